@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* detach.c - see detach.h
  *
- * Other threads follow on their own, as soon as they come out of where they wait (threads.h, THREADS-5): their handlers
- * are the program's again before. */
+ * The other threads follow on their own, as soon as their waits end (THREADS-5).  By then the
+ * program's handlers are installed again. */
 #include "hooks/threads/detach.h"
 
 #include "base/log.h"

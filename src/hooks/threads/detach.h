@@ -7,7 +7,8 @@
 
 #include "hooks/stream/leaving.h"
 
-/* In play: a note, END, a line on stderr; handlers are the program's, all threads go on natively. */
+/* For use in play: sends a note and END, writes a line to stderr, restores the program's handlers,
+ * and lets all threads go on natively. */
 extern const struct tbd_leaving tbd_leaving_play;
 
 #endif

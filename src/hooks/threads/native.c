@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* native.c - see native.h
  *
- * Its registers are in the thread block, its vector state is in the processor, the kernel has its masks and
- * descriptors: what is left to undo are signal handlers, signal stack and gs base, and last the filters for system
- * calls that the engine has kept (seccomp_state.h).  The engine's memory stays where it is, unused; only the stream is
- * unmapped, so that the organizer's end is not held up. */
+ * The thread's registers are in the thread block, its vector state is in the processor, and the
+ * kernel has its masks and descriptors.  What remains to be undone: signal handlers, signal stack,
+ * gs base, and last the system call filters that the engine has kept (seccomp_state.h).  The
+ * engine's memory stays mapped, unused; only the stream is unmapped, so that the organizer can
+ * end. */
 #include "hooks/threads/native.h"
 
 #include "base/sys.h"
@@ -14,7 +15,7 @@
 
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
 
-/* Filters can forbid to set the mask once they hold. */
+/* A filter, once installed, can forbid the call that sets the mask: the mask is set first. */
 _Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask,
                                 const struct tbd_seccomp *filters)
 {
@@ -24,7 +25,7 @@ _Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask,
     tbd_native_jump(regs, filters->newest ? NULL : &mask);
 }
 
-/* The word that the kernel clears at the thread's end is the program's again. */
+/* Gives the kernel the program's own word to clear at the thread's end. */
 static void restore_cleared(const struct tbd_saved_context *saved)
 {
     if (saved->is_watched)

@@ -7,9 +7,10 @@
 
 #include "hooks/threads/threads.h"
 
-/* The program is let go: a thread that waited goes on at its saved registers. */
+/* The program was let go: a thread that waited goes on at its saved registers. */
 _Noreturn void tbd_threads_leave(struct tbd_saved_context *saved);
-/* The thread that runs, at thread->regs, without a word; after END was sent.  Others stay where they are. */
+/* Lets the running thread go on at thread->regs without a message, after END was sent.  Other
+ * threads stay where they are. */
 _Noreturn void tbd_detach_silently(struct tbd_thread *thread);
 /* The same in a forked child (`shares_memory`: vfork; `clears_handlers`: CLONE_CLEAR_SIGHAND). */
 _Noreturn void tbd_detach_child(struct tbd_thread *thread, bool shares_memory,

@@ -20,7 +20,7 @@ void tbd_page_wait(struct tbd_thread *thread, const struct tbd_page_wait *wait)
         tbd_userfault_set_run_once(tbd_userfault_page_of(wait->address));
 }
 
-/* A signal that comes meanwhile is delivered behind the call. */
+/* A signal that comes meanwhile is delivered after the call. */
 void tbd_page_fill(const struct tbd_saved_context *saved, uint64_t address, uint64_t bytes)
 {
     static const uint32_t never;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* program_call.h - the program's system call, which a signal stops as long as the kernel has not begun
+/* program_call.h - the program's system call, which a signal can still stop before the kernel
+ * begins it
  *
  * Context: APP, also without the turn lock. */
 #ifndef TBD_HOOKS_PROGRAM_CALL_H
@@ -7,7 +8,7 @@
 
 #include "hooks/table/syscalls.h"
 
-/* Not a kernel result: the call was not made, because a signal must be delivered first. */
+/* Not a kernel result: the call was not made because a signal must be delivered first. */
 #define TBD_CALL_INTERRUPTED (-512)
 
 int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending);

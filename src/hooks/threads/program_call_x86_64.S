@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* program_call_x86_64.S - the program's system call, which a signal stops as long as the kernel has not begun */
+/* program_call_x86_64.S - the program's system call, which a signal can still stop before the
+ * kernel begins it */
 
         .text
 
 /* int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending)
- * The program's system call.  Returns -512 without making it when *pending is set or gets set before
- * the kernel has begun: the signal handler moves rip from [tbd_program_syscall_check,
- * tbd_program_syscall_done) to tbd_program_syscall_interrupted (the kernel restarts a call by going
- * back to the syscall instruction, so rip is there too when a restartable call was interrupted). */
+ * Makes the program's system call.  Returns -512 without making it if *pending is set, or becomes
+ * set before the kernel begins: the signal handler moves rip from [tbd_program_syscall_check,
+ * tbd_program_syscall_done) to tbd_program_syscall_interrupted.  An interrupted call that can be
+ * restarted ends there too, because the kernel restarts a call by moving rip back to the syscall
+ * instruction. */
         .globl  tbd_program_syscall, tbd_program_syscall_check
         .globl  tbd_program_syscall_done, tbd_program_syscall_interrupted
         .type   tbd_program_syscall, @function

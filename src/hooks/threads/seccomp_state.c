@@ -24,7 +24,8 @@ _Noreturn static void kill_self(void)
         tbd_sys3(__NR_tgkill, (uint64_t)tbd_sys_getpid(), (uint64_t)tbd_sys_gettid(), SIGKILL);
 }
 
-/* In the order in which the program has set them: each lets the next be set, as it did then. */
+/* In the order in which the program set them: each filter allows the next to be set, as it did
+ * then. */
 static void install_from_oldest(const struct tbd_seccomp_filter *newest)
 {
     const struct tbd_seccomp_filter *done = NULL;

@@ -40,14 +40,14 @@ _Static_assert(sizeof(struct tbd_sigframe) == 440, "as the kernel's");
 
 void tbd_ucontext_get(const struct tbd_ucontext *context, struct tbd_regs *regs);
 void tbd_ucontext_set(struct tbd_ucontext *context, const struct tbd_regs *regs);
-/* What rt_sigreturn does with rflags. */
+/* The flags after rt_sigreturn: `now`, with those bits from `wanted` that the kernel restores. */
 uint64_t tbd_ucontext_merge_flags(uint64_t now, uint64_t wanted);
 
 /* Marks that follow and lie in the XSAVE image on a signal stack (struct _fpx_sw_bytes). */
 #define TBD_FPSTATE_MAGIC2_BYTES 4u
 void tbd_fpstate_mark(uint8_t *image, uint32_t bytes, uint64_t mask);
 
-/* Where a frame with `fpstate_bytes` (marks included) goes below `sp`. */
+/* The place below `sp` of a frame with `fpstate_bytes` (marks included). */
 struct tbd_frame_place {
     uint64_t frame;
     uint64_t fpstate;

@@ -3,18 +3,19 @@
  *
  *   kernel --> handle (SIG) --+- ours: guard pages, safe copies -> continue
  *                             +- asynchronous: queue, kick -> settle (APP) -> frame on the program's stack
- *                             +- the program's own fault -> exact registers -> after_fault (APP)
+ *                            +- the program's own fault -> exact registers -> after_fault (APP)
  *
- * The kernel has one engine handler for every signal that the program catches or that would end it, and
- * for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP always.  All others (ignored, stopping) keep the program's
- * own disposition in the kernel.
- * The program's mask is the kernel's mask too, except that those five are never blocked there.
+ * The kernel calls one engine handler for every signal that the program catches or that would end
+ * it, and always for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP.  All other signals (ignored,
+ * stopping) keep the program's own disposition in the kernel.  The kernel's mask is the program's
+ * mask, except that those five are never blocked.
  *
- * SIGNALS-1  While a thread has a signal queued, everything else is blocked in the kernel for it and
- *     it makes no system call; so at most one is queued.
+ * SIGNALS-1  While a thread has a signal queued, the kernel blocks all others for it and it makes
+ *     no system call; so at most one is queued.
  *
- * Every thread has its own state (struct tbd_signals, in its saved context: threads.h); the handler finds it by the
- * signal stack it runs on.  A thread that waits only notes the signal; it is delivered when its turn comes. */
+ * Every thread has its own state (struct tbd_signals, in its saved context: threads.h).  The
+ * handler finds the state by the signal stack that it runs on.  In a thread that waits, the handler
+ * only queues the signal; it is delivered when the thread has its turn. */
 #ifndef TBD_HOOKS_SIGNALS_H
 #define TBD_HOOKS_SIGNALS_H
 
@@ -27,7 +28,7 @@
 #define TBD_SIGINFO_BYTES       128
 #define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
 
-/* As the kernel has it. */
+/* The layout of the kernel. */
 struct tbd_action {
     uint64_t handler; /* 0 = default, 1 = ignore */
     uint64_t flags;
@@ -45,13 +46,13 @@ struct tbd_altstack {
 struct tbd_queued_signal {
     uint32_t signo;
     bool is_sync;
-    bool is_shared; /* none at all: translated code met memory of hooks/memory/shared.h */
+    bool is_shared; /* not a signal: translated code met memory of hooks/memory/shared.h */
     uint32_t insn;  /* is_sync: K, or TBD_SIGNAL_NOT_IN_BLOCK */
     uint64_t error, trap, address; /* for the frame: as the kernel gave them */
     uint8_t info[TBD_SIGINFO_BYTES];
 };
 
-/* One thread's; handlers are common to all (tbd_actions). */
+/* The state of one thread; the handlers are common to all threads (tbd_actions). */
 struct tbd_signals {
     uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
     struct tbd_queued_signal queued;
@@ -60,59 +61,64 @@ struct tbd_signals {
     uint64_t temporary_mask; /* during sigsuspend, ppoll, ... */
     bool has_temporary;
     struct tbd_altstack altstack;
-    /* Of the program's last fault, which the kernel shows in every frame after it. */
+    /* The program's last fault, which the kernel shows in every later frame. */
     uint64_t last_error, last_trap, last_address;
 };
 
-/* Of all threads; by signal number. */
+/* By signal number, for all threads. */
 extern struct tbd_action tbd_actions[TBD_SIGNAL_COUNT];
 
-/* What signals lead to above this room. */
+/* Functions of the layers above that signals lead to. */
 struct tbd_signal_exits {
     /* APP: registers are in the thread block, the fault in `fault`.  Does not return. */
     void (*after_fault)(struct tbd_thread *thread);
-    /* SIG: SIGCHLD with this siginfo: is there nothing behind it that the program may know of?  If there is,
-     * `info` becomes that child's. */
+    /* SIG: a SIGCHLD with this siginfo has come.  True: the program must not know of it.  False:
+     * `info` now names a child that the program may know of. */
     bool (*hides_child)(uint8_t *info);
 };
 
-/* BOOT: reads what the program inherited, installs the engine's handlers and signal stack.  `exits` is borrowed for
- * ever. */
+/* BOOT: reads what the program inherited, installs the engine's handlers and signal stack.  `exits`
+ * must stay valid for ever. */
 bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *exits);
-/* Are they installed? */
+/* Are the engine's handlers installed? */
 bool tbd_signals_are_ours(void);
-/* The program's own handlers and signal stack, for detaching; its mask is set by tbd_signals_go_native(). */
+/* Restores the program's own handlers and signal stack when the engine detaches;
+ * tbd_signals_go_native() sets the mask. */
 void tbd_signals_restore(void);
-/* The two halves of it: handlers of the process; signal stack and queued signal of this thread (`signals`). */
+/* The two halves of tbd_signals_restore(): handlers of the process; signal stack and queued signal
+ * of this thread (`signals`). */
 void tbd_signals_restore_handlers(void);
 void tbd_signals_restore_thread(const struct tbd_signals *signals);
-/* As tbd_signals_restore(), in a child made with CLONE_CLEAR_SIGHAND that shares its parent's memory. */
+/* Like tbd_signals_restore(), for a child made with CLONE_CLEAR_SIGHAND that shares its parent's
+ * memory. */
 void tbd_signals_restore_cleared(void);
-/* In a child made with CLONE_CLEAR_SIGHAND: what the program handled has its default action, what it ignores stays
- * ignored. */
+/* In a child made with CLONE_CLEAR_SIGHAND: signals that the program handled get the default
+ * action, ignored signals stay ignored. */
 void tbd_signals_clear_handlers(void);
-/* The engine's signal stack, below `top` + half a stack slot, for the calling thread; what it had. */
+/* Gives the calling thread the engine's signal stack, below `top` + half a stack slot; `before`:
+ * its old one. */
 void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old);
-/* Before and after execve: what the new program inherits. */
+/* Before and after execve: sets what the new program inherits, and undoes it. */
 void tbd_signals_before_exec(void);
 void tbd_signals_after_exec(void);
 
-/* Blocks every signal but the five in the kernel; the mask that was there. */
+/* Blocks every signal but the five in the kernel; returns the previous mask. */
 uint64_t tbd_signals_block_all(void);
 void tbd_signals_set_kernel_mask(uint64_t mask);
-/* The kernel's mask is the program's again, unless a signal is queued. */
+/* Gives the kernel the program's mask again, unless a signal is queued. */
 void tbd_signals_let_in(void);
 
 /* APP: delivers the queued signal at thread->regs (a block boundary). */
 void tbd_signals_deliver(struct tbd_thread *thread);
 /* Raises a synchronous signal made by the engine at thread->regs.rip. */
 void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault);
-/* The program ends by a signal that its instruction brings when it is executed natively; `offset` of it in its block. */
+/* Ends the program by the signal that its instruction raises when it is executed natively;
+ * `offset`: of the instruction in its block. */
 _Noreturn void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset);
-/* Is there a handler that would run for this synchronous signal now? */
+/* Would a handler run for this synchronous signal now? */
 bool tbd_signals_has_handler(uint32_t signo);
 
-/* The system calls; result as the kernel's.  Memory they write is recorded by the caller. */
+/* The system calls; results as the kernel's.  The caller records the memory that they write. */
 int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old);
 int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old);
 int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
@@ -120,7 +126,8 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
 /* rt_sigreturn: registers from the frame at rsp.  False: the frame is not readable. */
 bool tbd_signals_return(struct tbd_thread *thread);
 
-/* signals_last.c: the kernel's memory of the thread's last fault is the program's again.  Before its handlers are. */
+/* signals_last.c: makes the kernel remember the program's last fault again.  Called before the
+ * program's handlers are restored. */
 void tbd_signals_repeat_last_fault(void);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* signals_calls.c - handlers, mask and signal stack as the program sees them, and as the kernel has them
+/* signals_calls.c - handlers, mask and signal stack, as the program sees them and as the kernel has
+ * them
  *
  * Contexts: BOOT, APP; tbd_signals_restore() FORK_CHILD too. */
 #include "hooks/threads/signals_private.h"
@@ -56,7 +57,7 @@ bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *
     tbd_sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, tbd_sys_pointer(&signals->mask), 8);
     tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
     if (!signals->altstack.bytes)
-        signals->altstack.flags = 0; /* SS_DISABLE is only said when asked for */
+        signals->altstack.flags = 0; /* the kernel says SS_DISABLE only to sigaltstack */
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if (tbd_signals_is_ours(signo))
             install(signo, tbd_actions[signo].flags);
@@ -72,15 +73,15 @@ void tbd_signals_restore_handlers(void)
             tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
 }
 
-/* The kernel has no way back to the time before the first sigaltstack: frames of a program that never had a signal stack
- * say SS_DISABLE from here on, where they said 0. */
+/* The kernel cannot go back to the time before the first sigaltstack: in a program that never had a
+ * signal stack, frames have said 0 so far and say SS_DISABLE from here on. */
 void tbd_signals_restore_thread(const struct tbd_signals *signals)
 {
     struct tbd_altstack none = { .flags = SS_DISABLE };
     const struct tbd_altstack *stack = signals->altstack.bytes ? &signals->altstack : &none;
 
     tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(stack), 0, 0);
-    if (signals->pending) /* nobody has seen it yet: it comes again, natively */
+    if (signals->pending) /* the program has not seen it yet: it comes again, natively */
         tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, (uint64_t)tbd_sys_gettid(),
                  signals->queued.signo, tbd_sys_pointer(signals->queued.info));
 }
@@ -92,7 +93,7 @@ void tbd_signals_restore(void)
     tbd_signals_restore_thread(tbd_signals_now());
 }
 
-/* What CLONE_CLEAR_SIGHAND makes of an action. */
+/* The action that CLONE_CLEAR_SIGHAND leaves. */
 static struct tbd_action cleared(const struct tbd_action *action)
 {
     return (struct tbd_action){ .handler = action->handler == 1 };
@@ -181,7 +182,7 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
     }
     tbd_signals_block_all();
     tbd_signals_now()->mask = mask & ~UNBLOCKABLE;
-    /* With a signal queued everything stays blocked; its delivery applies the mask. */
+    /* While a signal is queued everything stays blocked; its delivery applies the mask. */
     if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
         tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
     return 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* signals_catch.c - the engine's signal handler: whose signal is it?
  *
- * Asked in this order: a copy that may fault; a guard page of the stream; the program's own fault, in
- * translated code or in a slot; otherwise it was sent by somebody and is queued.  What is left is a mistake
- * of ours.  Runs on the signal stack with everything but SIGSEGV and SIGBUS blocked.  Context: SIG. */
+ * The handler checks in this order: a copy that may fault; a guard page of the stream; the
+ * program's own fault, in translated code or in a slot; otherwise somebody sent the signal and it
+ * is queued.  Any other case is an error of the engine.  Runs on the signal stack with everything
+ * but SIGSEGV and SIGBUS blocked.  Context: SIG. */
 #include "hooks/threads/signals_private.h"
 
 #include "base/linux_abi.h"
@@ -79,7 +80,8 @@ static void fill_queued(struct tbd_queued_signal *queued, int signo, const uint8
     memcpy(queued->info, info, TBD_SIGINFO_BYTES);
 }
 
-/* SIGILL, SIGFPE and SIGTRAP carry the instruction's address, which was ours. */
+/* SIGILL, SIGFPE and SIGTRAP carry the instruction's address: it is an address of translated code
+ * here, and is replaced. */
 static void correct_address(struct tbd_queued_signal *fault, uint64_t cache_pc, uint64_t app_pc)
 {
     uint64_t address;
@@ -92,7 +94,9 @@ static void correct_address(struct tbd_queued_signal *fault, uint64_t cache_pc, 
 #define TRAP_PROTECTION 13u
 #define TRAP_PAGE       14u
 
-/* Old bytes are read just before the store, and with instructions that do not mind where they are. */
+/* A store that faults has faulted already in the load of its old bytes, which is a read and needs
+ * no alignment: the fault is changed into the store's own, a write or a general protection
+ * fault. */
 static void correct_kind(struct tbd_queued_signal *fault, bool misaligned)
 {
     int32_t code = 128; /* SI_KERNEL */
@@ -148,7 +152,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
     return true;
 }
 
-/* A fault in an instruction that runs in a slot (slot.c): its registers are the processor's. */
+/* A fault in an instruction that runs in a slot (slot.c): the processor has its registers. */
 static void take_slot_fault(struct tbd_queued_signal *fault, const struct tbd_ucontext *context)
 {
     struct tbd_thread *thread = tbd_thread_now();
@@ -156,7 +160,7 @@ static void take_slot_fault(struct tbd_queued_signal *fault, const struct tbd_uc
 
     correct_address(fault, context->rip, rip);
     tbd_ucontext_get(context, &thread->regs);
-    /* a trap comes behind its instruction */
+    /* a trap comes after its instruction */
     thread->regs.rip = rip + tbd_slot_offset(context->rip);
     thread->regs.gpr[TBD_RCX] += thread->scratch[TBD_SLOT_REST];
     thread->scratch[TBD_SLOT_REST] = 0;
@@ -192,8 +196,9 @@ static void program_fault(int signo, const uint8_t *info, struct tbd_ucontext *c
 
 /* ---- guard pages ---- */
 
-/* The operand area is full: the unfinished record moves to the next chunk.  What was already stored of the
- * instruction at hand goes with it, so everything up to the area's end is copied. */
+/* The operand area is full: the unfinished record moves to the next chunk.  The record includes
+ * everything that the current instruction has already stored, so all bytes up to the area's end are
+ * copied. */
 static void move_record(struct tbd_ucontext *context)
 {
     uint64_t entry_next = context->gregs[TBD_FRAME_R15];
@@ -201,7 +206,7 @@ static void move_record(struct tbd_ucontext *context)
     uint64_t bytes = tbd_ring_operands_end_sigsafe(&tbd_recording.ring) - operand_next;
 
     if (bytes > TBD_RECORD_MAX_BYTES)
-        bytes = 0; /* cannot be: the cursor is beyond the area */
+        bytes = 0; /* impossible: the cursor would be past the area */
     tbd_ring_move_record_sigsafe(&tbd_recording.ring, &entry_next, &operand_next, (uint32_t)bytes);
     context->gregs[TBD_FRAME_R15] = entry_next;
     context->gregs[TBD_FRAME_R14] = operand_next;
@@ -231,7 +236,8 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
     return false;
 }
 
-/* A mark in the touch map: before the first access of an instruction to memory that others may write. */
+/* An instruction is about to access memory that others may write: its mark in the touch map has
+ * faulted. */
 static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_queued_signal *fault = &tbd_signals_now()->fault;
@@ -245,21 +251,22 @@ static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *c
         return false;
     fault->signo = 0;
     fault->is_shared = true;
-    tbd_thread_now()->regs.rflags &= ~FLAG_RF; /* of a fault that the program does not have */
+    tbd_thread_now()->regs.rflags &= ~FLAG_RF; /* set by a fault that the program does not have */
     leave_to_engine(context, tbd_thread_now());
     return true;
 }
 
 /* ---- asynchronous ---- */
 
-/* The program's system call has not begun or has just ended: its caller settles, and so looks at `pending`,
- * before any translated code runs.  That is where most signals come that a program waits for or sends itself. */
+/* The program's system call has not begun or has just ended: its caller settles before any
+ * translated code runs, and so checks `pending`.  Most signals that a program waits for or sends to
+ * itself come here. */
 static bool settles_anyway(uint64_t rip)
 {
     return rip >= at(tbd_program_syscall_check) && rip <= at(tbd_program_syscall_done);
 }
 
-/* A thread whose turn it is not looks at `pending` when it gets the turn lock. */
+/* A thread that does not have its turn checks `pending` when it gets the turn lock. */
 static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_saved_context *saved = tbd_saved_context_of_sigsafe(&signo);
@@ -269,7 +276,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     if (signo == SIGCHLD && code_of(info) > 0 && exits->hides_child(info))
         return;
     if (signals->pending)
-        return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
+        return; /* somebody sent a signal of ALWAYS_OURS while another signal is queued */
     fill_queued(&signals->queued, signo, info, context);
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
     context->mask |= ~ALWAYS_OURS;
@@ -283,7 +290,8 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     if (tbd_recording.hooks != TBD_HOOKS_NONE) {
         tbd_ring_protect_sigsafe(&tbd_recording.ring);
     } else if (tbd_patcher_owns(context->rip)) {
-        /* No entry store to stop at: between two instructions will do, as nothing is recorded. */
+        /* There is no entry store to stop at: any place between two instructions will do, as
+         * nothing is recorded. */
         tbd_signals_now()->fault.signo = 0;
         tbd_signals_now()->fault.is_shared = false;
         if (take_cache_fault(&tbd_signals_now()->fault, context))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* signals_deliver.c - a signal reaches the program: the frame that the kernel would have made, at a block
- * boundary, or the end that it would have brought
+/* signals_deliver.c - delivers a signal to the program: builds the frame that the kernel would have
+ * built, at a block boundary, or ends the program as the kernel would have done
  *
- * The frame is logged as implicit stores, with the registers the handler starts with (TBD_MSG_SIGNAL).
- * Context: APP. */
+ * The frame is logged as implicit stores, together with the registers the handler starts with
+ * (TBD_MSG_SIGNAL).  Context: APP. */
 #include "hooks/threads/signals_private.h"
 
 #include "base/linux_abi.h"
@@ -29,7 +29,7 @@ static void apply_mask(uint64_t mask)
 static uint64_t frame_top(const struct tbd_thread *thread, const struct tbd_action *action)
 {
     const struct tbd_altstack *stack = &tbd_signals_now()->altstack;
-    uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* red zone; the kernel asks with it taken off */
+    uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* below the red zone, as the kernel does */
 
     if ((action->flags & SA_ONSTACK) && stack->bytes && !tbd_altstack_holds(stack, sp))
         return stack->sp + stack->bytes;
@@ -61,7 +61,7 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     frame.context.altstack = tbd_signals_now()->altstack;
     tbd_ucontext_set(&frame.context, &thread->regs);
     if (queued->is_sync && queued->trap == TRAP_PAGE_FAULT)
-        /* the engine's own faults in the program's name have it not */
+        /* faults that the engine raises for the program do not have it */
         frame.context.rflags |= FLAG_RF;
     read_segments(&frame.context);
     frame.context.error = tbd_signals_now()->last_error;
@@ -121,7 +121,7 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
     tbd_effects_send(effects, &tbd_recording.ring, thread, &tbd_memory.pages, &head, tail, 2);
 }
 
-/* Dies as the kernel would have it: the trace is ended, then the signal taken natively. */
+/* Dies as the kernel would end it: first the trace is ended, then the signal is taken natively. */
 _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset, bool resend)
 {
     tbd_window_send_last(TBD_ENDED_SIGNAL, signo, offset, "");
@@ -161,7 +161,8 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
     apply_mask(mask);
 }
 
-/* What the kernel says of the last fault may be one of the engine's own. */
+/* The kernel's memory of the last fault may hold one of the engine's own: the program's is kept
+ * here. */
 static void remember_fault(const struct tbd_queued_signal *fault)
 {
     struct tbd_signals *signals = tbd_signals_now();
@@ -191,7 +192,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     tbd_effects_clear(effects);
     tbd_effects_watch(effects, &range, 1);
     if (!tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes))
-        die(thread, SIGSEGV, TBD_END_WHOLE, true); /* no stack: as the kernel does */
+        die(thread, SIGSEGV, TBD_END_WHOLE, true); /* no space for a frame: as the kernel does */
     tbd_effects_written(effects, &range, 1);
     enter_handler(thread, queued, action, range.address);
     send_signal(thread, effects, queued, range.address);
@@ -213,7 +214,7 @@ void tbd_signals_deliver(struct tbd_thread *thread)
     }
     if (handler == 0)
         die(thread, queued.signo, TBD_END_WHOLE, true);
-    apply_mask(signals->mask); /* ignored meanwhile */
+    apply_mask(signals->mask); /* the program has ignored it meanwhile */
 }
 
 bool tbd_signals_has_handler(uint32_t signo)
@@ -226,10 +227,10 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
     uint64_t offset = fault->insn == TBD_SIGNAL_NOT_IN_BLOCK ? TBD_END_WHOLE : fault->insn;
 
     if (!tbd_signals_has_handler(fault->signo))
-        /* a trap comes behind its instruction */
+        /* a trap comes after its instruction */
         die(thread, fault->signo, offset, fault->signo == SIGTRAP);
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
-        return; /* that one first; the instruction will fault again */
+        return; /* the queued signal first; the instruction will fault again */
     deliver(thread, fault);
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* signals_last.c - the kernel's memory of a thread's last fault, which it shows in every signal frame
+/* signals_last.c - the kernel remembers a thread's last fault and shows it in every signal frame
  *
- * The engine's own faults (guard pages, page marks) are in it, too.  As long as a program is recorded its frames are made by
- * the engine, from the program's own last fault (signals_deliver.c).  Before the program goes on natively that fault is
- * raised once more, at the same address and for the same reason, and caught; without one, what leaves everything at zero: a
- * page fault at address 0, then a division by zero (trap 0).  Memory that is accessible by now is made inaccessible for a moment,
- * which only a program with one thread can do.  Not where somebody fills pages that are missing: the access would wait for
- * it.  Context: APP, before the handlers are the program's. */
+ * The engine's own faults (guard pages, page marks) are remembered too.  While a program is
+ * recorded, the engine builds its frames from the program's own last fault (signals_deliver.c).
+ * Before the program goes on natively, its last fault is raised once more, at the same address and
+ * for the same reason, and caught.  If the program had no fault, the engine raises two that leave
+ * all values zero: a page fault at address 0, then a division by zero (trap 0).  Memory that has
+ * become accessible is made inaccessible for a moment, which is possible only in a program with one
+ * thread.  Not done where somebody fills missing pages: the access would wait for that.  Context:
+ * APP, before the program's handlers are restored. */
 #include "hooks/threads/signals_private.h"
 
 #include "base/linux.h"
@@ -35,7 +37,8 @@ static enum fault_kind access_of(uint64_t error)
     return error & ERROR_FETCH ? RAISE_FETCH : error & ERROR_WRITE ? RAISE_WRITE : RAISE_READ;
 }
 
-/* The protection that lets it fault; `now` if it does anyway.  Instructions are not run to see whether they can be. */
+/* The protection with which the access faults; `now` if it faults anyway.  No code is executed to
+ * try whether it can be. */
 static uint32_t faulting(uint64_t error, uint32_t now)
 {
     uint32_t needed = access_of(error) == RAISE_FETCH   ? PROT_EXEC

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* signals_private.h - numbers of the kernel's signal interface, and what the three files of signals.h share:
- * signals_catch.c (SIG), signals_deliver.c (APP), signals_calls.c (BOOT, APP) */
+/* signals_private.h - numbers of the kernel's signal interface, and declarations that the three
+ * files of signals.h share: signals_catch.c (SIG), signals_deliver.c (APP), signals_calls.c (BOOT,
+ * APP) */
 #ifndef TBD_HOOKS_SIGNALS_PRIVATE_H
 #define TBD_HOOKS_SIGNALS_PRIVATE_H
 
@@ -19,23 +20,24 @@ enum {
 #define SA_KNOWN                                                                                   \
     ((uint32_t)(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_EXPOSE_TAGBITS | SA_RESTORER |       \
                 SA_ONSTACK | SA_RESTART | SA_NODEFER |                                             \
-                SA_RESETHAND)) /* what the kernel keeps of sa_flags */
-#define SA_PASSED     ((uint32_t)(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)) /* the kernel's business */
+                SA_RESETHAND)) /* the kernel keeps these bits of sa_flags */
+#define SA_PASSED     ((uint32_t)(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)) /* left to the kernel */
 #define UC_FLAGS      (UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS)
 #define FLAG_RF       0x10000ull
 #define FLAGS_CLEARED 0x10500ull /* RF DF TF */
 
 #define BIT(signo)  (1ull << ((signo)-1))
 #define UNBLOCKABLE (BIT(SIGKILL) | BIT(SIGSTOP))
-/* The processor raises them; the engine must get its own. */
+/* The processor raises them; the engine must receive those of its own code. */
 #define ALWAYS_OURS (BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV))
 
-/* End the program when nobody says otherwise (signal(7)), so that the trace can say how it ended. */
+/* These end the program by default (signal(7)): the engine catches them so that the trace can say
+ * how it ended. */
 #define ENDS_BY_DEFAULT                                                                            \
     (BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGABRT) | BIT(SIGUSR1) | BIT(SIGUSR2) |       \
      BIT(SIGPIPE) | BIT(SIGALRM) | BIT(SIGTERM) | BIT(SIGSTKFLT) | BIT(SIGXCPU) | BIT(SIGXFSZ) |   \
      BIT(SIGVTALRM) | BIT(SIGPROF) | BIT(SIGIO) | BIT(SIGPWR) | BIT(SIGSYS) |                      \
-     ~(BIT(SIGRTMIN) - 1)) /* and the real-time ones */
+     ~(BIT(SIGRTMIN) - 1)) /* and the real-time signals */
 
 /* signals_catch.c */
 void tbd_signals_set_exits(const struct tbd_signal_exits *exits);

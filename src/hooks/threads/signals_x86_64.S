@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* signals_x86_64.S - signal handlers are entered, left and gone on from; faults on purpose; rt_sigreturn */
+/* signals_x86_64.S - entry of signal handlers, return from them, and their exit to the engine;
+ * faults on purpose; rt_sigreturn */
 
         .text
 
@@ -10,7 +11,7 @@ tbd_signal_restorer:
         syscall
         hlt
 
-/* Handlers are entered with the program's flags: DF may be set, AC too. */
+/* Handlers are entered with the program's flags: DF may be set, and AC. */
         .globl  tbd_signal_entry
         .type   tbd_signal_entry, @function
 tbd_signal_entry:
@@ -21,8 +22,8 @@ tbd_signal_entry:
         jmp     tbd_signal_handle
         .size   tbd_signal_entry, . - tbd_signal_entry
 
-/* A signal handler continued here: the program's registers are in the thread block.
- * in: rsp = engine stack, rdi = thread, rsi = the function that goes on, which does not return */
+/* A signal handler continues here: the program's registers are in the thread block.
+ * in: rsp = engine stack, rdi = thread, rsi = function that goes on and does not return */
         .globl  tbd_fault_entry
 tbd_fault_entry:
         cld
@@ -31,7 +32,8 @@ tbd_fault_entry:
         hlt
 
 /* void tbd_raise(uint64_t what, uint64_t address)      signals_last.c
- * A fault of the kind, which the signal handler makes go on at tbd_raise_done because tbd_raise_expected is set. */
+ * Raises a fault of this kind.  The signal handler continues at tbd_raise_done because
+ * tbd_raise_expected is set. */
         .globl  tbd_raise, tbd_raise_done, tbd_raise_expected
         .type   tbd_raise, @function
 tbd_raise:
@@ -68,9 +70,9 @@ tbd_raise_done:
         .size   tbd_raise, . - tbd_raise
 
 /* int64_t tbd_sigreturn_perform(uint8_t *frame)
- * in: rdi = copy of a signal frame's ucontext; its general registers are overwritten so that rt_sigreturn
- * comes back here.  Restores vector state and signal mask from it.  All callee-saved registers are
- * restored. */
+ * in: rdi = copy of a signal frame's ucontext; its general registers are overwritten so that
+ * rt_sigreturn comes back here.  Restores vector state and signal mask from the frame.  All
+ * callee-saved registers are restored. */
         .globl  tbd_sigreturn_perform
         .type   tbd_sigreturn_perform, @function
 tbd_sigreturn_perform:

@@ -14,9 +14,9 @@
 
 enum {
     ROBUST_HEAD_BYTES = sizeof(struct robust_list_head),
-    /* those who wait for their turn look so often whether the holder waits for them, */
+    /* threads that wait for their turn check at this interval whether the holder waits for them, */
     LOOK_SECONDS = 1,
-    PATIENCE = 3, /* and give up after so many times */
+    PATIENCE = 3, /* and take the turn lock away after this many checks */
     LOCK_FREE = 0,
     LOCK_TAKEN = 1,
     LOCK_WANTED = 2,
@@ -41,7 +41,7 @@ static void wait_on(const uint32_t *word, uint32_t expected)
     tbd_sys4(__NR_futex, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected, 0);
 }
 
-/* True: nobody woke it. */
+/* True: the time is over, and nobody has woken it. */
 static bool wait_on_for(const uint32_t *word, uint32_t expected, int64_t seconds)
 {
     const int64_t timeout[2] = { seconds, 0 };
@@ -178,7 +178,7 @@ static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, &part, 1);
 }
 
-/* The turn lock is the saved context's: so is the processor. */
+/* The saved context has the turn lock, so it gets the processor. */
 static void load(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
@@ -235,7 +235,7 @@ static void grant(struct tbd_saved_context *saved)
     wake_one(&saved->turn);
 }
 
-/* `again`: the giver is ready itself, behind all others. */
+/* `again`: the giver is ready itself and queues after all others. */
 static void hand_over(struct tbd_saved_context *again)
 {
     struct tbd_saved_context *next;
@@ -296,7 +296,7 @@ static bool steal(struct tbd_saved_context *saved, uint32_t call)
     return done;
 }
 
-/* What the call has done so far is all that the trace has of it. */
+/* The trace gets the effects that the call has had so far, and no later ones. */
 static void let_go(struct tbd_saved_context *saved)
 {
     struct tbd_thread *thread = tbd_thread_now();
@@ -354,7 +354,7 @@ bool tbd_threads_step_in(struct tbd_saved_context *saved)
     return !stolen;
 }
 
-/* False: nobody gets it any more. */
+/* False: the program was let go, and nobody gets the turn lock any more. */
 static bool get_baton(struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
@@ -385,7 +385,7 @@ void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, 
     hand_over(NULL);
 }
 
-/* A thread that stands in the queue at a block boundary; it goes on natively if the program is let go. */
+/* The thread is in the queue, at a block boundary; it goes on natively if the program is let go. */
 static void await_turn(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
     wait_for_turn(saved);
@@ -439,7 +439,7 @@ void tbd_threads_tick(struct tbd_thread *thread)
 
 /* ---- a thread begins ---- */
 
-/* As long as there is one thread, the kernel knows the program's own word. */
+/* While there is only one thread, the kernel clears the program's own word. */
 static void watch_first(struct tbd_thread *thread)
 {
     struct tbd_threads *threads = &tbd_threads;
@@ -453,7 +453,7 @@ static void watch_first(struct tbd_thread *thread)
     threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
 }
 
-/* The new kernel thread: every signal is blocked, gs base is the engine's. */
+/* The first function of the new kernel thread: every signal is blocked, gs base is the engine's. */
 static void begin(void *context)
 {
     struct tbd_saved_context *saved = context;

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: MIT
 /* threads.h - the program's threads take turns
  *
- * Every thread of the program is a kernel thread of its own, but there is one processor: one struct tbd_thread,
- * one gs base, one set of tables and one stream for all.  Who holds the turn lock runs translated code and may touch
- * the engine's state; the others wait in the kernel.  What is a thread's own while another one runs lies in its
- * saved context, at the bottom of its stack slot; its vector state stays in its own kernel thread.
+ * Every thread of the program is a kernel thread of its own, but the engine has one processor for
+ * all: one struct tbd_thread, one gs base, one set of tables and one stream.  The holder of the
+ * turn lock runs translated code and may touch the engine's state; the others wait in the kernel.
+ * While another thread runs, a thread's own state is in its saved context, at the bottom of its
+ * stack slot; its vector state stays in its own kernel thread.
  *
- *     give   registers to the saved context, the turn lock to the first that is ready (or to nobody)
- *     take   waits for the turn lock, registers from the saved context, a SWITCH message if another one ran meanwhile
+ *     give   saves the registers, passes the turn lock to the first ready thread (or frees it)
+ *     take   waits for the turn lock, loads the registers, sends SWITCH if another thread ran
  *
- * The turn lock is given away before a system call that may wait, at sched_yield, at a thread's end, and after
- * `quantum` block entries when somebody is ready; those who are ready get it in the order they came.
+ * A thread gives the turn lock away before a system call that may wait, at sched_yield, at its end,
+ * and after `quantum` block entries if another thread is ready.  Threads that are ready get it in
+ * the order they came.
  *
  * Invariants
- * THREADS-1  At most one thread holds the turn lock; the engine's state but `lock`ed fields is
- *     its alone.
- * THREADS-2  `holder` changes under `lock`, by the one who gives, or by the one who takes a free
- *     turn lock.  So a signal handler that finds its own saved context there runs on the holder, and it stays
- *     that until the handler returns.
- * THREADS-3  A saved context is used again only when the kernel has cleared `alive`: its stack is free then.
- * THREADS-4  With one thread nothing of this is done.
- * THREADS-5  After `is_detached` nobody gets the turn lock: who wakes goes on natively from its own
- *     saved context.
+ * THREADS-1  At most one thread holds the turn lock.  Only the holder touches the engine's state,
+ *     except for fields under `lock`.
+ * THREADS-2  `holder` changes only under `lock`, by the thread that gives the turn lock or by the
+ *     one that takes a free one.  So a signal handler that finds its own saved context there runs
+ *     on the holder, and that stays so until the handler returns.
+ * THREADS-3  A saved context is reused only after the kernel has cleared `alive`: its stack is free
+ *     then.
+ * THREADS-4  With one thread none of this is done.
+ * THREADS-5  After `is_detached` nobody gets the turn lock: a thread that wakes goes on natively
+ *     from its own saved context.
  * THREADS-6  A holder that makes a call which may wait for other threads has stepped out: it
- *     touches nothing of the engine's until it has stepped in again.  When those who are ready have
- *     waited too long for it, one of them takes the turn lock away and lets the program go.
+ *     touches none of the engine's state until it has stepped in again.  If threads that are ready
+ *     have waited too long for it, one of them steals the turn lock and lets the program go.
  *
  * Contexts: APP; _sigsafe SIG too. */
 #ifndef TBD_HOOKS_THREADS_H
@@ -36,10 +39,11 @@
 
 #define TBD_MAX_THREADS 895u /* stack slots */
 
-/* A call that is made with the turn lock in hand, for whoever takes that away (THREADS-6). */
+/* A call that is made while holding the turn lock: for a thread that steals the lock
+ * (THREADS-6). */
 struct tbd_outside_call {
     void (*close)(
-        void *call); /* records what has been done of it, with its registers in the thread block */
+        void *call); /* records its effects so far, with its registers in the thread block */
     void *call;      /* lives on the caller's stack */
 };
 
@@ -48,52 +52,52 @@ struct tbd_saved_context {
     struct tbd_seccomp seccomp;
     struct tbd_regs regs; /* while it does not hold the turn lock */
     uint64_t block_time;  /* of the block whose system call it waits in, or TBD_NO_BLOCK_TIME */
-    /* the program's word that is cleared at the thread's end (CLONE_CHILD_CLEARTID) */
+    /* the program's word that the kernel clears at the thread's end (CLONE_CHILD_CLEARTID) */
     uint64_t cleared;
     uint64_t scratch_bytes;         /* mapped at its scratch area */
-    struct tbd_saved_context *next; /* behind it in the queue of those who are ready */
+    struct tbd_saved_context *next; /* after it in the queue of ready threads */
     uint32_t index;
     bool is_watched; /* the kernel clears `alive` in place of `cleared` */
     uint32_t tid;    /* 0: the saved context is free, or its thread has ended */
     uint32_t alive;  /* cleared by the kernel */
-    uint32_t turn;   /* futex: 1 = it has been given the turn lock, or must leave */
-    /* number of the call for which it has stepped out; 0: it has not; TBD_ROBBED */
+    uint32_t turn;   /* futex: 1 = it has got the turn lock, or must leave */
+    /* number of the call for which it has stepped out; 0: it has not; TBD_STOLEN */
     uint32_t outside;
-    struct tbd_outside_call outside_call;             /* which that is */
+    struct tbd_outside_call outside_call;             /* the call that `outside` counts */
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES]; /* vector state, for window ends */
 };
 
-#define TBD_STOLEN UINT32_MAX /* the turn lock was taken away meanwhile */
+#define TBD_STOLEN UINT32_MAX /* the turn lock was stolen meanwhile */
 
 struct tbd_threads {
     struct tbd_saved_context *holder; /* NULL: nobody */
-    struct tbd_saved_context *first;  /* of those who are ready */
+    struct tbd_saved_context *first;  /* of the queue of ready threads */
     struct tbd_saved_context *last;
-    struct tbd_saved_context *runner; /* held the turn lock last: the stream is in its name */
-    uint64_t tick;                    /* time at which somebody else's turn comes */
+    struct tbd_saved_context *runner; /* held the turn lock last: the stream describes it */
+    uint64_t tick;                    /* time at which another thread's turn comes */
     uint32_t lock;
-    uint32_t count;          /* threads that live */
-    uint32_t saved_contexts; /* that have ever been used */
+    uint32_t count;          /* live threads */
+    uint32_t saved_contexts; /* number of those ever used */
     uint32_t reason;         /* why the runner gave way: enum tbd_thread_reason */
-    uint32_t leader_status;  /* what the main thread left with, if it left first */
-    uint32_t steps;          /* out, so far */
-    uint64_t quantum;        /* block entries until somebody else's turn comes */
+    uint32_t leader_status;  /* status of the main thread, if it left first */
+    uint32_t steps;          /* number of times that holders have stepped out */
+    uint64_t quantum;        /* block entries until another thread's turn comes */
     bool is_detached;
 };
 
 extern struct tbd_threads tbd_threads;
 
-/* The signals of the thread whose program state is in the thread block. */
+/* The signals of the thread whose state is in the thread block. */
 static inline struct tbd_signals *tbd_signals_now(void)
 {
     return &tbd_threads.runner->signals;
 }
 
-/* BOOT: the first thread's saved context; its stack slot is mapped.  `begin`, which does not return, is where new threads begin
- * in their first turn. */
+/* BOOT: sets up the first thread's saved context; its stack slot is mapped.  New threads call
+ * `begin` in their first turn; it does not return. */
 void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
                       void (*begin)(struct tbd_thread *thread));
-/* In a forked child: the only thread there is. */
+/* In a forked child, which has one thread. */
 void tbd_threads_after_fork(struct tbd_thread *thread);
 
 static inline struct tbd_saved_context *tbd_saved_context_at(uint32_t index)
@@ -104,37 +108,40 @@ static inline struct tbd_saved_context *tbd_saved_context_at(uint32_t index)
 struct tbd_saved_context *tbd_saved_context_of_sigsafe(const void *stack);
 bool tbd_saved_context_is_holder_sigsafe(const struct tbd_saved_context *saved);
 
-/* Are there others? */
+/* Are there other threads? */
 bool tbd_threads_are_many(void);
 
-/* Gives the turn lock away; the caller goes on without the engine's state. */
+/* Gives the turn lock away; the caller goes on without touching the engine's state. */
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason,
                       uint64_t block_time);
-/* Takes it again.  False: the program was let go; only tbd_threads_leave() is left. */
+/* Takes the turn lock again.  False: the program was let go; the caller can only call
+ * tbd_threads_leave(). */
 bool tbd_threads_take(struct tbd_thread *thread, struct tbd_saved_context *saved);
-/* Around a call that is made with the turn lock in hand; with one thread nothing.  False: the program was let go, and what
- * the saved context has for registers is not what the thread goes on with. */
+/* Called around a call that is made while holding the turn lock; with one thread they do nothing.
+ * False: the program was let go, and the registers in the saved context are not the ones to go on
+ * with. */
 void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_call *call);
 bool tbd_threads_step_in(struct tbd_saved_context *saved);
-/* At a block boundary, when the tick is due: somebody else's turn, if anybody is ready.  The next tick. */
+/* At a block boundary, when the tick is due: gives another thread its turn, if one is ready.
+ * Returns the next tick. */
 void tbd_threads_tick(struct tbd_thread *thread);
-/* When the ring must stop for a tick at the latest. */
+/* The latest time at which the ring must stop for a tick. */
 uint64_t tbd_threads_next_tick(void);
 
-/* A thread made by a system call that has returned its tid.  `regs`: what it starts with; its vector state is the
- * caller's. */
+/* For a thread made by a system call that has returned its tid.  `regs`: what it starts with; it
+ * starts with the caller's vector state. */
 struct tbd_saved_context *tbd_threads_new_context(void);
-/* clone with the saved context's stack; the child's tid or an error. */
+/* Makes clone with the saved context's stack; returns the child's tid or an error. */
 int64_t tbd_threads_clone(struct tbd_saved_context *saved, uint64_t flags, uint64_t tls);
 void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *saved,
                          const struct tbd_regs *regs);
-/* The calling thread has ended and said so; it leaves the kernel with `status`. */
+/* The calling thread has ended and its messages are sent; it leaves the kernel with `status`. */
 _Noreturn void tbd_threads_end(struct tbd_thread *thread, uint64_t status);
 
-/* REGS of all but the running thread. */
+/* Sends REGS of all threads but the running one. */
 void tbd_threads_send_regs(struct tbd_thread *thread);
 
-/* The program is let go: all others continue natively as soon as they wake. */
+/* The program was let go: all other threads continue natively as soon as they wake. */
 void tbd_threads_release(void);
 
 #endif

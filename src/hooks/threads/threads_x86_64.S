@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* threads_x86_64.S - where a thread begins in the engine, and where it leaves it for good */
+/* threads_x86_64.S - where a thread enters the engine, and where it leaves it for good */
 
         .text
 
 /* _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask)
- * in:  rdi = registers, rsi = the signal mask, NULL: it is set already; gs base and handlers are the program's already
- * Continues at regs->rip with every general register, rsp and rflags as given.  Signals that have waited come on the
- * program's stack.  iretq because it is the only way that needs no register and no program stack. */
+ * in:  rdi = registers, rsi = the signal mask (NULL: it is set already); gs base and handlers are
+ *      the program's already
+ * Continues at regs->rip with every general register, rsp and rflags as given.  Pending signals are
+ * delivered on the program's stack.  Uses iretq because no other instruction does this without a
+ * register or the program's stack. */
         .globl  tbd_native_jump
         .type   tbd_native_jump, @function
 tbd_native_jump:

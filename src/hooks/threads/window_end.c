@@ -35,7 +35,8 @@ static void end_window(struct tbd_thread *thread)
     TBD_LOG(TBD_LOG_DEBUG, "window", "ended at time %lu", tbd_ring_time(ring, thread));
 }
 
-/* System calls log any number of bytes with few blocks.  The consumer has a window's bytes in memory. */
+/* A few blocks with system calls can log any number of bytes.  The consumer holds a window's bytes
+ * in memory. */
 #define WINDOW_MAX_BYTES (64u << 20)
 
 static void end_large_window_now(struct tbd_ring *ring, struct tbd_thread *thread)
@@ -51,7 +52,7 @@ static void end_large_window_now(struct tbd_ring *ring, struct tbd_thread *threa
         ring->due = time;
 }
 
-/* The window's end, another thread's turn. */
+/* Ends the window and gives another thread its turn, if they are due. */
 void tbd_window_do_what_is_due(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
@@ -67,7 +68,7 @@ void tbd_window_do_what_is_due(struct tbd_thread *thread)
         tbd_ring_set_due(ring, thread, next_due());
 }
 
-/* The last window is closed like every other, with the state that the program ended with. */
+/* Closes the last window like every other, with the state that the program ended with. */
 void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text)
 {
     struct tbd_ring *ring = &tbd_recording.ring;

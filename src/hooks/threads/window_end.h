@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* window_end.h - when a window ends, and what is sent then: touched pages, the registers of all threads, its end
+/* window_end.h - decides when a window ends, and sends the touched pages, the registers of all
+ * threads and its end
  *
  * Context: APP. */
 #ifndef TBD_HOOKS_WINDOW_END_H
@@ -9,7 +10,8 @@
 
 /* At a block boundary: the window's end and another thread's turn, if they are due. */
 void tbd_window_do_what_is_due(struct tbd_thread *thread);
-/* END message and the last window's end, everything handed over.  `offset`: as in struct tbd_msg_end. */
+/* Sends END and the last window's end; everything is handed over.  `offset`: as in struct
+ * tbd_msg_end. */
 void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text);
 
 #endif
