@@ -15,6 +15,7 @@
 #include "base/safe_stream.h"
 
 #include <getopt.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,19 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
+/* Jansson leaves out what it has no memory for, and an answer without some of its values is a wrong one. */
+static void *allocate_answer(size_t bytes)
+{
+    void *block = malloc(bytes);
+
+    if (block == NULL) {
+        (void)fflush(stdout);
+        fprintf(stderr, "tbdq: %s\n", tbd_status_text(TBD_NOMEM));
+        _exit(TBD_EXIT_SYSTEM);
+    }
+    return block;
+}
+
 int main(int argc, char **argv)
 {
     struct options options = { 0 };
@@ -297,6 +311,7 @@ int main(int argc, char **argv)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int result;
 
+    json_set_alloc_funcs(allocate_answer, free);
     tbd_safe_messages();
     options.workers = processors < 1 ? 1 : (unsigned)processors;
     result = parse_options(argc, argv, &options);

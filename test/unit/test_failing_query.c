@@ -54,7 +54,9 @@ static const char *const conditions[] = {
 static void evaluate(struct tbd_expr *expr, struct outcome *outcome)
 {
     static const uint8_t old[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-    struct tbd_event event = { .type = TBD_EVENT_STORE, .pc = 0x1400, .addr = 0x4000, .size = 8, .old = old };
+    struct tbd_event event = {
+        .type = TBD_EVENT_STORE, .pc = 0x1400, .addr = 0x4000, .size = 8, .old = old
+    };
     struct tbd_expr_env env = { .event = &event };
     struct tbd_value value = tbd_expr_eval(expr, expr->root, &env);
 
@@ -130,8 +132,7 @@ static void find_places(struct tbd_elf_file *file, struct tbd_dwarf *dwarf)
 
     assert_true(symbols->count > PLACES);
     for (place_count = 0; place_count < PLACES; place_count++) {
-        const struct tbd_elf_symbol *symbol =
-            &symbols->all[symbols->count * place_count / PLACES];
+        const struct tbd_elf_symbol *symbol = &symbols->all[symbols->count * place_count / PLACES];
 
         places[place_count].start = symbol->start;
         snprintf(places[place_count].name, sizeof(places[0].name), "%s",

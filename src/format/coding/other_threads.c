@@ -81,6 +81,7 @@ enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
     struct tbd_thread_state *threads, *end_threads;
     const uint8_t *at, *rest;
     uint64_t most, total = 0;
+    enum tbd_status status;
     uint8_t *images;
 
     if (!record->payload)
@@ -104,8 +105,9 @@ enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
     images = tbd_window_memory(window, total);
     if (!images)
         return TBD_NOMEM;
-    if (tbd_unpack(rest, most, images, total))
-        return TBD_CORRUPT;
+    status = tbd_unpack(rest, most, images, total);
+    if (status)
+        return status;
     place_images(end_threads, head.at_end, place_images(threads, head.at_start, images));
     window->threads = threads;
     window->thread_count = head.at_start;

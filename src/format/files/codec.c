@@ -5,6 +5,7 @@
 #include <lz4frame.h>
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more)
 {
@@ -147,7 +148,7 @@ static enum tbd_status unpack_zstd(const void *frame, size_t frame_bytes, void *
         return TBD_CORRUPT;
     done = ZSTD_decompress(out, most, frame, frame_bytes);
     if (ZSTD_isError(done))
-        return TBD_CORRUPT;
+        return ZSTD_getErrorCode(done) == ZSTD_error_memory_allocation ? TBD_NOMEM : TBD_CORRUPT;
     *out_bytes = done;
     return TBD_OK;
 }
@@ -166,8 +167,9 @@ static enum tbd_status unpack_lz4(LZ4F_dctx *context, const uint8_t *frame, size
         size_t out_step = raw_bytes - out_done;
 
         hint = LZ4F_decompress(context, out + out_done, &out_step, frame + in_done, &in_step, NULL);
-        if (LZ4F_isError(hint))
-            return TBD_CORRUPT;
+        if (LZ4F_isError(hint)) /* its numbers are not in the shared library's interface */
+            return strcmp(LZ4F_getErrorName(hint), "ERROR_allocation_failed") == 0 ? TBD_NOMEM
+                                                                                   : TBD_CORRUPT;
         in_done += in_step;
         out_done += out_step;
         if (!in_step && !out_step)

@@ -29,7 +29,7 @@ static enum tbd_exit take_value(struct tbd_source_place *place, const struct tbd
         return TBD_EXIT_FOUND;
     out = open_memstream(text, &bytes);
     if (out == NULL)
-        return TBD_EXIT_SYSTEM;
+        return tbd_command_no_memory();
     tbd_data_print(&printer, data, out);
     fclose(out);
     return TBD_EXIT_FOUND;

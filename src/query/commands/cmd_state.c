@@ -161,7 +161,7 @@ static enum tbd_exit print_memory_json(const struct tbd_command_run *run,
 
     if (text == NULL) {
         json_decref(object);
-        return TBD_EXIT_SYSTEM;
+        return tbd_command_no_memory();
     }
     for (size_t i = 0; i < count; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);

@@ -219,7 +219,7 @@ static enum tbd_exit run_ours(struct tbd_session *session, const struct tbd_line
     char *words[TBD_LINE_MAX_WORDS + 1] = { NULL }, *copy = strdup(line);
     size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
     enum tbd_exit result =
-        count == 0 ? TBD_EXIT_SYSTEM : run_text(session, options, line, count, words);
+        count == 0 ? tbd_command_no_memory() : run_text(session, options, line, count, words);
 
     free(copy);
     return result;
@@ -241,16 +241,16 @@ enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_o
 {
     char **expanded = calloc(count + 1, sizeof(*expanded));
     char *text = NULL;
-    enum tbd_exit result = TBD_EXIT_SYSTEM;
+    enum tbd_exit result;
     size_t good = 0;
 
     while (expanded != NULL && good < count &&
            (expanded[good] = tbd_bookmarks_expand(session, words[good])) != NULL)
         good++;
-    if (good == count)
+    if (expanded != NULL && good == count)
         text = join(count, expanded);
-    if (text != NULL)
-        result = run_any(session, options, text, count, expanded);
+    result =
+        text == NULL ? tbd_command_no_memory() : run_any(session, options, text, count, expanded);
     for (size_t i = 0; i < good; i++)
         free(expanded[i]);
     free(expanded);
@@ -277,7 +277,7 @@ enum tbd_exit tbd_line_run(struct tbd_session *session, const struct tbd_line_op
     char *trimmed = copy_trimmed(line);
     char *text = trimmed == NULL ? NULL : tbd_bookmarks_expand(session, trimmed);
     char *copy = text == NULL ? NULL : strdup(text);
-    enum tbd_exit result = copy == NULL ? TBD_EXIT_SYSTEM : TBD_EXIT_FOUND;
+    enum tbd_exit result = copy == NULL ? tbd_command_no_memory() : TBD_EXIT_FOUND;
     size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
 
     if (count != 0)

@@ -306,6 +306,12 @@ static void print_divergence(const struct tbd_divergence *divergence)
             tbd_shown(divergence->what));
 }
 
+enum tbd_exit tbd_command_no_memory(void)
+{
+    fprintf(stderr, "tbdq: %s\n", tbd_status_text(TBD_NOMEM));
+    return exit_of(TBD_NOMEM);
+}
+
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status)
 {
     const struct tbd_error *why = &run->session->why;
@@ -330,8 +336,10 @@ enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
                                 const struct tbd_query_error *error)
 {
     size_t width = strlen(run->text);
+    const char *message =
+        error->message[0] != '\0' ? error->message : tbd_status_text(error->status);
 
-    fprintf(stderr, "tbdq: %s\n", tbd_shown(error->message));
+    fprintf(stderr, "tbdq: %s\n", tbd_shown(message));
     if (error->length != 0 && error->at <= width) {
         fprintf(stderr, "  %s\n  %*s^", run->text, (int)error->at, "");
         for (size_t i = 1; i < error->length && error->at + i < width; i++)

@@ -51,6 +51,7 @@ const struct tbd_command *tbd_command_find(const char *name);
 void tbd_command_help_context(FILE *out);
 
 /* For commands: a message on stderr, and the exit status that goes with it. */
+enum tbd_exit tbd_command_no_memory(void);
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
 enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
                                 const struct tbd_query_error *error);

@@ -210,11 +210,11 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
     enum tbd_exit result;
 
     if (pager == NULL)
-        return TBD_EXIT_SYSTEM;
+        return tbd_command_no_memory();
     own.out = tbd_safe_stream(tbd_pager_stream(pager));
     if (own.out == NULL) {
         tbd_pager_close(pager);
-        return TBD_EXIT_SYSTEM;
+        return tbd_command_no_memory();
     }
     tbd_interrupt_clear();
     result = tbd_line_run(session, &own, line);
