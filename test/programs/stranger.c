@@ -102,10 +102,12 @@ __attribute__((noinline)) static void victim(void)
     __asm__ volatile("movabs $0x1122334455667788, %%rax" ::: "rax");
 }
 
+#define MOST_BYTES (256u << 10)
 /* Where its number is in translated code. */
-static uint8_t *find_mark_in(const uint8_t *at)
+static uint8_t *find_mark_in(const struct tbd_plan_range *area)
 {
-    const uint8_t *end = at + (256 << 10);
+    uint64_t bytes = area->end - area->start < MOST_BYTES ? area->end - area->start : MOST_BYTES;
+    const uint8_t *at = (const uint8_t *)area->start, *end = at + bytes - 16;
     volatile uint64_t inverse = ~MARK;
     uint64_t mark = ~inverse, seen[8];
 
@@ -133,7 +135,7 @@ _Noreturn static void run_code(void)
 {
     victim();
     for (uint64_t i = plan->report.area_count; i-- > 0;) {
-        uint8_t *mark = find_mark_in((const uint8_t *)plan->report.areas[i].start);
+        uint8_t *mark = find_mark_in(&plan->report.areas[i]);
 
         if (!mark)
             continue;
