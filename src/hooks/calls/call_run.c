@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* call_run.c - see call_run.h
  *
- * The registers afterwards are the kernel's: rax = result, rcx = address behind the instruction, r11 =
- * rflags.  A call that a signal came before is not made: rip stays on the instruction, and the block
- * is reported as interrupted before it; that is also what a restarted call looks like. */
+ * After a call the registers are as the kernel leaves them: rax = result, rcx = address after the
+ * instruction, r11 = rflags.  If a signal comes before the call, the call is not made: rip stays on
+ * the instruction, and the block is reported as interrupted before it.  A restarted call looks the
+ * same. */
 #include "hooks/calls/call_run.h"
 
 #include "base/log.h"
@@ -77,7 +78,7 @@ void tbd_call_detach(struct tbd_call *call, const char *why)
     tbd_detach(call->thread, why, call->insns_before);
 }
 
-/* What the call has done so far is all that the trace has of it. */
+/* The trace gets the effects that the call has had so far, and no later ones. */
 static void close_stolen(void *stolen)
 {
     struct tbd_call call = *(const struct tbd_call *)stolen;

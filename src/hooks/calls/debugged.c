@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* debugged.c - see debugged.h.  What cannot be read does not count. */
+/* debugged.c - see debugged.h.  Files that cannot be read do not count. */
 #include "hooks/calls/debugged.h"
 
 #include "base/fmt.h"
@@ -9,7 +9,7 @@
 
 struct wanted {
     const char *start; /* of the line */
-    char *rest;        /* what follows there */
+    char *rest;        /* the text after `start` in that line */
     size_t rest_bytes;
     bool found;
 };
@@ -24,7 +24,7 @@ static bool is_wanted(void *context, char *line)
     return !wanted->found;
 }
 
-/* Is there a line that begins with `start`?  What follows there goes to `rest`. */
+/* Is there a line that begins with `start`?  The text after `start` goes to `rest`. */
 static bool find_line(const char *path, const char *start, char *rest, size_t rest_bytes)
 {
     struct wanted wanted = { .start = start, .rest = rest, .rest_bytes = rest_bytes };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* debugged.h - programs that another recorded program watches (ptrace)
+/* debugged.h - programs that another recorded program debugs (ptrace)
  *
- * Registers and code of a recorded program are those of translated code: to a debugger it shows
- * things that the debugger does not show natively.  When the debugger is recorded, its results are
- * the ones that must not change, so what it watches runs natively.  (Whoever debugs a recorded
- * program from outside wants to see just this.) */
+ * The registers and the code of a recorded program are those of translated code: a debugger sees
+ * other values than natively.  If the debugger itself is recorded, its results must not change, so
+ * the program that it debugs runs natively.  (Whoever debugs a recorded program from outside wants
+ * to see the translated code.) */
 #ifndef TBD_HOOKS_DEBUGGED_H
 #define TBD_HOOKS_DEBUGGED_H
 

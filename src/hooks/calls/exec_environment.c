@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* exec_environment.c - see exec_environment.h
  *
- * Everything here is a guess about a call that is still to be made: what is not as expected leaves
- * the call as it is. */
+ * The code here guesses what a call will do before it is made; if anything is not as expected, the
+ * call stays as it is. */
 #include "hooks/calls/exec_environment.h"
 
 #include "base/fmt.h"
@@ -53,7 +53,7 @@ static bool keeps_identity(int fd)
                                    tbd_sys_pointer("security.capability"), 0, 0));
 }
 
-/* The beginning of the file; takes the descriptor.  0: it cannot be used. */
+/* Reads the beginning of the file and closes the descriptor.  0: the file cannot be used. */
 static size_t read_head(int fd, char head[HEAD_BYTES + 1])
 {
     long bytes = -1;
@@ -93,7 +93,7 @@ static bool is_dynamic(const char *head, size_t bytes)
     return false;
 }
 
-/* "#! /bin/sh -e" */
+/* Opens the interpreter that a line like "#! /bin/sh -e" names. */
 static int open_interpreter(char *head)
 {
     char *path = head + 2;
@@ -122,14 +122,15 @@ static bool can_be_recorded(const struct tbd_sys_call *sys)
 struct exec_variables {
     uint64_t variables[MAX_VARIABLES + MAX_OWN + 1]; /* addresses */
     size_t count;
-    size_t preload; /* which one is the program's own LD_PRELOAD; `count` if none */
+    size_t preload; /* index of the program's own LD_PRELOAD; `count` if none */
     char own_preload[TEXT_BYTES];
     char hidden[TEXT_BYTES + sizeof(marker)];
     char both[2 * TEXT_BYTES];
     char folder[TEXT_BYTES];
 };
 
-/* Ends with, or is followed by, what separates names in LD_PRELOAD. */
+/* Does the list name the library?  A name ends at the end of the list or at a separator of
+ * LD_PRELOAD. */
 static bool names_library(const char *list)
 {
     size_t bytes = strlen(library);
@@ -141,8 +142,8 @@ static bool names_library(const char *list)
     return false;
 }
 
-/* False: it cannot be read, is too long, or has what is needed (or says that it
- * does not want it). */
+/* False: it cannot be read, is too long, already has the variables (or says that it does not want
+ * them). */
 static bool read_variables(struct exec_variables *e, uint64_t envp)
 {
     uint64_t variable = 0;
@@ -183,7 +184,7 @@ void tbd_exec_environment_init(const struct tbd_inherited *given)
     inherited = given;
 }
 
-/* As it was when this process began to be recorded. */
+/* Adds the variable with the value it had when the recording of this process began. */
 static void add_inherited(struct exec_variables *e, const char *name)
 {
     for (char *const *variable = inherited->environment; *variable; variable++)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* futex_calls.c - futexes with priority inheritance, when there are several threads
  *
- * The kernel would write such a word while the caller waits and others run, which no record could
- * place in time.  So among threads of this process they are operated here, with the turn lock: a lock
- * that is taken is tried again after others had their turn, as a call that was not made
- * (TBD_CALL_INTERRUPTED), and nobody ever waits in the kernel.  What gets lost is the inheritance:
- * with one thread running at a time there is nothing to inherit.  A word with waiters in the kernel
- * (another process) is the kernel's business.
+ * The kernel would write such a word while the caller waits and other threads run, at a time that
+ * no record could give.  So the engine operates the futexes shared by threads of this process
+ * itself, while holding the turn lock.  A lock that is taken is tried again after the other threads
+ * had their turn, like a call that was not made (TBD_CALL_INTERRUPTED), and no thread ever waits in
+ * the kernel.  Priority inheritance is lost, but with one thread running at a time there is nothing
+ * to inherit.  The kernel handles words for which somebody waits in the kernel (another process).
  *
  * Context: APP. */
 #include "base/linux_abi.h"
@@ -60,7 +60,7 @@ static bool is_over(const struct tbd_call *call, uint32_t command)
     return now[0] > until[0] || (now[0] == until[0] && now[1] >= until[1]);
 }
 
-/* Others run meanwhile.  A signal ends the sleep, and is delivered instead of trying again. */
+/* Other threads run meanwhile.  A signal ends the sleep, and is delivered before the next try. */
 static void try_later(struct tbd_call *call)
 {
     int64_t pause[2] = { 0, RETRY_NS };

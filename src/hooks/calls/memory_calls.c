@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* memory_calls.c - system calls that change what is mapped (TBD_SYS_MAP)
  *
- * Before: pages that go away or are replaced are sent, with their marks, as at a window's end.
- * After: the table of regions follows, translations of code that changed are dropped, REGION
- * and UNMAP messages tell the trace.  A call that names the engine's own ranges is left to
- * native execution.
+ * Before the call: touched pages that will be removed or replaced are sent, with their marks, as at
+ * a window's end. After the call: the table of regions is updated, translations of changed code are
+ * dropped, and REGION and UNMAP messages are sent.  If a call names the engine's own ranges, the
+ * program is let go and makes it natively.
  *
  * Context: APP. */
 #include "base/linux_abi.h"
@@ -70,7 +70,7 @@ static void send_region(struct tbd_call *call, const struct tbd_msg_region *map,
             map->flags, path);
 }
 
-/* Every region in the range as it is now; `zero`: their pages are fresh. */
+/* Sends every region in the range as it is now; `zero`: their pages are fresh. */
 static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bool zero)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -93,7 +93,7 @@ static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bo
 
 /* ---- before ---- */
 
-/* The contents and marks of touched pages in the range, before they are lost. */
+/* Sends contents and marks of touched pages in the range, before they are lost. */
 static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -113,7 +113,8 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
     }
 }
 
-/* A block in front may have ended because it could not go on here. */
+/* The range starts an instruction earlier: a block before it may have ended because it could not go
+ * on here. */
 
 static void flush_code(struct tbd_call *call, uint64_t start, uint64_t end)
 {
@@ -137,7 +138,7 @@ static bool failed(const struct tbd_call *call)
     return tbd_sys_failed(call->result) || call->result == TBD_CALL_INTERRUPTED;
 }
 
-/* With userfaultfd the kernel may wait until somebody has read of it. */
+/* With userfaultfd the kernel may wait until somebody has read the event from the descriptor. */
 static void perform_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
     if (tbd_userfault_waits_for_events())
@@ -154,7 +155,7 @@ static void perform(struct tbd_call *call)
 
 /* ---- mmap, shmat ---- */
 
-/* What /proc/self/maps would say about the file behind a descriptor. */
+/* Fills in what /proc/self/maps would say about the file of a descriptor. */
 static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t bytes)
 {
     uint64_t stat[18];
@@ -167,15 +168,15 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
     tbd_proc_path(fd, path, bytes);
 }
 
-/* A file can be open elsewhere; anonymous memory is the process' own until it forks. */
+/* A file can be open elsewhere; anonymous memory belongs to this process alone until it forks. */
 static bool may_others_write(const struct tbd_msg_region *map)
 {
     return tbd_recording.is_on && (tbd_recording.hooks & TBD_HOOK_TOUCH) &&
            (map->map_flags & MAP_SHARED) && map->inode;
 }
 
-/* Shared anonymous memory is fresh, too: what others wrote before this process used a page comes as
- * its first contents (hooks/memory/shared.c). */
+/* Shared anonymous memory counts as fresh too: bytes that others wrote before this process first
+ * used a page are recorded as the page's first contents (hooks/memory/shared.c). */
 static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const char *path)
 {
     bool is_fresh = !map->inode;
@@ -195,7 +196,7 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
     send_region(call, &told, path);
 }
 
-/* New shared memory is put apart from other mappings, where the program does not care
+/* New shared memory is placed away from other mappings if the program does not ask for an address
  * (hooks/memory/shared.h). */
 static struct tbd_sys_call map_call(const struct tbd_call *call)
 {
@@ -207,7 +208,8 @@ static struct tbd_sys_call map_call(const struct tbd_call *call)
     return sys;
 }
 
-/* A wish for the engine's range is as if something were there: the kernel chooses another place. */
+/* The program asks for an address in the engine's range: the engine acts as if something were
+ * mapped there, and the kernel chooses another place. */
 static void perform_wish(struct tbd_call *call)
 {
     struct tbd_sys_call sys = map_call(call);
@@ -272,7 +274,7 @@ static bool look_up(void *context, const struct tbd_msg_region *map, const char 
     return false;
 }
 
-/* What shmctl(IPC_STAT) says. */
+/* The segment's size, by shmctl(IPC_STAT). */
 static uint64_t segment_bytes(uint64_t id)
 {
     uint64_t status[14] = { 0 };
@@ -282,8 +284,7 @@ static uint64_t segment_bytes(uint64_t id)
     return page_up(status[6]);
 }
 
-/* The segment's size is only known to the kernel; replay finds it in the message, as a
- * sixth argument. */
+/* Only the kernel knows the segment's size; replay finds it in the message, as a sixth argument. */
 void tbd_call_shmat(struct tbd_call *call)
 {
     struct lookup lookup = { 0 };
@@ -305,14 +306,14 @@ void tbd_call_shmat(struct tbd_call *call)
     tbd_call_finish(call);
     if (failed(call))
         return;
-    lookup.map.inode += !lookup.map.inode; /* a segment is a file, be its number 0 */
+    lookup.map.inode += !lookup.map.inode; /* a segment counts as a file, even if its number is 0 */
     if (lookup.map.end)
         add_region(call, &lookup.map, lookup.path);
     else
         tbd_recording_note(1, "a shared memory segment could not be found in the mappings");
 }
 
-/* The mappings of the segment attached at that address, which may have been cut in pieces. */
+/* The mappings of the segment attached at this address; the program may have cut them in pieces. */
 static struct tbd_range segment_at(uint64_t start)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -361,8 +362,8 @@ void tbd_call_munmap(struct tbd_call *call)
     send_unmap(call, start, end);
 }
 
-/* A failing mprotect may have changed the mappings in front of the one it failed at: the kernel's
- * list is read again for what there is. */
+/* An mprotect that fails may have changed the mappings before the one it failed at, so the kernel's
+ * list is read again. */
 static bool refresh(void *context, const struct tbd_msg_region *map, const char *path)
 {
     const struct tbd_range *range = context;
@@ -435,7 +436,7 @@ void tbd_call_brk(struct tbd_call *call)
     grow_heap(call, old_end, end);
 }
 
-/* Private anonymous pages are zero now, others their file's. */
+/* Private anonymous pages are zero now; others have the contents of their file. */
 static void forget_contents(uint64_t start, uint64_t end)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -452,7 +453,7 @@ static void forget_contents(uint64_t start, uint64_t end)
     }
 }
 
-/* What it held ends here (STREAM-6); the mapping stays. */
+/* The contents end here (STREAM-6); the mapping stays. */
 static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     flush_code(call, start, end);
@@ -503,12 +504,12 @@ void tbd_call_mremap(struct tbd_call *call)
     tbd_shared_update(moved.map.start, moved.map.end);
     if (is_userfault)
         tbd_userfault_moved(args[0], moved.map.start, moved.map.end);
-    /* its pages are known when touched */
+    /* its pages become known when they are touched */
     send_regions(call, moved.map.start, moved.map.end, false);
 }
 
-/* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED,
- * which the program must expect as well. */
+/* MADV_FREE may drop pages at any later time, or never.  The engine makes it MADV_DONTNEED, which
+ * drops them at once: the program must expect that too. */
 void tbd_call_madvise(struct tbd_call *call)
 {
     uint64_t start = call->sys.args[0];
@@ -535,8 +536,9 @@ void tbd_call_madvise(struct tbd_call *call)
     drop_contents(call, start, end);
 }
 
-/* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds
- * where the stack begins now in the message, as a sixth argument (0: as before). */
+/* A raised stack limit: the program can now touch this much more memory, which is zero until it
+ * does.  Replay finds the new start of the stack in the message, as a sixth argument (0:
+ * unchanged). */
 static void change_limit(struct tbd_call *call, bool is_prlimit)
 {
     const uint64_t *args = call->sys.args;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* organizer_children.c - see organizer_children.h
  *
- * The kernel is asked first who has something to tell (WNOWAIT); the program's call is
- * made for that one. */
+ * The engine first asks the kernel which child has something to report (WNOWAIT), then makes the
+ * program's call for that child. */
 #include "hooks/calls/organizer_children.h"
 
 #include "base/fmt.h"
@@ -50,7 +50,7 @@ static const char *organizer_name(void)
 
 enum who { GONE, ORGANIZER, OTHER };
 
-/* By the name the kernel has for it, which is there until it is reaped. */
+/* Tells by the name that the kernel keeps for the process until it is reaped. */
 static enum who who_is(uint32_t pid)
 {
     const char *name = organizer_name();
@@ -88,7 +88,7 @@ static uint32_t pid_in(const uint8_t *info)
 
 /* ---- whose children there are ---- */
 
-/* The next number in the text; 0: none. */
+/* Returns the next number in the text; 0: none. */
 static uint32_t next_pid(const char **text)
 {
     uint32_t pid = 0;
@@ -102,7 +102,7 @@ static uint32_t next_pid(const char **text)
 
 #define LIST_BYTES 4096
 
-/* False: it cannot be told, or not all of it. */
+/* False: the list cannot be read, or not all of it. */
 static bool read_list(uint32_t thread, char *text)
 {
     char path[64];
@@ -113,8 +113,8 @@ static bool read_list(uint32_t thread, char *text)
     return got >= 0 && got < LIST_BYTES - 1;
 }
 
-/* A list that is read while children come and go can lack some (proc_pid_children(5)): so it must
- * be the same twice. */
+/* A list that is read while children come and go can lack some (proc_pid_children(5)): two readings
+ * must be the same. */
 static bool has_others(uint32_t thread)
 {
     char text[LIST_BYTES], again[LIST_BYTES];
@@ -139,7 +139,8 @@ static bool has_children(void)
 
 /* ---- waiting ---- */
 
-/* Nobody is told of the end of such children: who waits for them waits for the last one's. */
+/* The program has the kernel reap its children: nobody is told of their ends, and a wait ends when
+ * the last child has. */
 static bool are_unwaited(void)
 {
     const struct tbd_action *action = &tbd_actions[SIGCHLD];
@@ -156,7 +157,7 @@ static void pause_a_moment(struct tbd_call *call)
     tbd_call_pause_as(call, &sleep);
 }
 
-/* The call that tells what the program's would find. */
+/* Makes the call that looks, without reaping, at what the program's call would find. */
 static bool make_look(const struct tbd_sys_call *sys, uint8_t *info, struct tbd_sys_call *out)
 {
     bool is_waitid = sys->number == __NR_waitid;
@@ -172,7 +173,7 @@ static bool make_look(const struct tbd_sys_call *sys, uint8_t *info, struct tbd_
     return true;
 }
 
-/* For that one: an organizer can have ended meanwhile. */
+/* Changes the call to wait for this child: an organizer can have ended meanwhile. */
 static void wait_for(struct tbd_sys_call *sys, uint32_t pid)
 {
     bool is_waitid = sys->number == __NR_waitid;
@@ -182,9 +183,9 @@ static void wait_for(struct tbd_sys_call *sys, uint32_t pid)
         sys->args[1] = pid;
 }
 
-/* Before a call that waits for any child: reaps organizers, and waits until somebody else has
- * something to tell, whom call->sys names from then on.  False: a signal came, and call->result
- * says what comes of the call. */
+/* Before a call that waits for any child: reaps organizers, and waits until another child has
+ * something to report; call->sys names that child from then on.  False: a signal came, and
+ * call->result has the call's result. */
 static bool look_first(struct tbd_call *call)
 {
     uint8_t info[INFO_BYTES];
@@ -209,7 +210,7 @@ static bool look_first(struct tbd_call *call)
             return false;
         if (call->result < 0 || (!pid_in(info) && waits_not))
             return true;
-        /* GONE: the signal handler was faster */
+        /* GONE: the signal handler has reaped it already */
         if (pid_in(info) && who_is(pid_in(info)) == OTHER) {
             wait_for(&call->sys, pid_in(info));
             return true;
@@ -243,11 +244,11 @@ void tbd_call_waitid(struct tbd_call *call)
     wait_for_child(call);
 }
 
-/* Signals of the same kind are one as long as they wait: this one may stand for
- * another child's, too. */
+/* Pending signals of the same kind are merged into one: this one may also stand for another
+ * child's. */
 bool tbd_organizer_children_sent_sigsafe(uint8_t *info)
 {
-    static uint32_t told; /* the child whose signal came through last */
+    static uint32_t told; /* the child of the last signal that was let through */
     uint8_t other[INFO_BYTES] = { 0 };
     uint64_t waiting = 0;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* own_memory.c - see own_memory.h
  *
- * Until a program has opened such a file for writing, no call pays for this; from then on every
- * write asks what its descriptor is.  A descriptor that came in another way (from another process)
- * is not noticed. */
+ * Until the program opens such a file for writing, calls have no extra cost; after that every write
+ * checks its descriptor.  A descriptor that came in another way (from another process) is not
+ * noticed. */
 #include "hooks/calls/own_memory.h"
 
 #include "base/fmt.h"
@@ -34,7 +34,7 @@ static bool is_own_memory(uint64_t fd)
            !memcmp(path + length - 4, "/mem", 4);
 }
 
-/* As the row says: flags as an argument, or a structure of them, or none (creat). */
+/* The table's row says where the flags are: in an argument, in a structure, or nowhere (creat). */
 static bool is_open_for_writing(const struct tbd_sys_call *sys)
 {
     const struct tbd_sys_row *row = tbd_sys_row(sys->number);
@@ -62,7 +62,8 @@ static uint64_t bytes_of(uint64_t vector, uint64_t count)
     return total;
 }
 
-/* Where the call writes: at its fourth argument, if it has one, or where the descriptor is. */
+/* The range that the call writes: at its fourth argument, if it has one, or at the descriptor's
+ * position. */
 static struct tbd_sys_range range_of(const struct tbd_sys_call *sys)
 {
     const struct tbd_sys_arg *from = &tbd_sys_row(sys->number)->args[1];
@@ -76,8 +77,8 @@ static struct tbd_sys_range range_of(const struct tbd_sys_call *sys)
     return range;
 }
 
-/* Nothing but data that the program may write anyway: translated code stays right, and replay
- * can do the same. */
+/* Is the range only data that the program may write anyway?  Then translated code stays valid, and
+ * replay can write the same bytes. */
 static bool is_plain_data(const struct tbd_sys_range *range)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;

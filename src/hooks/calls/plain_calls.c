@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* plain_calls.c - calls that the engine has no part in: old bytes, the call, what it wrote
+/* plain_calls.c - calls that the engine takes no part in: saves old bytes, makes the call, records
+ * what it wrote
  *
- * By the table, or, for what it does not describe, by comparison with memory as it was.  Context: APP. */
+ * The table says what a call writes; for calls that it does not describe, memory is compared before
+ * and after.  Context: APP. */
 #include "base/linux.h"
 #include "base/string.h"
 #include "hooks/calls/call_families.h"
@@ -12,7 +14,7 @@
 #include "hooks/table/sys_table.h"
 #include "hooks/threads/threads.h"
 
-/* With the turn lock in hand, though it may wait (THREADS-6). */
+/* Makes the call while holding the turn lock, though the call may wait (THREADS-6). */
 static void perform_outside(struct tbd_call *call)
 {
     struct tbd_saved_context *saved = tbd_threads.holder;
@@ -33,7 +35,7 @@ static void perform_outside(struct tbd_call *call)
 
 #define SAID_BYTES 128u
 
-/* A number's first time in `said`. */
+/* Is it the first time that the number is marked in `said`? */
 static bool is_first(uint8_t said[SAID_BYTES], uint64_t number)
 {
     uint64_t bit = number % (SAID_BYTES * 8);
@@ -83,7 +85,7 @@ static uint64_t mask_of(const struct tbd_sys_call *sys)
     return pointer;
 }
 
-/* The mask that holds while the call waits is the one a handler's own mask is added to. */
+/* While the call waits this mask holds: a signal handler's own mask is added to it. */
 static void note_temporary_mask(const struct tbd_sys_call *sys)
 {
     struct tbd_signals *signals = tbd_signals_now();
@@ -102,7 +104,7 @@ void tbd_call_perform_here(struct tbd_call *call)
     size_t may_count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
     size_t did_count;
 
-    if (may_count == TBD_SYS_MAX_RANGES) { /* perhaps not all of them */
+    if (may_count == TBD_SYS_MAX_RANGES) { /* there may be more ranges than fit */
         perform_unknown(call);
         return;
     }
@@ -116,12 +118,13 @@ void tbd_call_perform_here(struct tbd_call *call)
     did_count =
         tbd_syscall_did_write(&call->sys, call->result, may, may_count, did, TBD_SYS_MAX_RANGES);
     if (call->result == -EFAULT)
-        tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
+        tbd_effects_compare(
+            call->effects); /* the kernel may have written any part of it, or none */
     else
         tbd_effects_written(call->effects, did, did_count);
 }
 
-/* For other threads, or for somebody who fills pages that the kernel is about to use. */
+/* Gives way to other threads, or to somebody who fills pages that the kernel is about to use. */
 static bool gives_way(const struct tbd_sys_call *sys)
 {
     return (tbd_threads_are_many() && tbd_syscall_may_wait(sys)) || tbd_userfault_has_pointer(sys);

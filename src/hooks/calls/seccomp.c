@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* seccomp.c - see seccomp.h
  *
- * What the kernel can be asked without being told is asked: whether it knows the flags, whether the
- * thread may set filters at all (a filter whose instructions cannot be read is refused last). */
+ * The kernel is asked whatever it can answer without installing a filter: whether it knows the
+ * flags, and whether the thread may set filters at all (the kernel refuses a filter with unreadable
+ * instructions last). */
 #include "hooks/calls/seccomp.h"
 
 #include "base/linux_abi.h"
@@ -22,10 +23,10 @@ enum {
     MAX_ERRNO = 4095,
     MAX_FILTERS = 2048,
     MAX_INSTRUCTIONS = 1 << 17,
-    MAX_PATH_INSTRUCTIONS = 32768, /* of one thread, as the kernel counts */
+    MAX_PATH_INSTRUCTIONS = 32768, /* of one thread, by the kernel's count */
     FILTER_OVERHEAD = 4,
 };
-#define NOWHERE 0xffff800000000000ull /* no program's address */
+#define NOWHERE 0xffff800000000000ull /* no program has this address */
 /* Clocks that the vDSO reads without the kernel: realtime, monotonic, raw, coarse,
  * boottime, TAI. */
 #define VDSO_CLOCKS 0x8f3u
@@ -47,7 +48,7 @@ static bool is_active(const struct tbd_seccomp *state)
 
 /* ---- what the filters say ---- */
 
-/* The strictest; of equal ones the newest filter's. */
+/* The strictest action; of equal ones the newest filter's. */
 static uint32_t judge(const struct tbd_seccomp *state, const struct seccomp_data *data)
 {
     uint32_t strictest = SECCOMP_RET_ALLOW;
@@ -81,7 +82,7 @@ static bool is_in_vdso(uint64_t address)
     return region && (region->map.flags & TBD_REGION_VDSO);
 }
 
-/* Natively the vDSO answers, and no filter sees it. */
+/* Natively the vDSO answers this call, and no filter sees it. */
 static bool is_no_call(const struct tbd_call *call)
 {
     const struct tbd_sys_row *row = tbd_sys_row(call->sys.number);
@@ -92,7 +93,7 @@ static bool is_no_call(const struct tbd_call *call)
     return row->args[0].set != TBD_SET_CLOCK || (clock < 32 && (VDSO_CLOCKS >> clock & 1));
 }
 
-/* ---- what follows from it ---- */
+/* ---- the consequences ---- */
 
 static void refuse(struct tbd_call *call, int64_t result)
 {
@@ -101,7 +102,7 @@ static void refuse(struct tbd_call *call, int64_t result)
     tbd_call_finish(call);
 }
 
-/* The kernel, given the filters, sees the same call once more and does what it has to. */
+/* The kernel is given the filters, sees the same call once more and ends the program itself. */
 _Noreturn static void die(struct tbd_call *call, uint32_t signo)
 {
     tbd_signals_die_again(call->thread, signo, call->insns_before);
@@ -114,7 +115,7 @@ static void die_alone(struct tbd_call *call, uint32_t signo)
     tbd_call_thread_killed(call);
 }
 
-/* SIGSYS comes behind the call, with the registers as they were before. */
+/* SIGSYS comes after the call, with the registers from before the call. */
 static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_t reason)
 {
     struct tbd_queued_signal queued = { .signo = SIGSYS, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
@@ -130,7 +131,7 @@ static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_
         die(call, SIGSYS);
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
-        refuse(call, TBD_CALL_INTERRUPTED); /* that one first; the call is made again */
+        refuse(call, TBD_CALL_INTERRUPTED); /* the queued signal first; the call is made again */
         return;
     }
     memcpy(queued.info, &info, sizeof(info));
@@ -191,13 +192,14 @@ static void finish(struct tbd_call *call, int64_t result)
     tbd_call_finish(call);
 }
 
-/* What the kernel says before it looks at the instructions; EFAULT: nothing against it. */
+/* Returns the error of the checks that the kernel makes before it reads the instructions; EFAULT:
+ * it has no objection. */
 static int64_t ask(const struct filter_request *request, uint16_t count)
 {
     struct sock_fprog unreadable = { .len = count, .filter = (struct sock_filter *)NOWHERE };
 
     if (own()->newest)
-        tbd_seccomp_give_up_privileges(); /* this thread may have its filters from another one */
+        tbd_seccomp_give_up_privileges(); /* this thread may have got its filters from another one */
     return tbd_seccomp_set_natively(request->flags, request->by_prctl, &unreadable);
 }
 
@@ -232,7 +234,7 @@ static bool is_other_thread(const struct tbd_saved_context *saved)
     return saved->tid && saved != tbd_threads.holder;
 }
 
-/* A thread whose filters are not all this thread's too, or 0. */
+/* Returns a thread that has filters which this thread lacks, or 0. */
 static uint32_t find_stranger(void)
 {
     for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
@@ -252,14 +254,14 @@ static void share_with_all(void)
             tbd_saved_context_at(i)->seccomp = *own();
 }
 
-/* False: it cannot be read. */
+/* False: the program cannot be read. */
 static bool read_program(const struct sock_fprog *fprog)
 {
     return tbd_copy_from_program(&instructions[instruction_count], tbd_sys_pointer(fprog->filter),
                                  fprog->len * sizeof(struct sock_filter));
 }
 
-/* The program has been read. */
+/* Keeps the filter; its instructions have been read. */
 static void keep_filter(const struct filter_request *request, uint32_t count)
 {
     const uint64_t own_flags = SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
@@ -317,7 +319,7 @@ static void set_filter(struct tbd_call *call, const struct filter_request *reque
     finish(call, add_filter(request, &fprog));
 }
 
-/* Whether the kernel has a mode for this thread already, which cannot be changed. */
+/* Has this thread a mode in the kernel already, which cannot be changed? */
 static bool is_confined(void)
 {
     return own()->newest ||
@@ -334,7 +336,7 @@ static void set_strict(struct tbd_call *call)
     finish(call, 0);
 }
 
-/* True: the call is done; so with the next. */
+/* True: the call is done; the same holds for the next function. */
 static bool answer_prctl(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
@@ -355,7 +357,7 @@ static bool answer_prctl(struct tbd_call *call)
         return true;
     case PR_GET_NO_NEW_PRIVS:
         if (own()->newest)
-            tbd_seccomp_give_up_privileges(); /* as the thread that shared its filters had */
+            tbd_seccomp_give_up_privileges(); /* as the thread that shared its filters had done */
         return false;
     default: return false;
     }
@@ -368,7 +370,7 @@ static bool answer_seccomp(struct tbd_call *call)
     switch ((uint32_t)args[0]) {
     case SECCOMP_SET_MODE_STRICT:
         if ((uint32_t)args[1] || args[2])
-            return false; /* the kernel says no */
+            return false; /* the kernel returns the error */
         set_strict(call);
         return true;
     case SECCOMP_SET_MODE_FILTER:
@@ -392,7 +394,7 @@ void tbd_call_seccomp(struct tbd_call *call)
 
 /* ---- a new program ---- */
 
-/* What loading this library, the engine and the organizer do. */
+/* System calls that are made when this library is loaded, by the engine and by the organizer. */
 // clang-format off
 static const uint16_t needed[] = {
     __NR_access, __NR_arch_prctl, __NR_brk, __NR_clock_gettime, __NR_clock_nanosleep, __NR_clone,
@@ -448,7 +450,7 @@ static bool ends_like_library(const char *name, size_t bytes)
     return bytes >= own_bytes && !memcmp(name + bytes - own_bytes, LIBRARY, own_bytes);
 }
 
-/* What else the program preloads stays. */
+/* Removes this library from the list; the program's other entries stay. */
 static void remove_library(char *text)
 {
     char *to = text + sizeof(preload_name) - 1;

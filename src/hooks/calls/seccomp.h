@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* seccomp.h - filters that the program sets for its own system calls
+/* seccomp.h - the system call filters that the program sets for itself
  *
- * They are not given to the kernel, because they would judge the engine's calls too: the engine
- * keeps them, and judges each call of the program before it makes it.  When a thread leaves the
- * engine (it is let go, it executes a program, it dies of its filters) the kernel gets them first.
+ * The kernel does not get these filters, because they would judge the engine's calls too.  The
+ * engine keeps them, and judges each call of the program before it makes it.  When a thread leaves
+ * the engine (it is let go, it executes a program, a filter kills it) the kernel gets the filters
+ * first.
  *
  * Invariants
  * SECCOMP-1  A thread never runs natively without the filters that it has set.
- * SECCOMP-2  Filters are kept only of threads that have given up new privileges: so the kernel
- *     takes them whenever they are given to it, whatever became of the thread's rights meanwhile.
+ * SECCOMP-2  Filters are kept only for threads that have given up new privileges: so the kernel
+ *     accepts them later, whatever rights the thread has then.
  * SECCOMP-3  A filter is never changed or taken away; threads and forked children share them.
  *
  * Context: APP. */
@@ -21,12 +22,12 @@
 #include "hooks/threads/seccomp_state.h"
 
 struct tbd_call;
-/* Judges a call.  True: it is refused, and done with.  May not return. */
+/* Judges a call.  True: the call is refused and finished.  May not return. */
 bool tbd_seccomp_refuses(struct tbd_call *call);
 
-/* Would a new program under these filters be one that can be recorded? */
+/* Can a new program be recorded under these filters? */
 bool tbd_seccomp_lets_record(const struct tbd_seccomp *state);
-/* The environment at `envp` (of the program) without this library, in the engine's memory; 0: it
+/* Copies the program's environment at `envp`, without this library, to the engine's memory.  0: it
  * cannot be read. */
 uint64_t tbd_seccomp_environment(uint64_t envp);
 

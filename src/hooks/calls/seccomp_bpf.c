@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* seccomp_bpf.c - see seccomp_bpf.h
  *
- * What is valid: instructions of the kernel's list for seccomp, jumps forward and inside, loads of
- * aligned words of struct seccomp_data, memory cells that have been written on every path before, a
- * return at the end.  So a valid program ends, and needs no checks while it runs. */
+ * A program is valid if: it has only instructions from the kernel's list for seccomp; jumps go
+ * forward and stay inside; loads read aligned words of struct seccomp_data; memory cells are read
+ * only after they were written on every path; it ends with a return.  So a valid program ends, and
+ * needs no checks while it runs. */
 #include "hooks/calls/seccomp_bpf.h"
 
 #include "base/string.h"
 
 #define CELLS 16u
 
-/* ---- which programs are taken ---- */
+/* ---- which programs are valid ---- */
 
 static bool is_known(uint16_t code)
 {
@@ -55,7 +56,7 @@ static bool is_conditional(const struct sock_filter *insn)
     return BPF_CLASS(insn->code) == BPF_JMP && BPF_OP(insn->code) != BPF_JA;
 }
 
-/* `left`: instructions behind it. */
+/* `left`: the number of instructions after it. */
 static bool is_valid_insn(const struct sock_filter *insn, size_t left)
 {
     if (!is_known(insn->code))
@@ -76,10 +77,11 @@ static bool is_valid_insn(const struct sock_filter *insn, size_t left)
     }
 }
 
-/* Cells that are written on every way to an instruction: jumps go forward, so one pass tells. */
+/* Finds the cells that are written on every path to an instruction: jumps go forward, so one pass
+ * is enough. */
 static bool reads_written_cells(const struct sock_filter *program, size_t count)
 {
-    static uint16_t written[BPF_MAXINSNS]; /* with the turn lock only */
+    static uint16_t written[BPF_MAXINSNS]; /* used while holding the turn lock */
     uint16_t now = 0;
 
     memset(written, 0xff, sizeof(written));
@@ -94,7 +96,7 @@ static bool reads_written_cells(const struct sock_filter *program, size_t count)
             return false;
         if (insn->code == (BPF_JMP | BPF_JA)) {
             written[i + 1 + insn->k] &= now;
-            now = 0xffff; /* what follows is reached by jumps */
+            now = 0xffff; /* the next instruction is reached by jumps alone */
         } else if (is_conditional(insn)) {
             written[i + 1 + insn->jt] &= now;
             written[i + 1 + insn->jf] &= now;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* seccomp_bpf.h - programs of classic BPF that judge system calls, as the kernel
- * takes and runs them
+/* seccomp_bpf.h - programs of classic BPF that judge system calls: validated and run as the kernel
+ * does
  *
  * No state; any context. */
 #ifndef TBD_HOOKS_SECCOMP_BPF_H
@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Would the kernel take it as a filter for system calls? */
+/* Would the kernel accept it as a filter for system calls? */
 bool tbd_bpf_is_valid(const struct sock_filter *program, size_t count);
-/* What a valid one returns: an action (SECCOMP_RET_*) and its data. */
+/* Runs a valid program; returns its action (SECCOMP_RET_*) and data. */
 uint32_t tbd_bpf_run(const struct sock_filter *program, const struct seccomp_data *data);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* special_calls.c - system calls that the engine takes part in (TBD_SYS_SPECIAL)
  *
- * Exits end the trace first; execve is made with the stream complete, because nothing can be said
- * afterwards; a forked child is recorded by itself (boot/child.c); threads are in thread_calls.c; signal
- * calls are answered by threads/signals_calls.c.
+ * Exits end the trace first.  execve is made after the stream is complete, because nothing can be
+ * sent afterwards. A forked child is recorded by itself (boot/child.c); threads are in
+ * thread_calls.c; threads/signals_calls.c answers signal calls.
  *
  * Context: APP; the child's side of a fork is FORK_CHILD. */
 #include "base/linux_abi.h"
@@ -110,7 +110,7 @@ void tbd_call_rt_sigsuspend(struct tbd_call *call)
     tbd_call_finish(call);
 }
 
-/* The registers afterwards are the frame's; they follow in a message of their own. */
+/* Afterwards the registers are those of the frame; a message of their own reports them. */
 void tbd_call_rt_sigreturn(struct tbd_call *call)
 {
     tbd_signals_block_all(); /* until the frame's mask is set */
@@ -129,7 +129,7 @@ void tbd_call_rt_sigreturn(struct tbd_call *call)
 
 #define TASK_BYTES 0x7ffffffff000ull /* with five levels of page tables the kernel allows more */
 
-/* The processor's gs base is the engine's. */
+/* The program must not set the processor's gs base: that is the engine's. */
 void tbd_call_arch_prctl(struct tbd_call *call)
 {
     struct tbd_regs *regs = &call->thread->regs;
@@ -159,7 +159,7 @@ void tbd_call_arch_prctl(struct tbd_call *call)
 
 /* ---- ends ---- */
 
-/* When all threads have left one by one, the main thread's status is the process'. */
+/* After all threads have left one by one, the process has the main thread's status. */
 static uint32_t exit_status(const struct tbd_call *call)
 {
     if (call->sys.number == __NR_exit && call->thread->tid != tbd_recording.pid)
@@ -189,7 +189,7 @@ void tbd_call_exit_group(struct tbd_call *call)
     end_call(call);
 }
 
-/* A child has none until it sets one; an empty one does no harm when the call fails. */
+/* A child has no list until it sets one; if the call fails, an empty list does no harm. */
 static struct tbd_robust_list *own_robust_list(void)
 {
     static struct tbd_robust_list own;
@@ -199,9 +199,9 @@ static struct tbd_robust_list *own_robust_list(void)
     return &own;
 }
 
-/* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through
- * the list of robust futexes, finds engine_lock as the one being worked on and marks it: so the
- * organizer knows that the program is gone though its process is not. */
+/* engine_state is EXEC while the call is in progress.  If execve succeeds, the kernel walks the
+ * list of robust futexes, finds engine_lock as the pending entry, and marks it as that of a dead
+ * owner: so the organizer knows that the program is gone although its process is not. */
 static struct tbd_robust_list *exec_begin(struct tbd_thread *thread)
 {
     struct tbd_stream_head *head = tbd_recording.ring.head;
@@ -215,7 +215,7 @@ static struct tbd_robust_list *exec_begin(struct tbd_thread *thread)
     tbd_sys3(__NR_get_robust_list, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
         robust = own_robust_list();
-    /* its id when it gets there */
+    /* the pending entry must hold the thread's id when the kernel gets there */
     __atomic_store_n(&head->engine_lock, tbd_recording.pid, __ATOMIC_RELEASE);
     __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->published);
@@ -242,8 +242,8 @@ static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
     tbd_call_finish(call);
 }
 
-/* A good guess.  A file that cannot be executed is the usual failure: shells try one folder
- * after another. */
+/* Only a guess: most calls fail because the file cannot be executed, as shells try one folder after
+ * another. */
 static bool can_execute(const struct tbd_sys_call *sys)
 {
     bool has_folder = sys->number == __NR_execveat;
@@ -253,8 +253,8 @@ static bool can_execute(const struct tbd_sys_call *sys)
     return tbd_sys4(__NR_faccessat2, folder, sys->args[has_folder ? 1 : 0], X_OK, flags) == 0;
 }
 
-/* The new program is under the thread's filters for real.  When it does not come to that all the
- * same, the program is let go: they hold for the engine too. */
+/* The new program runs under the thread's filters in the kernel.  If execve fails after all, the
+ * program is let go, because the filters now hold for the engine too. */
 static void exec_filtered(struct tbd_call *call)
 {
     struct tbd_seccomp *filters = &tbd_threads.holder->seccomp;
@@ -268,7 +268,7 @@ static void exec_filtered(struct tbd_call *call)
     if (!tbd_seccomp_lets_record(filters) && *environment)
         *environment = tbd_seccomp_environment(*environment);
     if (!*environment)
-        /* the kernel says what is wrong */
+        /* the kernel returns the error */
         *environment = call->sys.args[sys.number == __NR_execveat ? 3 : 2];
     tbd_seccomp_install(filters);
     *filters = (struct tbd_seccomp){ 0 };
@@ -323,23 +323,23 @@ bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
     }
 }
 
-/* A child with its own memory gets a trace of its own (but see tbd_child_record). */
+/* A child with its own memory gets its own trace (for exceptions see tbd_child_record). */
 static bool may_record(const struct tbd_clone *arguments)
 {
     return !(arguments->flags & (CLONE_VM | CLONE_NEWPID));
 }
 
-/* clone3 alone takes it; handlers that are shared cannot be cleared, which the kernel says. */
+/* Only clone3 takes it; shared handlers cannot be cleared, and the kernel returns the error. */
 
 static bool clears_handlers(const struct tbd_clone *arguments)
 {
     return (arguments->flags & CLONE_CLEAR_SIGHAND) && !(arguments->flags & CLONE_SIGHAND);
 }
 
-/* The new process goes on behind the system call: recorded, or natively.  It has its own copy of
- * the thread block, unless it shares the parent's memory; then the parent sleeps until it is gone
- * and finds its registers changed, which is why the caller keeps a copy.  A function of its own:
- * the parent's frame must not be touched. */
+/* The new process goes on after the system call: recorded, or natively.  It has its own copy of the
+ * thread block, unless it shares the parent's memory; then the parent sleeps until the child is
+ * gone and finds its own registers changed, so the caller keeps a copy.  This is a function of its
+ * own so that the parent's frame is not touched. */
 _Noreturn __attribute__((noinline)) static void
 become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t mask)
 {
@@ -369,9 +369,9 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
 
 #define CLONE_ARGS_WORDS 11
 
-/* The call as the engine makes it: with its own stack in parent and child (the program's stack
- * argument is applied to the child's registers), with the engine's handlers in the child (the
- * program's are cleared by the engine), and vfork as the clone that it is. */
+/* Builds the call that the engine makes.  Its differences from the program's: parent and child keep
+ * the engine's stack (the child's registers get the program's stack argument); the child keeps the
+ * engine's handlers (the engine clears the program's); vfork becomes the equivalent clone. */
 static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arguments,
                         struct tbd_sys_call *out, uint64_t *block)
 {
@@ -396,8 +396,8 @@ static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arg
     return true;
 }
 
-/* A child that shares memory writes to it natively: what changed is found by comparison.  Otherwise
- * only the described outputs (parent_tid, pidfd) are written here. */
+/* A child that shares memory writes to it natively: a comparison finds the changes.  For other
+ * children only the described outputs (parent_tid, pidfd) are written here. */
 static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
@@ -409,9 +409,9 @@ static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments
                           tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES));
 }
 
-/* Nothing may come between the two processes: in a child of vfork a handler would write our
- * state, in any other there is no stream until one is made.  The mask to go back to; false if a
- * signal came before. */
+/* No signal may come between the two processes: in a child of vfork a handler would write the
+ * engine's state, and any other child has no stream until one is made.  `mask`: the mask to
+ * restore.  False: a signal came before. */
 static bool block_for_fork(bool shares_memory, uint64_t *mask)
 {
     *mask = tbd_signals_block_all();
@@ -419,7 +419,7 @@ static bool block_for_fork(bool shares_memory, uint64_t *mask)
         tbd_signals_set_kernel_mask(~0ull);
     if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
         return true;
-    tbd_signals_block_all(); /* the processor's five are let through again */
+    tbd_signals_block_all(); /* lets through the five of the processor again */
     return false;
 }
 
@@ -440,7 +440,7 @@ static void fork_call(struct tbd_call *call)
     uint64_t mask;
 
     if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &arguments, &sys, block)) {
-        call->result = tbd_call_perform(&call->sys); /* the kernel says what is wrong */
+        call->result = tbd_call_perform(&call->sys); /* the kernel returns the error */
         tbd_call_finish(call);
         return;
     }
@@ -450,18 +450,18 @@ static void fork_call(struct tbd_call *call)
     }
     if ((arguments.flags & CLONE_VM) && !(arguments.flags & CLONE_VFORK))
         tbd_call_detach(call, "it starts a process that shares its memory");
-    if (tbd_userfault_follows_forks()) /* the kernel waits in the middle of it */
+    if (tbd_userfault_follows_forks()) /* the kernel waits in the middle of the call */
         tbd_call_detach(call, "it handles the page faults of its children (userfaultfd)");
     tbd_x87_settle();
     watch_child(call, &arguments);
     if (!(arguments.flags & CLONE_VM))
         tbd_shared_fork();
     if (!block_for_fork(arguments.flags & CLONE_VM, &mask)) {
-        finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
+        finish(call, TBD_CALL_INTERRUPTED); /* the parent delivers it before there is a child */
         return;
     }
     if (arguments.flags & CLONE_VM)
-        tbd_call_step_out(call); /* its child may wait for another thread */
+        tbd_call_step_out(call); /* the child may wait for another thread */
     call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
                             sys.args[4], sys.args[5]); /* inline: the child must not return */
     if (call->result == 0)
@@ -497,9 +497,9 @@ void tbd_call_vfork(struct tbd_call *call)
     fork_call(call);
 }
 
-/* ---- threads, and being watched ---- */
+/* ---- threads, and being debugged ---- */
 
-/* Used at the thread's end only. */
+/* The list is used only when the thread ends. */
 void tbd_call_set_robust_list(struct tbd_call *call)
 {
     call->result = tbd_call_perform(&call->sys);

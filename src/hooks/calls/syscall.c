@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* syscall.c - a system call of the program: which family it is of
+/* syscall.c - finds the family of a system call of the program, and performs it
  *
  * Context: APP. */
 #include "base/linux.h"
@@ -9,7 +9,8 @@
 #include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
 
-/* Index of the block's last instruction: what ran of it when the call was not made. */
+/* Index of the block's last instruction: the number of instructions that ran if the call was not
+ * made. */
 static uint64_t before_last(const struct tbd_thread *thread)
 {
     uint32_t count = tbd_recording_last_insns(thread);
@@ -19,7 +20,7 @@ static uint64_t before_last(const struct tbd_thread *thread)
 
 typedef void (*tbd_call_function)(struct tbd_call *call);
 
-/* Of rows that say MAP or SPECIAL. */
+/* For rows that say MAP or SPECIAL. */
 static const tbd_call_function functions[TBD_SYS_COUNT] = {
 #define X(number, name, mode, ...) TBD_SYS_IF_OWN(mode, [number] = tbd_call_##name, )
 #include "hooks/table/syscalls.def"
@@ -36,7 +37,7 @@ static void perform(struct tbd_call *call)
 {
     switch (tbd_syscall_mode(call->sys.number)) {
     case TBD_SYS_MAP:
-        tbd_x87_settle(); /* as long as the code is there */
+        tbd_x87_settle(); /* while the code is still there */
         functions[call->sys.number](call);
         break;
     case TBD_SYS_SPECIAL: functions[call->sys.number](call); break;

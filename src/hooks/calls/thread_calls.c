@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* thread_calls.c - system calls by which threads begin and end
  *
- * What the kernel would write on a thread's behalf (its id at the places that clone names, the word
- * cleared at its end, the robust futexes it still held) is written here, with the turn lock, as
- * implicit stores of the call: the kernel's own writes would come at no time that could be told.
+ * Natively the kernel writes memory for a thread: its id at the places that clone names, the word
+ * cleared at its end, the robust futexes that it still held.  The engine makes these writes
+ * instead, while holding the turn lock, as implicit stores of the call: nobody could tell when the
+ * kernel's own writes happen.
  *
  * Context: APP. */
 #include "base/linux.h"
@@ -25,7 +26,7 @@ static void write_ids(struct tbd_call *call, const struct tbd_clone *arguments)
         tbd_call_answer(call, arguments->child_tid, &tid, sizeof(tid));
 }
 
-/* The registers with which it begins: the caller's, behind the call. */
+/* The registers of the new thread: the caller's, after the call. */
 static struct tbd_regs first_registers(const struct tbd_call *call,
                                        const struct tbd_clone *arguments)
 {
@@ -50,7 +51,7 @@ static void begin_thread(struct tbd_call *call, const struct tbd_clone *argument
     struct tbd_regs regs;
 
     if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
-        call->result = TBD_CALL_INTERRUPTED; /* delivered first */
+        call->result = TBD_CALL_INTERRUPTED; /* the signal is delivered first */
         tbd_call_finish(call);
         return;
     }
@@ -74,7 +75,7 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
     if (!tbd_call_policy->threads)
         tbd_call_detach(call, "it starts a second thread");
     if ((arguments->flags & CLONE_PIDFD) || arguments->flags >> 32) {
-        call->result = -EINVAL; /* as kernels before 6.9 say */
+        call->result = -EINVAL; /* as in kernels before 6.9 */
         tbd_call_finish(call);
         return;
     }
@@ -93,7 +94,7 @@ static void wake(uint64_t address, uint32_t count)
     tbd_sys3(__NR_futex, address, FUTEX_WAKE, count);
 }
 
-/* What the kernel does to a futex whose owner dies (handle_futex_death). */
+/* Does what the kernel does to a futex whose owner dies (handle_futex_death). */
 static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, bool is_pending)
 {
     uint32_t value;
@@ -143,14 +144,14 @@ static void give_up_robust(struct tbd_call *call)
         give_up_entry(call, &head, head.pending, true);
 }
 
-/* Those who are woken find the turn lock taken, and the words as they will see them. */
+/* Threads that are woken find the turn lock taken, and later see the words as written here. */
 static void end_thread(struct tbd_call *call, uint64_t status)
 {
     const struct tbd_saved_context *saved = tbd_threads.holder;
     uint64_t cleared = saved->is_watched ? saved->cleared : 0;
     uint32_t zero = 0;
 
-    tbd_signals_block_all(); /* one for the process must find another thread */
+    tbd_signals_block_all(); /* a signal for the process must find another thread */
     if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         call->result = TBD_CALL_INTERRUPTED;
         tbd_call_finish(call);
@@ -175,7 +176,7 @@ void tbd_call_thread_killed(struct tbd_call *call)
     end_thread(call, 0);
 }
 
-/* As long as there is one thread the kernel keeps it. */
+/* While there is one thread, the kernel keeps the address. */
 void tbd_call_set_tid_address(struct tbd_call *call)
 {
     struct tbd_saved_context *saved = tbd_threads.holder;

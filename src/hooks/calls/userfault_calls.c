@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* userfault_calls.c - userfaultfd and its ioctls; which calls name memory whose pages may be
+/* userfault_calls.c - userfaultfd and its ioctls; the calls that name memory whose pages may be
  * missing (hooks/memory/userfault.h)
  *
  * Descriptors of this process's own memory are known by their inodes.  Context: APP. */
@@ -111,7 +111,7 @@ void tbd_call_userfaultfd(struct tbd_call *call)
     open_descriptor(call, call->sys.args[0]);
 }
 
-/* What another one moved away is missing now, or zero. */
+/* Pages that another descriptor has moved away are missing now, or zero. */
 static void note_moved_from(struct tbd_call *call, uint64_t from, int64_t bytes)
 {
     struct tbd_sys_range range = { from, bytes > 0 ? (uint64_t)bytes : 0 };
@@ -120,7 +120,7 @@ static void note_moved_from(struct tbd_call *call, uint64_t from, int64_t bytes)
     tbd_effects_written(call->effects, &range, 1);
 }
 
-/* The argument's words before and after. */
+/* Notes the words of the argument before and after. */
 static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint64_t *before,
                        const uint64_t *after)
 {
@@ -151,7 +151,7 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
     case _UFFDIO_CONTINUE: break;
     default: return;
     }
-    tbd_userfault_adopt(call->effects, &filled, &others); /* of those that are there */
+    tbd_userfault_adopt(call->effects, &filled, &others); /* of those pages that are present */
 }
 
 static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
@@ -160,7 +160,7 @@ static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
     tbd_copy_from_program(words, address, bytes < 40 ? bytes : 40);
 }
 
-/* False: it is none of those. */
+/* False: it is none of these commands. */
 static bool command_descriptor(struct tbd_call *call)
 {
     uint32_t command = (uint32_t)call->sys.args[1];

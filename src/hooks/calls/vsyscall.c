@@ -69,7 +69,7 @@ bool tbd_vsyscall_perform(struct tbd_thread *thread)
 
     if (!has_page || !tbd_vsyscall_number(thread->regs.rip, &number))
         return false;
-    /* Natively a fault, too: nothing to return to, or nowhere to write to. */
+    /* It faults natively, too: there is no return address, or the result cannot be written. */
     if (!tbd_copy_from_program(&caller, gpr[TBD_RSP], sizeof(caller)) ||
         !is_writable(gpr[TBD_RDI]) || (number != __NR_time && !is_writable(gpr[TBD_RSI])))
         return false;

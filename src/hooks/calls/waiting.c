@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* waiting.c - system calls that may wait while other threads run
  *
- * The caller gives the turn lock away, and the kernel may write whenever it likes.  So that this is
- * seen when the thread has the turn lock again and not before, the kernel writes to scratch memory of
- * the thread's own: plain arguments and the buffers of an iovec or a message header are exchanged
- * for places there, and what was written is copied when the call is over (old bytes are taken
- * then).  Where a pointer cannot be exchanged (futexes: the word is the point; parts that are not
- * writable) the kernel writes in place, and the old bytes are those from before the call.
+ * The caller gives the turn lock away, and the kernel may write at any time.  The writes must
+ * become visible only when the thread has the turn lock again, so the kernel writes to the thread's
+ * scratch memory: plain arguments, and the buffers of an iovec or a message header, are replaced by
+ * copies there; after the call the copies are written back, and the old bytes are taken then.  Some
+ * pointers cannot be replaced: a futex, because the word itself is shared, and parts that are not
+ * writable.  There the kernel writes in place, and the old bytes are from before the call.
  *
  *     prepare    with the turn lock: places, copies of what the kernel reads and writes
- *     perform    without
- *     complete   with it again: copies and old bytes; natively the copies alone, if the program was let go
+ *     perform    without the turn lock
+ *     complete   with it again: copies back, takes old bytes; if the program was let go, copies only
  *
  * Context: APP; perform without the turn lock. */
 #include "base/layout.h"
@@ -37,22 +37,22 @@ enum {
     MSGHDR_CONTROL = 32,
 };
 #define LINE_BYTES   64u
-#define DIRECT_LEAST 512u /* no file is read past the page cache in blocks smaller than this */
-#define KEPT_BYTES   (1ull << 20) /* of scratch memory: more is given back after the call */
+#define DIRECT_LEAST 512u /* with blocks smaller than this no file bypasses the page cache */
+#define KEPT_BYTES   (1ull << 20) /* of scratch memory; any more is unmapped after the call */
 
-/* A place that the kernel may write, and where its bytes are meanwhile. */
+/* A place that the kernel may write, and where its bytes are during the call. */
 struct written_place {
     uint64_t address;
     uint64_t bytes;
-    uint8_t *copy; /* exchanged: what the kernel reads and writes; else the old bytes */
+    uint8_t *copy; /* is_exchanged: the kernel reads and writes here; else the old bytes */
     bool is_exchanged;
-    bool is_length;    /* tells how much was written elsewhere */
-    bool is_userfault; /* pages of it may have to be filled by others (userfault.h) */
+    bool is_length;    /* tells how much was written to another place */
+    bool is_userfault; /* others may have to fill pages of it (userfault.h) */
 };
 
 struct waiting {
     struct tbd_saved_context *saved;
-    struct tbd_sys_call sys;   /* as it is made */
+    struct tbd_sys_call sys;   /* the call as the engine makes it */
     struct tbd_sys_range *may; /* places as ranges, for the table */
     struct tbd_sys_range *did;
     struct written_place *places;
@@ -67,8 +67,8 @@ static uint64_t scratch_start(const struct tbd_saved_context *saved)
     return TBD_SCRATCH_BASE + saved->index * TBD_SCRATCH_BYTES;
 }
 
-/* What a call with a large buffer needed is given back at the next one: its message
- * borrows from it. */
+/* Unmaps at the next call the memory that this call needed for a large buffer: its message borrows
+ * from that. */
 static void trim_scratch(struct tbd_saved_context *saved)
 {
     if (saved->scratch_bytes <= KEPT_BYTES)
@@ -106,8 +106,8 @@ static uint64_t alignment_of(uint64_t bytes)
     return bytes < DIRECT_LEAST ? LINE_BYTES : TBD_PAGE_SIZE;
 }
 
-/* A copy lies in its page, or its line, as what it is of does in the program: files that are read past the page cache
- * want aligned memory (open(2), O_DIRECT). */
+/* A copy has the same offset in its page, or its cache line, as the program's buffer: reads past
+ * the page cache need aligned memory (open(2), O_DIRECT). */
 static void *take_alike(struct waiting *waiting, const struct tbd_sys_range *range)
 {
     uint64_t mask = alignment_of(range->bytes) - 1;
@@ -117,7 +117,7 @@ static void *take_alike(struct waiting *waiting, const struct tbd_sys_range *ran
     return at;
 }
 
-/* ---- which pointers are exchanged ---- */
+/* ---- replaced pointers ---- */
 
 static bool is_writable(uint64_t start, uint64_t bytes)
 {
@@ -143,8 +143,9 @@ static struct written_place *find_place(struct waiting *waiting, uint64_t addres
 
 enum use { WRITTEN, READ_TOO };
 
-/* Where the kernel finds what the program has at `address`: the copy, if there is one.  (A page of
- * a large buffer that is never touched costs nothing, so only what is read is copied.) */
+/* Where the kernel finds the bytes that the program has at `address`: in the copy, if there is one.
+ * (A page of a large buffer costs nothing until it is touched, so only the bytes that the kernel
+ * reads are copied.) */
 static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use)
 {
     struct written_place *place = find_place(waiting, address);
@@ -185,7 +186,7 @@ static void set_field(uint8_t *header, size_t at, uint64_t value)
     memcpy(header + at, &value, sizeof(value));
 }
 
-/* The places inside the header (lengths, flags) have their copies in the header's copy. */
+/* The fields of the header (lengths, flags) have their copies in the header's copy. */
 static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
 {
     uint8_t *header = take(waiting, MSGHDR_BYTES);
@@ -223,7 +224,7 @@ static void exchange_argument(struct waiting *waiting, unsigned index,
     uint64_t *value = &waiting->sys.args[index];
 
     if (arg->effect == TBD_EFFECT_LENGTH)
-        mark_length(waiting, waiting->sys.args[arg->length]); /* it comes later than this one */
+        mark_length(waiting, waiting->sys.args[arg->length]); /* that argument comes later */
     switch ((enum tbd_sys_effect)arg->effect) {
     case TBD_EFFECT_RESULT:
     case TBD_EFFECT_LENGTH: *value = exchange(waiting, *value, WRITTEN); break;
@@ -273,7 +274,7 @@ static void lay_out_places(struct waiting *waiting)
     }
 }
 
-/* What could not be exchanged: its old bytes, as far as it can be read. */
+/* Saves the old bytes of places that could not be replaced, as far as they are readable. */
 static void save_places(struct waiting *waiting)
 {
     for (size_t i = 0; i < waiting->count; i++) {
@@ -294,7 +295,7 @@ static uint64_t scratch_needed(const struct tbd_sys_range *may, size_t count)
     return bytes;
 }
 
-/* False: no memory for it; the call is made with the turn lock in hand. */
+/* False: there is no memory for it; the call is made while holding the turn lock. */
 static bool prepare(struct tbd_call *call, struct waiting *waiting)
 {
     struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
@@ -327,7 +328,7 @@ static const struct written_place *place_of(const struct waiting *waiting,
     return NULL;
 }
 
-/* Lengths that the kernel left tell the table how much of the others was written: they
+/* The lengths that the kernel has set tell the table how much of the other places was written: they
  * are copied first. */
 static void copy_lengths(struct tbd_call *call, const struct waiting *waiting, bool is_recorded)
 {
@@ -342,14 +343,14 @@ static void copy_lengths(struct tbd_call *call, const struct waiting *waiting, b
     }
 }
 
-/* All of may[] after -EFAULT. */
+/* After -EFAULT: all of may[]. */
 static size_t find_written(const struct tbd_call *call, const struct waiting *waiting)
 {
     return tbd_syscall_did_write(&call->sys, call->result, waiting->may, waiting->count,
                                  waiting->did, waiting->count);
 }
 
-/* What shared memory held is what the log has by now, whoever wrote it. */
+/* The old bytes of shared memory are those of the log by now, whoever wrote them. */
 static void record_in_place(struct tbd_call *call, const struct written_place *place,
                             uint64_t bytes)
 {
@@ -363,7 +364,7 @@ static void record_in_place(struct tbd_call *call, const struct written_place *p
     tbd_effects_written(call->effects, &range, 1);
 }
 
-/* What others had filled its pages with comes first. */
+/* First records the bytes with which others filled its pages. */
 static void adopt(struct tbd_call *call, const struct tbd_sys_range *range)
 {
     uint32_t others = 0;
@@ -395,7 +396,7 @@ static void complete(struct tbd_call *call, const struct waiting *waiting)
     }
 }
 
-/* Without a record: the program was let go. */
+/* Copies without recording: the program was let go. */
 static void complete_natively(struct tbd_call *call, const struct waiting *waiting)
 {
     size_t count;
@@ -425,8 +426,8 @@ void tbd_call_leave(const struct tbd_call *call, struct tbd_saved_context *saved
     tbd_threads_leave(saved);
 }
 
-/* Pages that the results will be copied to: as much as a call that tells a length
- * can have written. */
+/* Fills the pages that the results will be copied to: as many as a call that returns a length can
+ * have written. */
 static void fill_places(const struct tbd_call *call, const struct waiting *waiting)
 {
     for (size_t i = 0; waiting && call->result >= 0 && i < waiting->count; i++) {
@@ -443,12 +444,12 @@ void tbd_call_stolen(struct tbd_call *call, struct tbd_saved_context *saved,
                      const struct tbd_regs *regs)
 {
     saved->regs = *regs;
-    tbd_effects_clear(call->effects); /* nobody else uses them any more */
+    tbd_effects_clear(call->effects); /* no other thread uses them any more */
     tbd_call_leave(call, saved);
 }
 
-/* The engine's state is another thread's meanwhile: what is needed lies on this stack.
- * False: let go. */
+/* Meanwhile another thread uses the engine's state: the data for the call is on this stack.  False:
+ * the program was let go. */
 static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
                     struct tbd_saved_context *saved, const struct waiting *waiting)
 {
@@ -464,7 +465,7 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
     return tbd_threads_take(thread, saved);
 }
 
-/* What the kernel reads and writes, or writes whole, must be there first: it is copied. */
+/* Memory that the kernel reads, or that it writes whole, is copied and so must be present first. */
 static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *out)
 {
     const struct tbd_sys_row *row = tbd_sys_row(call->sys.number);
@@ -532,7 +533,7 @@ void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys)
     struct tbd_saved_context *saved = tbd_threads.holder;
 
     if (!perform(call, sys, saved, NULL)) {
-        call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
+        call->result = TBD_CALL_INTERRUPTED; /* the program's own call is made natively */
         tbd_call_leave(call, saved);
     }
 }
