@@ -6,13 +6,13 @@
  *   tbd_expr_eval()    the value at an event
  *
  * Values are unsigned 64-bit integers unless signed() is around them.  Variables of the program
- * have their C types; what a condition with any means at one instruction, expr_lower.h works out.
- * An evaluation has four outcomes: true, false, unknown (needs registers, memory or a new value
- * that the caller has not got yet: ask again with more), and bad (division by zero, memory that is
- * not mapped: such an event does not match; it is counted).
+ * have their C types; expr_lower.h works out what a condition that uses them means at one
+ * instruction. An evaluation has four outcomes: true, false, unknown (it needs registers, memory or
+ * a new value that the caller does not have yet: ask again with more), and bad (division by zero,
+ * memory that is not mapped: such an event does not match, and it is counted).
  *
- * Parsed expressions are immutable but for binding; evaluation may run in several threads, each
- * with an environment of its own.  Nothing here prints. */
+ * Parsed expressions do not change except by binding; several threads may evaluate one, each with
+ * its own environment.  Nothing here prints. */
 #ifndef TBD_QUERY_EXPR_H
 #define TBD_QUERY_EXPR_H
 
@@ -30,7 +30,7 @@ enum tbd_expr_op {
     TBD_EXPR_REGISTER,
     TBD_EXPR_MEMORY,     /* mem[left, value]; slot */
     TBD_EXPR_TOUCHES,    /* touches[left, right] */
-    TBD_EXPR_FUNCTION,   /* pc is in a function that names[slot] says */
+    TBD_EXPR_FUNCTION,   /* pc is in a function that names[slot] covers */
     TBD_EXPR_MODULE,
     TBD_EXPR_STACK,      /* patterns[slot] */
     TBD_EXPR_NOT, TBD_EXPR_AND, TBD_EXPR_OR,
@@ -38,20 +38,20 @@ enum tbd_expr_op {
     TBD_EXPR_ADD, TBD_EXPR_SUB, TBD_EXPR_MUL, TBD_EXPR_DIV, TBD_EXPR_REM,
     TBD_EXPR_BITAND, TBD_EXPR_BITOR, TBD_EXPR_BITXOR, TBD_EXPR_SHL, TBD_EXPR_SHR,
     TBD_EXPR_NEG, TBD_EXPR_BITNOT, TBD_EXPR_SIGNED,
-    /* of C: replaced by the others before they are evaluated (expr_lower.h) */
+    /* operators of C: lowering replaces them by the others before evaluation (expr_lower.h) */
     TBD_EXPR_VARIABLE,   /* symbols[slot] */
-    TBD_EXPR_STRING,     /* symbols[slot]; only beside == and != */
+    TBD_EXPR_STRING,     /* symbols[slot]; only as an operand of == and != */
     TBD_EXPR_MEMBER,     /* left.symbols[slot]; value 1: left->symbols[slot] */
     TBD_EXPR_INDEX,      /* left[right] */
     TBD_EXPR_DEREF,      /* *left */
     TBD_EXPR_ADDRESS,    /* &left */
     TBD_EXPR_CAST,       /* (symbols[slot])left */
-    TBD_EXPR_SIZEOF,     /* of left, or without one of the type symbols[slot] */
+    TBD_EXPR_SIZEOF,     /* the size of left, or without a left the size of the type symbols[slot] */
     TBD_EXPR_LIKE,       /* left =~ regexes[slot] */
-    TBD_EXPR_CHOICE,     /* left ? the sides of `right`: its left or its right */
+    TBD_EXPR_CHOICE,     /* left ? right.left : right.right */
     TBD_EXPR_SIDES,      /* only there */
     /* made by lowering only */
-    TBD_EXPR_EXTEND,     /* the low `value` bits of left, by its sign */
+    TBD_EXPR_EXTEND,     /* the low `value` bits of left, sign-extended */
     TBD_EXPR_FRAME,      /* stack pointer before the call of the function (CFA) */
     TBD_EXPR_NOWHERE,    /* has no value here; value 1: optimized out */
     TBD_EXPR_TO_REAL,    /* integer to double */
@@ -92,9 +92,9 @@ struct tbd_expr_node {
     uint8_t is_signed;
     uint8_t is_boolean;
     uint8_t width;       /* REGISTER: bits */
-    uint8_t is_typed;    /* only lowering can say what it is */
+    uint8_t is_typed;    /* only lowering can say which type it is */
     uint8_t is_real;     /* floating point: values are bits of a double */
-    uint8_t is_after;    /* MEMORY: as the event's instruction leaves it */
+    uint8_t is_after;    /* MEMORY: the value after the event's instruction */
     uint8_t level;       /* MEMORY, MATCHES: 1 + reads of memory that its address needs */
     uint32_t which;      /* FIELD, REGISTER: number; others: slot */
     int32_t left, right; /* indices of operands; -1 = none */
@@ -112,8 +112,8 @@ enum tbd_name_kind {
     TBD_NAME_SOURCE, /* "file.c" or "file.c:7" */
 };
 
-/* A name of a function, module or source line, and what it covers once bound to a window's
- * modules. */
+/* A name of a function, module or source line, and the addresses it covers once it is bound to a
+ * window's modules. */
 struct tbd_expr_name {
     char *text;
     enum tbd_name_kind kind;
@@ -129,7 +129,7 @@ struct tbd_expr_pattern {
 };
 #define TBD_EXPR_MAX_PATTERNS 64u
 #define TBD_PATTERN_ONE       (-1) /* `*`: any one frame */
-#define TBD_PATTERN_RUN       (-2) /* `**`: any run of frames, also none */
+#define TBD_PATTERN_RUN       (-2) /* `**`: any run of frames, also an empty one */
 
 /* value =~ "text" */
 struct tbd_expr_regex {
@@ -138,16 +138,16 @@ struct tbd_expr_regex {
 };
 
 #define TBD_USES_VALUE  1u /* newval of a store, oldval of a load */
-#define TBD_USES_REGS   2u /* registers beyond what every event of the type knows */
+#define TBD_USES_REGS   2u /* registers other than those that every event of the type knows */
 #define TBD_USES_MEMORY 4u
 #define TBD_USES_STACK  8u
 #define TBD_USES_NAMES  16u
 #define TBD_USES_TYPES  32u /* variables, casts: must be lowered at each place */
 #define TBD_USES_FRAME  64u /* the function's frame */
 #define TBD_USES_STATE                                                                             \
-    128u /* registers that no note gives (query/session/register_notes.h): flags, segment bases */
+    128u /* registers that notes do not hold (query/session/register_notes.h): flags, segment bases */
 
-#define TBD_EXPR_MAX_LEVELS  8u  /* reads of memory, each at an address that the one before gave */
+#define TBD_EXPR_MAX_LEVELS  8u  /* reads in a chain, each at an address that the last one gave */
 #define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */
 
 struct tbd_expr {
@@ -170,7 +170,7 @@ struct tbd_expr {
     const struct tbd_expr *from; /* lowered: names, patterns and regexes are borrowed from it */
 };
 
-/* Fills in `level` of a new node, whose operands are there. */
+/* Fills in `level` of a new node whose operands are complete. */
 static inline void tbd_expr_note_level(struct tbd_expr *expr, struct tbd_expr_node *node)
 {
     uint32_t level = node->left < 0 ? 0 : expr->nodes[node->left].level;
@@ -195,16 +195,16 @@ static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
         expr->uses |= TBD_USES_STATE;
 }
 
-/* A value in memory that a word stands for. */
+/* A value in memory, named by a word of the condition. */
 struct tbd_expr_stand_in {
     uint64_t address;
     uint64_t bytes; /* 1 to 8 */
     bool is_after;  /* as the event's instruction leaves it */
     bool is_real;   /* floating point */
-    char type[256]; /* it is cast to; "": to none */
+    char type[256]; /* the type that it is cast to; "": no cast */
 };
 
-/* Words with a meaning that only the asker knows: `oldval` in a question about one variable. */
+/* Words whose meaning only the caller knows: `oldval` in a question about one variable. */
 struct tbd_expr_words {
     /* False: the word text[at, at + length) has no such meaning, or *error is filled. */
     bool (*find)(void *context, const char *text, size_t at, size_t length,
@@ -220,31 +220,31 @@ struct tbd_expr_source {
     const struct tbd_expr_words *words; /* NULL: none */
 };
 
-/* On failure *error says where in `text`, *out is NULL.  *out is owned by the caller:
+/* On failure *error says where in `text`, and *out is NULL. The caller owns *out:
  * tbd_expr_free(). */
 TBD_MUST_CHECK enum tbd_status tbd_expr_parse_source(const struct tbd_expr_source *source,
                                                      struct tbd_expr **out,
                                                      struct tbd_query_error *error);
-/* All of text[from..), without words of its own. */
+/* Parses all of text[from..), where no word has a meaning of the caller's. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_parse(const char *text, size_t from,
                                               enum tbd_event_type type, struct tbd_expr **out,
                                               struct tbd_query_error *error);
 void tbd_expr_free(struct tbd_expr *expr); /* NULL is fine */
 
-/* Where names are looked up.  `address` gives the address of a symbol; `ranges` all that a function
- * or module name covers, allocated with malloc, sorted (count 0 = no such name). */
+/* Looks names up. `address` gives the address of a symbol; `ranges` gives all addresses that a
+ * function or module name covers, allocated with malloc and sorted (count 0 = no such name). */
 struct tbd_expr_names {
     bool (*address)(void *context, const char *name, uint64_t *out);
     bool (*ranges)(void *context, const char *name, enum tbd_name_kind kind,
                    struct tbd_range64 **out, size_t *out_count);
     void *context;
 };
-/* Replaces symbols by addresses and folds constants.  TBD_NAME with *error filled for an unknown
- * one. */
+/* Replaces symbols by addresses and folds constants. An unknown symbol gives TBD_NAME and fills
+ * *error. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_bind_symbols(struct tbd_expr *expr,
                                                      const struct tbd_expr_names *names,
                                                      struct tbd_query_error *error);
-/* (Re)binds names of functions and modules.  With `must_exist` an unknown one is an error. */
+/* (Re)binds names of functions and modules.  With `must_exist` an unknown name is an error. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr,
                                                    const struct tbd_expr_names *names,
                                                    bool must_exist, struct tbd_query_error *error);
@@ -260,8 +260,8 @@ struct tbd_expr_env {
     const struct tbd_event *event;
     const struct tbd_regs *regs;
     const uint8_t *vector;          /* low 16 bytes of each of the 16 vector registers */
-    const struct tbd_value *memory; /* by slot; UNKNOWN where not read yet */
-    /* Reads memory at the event at once, where a slot has no value. */
+    const struct tbd_value *memory; /* by slot; UNKNOWN if not read yet */
+    /* Reads memory as of the event immediately, when a slot has no value. */
     enum tbd_value_state (*read)(void *context, uint64_t address, uint64_t bytes, uint64_t *out);
     void *read_context;
     const uint64_t *frames; /* call_pc of each frame, innermost first */
@@ -269,7 +269,7 @@ struct tbd_expr_env {
     uint64_t frame;               /* TBD_EXPR_FRAME; 0: not known */
     const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
     uint64_t divisions, unmapped; /* counts of bad evaluations; only ever increased */
-    uint64_t optimized;           /* the same, for variables that were optimized out */
+    uint64_t optimized;           /* bad evaluations because a variable was optimized out */
 };
 
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);
@@ -277,11 +277,11 @@ bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address);
 bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_pattern *pattern,
                             const uint64_t *frames, size_t count);
 
-/* The and-ed part of a condition: calls `each` for every conjunct. */
+/* Calls `each` for every conjunct of a condition: for A, B and C of "A and B and C". */
 void tbd_expr_conjuncts(const struct tbd_expr *expr, int32_t node,
                         void (*each)(void *context, const struct tbd_expr *expr, int32_t node),
                         void *context);
-/* Is `node` (after binding) `field == CONSTANT`, either way round? */
+/* Is `node`, after binding, `field == CONSTANT` or `CONSTANT == field`? */
 bool tbd_expr_is_field_equals(const struct tbd_expr *expr, int32_t node, enum tbd_event_field field,
                               uint64_t *out);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* expr_bind.c - from names to addresses, and what a condition makes necessary
+/* expr_bind.c - binds names to addresses, and finds which tests a condition makes necessary
  *
  * Folding replaces a node whose operands are numbers by a number, so that the planner sees
- * `addr==&table+8` as a comparison with a constant.  Divisions by zero are left for evaluation,
+ * `addr==&table+8` as a comparison with a constant.  It leaves divisions by zero for evaluation,
  * which counts them. */
 #include "query/condition/expr.h"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* expr_eval.c - evaluation at an event, and the binding of names before it
+/* expr_eval.c - evaluates a condition at an event
  *
  * Evaluation walks the node array; operands have smaller indices, so it ends.  The rules for
  * unknown and bad values: `and` is false as soon as one side is, `or` true as soon as one side is;
- * a bad operand in what decides makes the whole condition bad, which counts as "does not match".  A
- * bad right side behind an unknown left side stays unknown: the left one may decide without it. */
+ * a bad operand on which the result depends makes the whole condition bad, which counts as "does
+ * not match". An unknown left side with a bad right side stays unknown: the left side may decide
+ * alone. */
 #include "query/condition/expr.h"
 #include "base/binary_search.h"
 #include "query/text/lexer.h"
@@ -36,8 +37,8 @@ bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address)
     return i < name->count && name->ranges[i].start <= address;
 }
 
-/* items[0..n) against frames, both outermost first; frames are stored innermost first.  The usual
- * wildcard match: on a mismatch, the last `**` swallows one more frame. */
+/* Matches items[0..n) with frames, both outermost first; frames are stored innermost first.  The
+ * usual wildcard match: on a mismatch, the last `**` swallows one more frame. */
 bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_pattern *pattern,
                             const uint64_t *frames, size_t count)
 {
@@ -148,7 +149,7 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_OFFSET: return known(event->position.offset);
     case TBD_FIELD_SP: return eval_sp(env);
     case TBD_FIELD_THREAD: return known(event->thread);
-    case TBD_FIELD_LINE: return unknown(); /* lowering knows */
+    case TBD_FIELD_LINE: return unknown(); /* lowering replaces it */
     case TBD_FIELD_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
     case TBD_FIELD_PREVIOUS: return known(event->previous);
     case TBD_FIELD_REASON: return known(event->reason);
@@ -162,7 +163,7 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     return unknown();
 }
 
-/* Bytes that the event itself tells: what a store writes over, and what it writes. */
+/* Bytes that the event itself holds: the old and the new bytes of a store. */
 static bool told_by_event(const struct tbd_expr_node *node, const struct tbd_event *event,
                           uint64_t address, uint64_t *out)
 {
@@ -344,7 +345,7 @@ static struct tbd_value combine(const struct tbd_expr_node *node, uint64_t a, ui
     case TBD_EXPR_SHL: return known(b < 64 ? a << b : 0);
     case TBD_EXPR_SHR: return known(shift_right(node, a, b));
     case TBD_EXPR_TOUCHES:
-        /* [addr, addr+size) and [a, a+b) overlap, also where one of them wraps */
+        /* [addr, addr+size) and [a, a+b) overlap, also if one of them wraps around */
         return known(b != 0 &&
                      (env->event->addr - a < b || a - env->event->addr < env->event->size));
     default: return unknown();
@@ -388,7 +389,7 @@ static struct tbd_value eval_unary(const struct tbd_expr *expr, const struct tbd
     }
 }
 
-/* The string's words are in slots, or read one by one. */
+/* The string's words are in slots, or are read one by one. */
 static struct tbd_value match_word(const struct tbd_expr_node *node, uint32_t i, uint64_t address,
                                    struct tbd_expr_env *env)
 {
@@ -401,7 +402,7 @@ static struct tbd_value match_word(const struct tbd_expr_node *node, uint32_t i,
     return word;
 }
 
-/* Up to a NUL, or `length` bytes; what is longer than the slots is cut. */
+/* The string up to a NUL, or `length` bytes of it; a string longer than its slots is cut. */
 static struct tbd_value read_text(const struct tbd_expr_node *node, uint64_t address,
                                   uint64_t length, struct tbd_expr_env *env, char *text)
 {
@@ -461,7 +462,7 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
 
-    if (node->is_typed) /* typed operators would give another result than the lowered ones */
+    if (node->is_typed) /* the typed operators could give another result than the lowered ones */
         return node->op == TBD_EXPR_AND   ? eval_and(expr, node, env)
                : node->op == TBD_EXPR_OR  ? eval_or(expr, node, env)
                : node->op == TBD_EXPR_NOT ? eval_unary(expr, node, env)
@@ -498,7 +499,7 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_CAST:
     case TBD_EXPR_SIZEOF:
     case TBD_EXPR_SIDES:
-    case TBD_EXPR_LIKE: /* what they mean depends on the place */ return unknown();
+    case TBD_EXPR_LIKE: /* their meaning depends on the place */ return unknown();
     default: return eval_binary(expr, node, env);
     }
 }

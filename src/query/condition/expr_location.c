@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* expr_location.c - where a local variable is, as nodes of a condition
+/* expr_location.c - translates a local variable's location into nodes of a condition
  *
- * The location is not read but translated: each DWARF operation becomes the node that computes it.
- * Variables of unoptimized code lie at a distance from the function's frame, which the walk over a
- * window knows from its calls; those of optimized code in registers.
+ * Each DWARF operation of the location becomes the node that computes it. Variables of unoptimized
+ * code lie at a fixed distance from the function's frame, which the walk over a window knows from
+ * its calls; variables of optimized code lie in registers.
  *
- * Unoptimized code has not stored its parameters yet at a function's first instructions: there they
- * are taken from the registers in which the calling convention passes them.  Other variables have no
- * value before something is stored to them.
+ * At a function's first instructions unoptimized code has not stored its parameters yet: they are
+ * taken from the registers in which the calling convention passes them. Other variables have no
+ * value before the first store to them.
  *
  * EXPR_LOCATION-1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
 #include "query/condition/expr_lower.h"
@@ -32,7 +32,7 @@ struct translator {
     bool in_register, is_value;
     bool is_entry; /* at the function's first instruction */
     enum tbd_unset unset;
-    uint32_t written; /* registers, since the function's entry: a bit each */
+    uint32_t written; /* one bit for each register that was set since the function's entry */
     uint64_t reg;
     struct tbd_piece pieces[TBD_PIECES_MAX];
     uint32_t piece_count;
@@ -76,7 +76,7 @@ static bool general_register(uint64_t number, uint32_t *out)
     return true;
 }
 
-/* A whole register as a piece of what it holds; false: conditions do not know it. */
+/* Makes a whole register a piece of the variable; false: conditions do not know this register. */
 static bool register_piece(struct tbd_lowering *l, uint64_t number, struct tbd_piece *out)
 {
     uint32_t reg;
@@ -114,7 +114,7 @@ static bool push_cfa(struct translator *t)
     return push(t, tbd_lowering_add(t->l, &node));
 }
 
-/* The description that holds at the place. */
+/* The location description that is valid at the place. */
 static bool choose(struct translator *t, Dwarf_Attribute *attribute, Dwarf_Op **ops, size_t *count)
 {
     int found = dwarf_getlocation_addr(attribute, t->l->at->scope->place->address, ops, count, 1);
@@ -191,7 +191,7 @@ static bool change(struct translator *t, const Dwarf_Op *op)
     }
 }
 
-/* What was translated since the last piece is one. */
+/* The operations translated since the last piece make the next piece. */
 static bool end_piece(struct translator *t, uint64_t bytes)
 {
     struct tbd_piece piece = { .node = -1, .upper_node = -1 };
@@ -271,14 +271,14 @@ static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
                : fail(t, "its location is damaged");
 }
 
-/* ---- before something is stored to it ---- */
+/* ---- before the first store to the variable ---- */
 
 static bool is_parameter(const Dwarf_Die *variable)
 {
     return dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter;
 }
 
-/* It still is where the calling convention passes it. */
+/* The parameter is still where the calling convention passes it. */
 static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
 {
     struct tbd_type type;
@@ -309,7 +309,8 @@ static bool take_real_parameter(struct translator *t, const Dwarf_Die *variable)
     return true;
 }
 
-/* Below the frame at a function's first instruction: unoptimized code has yet to store it there. */
+/* True for a place below the frame at a function's first instruction: unoptimized code has not
+ * stored the parameter there yet. */
 static bool is_below_frame(const struct translator *t)
 {
     const struct tbd_expr *out = t->l->out;
@@ -320,7 +321,7 @@ static bool is_below_frame(const struct translator *t)
            (int64_t)out->nodes[node->right].value < 0;
 }
 
-/* True if the variable lies in the frame, and nothing is stored to it yet. */
+/* True if the variable lies in the frame and nothing was stored to it yet. */
 static bool is_unset(const struct translator *t)
 {
     return !t->in_register && t->piece_count == 0 &&
@@ -377,7 +378,7 @@ static struct tbd_lowered result_of(struct translator *t, const struct tbd_type 
     return tbd_lowered_place(t->stack[t->depth - 1], type);
 }
 
-/* What is known of the place, before the variable's description is looked at. */
+/* Fills in what is known about the place before the variable's description is read. */
 static void look_at_function(struct translator *t, const Dwarf_Die *variable)
 {
     const struct tbd_place_of *place = t->l->at->scope->place;

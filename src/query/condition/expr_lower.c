@@ -2,11 +2,11 @@
 /* expr_lower.c - see expr_lower.h
  *
  * One walk over the tree, operands first.  A value that has no C type (numbers, an event's fields,
- * registers, mem[...]) takes the type of what it is combined with, if that is a C integer, so that
- * `newval == count` compares like with like.
+ * registers, mem[...]) takes the type of the other operand, if that is a C integer, so that `newval
+ * == count` compares like with like.
  *
  * EXPR_LOWER-1  Nodes made here have operands with smaller indices, as tbd_expr_eval() needs.
- * EXPR_LOWER-2  What cannot be had is a NOWHERE node; the walk never stops for it. */
+ * EXPR_LOWER-2  A value that is not available is a NOWHERE node; the walk goes on after it. */
 #include "query/condition/expr_lower.h"
 
 #include <dwarf.h>
@@ -45,7 +45,7 @@ static struct tbd_lowered from_data(struct tbd_lowering *l, const struct tbd_dat
     return out;
 }
 
-/* The struct at *place becomes its member; false if there is none of this name. */
+/* The struct at *place becomes its member; false if no member has this name. */
 static bool take_member(struct tbd_lowering *l, struct tbd_lowered *place, const char *name)
 {
     struct tbd_type_view view = tbd_type_look(&place->type);
@@ -65,7 +65,7 @@ static bool take_member(struct tbd_lowering *l, struct tbd_lowered *place, const
     return true;
 }
 
-/* In a method of C++, a member of the object. */
+/* A name in a C++ method may be a member of the object: this->NAME. */
 static bool find_in_this(struct tbd_lowering *l, const char *name, struct tbd_lowered *out)
 {
     struct tbd_type target;
@@ -125,7 +125,7 @@ struct tbd_lowered tbd_lower_value(struct tbd_lowering *l, int32_t index)
     return tbd_lowered_load(l, &v);
 }
 
-/* The thing that a pointer (or array) value leads to. */
+/* The object that a pointer points to, or an array's first element. */
 static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowered *v)
 {
     struct tbd_lowered place;
@@ -140,7 +140,7 @@ static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowere
     return place;
 }
 
-/* What a reference of C++ in memory refers to. */
+/* The object to which a C++ reference in memory refers. */
 static void through_reference(struct tbd_lowering *l, struct tbd_lowered *place)
 {
     struct tbd_type target;
@@ -287,8 +287,8 @@ static void take_std_string(struct tbd_lowering *l, struct tbd_lowered *v, int32
         *out_length = length.node;
 }
 
-/* The address of a string: of a char array, or a pointer's value.  *out_room: of an array;
- * *out_length: the node of a std::string's length, else -1. */
+/* The address of a string: the address of a char array, or a pointer's value. *out_room: the bytes
+ * of an array; *out_length: the node of a std::string's length, else -1. */
 static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint64_t *out_room,
                                     int32_t *out_length)
 {
@@ -315,7 +315,7 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
     return v;
 }
 
-/* The bytes of `text` and its end, eight at a time. */
+/* Compares the bytes of `text` and its terminating NUL, eight at a time. */
 struct tbd_lowered tbd_lower_compare_string(struct tbd_lowering *l, int32_t index, const char *text,
                                             bool unequal)
 {
@@ -363,7 +363,7 @@ static struct tbd_lowered lower_like(struct tbd_lowering *l)
     return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
 }
 
-/* ---- what conditions have without variables ---- */
+/* ---- nodes that have no variables ---- */
 
 static struct tbd_lowered lower_memory(struct tbd_lowering *l)
 {
@@ -455,7 +455,7 @@ static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the whole condition ---- */
 
 static void borrow(struct tbd_expr *out, const struct tbd_expr *from)
 {

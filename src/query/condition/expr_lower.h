@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* expr_lower.h - what a condition over variables means at one instruction
+/* expr_lower.h - translates a condition over variables to its meaning at one instruction
  *
  * Variables, members, casts and strings become reads of memory and registers, with the conversions
  * of C: a new expression that tbd_expr_eval() understands.  Names are looked up and locations
@@ -8,8 +8,8 @@
  *   key == 5     at one place   mem[FRAME-20,4], sign-extended == 5
  *                at another     the low 32 bits of rsi == 5
  *
- * What has no value at the place (not in scope, optimized out) becomes a node without one: such
- * events do not match. */
+ * A variable without a value at the place (not in scope, optimized out) becomes a node without a
+ * value: such events do not match. */
 #ifndef TBD_QUERY_EXPR_LOWER_H
 #define TBD_QUERY_EXPR_LOWER_H
 
@@ -23,9 +23,9 @@ struct tbd_lower {
     uint32_t line; /* 0: not known */
 };
 
-/* *out borrows names, patterns and regular expressions from `expr`; tbd_expr_free() it first.
- * *problem is the first thing that has no value there (TBD_OK: all is well; TBD_UNMAPPED: a
- * variable that was optimized out).  TBD_NOMEM else. */
+/* *out borrows names, patterns and regular expressions from `expr`: free *out first, with
+ * tbd_expr_free(). *problem describes the first operand without a value there (TBD_OK: there is
+ * none; TBD_UNMAPPED: a variable that was optimized out). Fails with TBD_NOMEM only. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lower,
                                               struct tbd_expr **out,
                                               struct tbd_query_error *problem);
@@ -37,15 +37,15 @@ struct tbd_lowering {
     struct tbd_expr *from;
     struct tbd_expr *out;
     struct tbd_query_error *problem;
-    const struct tbd_expr_node *node; /* being lowered: where problems point to */
+    const struct tbd_expr_node *node; /* the node being lowered: problems point to its text */
     bool no_memory;
 };
 
 #define TBD_PIECES_MAX 4u
-/* A part of something that lies in several places, or in registers. */
+/* A part of a value that lies in several places, or in registers. */
 struct tbd_piece {
-    int32_t node;       /* its value, or with in_memory its address; -1: nowhere */
-    int32_t upper_node; /* of 16 bytes in a register: the upper half */
+    int32_t node;       /* the node of its value, or with in_memory of its address; -1: nowhere */
+    int32_t upper_node; /* for 16 bytes in a register: the node of the upper half */
     uint32_t bytes;
     bool in_memory;
 };
@@ -54,18 +54,18 @@ struct tbd_piece {
 struct tbd_lowered {
     enum { TBD_LOWERED_GONE = 0, TBD_LOWERED_NUMBER, TBD_LOWERED_PLACE, TBD_LOWERED_PIECES } kind;
     int32_t node;    /* NUMBER: the value; PLACE: its address */
-    uint64_t offset; /* PIECES: of what is meant, in `pieces` */
+    uint64_t offset; /* PIECES: offset of the value in `pieces` */
     struct tbd_piece pieces[TBD_PIECES_MAX];
     uint32_t piece_count;
-    bool has_type; /* else an unsigned number of 64 bits */
+    bool has_type; /* if false: an unsigned number of 64 bits */
     bool is_literal;
-    bool is_unset;   /* PLACE, or the address of an array: what lies there is left over */
-    bool is_address; /* of &: counted in bytes, but what is pointed to lies there */
+    bool is_unset;   /* PLACE, or the address of an array: nothing was stored there yet */
+    bool is_address; /* the result of &: pointer arithmetic counts bytes; `type` is the object's */
     struct tbd_type type;
     uint32_t bits, bit_offset; /* PLACE: a bit-field */
 };
 
-/* Adds a node; -1 without memory. */
+/* Adds a node; -1 if there is no memory. */
 int32_t tbd_lowering_add(struct tbd_lowering *l, const struct tbd_expr_node *node);
 int32_t tbd_lowering_number(struct tbd_lowering *l, uint64_t value);
 int32_t tbd_lowering_binary(struct tbd_lowering *l, enum tbd_expr_op op, int32_t left,
@@ -74,20 +74,21 @@ int32_t tbd_lowering_memory(struct tbd_lowering *l, int32_t address, uint64_t by
 int32_t tbd_lowering_register(struct tbd_lowering *l, uint32_t which);
 /* The low `bits` bits of a value. */
 int32_t tbd_lowering_extend(struct tbd_lowering *l, int32_t value, uint32_t bits, bool is_signed);
-/* Notes why there is no value; the result has none. */
+/* Notes why there is no value, and returns a result without one. */
 struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status status,
                                      const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same of what has is_unset. */
+/* The same for a value with is_unset. */
 struct tbd_lowered tbd_lowering_unset(struct tbd_lowering *l);
 
 /* ---- values (expr_values.c) ---- */
 
-/* A number of a type that C makes: DW_ATE_*, bytes; one without a type; what lies at an address. */
+/* A number of a C base type (DW_ATE_*, bytes); a number without a type; the object at an
+ * address. */
 struct tbd_lowered tbd_lowered_made(int32_t node, uint8_t encoding, uint8_t bytes);
 struct tbd_lowered tbd_lowered_untyped(int32_t node);
 struct tbd_lowered tbd_lowered_place(int32_t address, const struct tbd_type *type);
-/* The value of a place; of an array its address. */
+/* The value at a place; for an array its address. */
 struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_lowered *v);
 bool tbd_lowered_is_real(const struct tbd_lowered *v);
 bool tbd_lowered_is_pointer(const struct tbd_lowered *v);
@@ -97,9 +98,9 @@ int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v)
 /* ---- the walk (expr_lower.c) ---- */
 
 struct tbd_lowered tbd_lower_value(struct tbd_lowering *l, int32_t index);
-/* The node that stands for what cannot be had. */
+/* The node of a value that is not available. */
 int32_t tbd_lowering_nowhere(struct tbd_lowering *l);
-/* The string at `index` == `text`, or != it. */
+/* Compares the string at `index` with `text`, by == or !=. */
 struct tbd_lowered tbd_lower_compare_string(struct tbd_lowering *l, int32_t index, const char *text,
                                             bool unequal);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* expr_lower_operators.c - what C's operators become at one instruction: integers, pointers,
- * floating point
+/* expr_lower_operators.c - lowers C's operators at one instruction: integers, pointers, floating
+ * point
  *
- * Keeps EXPR_LOWER-1 and EXPR_LOWER-2.  A side that has no value takes an arithmetic result along;
- * of `and`, `or` and ?: it is only a side. */
+ * Keeps EXPR_LOWER-1 and EXPR_LOWER-2.  An arithmetic result has no value if one operand has none;
+ * `and`, `or` and ?: may still have one. */
 #include "query/condition/expr_lower.h"
 
 #include <dwarf.h>
@@ -36,7 +36,8 @@ struct tbd_lowered tbd_lowering_step(struct tbd_lowering *l, enum tbd_expr_op op
     return out;
 }
 
-/* An untyped value beside a C integer is taken as that type: the field of a 4-byte store. */
+/* An untyped value combined with a C integer takes its type: the new value of a 4-byte store,
+ * compared with an int. */
 static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tbd_lowered *other)
 {
     struct tbd_type_view view;
@@ -144,7 +145,8 @@ static bool lower_enumerator(struct tbd_lowering *l, int32_t index, const struct
     return false;
 }
 
-/* Both operands; what is no variable may be an enumerator of the other's type. */
+/* Lowers both operands; a name that is no variable may be an enumerator of the other operand's
+ * type. */
 static void lower_operands(struct tbd_lowering *l, struct tbd_lowered *a, struct tbd_lowered *b)
 {
     struct tbd_query_error before = *l->problem;
@@ -217,7 +219,7 @@ struct tbd_lowered tbd_lower_unary(struct tbd_lowering *l)
     return v;
 }
 
-/* and, or: each side decides for itself, so one without a value does not take the other along. */
+/* and, or: each side can decide alone, so a side without a value leaves the other its value. */
 struct tbd_lowered tbd_lower_logical(struct tbd_lowering *l)
 {
     struct tbd_lowered sides[2];
@@ -233,7 +235,7 @@ struct tbd_lowered tbd_lower_logical(struct tbd_lowering *l)
                             DW_ATE_signed, 4);
 }
 
-/* `node` is one of the two: it has the type that C gives to both. */
+/* `node` chooses `a` or `b`; the result has the common type that C gives to both. */
 static struct tbd_lowered as_common(struct tbd_lowering *l, const struct tbd_lowered *a,
                                     const struct tbd_lowered *b, int32_t node)
 {

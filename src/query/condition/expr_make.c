@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* expr_make.c - see expr_make.h
  *
- * Joining appends one condition's arrays to the other's: what nodes say about them (a slot in
- * `which`, operands in `left` and `right`) moves by as many as were there before.
+ * Joining appends one condition's arrays to the other's. The indices in the appended nodes (a slot
+ * in `which`, operands in `left` and `right`) grow by the number of entries that were there before.
  *
  * EXPR_MAKE-1  A node's operands have smaller indices than the node, as in a parsed condition.
- * EXPR_MAKE-2  A condition that was taken over is freed by whoever took it, or is part of the result. */
+ * EXPR_MAKE-2  A function that takes a condition over frees it or makes it part of the result. */
 #include "query/condition/expr_make.h"
 
 #include "query/condition/expr_nodes.h"
@@ -17,7 +17,7 @@
 
 #define NONE TBD_PARSER_NONE
 
-/* The expression with this node as its root; takes `expr`. */
+/* Makes this node the root of `expr`, which it takes. */
 static struct tbd_expr *rooted(struct tbd_expr *expr, int32_t root)
 {
     if (expr == NULL || root == NONE) {
@@ -100,7 +100,7 @@ struct tbd_expr *tbd_expr_not(struct tbd_expr *expr)
     return expr == NULL ? NULL : rooted(expr, add_operator(expr, TBD_EXPR_NOT, expr->root, NONE));
 }
 
-/* ---- one behind the other ---- */
+/* ---- one appended to the other ---- */
 
 static void move_slot(struct tbd_expr_node *node, const struct tbd_expr *before)
 {
@@ -120,7 +120,7 @@ static void move_slot(struct tbd_expr_node *node, const struct tbd_expr *before)
     }
 }
 
-/* `before` is what the nodes' slots come after; they are `base` nodes further. */
+/* The nodes' slots come after the entries of `before`; their operands move by `base` nodes. */
 static bool append_nodes(struct tbd_expr *to, const struct tbd_expr *from,
                          const struct tbd_expr *before, int32_t base)
 {
@@ -204,7 +204,7 @@ static bool append_regexes(struct tbd_expr *to, const struct tbd_expr *from)
     return true;
 }
 
-/* Index in `to` of what is the root of `from`; NONE without memory. */
+/* Index in `to` of the root of `from`; NONE if there is no memory. */
 static int32_t append(struct tbd_expr *to, const struct tbd_expr *from)
 {
     struct tbd_expr before = *to;

@@ -44,7 +44,7 @@ static bool op_is_unary(enum tbd_expr_op op)
            op == TBD_EXPR_SIGNED;
 }
 
-/* What operands make of the operator. */
+/* The properties that a node takes from its operands. */
 static bool take_operands(const struct tbd_expr *expr, struct tbd_expr_node *node)
 {
     enum tbd_expr_op op = (enum tbd_expr_op)node->op;
@@ -94,7 +94,7 @@ void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
         expr->uses |= TBD_USES_TYPES;
 }
 
-/* ---- of the text that is parsed ---- */
+/* ---- nodes with a place in the text ---- */
 
 int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
 {
@@ -193,7 +193,7 @@ bool tbd_parser_expect(struct tbd_parser *p, char sign, const char *where)
     return false;
 }
 
-/* What lowered expressions borrow. */
+/* Frees the parts that lowered expressions borrow. */
 static void free_borrowed(struct tbd_expr *expr)
 {
     for (uint32_t i = 0; i < expr->name_count; i++) {

@@ -17,7 +17,7 @@ struct tbd_parser {
     bool failed;
 };
 
-/* Every failure ends here: TBD_PARSER_NONE goes up through all levels. */
+/* Every failure calls this; its TBD_PARSER_NONE is returned through all levels. */
 #define TBD_PARSER_FAIL(p, status, hint, ...)                                                      \
     ((p)->failed = true, (void)tbd_lexer_fail(&(p)->lexer, status, hint, __VA_ARGS__),             \
      TBD_PARSER_NONE)
@@ -30,15 +30,15 @@ static inline void tbd_parser_next(struct tbd_parser *p)
 /* ---- expr_nodes.c: nodes of an expression, with or without a text; NONE without memory ---- */
 
 int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node);
-/* An operator; NONE also if one of its operands is. */
+/* An operator; NONE also if an operand is NONE. */
 int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node *node);
 /* Takes `text`; NULL: no memory. */
 int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name);
-/* What an event's own value makes necessary. */
+/* Notes what an event's own value needs. */
 void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
                          enum tbd_event_field field);
 
-/* ---- expr_nodes.c: of the text that is parsed ---- */
+/* ---- expr_nodes.c: nodes with a place in the text ---- */
 
 int32_t tbd_parser_out_of_memory(struct tbd_parser *p);
 int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value);
@@ -63,24 +63,24 @@ int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind
 int32_t tbd_parser_primary(struct tbd_parser *p);
 int32_t tbd_parser_or(struct tbd_parser *p);
 int32_t tbd_parser_unary(struct tbd_parser *p);
-/* The current word as this value in memory. */
+/* The node of the current word, which stands for this value in memory. */
 int32_t tbd_parser_stand_in(struct tbd_parser *p, const struct tbd_expr_stand_in *value);
 /* "stack=<...>" at the word stack. */
 int32_t tbd_parser_stack(struct tbd_parser *p);
 
 /* ---- expr_parse_c.c ---- */
 
-/* A variable of the program, at the current word; with . -> [] behind it. */
+/* A variable of the program, at the current word, and the . -> [] after it. */
 int32_t tbd_parser_variable(struct tbd_parser *p);
-/* . -> [] behind a value. */
+/* . -> [] after a value. */
 int32_t tbd_parser_postfix(struct tbd_parser *p, int32_t value);
-/* "(TYPE) value" at the current '(': *is_cast false and nothing taken if it is none. */
+/* "(TYPE) value" at the current '(': if it is no cast, *is_cast is false and no token is taken. */
 int32_t tbd_parser_cast(struct tbd_parser *p, bool *is_cast);
 int32_t tbd_parser_sizeof(struct tbd_parser *p);
-/* "*value" at the sign; the place behind '&'. */
+/* "*value", at the sign; the place after '&'. */
 int32_t tbd_parser_deref(struct tbd_parser *p);
 int32_t tbd_parser_address(struct tbd_parser *p);
-/* Is the word after '&' more than a symbol: a variable with . -> [] behind it? */
+/* Is the word after '&' more than a symbol: a variable followed by . -> []? */
 bool tbd_parser_is_place(const struct tbd_parser *p);
 /* "src=<file.c,7>" at the word src. */
 int32_t tbd_parser_src(struct tbd_parser *p);

@@ -114,7 +114,7 @@ static int32_t parse_name_compare(struct tbd_parser *p, bool is_module)
     return unequal ? tbd_parser_add_binary(p, &word, TBD_EXPR_NOT, index, NONE) : index;
 }
 
-/* The address of a symbol; behind '&'. */
+/* The address of a symbol, after '&'. */
 static int32_t parse_symbol(struct tbd_parser *p)
 {
     const struct tbd_token *token = &p->lexer.token;
@@ -135,7 +135,7 @@ static int32_t parse_symbol(struct tbd_parser *p)
     return tbd_parser_add(p, &node);
 }
 
-/* mem[ADDR,SIZE]; after[ADDR,SIZE]: as the event's instruction leaves it; real[ADDR,4 or 8],
+/* mem[ADDR,SIZE]; after[ADDR,SIZE]: memory after the event's instruction; real[ADDR,4 or 8],
  * real_after[ADDR,SIZE]: floating point. */
 static int32_t parse_memory(struct tbd_parser *p, bool is_after, bool is_real)
 {
@@ -229,7 +229,7 @@ static int32_t parse_real_after(struct tbd_parser *p)
     return parse_memory(p, true, true);
 }
 
-/* SIGALRM, or ALRM; 0 if there is none. */
+/* The number of a signal, by SIGALRM or ALRM; 0 if there is no such signal. */
 static int64_t signal_number(const struct tbd_token *word)
 {
     const char *text = word->text;
@@ -266,7 +266,7 @@ static int32_t parse_other_word(struct tbd_parser *p)
     return tbd_parser_variable(p);
 }
 
-/* Words that begin more than a field or register. */
+/* Words that begin a longer construct than a field or register. */
 static const struct {
     const char *word;
     int32_t (*parse)(struct tbd_parser *p);
@@ -284,7 +284,7 @@ static const struct {
     { "sizeof", tbd_parser_sizeof },
 };
 
-/* Is the word followed by what makes it a construct?  Programs have variables of these names. */
+/* Does the sign after the word make it a construct? Programs have variables of these names too. */
 static bool is_construct(const struct tbd_parser *p, const char *word)
 {
     const char *s = p->lexer.source + p->lexer.at;
@@ -294,7 +294,8 @@ static bool is_construct(const struct tbd_parser *p, const char *word)
     return s[strspn(s, " \t")] == '[';
 }
 
-/* Does the word stand for something of the asker's?  If that is wrong, parsing has failed. */
+/* Does the word have a meaning of the caller's? If the caller finds it wrong, parsing has
+ * failed. */
 static bool is_stand_in(struct tbd_parser *p, struct tbd_expr_stand_in *out)
 {
     const struct tbd_token *token = &p->lexer.token;
@@ -419,7 +420,8 @@ static enum tbd_status parse_text(const struct tbd_expr_source *source, const ch
     return TBD_OK;
 }
 
-/* The text ends where the condition does, and begins where it began: places stay the same. */
+/* The parser's text is cut where the condition ends, but begins where it began: places stay the
+ * same. */
 enum tbd_status tbd_expr_parse_source(const struct tbd_expr_source *source, struct tbd_expr **out,
                                       struct tbd_query_error *error)
 {

@@ -4,9 +4,9 @@
  *   variable := name { "." name | "->" name | "[" or "]" }     cast   := "(" type ")" unary
  *   place    := "*" unary | "&" unary                           sizeof := "sizeof" "(" type ")" | ...
  *
- * A word may hold dots ("list.head"), because symbols do: it is cut here.  Names of the language
- * come first; var(NAME) is a variable whatever it is called.  What the names mean depends on the
- * place and is found out by expr_lower.c. */
+ * A word may hold dots ("list.head"), because symbols may: it is cut here. The language's own names
+ * come first; var(NAME) is always a variable. The meaning of the names depends on the place;
+ * expr_lower.c finds it. */
 #include "query/condition/expr_nodes.h"
 
 #include "base/array.h"
@@ -21,7 +21,7 @@
 
 /* ---- nodes ---- */
 
-/* A node with a text of its own. */
+/* A node with its own text. */
 static int32_t add_named(struct tbd_parser *p, const struct tbd_token *token, enum tbd_expr_op op,
                          int32_t left, const char *text, size_t bytes)
 {
@@ -252,8 +252,8 @@ static bool starts_value(const struct tbd_token *token)
            tbd_token_is_sign(token, '(');
 }
 
-/* The lexer at '('.  Takes "(TYPE)" and stands behind it; `out` is the text of the type.  A single
- * unknown word is a type if a value follows, or a '*' and ')'. */
+/* The lexer is at '('. Takes "(TYPE)" and stops after it; `out` is the text of the type. A single
+ * unknown word is a type if a value follows it, or a '*' and ')'. */
 static bool take_type(struct tbd_lexer *lexer, bool needs_value, struct tbd_token *out)
 {
     bool is_sure, has_star = false;
@@ -279,7 +279,7 @@ static bool take_type(struct tbd_lexer *lexer, bool needs_value, struct tbd_toke
     return is_sure || has_star || !needs_value || starts_value(&lexer->token);
 }
 
-/* take_type() without a trace if it is no type. */
+/* take_type(), but restores the lexer if it is no type. */
 static bool try_type(struct tbd_parser *p, bool needs_value, struct tbd_token *out)
 {
     struct tbd_query_error unused = { 0 };
@@ -371,7 +371,7 @@ int32_t tbd_parser_like(struct tbd_parser *p, const struct tbd_token *sign, int3
     if (token.kind != TBD_TOKEN_STRING)
         return FAIL(p, TBD_TYPE, "for example name =~ \"^tmp\"",
                     "expected a regular expression in quotes");
-    /* a{99}{99}{99} would take all memory */
+    /* bounds the text: a{99}{99}{99} would take all memory */
     if (token.length > REGEX_MAX ||
         memchr(token.text, '{', token.length - 2) != memrchr(token.text, '{', token.length - 2))
         return FAIL(p, TBD_SYNTAX, NULL, "the regular expression is too long or repeats too much");

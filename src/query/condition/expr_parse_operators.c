@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* expr_parse_operators.c - operators of a condition, from `or` down to what stands in
- * front of a value
+/* expr_parse_operators.c - operators of a condition, from `or` down to the prefix operators
  *
  * EXPR_PARSE_OPERATORS-1  Depth of recursion is bounded by MAX_DEPTH. */
 #include "query/condition/expr_nodes.h"
@@ -53,7 +52,7 @@ int32_t tbd_parser_unary(struct tbd_parser *p)
     return inner;
 }
 
-/* ---- binary operators: one table, binding tighter with the level ---- */
+/* ---- binary operators: one table; a higher level binds tighter ---- */
 
 // clang-format off
 static const struct {
@@ -91,7 +90,7 @@ static bool is_name_node(const struct tbd_expr_node *node)
            node->op == TBD_EXPR_STACK;
 }
 
-/* Values are unsigned, so x < 0 never holds: a signed value was meant. */
+/* Values are unsigned, so x < 0 is never true: the user meant a signed value. */
 static int32_t check_compare(struct tbd_parser *p, int32_t index)
 {
     const struct tbd_expr_node *node;
@@ -188,7 +187,7 @@ static int32_t parse_or(struct tbd_parser *p)
     return left;
 }
 
-/* Behind the sign '?'. */
+/* The two sides, after the sign '?'. */
 static int32_t parse_choice(struct tbd_parser *p, const struct tbd_token *sign, int32_t truth)
 {
     int32_t left, right;

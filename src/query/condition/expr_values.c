@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* expr_values.c - nodes and values of a condition while it is lowered
  *
- * A value is a number, or a place in memory whose contents the number is; tbd_lowered_load() goes
- * from one to the other as C does: arrays become addresses, small integers are extended by their
- * sign, floating-point numbers become doubles. */
+ * A value is a number, or a place in memory that holds the number; tbd_lowered_load() turns a place
+ * into its number as C does: arrays become addresses, small integers are extended by their sign,
+ * floating-point numbers become doubles. */
 #include "query/condition/expr_lower.h"
 
 #include "base/array.h"
@@ -129,9 +129,9 @@ struct tbd_lowered tbd_lowered_place(int32_t address, const struct tbd_type *typ
     };
 }
 
-/* ---- what lies in pieces ---- */
+/* ---- values in pieces ---- */
 
-/* The piece that has all of [offset, offset + bytes); its own offset in *out_at. */
+/* The piece that holds all of [offset, offset + bytes); *out_at is the piece's own offset. */
 static const struct tbd_piece *piece_of(const struct tbd_lowered *v, uint64_t bytes,
                                         uint64_t *out_at)
 {
@@ -146,7 +146,7 @@ static const struct tbd_piece *piece_of(const struct tbd_lowered *v, uint64_t by
     return NULL;
 }
 
-/* `bytes` bytes as an unsigned number; -1: they are nowhere, or in more than one piece. */
+/* Reads `bytes` bytes as an unsigned number; -1: they are nowhere, or in more than one piece. */
 static int32_t load_piece(struct tbd_lowering *l, const struct tbd_lowered *v, uint64_t bytes)
 {
     uint64_t at;
@@ -222,7 +222,7 @@ static struct tbd_lowered load_real(struct tbd_lowering *l, int32_t address, uin
     return tbd_lowered_made(node, DW_ATE_float, 8);
 }
 
-/* What an expression of C makes of a place: its value; of an array the address. */
+/* The value that a C expression takes from a place; for an array the address. */
 struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_lowered *v)
 {
     struct tbd_type_view view;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- made by commands ---- */
+/* ---- questions made by commands ---- */
 
 static struct tbd_question make(enum tbd_from from, enum tbd_event_type type)
 {
@@ -69,7 +69,7 @@ void tbd_question_where_field(struct tbd_question *question, enum tbd_event_fiel
     tbd_question_where(question, tbd_expr_compare(question->type, field, op, value));
 }
 
-/* ---- read ---- */
+/* ---- questions of users ---- */
 
 /* A question that is being read. */
 struct reading {
@@ -157,7 +157,7 @@ static bool is_tail(const struct tbd_token *token)
            tbd_token_is_word(token, "of");
 }
 
-/* The count may be left out: 1. */
+/* Reads the count; without one it is 1. */
 static enum tbd_status parse_count(struct reading *r)
 {
     struct tbd_lexer *lexer = &r->lexer;
@@ -240,7 +240,8 @@ static enum tbd_status parse_all(struct reading *r)
     return status == TBD_OK ? parse_tail(r) : status;
 }
 
-/* The words end where the question does, and begin where it began: places stay the same. */
+/* The lexer's text is cut where the question ends, but begins where it began: places stay the
+ * same. */
 static enum tbd_status read_as(enum tbd_status (*parse)(struct reading *), struct reading *r,
                                const char *text, size_t from, struct tbd_query_error *error)
 {
@@ -348,7 +349,7 @@ enum tbd_status tbd_question_parse_all(const char *text, size_t from, struct tbd
     return status == TBD_OK ? finish(out, &words, error) : status;
 }
 
-/* ---- both ---- */
+/* ---- all questions ---- */
 
 bool tbd_question_is_states(const struct tbd_question *question)
 {

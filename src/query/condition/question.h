@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* question.h - which event is asked for: from where, in which direction, of what kind, the how
- * manieth, under which condition
+/* question.h - which event is wanted: from which position, in which direction, of which type, how
+ * many events further, under which condition
  *
  * A command makes a question from values (tbd_question_after() and the like, tbd_question_where()),
- * a user writes one: "FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]".  What a user wrote keeps its
- * places in the text, so that messages point at the wrong word; what a command adds has none.
+ * a user writes one: "FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]".  The parts that a user wrote
+ * keep their places in the text, so that messages point at the wrong word; the parts that a command
+ * adds have no place.
  *
- * A question that could not be made for want of memory is `is_lost`: asking it fails with TBD_NOMEM. */
+ * A question that could not be made because memory ran out is `is_lost`: asking it fails with
+ * TBD_NOMEM. */
 #ifndef TBD_QUERY_QUESTION_H
 #define TBD_QUERY_QUESTION_H
 
@@ -27,7 +29,7 @@ struct tbd_question {
     struct tbd_expr *where; /* owned; NULL = every event of the type */
 };
 
-/* Where the parts of a question lie in the text that it was read from; an end of 0: it has no such
+/* The places of a question's parts in the text from which it was read; an end of 0: it has no such
  * part. */
 struct tbd_question_words {
     const char *text;      /* borrowed */
@@ -42,24 +44,25 @@ struct tbd_question tbd_question_first(enum tbd_event_type type);
 struct tbd_question tbd_question_last(enum tbd_event_type type);
 struct tbd_question tbd_question_after(struct tbd_position position, enum tbd_event_type type);
 struct tbd_question tbd_question_before(struct tbd_position position, enum tbd_event_type type);
-/* All of them, from the first on. */
+/* All events, from the first one on. */
 struct tbd_question tbd_question_all(enum tbd_event_type type);
 
-/* Only events for which this holds too; takes `condition`, NULL for want of memory. */
+/* Only events for which this condition holds too; takes `condition`, which is NULL if memory ran
+ * out. */
 void tbd_question_where(struct tbd_question *question, struct tbd_expr *condition);
-/* ... whose own value compares so with a number. */
+/* Only events whose own value compares with a number in this way. */
 void tbd_question_where_field(struct tbd_question *question, enum tbd_event_field field,
                               enum tbd_expr_op op, uint64_t value);
 
 /* ---- questions of users: text[from, to) ---- */
 
-/* A position, or a search; the condition is left for tbd_question_take_where().  On failure *error
- * points at the wrong word. */
+/* Reads a position or a search, and leaves the condition for tbd_question_take_where().  On failure
+ * *error points at the wrong word. */
 TBD_MUST_CHECK enum tbd_status tbd_question_read(const char *text, size_t from, size_t to,
                                                  struct tbd_question *out,
                                                  struct tbd_question_words *words,
                                                  struct tbd_query_error *error);
-/* The same behind "then": "DIR TYPE ...", from the current position on. */
+/* The same after "then": "DIR TYPE ...", from the current position on. */
 TBD_MUST_CHECK enum tbd_status tbd_question_read_next(const char *text, size_t from, size_t to,
                                                       struct tbd_question *out,
                                                       struct tbd_question_words *words,
@@ -73,8 +76,8 @@ TBD_MUST_CHECK enum tbd_status tbd_question_read_all(const char *text, size_t fr
 TBD_MUST_CHECK enum tbd_status tbd_question_read_tail(const char *text, size_t from, size_t to,
                                                       struct tbd_question_words *words,
                                                       struct tbd_query_error *error);
-/* Adds the condition that was read.  `own` are words with a meaning of their own in it; NULL:
- * none. */
+/* Adds the condition that was read. `own` gives the words in it whose meaning only the caller
+ * knows; NULL: no such words. */
 TBD_MUST_CHECK enum tbd_status tbd_question_take_where(struct tbd_question *question,
                                                        const struct tbd_question_words *words,
                                                        const struct tbd_expr_words *own,
@@ -84,16 +87,16 @@ TBD_MUST_CHECK enum tbd_status tbd_question_take_where(struct tbd_question *ques
 TBD_MUST_CHECK enum tbd_status tbd_question_parse(const char *text, size_t from,
                                                   struct tbd_question *out,
                                                   struct tbd_query_error *error);
-/* The same of tbd_question_read_all(). */
+/* The same for tbd_question_read_all(). */
 TBD_MUST_CHECK enum tbd_status tbd_question_parse_all(const char *text, size_t from,
                                                       struct tbd_question *out,
                                                       struct tbd_query_error *error);
 
 /* ---- both ---- */
 
-/* All instructions count: no events need to be searched. */
+/* It counts all instructions: no events need to be searched. */
 bool tbd_question_is_states(const struct tbd_question *question);
-/* A copy with a condition of its own, not bound to any names. */
+/* A copy with its own condition, whose names are not bound. */
 TBD_MUST_CHECK enum tbd_status tbd_question_copy(const struct tbd_question *question,
                                                  struct tbd_question *out);
 void tbd_question_free(struct tbd_question *question);

@@ -69,7 +69,7 @@ static size_t function_ranges(const struct tbd_symbol *found, size_t count, stru
     return used;
 }
 
-/* Sorted and without overlap, as a binary search wants it. */
+/* Sorts the ranges and joins those that overlap, as a binary search needs. */
 static size_t tidy_ranges(struct tbd_range64 *ranges, size_t count)
 {
     size_t used = 0;
@@ -135,7 +135,7 @@ static bool find_modules(const struct tbd_window_names *names, const char *name,
 
 #define LINE_RANGES 4096u
 
-/* "list.c:7" -> "list.c", 7; without a line 0. */
+/* "list.c:7" -> "list.c" and line 7; line 0 if the text has no line. */
 static uint32_t split_source(const char *name, char *file, size_t bytes)
 {
     const char *colon = strrchr(name, ':');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* window_names.h - names in conditions, looked up in the modules of a window
  *
- * Any thread that may use the session. */
+ * Called by any thread that may use the session. */
 #ifndef TBD_QUERY_WINDOW_NAMES_H
 #define TBD_QUERY_WINDOW_NAMES_H
 
