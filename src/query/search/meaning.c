@@ -11,8 +11,8 @@ struct tbd_meaning {
     struct tbd_session *session;
     struct tbd_event event;
     struct tbd_expr *where;    /* owned */
-    struct tbd_scopes *scopes; /* owned; NULL: it means the same everywhere */
-    struct tbd_expr *here;     /* borrowed from one of them */
+    struct tbd_scopes *scopes; /* owned; NULL: the condition means the same everywhere */
+    struct tbd_expr *here;     /* borrowed from `where` or `scopes` */
     struct tbd_reg_state state;
     uint64_t frame;
     struct tbd_position memory; /* when it is read */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* meaning.h - one condition at one event: what memory it reads, and what it would be with memory
- * of another time
+/* meaning.h - one condition at one event: which memory it reads, and whether it would hold with the
+ * memory of another time
  *
- * Registers and frame stay those of the event. */
+ * The registers and the frame stay those of the event. */
 #ifndef TBD_QUERY_MEANING_H
 #define TBD_QUERY_MEANING_H
 
@@ -16,12 +16,13 @@ TBD_MUST_CHECK enum tbd_status tbd_meaning_open(struct tbd_session *session, con
                                                 const struct tbd_event *event,
                                                 struct tbd_meaning **out);
 void tbd_meaning_close(struct tbd_meaning *meaning); /* NULL is fine */
-/* Does it depend on where the function's variables are: is it about this call alone? */
+/* Does the condition depend on the function's frame, so that it concerns this call only? */
 bool tbd_meaning_is_local(const struct tbd_meaning *meaning);
 uint64_t tbd_meaning_frame(const struct tbd_meaning *meaning); /* CFA; 0: not known */
-/* Memory that it reads at the event; up to `max` ranges, how many there are. */
+/* Memory that the condition reads at the event, up to `max` ranges; returns how many there are. */
 size_t tbd_meaning_reads(struct tbd_meaning *meaning, struct tbd_range64 *out, size_t max);
-/* Its truth with memory as of `position`, in *out; false: it has no value then. */
+/* *out says whether the condition holds with memory as of `position`; false: it has no value
+ * then. */
 bool tbd_meaning_value(struct tbd_meaning *meaning, struct tbd_position position, bool *out);
 
 #endif

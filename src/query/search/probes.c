@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* probes.c - one pass, late answers
+/* probes.c - memory values from one forward walk
  *
  * A probe is cut into parts, one per 8-byte aligned word.  A hash table leads from a word to the
- * parts that wait for bytes of it; a store takes out the parts it answers completely.
+ * parts that wait for bytes of it; a store removes the parts that it answers completely.
  *
  * PROBES-1  After a store, no part waits for a byte that the store covers.
  * PROBES-2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before"
- *     added meanwhile still see them, probes "after" are armed behind them. */
+ *           added meanwhile still see them, probes "after" are armed after them. */
 #include "query/search/probes.h"
 
 #include "base/assert.h"
@@ -57,10 +57,10 @@ struct tbd_probes {
     struct probe_slot *slots;
     uint32_t slot_count, slot_mask;
     uint32_t waiting;   /* parts in the table */
-    uint64_t low, high; /* words [low, high) are all that they wait for; waiting != 0 */
+    uint64_t low, high; /* all parts wait for words in [low, high); valid if waiting != 0 */
     struct queued queue[QUEUE_MAX];
     uint32_t queued;
-    uint64_t page_address; /* of `page`, 1 = none */
+    uint64_t page_address; /* address of `page`, 1 = none */
     bool page_known;
     uint8_t page[TBD_PAGE_SIZE];
 };
@@ -175,7 +175,8 @@ static void arm(struct tbd_probes *p, uint32_t number)
         uint32_t part = slot == NULL ? NONE : part_new(p);
 
         if (part == NONE) {
-            p->probes[number].unknown = 0xff; /* out of memory: no answer rather than a wrong one */
+            p->probes[number].unknown =
+                0xff; /* out of memory: no answer is better than a wrong one */
             return;
         }
         p->parts[part] = (struct part){ .probe = number, .next = slot->head };
@@ -208,7 +209,7 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
     return number;
 }
 
-/* Bytes of `probe` that [address, address+size) covers, as bits. */
+/* The bytes of `probe` that [address, address+size) covers, one bit each. */
 static uint8_t covered(const struct probe *probe, uint64_t address, uint64_t size)
 {
     uint8_t bits = 0;
@@ -239,7 +240,7 @@ static bool waits(const struct probe *probe, uint64_t word)
     return (probe->open & covered(probe, word * 8, 8)) != 0;
 }
 
-/* For a byte of the word that the store covers. */
+/* Answers the parts that wait for one byte of the word, which the store covers. */
 static bool nobody_waits(const struct tbd_probes *p, const struct probe_slot *slot,
                          const struct queued *store)
 {
@@ -343,7 +344,8 @@ static const uint8_t *end_page(struct tbd_probes *p, uint64_t address)
     return p->page_known ? p->page : NULL;
 }
 
-/* The mapping went away during the window: what the page held depends on the moment.  No store behind that came by. */
+/* The mapping was removed during the window: the page's contents depend on the moment. No store
+ * after the probe wrote the bytes. */
 static bool read_at(struct tbd_probes *p, const struct probe *probe, uint64_t address, uint8_t *out)
 {
     return tbd_trace_read_unstored(p->trace, p->window, probe->at, address, out, 1) == TBD_OK;

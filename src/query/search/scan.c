@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* scan.c - from blocks and ops to events; messages are scan_messages.c's
+/* scan.c - turns blocks and ops into events; scan_messages.c handles messages
  *
- * A function entry is known by the call's op, but it happens at the block that follows; so the
- * event waits for the next block entry.  Import stubs and tail calls reach functions by a jump; a
- * jump of the same kind that stays inside a function (a switch) is none.  A signal in between sends
- * it further: the function's block is entered when the handler is done.  A call that ends the
- * window enters the block at the window's end registers.
+ * A call's op announces a function entry, but the entry happens at the block that follows; so the
+ * event waits for the next block entry. Import stubs and tail calls reach functions by a jump; a
+ * jump of the same kind that stays inside a function (a switch) is no function entry. A signal in
+ * between delays the event: the thread enters the function's block when the handler is done.  A
+ * call that ends the window enters the block at the window's end registers.
  *
  * Threads take turns: the next block is the next one of the same thread (scan_threads.c).
  *
- * Of an interrupted block (a fault, the end of the program) only the first instructions ran:
+ * Only the first instructions of an interrupted block (a fault, the end of the program) ran:
  * `limit`. */
 #include "query/search/scan_private.h"
 
@@ -64,8 +64,8 @@ static bool is_wanted_block(const struct tbd_scan *scan)
     return scan->blocks == NULL || scan->blocks[scan->cursor.id] != 0;
 }
 
-/* The state at an event is the one before its instruction: what an instruction does to the stack of
- * callers and to memory counts from the next one on. */
+/* The state at an event is the one before its instruction: the effects of an instruction on the
+ * stack of callers and on memory count from the next instruction on. */
 void tbd_scan_settle(struct tbd_scan *scan)
 {
     if (scan->probes != NULL)
@@ -84,13 +84,13 @@ static uint32_t block_limit(const struct tbd_cursor *cursor)
     return limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
 }
 
-/* Instructions below `limit`, as bits. */
+/* The instructions below `limit`, one bit each. */
 static uint64_t bits_below(uint32_t limit)
 {
     return limit >= 64 ? UINT64_MAX : (1ull << limit) - 1;
 }
 
-/* Events at instructions of the block just entered: in time they lie between its ops. */
+/* Events at instructions of the block just entered: they lie between the block's ops in time. */
 static void expect_insns(struct tbd_scan *scan)
 {
     const struct tbd_cursor *cursor = &scan->cursor;
@@ -113,7 +113,8 @@ static void expect_insns(struct tbd_scan *scan)
     scan->due_id = cursor->id;
 }
 
-/* Delivers those up to instruction `last`; what the ones before did has been applied then. */
+/* Delivers the events up to instruction `last`, each after the effects of the instructions before
+ * it are applied. */
 void tbd_scan_deliver_insns(struct tbd_scan *scan, uint32_t last)
 {
     while (scan->due != 0 && (uint32_t)__builtin_ctzll(scan->due) <= last) {
@@ -153,7 +154,7 @@ static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
     tbd_scan_deliver(scan, event);
 }
 
-/* A turn is where the thread goes on: at the block that it enters. */
+/* The position of a turn is where the thread goes on: the block that it enters. */
 void tbd_scan_deliver_switch(struct tbd_scan *scan, uint64_t time, uint64_t pc)
 {
     if (!scan->has_switch)
@@ -292,8 +293,7 @@ static bool is_past(const struct tbd_scan *scan)
     return scan->probes == NULL && !scan->span.to_end && scan->cursor.time > scan->span.before.time;
 }
 
-/* Blocks of which nothing is wanted are passed without a look, where nothing waits for
- * the next block. */
+/* Blocks without wanted events are skipped, if nothing waits for the next block. */
 static void hurry(struct tbd_scan *scan)
 {
     // clang-format off
@@ -377,7 +377,7 @@ void tbd_scan_run(struct tbd_scan *scan)
     tbd_scan_settle(scan);
     if (scan->cursor.kind == TBD_AT_END)
         tbd_scan_deliver_switch(scan, window->first_time + window->blocks, window->end_regs.rip);
-    /* with other threads it is the next window's: one of them may come first */
+    /* with other threads the next window has the event: another thread may come first */
     if (scan->waiting.is_there && scan->cursor.kind == TBD_AT_END && window->complete &&
         window->end_thread_count == 0)
         deliver_call(scan, window->first_time + window->blocks, window->end_regs.rip);

@@ -10,7 +10,7 @@
 #include "query/session/callers.h"
 #include "format/window/cursor.h"
 
-/* Positions strictly between; `from_start`, `to_end`: no bound there. */
+/* The positions strictly between two others; `from_start`, `to_end`: no bound on that side. */
 struct tbd_span {
     struct tbd_position after, before;
     bool from_start, to_end;
@@ -19,12 +19,12 @@ struct tbd_span {
 /* A call whose target, the next block of its thread, has not been entered yet. */
 struct tbd_scan_call {
     bool is_there;
-    bool by_jump;    /* by a stub's or tail call's jump */
-    uint64_t target; /* 0: whatever block comes next */
+    bool by_jump;    /* a stub or a tail call jumps to it */
+    uint64_t target; /* 0: any block that comes next */
     struct tbd_event event;
 };
 
-/* Of a thread that does not have control. */
+/* State of a thread that does not run now. */
 struct tbd_scan_turn {
     uint32_t thread;
     struct tbd_scan_call waiting;
@@ -42,39 +42,39 @@ struct tbd_scan {
     /* store, load: only those that touch [range_start, range_end) are wanted */
     bool has_range;
     uint64_t range_start, range_end;
-    bool has_pc; /* block_entry: of a block that contains `pc`, at that instruction */
+    bool has_pc; /* block_entry: entries of a block that contains `pc`, at that instruction */
     uint64_t pc;
     struct tbd_line_starts *lines; /* for line events */
-    struct tbd_probes *probes;     /* fed with all stores; NULL if not wanted */
+    struct tbd_probes *probes;     /* receives all stores; NULL if not wanted */
     struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
-    /* Called in order; false stops the walk (but not when probes are there: then it only is not
-     * called again). */
+    /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
+     * again. */
     bool (*emit)(void *context, struct tbd_event *event);
-    /* Control goes to another thread; `callers` may be exchanged.  NULL if not wanted. */
+    /* Called when another thread takes over; it may exchange `callers`.  NULL if not wanted. */
     void (*turn)(void *context, uint32_t from, uint32_t to);
     void *context;
     /* the walk's own state */
     struct tbd_cursor cursor;
-    uint32_t limit; /* of the current block, only instructions below this ran */
-    uint32_t insn;  /* whose effects are not applied yet: see settle() in scan.c */
+    uint32_t limit; /* only instructions of the current block below this one ran */
+    uint32_t insn;  /* the op whose effects are not applied yet: see settle() in scan.c */
     bool has_push;  /* it is a call: a frame for `callers` */
     uint64_t push_slot, push_pc;
     uint64_t due; /* bit i: instruction i of the block `due_at` is an event, not delivered yet */
-    struct tbd_event due_at; /* of its first instruction */
+    struct tbd_event due_at; /* position of its first instruction */
     uint32_t due_id;
     bool stopped;
-    struct tbd_scan_call waiting; /* the block before of this thread ended with a call */
+    struct tbd_scan_call waiting; /* the thread's previous block ended with a call */
     struct tbd_scan_turn *turns;  /* of other threads */
     size_t turn_count, turn_room;
     bool has_switch; /* `switched` waits for the block that the thread enters */
     struct tbd_event switched;
 };
 
-/* Walks the whole window, or until emit says stop or the span is left. */
+/* Walks until emit returns false, or to the end of the span or window. */
 void tbd_scan_run(struct tbd_scan *scan);
 
-/* Could ops of this block be events of `type`?  block_entry: always; loads: nobody knows without a
- * replay. */
+/* Could ops of this block be events of `type`?  Always for block_entry; for loads only a replay
+ * tells. */
 bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* scan_messages.c - from messages to events: system calls, signals, turns of threads, and stores that
- * no instruction of the program made */
+/* scan_messages.c - turns messages into events: system calls, signals, turns of threads, and stores
+ * by others than the program's instructions */
 #include "query/search/scan_private.h"
 
 #include "format/window/window_make.h"
@@ -27,8 +27,9 @@ static bool is_resumed(const struct tbd_scan *scan)
     return scan->cursor.began != scan->cursor.time;
 }
 
-/* At the last instruction of the block entered last.  Where that was another thread, because this
- * one waited in the call, the moment is the same, but the instruction is this one's. */
+/* The event is at the last instruction of the block entered last. If another thread entered that
+ * block, because this thread waited in the call, the time is the same, but the instruction is this
+ * thread's. */
 static struct tbd_event make_message_event(const struct tbd_scan *scan, enum tbd_event_type type)
 {
     struct tbd_event event = { .type = type,
@@ -45,8 +46,8 @@ static struct tbd_event make_message_event(const struct tbd_scan *scan, enum tbd
     return event;
 }
 
-/* Writes of the kernel, or of the engine on the program's behalf, are stores of the block's last
- * instruction; a signal's frame is there before the handler's first instruction. */
+/* Writes by the kernel, or by the engine on the program's behalf, are stores of the block's last
+ * instruction; a signal's frame is written before the handler's first instruction. */
 static void deliver_writes(struct tbd_scan *scan, uint32_t kind, const uint8_t *payload,
                            uint32_t bytes, const struct tbd_event *at)
 {
@@ -85,8 +86,9 @@ static void deliver_syscall(struct tbd_scan *scan, const uint8_t *payload)
     tbd_scan_deliver(scan, &event);
 }
 
-/* Where the interrupted code goes on: the saved rip in the frame's ucontext (see sigframe: return
- * address, then uc_flags, uc_link, uc_stack, then the general registers with rip as the 17th). */
+/* The address at which the interrupted code goes on: the saved rip in the frame's ucontext (see
+ * sigframe: return address, then uc_flags, uc_link, uc_stack, then the general registers with rip
+ * as the 17th). */
 static uint64_t interrupted_rip(const struct tbd_msg_signal *signal, const uint8_t *payload,
                                 uint32_t bytes)
 {
@@ -103,7 +105,7 @@ static uint64_t interrupted_rip(const struct tbd_msg_signal *signal, const uint8
     return rip;
 }
 
-/* The handler's block comes next; a waiting call's block when the handler is done. */
+/* The handler's block comes next; the target of a waiting call comes when the handler is done. */
 static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
                       const uint8_t *payload)
 {
@@ -130,7 +132,7 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     tbd_scan_deliver(scan, &event);
 }
 
-/* Others' stores to the code of the block that is entered next. */
+/* Stores by others to the code of the block that is entered next. */
 static void at_code(struct tbd_scan *scan, const struct tbd_message *message,
                     const uint8_t *payload)
 {
@@ -154,7 +156,7 @@ static void at_thread(struct tbd_scan *scan)
     tbd_scan_change_turn(scan, message.from, message.thread);
     if (scan->type != TBD_EVENT_THREAD_SWITCH)
         return;
-    tbd_scan_deliver_switch(scan, next, 0); /* the one before came to no block */
+    tbd_scan_deliver_switch(scan, next, 0); /* the turn before entered no block */
     scan->has_switch = true;
     scan->switched = (struct tbd_event){ .type = TBD_EVENT_THREAD_SWITCH,
                                          .thread = message.thread,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* scan_threads.c - what a walk over a window's events keeps for each thread
  *
- * A call that waits for its target is its thread's: the block entered next may be another one's.  A
- * thread that comes back into a system call finishes it there; the call's instruction is in the
- * block that it entered before it began to wait. */
+ * A call that waits for its target belongs to its thread: the block entered next may be another
+ * thread's.  A thread that comes back into a system call finishes it there; the call's instruction
+ * is in the block that the thread entered before it began to wait. */
 #include "query/search/scan_threads.h"
 
 #include "base/array.h"
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* ---- calls that wait ---- */
+/* ---- calls that wait for their targets ---- */
 
 static struct tbd_scan_turn *turn_of(struct tbd_scan *scan, uint32_t thread)
 {
@@ -50,7 +50,7 @@ const struct tbd_regs *tbd_scan_thread_regs(const struct tbd_window *window, uin
     return NULL;
 }
 
-/* The call's operands are gone with the window before, but the registers are still those. */
+/* The call's operands are gone with the previous window, but the registers are unchanged. */
 static bool make_waiting(const struct tbd_window *window, const struct tbd_called_thread *called,
                          struct tbd_scan_call *out)
 {

@@ -5,12 +5,12 @@
 
 #include "query/search/scan.h"
 
-/* Calls of the window before that wait for their targets. */
+/* Finds the calls of the previous window that wait for their targets. */
 void tbd_scan_begin_turns(struct tbd_scan *scan);
 void tbd_scan_end_turns(struct tbd_scan *scan);
-/* Control goes from one thread to another: so does scan->waiting. */
+/* Another thread takes over: scan->waiting becomes that thread's. */
 void tbd_scan_change_turn(struct tbd_scan *scan, uint32_t from, uint32_t to);
-/* The thread at the cursor was given control inside a system call: where that is. */
+/* The position of the system call inside which the thread at the cursor took over. */
 bool tbd_scan_resumed_pc(const struct tbd_scan *scan, uint64_t *out);
 /* Registers of a thread at the window's start; NULL if it was made later. */
 const struct tbd_regs *tbd_scan_thread_regs(const struct tbd_window *window, uint32_t thread);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* search.c - the windows of a search: where it starts, which can be skipped, when it is done
+/* search.c - the windows of a search: where a search starts, which windows it skips, when it is
+ * done
  *
  * The first windows that the plan leaves are searched one by one, because most answers are near;
- * the others on all workers (search_pool.c). Names of functions and modules are bound again
- * whenever other modules are mapped. */
+ * all workers search the others (search_pool.c). Names of functions and modules are bound again
+ * whenever the mapped modules change. */
 #include "query/search/search_private.h"
 
 #include "query/condition/window_names.h"
@@ -28,8 +29,8 @@ uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
     return hash;
 }
 
-/* Is all that is mapped in `window`, from its start to its end, what was when names
- * were bound last? */
+/* Are the same modules mapped in `window`, from its start to its end, as when names were bound
+ * last? */
 static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_t changes)
 {
     bool is_same = run->has_changes && run->changes == changes &&
@@ -40,8 +41,8 @@ static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_
     return is_same;
 }
 
-/* Binds func, module and stack names to what is mapped in `window`, and plans anew if that is
- * different. */
+/* Binds func, module and stack names to the modules mapped in `window`, and plans anew if these
+ * changed. */
 static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
 {
     struct tbd_window_names context = { run->session, window };
@@ -78,8 +79,8 @@ static bool name_is_bound(const struct tbd_expr *expr)
     return true;
 }
 
-/* All names must mean something at some time: at the start of the search, or at the end or the
- * middle of the trace. */
+/* Every name must be known at some time: at the start of the search, or at the end or the middle of
+ * the trace. */
 static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
 {
     uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
@@ -135,7 +136,7 @@ static enum tbd_status set_span(struct tbd_search_run *run)
     run->span =
         (struct tbd_span){ .after = from, .before = from, .from_start = true, .to_end = true };
     if (question->from == TBD_FROM_FIRST || question->from == TBD_FROM_LAST) {
-        /* before everything, behind everything */
+        /* before everything, after everything */
         bool nothing = question->backward == (question->from == TBD_FROM_FIRST);
 
         return nothing ? TBD_NOTFOUND : TBD_OK;
@@ -176,7 +177,7 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
     return tbd_plan_make(run->question, run->session, &run->plan);
 }
 
-/* Does the plan leave window `index` in?  If not, it is counted, with the reason. */
+/* Does the plan keep window `index`? A window that it skips is counted, with the reason. */
 static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool *out)
 {
     struct tbd_session_stats *stats = &run->session->stats;
@@ -198,14 +199,14 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
 
 /* ---- windows that are left out ---- */
 
-/* Is it this window that cannot answer, and not all of the search? */
+/* Does the status concern this window only, and not the whole search? */
 static bool is_of_window(enum tbd_status status)
 {
     return tbd_session_is_damage(status) || status == TBD_DIVERGED || status == TBD_NOREPLAY ||
            status == TBD_STUBDIED;
 }
 
-/* What is damaged elsewhere may be why a window cannot be had. */
+/* Damage in another file may be the reason that a window is not available. */
 static bool is_of_damage(const struct tbd_session *session, enum tbd_status status)
 {
     return session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM &&
@@ -230,8 +231,8 @@ static void leave_out(struct tbd_session *session, uint32_t index, enum tbd_stat
     tbd_left_out_add(&session->left_out, index, text);
 }
 
-/* Behind the answer nothing is missing; but where nothing answers up to an end that is lost, all may be
- * there. */
+/* Windows after the answer are not missing from it; but a search without an answer that reaches the
+ * trace's lost end may have missed any number of events there. */
 static void settle_left_out(const struct tbd_search_run *run)
 {
     struct tbd_session *session = run->session;
@@ -265,7 +266,7 @@ enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_se
         return status;
     status = tbd_search_one(run);
     session->stats.walk_s += tbd_progress_now() - opened;
-    if (is_of_window(status)) { /* at an event of it: what came before that stays */
+    if (is_of_window(status)) { /* at an event of this window: events before it count */
         leave_out(session, wanted.window, status);
         status = TBD_NOWINDOW;
     }
@@ -321,7 +322,7 @@ static enum tbd_status search_serial(struct tbd_search_run *run, uint32_t start,
     return status;
 }
 
-/* The windows i .. windows-1 that may hold an answer, in the direction of the search. */
+/* Searches the windows i .. windows-1 that may hold an answer, in the direction of the search. */
 static enum tbd_status choose(struct tbd_search_run *run, uint32_t start, uint32_t i,
                               uint32_t windows, uint32_t *chosen, uint32_t *out_count)
 {
@@ -385,7 +386,8 @@ void tbd_search_release(struct tbd_search_run *run)
     free(run->memory_values);
 }
 
-/* Nothing matched, and nowhere did all of the condition's variables mean something. */
+/* Reports a search in which nothing matched, and in which at no place all variables of the
+ * condition had a meaning. */
 static bool has_no_meaning(struct tbd_search_run *run)
 {
     struct tbd_query_error problem;
@@ -404,7 +406,8 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
                                   .session = search->session,
                                   .question = search->question,
                                   .where = search->question->where };
-    struct tbd_left_out before = search->session->left_out; /* by other searches of the command */
+    struct tbd_left_out before =
+        search->session->left_out; /* counted by other searches of the command */
     enum tbd_status status;
 
     *out_found = 0;

@@ -16,14 +16,14 @@ struct tbd_search {
     struct tbd_query_error *error; /* filled with TBD_NAME when a name is not known */
     tbd_search_progress progress;
     void *progress_context;
-    /* For all occurrences: called in order of the search; false stops it. */
+    /* Set to get all events: called in the order of the search; false stops it. */
     bool (*each)(void *context, const struct tbd_event *event);
     void *each_context;
 };
 
-/* The n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND with *out_found events there
- * are.  With `each` set: TBD_OK, *out is the last one, *out_found how many.  Pointers in *out are
- * borrowed from the session's windows. */
+/* Finds the n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND, and *out_found says how
+ * many events there are. With `each` set: TBD_OK, *out is the last event, *out_found their number.
+ * Pointers in *out are borrowed from the session's windows. */
 TBD_MUST_CHECK enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
                                               uint64_t *out_found);
 

@@ -54,8 +54,8 @@ static bool read_at_start(void *context, uint64_t address, void *out, size_t byt
     return true;
 }
 
-/* Frames of a thread at the window's start, innermost first; owned by the caller.  NULL if there is
- * no memory for them. */
+/* Frames of a thread at the window's start, innermost first; the caller owns them. NULL if there is
+ * no memory. */
 static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct tbd_regs *regs,
                                       size_t *out_count)
 {
@@ -76,7 +76,7 @@ static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct t
     return frames;
 }
 
-/* The stack that the thread has when the window begins, outermost frame first. */
+/* Fills in the thread's stack at the window's start, outermost frame first. */
 static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs)
 {
     size_t count;
@@ -106,7 +106,7 @@ void tbd_search_forget_callers(struct tbd_search_run *run)
     run->other_count = run->other_room = 0;
 }
 
-/* A thread that was made in the window begins with no callers. */
+/* A thread that was created in the window begins without callers. */
 static void take_callers(struct tbd_search_run *run, uint32_t thread)
 {
     const struct tbd_regs *regs = tbd_scan_thread_regs(run->window, thread);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* search_candidates.c - events that only registers can decide
  *
- * They get them by partial replay, in batches in the direction of the search, and memory at
- * addresses that need registers is read one by one.
+ * Partial replay gets the registers, in batches in the direction of the search; memory at addresses
+ * that depend on registers is read one event at a time.
  *
- * SEARCH_CANDIDATES-1  Candidates of a window are in ascending order of position; each is decided
- *     at most once. */
+ * SEARCH_CANDIDATES-1  A window's candidates are in ascending order of position; each is decided at
+ *                      most once. */
 #include "query/search/search_private.h"
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where an XSAVE image has what; its standard form. */
+/* Offsets in an XSAVE image of the standard form. */
 #define XSAVE_XMM   160u
 #define XSAVE_STATE 512u
 #define XSAVE_SSE   2u
@@ -35,7 +35,7 @@ static uint64_t match_patterns(const struct tbd_search_run *run)
     return bits;
 }
 
-/* Values of memory that are known already; UNKNOWN where there was no probe. */
+/* Values of memory that are known already; UNKNOWN if there was no probe. */
 static void keep_memory(struct tbd_search_run *run, struct tbd_candidate *candidate)
 {
     uint32_t slots = run->here->memory_count;
@@ -89,7 +89,7 @@ static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t b
                : TBD_VALUE_BAD;
 }
 
-/* Low 16 bytes of the vector registers in an XSAVE image; NULL: they are not there. */
+/* Low 16 bytes of the vector registers in an XSAVE image; NULL: the image does not hold them. */
 static const uint8_t *vector_of(const struct tbd_reg_state *state)
 {
     static const uint8_t none[16 * 16];
@@ -126,8 +126,8 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
     run->env.stack_bits = NULL;
 }
 
-/* Up to `max` open candidates from `from` on, in the direction of the search; their indices
- * ascending. */
+/* Finds up to `max` undecided candidates from `from` on, in the direction of the search; returns
+ * their indices in ascending order. */
 static size_t pick_batch(const struct tbd_search_run *run, size_t from, size_t max, size_t *out)
 {
     bool backward = run->question->backward;

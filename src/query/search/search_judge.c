@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* search_judge.c - one event: does it match, and what is still needed to say so?
+/* search_judge.c - one event: does it match, and what is needed to decide that?
  *
- * Conditions over variables mean something else at each instruction (search_scope.c).  What memory
- * they need, one walk asks, and the next one has the answers (probes.h). */
+ * Conditions over variables mean something different at each instruction (search_scope.c). One walk
+ * asks for the memory that they need, and the next walk has the answers (probes.h). */
 #include "query/search/search_private.h"
 
 #include "base/array.h"
@@ -22,7 +22,7 @@ enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_e
     return verdict_of(tbd_expr_eval(run->here, run->here->root, &run->env));
 }
 
-/* Finds out what the condition means here; false without memory. */
+/* Finds the condition's meaning here; false if there is no memory. */
 static bool find_meaning(struct tbd_search_run *run, const struct tbd_event *event)
 {
     run->here = tbd_scopes_get(run->scopes, run->where, event);
@@ -80,7 +80,7 @@ static enum tbd_verdict judge_first(struct tbd_search_run *run, const struct tbd
     return tbd_search_judge(run, event);
 }
 
-/* ---- memory: asked in one walk, answered in the next ---- */
+/* ---- memory: one walk asks, the next has the answers ---- */
 
 bool tbd_search_asks(const struct tbd_search_run *run, enum tbd_verdict verdict)
 {
@@ -93,7 +93,7 @@ static bool wants_value(const struct tbd_search_run *run, const struct tbd_event
            event->fresh == NULL;
 }
 
-/* Words that a node of this level reads; *out is the address, if it is known. */
+/* How many words a node of this level reads; *out is the address, if it is known. */
 static uint32_t words_of(struct tbd_search_run *run, const struct tbd_expr_node *node,
                          uint32_t level, uint64_t *out)
 {
@@ -123,7 +123,7 @@ static void ask_bytes(struct tbd_search_run *run, struct tbd_position at, uint64
         run->again = true;
 }
 
-/* Asks for what the nodes of level `walk + 1` read. */
+/* Asks for the memory that the nodes of level `walk + 1` read. */
 static void ask_memory(struct tbd_search_run *run, const struct tbd_event *event, uint32_t walk)
 {
     const struct tbd_expr *expr = run->here;
@@ -193,7 +193,7 @@ enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tb
     return verdict;
 }
 
-/* What notes could tell. */
+/* The registers that notes could supply. */
 static void ask_registers(struct tbd_search_run *run, const struct tbd_event *event)
 {
     if (run->where == NULL || (run->here->uses & TBD_USES_REGS) == 0)

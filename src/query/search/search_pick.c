@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-/* search_pick.c - windows with only those events that a search needs
+/* search_pick.c - windows that hold only the events a search needs
  *
- * The plan knows which blocks can have wanted events, and which memory a store must touch to be
- * one; stacks of callers need all calls and returns; and what memory a condition reads shows at
- * the first event that needs it: then the window is opened again, with the stores to that memory
+ * The plan knows which blocks can have wanted events, and which memory a wanted store must touch;
+ * stacks of callers need all calls and returns. The first event that needs memory shows which
+ * memory the condition reads: then the window is opened again, with the stores to that memory
  * (format/coding/pick.h).
  *
  * SEARCH_PICK-1  Answers of probes (probes.h) come from windows that have all stores to the memory
- *     that was asked for. */
+ *                that was asked for. */
 #include "query/search/search_private.h"
 
 #include <stdlib.h>
 
-/* Pieces of memory no further apart are one; larger ones are nothing that a few events would be
- * picked for. */
+/* Pieces of memory no further apart than NEAR are joined; a window is not picked for pieces larger
+ * than RANGE_MOST, because they have many events. */
 #define NEAR       64u
 #define RANGE_MOST 4096u
 
@@ -25,7 +25,7 @@ void tbd_search_forget_picker(struct tbd_search_run *run)
     run->picking.blocks = NULL;
 }
 
-/* What the type of event needs of the blocks that the plan leaves. */
+/* What the type of event needs from the blocks that the plan keeps. */
 static uint8_t wanted_of(const struct tbd_search_run *run)
 {
     switch (run->question->type) {
@@ -45,8 +45,8 @@ static bool asks_memory(const struct tbd_search_run *run)
            run->scopes != NULL;
 }
 
-/* Could it be that most of a window is not needed? (Loads come from replays that take much
- * longer than a walk over all of them.) */
+/* Is most of a window perhaps not needed? (Loads come from replays, which take much longer than a
+ * walk over all loads.) */
 static bool is_worth_it(const struct tbd_search_run *run)
 {
     switch (run->question->type) {
@@ -135,8 +135,8 @@ static bool has_signals(const struct tbd_window *window)
     return false;
 }
 
-/* A handler may run between a call and the function that it enters; and what memory held before
- * it was unmapped, only the whole window says. */
+/* Other cases need the whole window: a handler may run between a call and the function that it
+ * enters, and only the whole window tells what memory held before it was unmapped. */
 static bool will_do(const struct tbd_search_run *run, const struct tbd_window *window)
 {
     if (run->question->type == TBD_EVENT_FUNC_ENTER && has_signals(window))

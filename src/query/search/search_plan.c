@@ -30,7 +30,8 @@ static void note_time(struct tbd_search_plan *plan, const struct tbd_expr *expr,
         plan->time_low = value;
 }
 
-/* touches[N,SIZE], or addr == N, of a store or a load.  Of several, the last one will do. */
+/* touches[N,SIZE], or addr == N, of a store or a load. If there are several, the last one is
+ * used. */
 static void note_range(struct tbd_search_plan *plan, const struct tbd_expr *expr, int32_t index)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
@@ -72,13 +73,13 @@ static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t in
     }
 }
 
-/* ---- what a block alone says about a condition ---- */
+/* ---- what a block alone tells about a condition ---- */
 
 enum answer { NO, PERHAPS, YES };
 
 struct block_subject {
     const struct tbd_search_plan *plan;
-    uint64_t start, end; /* its events have their pc in here */
+    uint64_t start, end; /* the block's events have their pc in this range */
 };
 
 static enum answer negate(enum answer answer)
@@ -129,7 +130,7 @@ static enum answer ask(const struct block_subject *subject, const struct tbd_exp
 
 /* ---- blocks ---- */
 
-/* Where accesses lie whose address is the same each time, is known. */
+/* The addresses of accesses that touch the same memory each time are known. */
 static bool may_touch(const struct tbd_search_plan *plan, const struct tbd_block *block)
 {
     if (plan->type != TBD_EVENT_STORE || block->def.end == TBD_END_SYSCALL ||
@@ -157,15 +158,15 @@ static bool is_possible_block(const struct tbd_search_plan *plan, const struct t
         return false;
     if (plan->has_range && !plan->has_blocks && !may_touch(plan, block))
         return false;
-    if (plan->type == TBD_EVENT_SIGNAL) /* its handler may be entered in the next window */
+    if (plan->type == TBD_EVENT_SIGNAL) /* the signal's handler may be entered in the next window */
         return true;
     if (plan->type == TBD_EVENT_FUNC_ENTER || plan->type == TBD_EVENT_THREAD_SWITCH ||
         (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
-        subject.end = subject.start + 1; /* pc of the event is the block's start */
+        subject.end = subject.start + 1; /* the event's pc is the block's start */
     return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
 }
 
-/* Does the condition name addresses that summaries of words, or of blocks, know of? */
+/* Does the condition name addresses that summaries of words or of blocks hold? */
 static void note_leaves(struct tbd_search_plan *plan)
 {
     const struct tbd_expr *expr = plan->where;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* search_plan.h - which windows and which blocks can hold an answer
  *
- * A condition is asked with what a block or a window alone knows: three answers (no, perhaps, yes),
- * through and, or, not.  From its and-ed part come bounds of time, and the instruction of a
- * block_entry question.  What a window has is told by the index over windows (format/summaries/keys.h), for
- * up to 64 windows at once; where that has a gap, by the window's TOC. */
+ * A condition is evaluated with the facts about one block or window alone, to one of three answers
+ * (no, perhaps, yes), through and, or, not. Its conjuncts give bounds of time, and the instruction
+ * of a block_entry question. The index over windows (format/summaries/keys.h) tells what a window
+ * contains, for up to 64 windows at once; where the index has a gap, the window's TOC tells it. */
 #ifndef TBD_QUERY_SEARCH_PLAN_H
 #define TBD_QUERY_SEARCH_PLAN_H
 
@@ -12,7 +12,7 @@
 #include "query/condition/question.h"
 #include "query/session/session.h"
 
-/* What the plan says of the windows of one segment of the index. */
+/* The plan for the windows of one segment of the index. */
 struct tbd_plan_segment {
     const struct tbd_keys *keys; /* borrowed from the trace; NULL: the segment is damaged */
     uint64_t may;                /* mask of windows that may hold an answer */
@@ -23,7 +23,7 @@ struct tbd_search_plan {
     enum tbd_event_type type;
     const struct tbd_expr *where; /* borrowed */
     bool has_words;               /* the condition names addresses, or a system call */
-    /* addresses in [range_start, range_end) are touched, necessarily */
+    /* a wanted event touches addresses in [range_start, range_end) */
     bool has_range;
     uint64_t range_start, range_end;
     bool has_pc; /* pc == this, necessarily */
@@ -31,31 +31,31 @@ struct tbd_search_plan {
     uint64_t time_low, time_high; /* inclusive */
     bool has_thread;              /* thread == this, necessarily */
     uint64_t thread;
-    /* the trace has several: a function may be entered windows after the call */
+    /* the trace has several threads: a function may be entered windows after its call */
     bool has_threads;
-    bool has_blocks; /* `blocks` says more than "all that have such events" */
+    bool has_blocks; /* `blocks` is narrower than "all blocks that have such events" */
     uint8_t *blocks; /* by id; owned */
     uint32_t block_count;
-    uint64_t *wanted; /* owned: keys of which a window must have one, ascending (has_blocks) */
+    uint64_t *wanted; /* owned: a window must have one of these keys; ascending (has_blocks) */
     size_t wanted_count;
-    struct tbd_plan_segment *segments; /* owned; of the whole trace, made when asked for */
+    struct tbd_plan_segment *segments; /* owned; for the whole trace, made on first use */
     size_t segment_count;
 };
 
 /* Why a window is not searched, or is. */
 enum tbd_plan_verdict {
-    TBD_PLAN_OTHER_TIME, /* its times are not wanted, or it has no event of the type */
+    TBD_PLAN_OTHER_TIME, /* it lies outside the wanted times, or has no event of the type */
     TBD_PLAN_NOT_IN_INDEX,
-    TBD_PLAN_NOT_IN_TOC, /* the index does not know; the window's TOC does */
+    TBD_PLAN_NOT_IN_TOC, /* the index does not know it; the window's TOC tells */
     TBD_PLAN_MAY_HOLD,
 };
 
-/* After binding.  Fills *out for the blocks known by `table`. */
+/* Call it after binding. Fills *out for the blocks that `table` knows. */
 TBD_MUST_CHECK enum tbd_status tbd_plan_make(const struct tbd_question *question,
                                              struct tbd_session *session,
                                              struct tbd_search_plan *out);
 void tbd_plan_free(struct tbd_search_plan *plan);
-/* May window `index` hold an answer?  Where nothing can be read, yes. */
+/* May window `index` hold an answer? Yes, if nothing about it can be read. */
 enum tbd_plan_verdict tbd_plan_ask(struct tbd_search_plan *plan, struct tbd_trace *trace,
                                    uint32_t index);
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* search_plan_windows.c - which windows can hold an answer: the condition asked of the index over windows
+/* search_plan_windows.c - which windows can hold an answer: evaluates the condition on the index
+ * over windows
  *
- * A segment of the index answers for up to 64 windows at once, in masks; it is asked when a window
- * of it is looked at first, so a search that stops early has asked no more than it needed.
+ * A segment of the index answers for up to 64 windows at once, in masks. The plan asks it when the
+ * search reaches one of its windows, so a search that stops early asks no more segments than it
+ * needs.
  *
  * Everything here may only err in one direction: a window that holds an answer is never left out.
- * Function entries happen at the called block, also when the call ended the window before: then the
- * called address is where that window left off (TBD_KEY_TARGET).  So is a signal's handler. */
+ * Function entries happen at the called block, also when the call ended the previous window: then
+ * the called address is where that window stopped (TBD_KEY_TARGET). The same holds for a signal's
+ * handler. */
 #include "query/search/search_plan.h"
 #include "format/reading/trace_keys.h"
 
@@ -26,7 +29,7 @@ struct window_subject {
 
 static uint64_t find_addresses(const struct window_subject *subject, uint64_t first, uint64_t last)
 {
-    /* A load that begins on the page before may reach over. */
+    /* A load that begins on the previous page may reach into this one. */
     uint64_t page = first / 4096 == 0 ? 0 : first / 4096 - 1;
 
     if (subject->plan->type == TBD_EVENT_LOAD)
@@ -176,7 +179,7 @@ static enum tbd_plan_verdict ask_toc(const struct tbd_search_plan *plan, struct 
     return may != 0 ? TBD_PLAN_MAY_HOLD : TBD_PLAN_NOT_IN_TOC;
 }
 
-/* From the summary in core alone. */
+/* Decides from the summary in memory alone. */
 static bool may_hold_summary(const struct tbd_search_plan *plan,
                              const struct tbd_window_summary *summary)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* search_pool.c - many windows at once
+/* search_pool.c - searches many windows at once
  *
  *   workers:  take the next window in the direction of the search; count its matches, or, when all
  *             are wanted, keep them
  *   main:     adds the numbers up, or hands the matches on, in order; stops the workers when it knows
- *             the wanted window, and searches that one itself
+ *             the wanted window, and searches that window itself
  *
- * Each worker has a session (trace handle, symbols) and a copy of the question of its own; all
- * share the replayer, each with its own number.
+ * Each worker has its own session (trace handle, symbols) and its own copy of the question; all
+ * share the replayer, under different numbers.
  *
  * SEARCH_POOL-1  results[i] is written by the worker that took i and read by main after `done` was
- *     seen under the lock.
- * SEARCH_POOL-2  A worker takes window i only when main is less than AHEAD windows behind: what is
- *     kept for main is bounded. */
+ *                seen under the lock.
+ * SEARCH_POOL-2  A worker takes window i only if main is fewer than AHEAD windows away from it: this
+ *                bounds the results kept for main. */
 #include "query/search/search_private.h"
 
 #include "base/assert.h"
@@ -25,16 +25,16 @@
 #include <time.h>
 
 #define AHEAD    64u
-#define KEPT_MAX 65536u /* matches of one window; where there are more, main walks it again */
+#define KEPT_MAX 65536u /* matches of one window; if there are more, main walks the window again */
 
 struct result {
     enum tbd_status status;
     bool done;
-    bool is_kept; /* events, and their bytes, are all there */
+    bool is_kept; /* all events and their bytes are kept */
     uint64_t matches;
     struct tbd_event *events; /* owned */
     size_t capacity;
-    uint8_t **bytes; /* owned: of each event, old and fresh ones; NULL where there are none */
+    uint8_t **bytes; /* owned: old and new bytes of each event; NULL if it has none */
     size_t bytes_capacity;
 };
 
@@ -44,7 +44,7 @@ struct pool {
     uint32_t count;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a result is there, or a worker has ended */
-    pthread_cond_t moved;   /* main came further, or wants no more */
+    pthread_cond_t moved;   /* main took a result, or wants no more */
     struct result *results; /* as `windows` */
     /* under the lock */
     uint32_t next, at_main;
@@ -59,12 +59,12 @@ struct helper {
     struct tbd_session session;
     struct tbd_question question;
     struct tbd_query_error error;
-    struct tbd_query_error problem; /* what its scopes say */
+    struct tbd_query_error problem; /* the problem that its scopes report */
     bool has_meaning;
     enum tbd_status status;
 };
 
-/* ---- a window's matches, kept ---- */
+/* ---- keeping a window's matches ---- */
 
 static void drop_events(struct result *result)
 {
@@ -78,7 +78,7 @@ static void drop_events(struct result *result)
     result->is_kept = false;
 }
 
-/* The event's bytes belong to a window that will be gone. */
+/* Copies the event's bytes, because they belong to a window that will be freed. */
 static bool copy_bytes(struct tbd_event *event, uint8_t **out)
 {
     size_t old = event->old == NULL ? 0 : event->size;
@@ -151,7 +151,7 @@ static bool take(struct pool *pool, uint32_t *out)
     return got;
 }
 
-/* Forward and to the end of each window: the cheapest way to count. */
+/* Goes forward to the end of each window, which is the cheapest way to count. */
 static void search_some(struct helper *helper, struct tbd_search_run *run)
 {
     struct pool *pool = helper->pool;
@@ -242,7 +242,7 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
     uint64_t optimized = run->env.optimized;
     enum tbd_status status = tbd_search_chosen(run, pool->windows[i]);
 
-    run->env.divisions = divisions; /* the worker counted them, and the window */
+    run->env.divisions = divisions; /* the worker counted these and the window already */
     run->env.unmapped = unmapped;
     run->env.optimized = optimized;
     stats->scanned = before.scanned;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* search_private.h - what search.c (all windows), search_window.c (one) and search_pool.c (many at
- * once) share */
+/* search_private.h - shared by search.c (all windows), search_window.c (one) and search_pool.c
+ * (many at once) */
 #ifndef TBD_QUERY_SEARCH_PRIVATE_H
 #define TBD_QUERY_SEARCH_PRIVATE_H
 
@@ -14,26 +14,26 @@ enum tbd_verdict { TBD_VERDICT_OPEN = 0, TBD_VERDICT_MATCH, TBD_VERDICT_MISS };
 /* An event that only registers can decide. */
 struct tbd_candidate {
     struct tbd_event event;
-    struct tbd_expr *where; /* what the condition means here */
+    struct tbd_expr *where; /* the condition's meaning here */
     uint64_t stack_bits;    /* which patterns match here */
     uint64_t frame;
     size_t first_memory; /* index into memory_values: memory_count of them */
     enum tbd_verdict verdict;
 };
 
-/* The stack of a thread that waits, while a window is walked. */
+/* The stack of callers of a thread that waits, while a window is walked. */
 struct tbd_thread_callers {
     uint32_t thread;
     struct tbd_callers callers;
 };
 
-/* What is picked of windows (search_pick.c). */
+/* The parts to pick from windows (search_pick.c). */
 struct tbd_search_picking {
     struct tbd_picker *picker;                     /* owned; NULL: to be made */
-    uint8_t *blocks;                               /* owned: what it wants of each */
-    struct tbd_pick_range ranges[TBD_PICK_RANGES]; /* memory that was asked for */
+    uint8_t *blocks;                               /* owned: the wanted parts of each block */
+    struct tbd_pick_range ranges[TBD_PICK_RANGES]; /* the memory that was asked for */
     uint32_t range_count;
-    bool is_off; /* whole windows are as good, or needed */
+    bool is_off; /* whole windows are needed, or cost no more */
 };
 
 struct tbd_search_run {
@@ -45,28 +45,29 @@ struct tbd_search_run {
     bool wants_values; /* new values of all matching stores, for printing */
     struct tbd_search_plan plan;
     struct tbd_span span;
-    const struct tbd_window *window; /* perhaps a picked one */
-    struct tbd_session_slice slice;  /* that it is, or is picked of */
+    const struct tbd_window *window; /* perhaps a picked part */
+    struct tbd_session_slice slice;  /* the slice that `window` is, or is picked from */
     struct tbd_search_picking picking;
     struct tbd_expr_env env;
-    struct tbd_scopes *scopes; /* what it means at each instruction; NULL: the same everywhere */
-    struct tbd_expr *here;     /* what it means at the event being judged */
-    uint32_t all_uses;         /* of `uses`, and of all its meanings so far */
-    struct tbd_value *memory;  /* env.memory: one per slot */
+    struct tbd_scopes
+        *scopes; /* the condition's meaning at each instruction; NULL: the same everywhere */
+    struct tbd_expr *here;    /* its meaning at the event being judged */
+    uint32_t all_uses;        /* `uses`, and the uses of all meanings so far */
+    struct tbd_value *memory; /* env.memory: one per slot */
     size_t memory_room;
-    /* Walk n asks for what level n needs, and has the answers of the walks before. */
+    /* Walk n asks for the memory that level n needs, and has the answers of the earlier walks. */
     struct tbd_probes *probes[TBD_EXPR_MAX_LEVELS];
     uint32_t next_probe[TBD_EXPR_MAX_LEVELS]; /* number of the next event's first probe */
     uint32_t answered;                        /* walks whose probes are answered */
-    uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
-    bool asked;                               /* the walk under way has asked for something */
-    bool has_callers;                         /* it keeps up `callers` */
-    bool again;                  /* the window's walks lack something: once more, with it */
+    uint32_t levels;             /* the most of all meanings so far; 0: they read no memory */
+    bool asked;                  /* the current walk has asked for memory */
+    bool has_callers;            /* the current walk keeps `callers` up to date */
+    bool again;                  /* the walks lacked a part of the window: repeat them with it */
     struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
-    uint64_t missed;             /* ... at so many events */
+    uint64_t missed;             /* ... and at how many events */
     struct tbd_notes notes;      /* those registers */
-    uint64_t unnoted;            /* events that miss them still */
-    struct tbd_callers callers;  /* of the thread that has control */
+    uint64_t unnoted;            /* events that still miss registers */
+    struct tbd_callers callers;  /* the stack of the running thread */
     struct tbd_thread_callers *others;
     size_t other_count, other_room;
     struct tbd_line_starts *lines; /* for line events */
@@ -80,17 +81,17 @@ struct tbd_search_run {
     /* the whole search */
     uint64_t total;
     bool is_stopped;                  /* `each` wants no more */
-    const struct tbd_module *modules; /* names are bound to these */
+    const struct tbd_module *modules; /* the modules to which names are bound */
     size_t module_count;
     uint64_t module_hash;
-    bool has_changes; /* nothing was mapped inside the window they were bound in, and ... */
-    size_t changes;   /* ... so often before it */
+    bool has_changes; /* no mapping changed inside the window where names were bound, and ... */
+    size_t changes;   /* ... this many changed before it */
     enum tbd_status status;
-    struct tbd_query_error helper_problem; /* a condition over variables that means nothing */
-    bool has_helper_meaning;               /* to one of them it did mean something */
+    struct tbd_query_error helper_problem; /* why the condition's variables have no meaning */
+    bool has_helper_meaning;               /* one worker found a place where they have one */
 };
 
-/* ---- search_scope.c: what a condition over variables means at each instruction ---- */
+/* ---- search_scope.c: the meaning of a condition over variables at each instruction ---- */
 
 struct tbd_scopes;
 TBD_MUST_CHECK enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **out);
@@ -100,8 +101,8 @@ void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *w
 /* Borrowed until tbd_scopes_free(); NULL without memory. */
 struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *where,
                                 const struct tbd_event *event);
-/* Did all of the condition's variables have a meaning at some place?  If not, *problem says why, as
- * of the first place that was looked at (TBD_OK: none was). */
+/* Did all of the condition's variables have a meaning at some place? If not, *problem says why, for
+ * the first place that was tried (TBD_OK: no place was). */
 bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem);
 
 /* Tells whether the same modules are mapped. */
@@ -109,25 +110,25 @@ uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
 
 /* ---- search_judge.c: one event ---- */
 
-/* With what is known now, as `here` says. */
+/* Evaluates `here` with the values known now. */
 enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_event *event);
-/* Finds `here`; with the answers of all walks before, in the order in which they were asked.
- * env.memory stays set. */
+/* Finds `here` and evaluates it with the answers of all earlier walks, in the order of their
+ * questions. env.memory stays set. */
 enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tbd_event *event);
 /* Does the event get probes? */
 bool tbd_search_asks(const struct tbd_search_run *run, enum tbd_verdict verdict);
-/* Asks for the memory that it needs in this walk. */
+/* Asks for the memory that the event needs in this walk. */
 void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event,
                     enum tbd_verdict verdict);
 
 /* ---- search_pick.c: windows with only those events that matter ---- */
 
-/* Opens run->slice: picked, if that will do for what is known to be wanted.  Decides whether walks
- * keep up a stack of callers. */
+/* Opens run->slice: a picked part, if that is enough for the known needs. Decides whether walks
+ * keep a stack of callers. */
 TBD_MUST_CHECK enum tbd_status tbd_search_open(struct tbd_search_run *run);
-/* Has run->window all stores to this memory?  If not, it will have when it is opened again. */
+/* Does run->window hold all stores to this memory? If not, it will when it is opened again. */
 bool tbd_search_has_stores(struct tbd_search_run *run, uint64_t address, uint32_t bytes);
-/* The plan, or what is kept up during walks, is another one. */
+/* Call it when the plan changed, or the state that walks keep. */
 void tbd_search_forget_picker(struct tbd_search_run *run);
 
 /* ---- search_candidates.c: events that only registers can decide ---- */
@@ -140,8 +141,8 @@ TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run 
 
 /* ---- search_callers.c: run->callers while a window is walked ---- */
 
-/* As far as is known: whether a variable lies in its function's frame, shows when its
- * place is looked up. */
+/* Does the condition need callers, as far as is known? Whether a variable lies in its function's
+ * frame is known when its place is looked up. */
 bool tbd_search_needs_callers(const struct tbd_search_run *run);
 /* The stack of the thread with which the window begins. */
 void tbd_search_seed_callers(struct tbd_search_run *run);
@@ -153,14 +154,14 @@ void tbd_search_forget_callers(struct tbd_search_run *run);
 
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
-/* Opens and searches a slice of a window whose names are bound, or all of it.  TBD_NOWINDOW: it is
- * left out, and that has been noted. */
+/* Opens and searches a slice of a window whose names are bound, or all of the window. TBD_NOWINDOW:
+ * the window is left out, and this has been noted. */
 TBD_MUST_CHECK enum tbd_status tbd_search_slice(struct tbd_search_run *run,
                                                 const struct tbd_session_slice *slice);
 /* search_slices.c: a window of `count` slices. */
 TBD_MUST_CHECK enum tbd_status tbd_search_slices(struct tbd_search_run *run, uint32_t window,
                                                  uint32_t count);
-/* Binds names for window `index`, which the plan left in, opens and searches it. */
+/* Binds names for window `index`, which the plan kept, opens it and searches it. */
 TBD_MUST_CHECK enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index);
 /* Binds symbols and names as of window `start`, and plans. */
 TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
@@ -176,7 +177,7 @@ static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run
     return run->question->backward ? start - i : start + i;
 }
 
-/* Searches these windows, which are in the direction of the search, on several workers. */
+/* Searches these windows, in the direction of the search, on several workers. */
 TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, const uint32_t *windows,
                                                uint32_t count);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* search_scope.c - the meanings of a condition over variables, by instruction
  *
- * A condition is lowered (expr_lower.h) once per instruction at which an event could match,
- * and kept in a hash table by address.  Modules that come and go change what is at an
- * address, so the table starts anew when they do; what was lowered stays until the end,
- * because candidates borrow it.
+ * A condition is lowered (expr_lower.h) once per instruction at which an event could match, and
+ * kept in a hash table by address.  When modules are mapped or unmapped, other code may lie at an
+ * address, so the table starts anew; the lowered conditions stay until the end, because candidates
+ * borrow them.
  *
- * Where thread-local variables are, is found by reading the thread's memory: a meaning for which
- * that was done is one for this thread alone. */
+ * The addresses of thread-local variables are found by reading the thread's memory: a meaning found
+ * in this way is valid for this thread only. */
 #include "query/search/search_private.h"
 
 #include "base/array.h"
@@ -30,14 +30,14 @@ struct meaning {
 struct tbd_scopes {
     struct tbd_session *session;
     const struct tbd_window *window;
-    uint64_t modules; /* which ones the table is about */
+    uint64_t modules; /* the modules for which the table is valid */
     struct meaning *table;
     size_t count, mask;
     struct tbd_expr **all; /* owned */
     size_t all_count;
-    struct tbd_position at; /* of the event under way */
-    bool has_read;          /* memory was read to find out what is where */
-    size_t good;            /* places where it had a value */
+    struct tbd_position at; /* the current event's */
+    bool has_read;          /* memory was read to find an address */
+    size_t good;            /* places where the condition had a value */
     struct tbd_query_error problem;
     struct tbd_stack_memory memory;
 };
@@ -142,7 +142,7 @@ static bool is_program(const struct tbd_module *module)
     return strstr(module->name, ".so") == NULL && module->name[0] != '[';
 }
 
-/* Of a thread that was made in this window its first registers tell. */
+/* For a thread that was created in this window its first registers tell. */
 static uint64_t fs_base_of(const struct tbd_window *window, uint32_t thread)
 {
     const struct tbd_regs *regs = tbd_scan_thread_regs(window, thread);
@@ -191,7 +191,7 @@ struct names_context {
     const struct tbd_place_of *place;
 };
 
-/* Globals of other modules; without debug information a symbol, whose type nobody knows. */
+/* Finds globals of other modules; without debug information a symbol, whose type is unknown. */
 static bool find_variable(void *context, const char *name, struct tbd_data *out)
 {
     struct names_context *names = context;
@@ -263,7 +263,7 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
         return NULL;
     }
     scopes->good += problem.status == TBD_OK || problem.status == TBD_UNMAPPED;
-    /* A wrong type says more than a name that is not in scope. */
+    /* A wrong type is a better message than a name that is not in scope. */
     if (problem.status != TBD_OK && problem.status != TBD_UNMAPPED &&
         (scopes->problem.status == TBD_OK ||
          (scopes->problem.status == TBD_NAME && problem.status == TBD_TYPE)))

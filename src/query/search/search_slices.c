@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* search_slices.c - a search through a long window, of which only slices come (replay/slices.h)
+/* search_slices.c - searches a long window, which replay delivers in slices (replay/slices.h)
  *
- * One replay gives slices in order, so forward they are searched as they come.  Backward the last
- * one is searched first, alone: most answers are near.  Then the two before it, the four before
- * those: one replay counts the matches in each slice of such a group, and the slice that holds the
- * wanted one is searched again.
+ * One replay gives the slices in order, so a forward search takes them as they come. A backward
+ * search takes the last slice first, alone: most answers are near. It goes on with the two slices
+ * before it, then the four before those: one replay counts the matches in each slice of such a
+ * group, and the slice that holds the wanted match is searched again.
  *
- * Slices in which there can be nothing are left out: those outside the span, and, as the window's
- * log says which system calls, signals and turns of threads it has, those without any that is asked
- * for.  To begin a replay anew behind a gap means to run to its end, counting only, which takes
- * about a quarter of the time: so short gaps are run through. */
+ * Slices that cannot hold a match are left out: slices outside the span, and, if the question asks
+ * for system calls, signals or turns of threads, slices without any in the window's log. A new
+ * replay after a gap must run to the gap's end, counting only, which takes about a quarter of the
+ * time: so the current replay runs through short gaps. */
 #include "query/search/search_private.h"
 
 #include "format/reading/window_read.h"
@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-/* So many slices are counted through in the time that one takes with its events. */
+/* A replay counts through this many slices in the time that one slice takes with its events. */
 #define COUNTING_COSTS 4u
 
 struct sliced {
@@ -36,7 +36,7 @@ static uint32_t message_of(enum tbd_event_type type)
                                              : 0;
 }
 
-/* At the border between two slices a message may be either's. */
+/* A message at the border between two slices may belong to either. */
 static void want_messages(struct sliced *s, const struct tbd_window *window, uint32_t kind)
 {
     const struct tbd_trace *trace = s->run->session->trace;
@@ -68,7 +68,7 @@ static enum tbd_status want_all(struct sliced *s)
     return status;
 }
 
-/* A thread's call may be long ago: only who goes through the window from its start knows of it. */
+/* A thread's call may be long ago: only a walk from the window's start knows of it. */
 static bool needs_start(const struct sliced *s)
 {
     return s->run->question->type == TBD_EVENT_FUNC_ENTER &&
@@ -106,7 +106,7 @@ static uint32_t end_of_run(const struct sliced *s, uint32_t first, uint32_t limi
     return last;
 }
 
-/* What is done with the slices [first, limit) as they come; `each` may look at run->total. */
+/* Searches the slices [first, limit) as they come; `each` may look at run->total. */
 static enum tbd_status go_through(struct sliced *s, uint32_t first, uint32_t limit,
                                   void (*each)(void *context, uint32_t slice), void *context)
 {
@@ -146,7 +146,7 @@ static void note_matches(void *context, uint32_t slice)
     counting->before = counting->run->total;
 }
 
-/* How many matches there are in each slice of [first, limit). */
+/* Counts the matches in each slice of [first, limit). */
 static enum tbd_status count_matches(struct sliced *s, uint32_t first, uint32_t limit,
                                      uint64_t *matches)
 {
@@ -167,7 +167,7 @@ static enum tbd_status count_matches(struct sliced *s, uint32_t first, uint32_t 
     return status;
 }
 
-/* What was counted already is not counted once more. */
+/* Does not count again what was counted already. */
 static enum tbd_status search_again(struct sliced *s, const struct tbd_session_slice *slice)
 {
     struct tbd_search_run *run = s->run;

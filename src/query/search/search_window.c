@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-/* search_window.c - the matches in one window, with as little work as the condition allows
+/* search_window.c - finds the matches in one window, with as little work as the condition allows
  *
- * A condition is evaluated at every event of its type with what the event itself tells; most decide
- * at once.  Conditions over variables mean something else at each instruction (search_scope.c).
- * Where it needs memory, a first walk asks (probes.h) and a second one, event by event the same,
- * has the answers; where these are addresses of more, further walks follow.  Where many events need
- * registers, the window is replayed once with notes of them (register_notes.h) before memory is asked for;
- * where few do, they are candidates at the end (search_candidates.c).
+ * A condition is evaluated at every event of its type with the event's own values; most events are
+ * decided at once. Conditions over variables mean something different at each instruction
+ * (search_scope.c). If a condition needs memory, a first walk asks for it (probes.h) and a second
+ * walk over the same events has the answers; if the answers are addresses of more memory, further
+ * walks follow. If many events need registers, the window is replayed once with notes of them
+ * (register_notes.h) before memory is asked for; if few do, these events are candidates at the end
+ * (search_candidates.c).
  *
  * SEARCH_WINDOW-1  All walks see the same events in the same order, so probes are numbered alike.
  * SEARCH_WINDOW-2  A window is walked with probes or a stack of callers only if the condition uses
- *     them. */
+ *                  them. */
 #include "query/search/search_private.h"
 
 #include <string.h>
@@ -29,8 +30,8 @@ static bool ask_event(void *context, struct tbd_event *event)
     return run->status == TBD_OK && !run->again;
 }
 
-/* With everything but registers.  A value that the trace does not hold decides against the event.
- */
+/* Decides with every value except registers. A value that the trace does not hold decides against
+ * the event. */
 static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
 {
     enum tbd_verdict verdict = tbd_search_judge_answered(run, event);
@@ -106,7 +107,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
     run->env.frames = NULL;
 }
 
-/* A walk over events that another walk counts as bad, or will. */
+/* A walk that does not count bad events, because another walk counts them. */
 static void walk_uncounted(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
                            struct tbd_probes *feed)
 {
@@ -127,7 +128,8 @@ static void count_walk(struct tbd_search_run *run, uint64_t wanted)
     walk(run, count_event, NULL);
 }
 
-/* Forward stops at the one wanted; backward counts first, then finds it. */
+/* A forward search stops at the wanted match; a backward search counts the matches first, then
+ * finds it. */
 static void count_window(struct tbd_search_run *run)
 {
     uint64_t left = run->question->count - run->total;
@@ -164,7 +166,8 @@ static bool asks_anything(const struct tbd_search_run *run)
            run->scopes != NULL || (run->uses & TBD_USES_REGS) != 0;
 }
 
-/* Walks until nothing more is asked for: once for each level of memory that leads to memory. */
+/* Walks until no more memory is asked for: once for each level of memory that holds addresses of
+ * memory. */
 static enum tbd_status ask_window(struct tbd_search_run *run)
 {
     enum tbd_status status = TBD_OK;
@@ -189,7 +192,8 @@ static void forget_answers(struct tbd_search_run *run)
     run->answered = 0;
 }
 
-/* A replay with notes costs as much as one that stops at so many of a window's positions. */
+/* A replay with notes costs as much as a replay that stops once in this many of a window's
+ * blocks. */
 #define BLOCKS_PER_STOP 64u
 #define STOPS_MIN       64u
 
@@ -199,7 +203,7 @@ static bool wants_notes(const struct tbd_search_run *run)
            run->window->complete && (run->all_uses & TBD_USES_STATE) == 0;
 }
 
-/* With what was missed. */
+/* Walks again, with the registers that were missed. */
 static enum tbd_status open_again(struct tbd_search_run *run)
 {
     enum tbd_status status = tbd_search_open(run);
@@ -210,7 +214,7 @@ static enum tbd_status open_again(struct tbd_search_run *run)
     return status;
 }
 
-/* Registers lead to memory anywhere: only the whole window has all stores to that. */
+/* Registers may point to memory anywhere: only the whole window has all stores to it. */
 static enum tbd_status ask_with_notes(struct tbd_search_run *run)
 {
     enum tbd_status status = ask_window(run);
@@ -224,8 +228,8 @@ static enum tbd_status ask_with_notes(struct tbd_search_run *run)
     return status == TBD_OK ? ask_window(run) : status;
 }
 
-/* The window's registers, where the first walk missed them; then all walks once more.  Where that
- * replay does not succeed, those that stop at positions will say why. */
+/* Gets the registers that the first walk missed; then repeats all walks. If that replay fails, the
+ * replays that stop at positions will say why. */
 static enum tbd_status note_window(struct tbd_search_run *run)
 {
     struct tbd_session *session = run->session;
@@ -245,7 +249,8 @@ static enum tbd_status note_window(struct tbd_search_run *run)
     return ask_with_notes(run);
 }
 
-/* Most conditions over variables need no stack of callers: it is kept up from where one does. */
+/* Most conditions over variables need no stack of callers: it is kept from the first place whose
+ * condition does. */
 static enum tbd_status ask_first(struct tbd_search_run *run)
 {
     uint64_t candidates = run->session->stats.candidates;
