@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 4096u /* longer ones are shown as they are: they come from files */
+#define NAME_MAX_BYTES 4096u /* longer names, which come from files, are shown as they are */
 
 /* From <cxxabi.h>, which only C++ can include. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *bytes, int *status);
 
-/* The bracket that the one at `end` closes. */
+/* The opening bracket of the closing one at `end`. */
 static char *opening(char *text, char *end)
 {
     int depth = 0;
@@ -39,7 +39,7 @@ static void cut_parameters(char *text)
         *open = '\0';
 }
 
-/* The result of a template: what stands before the last blank outside of brackets. */
+/* Skips the result type of a template function: the text before the last blank outside brackets. */
 static char *behind_result(char *text)
 {
     char *name = text;
@@ -72,7 +72,7 @@ char *tbd_demangle(const char *name)
 
     if (text == NULL)
         return NULL;
-    /* "vtable for X" is no function. */
+    /* False for "vtable for X", which is no function. */
     if (strstr(text, " for ") != NULL)
         return text;
     cut_parameters(text);
@@ -102,7 +102,7 @@ bool tbd_may_be_called(const char *mangled, const char *name)
     return strstr(mangled, word) != NULL;
 }
 
-/* Compares; template arguments in `readable` may be missing in `name`. */
+/* Compares the names; `name` may lack template arguments that `readable` has. */
 static bool is_same(const char *readable, const char *name)
 {
     while (*readable != '\0' && *readable == *name) {
@@ -135,7 +135,8 @@ bool tbd_is_name_for(const char *readable, const char *name)
     return false;
 }
 
-/* Compares without blanks; what is left of `whole` may only say what the object is. */
+/* Compares without blanks; the rest of `whole` may only be qualifiers of the object, such as
+ * const. */
 static bool is_same_but_blanks(const char *whole, const char *name)
 {
     for (;;) {

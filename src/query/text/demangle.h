@@ -12,18 +12,18 @@ static inline bool tbd_is_mangled(const char *name)
 }
 
 /* "_ZN4shop4Item4costEi" -> "shop::Item::cost": with namespaces and template arguments, without
- * parameters and result; the caller's to free, NULL if it is no such name. */
+ * parameters and result type; the caller frees it. NULL if it is no C++ name. */
 char *tbd_demangle(const char *name);
 /* With parameters: "shop::Item::cost(int) const"; for telling overloads apart. */
 char *tbd_demangle_whole(const char *name);
-/* Does `name` have parameters, and are they and all before those of `whole`?  Blanks do not count,
- * nor a `const` behind. */
+/* Does `name` have parameters, and does it agree with `whole` up to their end? Blanks do not count,
+ * nor does a `const` after them. */
 bool tbd_is_overload(const char *whole, const char *name);
-/* Could `mangled` be "shop::Item::cost", "Item::cost" or "cost"?  A quick test that is never wrong
- * when it says no. */
+/* Could `mangled` be "shop::Item::cost", "Item::cost" or "cost"?  A quick test: "no" is always
+ * right, "yes" may be wrong. */
 bool tbd_may_be_called(const char *mangled, const char *name);
-/* Is `readable` called `name`: all of it, or all behind some "::"?  With template arguments left
- * out of `name`, any match. */
+/* Is `readable` called `name`: the whole name, or the part after some "::"? If `name` has no
+ * template arguments, any arguments match. */
 bool tbd_is_name_for(const char *readable, const char *name);
 
 #endif

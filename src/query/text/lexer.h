@@ -9,7 +9,7 @@ enum tbd_token_kind {
     TBD_TOKEN_END,
     TBD_TOKEN_NUMBER,
     TBD_TOKEN_REAL,   /* `number` holds the bits of a double */
-    TBD_TOKEN_WORD,   /* names, keywords; may contain . @ $ and module!name */
+    TBD_TOKEN_WORD,   /* names and keywords; may contain . @ $ and module!name */
     TBD_TOKEN_STRING, /* "..." without the quotes; backslashes as written */
     TBD_TOKEN_SIGN,   /* one or two characters, in `sign` */
     TBD_TOKEN_BAD,    /* *error of the lexer is filled */
@@ -23,7 +23,7 @@ struct tbd_token {
     uint64_t number;
     const char *text; /* borrowed from the source */
     size_t at,
-        length; /* STRING: with its quotes in at/length; `text` points behind the first quote */
+        length; /* STRING: at and length include the quotes; `text` points past the first quote */
 };
 
 struct tbd_lexer {

@@ -9,7 +9,7 @@
 struct tbd_pager {
     FILE *stream; /* owned; what callers write to */
     FILE *to;     /* stdout, or the pager's input */
-    char *held;   /* owned; whole lines and the last part */
+    char *held;   /* owned; whole lines and the last, incomplete one */
     size_t used, capacity;
     unsigned rows, lines;
     bool colours, is_paging;
@@ -27,7 +27,7 @@ static size_t position_length(const char *line)
     return more != 0 && line[digits + 1 + more] == ' ' ? digits + 1 + more : 0;
 }
 
-/* Positions at the start of a line, the current line of source, names of variables. */
+/* Colours positions at the start of a line, the current line of source, and names of variables. */
 static void put_line(struct tbd_pager *pager, const char *line, size_t bytes)
 {
     size_t length;
@@ -45,7 +45,7 @@ static void put_line(struct tbd_pager *pager, const char *line, size_t bytes)
         fwrite(line, 1, bytes, pager->to);
 }
 
-/* Lines that are complete; all of it at the end. */
+/* Writes the complete lines; at the end everything. */
 static void flush_lines(struct tbd_pager *pager, bool at_end)
 {
     size_t done = 0;

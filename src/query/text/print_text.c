@@ -23,7 +23,7 @@ void tbd_text_print_char(FILE *out, uint8_t c, char quote)
         fprintf(out, "\\%03o", c);
 }
 
-/* Equal characters at the beginning of `text`. */
+/* The number of equal characters at the beginning of `text`. */
 static size_t run_of(const uint8_t *text, size_t count)
 {
     size_t run = 1;
@@ -33,7 +33,7 @@ static size_t run_of(const uint8_t *text, size_t count)
     return run;
 }
 
-/* What ends and begins between two parts of a string. */
+/* Prints the quotes and the comma between two parts of a string. */
 static void print_between(FILE *out, size_t at, bool was_quoted, bool is_quoted)
 {
     if (at != 0 && was_quoted && is_quoted)

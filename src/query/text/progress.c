@@ -14,7 +14,7 @@ double tbd_progress_now(void)
     return (double)tbd_clock_ns() * 1e-9;
 }
 
-/* Seconds without a line; a second where TBD_PROGRESS_DELAY says nothing else. */
+/* Seconds before the first line: TBD_PROGRESS_DELAY, else one second. */
 static double delay(void)
 {
     const char *given = getenv("TBD_PROGRESS_DELAY");

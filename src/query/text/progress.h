@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* progress.h - one line on a terminal for what takes over a second */
+/* progress.h - one line on a terminal while a command takes more than a second */
 #ifndef TBD_QUERY_PROGRESS_H
 #define TBD_QUERY_PROGRESS_H
 
@@ -17,7 +17,7 @@ void tbd_progress_start(struct tbd_progress *progress, bool quiet);
 /* Shows "what: done of total windows, found N, M s left", at most ten times a second. */
 void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
                        uint64_t total, uint64_t found);
-/* Seconds of a clock that only goes forward. */
+/* Seconds of a clock that never goes back. */
 double tbd_progress_now(void);
 /* Seconds since the start. */
 double tbd_progress_seconds(const struct tbd_progress *progress);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* query_error.h - what is wrong with a question, and where
  *
- * Whoever reads or evaluates a text fills one in; the first thing that is wrong counts.  Any thread; an
- * error has one owner. */
+ * The code that reads or evaluates a text fills it in; the first error counts. Any thread may call
+ * these; an error has one owner. */
 #ifndef TBD_QUERY_QUERY_ERROR_H
 #define TBD_QUERY_QUERY_ERROR_H
 
@@ -15,12 +15,12 @@
 struct tbd_query_error {
     enum tbd_status status;
     size_t at;     /* offset of the wrong word in the text */
-    size_t length; /* of it; 0: nothing to point at */
+    size_t length; /* length of the wrong word; 0: no word to point at */
     char message[192];
-    char hint[192]; /* "" if there is none */
+    char hint[192]; /* "" if there is no hint */
 };
 
-/* Fills *error in, unless something is wrong already.  Always false, for callers that return it. */
+/* Fills *error in, unless it holds an error already. Returns false, for callers that return it. */
 bool tbd_query_wrong(struct tbd_query_error *error, enum tbd_status status, size_t at,
                      size_t length, const char *format, ...) __attribute__((format(printf, 5, 6)));
 bool tbd_query_wrong_list(struct tbd_query_error *error, enum tbd_status status, size_t at,

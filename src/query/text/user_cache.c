@@ -2,8 +2,9 @@
 /* user_cache.c - see user_cache.h
  *
  * USER_CACHE-1  A file appears under its name complete, by rename, or not at all.
- * USER_CACHE-2  Only files are used that belong to the user and nobody else can write.
- * USER_CACHE-3  A folder holds at most CACHE_MAX bytes: the files not used for longest go. */
+ * USER_CACHE-2  Only files that belong to the user, and that nobody else can write, are used.
+ * USER_CACHE-3  A folder holds at most CACHE_MAX bytes: the least recently used files are
+ *               deleted. */
 #include "query/text/user_cache.h"
 
 #include "query/text/user_path.h"
@@ -53,7 +54,7 @@ int tbd_user_cache_open(const char *path)
     return -1;
 }
 
-/* ---- room ---- */
+/* ---- deleting old files ---- */
 
 struct cached {
     char name[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* user_interrupt.h - Ctrl-C at a prompt ends the question, not the program
  *
- * The handler only notes it; whatever takes long asks now and then, and ends with
+ * The handler only notes the signal; long operations check for it now and then, and end with
  * TBD_INTERRUPTED.  Without tbd_interrupt_catch() nothing is caught, and the signal ends the
  * program as it always did. */
 #ifndef TBD_QUERY_USER_INTERRUPT_H
@@ -18,11 +18,11 @@ static inline bool tbd_is_interrupted(void)
     return atomic_load_explicit(&tbd_interrupt_noted, memory_order_relaxed);
 }
 
-/* From now on SIGINT is noted.  Its first call decides for the rest of the program's life. */
+/* From now on SIGINT is noted. The first call decides for the rest of the program's life. */
 void tbd_interrupt_catch(void);
-/* A descriptor that can be read when a signal came; -1 without tbd_interrupt_catch(). */
+/* A descriptor that becomes readable when a signal comes; -1 without tbd_interrupt_catch(). */
 int tbd_interrupt_descriptor(void);
-/* Forgets what came. */
+/* Forgets the signals that came. */
 void tbd_interrupt_clear(void);
 
 #endif
