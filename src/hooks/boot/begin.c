@@ -9,6 +9,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/vsyscall.h"
+#include "hooks/boot/mode.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/boot/spawn.h"
 #include "hooks/memory/maps.h"
@@ -159,7 +160,7 @@ static bool make_stream(int fd)
         .def_capacity = 1u << 20,
         .heap_capacity = 1ull << 30,
         .window_blocks = options->window,
-        .hook_set = (uint32_t)options->hooks,
+        .hook_set = (uint32_t)tbd_recording.hooks,
         .pid = tbd_recording.pid,
     };
 
@@ -205,8 +206,8 @@ static bool start_recording(void)
 
 bool tbd_begin_stream(void)
 {
-    bool wanted =
-        tbd_recording.hooks != TBD_HOOKS_NONE && strcmp(tbd_runtime.options.organizer, "none") != 0;
+    bool wanted = tbd_mode()->events == TBD_EVENTS_STREAM &&
+                  strcmp(tbd_runtime.options.organizer, "none") != 0;
 
     if (wanted)
         return start_recording();

@@ -15,7 +15,7 @@
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
 #include "hooks/boot/child.h"
-#include "hooks/boot/decoder.h"
+#include "hooks/boot/mode.h"
 #include "hooks/boot/image.h"
 #include "hooks/boot/play.h"
 #include "hooks/boot/runtime.h"
@@ -194,23 +194,18 @@ static void set_registers(struct tbd_thread *thread, const struct tbd_boot *boot
     regs->thread = thread->tid;
 }
 
-static bool start_patcher(void)
+static bool start_code(void)
 {
-    struct tbd_decoder_api api;
     struct tbd_codegen_config config = tbd_begin_codegen();
-    const char *wrong = tbd_decoder_load(&api);
+    const char *wrong = tbd_mode_start_code(&config);
 
-    if (wrong) {
+    if (wrong)
         tbd_say("%s: the program runs untraced", wrong);
-        return false;
-    }
-    tbd_patcher_set_decoder(&api);
-    tbd_slot_init(&api, tbd_play_callbacks.reserve_area);
-    if (tbd_patcher_init(&tbd_play_callbacks, &config))
-        return true;
-    tbd_say("cannot reserve memory for translated code: the program runs untraced");
-    return false;
+    return !wrong;
 }
+
+static const struct tbd_mode_parts parts = { .callbacks = &tbd_play_callbacks,
+                                             .leaving = &tbd_leaving_play };
 
 static bool parse_options(const struct tbd_boot *boot)
 {
@@ -222,8 +217,8 @@ static bool parse_options(const struct tbd_boot *boot)
         tbd_say("hint: tbd record --help lists the options");
         return false;
     }
-    tbd_recording.hooks = tbd_runtime.options.hooks;
     tbd_recording.window = tbd_runtime.options.window;
+    tbd_mode_enter(tbd_mode_of(&tbd_runtime.options), tbd_runtime.options.hooks, &parts);
     tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
     return true;
 }
@@ -239,14 +234,13 @@ static void tell_calls(void)
                                         .dir = options->dir,
                                         .lib_dir = tbd_runtime.lib_dir,
                                         .children = options->children };
-    policy =
-        (struct tbd_call_policy){ .record_child = tbd_child_record,
-                                  .children = options->children,
-                                  .threads = options->threads && options->hooks != TBD_HOOKS_NONE };
+    policy = (struct tbd_call_policy){ .record_child = tbd_child_record,
+                                       .children = options->children,
+                                       .threads = options->threads &&
+                                                  tbd_mode()->turns != TBD_TURNS_ALONE };
     tbd_exec_environment_init(&inherited);
     tbd_call_policy = &policy;
     tbd_organizer_children_init(options->organizer);
-    tbd_leaving_init(&tbd_leaving_play);
 }
 
 /* The first thread's block; NULL: the program runs untraced. */
@@ -274,7 +268,7 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     tell_calls();
     if (!tbd_begin_stream())
         return NULL;
-    if (start_patcher())
+    if (start_code())
         return tbd_begin_recording() ? thread : NULL;
     tbd_begin_nothing();
     return NULL;
@@ -297,7 +291,7 @@ void tbd_boot(const struct tbd_boot *boot)
     set_registers(thread, boot);
     tbd_set_gs_base(tbd_processor.gs_base);
     tbd_signals_init(thread, &signal_exits);
-    tbd_recording.window_due = tbd_recording.hooks ? tbd_recording.window : TBD_TIME_NEVER;
+    tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);

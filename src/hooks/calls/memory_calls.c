@@ -98,7 +98,7 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
 
-    if (!tbd_recording.is_on || !(tbd_recording.hooks & TBD_HOOK_TOUCH))
+    if (!tbd_recording_has_pages())
         return;
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
@@ -171,8 +171,7 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
 /* A file can be open elsewhere; anonymous memory belongs to this process alone until it forks. */
 static bool may_others_write(const struct tbd_msg_region *map)
 {
-    return tbd_recording.is_on && (tbd_recording.hooks & TBD_HOOK_TOUCH) &&
-           (map->map_flags & MAP_SHARED) && map->inode;
+    return tbd_recording_has_pages() && (map->map_flags & MAP_SHARED) && map->inode;
 }
 
 /* Shared anonymous memory counts as fresh too: bytes that others wrote before this process first

@@ -30,8 +30,7 @@ static bool is_young(const uint64_t *stat)
 
 static bool is_wanted(const struct tbd_msg_region *map)
 {
-    return tbd_recording.is_on && tbd_recording.hooks & TBD_HOOK_TOUCH &&
-           !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ;
+    return tbd_recording_has_pages() && !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ;
 }
 
 static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)

@@ -41,7 +41,7 @@ uint32_t tbd_recording_last_insns(const struct tbd_thread *thread)
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
     uint32_t id = tbd_ring_last_block(&tbd_recording.ring, thread);
 
-    if (tbd_recording.hooks == TBD_HOOKS_NONE || id == 0 || id > head->def_count)
+    if (!tbd_recording_has_blocks() || id == 0 || id > head->def_count)
         return 0;
     return defs[id - 1].insn_count;
 }

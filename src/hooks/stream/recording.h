@@ -21,6 +21,12 @@ struct tbd_recording {
 
 extern struct tbd_recording tbd_recording;
 
+/* Does translated code store an entry for each block?  If not, nothing else is reported, and it stops nowhere. */
+static inline bool tbd_recording_has_blocks(void)
+{
+    return tbd_recording.hooks & TBD_HOOK_BLOCKS;
+}
+
 /* Is it recorded which pages the program touches? */
 static inline bool tbd_recording_has_pages(void)
 {

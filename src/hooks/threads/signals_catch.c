@@ -140,7 +140,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
         correct_kind(fault, where.misaligned);
     thread->entry_next = cpu.gpr[TBD_R15];
     thread->operand_next = cpu.gpr[TBD_R14];
-    if (where.where == TBD_INT_INSIDE && tbd_recording.hooks != TBD_HOOKS_NONE) {
+    if (where.where == TBD_INT_INSIDE && tbd_recording_has_blocks()) {
         tbd_ring_close_record_sigsafe(&tbd_recording.ring, thread, where.record_bytes);
         fault->insn = where.insn;
     }
@@ -287,7 +287,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
     __atomic_store_n(&tbd_thread_now()->kick, 1, __ATOMIC_RELAXED);
-    if (tbd_recording.hooks != TBD_HOOKS_NONE) {
+    if (tbd_recording_has_blocks()) {
         tbd_ring_protect_sigsafe(&tbd_recording.ring);
     } else if (tbd_patcher_owns(context->rip)) {
         /* There is no entry store to stop at: any place between two instructions will do, as

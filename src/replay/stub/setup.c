@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/linux.h"
 #include "base/sys.h"
-#include "hooks/boot/decoder.h"
+#include "hooks/boot/mode.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/instructions/special.h"
@@ -91,6 +91,10 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
 
 /* ---- */
 
+static const struct tbd_mode_parts parts = { .callbacks = &tbd_stub_callbacks,
+                                             .leaving = &leaving,
+                                             .next_others = tbd_stub_next_others };
+
 static bool create_stream(void)
 {
     struct tbd_ring_config config = { .chunks = STREAM_CHUNKS,
@@ -109,7 +113,6 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     struct tbd_codegen_config config = { .hook_set = TBD_HOOKS_PARTIAL,
                                          .max_insns = TBD_BLOCK_MAX_INSNS,
                                          .link = true };
-    struct tbd_decoder_api decoder;
     const char *why;
 
     tbd_stub.plan = plan;
@@ -118,17 +121,12 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
         return "this processor has no XSAVE";
     if (!map_thread() || !create_stream())
         return "no memory for the replay process";
-    why = tbd_decoder_load(&decoder);
-    if (why)
-        return why;
     if (!tbd_stub_catch_faults())
         return "signal handlers cannot be installed";
-    tbd_patcher_set_decoder(&decoder);
-    tbd_slot_init(&decoder, tbd_stub_reserve_area);
-    tbd_leaving_init(&leaving);
-    tbd_next_others = tbd_stub_next_others;
-    if (!tbd_patcher_init(&tbd_stub_callbacks, &config))
-        return "no address space for translated code";
+    tbd_mode_enter(TBD_MODE_REPLAY, TBD_HOOKS_NONE, &parts); /* each window has hooks of its own */
+    why = tbd_mode_start_code(&config);
+    if (why)
+        return why;
     tbd_stub.hook_set = config.hook_set;
     return NULL;
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+/* mode.c - see mode.h */
+#include "hooks/boot/mode.h"
+
+#include "base/assert.h"
+#include "hooks/boot/decoder.h"
+#include "hooks/instructions/slot.h"
+#include "hooks/stream/recording.h"
+
+#define EVERYTHING (TBD_HOOKS_PLAY | TBD_HOOKS_FULL | TBD_HOOK_LOADS | TBD_HOOK_NOTES)
+
+// clang-format off
+static const struct tbd_mode modes[TBD_MODE_COUNT] = {
+    [TBD_MODE_TRACED]  = { "traced",  TBD_TURNS_LOCK,  TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     true },
+    [TBD_MODE_PATCHED] = { "patched", TBD_TURNS_ALONE, TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, true },
+    [TBD_MODE_REPLAY]  = { "replay",  TBD_TURNS_LOG,   TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     true },
+    [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false },
+    [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   EVERYTHING,     false },
+};
+// clang-format on
+
+static const struct tbd_mode *entered;
+static const struct tbd_patcher_callbacks *callbacks;
+
+enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
+{
+    return options->hooks == TBD_HOOKS_NONE ? TBD_MODE_PATCHED : TBD_MODE_TRACED;
+}
+
+void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mode_parts *parts)
+{
+    TBD_INVARIANT("MODE-1", modes[kind].exists && !entered);
+    entered = &modes[kind];
+    callbacks = parts->callbacks;
+    tbd_recording.hooks = hooks & entered->hooks;
+    tbd_next_others = parts->next_others;
+    tbd_leaving_init(parts->leaving);
+}
+
+const struct tbd_mode *tbd_mode(void)
+{
+    return entered;
+}
+
+const char *tbd_mode_start_code(const struct tbd_codegen_config *config)
+{
+    struct tbd_decoder_api decoder;
+    const char *wrong = tbd_decoder_load(&decoder);
+
+    if (wrong)
+        return wrong;
+    tbd_patcher_set_decoder(&decoder);
+    tbd_slot_init(&decoder, callbacks->reserve_area);
+    return tbd_patcher_init(callbacks, config) ? NULL : "cannot reserve memory for translated code";
+}

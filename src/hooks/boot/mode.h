@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/* mode.h - the ways to run, and the one place where one is chosen
+ *
+ * A mode is a row of a table (mode.c): what is reported, whose turn it is, how code is entered, where events go.
+ * The rest of the engine does not ask which mode it is: it is given what follows from the row (hook set, callbacks, how
+ * the program is let go), once, at the beginning.  Contexts: BOOT; a replay process before its first window.
+ *
+ * MODE-1  A mode is entered once in a process, and its parts exist: what only a later version can do is a row, too, but
+ *     cannot be entered. */
+#ifndef TBD_HOOKS_MODE_H
+#define TBD_HOOKS_MODE_H
+
+#include "hooks/boot/options.h"
+#include "hooks/instructions/special.h"
+#include "hooks/stream/leaving.h"
+#include "patcher/patcher.h"
+
+/* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
+#pragma GCC visibility push(hidden)
+
+enum tbd_mode_kind {
+    TBD_MODE_TRACED,  /* play: every block translated, every event in the stream */
+    TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
+    TBD_MODE_REPLAY,  /* a window of a trace is run again */
+    TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
+    TBD_MODE_FREE, /* to come: threads at the same time, each with rings of its own */
+    TBD_MODE_COUNT
+};
+
+enum tbd_mode_turns {
+    TBD_TURNS_ALONE, /* there is one thread: at the second one the program is let go */
+    TBD_TURNS_LOCK,  /* one at a time: who has the turn lock (threads/threads.h) */
+    TBD_TURNS_LOG,   /* as the log says */
+    TBD_TURNS_ALL,   /* nobody waits */
+};
+
+enum tbd_mode_code {
+    TBD_CODE_TRANSLATED, /* blocks in patch areas */
+    TBD_CODE_OWN,        /* where it lies, with patches where the engine must be asked */
+};
+
+enum tbd_mode_events {
+    TBD_EVENTS_NOWHERE,
+    TBD_EVENTS_STREAM, /* one stream of the process, in order */
+    TBD_EVENTS_RINGS,  /* one for each thread, kept for who looks */
+};
+
+struct tbd_mode {
+    char name[8];
+    enum tbd_mode_turns turns;
+    enum tbd_mode_code code;
+    enum tbd_mode_events events;
+    uint32_t hooks; /* TBD_HOOK_*: what it can report */
+    bool exists;    /* in this version */
+};
+
+/* What is the mode's own code; play and replay have different ones. */
+struct tbd_mode_parts {
+    const struct tbd_patcher_callbacks *callbacks;
+    const struct tbd_leaving *leaving;
+    tbd_next_others_function next_others; /* NULL: there is no log */
+};
+
+/* What these options ask for. */
+enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options);
+
+/* From now on this process is in that mode; `hooks` of what it can report is reported.  `parts` is borrowed for ever. */
+void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mode_parts *parts);
+/* The row of the mode that was entered. */
+const struct tbd_mode *tbd_mode(void);
+
+/* The program's code can be entered; NULL, or why not: one clause. */
+const char *tbd_mode_start_code(const struct tbd_codegen_config *config);
+
+#pragma GCC visibility pop
+
+#endif
