@@ -20,11 +20,12 @@ struct tbd_code_areas {
 
 extern struct tbd_code_areas tbd_code_areas;
 
-/* As a patcher's callback: `bytes` within reach of [lo, hi), and the trace knows of it; 0: there is no room. */
+/* A patcher's callback: reserves `bytes` within reach of [lo, hi) and tells the trace; 0: there is
+ * no space. */
 uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes);
-/* REGION of all of them. */
+/* Sends REGION for every area. */
 void tbd_code_areas_send(void);
-/* In a child, which does not inherit them: the same addresses again, empty. */
+/* In a child, which does not inherit the areas: maps them at the same addresses, empty. */
 bool tbd_code_areas_map(void);
 
 #endif

@@ -59,7 +59,8 @@ struct tbd_effects *tbd_effects_get(void)
     return &effects;
 }
 
-/* What a snapshot of everything took is given back; ordinary calls keep their pages. */
+/* Memory beyond this that a snapshot of everything took is unmapped; ordinary calls keep their
+ * pages. */
 #define KEPT_BYTES (16ll << 20)
 
 void tbd_effects_clear(struct tbd_effects *effects)
@@ -80,7 +81,7 @@ bool tbd_effects_is_cut(const struct tbd_effects *effects)
 
 /* ---- before ---- */
 
-/* Saves what can be read from the front of the range; how much that was. */
+/* Saves the readable bytes from the start of the range; returns their number. */
 static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
     uint64_t left = (uint64_t)(effects->old.end - effects->old.at);
@@ -122,8 +123,8 @@ static void visit_writable(enum tbd_page_kind kind, tbd_page_visitor visit, void
     tbd_pagemap_close(&map);
 }
 
-/* Pages that a fork does not hand on (MADV_WIPEONFORK): a snapshot has zeroes there, so they are copied.  Ranges are
- * not taken out again: to copy more does no harm. */
+/* Pages that a fork does not inherit (MADV_WIPEONFORK): a snapshot has zeros there, so they are
+ * copied.  Ranges are never removed: copying more does no harm. */
 #define MAX_WIPED 64u
 
 static struct wiped {
@@ -153,8 +154,8 @@ static void save_page(void *context, uint64_t address)
     save(context, address, TBD_PAGE_SIZE);
 }
 
-/* Copies are second best: they take long (0.6 s for 300 MiB), and pages that come to exist
- * later are missed. */
+/* Copying is the second choice: it takes long (0.6 s for 300 MiB), and misses pages that come to
+ * exist later. */
 void tbd_effects_watch_all(struct tbd_effects *effects)
 {
     for (uint32_t i = 0; i < wiped_count; i++)
@@ -215,8 +216,8 @@ static const struct saved *find_saved(const struct tbd_effects *effects, uint64_
     return NULL;
 }
 
-/* What could not be read before is not there, and was not written: only the table's
- * bound says so. */
+/* Bytes that could not be read before are not mapped, and were not written: only the table's bound
+ * includes them. */
 static void written_range(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
     while (bytes) {
@@ -357,7 +358,7 @@ static struct write take_piece(struct write *rest)
     return piece;
 }
 
-/* How many writes, the first already cut to a piece, go into the next message. */
+/* The number of writes that go into the next message; the first is already cut to a piece. */
 static uint32_t count_fitting(const struct tbd_effects *effects, uint32_t next, size_t room)
 {
     uint32_t count = 0;

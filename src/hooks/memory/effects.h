@@ -20,10 +20,10 @@ struct tbd_effects;
 /* The only instance; its buffers are reserved at the first call.  NULL: no address space left. */
 struct tbd_effects *tbd_effects_get(void);
 void tbd_effects_clear(struct tbd_effects *effects);
-/* Parts that cannot be read are left out: they cannot be written either. */
+/* Parts that cannot be read are left out: the kernel cannot write them either. */
 void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                        size_t count);
-/* The program has asked that a fork does not hand on these pages. */
+/* The program has asked that forks do not inherit these pages. */
 void tbd_effects_note_wiped(uint64_t start, uint64_t end);
 /* Whole writable memory (hooks/memory/snapshot.h): for calls that the table does not describe. */
 void tbd_effects_watch_all(struct tbd_effects *effects);
@@ -37,7 +37,8 @@ void tbd_effects_compare(struct tbd_effects *effects);
 /* Bytes at `address` whose old contents are `old` (borrowed until sent). */
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes);
 
-/* The same with what it holds now, in place of reading it when it is sent (both copied). */
+/* Like tbd_effects_add(), with the present contents given instead of read when sent (both are
+ * copied). */
 void tbd_effects_add_known(struct tbd_effects *effects, uint64_t address, const void *old,
                            const void *now, size_t bytes);
 

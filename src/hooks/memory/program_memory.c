@@ -22,13 +22,14 @@ static void send_stretches(struct tbd_thread *thread, enum sent what,
         tbd_window_send_unknown(ring, thread, &tbd_memory.pages, stretches, count);
 }
 
-/* Unreadable mappings cannot have been touched: what they held was sent when they became unreadable. */
+/* Unreadable mappings cannot have been touched: their contents were sent when they became
+ * unreadable. */
 static bool is_sent(const struct tbd_msg_region *map)
 {
     return map->prot & PROT_READ && !(map->flags & TBD_REGION_VVAR);
 }
 
-/* Returns whether marks have stayed, as they may be of several pages. */
+/* Returns whether marks remain because several pages may share them. */
 static bool send_everywhere(struct tbd_thread *thread, enum sent what)
 {
     struct tbd_stretch stretches[STRETCH_BATCH];

@@ -20,9 +20,9 @@ extern struct tbd_program_memory tbd_memory;
 
 /* At a window's end: the pages touched in it, in all mappings. */
 void tbd_memory_send_touched(struct tbd_thread *thread);
-/* What a replay of this window would miss if it ended here without a WINDOW_END. */
+/* Sends what a replay of this window would lack if it ended here without a WINDOW_END. */
 void tbd_memory_send_unknown(struct tbd_thread *thread);
-/* How far down the stack can grow with such a limit: pages from there to its first
+/* The lowest address to which the stack can grow with this limit: pages from there to its first
  * region will be zero. */
 uint64_t tbd_memory_stack_start(uint64_t limit);
 

@@ -33,7 +33,7 @@ bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t e
 
 /* The region that holds `address`; NULL if none. */
 struct tbd_mapped_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address);
-/* Index of the first region that ends behind `address`. */
+/* Index of the first region that ends after `address`. */
 size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address);
 /* Is any byte of [start, end) in a region with one of these TBD_REGION_* flags? */
 bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end,

@@ -11,9 +11,9 @@
 #include "hooks/stream/recording.h"
 #include "patcher/forced_specials.h"
 
-/* The view of a page; taken now if there is none.  NULL: it is not there, or too many.  The
- * trace gets it at once: should the program be killed before the window's end, nobody else
- * knows what it was. */
+/* The view of a page; taken now if there is none.  NULL: the page is not there, or there are too
+ * many views.  The view is sent at once: if the program is killed before the window's end, nobody
+ * else knows the page's contents. */
 uint8_t *tbd_shared_view(uint64_t page)
 {
     uint8_t *found = tbd_shared_find_view(page);
@@ -51,7 +51,7 @@ size_t tbd_shared_read(void *out, uint64_t address, size_t bytes)
 /* ---- where mappings go ---- */
 
 #define CELL_BYTES (TBD_PAGE_SIZE << TBD_SHARED_CELL_SHIFT) /* of memory: 8 MiB */
-/* Modulo 8 TiB, which the touch map folds, neither programs nor libraries are here. */
+/* No program and no library is here, modulo 8 TiB, which is where the touch map wraps around. */
 #define PLACE_FIRST 0x201000000000ull
 #define PLACE_LAST  0x240000000000ull
 
@@ -73,7 +73,8 @@ uint64_t tbd_shared_place(uint64_t bytes)
 
 /* ---- forks ---- */
 
-/* What the log knows of a page must be in the view before others can change it. */
+/* The view must have the page's contents as the log knows them before others can change the
+ * page. */
 static void take_known_views(const struct tbd_msg_region *map)
 {
     const struct tbd_pages *pages = &tbd_memory.pages;

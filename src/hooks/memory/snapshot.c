@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* snapshot.c - see snapshot.h
  *
- * The frozen process is no child that the program could see: it has no exit signal, shares the
- * descriptor table (so that nothing is kept open by it alone), takes no signals, and dies with its
- * parent.  It is gone again before the program goes on. */
+ * The program cannot see the frozen process as a child: it has no exit signal, shares the
+ * descriptor table (so that it alone keeps nothing open), takes no signals, and dies with its
+ * parent.  It is gone before the program goes on. */
 #include "hooks/memory/snapshot.h"
 
 #include "base/linux_abi.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* unlinked_files.c - see unlinked_files.h
  *
- * Of large files only the beginning is sent: the last window of a killed program is not
- * worth a gigabyte. */
+ * For large files only the beginning is sent: the last window of a killed program is not worth a
+ * gigabyte. */
 #include "hooks/memory/unlinked_files.h"
 
 #include "base/layout.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* unlinked_files.h - private mappings of files that nobody will find again
  *
- * What a page of a mapped file holds is sent at the end of the window that touched it; for a
- * program that is killed before, the organizer copies the file instead (organizer/mapped_files.h).
- * It can not when the file has been deleted, or written since the trace began: what such a file
- * holds is sent when it is mapped. */
+ * The contents of a mapped file's page are sent at the end of the window that touched it.  If the
+ * program is killed before, the organizer copies the file instead (organizer/mapped_files.h).  It
+ * cannot do so when the file has been deleted, or written since the trace began: the contents of
+ * such a file are sent when it is mapped. */
 #ifndef TBD_HOOKS_UNLINKED_FILES_H
 #define TBD_HOOKS_UNLINKED_FILES_H
 

@@ -83,8 +83,8 @@ bool tbd_userfault_is_for_kernel(void)
 
 /* ---- what has come ---- */
 
-/* Memory of its own held zeros as long as nobody had filled it; other memory is seen by its view
- * (hooks/memory/shared.h). */
+/* The process's own memory held zeros until somebody filled it; other memory is seen through its
+ * view (hooks/memory/shared.h). */
 static bool was_zero(uint64_t page)
 {
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, page);

@@ -32,18 +32,18 @@ struct tbd_userfault_range {
     uint64_t features; /* of the descriptor that it is registered with */
 };
 
-/* What a thread whose instruction met a missing page has to wait for, without the turn lock; its registers stand in
- * front of the instruction. */
+/* A thread's instruction met a missing page: what the thread must wait for, without the turn lock.
+ * Its registers are those before the instruction. */
 struct tbd_page_wait {
     uint64_t address;
     bool is_write;
     bool is_needed;
 };
 
-/* In place of what is known of the addresses. */
+/* Replaces what is known of these addresses. */
 void tbd_userfault_register(const struct tbd_userfault_range *range);
 void tbd_userfault_unregister(uint64_t start, uint64_t end);
-/* Pages in [start, end) are not what they were: gone, unmapped, or given back. */
+/* Pages in [start, end) have lost their contents: they are gone, unmapped, or given back. */
 void tbd_userfault_dropped(uint64_t start, uint64_t end);
 /* What is at `from` is about to move, or to grow; is it registered?  Then, afterwards: it is
  * at [to, to_end). */
@@ -54,10 +54,10 @@ void tbd_userfault_reset(void);
 
 /* A descriptor of this process's has asked for events; it is for the kernel's page faults, too. */
 void tbd_userfault_note_descriptor(uint64_t features, bool for_kernel);
-/* Do calls that change mappings, or fork, wait until somebody has read of it? */
+/* Do calls that change mappings, or fork, wait until somebody has read the event? */
 bool tbd_userfault_waits_for_events(void);
 bool tbd_userfault_follows_forks(void);
-/* May the kernel, too, wait for a page?  Else it fails. */
+/* May the kernel wait for a page too?  If not, its access fails. */
 bool tbd_userfault_is_for_kernel(void);
 
 /* Pages that have come are logged: writes of others, added to `effects`. */

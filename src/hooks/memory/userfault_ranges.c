@@ -94,7 +94,7 @@ static uint64_t state_of(uint64_t page)
 
     tbd_pagemap_open(&map);
     if (!tbd_pagemap_state(&map, page, &state))
-        state = BIT_PRESENT; /* who cannot look takes it as it comes */
+        state = BIT_PRESENT; /* without the page map, every page counts as present */
     tbd_pagemap_close(&map);
     return state;
 }
@@ -214,8 +214,8 @@ uint64_t tbd_userfault_cells_of(uint64_t page)
     return page / (PAGES_PER_CELLS * TBD_PAGE_SIZE) % CELL_PAGES;
 }
 
-/* Of the range, what lies in the stretch that these cells stand for, with a page at either side:
- * marks of accesses close to each other are shared (hooks/memory/shared.c). */
+/* Is a page of the range missing in the stretch that these cells cover, or in the page at either
+ * side?  Accesses close to each other share marks (hooks/memory/shared.c). */
 static bool is_missing_in(const struct tbd_userfault_range *range, uint64_t cells)
 {
     uint64_t first = cells * PAGES_PER_CELLS * TBD_PAGE_SIZE;

@@ -17,13 +17,13 @@ bool tbd_userfault_needs_guard(uint64_t index);
 
 /* Is any byte of [start, end) registered? */
 bool tbd_userfault_holds(uint64_t start, uint64_t end);
-/* How many of the bytes, from the front, can be read without waiting. */
+/* The number of bytes, from the start, that can be read without waiting. */
 size_t tbd_userfault_readable(uint64_t address, size_t bytes);
-/* Would the access wait?  The first byte at which. */
+/* Would the access wait?  Gives the first byte at which it would. */
 bool tbd_userfault_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address);
 /* Is it in such memory, in a page that is not logged? */
 bool tbd_userfault_may_miss(uint64_t address);
-/* Waiting for this page has failed: its instruction, executed now, gets what is due. */
+/* Waiting for this page has failed: its instruction is executed now and meets the error itself. */
 void tbd_userfault_set_run_once(uint64_t page);
 
 static inline uint64_t tbd_userfault_page_of(uint64_t address)

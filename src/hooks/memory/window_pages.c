@@ -112,7 +112,7 @@ struct scan {
     struct tbd_ring *ring;
     struct tbd_thread *thread;
     struct tbd_pages *pages;
-    uint64_t limit; /* first page behind the stretch */
+    uint64_t limit; /* first page after the stretch */
     size_t read_count;
     uint64_t read[READ_BATCH];
 };
@@ -147,7 +147,8 @@ static void send_contents(struct scan *scan, uint64_t page, bool written)
     scan->pages->dirty += written;
 }
 
-/* Instructions that the engine executes mark both pages; and to look at a page of shared memory can make it. */
+/* Instructions that the engine executes mark both pages, and reading a page of shared memory can
+ * create it. */
 static bool is_exact(uint64_t page)
 {
     uint64_t at = page << TBD_PAGE_SHIFT;

@@ -26,14 +26,14 @@ struct tbd_stretch {
     bool folds;
 };
 
-/* Sends the touched pages of the stretches and clears their marks, except where cells are shared.  The page behind
- * one that was read counts as read. */
+/* Sends the touched pages of the stretches and clears their marks, except where cells are shared.
+ * The page after one that was read counts as read. */
 void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, const struct tbd_stretch *stretches,
                            size_t count);
-/* All marks of a stretch, once everybody's pages were sent. */
+/* Clears all marks of a stretch, after every stretch's pages were sent. */
 void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch);
-/* Of the touched pages those whose contents the trace does not know; marks stay.  For a moment after
+/* Sends the touched pages whose contents the trace does not know; marks stay.  For a moment after
  * which nothing may follow (execve). */
 void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
                              struct tbd_pages *pages, const struct tbd_stretch *stretches,
@@ -52,7 +52,7 @@ void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struc
 /* Was the page used in this window, or does the trace know what it holds? */
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);
-/* Takes such marks back. */
+/* Clears these marks. */
 void tbd_pages_forget(struct tbd_pages *pages, uint64_t start, uint64_t end);
 void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end);
 void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, bool known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* recording.h - what this process tells: the stream that it writes, and what goes into it
+/* recording.h - the stream that this process writes, and what goes into it
  *
  * One instance, tbd_recording, in play and in a replay process.  Written at boot, in a forked child, and by the
  * thread that holds the turn lock; signal handlers use the ring as ring.h lets them.  Contexts: BOOT, APP. */
@@ -27,7 +27,7 @@ static inline bool tbd_recording_has_blocks(void)
     return tbd_recording.hooks & TBD_HOOK_BLOCKS;
 }
 
-/* Is it recorded which pages the program touches? */
+/* Are the pages that the program touches recorded? */
 static inline bool tbd_recording_has_pages(void)
 {
     return tbd_recording.is_on && (tbd_recording.hooks & TBD_HOOK_TOUCH);
@@ -38,10 +38,11 @@ void tbd_recording_note(uint32_t severity, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* K of the block that was entered last, when its last instruction has not been executed. */
 void tbd_recording_interrupted(uint64_t instructions);
-/* After a message sent while a block is made, where the engine does not settle: the message undid what brings the
- * thread to a boundary. */
+/* Called after a message that is sent while a block is made, where the engine does not settle: the
+ * message has undone the preparation that brings the thread to a boundary. */
 void tbd_recording_keep_kick(struct tbd_thread *thread);
-/* How many instructions the block entered last has; 0: none was entered, or that is not recorded. */
+/* The number of instructions in the block entered last; 0: none was entered, or its number is not
+ * recorded. */
 uint32_t tbd_recording_last_insns(const struct tbd_thread *thread);
 /* Waits until the organizer has written everything, or is gone. */
 void tbd_recording_wait_done(void);

@@ -286,7 +286,8 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     tbd_sys_futex_wake(&head->published);
 }
 
-/* The last entry that is a block's; messages stand behind it, perhaps all that the open chunk has. */
+/* The last entry that is a block's; messages may follow it, or the open chunk may hold nothing
+ * else. */
 static uint32_t last_block(const struct tbd_ring *ring, uint64_t entry_next)
 {
     uint32_t count = open_entries(ring, entry_next);
@@ -460,8 +461,9 @@ uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
     return operands_end(ring);
 }
 
-/* A handler can come in the middle of turn(), or of the function below: so the slot is noted, and the
- * flag is taken back first.  At worst an area is accessible with the flag set, which costs a system call. */
+/* A handler can come in the middle of turn(), or of the function below: so the slot is noted, and
+ * the flag is cleared first.  At worst an area is accessible while the flag is set, which costs a
+ * system call. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
 {
     if (ring->is_protected)

@@ -97,7 +97,7 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
 
 enum tbd_guard {
     TBD_GUARD_NONE,
-    TBD_GUARD_ENTRIES, /* behind the entries area, or in it while it is protected */
+    TBD_GUARD_ENTRIES, /* after the entries area, or in it while it is protected */
     TBD_GUARD_OPERANDS,
 };
 enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address);
@@ -111,9 +111,10 @@ void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
                                   uint64_t *operand_next, uint32_t record_bytes);
 
-/* A fault stopped the block entered last, `record_bytes` of its operands are there: the rest of the record is
- * made zeros, so that records have their defined length, and operand_next is behind it.  The cursors
- * (thread->entry_next, thread->operand_next) stand as in the middle of the block. */
+/* A fault stopped the block entered last, after `record_bytes` of its operands: the rest of the
+ * record is filled with zeros, so that records have their defined length, and operand_next moves
+ * past it.  The cursors (thread->entry_next, thread->operand_next) stand as in the middle of the
+ * block. */
 void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
                                    uint32_t record_bytes);
 
