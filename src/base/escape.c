@@ -2,8 +2,9 @@
 /* escape.c - see escape.h
  *
  * ESCAPE-1  The output has no byte below 0x20 and no 0x7f, except those that TBD_ESCAPE_LINES
- *     keeps.
- * ESCAPE-2  The output is UTF-8, by RFC 3629: no overlong forms, no surrogates. */
+ *     keeps. (not checked: test_escape does)
+ * ESCAPE-2  The output is UTF-8, by RFC 3629: no overlong forms, no surrogates. (not checked:
+ *     test_escape does) */
 #include "base/escape.h"
 
 #include <stdint.h>

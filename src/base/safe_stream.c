@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* safe_stream.c - see safe_stream.h
  *
- * SAFE_STREAM-1  A character that is split between two writes is joined before it is checked. */
+ * SAFE_STREAM-1  A character that is split between two writes is joined before it is checked. (not
+ *     checked: test_escape does) */
 #include "base/safe_stream.h"
 
 #include "base/escape.h"

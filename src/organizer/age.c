@@ -14,16 +14,16 @@
  *
  * Invariants
  * AGE-1  `windows` are those of the index, in order; changed under the lock together with it.
- * AGE-2  A window only goes down.  Where windows are born at level 2, or must stay as they are
- *     (`stays`), levels also rise with age.
+ * AGE-2  A window only goes down. Where windows are born at level 2, or must stay as they are
+ *     (`stays`), levels also rise with age. (not checked: test_age does)
  * AGE-3  Only the ager's thread changes the files of windows that are in the trace, and uses
- *     `trace`.
+ *     `trace`. (not checked: threads: tsan does)
  * AGE-4  Whoever may write a window or keys leaves space for one file of the ager: files on disk +
- *     files that others may write + the ager's file + this file <= limit.  Where that is impossible
+ *     files that others may write + the ager's file + this file <= limit. Where that is impossible
  *     (nothing is left to give up, or one window takes a good part of a limit), windows are written
- *     one at a time.  The ager itself never waits, as its writing is what frees space: until it has
+ *     one at a time. The ager itself never waits, as its writing is what frees space: until it has
  *     deleted the old files the trace is larger by one file, and it exceeds a limit only by as much
- *     as that file is larger than all before it. */
+ *     as that file is larger than all before it. (not checked: test_age does) */
 #include "organizer/age.h"
 
 #include "base/assert.h"

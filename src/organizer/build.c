@@ -14,7 +14,8 @@
  * Invariants
  * BUILD-1  Nothing is used before it was checked to lie inside the raw window; the first thing that
  *     is wrong ends the window before it (`damaged`), as does the end of a killed program's stream.
- * BUILD-2  The result does not depend on where chunks began and ended.
+ * BUILD-2  The result does not depend on where chunks began and ended. (not checked: test_organizer
+ *     does, with chunks of many sizes)
  * BUILD-3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build_private.h"
 

@@ -10,8 +10,10 @@
  * fails, the next one takes over, and after that block by block.
  *
  * Invariants
- * BUILD_LEAN-1  The method changes only how long counting takes, never a count.
- * BUILD_LEAN-2  Every method holds back the last block before a message (tbd_build_hold()). */
+ * BUILD_LEAN-1  The method changes only how long counting takes, never a count. (not checked:
+ *     test_build_lean compares the ways)
+ * BUILD_LEAN-2  Every method holds back the last block before a message (tbd_build_hold()). (not
+ *     checked: test_build_lean compares the ways) */
 #include "organizer/lean_private.h"
 
 #include "base/array.h"

@@ -10,7 +10,7 @@
  *
  * Invariants
  * CONSUME-1  Everything is copied before it is checked, so that the producer cannot change it
- *     between check and use. */
+ *     between check and use. (not checked: streams that are written over do, test_organizer) */
 #include "organizer/consume_private.h"
 
 #include "base/copy_once.h"

@@ -3,8 +3,9 @@
  *
  * Invariants
  * JOIN-1  One thread at a time, in the order of windows, uses everything here: `heads`, the
- *     counters and what one window hands on to the next.  `lock` guards only the writer, `started`
- *     and `blocks_written`, and is not taken while backlinks are made. */
+ *     counters and what one window hands on to the next. `lock` guards only the writer, `started`
+ *     and `blocks_written`, and is not taken while backlinks are made. (not checked: threads: tsan
+ *     does) */
 #include "organizer/join.h"
 
 #include "organizer/backlink_heads.h"

@@ -9,9 +9,9 @@
  *
  * Invariants
  * LEAN_PATH_CHAIN-1  Occurrences point into the operands, so they are looked at before operands are
- *     moved.
+ *     moved. (not checked: it is about what is not done)
  * LEAN_PATH_CHAIN-2  Paths stay where they are until all are forgotten; their bases and stores may
- *     move.
+ *     move. (not checked: a reader under asan would tell)
  * LEAN_PATH_CHAIN-3  A path of one block never is the expected next path: it is looked up each
  *     time.  Such paths come where fewer than 8 blocks are left before a message, and always match;
  *     a chain of them, once followed, would never be left again. */

@@ -11,9 +11,9 @@
  *
  * Invariants
  * LEAN_PATH_TABLE-1  A path has only possible blocks, so that no other entries can equal a known
- *     path of eight.
+ *     path of eight. (not checked: it is about what is not done)
  * LEAN_PATH_TABLE-2  Occurrences point into the operands, so they are looked at before operands are
- *     moved. */
+ *     moved. (not checked: it is about what is not done) */
 #include "organizer/lean_private.h"
 
 #include "base/array.h"

@@ -12,20 +12,23 @@
  *     worker that joins.
  * ORGANIZE-2  The writer, the ager, `keys`, `segment` and `failed` are guarded by `lock`.
  *     Permission to write files is given in order: else window 5 could hold the last space while
- *     window 4 waits for it, and 5 cannot be committed before 4.  Windows before one that waits are
- *     committed by others, or when the ager frees space for the first of them.
+ *     window 4 waits for it, and 5 cannot be committed before 4. Windows before one that waits are
+ *     committed by others, or when the ager frees space for the first of them. (not checked:
+ *     threads: tsan does)
  * ORGANIZE-3  Keys of windows wait in `keys`, and are collected in `segment` as windows are
  *     committed; a full one is taken out under `lock`, waits for space, and is written while others
- *     may commit.  When nothing more comes, the collected keys are written while workers build the
+ *     may commit. When nothing more comes, the collected keys are written while workers build the
  *     last windows, and the last windows' keys while their files are written, as the program waits
- *     for all of it.
+ *     for all of it. (not checked: it says when, not what)
  * ORGANIZE-4  A window is born lean (level 2) only if a replay brings its events back: a window
- *     built without them that turns out to be incomplete is coded when it is written.
+ *     built without them that turns out to be incomplete is coded when it is written. (not checked:
+ *     test_ageing.py replays windows that were born lean)
  * ORGANIZE-5  After a failure (`failed`) the stream says FAILED, so that the program detaches;
  *     windows that wait are dropped unseen, nothing more is taken, and the trace gets its end
- *     record at once.
+ *     record at once. (not checked: test_crash fills disks)
  * ORGANIZE-6  A window that will be lean is built early, piece by piece while it is collected, by
- *     idle workers; the collected part does not move meanwhile (tbd_pipeline_withdraw()). */
+ *     idle workers; the collected part does not move meanwhile (tbd_pipeline_withdraw()). (not
+ *     checked: it says when, not what) */
 #include "organizer/organize_private.h"
 
 #include "format/files/file.h"

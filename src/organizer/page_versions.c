@@ -4,14 +4,14 @@
  * Invariants
  * PAGE_VERSIONS-1  A page's version in the table is what a reader finds for the next window that
  *     modifies it (format/pages/page_base.c): the END contents in the last window that has contents
- *     of the page.  A window that has other contents (GONE, FIRST), or some that could not be
- *     copied, takes the version out.
- * PAGE_VERSIONS-2  A version belongs to the current mapping: munmap takes it out.  So a change of
- *     older windows (merging, lowering) keeps it.
+ *     of the page. A window that has other contents (GONE, FIRST), or some that could not be
+ *     copied, takes the version out. (not checked: test_page_versions does)
+ * PAGE_VERSIONS-2  A version belongs to the current mapping: munmap takes it out. So a change of
+ *     older windows (merging, lowering) keeps it. (not checked: test_page_versions does)
  * PAGE_VERSIONS-3  A version is in the table, or in the bases of one window, or free; it is not
  *     written to after it was copied.
  * PAGE_VERSIONS-4  `lock` guards the table and the free list; the table is used in order of
- *     windows. */
+ *     windows. (not checked: threads: tsan does) */
 #include "organizer/page_versions.h"
 
 #include "base/assert.h"

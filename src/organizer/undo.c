@@ -12,10 +12,12 @@
  *
  * Invariants
  * UNDO-1  WINDOW-1 holds for the window (format/window/window.c): records and messages fill the
- *     operands exactly.
+ *     operands exactly. (not checked: whoever makes a window goes through it; the fuzzers do it
+ *     again)
  * UNDO-2  Exactly the counted stores are undone, so the walk ends when it has met as many stores to
  *     these pages.
- * UNDO-3  TBD_ROW_SLACK bytes past the operands may be read. */
+ * UNDO-3  TBD_ROW_SLACK bytes past the operands may be read. (not checked: a reader under asan
+ *     would tell) */
 #include "organizer/undo.h"
 
 #include "base/assert.h"

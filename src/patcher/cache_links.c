@@ -74,6 +74,7 @@ void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
 /* Control falls through into the dead block: its first bytes become the omitted jump (CACHE-4). */
 static void put_jump_back(struct tbd_exit_site *site, const struct tbd_block_code *dead)
 {
+    TBD_INVARIANT("CACHE-4", !dead->live && dead->entry == dead->cache_start);
     *(uint8_t *)(uintptr_t)dead->cache_start = 0xe9;
     site->rel32 = dead->cache_start + 1;
 }

@@ -5,7 +5,8 @@
  * followed as (root, constant): a root is the value a register had at some point in the block.
  *
  * CUT-1  Two addresses with the same roots of base and index and the same scale differ by a
- *     constant.
+ *     constant. (not checked: test_patcher_random compares registers, flags and records with the
+ *     processor's)
  */
 #include "patcher/cut.h"
 

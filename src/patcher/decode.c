@@ -5,8 +5,10 @@
  * patcher only these three know the decoder library's types.
  *
  * DECODE-1  reads contains every register whose old value can reach the new state, also a register
- *     that is written only in part, or only sometimes.
- * DECODE-2  An access' address is a function of registers before the instruction. */
+ *     that is written only in part, or only sometimes. (not checked: test_patcher_random compares
+ *     registers, flags and records with the processor's)
+ * DECODE-2  An access' address is a function of registers before the instruction. (not checked:
+ *     test_patcher_random compares registers, flags and records with the processor's) */
 #include "patcher/decode.h"
 
 #include "patcher/decode_private.h"

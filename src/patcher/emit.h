@@ -5,8 +5,10 @@
  * registers.  Nothing here knows blocks, options or the program.  Overflow is sticky: past the end
  * nothing is written and `overflow` stays true; the caller asks once per block.
  *
- * EMIT-1  No function emits an instruction that changes flags, except the ones that jump away.
- * EMIT-2  `at` may be a buffer elsewhere: the code will run at at + delta.
+ * EMIT-1  No function emits an instruction that changes flags, except the ones that jump away. (not
+ *     checked: test_patcher_random compares registers, flags and records with the processor's)
+ * EMIT-2  `at` may be a buffer elsewhere: the code will run at at + delta. (not checked:
+ *     test_patcher_emit does)
  */
 #ifndef TBD_PATCHER_EMIT_H
 #define TBD_PATCHER_EMIT_H

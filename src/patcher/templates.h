@@ -5,9 +5,11 @@
  * program does not need until the translator reloads it.  r15 = next entry, r14 = start of this
  * block's operands (advanced once, at the block's end).
  *
- * TEMPLATES-1  Flags are never changed (EMIT-1), memory of the program never written.
+ * TEMPLATES-1  Flags are never changed (EMIT-1), memory of the program never written. (not checked:
+ *     test_patcher_random compares registers, flags and records with the processor's)
  * TEMPLATES-2  A template may fault on the program's memory exactly where the instruction itself
- *     would.
+ *     would. (not checked: test_patcher_random compares registers, flags and records with the
+ *     processor's)
  */
 #ifndef TBD_PATCHER_TEMPLATES_H
 #define TBD_PATCHER_TEMPLATES_H

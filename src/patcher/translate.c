@@ -6,9 +6,11 @@
  * the record's start; r14 moves once, after the last instruction that can fault.
  *
  * TRANSLATE-4  Hooks stand before the instruction and read its addresses from the registers before
- *     it.
+ *     it. (not checked: test_patcher_random compares registers, flags and records with the
+ *     processor's)
  * TRANSLATE-5  An indirect exit has the target in r11, and the program's registers where they are
- *     at every exit.
+ *     at every exit. (not checked: test_patcher_random compares registers, flags and records with
+ *     the processor's)
  */
 #include "patcher/translate.h"
 

@@ -11,11 +11,11 @@
  * Invariants
  * GATHER-1  Entries are read once; of the operands, messages are this process's own before they are
  *     looked at, or copied as a whole: a process gone astray cannot change behind our back what
- *     cursors rely on.
+ *     cursors rely on. (not checked: test_gather does)
  * GATHER-2  Every entry kept names a block of the table or a message whose payload is complete, and
  *     records and messages fill the operands exactly (WINDOW-1): cursors need no checks.
  * GATHER-3  The first thing that is wrong ends the window before it (`damage`); the rest of its
- *     stream is only passed. */
+ *     stream is only passed. (not checked: test_gather does) */
 #include "replay/gather.h"
 
 #include "base/assert.h"

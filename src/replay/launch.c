@@ -2,9 +2,10 @@
 /* launch.c - see launch.h
  *
  * LAUNCH-1  One thread starts all processes and lives as long as this process: a child gets its
- *     parent-death signal when the thread that made it ends.
+ *     parent-death signal when the thread that made it ends. (not checked: tests that look for
+ *     processes left behind do)
  * LAUNCH-2  The child shares this process's memory until it executes: it makes system calls and
- *     nothing else, and its parent waits meanwhile.
+ *     nothing else, and its parent waits meanwhile. (not checked: it is about what is not done)
  *
  * Namespaces are made for each process: where the system allows it without privilege that takes
  * less than what the process needs otherwise to get ready; where it does not, one does without

@@ -3,7 +3,8 @@
  *
  * OPERANDS-3  `lent` bits and `references` change under `lock`; the rest of an area is its
  *     borrower's.
- * OPERANDS-4  What an area holds of memory while nobody has it is no more than KEPT_MOST. */
+ * OPERANDS-4  What an area holds of memory while nobody has it is no more than KEPT_MOST. (not
+ *     checked: the kernel is not asked) */
 #include "replay/operands.h"
 
 #include "base/assert.h"

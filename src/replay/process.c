@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* process.c - starts, feeds and watches a replay process
  *
- * PROCESS-1  Of the memory shared with the process nothing is relied on: it is written, or copied once
- *     and checked.  Whether it is the process's turn matters to nobody but the process.
- * PROCESS-2  Callers never hang, whatever the process does: watch.h.
- * PROCESS-3  What the process says goes out escaped (base/escape.h). */
+ * PROCESS-1  Of the memory shared with the process nothing is relied on: it is written, or copied
+ *     once and checked. Whether it is the process's turn matters to nobody but the process. (not
+ *     checked: processes that write over it do, test_hostile.py)
+ * PROCESS-2  Callers never hang, whatever the process does: watch.h. (not checked: processes that
+ *     write over it do, test_hostile.py)
+ * PROCESS-3  What the process says goes out escaped (base/escape.h). (not checked: it is what
+ *     decoding checks of its input) */
 #include "replay/process.h"
 
 #include "base/copy_once.h"

@@ -8,11 +8,12 @@
  * python.
  *
  * RESIDENT_PAGES-1  `before` has only pages whose contents the trace had, as a whole; not those of
- *     which only code was known.  Code pages are not in need of it: they stay in the process as
- *     long as they are known (code_pages.c), and were right at the start of every window since.
+ *     which only code was known. Code pages are not in need of it: they stay in the process as long
+ *     as they are known (code_pages.c), and were right at the start of every window since. (not
+ *     checked: replays in any order do: contents would differ)
  * RESIDENT_PAGES-2  Not memory that others write, and not a page with contents of its own for the
  *     window's start: what the process had there may have been no more than what nobody had looked
- *     at. */
+ *     at. (not checked: replays in any order do: contents would differ) */
 #include "replay/worker.h"
 
 #include "base/array.h"

@@ -11,9 +11,10 @@
  * SLICES-1  A slice has the log messages that came while it ran: together the slices have the
  *     window's log, each message once, in order.
  * SLICES-2  What is given out has been compared with the window's TOC: the log of each slice, the
- *     end state of the last. */
+ *     end state of the last. (not checked: it is what compare() does) */
 #include "replay/slices.h"
 
+#include "base/assert.h"
 #include "base/binary_search.h"
 #include "format/window/window_make.h"
 #include "replay/compare.h"
@@ -457,6 +458,7 @@ static enum tbd_status next(struct tbd_slices *s, struct tbd_window **out,
         status = tbd_process_error(why, TBD_NOMEM, "no memory");
     s->at += (*out)->blocks;
     s->order += (*out)->log_count;
+    TBD_INVARIANT("SLICES-1", status || s->order <= s->toc->log_count);
     return status == TBD_OK && s->at >= s->range.until ? end(s, divergence, why) : status;
 }
 

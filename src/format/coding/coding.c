@@ -15,9 +15,10 @@
  * block's events begin and end.
  *
  * Invariants
- * CODING-1  Fields cover a record without gap or overlap, whatever the ops are.
+ * CODING-1  Fields cover a record without gap or overlap, whatever the ops are. (not checked:
+ *     whoever verifies a trace compares what was decoded)
  * CODING-2  Decoding writes only to rows that lay_out() reserved, and to operands that were
- *     counted. */
+ *     counted. (not checked: it is what decoding checks of its input) */
 #include "format/coding/coding_private.h"
 #include "format/window/window_make.h"
 

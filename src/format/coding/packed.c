@@ -7,7 +7,7 @@
  *
  * Invariants
  * PACKED-1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its
- *     head says. */
+ *     head says. (not checked: it is what decoding checks of its input) */
 #include "format/coding/packed.h"
 
 #include "format/coding/pick_private.h"

@@ -4,9 +4,9 @@
  * Invariants
  * PICK-1  A picked message is picked with the block entries directly before and after it, and the
  *     first and the last entry are picked: so a message about the block before it, or about the
- *     block after it, keeps its meaning.
+ *     block after it, keeps its meaning. (not checked: test_pick compares with the whole window)
  * PICK-2  A call that is picked with its ops is followed by the entry that follows it in the
- *     window. */
+ *     window. (not checked: test_pick compares with the whole window) */
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"

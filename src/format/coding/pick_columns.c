@@ -9,7 +9,8 @@
  *
  * Invariants
  * PICK_COLUMNS-1  Whatever the contents are, rows are decoded only into memory reserved for them,
- *     and entries, messages and totals are checked here as in tbd_records_decode(). */
+ *     and entries, messages and totals are checked here as in tbd_records_decode(). (not checked:
+ *     it is what decoding checks of its input) */
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"

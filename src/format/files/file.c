@@ -3,7 +3,9 @@
  *
  * Invariants
  * FILE-1  No byte of a mapped file is used before its offset was checked against the file's size.
- * FILE-2  A file written by tbd_write_file() exists under its name only when it is complete. */
+ *     (not checked: it is what decoding checks of its input)
+ * FILE-2  A file written by tbd_write_file() exists under its name only when it is complete. (not
+ *     checked: test_crash lets each change of a file fail) */
 #include "format/files/file.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
  * Invariants
  * MODULES-1  A file below .modules is complete under its name (written under another one, then
  *     renamed) and never changed; its name identifies the version: device, inode, size, and both
- *     times.
+ *     times. (not checked: test_crash lets each change of a file fail)
  * MODULES-2  .modules is used only if it is ours and nobody else may write to it; else the trace
- *     gets a copy of its own. */
+ *     gets a copy of its own. (not checked: it is what decoding checks of its input) */
 #include "format/files/modules.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
  *
  * Invariants
  * ANSWER-1  An answer is given only to the question it was made for: the file has the whole
- *     question, and it is compared. */
+ *     question, and it is compared. (not checked: it is what decoding checks of its input) */
 #include "format/merging/answer.h"
 
 #include "format/files/file.h"

@@ -3,8 +3,10 @@
  *
  * Invariants
  * CHANGE-1  A TOC that replaces another one under the same name describes the same window, in less
- *     detail or more: readers that know the window's old level can read it.
- * CHANGE-2  Files are deleted only after the index says that they are not needed. */
+ *     detail or more: readers that know the window's old level can read it. (not checked:
+ *     test_crash lets each change of a file fail)
+ * CHANGE-2  Files are deleted only after the index says that they are not needed. (not checked:
+ *     test_crash lets each change of a file fail) */
 #include "format/merging/change.h"
 
 #include "format/coding/packed.h"

@@ -8,9 +8,10 @@
  * Invariants
  * INDEX_WRITE-1  The image has the latest contents of every page that the dropped windows had
  *     contents of, as long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what
- *     rules 1 and 2 gave, and a difference in a remaining window finds its base.
+ *     rules 1 and 2 gave, and a difference in a remaining window finds its base. (not checked:
+ *     test_organizer drops windows and asks again)
  * INDEX_WRITE-2  The new image has a name of its own: a reader that has the old index open still
- *     finds the old image, or none. */
+ *     finds the old image, or none. (not checked: test_crash lets each change of a file fail) */
 #include "format/merging/index_write.h"
 
 #include "base/array.h"

@@ -8,9 +8,11 @@
  *
  * Invariants
  * MERGE-1  Replay of the merged window sends the state that is made here: its dirty pages are the
- *     parts' dirty pages whose mapping stayed, readable, until the end.
+ *     parts' dirty pages whose mapping stayed, readable, until the end. (not checked: test_merge
+ *     compares pages before and after)
  * MERGE-2  Contents from the start of a part are contents from the start of the merged window, or
- *     from when the page's mapping was made in it. */
+ *     from when the page's mapping was made in it. (not checked: test_merge compares pages before
+ *     and after) */
 #include "format/merging/merge.h"
 
 #include "format/merging/merge_private.h"

@@ -6,7 +6,7 @@
  *
  * Invariants
  * MERGE_SUMMARIES-1  Entries with the same key come in the order of windows: what is added to an
- *     entry is later. */
+ *     entry is later. (not checked: test_merge compares pages before and after) */
 #include "format/merging/merge_private.h"
 #include "format/window/window_make.h"
 

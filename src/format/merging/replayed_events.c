@@ -3,9 +3,9 @@
  *
  * Invariants
  * REPLAYED_EVENTS-1  A file is used only for the window it was made from: same times, same detail
- *     level, same end state.
+ *     level, same end state. (not checked: it is what decoding checks of its input)
  * REPLAYED_EVENTS-2  Loading allocates no more than the file's size, and the window's own TOC,
- *     allow. */
+ *     allow. (not checked: it is what decoding checks of its input) */
 #include "format/merging/replayed_events.h"
 
 #include "format/coding/coding.h"

@@ -12,7 +12,7 @@
  *
  * Invariants
  * PAGES-1  Captures from before a piece of a mapping began, or from after it was unmapped, are
- *     never used. */
+ *     never used. (not checked: test_organizer_memory compares with a simulated memory) */
 #include "format/pages/pages.h"
 
 #include "format/pages/pages_private.h"

@@ -29,8 +29,9 @@
  * operand that runs into its guard page moves the unfinished record to the next chunk.
  *
  * Invariants
- * STREAM-1  Entry i+1 is written after every operand of entry i.  So after SIGKILL all entries but
- *     the last of the unpublished chunk have complete operands.
+ * STREAM-1  Entry i+1 is written after every operand of entry i. So after SIGKILL all entries but
+ *     the last of the unpublished chunk have complete operands. (not checked: killing programs
+ *     anywhere does, test_robust.py)
  * STREAM-2  A block's record is wholly inside one chunk, and so is a message.
  * STREAM-3  A block definition and its heap bytes are complete before its id appears.
  * STREAM-4  Time is the number of block entries before; messages do not count.
@@ -38,11 +39,12 @@
  *     window starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS,
  *     WINDOW_END; engine_state is ENDED then.  A killed program leaves no such end.
  *
- * STREAM-6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or
+ * STREAM-6  TBD_MSG_UNMAP is where a page's contents end. A call that makes, replaces, moves or
  *     empties a mapping (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the
  *     range that it takes or takes away, even if nothing was there, and then REGION for what is
- *     there now. REGION alone changes attributes (mprotect) and keeps contents.  Pages modified so
- *     far are sent (TBD_PAGE_DIRTY) before the call's own message, UNMAP and REGION after it.
+ *     there now. REGION alone changes attributes (mprotect) and keeps contents. Pages modified so
+ *     far are sent (TBD_PAGE_DIRTY) before the call's own message, UNMAP and REGION after it. (not
+ *     checked: replays do: contents would differ)
  *
  * Consumers treat all of it as hostile: a program can scribble over the memory.
  */

@@ -5,8 +5,9 @@
  * their own TOCs, which have the window's number.  tbd_trace_damage() reports everything that is
  * missing.
  *
- * DAMAGE-1  Nothing is made up.  A window that cannot be restored keeps its number and its times,
- *     is_lost, and cannot be loaded; memory that it may have changed is unknown after it. */
+ * DAMAGE-1  Nothing is made up. A window that cannot be restored keeps its number and its times,
+ *     is_lost, and cannot be loaded; memory that it may have changed is unknown after it. (not
+ *     checked: test_trace_damage does) */
 #ifndef TBD_FORMAT_DAMAGE_H
 #define TBD_FORMAT_DAMAGE_H
 

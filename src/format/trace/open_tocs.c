@@ -2,7 +2,8 @@
 /* open_tocs.c - see open_tocs.h
  *
  * Invariants
- * OPEN_TOCS-1  A TOC does not move until others are opened, however the list grows. */
+ * OPEN_TOCS-1  A TOC does not move until others are opened, however the list grows. (not checked: a
+ *     reader under asan would tell) */
 #include "format/trace/trace_private.h"
 
 #include <stdlib.h>

@@ -3,7 +3,8 @@
  *
  * Invariants
  * THREAD_TABLE-1  Nothing in the index is trusted: a thread that ends without a start, or a window
- *     that the index does not have, is skipped; only sizes must be right. */
+ *     that the index does not have, is skipped; only sizes must be right. (not checked: it is what
+ *     decoding checks of its input) */
 #include "format/trace/thread_table.h"
 
 #include "base/array.h"

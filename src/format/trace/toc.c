@@ -5,7 +5,7 @@
  * TOC-1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside
  *     PAGE_DATA.
  * TOC-2  If PAGE_DATA is damaged, a page's contents are given out only if they have a checksum of
- *     their own, and it is right. */
+ *     their own, and it is right. (not checked: it is what decoding checks of its input) */
 #include "format/trace/trace_private.h"
 
 #include "base/assert.h"

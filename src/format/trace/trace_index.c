@@ -7,7 +7,8 @@
  *
  * Invariants
  * TRACE_INDEX-1  Windows' numbers and times are consecutive, without gaps, from the base on.
- * TRACE_INDEX-2  Strings taken from the index end with a NUL inside their record. */
+ * TRACE_INDEX-2  Strings taken from the index end with a NUL inside their record. (not checked: it
+ *     is what decoding checks of its input) */
 #include "format/trace/trace_private.h"
 #include "format/window/window_make.h"
 

@@ -4,7 +4,8 @@
  * Invariants
  * WINDOW-1  After tbd_window_index() (or where it holds from the start: coding.c, replay/gather.c)
  *     every entry names a block of the table or a message whose payload is complete, and records
- *     and messages fill the operands exactly: cursors need no checks. */
+ *     and messages fill the operands exactly: cursors need no checks. (not checked: whoever makes a
+ *     window goes through it; the fuzzers do it again) */
 #include "format/window/window.h"
 
 #include "base/array.h"

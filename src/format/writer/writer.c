@@ -4,10 +4,12 @@
  * Invariants
  * WRITER-1  A file of a window exists under its name only when complete (tbd_write_file); the index
  *     names a window only after its files exist; the block file holds a block before the index
- *     names a window with it.
- * WRITER-2  index and blocks only grow, by whole records; a failed write is truncated away.
+ *     names a window with it. (not checked: test_crash lets each change of a file fail)
+ * WRITER-2  index and blocks only grow, by whole records; a failed write is truncated away. (not
+ *     checked: test_crash lets each change of a file fail)
  * WRITER-3  The file `reserve` takes some disk space until the end, so that the end record fits on
- *     a full disk.  It is deleted earlier only if far more space is free. */
+ *     a full disk. It is deleted earlier only if far more space is free. (not checked: test_crash
+ *     lets each change of a file fail) */
 #include "format/writer/writer_private.h"
 
 #include "format/files/modules.h"

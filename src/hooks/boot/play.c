@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* play.c - see play.h
  *
- * PLAY-1  Translated code is entered only after settle(), the one place where a pending signal is delivered, a
- *     window ended, or the program let go.
+ * PLAY-1  Translated code is entered only after settle(), the one place where a pending signal is
+ *     delivered, a window ended, or the program let go. (not checked: it is how callbacks end)
  *
  * Context: APP. */
 #include "hooks/boot/play.h"

@@ -7,10 +7,13 @@
  * first.
  *
  * Invariants
- * SECCOMP-1  A thread never runs natively without the filters that it has set.
+ * SECCOMP-1  A thread never runs natively without the filters that it has set. (not checked:
+ *     programs with filters do, seccomp_*.c)
  * SECCOMP-2  Filters are kept only for threads that have given up new privileges: so the kernel
- *     accepts them later, whatever rights the thread has then.
- * SECCOMP-3  A filter is never changed or taken away; threads and forked children share them.
+ *     accepts them later, whatever rights the thread has then. (not checked: programs with filters
+ *     do, seccomp_*.c)
+ * SECCOMP-3  A filter is never changed or taken away; threads and forked children share them. (not
+ *     checked: programs with filters do, seccomp_*.c)
  *
  * Context: APP. */
 #ifndef TBD_HOOKS_SECCOMP_H

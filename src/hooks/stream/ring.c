@@ -270,6 +270,9 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
 
     TBD_INVARIANT("RING-1", entry_next >= entries_start(ring, ring->slot) + chunk->entries_offset &&
                                 entry_next <= entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES);
+    TBD_INVARIANT("RING-3", !ring->discard);
+    TBD_INVARIANT("STREAM-4", ring->messages <= open_entries(ring, entry_next));
+    TBD_INVARIANT("STREAM-5", head->engine_state != TBD_ENGINE_ENDED);
     TBD_INVARIANT("STREAM-2",
                   operand_next >= operands_start(ring) && operand_next <= operands_end(ring));
     chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring));
@@ -381,6 +384,7 @@ void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
     struct tbd_message head;
 
     memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
+    TBD_INVARIANT("RING-2", has_room(ring, thread, head.bytes));
     thread->operand_next += sizeof(head) + head.bytes;
     ring->messages++;
     __atomic_store_n((uint32_t *)thread->entry_next, TBD_ENTRY_MESSAGE | head.kind,

@@ -5,13 +5,16 @@
  * kernel has and how much of it a given result means (struct tbd_sys_sink); the sink keeps one of the two.
  *
  * Invariants
- * SYS_EFFECTS-1  Every did-range lies inside one may-range: tbd_sys_emit() cuts it there.
+ * SYS_EFFECTS-1  Every did-range lies inside one may-range: tbd_sys_emit() cuts it there. (not
+ *     checked: test_syscalls does)
  * SYS_EFFECTS-2  Lengths that a call overwrites (addrlen, msg_controllen, ...) are trusted for the
- *     room only before the call; after it the room comes from the may-ranges.
+ *     room only before the call; after it the room comes from the may-ranges. (not checked:
+ *     test_syscalls does)
  * SYS_EFFECTS-3  When the kernel can have written anything (-EFAULT half-way, a place that moved
  *     because the call overwrote its own iovec array), the answer is all of the may-ranges: too
- *     much, never too little.
+ *     much, never too little. (not checked: test_syscalls does)
  * SYS_EFFECTS-4  Nothing here trusts an argument: counts are bounded by the kernel's own limits.
+ *     (not checked: test_syscalls does)
  *
  * Contexts: any.
  */

@@ -10,8 +10,9 @@
  * stopping) keep the program's own disposition in the kernel.  The kernel's mask is the program's
  * mask, except that those five are never blocked.
  *
- * SIGNALS-1  While a thread has a signal queued, the kernel blocks all others for it and it makes
- *     no system call; so at most one is queued.
+ * SIGNALS-1  While a thread has a signal queued, the kernel blocks all others for it and it makes no
+ *     system call; so at most one is queued. (not checked: the kernel's masks are not seen from
+ *     here)
  *
  * Every thread has its own state (struct tbd_signals, in its saved context: threads.h).  The
  * handler finds the state by the signal stack that it runs on.  In a thread that waits, the handler

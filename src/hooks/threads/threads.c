@@ -2,6 +2,7 @@
 /* threads.c - see threads.h */
 #include "hooks/threads/threads.h"
 
+#include "base/assert.h"
 #include "base/layout.h"
 #include "base/linux_abi.h"
 #include "base/log.h"
@@ -150,8 +151,10 @@ struct tbd_saved_context *tbd_threads_new_context(void)
     for (uint32_t i = 0; i < threads->saved_contexts; i++) {
         struct tbd_saved_context *saved = tbd_saved_context_at(i);
 
-        if (!saved->tid && !__atomic_load_n(&saved->alive, __ATOMIC_ACQUIRE))
-            return saved;
+        if (saved->tid || __atomic_load_n(&saved->alive, __ATOMIC_ACQUIRE))
+            continue;
+        TBD_INVARIANT("THREADS-3", saved != tbd_threads.holder && !saved->outside);
+        return saved;
     }
     if (threads->saved_contexts == TBD_MAX_THREADS || !map_context(threads->saved_contexts))
         return NULL;
@@ -226,6 +229,7 @@ static struct tbd_saved_context *take_first(void)
 
 static void set_holder(struct tbd_saved_context *saved)
 {
+    TBD_INVARIANT("THREADS-2", __atomic_load_n(&tbd_threads.lock, __ATOMIC_RELAXED) != 0);
     __atomic_store_n(&tbd_threads.holder, saved, __ATOMIC_RELAXED);
 }
 
@@ -336,6 +340,7 @@ void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_ca
 
     if (!tbd_threads_are_many())
         return;
+    TBD_INVARIANT("THREADS-6", !threads->holder->outside);
     save(thread, threads->holder);
     threads->holder->block_time = now ? now - 1 : TBD_NO_BLOCK_TIME;
     threads->holder->outside_call = *call;
@@ -379,6 +384,7 @@ static bool get_baton(struct tbd_saved_context *saved)
 
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time)
 {
+    TBD_INVARIANT("THREADS-1", tbd_threads.holder && tbd_threads.holder == tbd_threads.runner);
     save(thread, tbd_threads.holder);
     tbd_threads.holder->block_time = block_time;
     tbd_threads.reason = reason;

@@ -15,16 +15,16 @@
  * the order they came.
  *
  * Invariants
- * THREADS-1  At most one thread holds the turn lock.  Only the holder touches the engine's state,
+ * THREADS-1  At most one thread holds the turn lock. Only the holder touches the engine's state,
  *     except for fields under `lock`.
  * THREADS-2  `holder` changes only under `lock`, by the thread that gives the turn lock or by the
- *     one that takes a free one.  So a signal handler that finds its own saved context there runs
- *     on the holder, and that stays so until the handler returns.
+ *     one that takes a free one. So a signal handler that finds its own saved context there runs on
+ *     the holder, and that stays so until the handler returns.
  * THREADS-3  A saved context is reused only after the kernel has cleared `alive`: its stack is free
  *     then.
- * THREADS-4  With one thread none of this is done.
+ * THREADS-4  With one thread none of this is done. (not checked: it is about what is not done)
  * THREADS-5  After `is_detached` nobody gets the turn lock: a thread that wakes goes on natively
- *     from its own saved context.
+ *     from its own saved context. (not checked: programs that are let go do, thread_let_go.c)
  * THREADS-6  A holder that makes a call which may wait for other threads has stepped out: it
  *     touches none of the engine's state until it has stepped in again.  If threads that are ready
  *     have waited too long for it, one of them steals the turn lock and lets the program go.

@@ -3,10 +3,11 @@
  *
  * Invariants
  * ANSWERS-1  While an answer is made it goes where it would go without this, line by line; a copy
- *     is kept.
+ *     is kept. (not checked: test_cache.py compares answers with and without it)
  * ANSWERS-2  An answer is kept only as a whole: not if its reader went away, nothing that ended
- *     early.
- * ANSWERS-3  What was not asked of windows is quickly found again, and not kept. */
+ *     early. (not checked: test_cache.py compares answers with and without it)
+ * ANSWERS-3  What was not asked of windows is quickly found again, and not kept. (not checked: it
+ *     is about what is not done) */
 #include "query/commands/answers.h"
 
 #include "query/text/user_interrupt.h"

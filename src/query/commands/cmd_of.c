@@ -6,8 +6,8 @@
  * summaries of windows understand.  In the user's condition, oldval and newval are the variable
  * before and after the event, with its type; old.MEMBER and new.MEMBER are parts of it.
  *
- * CMD_OF-1  A user's condition is parsed as it was written: places in messages are places in the run's
- *     text. */
+ * CMD_OF-1  A user's condition is parsed as it was written: places in messages are places in the
+ *     run's text. (not checked: test_habits.py does) */
 #include "query/commands/commands.h"
 #include "query/session/source_place.h"
 

@@ -10,7 +10,8 @@
  *
  * CMD_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all,
  *     and nothing is followed twice.
- * CMD_WHY-2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
+ * CMD_WHY-2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so.
+ *     (not checked: it is the bound of a loop) */
 #include "query/text/user_interrupt.h"
 #include "base/assert.h"
 #include "query/commands/output.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* gdb_words.c - see gdb_words.h
  *
- * GDB_WORDS-1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. */
+ * GDB_WORDS-1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. (not
+ *     checked: test_habits.py does) */
 #include "query/commands/gdb_words.h"
 
 #include "query/commands/commands.h"

@@ -5,8 +5,10 @@
  * registers, mem[...]) takes the type of the other operand, if that is a C integer, so that `newval
  * == count` compares like with like.
  *
- * EXPR_LOWER-1  Nodes made here have operands with smaller indices, as tbd_expr_eval() needs.
- * EXPR_LOWER-2  A value that is not available is a NOWHERE node; the walk goes on after it. */
+ * EXPR_LOWER-1  Nodes made here have operands with smaller indices, as tbd_expr_eval() needs. (not
+ *     checked: nodes are added by tbd_expr_add(): EXPR_NODES-1)
+ * EXPR_LOWER-2  A value that is not available is a NOWHERE node; the walk goes on after it. (not
+ *     checked: it is about what is not done) */
 #include "query/condition/expr_lower.h"
 
 #include <dwarf.h>

@@ -4,8 +4,10 @@
  * Joining appends one condition's arrays to the other's. The indices in the appended nodes (a slot
  * in `which`, operands in `left` and `right`) grow by the number of entries that were there before.
  *
- * EXPR_MAKE-1  A node's operands have smaller indices than the node, as in a parsed condition.
- * EXPR_MAKE-2  A function that takes a condition over frees it or makes it part of the result. */
+ * EXPR_MAKE-1  A node's operands have smaller indices than the node, as in a parsed condition. (not
+ *     checked: conditions of all kinds do, test_query_language)
+ * EXPR_MAKE-2  A function that takes a condition over frees it or makes it part of the result. (not
+ *     checked: asan does) */
 #include "query/condition/expr_make.h"
 
 #include "query/condition/expr_nodes.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_alt.c - see dwarf_alt.h
  *
- * DWARF_ALT-1  A file is used only if its build id is the one that the link names. */
+ * DWARF_ALT-1  A file is used only if its build id is the one that the link names. (not checked: it
+ *     is what decoding checks of its input) */
 #include "query/debuginfo/dwarf_alt.h"
 
 #include <elfutils/libdwelf.h>

@@ -2,7 +2,7 @@
 /* dwarf_die.c - careful walks over the entries of the debug information (dwarf_file.h)
  *
  * DWARF_DIE-1  Walks go forward only in the section, and what an entry refers to is followed
- *     ORIGINS_MAX times at most. */
+ *     ORIGINS_MAX times at most. (not checked: it is the bound of a loop) */
 #include "query/debuginfo/dwarf_file.h"
 
 #include <dwarf.h>

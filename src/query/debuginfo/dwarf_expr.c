@@ -3,8 +3,9 @@
  * library's types hold
  *
  * DWARF_EXPR-1  An unknown value (optimized out, not mapped) goes up as the result; only wrong
- *     text, wrong types and unknown names are errors.
- * DWARF_EXPR-2  Trees are bounded (c_parse.h), and so is the recursion here. */
+ *     text, wrong types and unknown names are errors. (not checked: test_dwarf does)
+ * DWARF_EXPR-2  Trees are bounded (c_parse.h), and so is the recursion here. (not checked: it is
+ *     the bound of a loop) */
 #include "query/debuginfo/dwarf_expr_private.h"
 
 #include "query/debuginfo/cxx_print.h"

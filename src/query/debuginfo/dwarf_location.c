@@ -5,7 +5,7 @@
  *     TBD_MACHINE_STACK_MAX words, TBD_MACHINE_NESTING_MAX expressions within expressions (frame
  *     bases, entry values).
  * DWARF_LOCATION-2  The first thing that is missing ends the evaluation, and `why` says what it
- *     was. */
+ *     was. (not checked: it is about what is not done) */
 #include "query/debuginfo/dwarf_location.h"
 
 #include "base/assert.h"

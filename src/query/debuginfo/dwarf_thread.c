@@ -2,7 +2,7 @@
 /* dwarf_thread.c - see dwarf_thread.h
  *
  * DWARF_THREAD-1  Files are hostile: a slot that is nowhere, or a number that leads nowhere, is a
- *     block that is not there. */
+ *     block that is not there. (not checked: it is what decoding checks of its input) */
 #include "query/debuginfo/dwarf_thread.h"
 
 #define MODULES_MAX 65536u /* with thread-local storage, in one process */

@@ -2,9 +2,9 @@
 /* dwarf_type.c - see dwarf_type.h
  *
  * DWARF_TYPE-1  Chains of typedefs, pointers and anonymous members are followed TBD_TYPE_CHAIN_MAX
- *     steps at most.
+ *     steps at most. (not checked: it is the bound of a loop)
  * DWARF_TYPE-2  Sizes come from the file and are only numbers here: who allocates or reads checks
- *     them. */
+ *     them. (not checked: it is what decoding checks of its input) */
 #include "query/debuginfo/dwarf_type_private.h"
 
 #include "query/debuginfo/dwarf_index.h"

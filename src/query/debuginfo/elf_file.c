@@ -5,11 +5,12 @@
  * formats).
  *
  * ELF_FILE-1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that
- *     shrinks is a read error, not SIGBUS.
+ *     shrinks is a read error, not SIGBUS. (not checked: it is what decoding checks of its input)
  * ELF_FILE-2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.
  *     Later code relies on it.
  * ELF_FILE-3  A separate debug file is used only if its build id is the same, or, for files without
- *     one, the checksum in the debug link fits. */
+ *     one, the checksum in the debug link fits. (not checked: it is what decoding checks of its
+ *     input) */
 #include "query/debuginfo/elf_file.h"
 
 #include "base/assert.h"

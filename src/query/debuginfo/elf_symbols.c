@@ -8,7 +8,8 @@
  * ELF_SYMBOLS-1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that
  *     covers something.
  * ELF_SYMBOLS-2  Every symbol lies inside the file's segments.
- * ELF_SYMBOLS-3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
+ * ELF_SYMBOLS-3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. (not checked:
+ *     it is the bound of a loop) */
 #include "query/debuginfo/elf_file.h"
 
 #include "base/assert.h"

@@ -3,8 +3,10 @@
  *
  * States spread from the entry along all ways until nothing changes.
  *
- * FRAME_FLOW-1  States only ever lose knowledge, so that this ends.
+ * FRAME_FLOW-1  States only ever lose knowledge, so that this ends. (not checked: join() alone
+ *     changes them)
  * FRAME_FLOW-2  Code that no way from the entry leads to (landing pads of exceptions) is taken for
+ *     (not checked: it is what reach_the_rest() does)
  *               reached, with nothing known. */
 #include "query/debuginfo/frame_flow.h"
 

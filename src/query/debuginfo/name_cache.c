@@ -2,7 +2,7 @@
 /* name_cache.c - see name_cache.h
  *
  * NAME_CACHE-1  A file that is cut short, changed, of another version, or about another module
- *     gives no table. */
+ *     gives no table. (not checked: it is what decoding checks of its input) */
 #include "query/debuginfo/name_cache.h"
 
 #include "query/text/user_cache.h"

@@ -6,7 +6,8 @@
  *
  * PROBES-1  After a store, no part waits for a byte that the store covers.
  * PROBES-2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before"
- *           added meanwhile still see them, probes "after" are armed after them. */
+ *     added meanwhile still see them, probes "after" are armed after them. (not checked:
+ *     test_query_scan compares answers) */
 #include "query/search/probes.h"
 
 #include "base/assert.h"

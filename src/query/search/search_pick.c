@@ -7,7 +7,7 @@
  * (format/coding/pick.h).
  *
  * SEARCH_PICK-1  Answers of probes (probes.h) come from windows that have all stores to the memory
- *                that was asked for. */
+ *     that was asked for. (not checked: test_pick compares answers) */
 #include "query/search/search_private.h"
 
 #include <stdlib.h>

@@ -10,8 +10,9 @@
  * (search_candidates.c).
  *
  * SEARCH_WINDOW-1  All walks see the same events in the same order, so probes are numbered alike.
+ *     (not checked: test_pick compares answers)
  * SEARCH_WINDOW-2  A window is walked with probes or a stack of callers only if the condition uses
- *                  them. */
+ *     them. (not checked: it is about what is not done) */
 #include "query/search/search_private.h"
 
 #include <string.h>

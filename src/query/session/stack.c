@@ -11,7 +11,8 @@
  *
  * STACK-1  A caller's sp is above its callee's, except across a signal frame (alternate stack),
  *     where a repeated sp ends the walk: so it ends.
- * STACK-2  Nothing is read but through the callback and the modules' files. */
+ * STACK-2  Nothing is read but through the callback and the modules' files. (not checked: its
+ *     callback is all that it has) */
 #include "query/session/stack.h"
 
 #include "base/assert.h"

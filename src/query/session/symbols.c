@@ -6,8 +6,9 @@
  *
  * SYMBOLS-1  view.modules is sorted by start.  It belongs to one window; files outlive it.
  * SYMBOLS-2  A file that cannot be used is remembered as such, with one note, and not opened again.
+ *     (not checked: it is about what is not done)
  * SYMBOLS-3  Without a copy in the trace, a file is used only if the code of the trace's blocks is
- *     in it. */
+ *     in it. (not checked: it is what decoding checks of its input) */
 #include "query/session/symbols_private.h"
 
 #include "base/assert.h"

@@ -4,7 +4,8 @@
  * As the file has it, as a pattern, or as people write names of C++: with or without namespaces,
  * template arguments and parameters.
  *
- * SYMBOLS_FIND-1  Of several symbols at one address there is one answer.
+ * SYMBOLS_FIND-1  Of several symbols at one address there is one answer. (not checked: test_symbols
+ *     does)
  * SYMBOLS_FIND-2  The last answer is kept: it belongs to the window of the view. */
 #include "query/session/symbols_private.h"
 

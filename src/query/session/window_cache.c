@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* window_cache.c - see window_cache.h
  *
- * WINDOW_CACHE-1  A file appears under its name complete, by rename, or not at all.
+ * WINDOW_CACHE-1  A file appears under its name complete, by rename, or not at all. (not checked:
+ *     test_window_cache does)
  * WINDOW_CACHE-2  The folder holds about `limit` bytes at most: before more is written, the files
  *     not used for longest go.
  * WINDOW_CACHE-3  Nothing is written when the disk is nearly full: the room is the recording's.
+ *     (not checked: test_window_cache does)
  * WINDOW_CACHE-4  One question writes no more than `limit` bytes: one that needs more windows than
  *     fit keeps the first ones, and does not throw them out for the last ones.  Its answer is
  *     written all the same. */

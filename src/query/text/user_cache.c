@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* user_cache.c - see user_cache.h
  *
- * USER_CACHE-1  A file appears under its name complete, by rename, or not at all.
- * USER_CACHE-2  Only files that belong to the user, and that nobody else can write, are used.
- * USER_CACHE-3  A folder holds at most CACHE_MAX bytes: the least recently used files are
- *               deleted. */
+ * USER_CACHE-1  A file appears under its name complete, by rename, or not at all. (not checked:
+ *     test_debug_cache does)
+ * USER_CACHE-2  Only files that belong to the user, and that nobody else can write, are used. (not
+ *     checked: it is what decoding checks of its input)
+ * USER_CACHE-3  A folder holds at most CACHE_MAX bytes: the least recently used files are deleted.
+ *     (not checked: other processes write there, too) */
 #include "query/text/user_cache.h"
 
 #include "query/text/user_path.h"

@@ -6,7 +6,8 @@
  * system call but those the stub itself makes (filter.h); anything else kills it, which the driver
  * reports.  It has no terminal: messages go through the plan.
  *
- * CONFINE-1  Either all of it is done, or nothing is replayed. */
+ * CONFINE-1  Either all of it is done, or nothing is replayed. (not checked: test_hostile.py
+ *     does) */
 #include "replay/stub/stub.h"
 
 #include "base/linux_abi.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* filter.c - see filter.h
  *
- * FILTER-1  What no rule names kills the process; so do arguments that a rule does not name, and an
- *     argument with bits above the 32 that the kernel looks at. */
+ * FILTER-1  What no rule names kills the process; so do arguments that a rule does not name, and
+ *     an argument with bits above the 32 that the kernel looks at. (not checked: test_hostile.py
+ *     does) */
 #include "replay/stub/filter.h"
 
 #include "base/layout.h"

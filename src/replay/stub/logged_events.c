@@ -4,8 +4,8 @@
  * Each must come at the time and with the inputs play saw; then its writes and results are applied
  * and the same message goes into the stream.  Anything else is a divergence.
  *
- * LOGGED_EVENTS-1  log_next is the first entry that has not happened yet; entries happen in
- *     order. */
+ * LOGGED_EVENTS-1  log_next is the first entry that has not happened yet; entries happen in order.
+ *     (not checked: what is out of order is a divergence) */
 #include "replay/stub/logged_events.h"
 
 #include "base/linux.h"

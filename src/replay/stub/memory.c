@@ -4,15 +4,17 @@
  * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks
  * for pages that are missing; the mapping calls of the log (logged_events.c) change it.
  *
- * MEMORY-1  tbd_memory.regions says what the program may touch.  A page is mapped for real if and
+ * MEMORY-1  tbd_memory.regions says what the program may touch. A page is mapped for real if and
  *     only if its bit in the present map is set; then its protection is the region's (execution
- *     taken away: only translated code runs here).
+ *     taken away: only translated code runs here). (not checked: replays in any order do: contents
+ *     would differ)
  * MEMORY-2  Every page is in one of: absent; present with contents from the trace, or zero, or
- *     moved there.
+ *     moved there. (not checked: replays in any order do: contents would differ)
  * MEMORY-3  Nothing here touches addresses outside the regions, so patch areas and the engine
  *     stay. */
 #include "replay/stub/memory.h"
 
+#include "base/assert.h"
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -143,15 +145,22 @@ static int real_prot(uint32_t prot)
     return (int)(prot & (PROT_READ | PROT_WRITE));
 }
 
+static bool is_the_program_s(uint64_t start, uint64_t end)
+{
+    return start <= end && (end <= TBD_ENGINE_BASE || start >= TBD_ENGINE_END);
+}
+
 static bool real_map(uint64_t start, uint64_t bytes, int prot)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 
+    TBD_INVARIANT("MEMORY-3", is_the_program_s(start, start + bytes));
     return tbd_sys_mmap(start, bytes, prot, flags, -1, 0) == (long)start;
 }
 
 static void real_unmap(uint64_t start, uint64_t end)
 {
+    TBD_INVARIANT("MEMORY-3", is_the_program_s(start, end));
     for (uint64_t at = start, next; at < end; at = next) {
         next = run_end(at, end);
         if (is_present(at))
@@ -162,6 +171,7 @@ static void real_unmap(uint64_t start, uint64_t end)
 
 static void real_protect(uint64_t start, uint64_t end, int prot)
 {
+    TBD_INVARIANT("MEMORY-3", is_the_program_s(start, end));
     for (uint64_t at = start, next; at < end; at = next) {
         next = run_end(at, end);
         if (is_present(at))

@@ -308,7 +308,9 @@ void tbd_stub_boundary(struct tbd_thread *thread)
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "%s", tbd_assert_failure());
     if (tbd_recording.ring.full)
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
+    TBD_INVARIANT("RUN_WINDOW-2", absolute_time() >= tbd_stub.plan->first_time);
     if (tbd_stub.is_inside) {
+        TBD_INVARIANT("RUN_WINDOW-1", tbd_stub_time() > 0);
         reached_inside(thread);
     } else {
         end_slice(thread);
