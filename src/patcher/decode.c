@@ -389,3 +389,50 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
         tbd_decode_rip_relative(out, &z);
     return true;
 }
+
+/* ---- by the bytes alone ---- */
+
+static size_t skip_prefixes(const uint8_t *bytes, size_t limit)
+{
+    size_t at = 0;
+
+    while (at < limit && tbd_decode_is_prefix(bytes[at]))
+        at++;
+    return at;
+}
+
+/* What VEX encodes in these two maps is mask registers' only: kand and so on, kmov, kortest; kshift. */
+static bool is_mask_opcode(unsigned map, uint8_t opcode)
+{
+    switch (map) {
+    case 1:
+        return (opcode >= 0x41 && opcode <= 0x4b) || (opcode >= 0x90 && opcode <= 0x93) ||
+               opcode == 0x98 || opcode == 0x99;
+    case 3: return opcode >= 0x30 && opcode <= 0x33;
+    default: return false;
+    }
+}
+
+bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit)
+{
+    size_t at = skip_prefixes(bytes, limit);
+
+    if (at + 4 > limit)
+        return false;
+    switch (bytes[at]) {
+    case 0x62: return true;
+    case 0xc5: return is_mask_opcode(1, bytes[at + 2]);
+    case 0xc4: return is_mask_opcode(bytes[at + 1] & 0x1f, bytes[at + 3]);
+    default: return false;
+    }
+}
+
+bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit)
+{
+    size_t at = skip_prefixes(bytes, limit);
+
+    if (at < limit && (bytes[at] & 0xf0) == 0x40)
+        at++;
+    return at + 3 <= limit && bytes[at] == 0x0f && bytes[at + 1] == 0xae &&
+           (bytes[at + 2] >> 3 & 7) == 5 && bytes[at + 2] >> 6 != 3;
+}

@@ -115,6 +115,11 @@ void tbd_decode_init(void);
  * instruction.  Inside with_vector_state. */
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
 
+/* By its bytes: does it need registers of AVX-512 (an EVEX prefix, or mask registers)? */
+bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit);
+/* xrstor, xrstor64. */
+bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit);
+
 /* Length of SIB and displacement after a ModRM byte of a memory operand. */
 uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);
 /* Is this a legacy prefix?  They come before REX, VEX and the opcode. */

@@ -128,6 +128,12 @@ void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc)
     tbd_translate_trap = pc;
 }
 
+void tbd_patcher_vectors_differ(bool lacks_wide)
+{
+    tbd_translate_traps_xrstor = true;
+    tbd_translate_traps_wide = lacks_wide;
+}
+
 void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns)
 {
     (void)thread;

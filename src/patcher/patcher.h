@@ -94,6 +94,11 @@ _Noreturn void tbd_patcher_run(struct tbd_thread *thread);
  * Existing translations at the old and the new address are forgotten. */
 void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc);
 
+/* A replay on another processor than the recording's, before anything is translated: a ud2 comes just
+ * before each xrstor, which is somebody else's to carry out, and with `lacks_wide` before each
+ * instruction that needs AVX-512, which this processor does not have. */
+void tbd_patcher_vectors_differ(bool lacks_wide);
+
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end);
 

@@ -301,6 +301,10 @@ static void lower_in_slot(struct tbd_translation *t, const struct tbd_insn *insn
     tbd_place_written(t, rest.writes);
 }
 
+bool tbd_translate_traps_xrstor, tbd_translate_traps_wide;
+
+static const uint8_t ud2[] = { 0x0f, 0x0b };
+
 static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t avoid;
@@ -315,6 +319,8 @@ static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
     hook_accesses(t, avoid);
     scratch = far_operand(t, insn, avoid);
     set_phase(t, TBD_PHASE_INSN);
+    if (tbd_translate_traps_xrstor && tbd_decode_is_xrstor(insn->bytes, insn->length))
+        tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
     tbd_reencode(t, insn, scratch);
     tbd_place_written(t, insn->writes);
 }
@@ -538,11 +544,8 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
 
 uint64_t tbd_translate_trap;
 
-/* ud2 */
 static void lower_trap(struct tbd_translation *t)
 {
-    static const uint8_t ud2[] = { 0x0f, 0x0b };
-
     set_phase(t, TBD_PHASE_HOOK);
     tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
 }
@@ -575,7 +578,8 @@ static void note_registers(struct tbd_translation *t)
 static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     note_registers(t);
-    if (insn->pc == tbd_translate_trap)
+    if (insn->pc == tbd_translate_trap ||
+        (tbd_translate_traps_wide && tbd_decode_is_wide(insn->bytes, insn->length)))
         lower_trap(t);
     switch (insn->kind) {
     case TBD_INSN_PLAIN: lower_plain(t, insn); break;

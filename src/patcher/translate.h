@@ -90,6 +90,8 @@ struct tbd_translation {
 
 /* See tbd_patcher_trap(). */
 extern uint64_t tbd_translate_trap;
+/* See tbd_patcher_vectors_differ(). */
+extern bool tbd_translate_traps_xrstor, tbd_translate_traps_wide;
 
 /* Emits the whole block; afterwards check t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION   8
+#define TBD_PLAN_VERSION   9
 #define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before; the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
@@ -46,6 +46,9 @@ enum tbd_plan_turn {
     TBD_TURN_PAGE = 3,     /* driver: fill in `page` */
     TBD_TURN_QUIT = 4,     /* stub: exit */
 };
+
+/* What of the processor is used. */
+enum tbd_plan_cpu { TBD_PLAN_CPU_OWN = 0, TBD_PLAN_CPU_V3 = 1 /* no AVX-512, for tests */ };
 
 enum tbd_plan_outcome {
     TBD_OUTCOME_NONE = 0,
@@ -165,7 +168,7 @@ struct tbd_plan_head {
     uint32_t flags;       /* 48: TBD_PLAN_* */
     uint32_t complete;    /* 52: 0 = the program was killed in this window: no end state */
     uint32_t area;        /* 56: the stream's operand area for this window, or TBD_PLAN_NO_AREA */
-    uint32_t reserved0;   /* 60 */
+    uint32_t cpu;         /* 60: enum tbd_plan_cpu */
     struct tbd_regs regs; /* 64 */
     uint64_t xsave;       /* offset of regs.xsave_bytes */
     uint64_t xcr0;

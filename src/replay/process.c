@@ -103,6 +103,14 @@ static int spawn(struct tbd_process *process, const char *path)
 
 /* ---- the plan's memory ---- */
 
+/* TBD_REPLAY_CPU=v3 is for tests: a replay as on a processor without AVX-512. */
+static uint32_t wanted_cpu(void)
+{
+    const char *set = getenv("TBD_REPLAY_CPU");
+
+    return set && strcmp(set, "v3") == 0 ? TBD_PLAN_CPU_V3 : TBD_PLAN_CPU_OWN;
+}
+
 static enum tbd_status no_plan(struct tbd_error *why)
 {
     return tbd_process_error(why, TBD_NOMEM, "plan: %s", strerror(errno));
@@ -141,6 +149,7 @@ static enum tbd_status make_plan(struct tbd_process *process, struct tbd_error *
     process->plan->magic = TBD_PLAN_MAGIC;
     process->plan->version = TBD_PLAN_VERSION;
     process->plan->turn = TBD_TURN_RUN;
+    process->plan->cpu = wanted_cpu();
     process->plan->has_fsgsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
     memcpy(process->shared, process->plan, sizeof(*process->plan));
     return TBD_OK;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""run_program.py SOURCE BINARY: one test program, native against traced, as its source's comments
-say (see test/programs/check.h)."""
+"""run_program.py SOURCE BINARY [--v3]: one test program, native against traced, as its source's comments
+say (see test/programs/check.h).  With --v3 as on a processor without AVX-512, replayed on this one, too."""
 import os
 import re
 import shlex
@@ -25,6 +25,8 @@ def attributes(source):
 def missing_feature(wanted):
     with open("/proc/cpuinfo") as f:
         have = next((line for line in f if line.startswith("flags")), "").split()
+    if "--v3" in sys.argv:
+        have = [flag for flag in have if not flag.startswith("avx512")]
     return [w for w in wanted if w not in have]
 
 
@@ -41,15 +43,21 @@ def check(source, binary, folder):
     argv = [binary] + shlex.split(want.get("args", ""))
     how = {"stdin": want.get("stdin", "").encode(), "timeout": 100,
            "env": dict(pair.split("=", 1) for pair in want.get("env", "").split())}
+    options = want.get("options", "")
+    if "--v3" in sys.argv:
+        how["env"].update(tbdtest.V3_ENV)
+        options = options + "," + tbdtest.V3 if options else tbdtest.V3
     native = tbdtest.run(argv, **how)
     if native.code == 77:
         raise tbdtest.Skip(native.out.decode(errors="replace").strip())
     check_end(native, want)
-    traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"), options=want.get("options", ""), **how)
+    traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"), options=options, **how)
     tbdtest.same(native, traced, tool_lines="missing" in want)
     assert trace is not None, "no trace was written: %r" % traced
     if want.get("replay") != "no":
         trace.verify(timeout=200)
+        if "--v3" in sys.argv:
+            trace.verify(timeout=200, env=tbdtest.REPLAY_V3)
     info = trace.info()
     if "end" in want:
         assert info["end"] == want["end"], info

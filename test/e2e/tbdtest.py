@@ -31,6 +31,15 @@ os.environ["XDG_CACHE_HOME"] = os.path.join(BUILD, "cache")
 LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
 
 
+# The option and the variable with which a program runs as on a processor without AVX-512, whatever this one has; libc asks
+# the processor before anybody else.
+V3 = "cpu=v3test"
+V3_ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,-AVX512DQ,-AVX512ER,-AVX512PF,-AVX512_VBMI,"
+                            "-AVX512_VBMI2,-AVX512_VNNI,-AVX512_BITALG,-AVX512_VPOPCNTDQ,-AVX512_IFMA"}
+# That with which a window is replayed so.
+REPLAY_V3 = {"TBD_REPLAY_CPU": "v3"}
+
+
 class Skip(Exception):
     """The machine lacks something; the text says what."""
 
@@ -239,14 +248,14 @@ class Trace:
     def __repr__(self):
         return self.path
 
-    def tbdq(self, *words, at=None, timeout=300, json_output=True):
+    def tbdq(self, *words, at=None, timeout=300, json_output=True, env=None):
         """Raw: the result of `tbdq`."""
         argv = [TBDQ, "-t", self.path]
         if at is not None:
             argv += ["--at", at]
         if json_output:
             argv += ["--json"]
-        return run(argv + [str(w) for w in words], stdin=None, timeout=timeout)
+        return run(argv + [str(w) for w in words], stdin=None, timeout=timeout, env=env)
 
     def ask(self, *words, at=None, timeout=300):
         """The answer's JSON objects; an empty list for "not found"."""
@@ -282,9 +291,9 @@ class Trace:
             assert self.ask(*question, guess, *condition) and not self.ask(*question, guess + 1, *condition)
         return found
 
-    def verify(self, timeout=600):
+    def verify(self, timeout=600, env=None):
         """Asserts that every window replays without divergence."""
-        result = self.tbdq("verify", "-j", "2", timeout=timeout)
+        result = self.tbdq("verify", "-j", "2", timeout=timeout, env=env)
         if result.code != 0:
             raise AssertionError("verify of %s: %r" % (self.path, result))
         return result

@@ -83,8 +83,11 @@ static bool has_bmi2(void)
 
 static bool check_machine(const struct tbd_boot *boot)
 {
+    uint64_t limit = tbd_runtime.options.cpu == TBD_CPU_V3_TEST ? TBD_VECTOR_V3 : UINT64_MAX;
+
     tbd_processor.has_fsgsbase = find_auxiliary(boot->envp, AT_HWCAP2) & HWCAP2_FSGSBASE;
-    if (!has_bmi2() || !tbd_vector_init(&tbd_processor.vector)) {
+    tbd_processor.is_hidden = tbd_runtime.options.cpu != TBD_CPU_OWN;
+    if (!has_bmi2() || !tbd_vector_init(&tbd_processor.vector, limit)) {
         tbd_say("this processor lacks BMI2 or XSAVE: the program runs untraced");
         tbd_say("hint: x86-64-v3 (2013 and later) is needed");
         return false;

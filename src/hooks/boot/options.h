@@ -16,6 +16,9 @@
 
 enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
 
+/* V3_TEST: nor is its state kept, as by a processor that has none.  Only for programs that use none. */
+enum tbd_cpu_choice { TBD_CPU_OWN = 0, TBD_CPU_V3 = 1, TBD_CPU_V3_TEST = 2 };
+
 struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES]; /* "" = the organizer's default */
     /* "" = beside libtbd.so; "none" = events are thrown away */
@@ -35,6 +38,7 @@ struct tbd_options {
     /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
     uint64_t keep;
     uint64_t lean;     /* enum tbd_lean_choice: are windows written without events? */
+    uint64_t cpu;      /* enum tbd_cpu_choice */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* processor.h - the processor that runs the engine: its vector state, and the bases of its segments
  *
- * One instance, tbd_processor, in play and in a replay process; written at boot only.  Contexts: BOOT, APP;
+ * One instance, tbd_processor, in play and in a replay process; written at boot, and when a replay adopts the
+ * vector registers of its recording.  Contexts: BOOT, APP;
  * _sigsafe SIG. */
 #ifndef TBD_HOOKS_PROCESSOR_H
 #define TBD_HOOKS_PROCESSOR_H
@@ -13,6 +14,7 @@ struct tbd_processor {
     uint64_t gs_base;     /* of the engine, in every thread */
     uint64_t decoder_tls; /* fs base for the decoder library; 0 without fsgsbase */
     bool has_fsgsbase;
+    bool is_hidden; /* the program is told of a lesser one (cpu_limit.h) */
 };
 
 extern struct tbd_processor tbd_processor;

@@ -9,10 +9,10 @@ void tbd_registers_send(struct tbd_ring *ring, struct tbd_thread *thread,
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     struct tbd_part parts[2] = { { &thread->regs, sizeof(thread->regs) },
-                                 { image, vector->bytes } };
+                                 { image, vector->image.bytes } };
 
     tbd_vector_store(vector, image);
-    thread->regs.xsave_bytes = vector->bytes;
+    thread->regs.xsave_bytes = vector->image.bytes;
     thread->regs.thread = thread->tid;
     tbd_ring_send(ring, thread, TBD_MSG_REGS, parts, 2);
 }

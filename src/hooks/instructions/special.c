@@ -12,6 +12,7 @@
 #include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "hooks/instructions/cpu_limit.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/safe_copy.h"
@@ -65,6 +66,8 @@ _Noreturn static void perform_unknown(struct tbd_special_run *s)
 static void run_register_output(struct tbd_special_run *s)
 {
     tbd_slot_run(s->thread, s->slot);
+    if (tbd_processor.is_hidden)
+        tbd_cpu_limit(s->kind, &s->before, &s->thread->regs);
     tbd_special_finish(s, 0);
 }
 

@@ -9,20 +9,21 @@
 #include "base/string.h"
 
 enum {
-    COMPONENT_YMM = 2, /* upper halves of ymm0-15 */
-    COMPONENT_MASKS = 5,
-    COMPONENT_ZMM = 6,  /* upper halves of zmm0-15 */
-    COMPONENT_HIGH = 7, /* zmm16-31 */
     XMM_AT = 160,
     XCR0_X87 = 1,
     XSTATE_BV = 512,
+    XCOMP_BV = 520,
     FCW_INITIAL = 0x37f,
     MXCSR_INITIAL = 0x1f80,
     MXCSR_AT = 24,
-    LEGACY_BYTES = 512,
-    HEADER_BYTES = 64,
+    X87_AT = 32,
+    X87_BYTES = 128,
+    XMM_BYTES = 256,
 };
 #define XCR0_AMX (3ull << 17)
+
+/* Of the live state: components that the images have and this processor has not. */
+static _Alignas(64) uint8_t kept[TBD_VECTOR_MAX_BYTES];
 
 static uint64_t read_xcr0(void)
 {
@@ -33,25 +34,23 @@ static uint64_t read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-static uint32_t image_bytes(uint64_t mask, uint32_t *offset)
+static void ask_layout(uint64_t mask, struct tbd_vector_layout *out)
 {
-    uint32_t bytes = LEGACY_BYTES + HEADER_BYTES;
-
+    *out = (struct tbd_vector_layout){ .mask = mask, .bytes = TBD_VECTOR_EXTENDED };
     for (uint32_t i = 2; i < 63; i++) {
         uint32_t r[4];
 
         if (!(mask >> i & 1))
             continue;
         tbd_cpuid(13, i, r);
-        if (r[1] + r[0] > bytes)
-            bytes = r[1] + r[0];
-        if (i < 8)
-            offset[i] = r[1];
+        if (r[1] + r[0] > out->bytes)
+            out->bytes = r[1] + r[0];
+        if (i < TBD_VECTOR_COMPONENTS)
+            out->offset[i] = r[1];
     }
-    return bytes;
 }
 
-bool tbd_vector_init(struct tbd_vector_info *info)
+bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
 {
     uint32_t r[4];
     uint32_t compact[4];
@@ -59,13 +58,29 @@ bool tbd_vector_init(struct tbd_vector_info *info)
     tbd_cpuid(1, 0, r);
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
-    info->mask = read_xcr0() & ~XCR0_AMX;
     (void)tbd_x87_is_exact(); /* asking takes away what the processor has noted */
-    info->bytes = image_bytes(info->mask, info->offset);
+    ask_layout(read_xcr0() & ~XCR0_AMX & limit, &info->cpu);
+    info->image = info->cpu;
+    info->is_foreign = false;
     tbd_cpuid(13, 0, r);
     tbd_cpuid(13, 1, compact);
     info->all_bytes = r[2] > compact[1] ? r[2] : compact[1];
-    return info->bytes <= TBD_VECTOR_MAX_BYTES;
+    return info->cpu.bytes <= TBD_VECTOR_MAX_BYTES;
+}
+
+bool tbd_vector_adopt(struct tbd_vector_info *info, uint64_t mask, uint32_t bytes)
+{
+    struct tbd_vector_layout found;
+
+    info->is_foreign = mask != info->cpu.mask || bytes != info->cpu.bytes;
+    if (!info->is_foreign) {
+        info->image = info->cpu;
+        return true;
+    }
+    if (bytes > TBD_VECTOR_MAX_BYTES || !tbd_vector_layout_find(mask, bytes, &found))
+        return false;
+    info->image = found;
+    return true;
 }
 
 static void put(uint8_t *image, size_t at, uint64_t value, size_t bytes)
@@ -73,75 +88,197 @@ static void put(uint8_t *image, size_t at, uint64_t value, size_t bytes)
     memcpy(image + at, &value, bytes);
 }
 
+static uint64_t get(const uint8_t *image, size_t at)
+{
+    uint64_t value;
+
+    memcpy(&value, image + at, sizeof(value));
+    return value;
+}
+
+/* The live state in the processor's own format, canonical. */
+static void store_own(const struct tbd_vector_info *info, uint8_t *image)
+{
+    tbd_x87_settle();
+    memset(image, 0, info->cpu.bytes);
+    tbd_xsave(image, info->cpu.mask);
+    if (!(get(image, XSTATE_BV) & XCR0_X87))
+        put(image, 0, FCW_INITIAL, 2);
+    put(image, XSTATE_BV, info->cpu.mask, 8);
+}
+
+static bool has(const struct tbd_vector_layout *layout, unsigned component)
+{
+    return layout->mask >> component & 1;
+}
+
+/* Components `which`, which both have, from one image to another. */
+static void copy_components(const struct tbd_vector_layout *to, uint8_t *out,
+                            const struct tbd_vector_layout *from, const uint8_t *in, uint64_t which)
+{
+    for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++)
+        if (which >> i & 1 && has(to, i) && has(from, i))
+            memcpy(out + to->offset[i], in + from->offset[i], tbd_vector_component_bytes(i));
+}
+
 void tbd_vector_store(const struct tbd_vector_info *info, void *image)
 {
+    _Alignas(64) uint8_t own[TBD_VECTOR_MAX_BYTES];
     uint8_t *bytes = image;
-    uint64_t present;
 
-    tbd_x87_settle();
-    memset(bytes, 0, info->bytes);
-    tbd_xsave(bytes, info->mask);
-    memcpy(&present, bytes + XSTATE_BV, sizeof(present));
-    if (!(present & XCR0_X87))
-        put(bytes, 0, FCW_INITIAL, 2);
-    put(bytes, XSTATE_BV, info->mask, 8);
+    if (!info->is_foreign) {
+        store_own(info, bytes);
+        return;
+    }
+    store_own(info, own);
+    memset(bytes, 0, info->image.bytes);
+    memcpy(bytes, own, TBD_VECTOR_LEGACY);
+    copy_components(&info->image, bytes, &info->cpu, own, UINT64_MAX);
+    copy_components(&info->image, bytes, &info->image, kept, tbd_vector_missing(info));
+    put(bytes, XSTATE_BV, info->image.mask, 8);
 }
 
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image)
 {
-    tbd_xrstor(image, info->mask);
+    _Alignas(64) uint8_t own[TBD_VECTOR_MAX_BYTES];
+    uint64_t present;
+
+    if (!info->is_foreign) {
+        tbd_xrstor(image, info->cpu.mask);
+        return;
+    }
+    present = get(image, XSTATE_BV);
+    memset(own, 0, info->cpu.bytes);
+    memset(kept, 0, sizeof(kept));
+    memcpy(own, image, TBD_VECTOR_LEGACY);
+    copy_components(&info->cpu, own, &info->image, image, present);
+    copy_components(&info->image, kept, &info->image, image, present & tbd_vector_missing(info));
+    put(own, XSTATE_BV, present & info->image.mask & info->cpu.mask, 8);
+    tbd_xrstor(own, info->cpu.mask);
 }
+
+bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info)
+{
+    const uint8_t *upper = kept + info->image.offset[TBD_VECTOR_ZMM];
+    uint8_t any = 0;
+
+    if (!(tbd_vector_missing(info) >> TBD_VECTOR_ZMM & 1))
+        return false;
+    for (uint32_t i = 0; i < tbd_vector_component_bytes(TBD_VECTOR_ZMM); i++)
+        any |= upper[i];
+    return any;
+}
+
+/* ---- xrstor of an image of the recording's ---- */
+
+struct restored {
+    const uint8_t *image;
+    uint64_t present;   /* components in it */
+    uint64_t compacted; /* those it has room for, with TBD_VECTOR_COMPACTED; 0: standard format */
+};
+
+/* Legacy components: x87 and SSE share the first 512 bytes. */
+static void restore_legacy(const struct restored *from, uint64_t asked, uint8_t *frame)
+{
+    _Alignas(8) uint8_t initial[TBD_VECTOR_LEGACY] = { 0 };
+    const uint8_t *x87 = from->present & XCR0_X87 ? from->image : initial;
+    const uint8_t *sse = from->present >> TBD_VECTOR_SSE & 1 ? from->image : initial;
+
+    put(initial, 0, FCW_INITIAL, 2);
+    put(initial, MXCSR_AT, MXCSR_INITIAL, 4);
+    if (asked & XCR0_X87) {
+        memcpy(frame, x87, MXCSR_AT);
+        memcpy(frame + X87_AT, x87 + X87_AT, X87_BYTES);
+    }
+    if (asked >> TBD_VECTOR_SSE & 1)
+        memcpy(frame + XMM_AT, sse + XMM_AT, XMM_BYTES);
+    if (asked >> TBD_VECTOR_SSE & 3) /* the standard format has it also for AVX, and always */
+        memcpy(frame + MXCSR_AT, (from->compacted ? sse : from->image) + MXCSR_AT, 4);
+}
+
+static void restore_component(const struct tbd_vector_info *info, const struct restored *from,
+                              unsigned component, uint8_t *frame)
+{
+    uint32_t bytes = tbd_vector_component_bytes(component);
+    uint32_t at = from->compacted ? tbd_vector_compacted_offset(from->compacted, component)
+                                  : info->image.offset[component];
+    uint8_t *to = has(&info->cpu, component) ? frame + info->cpu.offset[component]
+                                             : kept + info->image.offset[component];
+
+    if (from->present >> component & 1)
+        memcpy(to, from->image + at, bytes);
+    else
+        memset(to, 0, bytes);
+}
+
+void tbd_vector_restore_in_frame(const struct tbd_vector_info *info, const uint8_t *image,
+                                 uint64_t asked, uint8_t *frame)
+{
+    uint64_t compacted = get(image, XCOMP_BV);
+    struct restored from = { .image = image,
+                             .present = get(image, XSTATE_BV),
+                             .compacted = compacted & TBD_VECTOR_COMPACTED ? compacted : 0 };
+
+    asked &= info->image.mask;
+    restore_legacy(&from, asked, frame);
+    for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++)
+        if (asked >> i & 1)
+            restore_component(info, &from, i, frame);
+    put(frame, XSTATE_BV, get(frame, XSTATE_BV) | (asked & info->cpu.mask), 8);
+}
+
+/* ---- initial state ---- */
 
 void tbd_vector_clear(const struct tbd_vector_info *info)
 {
-    _Alignas(64) uint8_t image[LEGACY_BYTES + HEADER_BYTES];
+    _Alignas(64) uint8_t image[TBD_VECTOR_EXTENDED];
 
     memset(image, 0, sizeof(image));
+    memset(kept, 0, sizeof(kept));
     put(image, 0, FCW_INITIAL, 2);
     put(image, MXCSR_AT, MXCSR_INITIAL, 4);
-    tbd_xrstor(image, info->mask);
+    tbd_xrstor(image, info->cpu.mask);
 }
 
-static bool has(const struct tbd_vector_info *info, unsigned component)
-{
-    return info->mask >> component & 1;
-}
+/* ---- single registers ---- */
 
 void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t *out)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    const struct tbd_vector_layout *own = &info->cpu;
 
     memset(out, 0, TBD_VECTOR_REGISTER_BYTES);
-    tbd_vector_store(info, image);
+    store_own(info, image);
     if (number >= 16) {
-        if (has(info, COMPONENT_HIGH))
-            memcpy(out, image + info->offset[COMPONENT_HIGH] + (number - 16u) * 64u, 64);
+        if (has(own, TBD_VECTOR_HIGH))
+            memcpy(out, image + own->offset[TBD_VECTOR_HIGH] + (number - 16u) * 64u, 64);
         return;
     }
     memcpy(out, image + XMM_AT + number * 16u, 16);
-    if (has(info, COMPONENT_YMM))
-        memcpy(out + 16, image + info->offset[COMPONENT_YMM] + number * 16u, 16);
-    if (has(info, COMPONENT_ZMM))
-        memcpy(out + 32, image + info->offset[COMPONENT_ZMM] + number * 32u, 32);
+    if (has(own, TBD_VECTOR_YMM))
+        memcpy(out + 16, image + own->offset[TBD_VECTOR_YMM] + number * 16u, 16);
+    if (has(own, TBD_VECTOR_ZMM))
+        memcpy(out + 32, image + own->offset[TBD_VECTOR_ZMM] + number * 32u, 32);
 }
 
 void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const uint8_t *bytes)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
-    uint64_t mask = info->mask & ~(uint64_t)XCR0_X87;
+    const struct tbd_vector_layout *own = &info->cpu;
+    uint64_t mask = own->mask & ~(uint64_t)XCR0_X87;
 
-    memset(image, 0, info->bytes); /* components in their initial state are not stored */
+    memset(image, 0, own->bytes); /* components in their initial state are not stored */
     tbd_xsave(image, mask);
     put(image, XSTATE_BV, mask, 8);
     if (number >= 16) {
-        if (has(info, COMPONENT_HIGH))
-            memcpy(image + info->offset[COMPONENT_HIGH] + (number - 16u) * 64u, bytes, 64);
+        if (has(own, TBD_VECTOR_HIGH))
+            memcpy(image + own->offset[TBD_VECTOR_HIGH] + (number - 16u) * 64u, bytes, 64);
     } else {
         memcpy(image + XMM_AT + number * 16u, bytes, 16);
-        if (has(info, COMPONENT_YMM))
-            memcpy(image + info->offset[COMPONENT_YMM] + number * 16u, bytes + 16, 16);
-        if (has(info, COMPONENT_ZMM))
-            memcpy(image + info->offset[COMPONENT_ZMM] + number * 32u, bytes + 32, 32);
+        if (has(own, TBD_VECTOR_YMM))
+            memcpy(image + own->offset[TBD_VECTOR_YMM] + number * 16u, bytes + 16, 16);
+        if (has(own, TBD_VECTOR_ZMM))
+            memcpy(image + own->offset[TBD_VECTOR_ZMM] + number * 32u, bytes + 32, 32);
     }
     tbd_xrstor(image, mask);
 }
@@ -149,10 +286,12 @@ void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const 
 /* In its initial state the component is not stored: then it is all zeros. */
 static uint8_t *read_masks(const struct tbd_vector_info *info, uint8_t *image)
 {
-    memset(image + LEGACY_BYTES, 0, HEADER_BYTES);
-    memset(image + info->offset[COMPONENT_MASKS], 0, 64);
-    tbd_xsave(image, 1ull << COMPONENT_MASKS);
-    return image + info->offset[COMPONENT_MASKS];
+    uint8_t *masks = image + info->cpu.offset[TBD_VECTOR_MASKS];
+
+    memset(image + TBD_VECTOR_LEGACY, 0, TBD_VECTOR_HEADER);
+    memset(masks, 0, tbd_vector_component_bytes(TBD_VECTOR_MASKS));
+    tbd_xsave(image, 1ull << TBD_VECTOR_MASKS);
+    return masks;
 }
 
 uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number)
@@ -160,7 +299,7 @@ uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     uint64_t value = 0;
 
-    if (has(info, COMPONENT_MASKS))
+    if (has(&info->cpu, TBD_VECTOR_MASKS))
         memcpy(&value, read_masks(info, image) + number * 8u, sizeof(value));
     return value;
 }
@@ -169,9 +308,9 @@ void tbd_vector_write_mask(const struct tbd_vector_info *info, uint8_t number, u
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
 
-    if (!has(info, COMPONENT_MASKS))
+    if (!has(&info->cpu, TBD_VECTOR_MASKS))
         return;
     put(read_masks(info, image), number * 8u, value, 8);
-    put(image, XSTATE_BV, 1ull << COMPONENT_MASKS, 8);
-    tbd_xrstor(image, 1ull << COMPONENT_MASKS);
+    put(image, XSTATE_BV, 1ull << TBD_VECTOR_MASKS, 8);
+    tbd_xrstor(image, 1ull << TBD_VECTOR_MASKS);
 }

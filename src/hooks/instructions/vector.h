@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* vector.h - the program's vector state, which is live in the processor while the engine runs
  *
- * Images are in XSAVE's standard (non-compacted) format.  Contexts: BOOT, APP, SIG. */
+ * Images are in XSAVE's standard (non-compacted) format.  In a replay they are those of the recording,
+ * whose processor may have had other registers than this one: what it had more is kept beside, as long
+ * as nothing that runs here can tell.  Contexts: BOOT, APP, SIG. */
 #ifndef TBD_HOOKS_VECTOR_H
 #define TBD_HOOKS_VECTOR_H
+
+#include "hooks/instructions/vector_layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,22 +16,37 @@
 #define TBD_VECTOR_MAX_BYTES 4096u
 
 struct tbd_vector_info {
-    uint64_t mask;      /* components in images: XCR0 without AMX tiles */
-    uint32_t bytes;     /* of an image */
-    uint32_t all_bytes; /* the most that any xsave form with any mask writes */
-    /* of components 2 .. 7 in an image (asking the processor is slow in a VM) */
-    uint32_t offset[8];
+    struct tbd_vector_layout image;
+    struct tbd_vector_layout cpu; /* what this processor has, as far as it is used */
+    uint32_t all_bytes;           /* the most that any xsave form with any mask writes */
+    bool is_foreign;              /* images are another processor's */
 };
 
-/* False when the processor has no XSAVE, or an image is too large. */
-bool tbd_vector_init(struct tbd_vector_info *info);
+/* False when the processor has no XSAVE, or an image is too large.  `limit`: components that are
+ * used of what the processor has (TBD_VECTOR_V3; UINT64_MAX: all). */
+bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit);
+/* Images are from now on those of a processor with these components and so many bytes.  False: nobody
+ * knows what lies where in them. */
+bool tbd_vector_adopt(struct tbd_vector_info *info, uint64_t mask, uint32_t bytes);
+/* Components of the images that this processor lacks. */
+static inline uint64_t tbd_vector_missing(const struct tbd_vector_info *info)
+{
+    return info->image.mask & ~info->cpu.mask;
+}
+/* Is part of a zmm0 .. zmm15 in use that this processor lacks?  Instructions that it has would
+ * clear that. */
+bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info);
 
 /* Stores the live state into `image` (64-byte aligned, info->bytes).  Canonical: every
  * component is marked as present, and the x87 instruction pointer is the program's; so equal
  * states give equal bytes. */
 void tbd_vector_store(const struct tbd_vector_info *info, void *image);
-/* Loads an image made by tbd_vector_store(). */
+/* Loads an image: made by tbd_vector_store(), or with components that are not marked as present. */
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
+/* What xrstor does with `image`, an operand of the recording's format, for the components of `asked`: in the
+ * XSAVE image that the kernel will load from `frame`.  `compacted` says how `image` is laid out. */
+void tbd_vector_restore_in_frame(const struct tbd_vector_info *info, const uint8_t *image,
+                                 uint64_t asked, uint8_t *frame);
 #define TBD_VECTOR_REGISTER_BYTES 64u
 /* Contents of vector register `number` (0 .. 31), zero where the processor has less. */
 void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t *out);

@@ -74,9 +74,9 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     memset(built->bytes, 0, (size_t)(built->place.end - built->place.frame));
     memcpy(built->bytes, &frame, sizeof(frame));
     tbd_vector_store(vector, image);
-    tbd_fpstate_mark(image, vector->bytes, vector->mask);
+    tbd_fpstate_mark(image, vector->image.bytes, vector->image.mask);
     memcpy(built->bytes + (built->place.fpstate - built->place.frame), image,
-           vector->bytes + TBD_FPSTATE_MAGIC2_BYTES);
+           vector->image.bytes + TBD_FPSTATE_MAGIC2_BYTES);
 }
 
 static void enter_handler(struct tbd_thread *thread, const struct tbd_queued_signal *queued,
@@ -113,10 +113,10 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
     };
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     struct tbd_part tail[2] = { { &thread->regs, sizeof(thread->regs) },
-                                { image, tbd_processor.vector.bytes } };
+                                { image, tbd_processor.vector.image.bytes } };
 
     memcpy(message.siginfo, queued->info, sizeof(message.siginfo));
-    thread->regs.xsave_bytes = tbd_processor.vector.bytes;
+    thread->regs.xsave_bytes = tbd_processor.vector.image.bytes;
     tbd_vector_store(&tbd_processor.vector, image);
     tbd_effects_send(effects, &tbd_recording.ring, thread, &tbd_memory.pages, &head, tail, 2);
 }
@@ -185,7 +185,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     if (!effects)
         tbd_detach(thread, "no memory for signal frames", TBD_END_WHOLE);
     built.place = tbd_sigframe_place(frame_top(thread, action),
-                                     tbd_processor.vector.bytes + TBD_FPSTATE_MAGIC2_BYTES);
+                                     tbd_processor.vector.image.bytes + TBD_FPSTATE_MAGIC2_BYTES);
     range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
     remember_fault(queued);
     build_frame(&built, thread, queued, action);

@@ -494,7 +494,7 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
                                       .block_time = TBD_NO_BLOCK_TIME };
     struct tbd_part parts[3] = { { &message, sizeof(message) },
                                  { regs, sizeof(*regs) },
-                                 { saved->image, tbd_processor.vector.bytes } };
+                                 { saved->image, tbd_processor.vector.image.bytes } };
 
     if (threads->count == 1)
         watch_first(thread);
@@ -544,11 +544,11 @@ void tbd_threads_send_regs(struct tbd_thread *thread)
     for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_threads.saved_contexts; i++) {
         struct tbd_saved_context *saved = tbd_saved_context_at(i);
         struct tbd_part parts[2] = { { &saved->regs, sizeof(saved->regs) },
-                                     { saved->image, tbd_processor.vector.bytes } };
+                                     { saved->image, tbd_processor.vector.image.bytes } };
 
         if (!saved->tid || saved == tbd_threads.holder)
             continue;
-        saved->regs.xsave_bytes = tbd_processor.vector.bytes;
+        saved->regs.xsave_bytes = tbd_processor.vector.image.bytes;
         saved->regs.thread = saved->tid;
         tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);
     }

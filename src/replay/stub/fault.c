@@ -18,6 +18,7 @@
 #include "hooks/threads/sigframe.h"
 #include "patcher/patcher.h"
 #include "replay/stub/memory.h"
+#include "replay/stub/vectors.h"
 
 #define PAGE_FAULT_WRITE   2u
 #define FLAG_RESUME        0x10000ull
@@ -176,6 +177,8 @@ static void handle(int signo, const siginfo_t *info, struct tbd_ucontext *frame)
     }
     if ((signo == SIGBUS || signo == SIGTRAP) && step(frame))
         return;
+    if (tbd_vectors_xrstor_sigsafe(signo, frame))
+        return;
     leave_to_engine(frame, signo, address);
 }
 
@@ -239,12 +242,13 @@ static bool load_frame_vectors(uint64_t fpstate)
         return false;
     if (software.magic1 != FP_XSTATE_MAGIC1)
         software.xstate_size = SOFTWARE_AT;
-    if (software.xstate_size > tbd_processor.vector.bytes)
-        software.xstate_size = tbd_processor.vector.bytes;
+    if (software.xstate_size > tbd_processor.vector.image.bytes)
+        software.xstate_size = tbd_processor.vector.image.bytes;
     if (!tbd_memory_read(fpstate, image, software.xstate_size))
         return false;
     memcpy(&present, image + 512, sizeof(present));
-    present = software.magic1 == FP_XSTATE_MAGIC1 ? present & tbd_processor.vector.mask : legacy;
+    present =
+        software.magic1 == FP_XSTATE_MAGIC1 ? present & tbd_processor.vector.image.mask : legacy;
     memset(image + 512, 0, 64);
     memcpy(image + 512, &present, sizeof(present));
     tbd_vector_load(&tbd_processor.vector, image);
@@ -275,6 +279,8 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     const struct tbd_message *message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     uint64_t logged;
 
+    if (!message && signo == SIGILL)
+        tbd_stub_need_registers(tbd_thread_now());
     if (!message) {
         /* The program died of it, in a window without an end. */
         if (!tbd_stub.plan->complete && tbd_stub_time() == tbd_stub.plan->blocks)

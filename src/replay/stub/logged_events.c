@@ -291,10 +291,12 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
     }
     if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
         tbd_stub_finish(); /* killed before it was logged */
-    if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED))
+    if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED)) {
         supply(thread, message, insn_bytes);
-    else
+    } else {
+        tbd_stub_need_registers(thread);
         tbd_special_again(thread, special, insn_bytes);
+    }
     tbd_stub_settle(thread);
 }
 
@@ -362,7 +364,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     memcpy(&signal, message + 1, sizeof(signal));
     at = tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(signal), signal.write_count);
     memcpy(&thread->regs, at, sizeof(thread->regs));
-    if (thread->regs.xsave_bytes == tbd_processor.vector.bytes) {
+    if (thread->regs.xsave_bytes == tbd_processor.vector.image.bytes) {
         memcpy(image, at + sizeof(thread->regs), thread->regs.xsave_bytes);
         tbd_vector_load(&tbd_processor.vector, image);
     }

@@ -24,6 +24,7 @@
 #include "patcher/cut.h"
 #include "patcher/patcher.h"
 #include "replay/stub/memory.h"
+#include "replay/stub/vectors.h"
 
 struct tbd_stub tbd_stub;
 
@@ -56,6 +57,25 @@ void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     plan->report.instruction = instruction;
     plan->report.thread = tbd_thread_now()->tid;
     tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
+}
+
+void tbd_stub_need_upper_halves(void)
+{
+    if (tbd_vector_lacks_upper_halves(&tbd_processor.vector))
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED,
+                      "it needs AVX-512, which this processor does not have: upper halves of zmm "
+                      "registers are in use");
+}
+
+void tbd_stub_need_registers(const struct tbd_thread *thread)
+{
+    uint64_t next = tbd_stub_time();
+
+    if (tbd_vectors_lack_registers(thread->regs.rip))
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED,
+                      "it needs AVX-512, which this processor does not have: the instruction at "
+                      "0x%lx, in the block of time %lu",
+                      thread->regs.rip, tbd_stub.plan->first_time + (next ? next - 1 : 0));
 }
 
 void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
@@ -215,7 +235,7 @@ static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *threa
     } else if (!tbd_stub_thread_state(stop->thread, &stop->regs, image)) {
         stop->done = TBD_STOP_NO_THREAD;
     }
-    stop->regs.xsave_bytes = tbd_processor.vector.bytes;
+    stop->regs.xsave_bytes = tbd_processor.vector.image.bytes;
     if (stop->stack_bytes && stop->done == TBD_STOP_FILLED)
         copy_stack(stop);
     tbd_stub.stop_next++;
@@ -334,6 +354,7 @@ static void load_registers(struct tbd_thread *thread)
     thread->kick = 0;
     memcpy(image, (const char *)plan + plan->xsave, plan->regs.xsave_bytes);
     tbd_vector_load(&tbd_processor.vector, image);
+    tbd_stub_need_upper_halves();
     tbd_set_fs_base(thread->regs.fs_base);
 }
 
@@ -359,11 +380,10 @@ void tbd_stub_run(void)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
     struct tbd_thread *thread = tbd_thread_now();
+    const char *why = tbd_vectors_adopt(plan->xcr0, plan->regs.xsave_bytes);
 
-    if (plan->regs.xsave_bytes != tbd_processor.vector.bytes ||
-        plan->xcr0 != tbd_processor.vector.mask)
-        tbd_stub_fail(plan, TBD_OUTCOME_FAILED,
-                      "this processor's vector registers differ from those of the recording");
+    if (why)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
     plan->report.code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
     tbd_recording.ring.discard = tbd_stub.is_partial;

@@ -117,7 +117,8 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
 
     tbd_stub.plan = plan;
     tbd_processor.has_fsgsbase = plan->has_fsgsbase;
-    if (!tbd_vector_init(&tbd_processor.vector))
+    if (!tbd_vector_init(&tbd_processor.vector,
+                         plan->cpu == TBD_PLAN_CPU_V3 ? TBD_VECTOR_V3 : UINT64_MAX))
         return "this processor has no XSAVE";
     if (!map_thread() || !create_stream())
         return "no memory for the replay process";

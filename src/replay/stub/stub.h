@@ -101,6 +101,10 @@ void tbd_stub_leave_block(struct tbd_thread *thread);
 /* Nothing more is logged, and this block is the window's last: the program was killed, or play let
  * it go. */
 bool tbd_stub_is_where_play_stopped(void);
+/* These end the replay if something is needed that this processor lacks (vectors.h): parts of registers
+ * that instructions change which it has; registers that the instruction at rip names. */
+void tbd_stub_need_upper_halves(void);
+void tbd_stub_need_registers(const struct tbd_thread *thread);
 /* The program itself faulted: registers are exact, `insn` instructions of the block entered last
  * ran. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);

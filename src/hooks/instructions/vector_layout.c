@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/* vector_layout.c - see vector_layout.h; Intel SDM vol. 1, 13.4, and what processors of both makers
+ * say with cpuid leaf 13 */
+#include "hooks/instructions/vector_layout.h"
+
+#include "base/string.h"
+
+/* Of the standard format; 0: nobody has it. */
+struct maker {
+    uint16_t offset[TBD_VECTOR_COMPONENTS];
+};
+
+static const uint16_t sizes[TBD_VECTOR_COMPONENTS] = {
+    [2] = 256, [3] = 64, [4] = 64, [5] = 64, [6] = 512, [7] = 1024, [9] = 8, [19] = 128,
+};
+
+/* Protection keys (9) come last in the images that have them: their place is found from the length. */
+static const struct maker makers[] = {
+    { { [2] = 576, [3] = 960, [4] = 1024, [5] = 1088, [6] = 1152, [7] = 1664, [19] = 960 } },
+    { { [2] = 576, [5] = 832, [6] = 896, [7] = 1408 } },
+};
+#define PROTECTION_KEYS 9u
+
+uint32_t tbd_vector_component_bytes(unsigned component)
+{
+    return component < TBD_VECTOR_COMPONENTS ? sizes[component] : 0;
+}
+
+static bool is_layout(const struct maker *maker, uint64_t mask, uint32_t bytes,
+                      struct tbd_vector_layout *out)
+{
+    uint32_t end = TBD_VECTOR_EXTENDED;
+
+    *out = (struct tbd_vector_layout){ .mask = mask, .bytes = bytes };
+    if (mask >> TBD_VECTOR_COMPONENTS)
+        return false;
+    for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        out->offset[i] = i == PROTECTION_KEYS ? bytes - sizes[i] : maker->offset[i];
+        if (!out->offset[i] || bytes < sizes[i] || out->offset[i] < TBD_VECTOR_EXTENDED ||
+            (i == PROTECTION_KEYS && out->offset[i] < end))
+            return false;
+        if (out->offset[i] + sizes[i] > end)
+            end = out->offset[i] + sizes[i];
+    }
+    return end == bytes;
+}
+
+bool tbd_vector_layout_find(uint64_t mask, uint32_t bytes, struct tbd_vector_layout *out)
+{
+    for (unsigned i = 0; i < sizeof(makers) / sizeof(makers[0]); i++)
+        if (is_layout(&makers[i], mask, bytes, out))
+            return true;
+    return false;
+}
+
+uint32_t tbd_vector_compacted_offset(uint64_t mask, unsigned component)
+{
+    uint32_t at = TBD_VECTOR_EXTENDED;
+
+    for (unsigned i = 2; i < component; i++)
+        if (mask >> i & 1)
+            at += tbd_vector_component_bytes(i);
+    return at;
+}
