@@ -24,6 +24,7 @@ static void write_line(const char *text, size_t text_length)
     if (tbd_log_silent)
         return;
     if (is_cut) {
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): what is written has a length */
         memcpy(line + length, "...", 3);
         length += 3;
     }

@@ -78,7 +78,7 @@ static bool is_dynamic(const char *head, size_t bytes)
     if (bytes < sizeof(file))
         return false;
     memcpy(&file, head, sizeof(file));
-    if (memcmp(file.e_ident, ELFMAG, SELFMAG) || file.e_ident[EI_CLASS] != ELFCLASS64 ||
+    if (memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_ident[EI_CLASS] != ELFCLASS64 ||
         file.e_machine != EM_X86_64 || file.e_phentsize != sizeof(part) || file.e_phoff > bytes)
         return false;
     for (size_t i = 0; i < file.e_phnum; i++) {

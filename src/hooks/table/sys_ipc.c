@@ -60,9 +60,8 @@ void tbd_effect_keyctl(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     uint32_t command = (uint32_t)args[0];
 
-    if (command == KEYCTL_DESCRIBE || command == KEYCTL_READ || command == KEYCTL_GET_SECURITY)
-        tbd_sys_emit_result(sink, args[2], args[3], 1);
-    else if (command == KEYCTL_DH_COMPUTE)
+    if (command == KEYCTL_DESCRIBE || command == KEYCTL_READ || command == KEYCTL_GET_SECURITY ||
+        command == KEYCTL_DH_COMPUTE)
         tbd_sys_emit_result(sink, args[2], args[3], 1);
     else if (command == KEYCTL_PKEY_QUERY)
         tbd_sys_emit_success(sink, args[4], 48);

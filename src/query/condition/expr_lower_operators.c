@@ -226,9 +226,7 @@ struct tbd_lowered tbd_lower_logical(struct tbd_lowering *l)
 
     for (int i = 0; i < 2; i++) {
         sides[i] = tbd_lower_value(l, i == 0 ? l->node->left : l->node->right);
-        if (sides[i].kind == TBD_LOWERED_GONE)
-            sides[i].node = tbd_lowering_nowhere(l);
-        else if (tbd_lowered_is_real(&sides[i]))
+        if (sides[i].kind == TBD_LOWERED_GONE || tbd_lowered_is_real(&sides[i]))
             sides[i].node = tbd_lowering_nowhere(l);
     }
     return tbd_lowered_made(tbd_lowering_operator(l, sides[0].node, sides[1].node, false, false),

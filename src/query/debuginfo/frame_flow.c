@@ -55,13 +55,13 @@ static bool is_number(const ZydisDecodedOperand *operand)
 static uint32_t bit_of(ZydisRegister reg)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-    int id = ZydisRegisterGetId(whole);
+    unsigned id = (unsigned char)ZydisRegisterGetId(whole);
 
     switch (ZydisRegisterGetClass(whole)) {
     case ZYDIS_REGCLASS_GPR64: return 1u << id;
     case ZYDIS_REGCLASS_XMM:
     case ZYDIS_REGCLASS_YMM:
-    case ZYDIS_REGCLASS_ZMM: return id < 16 ? 1u << (TBD_FLOW_XMM_BIT + (unsigned)id) : 0;
+    case ZYDIS_REGCLASS_ZMM: return id < 16 ? 1u << (TBD_FLOW_XMM_BIT + id) : 0;
     default: return 0;
     }
 }

@@ -69,6 +69,7 @@ static void flush_lines(struct tbd_pager *pager, bool at_end)
 static void start_paging(struct tbd_pager *pager)
 {
     const char *command = getenv("PAGER");
+    /* NOLINTNEXTLINE(cert-env33-c): PAGER is a command for the shell, by custom */
     FILE *to = popen(command != NULL && *command != '\0' ? command : "less -FRX", "w");
 
     pager->is_paging = to != NULL;
