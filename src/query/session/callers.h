@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* callers.h - the call stack while a window is walked, kept up from calls and returns
+/* callers.h - the call stack while a window is walked, updated at calls and returns
  *
- * A frame is known by the address where its return address lies (slot) and by the call that made
- * it.  Slots descend; a call or return removes all frames whose slots lie below the stack pointer,
- * so longjmp, exceptions and tail jumps need no special care. */
+ * A frame is identified by the address that holds its return address (slot) and by the call that
+ * made it.  Slots descend; a call or return removes all frames whose slots lie below the stack
+ * pointer, so longjmp, exceptions and tail jumps need no special care. */
 #ifndef TBD_QUERY_CALLERS_H
 #define TBD_QUERY_CALLERS_H
 

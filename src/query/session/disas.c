@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* disas.c - instruction text with names, and the instruction boundaries of blocks
  *
- * DISAS-1  offsets[id] is NULL until asked for, then insn_count + 1 offsets into the block's code;
- *     a block whose bytes do not decode to exactly that many instructions gets the offsets that do
- *     decode, and the rest at its end. */
+ * DISAS-1  offsets[id] is NULL until it is asked for, then insn_count + 1 offsets into the block's
+ *          code; a block whose bytes do not decode to exactly that many instructions gets the
+ *          offsets that do decode, and the rest at its end. */
 #include "query/session/disas.h"
 
 #include "base/assert.h"
@@ -71,7 +71,7 @@ void tbd_disas_free(struct tbd_disas *disas)
 
 /* ---- boundaries ---- */
 
-/* A trace that is still written gets new blocks. */
+/* Makes room for new blocks, which a trace gets while it is written. */
 static bool make_room(struct tbd_disas *disas, uint32_t id)
 {
     uint32_t count = tbd_trace_block_count(disas->trace) + 1;
@@ -156,8 +156,7 @@ bool tbd_disas_index_of(struct tbd_disas *disas, uint32_t id, uint64_t pc, uint3
 
 /* ---- text ---- */
 
-/* The one place an instruction names by a number relative to itself: a branch target, or [rip+x].
- * */
+/* The address that an instruction names relative to itself: a branch target, or [rip+x]. */
 static bool target_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
                       uint64_t pc, uint64_t *out)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* disas.h - instructions in words, and where the instructions of a block are
+/* disas.h - disassembled instructions, and the instruction boundaries of blocks
  *
- * Text comes from Zydis, Intel syntax unless asked otherwise, with symbol names for branch targets
- * and rip-relative operands.  Instruction boundaries of a block come from its definition, decoded
- * once per block and kept: tbd_disas_insn() is meant to be called per event.
+ * Text comes from Zydis, in Intel syntax unless asked otherwise, with symbol names for branch
+ * targets and rip-relative operands.  Instruction boundaries of a block come from its definition,
+ * decoded once per block and kept: tbd_disas_insn() is meant to be called per event.
  *
  * One object from one thread.  Nothing here prints. */
 #ifndef TBD_QUERY_DISAS_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* event.c - names of event types, and what an event knows about registers without a replay
+/* event.c - names of event types, and the registers that an event knows without a replay
  *
- * The calling convention and the system call convention say which argument is in which register; a
- * call's operands are taken just before the call, which changes only rsp, so they hold at the
- * function's first instruction as well. */
+ * The calling convention and the system call convention say which argument is in which register. A
+ * call's operands are recorded just before the call, which changes only rsp, so they are also valid
+ * at the function's first instruction. */
 #include "query/session/event.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* event.h - one occurrence that a question can ask for
  *
- * A position has an event type of its own (TBD_EVENT_POSITION), so that commands about a place
- * ("mem rsp 16") use the same names as conditions do.
+ * A position has its own event type (TBD_EVENT_POSITION), so that commands about a place ("mem rsp
+ * 16") use the same names as conditions do.
  *
- * Where an event is, the state is the one just before the instruction at `pc` executes:
+ * The state at an event is the state just before the instruction at `pc` executes:
  *   func_enter   the function's first instruction (the block after the call)
  *   func_exit    the return instruction
  *   block_entry  the block's first instruction, or the instruction the question asked for
@@ -43,18 +43,18 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 
 #define TBD_EVENT_HAS_SP    1u
 #define TBD_EVENT_HAS_VALUE 2u /* `value` is known */
-#define TBD_EVENT_RESUMED   4u /* of a call in which its thread had waited: `began` */
+#define TBD_EVENT_RESUMED   4u /* of a call in which its thread waited: `began` is valid */
 
 struct tbd_event {
     enum tbd_event_type type;
     struct tbd_position position;
     uint64_t pc;
-    /* func_enter: address of the call or jump that led here; signal: what was interrupted */
+    /* func_enter: address of the call or jump that led here; signal: the interrupted address */
     uint64_t from;
     uint64_t addr;        /* store, load */
     uint64_t size;        /* store, load: bytes */
     const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
-    const uint8_t *fresh; /* store: size bytes written, where the trace has them; else NULL */
+    const uint8_t *fresh; /* store: size bytes written; NULL if the trace does not have them */
     uint64_t value;       /* store: the new value, load: the value read (at most the low 8 bytes) */
     uint64_t sp;
     uint64_t args[6];  /* func_enter, syscall */
@@ -69,7 +69,7 @@ struct tbd_event {
 
 /* The first min(size, 8) bytes as a little-endian number. */
 uint64_t tbd_event_bytes_value(const uint8_t *bytes, uint64_t size);
-/* Register `reg` if the event itself tells; false otherwise. */
+/* Register `reg`, if the event itself holds it; false otherwise. */
 bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *out);
 
 static inline int tbd_position_compare(struct tbd_position a, struct tbd_position b)

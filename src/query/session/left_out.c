@@ -58,7 +58,7 @@ void tbd_left_out_keep(struct tbd_left_out *left, uint32_t first, uint32_t last)
         left->why[0] = '\0';
 }
 
-/* The last of those that follow each other from windows[i] on. */
+/* The last of the consecutive windows from windows[i] on. */
 static size_t end_of_row(const struct tbd_left_out *left, size_t i)
 {
     while (i + 1 < left->count && left->windows[i + 1] == left->windows[i] + 1)

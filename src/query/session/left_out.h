@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* left_out.h - the windows that an answer is without
+/* left_out.h - the windows that are missing from an answer
  *
- * A window whose files are damaged, whose replay differs from play, or that cannot be replayed is left
- * out of a search, and the others still answer.  Who asks must know: what an answer shows is true, but
- * it may lack something.  One thread at a time. */
+ * A window whose files are damaged, whose replay differs from play, or that cannot be replayed is
+ * left out of a search, and the others still answer. The user must know it: everything that the
+ * answer shows is true, but it may be incomplete.  One thread at a time. */
 #ifndef TBD_QUERY_LEFT_OUT_H
 #define TBD_QUERY_LEFT_OUT_H
 
@@ -17,9 +17,9 @@
 struct tbd_left_out {
     uint32_t *windows; /* owned; ascending */
     size_t count, room;
-    bool has_unlisted; /* there are more, for which there was no memory */
-    bool has_lost_end; /* and nobody knows what came after the last window */
-    uint32_t first;    /* the window that `why` is about: the first one */
+    bool has_unlisted; /* there are more windows, for which there was no memory */
+    bool has_lost_end; /* also, the events after the last window are lost */
+    uint32_t first;    /* the window to which `why` belongs: the first one */
     char why[640];
 };
 
@@ -29,9 +29,9 @@ static inline bool tbd_left_out_is_empty(const struct tbd_left_out *left)
 }
 
 void tbd_left_out_add(struct tbd_left_out *left, uint32_t window, const char *why);
-/* Those of `from` too. */
+/* Adds the windows of `from`. */
 void tbd_left_out_merge(struct tbd_left_out *left, const struct tbd_left_out *from);
-/* Only those from `first` to `last` matter to the answer. */
+/* Keeps only the windows from `first` to `last`, which matter to the answer. */
 void tbd_left_out_keep(struct tbd_left_out *left, uint32_t first, uint32_t last);
 /* "3, 7-9" */
 void tbd_left_out_print(const struct tbd_left_out *left, FILE *out);

@@ -96,7 +96,7 @@ void tbd_notes_free(struct tbd_notes *notes)
     notes->window = NULL;
 }
 
-/* Stands on the entry of the block with this time; false if there is none. */
+/* Moves the cursor to the entry of the block with this time; false if there is no such block. */
 static bool go_to(struct tbd_notes *notes, uint64_t time)
 {
     struct tbd_cursor *cursor = &notes->cursor;
@@ -119,7 +119,7 @@ static void unpack(struct tbd_noted *noted, const struct tbd_op *op, const uint8
         memcpy(&noted->vector[(__builtin_ctz(registers) - 16) * 16], at, 16);
 }
 
-/* An event of a call in which its thread had waited is at another thread's instruction. */
+/* The event of a call in which its thread waited is at another thread's instruction. */
 static bool is_at_its_own(const struct tbd_notes *notes, const struct tbd_event *event)
 {
     return (event->flags & TBD_EVENT_RESUMED) == 0 &&

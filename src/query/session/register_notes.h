@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* register_notes.h - registers at the events of one window, all at once
+/* register_notes.h - registers at the events of one window, from one replay
  *
- * A walk says which registers it misses at which instructions (sites); one replay of the
- * window, with notes at them, gives the registers at each execution (replay.h); later walks
- * look them up, in order. */
+ * A walk says which registers it misses at which instructions (sites); one replay of the window,
+ * with notes at them, gives the registers at each execution (replay.h); later walks look them up,
+ * in order. */
 #ifndef TBD_QUERY_REGISTER_NOTES_H
 #define TBD_QUERY_REGISTER_NOTES_H
 
@@ -18,11 +18,10 @@ struct tbd_note_sites {
 /* False without memory. */
 bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers);
 void tbd_note_sites_free(struct tbd_note_sites *sites);
-/* Moved together and put in order of pc: for tbd_replay_notes() only, nothing can be
- * added any more. */
+/* Compacts the sites and sorts them by pc for tbd_replay_notes(); after that none can be added. */
 void tbd_note_sites_sort(struct tbd_note_sites *sites);
 
-/* What is known at an event. */
+/* The registers known at an event. */
 struct tbd_noted {
     struct tbd_regs regs;
     uint8_t vector[16 * 16]; /* low 16 bytes of each vector register */
@@ -36,8 +35,8 @@ struct tbd_notes {
 /* Takes a window that tbd_replay_notes() made. */
 void tbd_notes_take(struct tbd_notes *notes, struct tbd_window *window);
 void tbd_notes_free(struct tbd_notes *notes);
-/* The registers before the event's instruction, as far as they were wanted there; borrowed until
- * the next call.  NULL: there is no note.  Cheap as long as positions ascend. */
+/* The registers before the event's instruction, if they were wanted there; borrowed until the next
+ * call. NULL: there is no note. Fast while positions ascend. */
 const struct tbd_noted *tbd_notes_at(struct tbd_notes *notes, const struct tbd_event *event);
 
 #endif

@@ -2,7 +2,7 @@
 /* session.c - see session.h
  *
  * The current position is a line "TIME+K", or "TIME+K thread TID", in the file `position` of the
- * trace directory.  It is a convenience: whatever is wrong with it, questions work, from the
+ * trace directory.  It is a convenience: if the file cannot be used, questions start from the
  * trace's last position. */
 #include "query/session/session.h"
 #include "format/window/cursor.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A name that is nothing here may be a trace in the root. */
+/* A name that does not exist in the current folder may be a trace in the root. */
 static const char *find_trace(const char *name, char *room, size_t bytes)
 {
     size_t used;
@@ -27,7 +27,7 @@ static const char *find_trace(const char *name, char *room, size_t bytes)
     return access(room, F_OK) == 0 ? room : name;
 }
 
-/* `session` has its trace. */
+/* Completes a `session` whose trace is open. */
 static enum tbd_status complete(struct tbd_session *session)
 {
     enum tbd_status status;
@@ -103,7 +103,7 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     *out = tbd_trace_window_of(session->trace, position.time);
     if (*out != UINT32_MAX)
         return TBD_OK;
-    first = tbd_trace_window(session->trace, 0); /* others were dropped */
+    first = tbd_trace_window(session->trace, 0); /* other windows were dropped */
     session->why = (struct tbd_error){ .status = TBD_NOTIME };
     snprintf(session->why.detail, sizeof(session->why.detail),
              "time %" PRIu64 " is not in the trace, which has times %" PRIu64 " to %" PRIu64,
@@ -167,7 +167,7 @@ struct tbd_position tbd_session_first(const struct tbd_session *session)
     return (struct tbd_position){ .time = window == NULL ? 0 : window->first_time };
 }
 
-/* Of a block that nothing follows in the trace of a killed program only its entry is certain. */
+/* In the trace of a killed program, only the entry of the last block is certain. */
 static uint64_t last_insn_of(const struct tbd_window *window, const struct tbd_cursor *cursor)
 {
     uint64_t limit = tbd_cursor_insn_limit(cursor), count = cursor->block->def.insn_count,
@@ -243,7 +243,7 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
     return position;
 }
 
-/* Who comes back to a position does not expect to be in the frame of an earlier visit. */
+/* A user who comes back to a position does not expect the frame selected on an earlier visit. */
 static void forget_frame(const struct tbd_session *session)
 {
     char path[4096];

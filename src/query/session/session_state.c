@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* session_state.c - registers, memory and the stack at a position
  *
- * A replay to the position gives its registers and what lies around its stack pointer; both are
- * kept until another position is asked for. */
+ * A replay to the position gives its registers and the memory around its stack pointer; both are
+ * kept until another position is requested. */
 #include "query/session/session.h"
 #include "format/pages/pages.h"
 #include "format/reading/window_read.h"
@@ -44,7 +44,7 @@ static bool is_same_position(struct tbd_position a, struct tbd_position b)
     return a.time == b.time && a.offset == b.offset;
 }
 
-/* Takes what was known last, if that is what is asked for. */
+/* Uses the last result, if it is for this position. */
 static bool is_known(const struct tbd_session *session, struct tbd_position position,
                      struct tbd_reg_state *out)
 {
@@ -72,7 +72,7 @@ static enum tbd_status replay_to(struct tbd_session *session, uint32_t window,
                                             .stack_room = sizeof(moment->stack) };
     session->stats.replayed++;
     status = tbd_session_replay_regs(session, window, &moment->state, 1);
-    moment->state.stack = NULL; /* the copies that are given out have none */
+    moment->state.stack = NULL; /* callers get copies without it */
     free(session->moment);
     session->moment = status == TBD_OK ? moment : NULL;
     if (status != TBD_OK)
@@ -107,7 +107,7 @@ static bool is_on_known_stack(const struct tbd_session *session, struct tbd_posi
            bytes <= moment->state.stack_bytes - (address - moment->state.stack_start);
 }
 
-/* What the window does not modify needs none of its events. */
+/* Memory that the window does not modify needs none of its events. */
 static bool read_untouched(struct tbd_session *session, uint32_t index,
                            struct tbd_position position, uint64_t address, void *out, size_t bytes)
 {
@@ -121,8 +121,8 @@ static bool read_untouched(struct tbd_session *session, uint32_t index,
                                     bytes) == TBD_OK;
 }
 
-/* Events are only needed for what neither a replay to the position gave nor was the same all the
- * time: unpacking a window's takes longer than both. */
+/* Events are needed only for memory that the replay to the position did not give and that changed
+ * in the window: unpacking a window's events takes longer than looking at both. */
 enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,
                                  uint64_t address, void *out, size_t bytes)
 {
@@ -143,7 +143,7 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
                             : status;
 }
 
-/* A stack is read word by word, and each read walks the window: lines of it are kept. */
+/* A stack is read word by word, and each read walks the window: so lines of the stack are kept. */
 #define DEAR_BLOCKS 8192u
 #define LINE_BYTES  512u
 #define LINES       8u
@@ -209,15 +209,15 @@ enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_positi
     return status;
 }
 
-/* A replay translates the program's code anew: a large program's takes longer than unpacking a
- * window's events. */
+/* A replay translates the program's code anew: for a large program this takes longer than unpacking
+ * a window's events. */
 static bool is_replay_dear(const struct tbd_session *session)
 {
     return tbd_trace_block_count(session->trace) > DEAR_BLOCKS;
 }
 
-/* By the window's events if they are there, else by the registers: a replay takes less time than
- * unpacking them, mostly. */
+/* Uses the window's events if they are in memory, else the registers: a replay usually takes less
+ * time than unpacking the events. */
 enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position position,
                                uint32_t *out_window, uint64_t *out)
 {

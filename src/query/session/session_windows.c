@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* session_windows.c - windows with their events, and slices of long ones, wherever they come from
+/* session_windows.c - gets windows with their events, and slices of long windows, from memory, disk
+ * or replay
  *
- * Slices are not kept on disk: one window's would take more than all that may be there. */
+ * Slices are not kept on disk: the slices of one window would take more than the folder's limit. */
 #include "query/session/session.h"
 #include "format/reading/window_read.h"
 
 /* The last window of a program that was killed has no end state on disk: only a replay knows what
- * its memory held in the end.  If it cannot be replayed, its recorded events must do. */
+ * its memory held in the end.  If it cannot be replayed, its recorded events are used. */
 static enum tbd_status raise_window(struct tbd_session *session, uint32_t index, uint32_t hooks,
                                     struct tbd_window **out)
 {
@@ -19,7 +20,7 @@ static enum tbd_status raise_window(struct tbd_session *session, uint32_t index,
                              &session->divergence, &session->why);
 }
 
-/* The same by an earlier question's replay, if its answer was kept. */
+/* The window from an earlier question's replay, if it was kept. */
 static enum tbd_status raise_or_reuse(struct tbd_session *session, uint32_t index,
                                       struct tbd_window **out)
 {
@@ -78,7 +79,7 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
                : tbd_slice_count(session->trace, index);
 }
 
-/* Where a replay may begin: the last slice in memory that begins at `time`, or before. */
+/* The start for a replay: the last slice in memory that begins at `time` or before. */
 static const struct tbd_window *held_before(const struct tbd_session *session, uint32_t index,
                                             uint64_t time)
 {
@@ -120,7 +121,7 @@ static bool is_next(const struct tbd_session *session, const struct tbd_session_
            next->with_loads == wanted->with_loads;
 }
 
-/* Several in order come from one replay. */
+/* Several slices in order come from one replay. */
 static enum tbd_status next_slice(struct tbd_session *session,
                                   const struct tbd_session_slice *wanted, struct tbd_window **out)
 {
@@ -156,7 +157,7 @@ static enum tbd_status make_slice(struct tbd_session *session,
                : next_slice(session, wanted, out);
 }
 
-/* ---- those that are held ---- */
+/* ---- windows and slices in memory ---- */
 
 static bool is_held(const struct tbd_session_held *held, const struct tbd_session_slice *wanted)
 {
@@ -164,7 +165,7 @@ static bool is_held(const struct tbd_session_held *held, const struct tbd_sessio
            held->has_loads == wanted->with_loads && held->slice == wanted->slice;
 }
 
-/* NULL: none is what is wanted. */
+/* NULL: no window in memory is the wanted one. */
 static const struct tbd_window *find_held(struct tbd_session *session,
                                           const struct tbd_session_slice *wanted)
 {
@@ -209,7 +210,7 @@ enum tbd_status tbd_session_slice(struct tbd_session *session,
     return TBD_OK;
 }
 
-/* Straight from the window's files, if they have it and are good. */
+/* Reads the window from its files, if they hold it and are not damaged. */
 static enum tbd_status load_picked(struct tbd_session *session, uint32_t index,
                                    struct tbd_picker *picker)
 {
@@ -279,8 +280,9 @@ bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index,
     return false;
 }
 
-/* What is asked once needs a replay to there, and no more.  Who asks again will go on asking, and
- * gets the slice around it to begin from. */
+/* A single question needs only a replay to its position. A second question for the same window
+ * suggests more of them, so it gets the slice around the position, from which their replays
+ * begin. */
 static const struct tbd_window *start_for(struct tbd_session *session, uint32_t index,
                                           uint64_t time)
 {

@@ -60,7 +60,7 @@ size_t tbd_source_frames(struct tbd_session *session, uint32_t window, uint64_t 
 
 /* ---- the stack ---- */
 
-/* The calls in frame `index` on the stack, behind those that are there. */
+/* Appends the calls in frame `index` on the stack. */
 static enum tbd_status add_calls(struct tbd_session *session, struct tbd_source_stack *stack,
                                  size_t index)
 {
@@ -87,7 +87,7 @@ static bool selection_path(const struct tbd_session *session, char *out, size_t 
     return length > 0 && (size_t)length < bytes;
 }
 
-/* A line "TIME+K NUMBER": it counts only at that position. */
+/* A line "TIME+K NUMBER": it is valid only at this position. */
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
 {
     char path[4096];

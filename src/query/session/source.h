@@ -2,14 +2,14 @@
 /* source.h - source lines and frames of a position, as a programmer counts them
  *
  * A frame on the stack (stack.h) can hold several calls: functions that the compiler inlined have
- * no return address.  Here each is a frame of its own, and the innermost is number 0. */
+ * no return address.  Here each call is a frame, and the innermost is number 0. */
 #ifndef TBD_QUERY_SOURCE_H
 #define TBD_QUERY_SOURCE_H
 
 #include "query/debuginfo/dwarf_file.h"
 #include "query/session/session.h"
 
-/* The line of the instruction at `address`; false if nothing says so. */
+/* The line of the instruction at `address`; false if it is not known. */
 bool tbd_source_line_at(struct tbd_session *session, uint32_t window, uint64_t address,
                         struct tbd_source_line *out);
 
@@ -17,7 +17,7 @@ struct tbd_source_frame {
     size_t stack;     /* which frame on the stack */
     size_t function;  /* which of the functions around its address, from the innermost */
     bool is_inlined;  /* into the next frame */
-    const char *name; /* of an inlined function; NULL: by symbol */
+    const char *name; /* name of an inlined function; NULL: use the symbol */
     struct tbd_source_line source; /* line 0: not known */
 };
 
@@ -33,13 +33,13 @@ struct tbd_source_stack {
     size_t frame_count;
     struct tbd_source_frame *calls; /* owned; innermost first */
     size_t count;
-    size_t selected; /* by tbd_source_select(), until the next move; else 0 */
+    size_t selected; /* set by tbd_source_select(), until the next move; else 0 */
 };
 TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
                                                 struct tbd_position position,
                                                 struct tbd_source_stack *out);
 void tbd_source_stack_free(struct tbd_source_stack *stack);
-/* The frame that was selected there; 0: the innermost, or none. */
+/* The frame that was selected at the position; 0: the innermost, or none was selected. */
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position);
 /* Remembers `number` as the selected frame of the position, in the trace's folder or the session,
  * until tbd_session_move(). */

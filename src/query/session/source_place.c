@@ -130,8 +130,8 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
     return true;
 }
 
-/* What stands before the word?  What members a value has may depend on it: pointers of
- * the C++ library. */
+/* What stands before the word? For smart pointers of the C++ library, the members of a value depend
+ * on it. */
 static bool is_member(const char *text, size_t at)
 {
     while (at > 0 && text[at - 1] == ' ')
@@ -155,7 +155,7 @@ enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_posi
             return TBD_OK;
         tbd_source_place_close(out);
         if (status == TBD_SYNTAX || (status == TBD_NAME && !is_member(text, error->at)))
-            return status; /* whatever the registers are */
+            return status; /* for any registers */
     }
     error->message[0] = '\0';
     status = tbd_source_place_open(session, position, SIZE_MAX, out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* source_place.h - a frame of a trace as expressions see it
+/* source_place.h - the place at which expressions are evaluated: one frame of a trace
  *
  * Brings together the stack, registers and memory at a position (session), and the debug
  * information of the modules there. */
@@ -20,19 +20,19 @@ struct tbd_source_place {
     struct tbd_place_of places[TBD_SOURCE_CALLERS]; /* [0]: the frame itself */
 };
 
-/* The frame selected at `position`, or with `frame` != SIZE_MAX that one.  Not to be moved in
- * memory. */
+/* Opens the frame selected at `position`, or with `frame` != SIZE_MAX frame `frame`. The struct
+ * must not be moved in memory. */
 TBD_MUST_CHECK enum tbd_status tbd_source_place_open(struct tbd_session *session,
                                                      struct tbd_position position, size_t frame,
                                                      struct tbd_source_place *out);
-/* The same without registers and callers: scopes and globals, which needs no replay.  False if the
- * selected frame is another one, or when there is no such place. */
+/* The same without registers and callers: scopes and globals only, without a replay. False if the
+ * selected frame is not the innermost, or if there is no such place. */
 bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position position,
                              struct tbd_source_place *out);
 void tbd_source_place_close(struct tbd_source_place *place);
 /* Opens the place at `position` for the expression text[from, to) and evaluates it there; registers
- * are only asked for when the value needs them.  On failure nothing is open, and error->message is
- * empty if it is the place that cannot be had. */
+ * are only read when the value needs them. On failure nothing is open, and error->message is empty
+ * if the place is not available. */
 TBD_MUST_CHECK enum tbd_status
 tbd_source_evaluate(struct tbd_session *session, struct tbd_position position, const char *text,
                     size_t from, size_t to, struct tbd_source_place *out, struct tbd_data *out_data,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* stack.c - from registers and memory to the list of callers
+/* stack.c - finds the list of callers from registers and memory
  *
  * One step finds the caller's registers from the callee's.  In this order:
  *   1. call frame information for call_pc (libdw evaluates the table, we evaluate its expressions)
  *   2. at a function's first instruction, in an import stub, or outside all modules (a call through
  *      a wild pointer): the return address is at sp
  *   3. the frame pointer chain
- *   4. the first word up the stack that points behind a call instruction
- * 3 and 4 are guesses and say so.
+ *   4. the first word up the stack that points just after a call instruction
+ * Frames from 3 and 4 are guesses, and are marked so.
  *
  * STACK-1  A caller's sp is above its callee's, except across a signal frame (alternate stack),
  *     where a repeated sp ends the walk: so it ends.
@@ -72,7 +72,7 @@ struct evaluation {
     const struct tbd_frame *frame; /* the callee */
     uint64_t stack[EXPRESSION_DEPTH];
     size_t depth;
-    bool is_value; /* the result is the value, not where it lies */
+    bool is_value; /* the result is the value, not its address */
 };
 
 static bool push(struct evaluation *e, uint64_t value)
@@ -217,7 +217,8 @@ static enum rule register_rule(const struct stack_walk *walk, const struct tbd_f
     return RULE_VALUE;
 }
 
-/* Sets frame->cfa: it belongs to the callee, whose registers it is computed from. */
+/* Sets frame->cfa: the CFA belongs to the callee, because it is computed from the callee's
+ * registers. */
 static bool compute_cfa(const struct stack_walk *walk, struct tbd_frame *frame, Dwarf_Frame *cfi)
 {
     struct evaluation e = { .walk = walk, .frame = frame };
@@ -260,7 +261,7 @@ static enum step apply_cfi(const struct stack_walk *walk, struct tbd_frame *call
     callee->is_signal_frame = is_signal;
     rule = register_rule(walk, callee, cfi, (unsigned)number, &pc);
     if (rule == RULE_UNKNOWN)
-        return STEP_OUTERMOST; /* how _start and clone say that nobody called them */
+        return STEP_OUTERMOST; /* _start and clone mark in this way that they have no caller */
     if (rule == RULE_SAME && !dwarf_reg(callee, (unsigned)number, &pc))
         return STEP_NO;
     caller_regs(walk, callee, cfi, out);
@@ -327,7 +328,7 @@ static void set_caller(const struct tbd_frame *callee, uint64_t pc, uint64_t sp,
 }
 
 /* At a function's first instruction nothing is pushed yet; an import stub never pushes before its
- * jump; and who called a wild pointer is at sp too. */
+ * jump; after a call through a wild pointer the return address is at sp too. */
 static bool has_pushed_nothing(const struct stack_walk *walk, uint64_t pc)
 {
     struct tbd_symbol symbol;

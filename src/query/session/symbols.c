@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* symbols.c - which file is where in a window, and names in it
+/* symbols.c - which file is mapped where in a window, and its names
  *
  * Regions of a window (trace.h) become modules: a file that is mapped executable, with the bias
  * that its segments give.  Names inside a file are elf_symbols.c's.
@@ -193,7 +193,7 @@ static void note_lost_vdso(struct tbd_symbols *symbols, enum tbd_status status)
              why.file, *why.detail ? ": " : "", why.detail);
 }
 
-/* The vDSO is a file that is only in memory. */
+/* The vDSO is an ELF file that exists only in memory. */
 static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t window,
                                       const struct tbd_region *region)
 {
@@ -339,7 +339,7 @@ static enum tbd_status view_build(struct tbd_symbols *symbols, uint32_t window)
             add_region(symbols, 0, &symbols->fixed[i]);
     } else {
         status = add_regions_at(symbols, window);
-        /* What came during the window is there at the next one's start, mostly. */
+        /* A module mapped during the window is usually still there at the next window's start. */
         if (status == TBD_OK && window + 1 < tbd_trace_window_count(symbols->trace))
             status = add_regions_at(symbols, window + 1);
     }
@@ -358,8 +358,8 @@ enum tbd_status tbd_symbols_view_at(struct tbd_symbols *symbols, uint32_t window
     return TBD_OK;
 }
 
-/* A module that came and went inside the window, or came in the last one, is not there
- * when any begins. */
+/* A module that was mapped and unmapped inside the window, or mapped in the last window, is not
+ * there at the start of any window. */
 bool tbd_symbols_view_deepen(struct tbd_symbols *symbols, uint32_t window)
 {
     size_t before = symbols->view.count, end;

@@ -7,8 +7,8 @@
  * (puts@plt). Without a copy the file at the recorded path is used, but only while its code is
  * still what the trace executed; otherwise a note says so (tbd_symbols_note()).
  *
- * Modules come and go, so every question is about a window: what was mapped at its start or came
- * during it. Files are opened and read when the first question needs them.
+ * Modules are mapped and unmapped, so every question names a window: it sees the modules mapped at
+ * its start or during it. Files are opened and read when the first question needs them.
  *
  * All files are hostile input.  One object from one thread.  Nothing here prints. */
 #ifndef TBD_QUERY_SYMBOLS_H
@@ -51,15 +51,15 @@ const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint
 struct tbd_symbol {
     const char *module;  /* module name; "" if `address` is in none */
     const char *name;    /* NULL if there is no symbol */
-    uint64_t start, end; /* what the name covers; without a name the module's start and end */
+    uint64_t start, end; /* the range that the name covers; without a name the module's */
     bool is_function;
     bool is_stub;     /* an import stub: NAME@plt */
     bool is_resolver; /* the resolver of an indirect function (memcpy, strlen, ... of libc) */
     bool is_made_up;  /* sub_4a30, ADDRESS in the file: known from frame information only */
 };
 
-/* What covers `address`, code or data.  False if the address is in no module (then all of *out is
- * empty). */
+/* Finds the name that covers `address`, code or data.  False if the address is in no module (then
+ * all of *out is empty). */
 bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
                     struct tbd_symbol *out);
 /* True if a function's symbol (or an import stub) starts exactly here. */

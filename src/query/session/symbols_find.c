@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* symbols_find.c - the addresses that a name means in the modules of a window (symbols.h)
  *
- * As the file has it, as a pattern, or as people write names of C++: with or without namespaces,
- * template arguments and parameters.
+ * A name may be written as in the file, as a pattern, or as people write C++ names: with or without
+ * namespaces, template arguments and parameters.
  *
  * SYMBOLS_FIND-1  Of several symbols at one address there is one answer. (not checked: test_symbols
  *     does)
@@ -21,7 +21,7 @@
 
 /* ---- matches ---- */
 
-/* "libc.so.6" is meant by libc.so.6, libc and libc.so. */
+/* libc.so.6, libc and libc.so all name the module "libc.so.6". */
 static bool is_module_called(const struct tbd_module *module, const char *name, size_t length)
 {
     const char *so = strstr(module->name, ".so");
@@ -87,8 +87,7 @@ static bool take_target(struct search *search, uint32_t window, uint64_t place, 
     return true;
 }
 
-/* With lazy binding a slot may be filled later than at the window's start: the last window knows.
- * */
+/* With lazy binding a slot may be filled after the window's start: the last window has it. */
 static bool follow_slot(struct search *search, uint64_t place, const char *name)
 {
     uint32_t windows = search->symbols->trace ? tbd_trace_window_count(search->symbols->trace) : 0;
@@ -97,8 +96,8 @@ static bool follow_slot(struct search *search, uint64_t place, const char *name)
                        take_target(search, windows - 1, place, name));
 }
 
-/* An indirect function is never called itself: the resolver runs once and says what to call.  False
- * if no slot says so. */
+/* An indirect function is never called itself: the resolver runs once and returns the function to
+ * call. False if no slot holds it. */
 static bool take_targets(struct search *search, const struct tbd_module *owner,
                          const struct tbd_elf_symbol *resolver)
 {
@@ -165,7 +164,7 @@ static bool is_called(const struct tbd_module *module, const struct tbd_elf_symb
     return is;
 }
 
-/* Mangled names that `name` is the readable form of, or the end of it. */
+/* Mangled names whose readable form is `name`, or ends with it. */
 static void find_readable(const struct tbd_module *module, const char *name, enum how how,
                           struct search *search)
 {
@@ -221,7 +220,7 @@ static void find_in_view(const struct symbols_view *view, const char *name, stru
             find_in(&view->modules[i], symbol, is_pattern, search);
     if (search->count != 0 && !is_pattern)
         return;
-    /* "copy(char*)" may be meant as it stands. */
+    /* "copy(char*)" may itself be the symbol's name. */
     for (size_t way = 0; way < 2 && (way == 0 || search->count == 0); way++)
         for (size_t i = 0; i < view->count; i++)
             if (!mark || is_module_called(&view->modules[i], name, length))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* symbols_private.h - what symbols.c (files, modules, names of addresses) and symbols_find.c
- * (addresses of names) share */
+/* symbols_private.h - shared by symbols.c (files, modules, names of addresses) and symbols_find.c
+ * (addresses of names) */
 #ifndef TBD_QUERY_SYMBOLS_PRIVATE_H
 #define TBD_QUERY_SYMBOLS_PRIVATE_H
 
@@ -9,7 +9,7 @@
 
 struct known_file {
     struct known_file *next; /* owned */
-    char *path;              /* owned; what was opened */
+    char *path;              /* owned; the path that was opened */
     char *shown;             /* owned; the path that the program mapped */
     uint64_t inode;
     uint32_t device;
@@ -18,13 +18,13 @@ struct known_file {
 
 struct symbols_view {
     uint32_t window;            /* UINT32_MAX: none yet */
-    bool deep;                  /* mappings that lived only inside the window are in too */
+    bool deep;                  /* also holds mappings that existed only inside the window */
     struct tbd_module *modules; /* owned */
     size_t count;
     size_t capacity;
 };
 
-/* All symbols that a name means in the view; asked for several times in a row. */
+/* All symbols that a name means in the view; kept because callers ask several times in a row. */
 struct symbols_answer {
     char *name; /* owned; NULL: none yet */
     uint32_t window;
@@ -47,7 +47,7 @@ struct tbd_symbols {
 
 /* Makes the view one of `window`. */
 TBD_MUST_CHECK enum tbd_status tbd_symbols_view_at(struct tbd_symbols *symbols, uint32_t window);
-/* Adds what was mapped only inside the window; true if there was any. */
+/* Adds the mappings that existed only inside the window; true if there were any. */
 bool tbd_symbols_view_deepen(struct tbd_symbols *symbols, uint32_t window);
 /* The module around `address`; NULL if there is none. */
 const struct tbd_module *tbd_symbols_view_find(const struct symbols_view *view, uint64_t address);

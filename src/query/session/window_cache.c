@@ -38,9 +38,9 @@ struct tbd_window_cache {
     int dir;     /* -1: not open yet */
     bool is_off; /* something went wrong */
     uint64_t limit;
-    uint64_t total;   /* of the folder, as far as is known here */
+    uint64_t total;   /* bytes in the folder, as far as this process knows */
     uint64_t written; /* by this process */
-    unsigned names;   /* temporary ones, so far */
+    unsigned names;   /* temporary files so far */
 };
 
 uint64_t tbd_window_cache_limit(const struct tbd_trace *trace)
@@ -91,7 +91,7 @@ static int by_use(const void *a, const void *b)
     return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
 }
 
-/* All files, those of others and what somebody left half done too.  NULL: none, or no memory. */
+/* All files, also other processes' and incomplete ones. NULL: none, or no memory. */
 static struct cached_file *list_files(int folder, size_t *out_count, uint64_t *out_bytes)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,7 +143,7 @@ static void make_room_locked(struct tbd_window_cache *cache, uint64_t more)
 
 /* ---- writing ---- */
 
-/* What a process left half done that is gone: named by name_temporary_locked(). */
+/* Is this an incomplete file of a process that has ended? name_temporary_locked() names them. */
 static void remove_left(int folder, const char *name)
 {
     int pid;
@@ -193,7 +193,7 @@ static bool take_room_locked(struct tbd_window_cache *cache, uint64_t bytes)
     return true;
 }
 
-/* False: nobody needs to try again. */
+/* False: it makes no sense to try again. */
 static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
 {
     if (cache->is_off || cache->written + bytes > cache->limit || !take_room_locked(cache, bytes))

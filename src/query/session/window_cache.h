@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* window_cache.h - windows that questions had replayed, and answers, are kept on disk, below the
- * trace's cache/
+/* window_cache.h - keeps replayed windows, and answers, on disk, below the trace's cache/
  *
- * The next question about them reads them instead.  It is a convenience: whatever goes wrong with
- * it (a full disk, a folder that cannot be written, damage) only costs a replay.  Any number of
- * processes may use the folder of a trace at once, also while it is recorded; one struct may be
- * used from several threads. */
+ * The next question reads them from there. It is a convenience: any failure (a full disk, a folder
+ * that cannot be written, damage) only costs a replay.  Any number of processes may use the folder
+ * of a trace at once, also while it is recorded; one struct may be used from several threads. */
 #ifndef TBD_QUERY_WINDOW_CACHE_H
 #define TBD_QUERY_WINDOW_CACHE_H
 
@@ -14,26 +12,25 @@
 
 struct tbd_window_cache;
 
-/* `limit`: bytes that the folder may have; 0: what tbd_window_cache_limit() says.  NULL
- * without memory. */
+/* `limit`: bytes that the folder may have; 0: tbd_window_cache_limit().  NULL without memory. */
 struct tbd_window_cache *tbd_window_cache_new(const struct tbd_trace *trace, uint64_t limit);
 void tbd_window_cache_free(struct tbd_window_cache *cache); /* NULL is fine */
 
-/* A sixteenth of what the trace may have, 256 MiB at most. */
+/* A sixteenth of the trace's limit, 256 MiB at most. */
 uint64_t tbd_window_cache_limit(const struct tbd_trace *trace);
 
-/* The window with its events, as a replay with TBD_HOOKS_FULL gives it; owned by the caller.  NULL:
- * it is not there.  `trace` is any handle on the cache's trace. */
+/* The window with its events, as a replay with TBD_HOOKS_FULL gives it; the caller owns it. NULL:
+ * it is not in the cache.  `trace` is any handle on the cache's trace. */
 struct tbd_window *tbd_window_cache_get(struct tbd_window_cache *cache, struct tbd_trace *trace,
                                         uint32_t index);
-/* Keeps a window that such a replay gave. */
+/* Keeps a window from such a replay. */
 void tbd_window_cache_put(struct tbd_window_cache *cache, const struct tbd_trace *trace,
                           const struct tbd_window *window);
 
-/* The text of the answer to answer->question, if it is there; the caller's to free. */
+/* The text of the answer to answer->question, if it is in the cache; the caller frees it. */
 bool tbd_window_cache_answer(struct tbd_window_cache *cache, const struct tbd_trace *trace,
                              struct tbd_answer *answer);
-/* Keeps another file, unless it would take more than an eighth of what the folder may have. */
+/* Keeps another file, unless it would take more than an eighth of the folder's limit. */
 void tbd_window_cache_keep(struct tbd_window_cache *cache, const char *name,
                            const struct tbd_buffer *content);
 
