@@ -152,8 +152,8 @@ size_t tbd_c_unescape(const char *text, size_t length, char *out, size_t bytes)
     return used;
 }
 
-/* The length of the name of a type behind `struct` and the like, 0 if that does not stand here: who
- * reads a value has looked for a type before. */
+/* The length of a type's name after `struct` and the like, 0 if none stands here: the reader of a
+ * value has looked for a type before. */
 static size_t unknown_type(const struct tbd_c_reader *r, size_t length)
 {
     static const char *const tags[] = { "struct", "union", "class", "enum" };
@@ -222,7 +222,7 @@ static bool read_index(struct tbd_c_reader *r, size_t at, int32_t *out)
            add(r, node_of(TBD_C_INDEX, *out, index, at, 1), out);
 }
 
-/* "x.size()", "x->at(3)": what may be called is found out by who evaluates it. */
+/* "x.size()", "x->at(3)": the evaluation decides which functions may be called. */
 static bool read_call(struct tbd_c_reader *r, size_t at, int32_t *out)
 {
     enum tbd_c_op op = r->tree->nodes[*out].op;
@@ -268,7 +268,7 @@ static bool read_sizeof(struct tbd_c_reader *r, size_t at, int32_t *out)
     return read_unary(r, &of) && add(r, node_of(TBD_C_SIZEOF, of, -1, at, 6), out);
 }
 
-/* Is this what can only follow a value?  A variable may have the name of a type: "(tally).sum". */
+/* Can the text here only follow a value?  A variable may have the name of a type: "(tally).sum". */
 static bool continues_value(struct tbd_c_reader *r)
 {
     char c = tbd_c_peek(r);
@@ -276,7 +276,7 @@ static bool continues_value(struct tbd_c_reader *r)
     return c == '.' || c == '[' || (c == '-' && r->end - r->at > 1 && r->text[r->at + 1] == '>');
 }
 
-/* "(TYPE) value"; *is_cast false: what stands here is something else. */
+/* "(TYPE) value"; *is_cast false: the text here is no cast. */
 static bool read_cast(struct tbd_c_reader *r, int32_t *out, bool *is_cast)
 {
     size_t start = r->at;

@@ -4,8 +4,8 @@
  *   ?: || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()   x.size()
  *   numbers, 'c', "strings", names (also A::b and ::b), $rax and other registers
  *
- * Text may be anything: depth and the number of nodes are bounded, and what is wrong is said with
- * its place. */
+ * Text may be anything: depth and the number of nodes are bounded, and an error names its place in
+ * the text. */
 #ifndef TBD_QUERY_C_PARSE_H
 #define TBD_QUERY_C_PARSE_H
 

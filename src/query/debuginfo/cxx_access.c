@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cxx_access.c - elements and member functions of containers of the C++ standard library
  *
- * Nothing is called: what a member function returns is worked out from the container's members.
+ * Nothing is called: the result of a member function is computed from the container's members.
  *
  * CXX_ACCESS-1  A walk to an element makes at most ELEMENT_STEPS_MAX steps. */
 #include "query/debuginfo/cxx_print.h"

@@ -3,7 +3,7 @@
  *
  * Titles are those of libstdc++'s own printers for gdb, so that both read the same.
  *
- * CXX_PRINT-1  A walk makes at most `count` steps; who prints bounds that again.
+ * CXX_PRINT-1  A walk makes at most `count` steps; the printer has a further bound.
  * CXX_PRINT-2  Members are found by name and typed by the debug information, nodes by the layout
  *     that libstdc++'s ABI has fixed: a node's links, then its value. (not checked: layouts are the
  *     library's: test_source.py compares with gdb) */
@@ -55,7 +55,7 @@ static bool dig_number(const struct tbd_place_of *place, const struct tbd_data *
     return dig(place, data, path, &found) && tbd_data_scalar(place, &found, out);
 }
 
-/* The type argument `index` of the template that the struct is an instance of. */
+/* The type argument `index` of a struct that is a template's instance. */
 static bool type_argument(const struct tbd_place_of *place, const struct tbd_type *type,
                           unsigned index, struct tbd_type *out)
 {
@@ -255,7 +255,7 @@ static bool open_hash(const struct tbd_place_of *place, const struct tbd_data *d
     return true;
 }
 
-/* What gdb calls the type of what a pointer or an optional holds: `std::optional<int>`. */
+/* gdb's name for the type that a pointer or an optional holds: `std::optional<int>`. */
 static void title_by_argument(const struct tbd_place_of *place, const struct tbd_data *data,
                               const char *name, struct tbd_cxx *cxx)
 {
@@ -318,7 +318,7 @@ static bool open_variant(const struct tbd_place_of *place, const struct tbd_data
         if (!dig(place, &cxx->data, "_M_rest", &cxx->data))
             return false;
     }
-    /* What has a destructor lies in bytes of its own: the type is only the template's argument. */
+    /* A value with a destructor lies in raw bytes: its type is only the template's argument. */
     if (!dig(place, &cxx->data, "_M_first", &cxx->data) ||
         !type_argument(place, &cxx->data.type, 0, &type))
         return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* cxx_print.h - containers of the C++ standard library (libstdc++) as what they hold
+/* cxx_print.h - prints containers of the C++ standard library (libstdc++) by their elements
  *
- * A struct is taken for a container by its name and its members: one that only has the name is
+ * A struct counts as a container if its name and its members fit: a struct with only the name is
  * printed as any other struct. */
 #ifndef TBD_QUERY_CXX_PRINT_H
 #define TBD_QUERY_CXX_PRINT_H
@@ -34,23 +34,24 @@ struct tbd_cxx {
 /* Is this a container?  Then *out is ready to be walked. */
 bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
                   struct tbd_cxx *out);
-/* The next element; `second` is the value behind a map's key.  False at the end, or when memory is
- * not as it should be. */
+/* The next element; `second` is the value of a map's key.  False at the end, or when memory is not
+ * as it should be. */
 bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct tbd_data *element,
                   struct tbd_data *second);
 
-/* ---- what expressions ask of them (cxx_access.c) ---- */
+/* ---- access by expressions (cxx_access.c) ---- */
 
-/* The element `index` of what has elements in order; false if it is no such thing, or shorter. */
+/* The element `index` of a container with ordered elements; false if it is no such container, or is
+ * shorter. */
 bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t index,
                      struct tbd_data *out);
 /* The pointer in a unique_ptr or shared_ptr. */
 bool tbd_cxx_pointer(const struct tbd_place_of *place, const struct tbd_data *data,
                      struct tbd_data *out);
-/* What `*x` is of an optional or an iterator; false if it is neither, or has nothing. */
+/* `*x` for an optional or an iterator; false if it is neither, or has no value. */
 bool tbd_cxx_target(const struct tbd_place_of *place, const struct tbd_data *data,
                     struct tbd_data *out);
-/* The value behind the first key of a map for which `is_key` is true; false if it is no map, or has none. */
+/* The value of a map's first key for which `is_key` is true; false if it is no map, or has none. */
 bool tbd_cxx_find(const struct tbd_place_of *place, const struct tbd_data *data,
                   bool (*is_key)(void *context, const struct tbd_data *key), void *context,
                   struct tbd_data *out);

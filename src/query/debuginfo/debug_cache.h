@@ -3,7 +3,7 @@
  *
  * Unpacking libc's debug information takes longer than most answers.  The copies are in
  * $XDG_CACHE_HOME/tbd/debug (~/.cache/tbd/debug), named by build id and by identity, size and time
- * of the file they were made from, so that one file can never stand for another.  Any number of
+ * of the file they were made from, so that no file is ever used for another.  Any number of
  * processes may read and write it; without a cache everything works, slower. */
 #ifndef TBD_QUERY_DEBUG_CACHE_H
 #define TBD_QUERY_DEBUG_CACHE_H

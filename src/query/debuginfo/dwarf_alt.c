@@ -24,7 +24,7 @@ static bool open_by_id(const uint8_t *id, size_t bytes, struct tbd_elf_one *out)
     return tbd_elf_one_open(path, id, bytes, out);
 }
 
-/* A relative name is meant from where the file with the link is. */
+/* A relative name starts at the folder of the file with the link. */
 static bool open_by_name(const char *of, const char *name, const uint8_t *id, size_t bytes,
                          struct tbd_elf_one *out)
 {

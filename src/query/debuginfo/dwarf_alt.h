@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_alt.h - the file that several debug files share (dwz -m)
  *
- * Entries and strings that more than one of them has are there; .gnu_debugaltlink says its
- * name and build id. */
+ * It holds entries and strings that several of them use; .gnu_debugaltlink gives its name and build
+ * id. */
 #ifndef TBD_QUERY_DWARF_ALT_H
 #define TBD_QUERY_DWARF_ALT_H
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_entry_value.c - what a register held at a function's entry, from what its caller says
- * that it passed
+/* dwarf_entry_value.c - a register's value at a function's entry, from the caller's call site
  *
  * A call site (DWARF 5, 3.4) names the function it calls and, for each parameter's register, an
- * expression of the caller.  It counts only if it is the call that led here: a function that jumped
- * to this one passed something else.
+ * expression of the caller.  It is valid only if this call led here: a function that jumped to this
+ * one passed other values.
  *
  * DWARF_ENTRY_VALUE-1  Keeps dwarf_location.c's: SITES_MAX entries are looked at. */
 #include "query/debuginfo/dwarf_machine.h"
@@ -58,8 +57,8 @@ static bool find_site(const Dwarf_Die *parent, uint64_t address, int nesting, ui
     return false;
 }
 
-/* Is the call one of the function that runs, and not of one that jumped to it?  A direct call names
- * its target; an indirect one computes it. */
+/* Does the call name the function that runs, and not a function that jumped to it?  A direct call
+ * names its target; an indirect one computes it. */
 static bool calls_function(struct tbd_machine *m, const struct tbd_place_of *caller,
                            Dwarf_Die *site)
 {
@@ -142,7 +141,7 @@ bool tbd_machine_push_entry(struct tbd_machine *m, Dwarf_Attribute *attribute, c
         !((ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) || ops[0].atom == DW_OP_regx))
         return tbd_machine_fail(m, "its value at the function's entry is not known");
     reg = ops[0].atom == DW_OP_regx ? ops[0].number : (uint64_t)(ops[0].atom - DW_OP_reg0);
-    *m->steps += TBD_MACHINE_STEPS_MAX / 256; /* looking for a call is dear */
+    *m->steps += TBD_MACHINE_STEPS_MAX / 256; /* looking for a call is expensive */
     if (m->nesting >= TBD_MACHINE_NESTING_MAX || caller == NULL || caller->dwarf == NULL ||
         caller->scopes.count == 0 || m->place->scopes.count == 0 ||
         !find_site(&caller->scopes.dies[caller->scopes.count - 1], caller->frame->pc - caller->bias,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_expr.c - C expressions evaluated at a place: variables, members, elements, what the C++
- * library's types hold
+/* dwarf_expr.c - C expressions evaluated at a place: variables, members, elements, contents of the
+ * C++ library's types
  *
  * DWARF_EXPR-1  An unknown value (optimized out, not mapped) goes up as the result; only wrong
  *     text, wrong types and unknown names are errors. (not checked: test_dwarf does)
@@ -28,7 +28,8 @@ static void name_of(const struct tbd_c_run *r, const struct tbd_c_node *node, ch
 
 /* ---- binary operators ---- */
 
-/* A string beside == or !=: what the other side points to, up to its NUL, or the array itself. */
+/* A string on one side of == or !=: the string that the other side points to, up to its NUL, or the
+ * array itself. */
 static bool compare_string(struct tbd_c_run *r, const struct tbd_c_node *node,
                            struct tbd_data *data, const struct tbd_c_node *string,
                            struct tbd_data *out)
@@ -130,7 +131,7 @@ static bool evaluate_choice(struct tbd_c_run *r, const struct tbd_c_node *node,
 
 /* ---- unary operators ---- */
 
-/* The pointers of the C++ library point, too. */
+/* The smart pointers of the C++ library can be dereferenced too. */
 static void take_pointer(struct tbd_c_run *r, struct tbd_data *data)
 {
     struct tbd_data pointer;
@@ -285,7 +286,7 @@ static bool is_wanted_key(void *context, const struct tbd_data *key)
     return tbd_c_operand(r, &left, &truth) && truth.number != 0;
 }
 
-/* The value behind a key of a map. */
+/* The value of a key in a map. */
 static bool mapped(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
     struct wanted_key wanted = { .run = r, .node = node, .string = string_of(r, node->right) };
@@ -325,7 +326,7 @@ static bool library_element(struct tbd_c_run *r, const struct tbd_c_node *node,
     return true;
 }
 
-/* What a member function of the C++ library returns. */
+/* The result of a member function of the C++ library. */
 static bool call(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
     const struct tbd_c_node *of = &r->tree->nodes[node->left];

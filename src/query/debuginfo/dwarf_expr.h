@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_expr.h - C expressions over the program's variables, at a place
  *
- * The operators and operands of c_parse.h.  The usual conversions of C apply; pointers step by what
- * they point to; a string beside == or != is compared with the characters that the other side
- * points to.  Nothing is ever written or called: what a member function
- * of a C++ container returns is worked out from its members (cxx_print.h). */
+ * The operators and operands of c_parse.h.  The usual conversions of C apply; pointers step by the
+ * size of their target; a string on one side of == or != is compared with the characters that the
+ * other side points to.  Nothing is ever written or called: the result of a C++ container's member
+ * function is computed from its members (cxx_print.h). */
 #ifndef TBD_QUERY_DWARF_EXPR_H
 #define TBD_QUERY_DWARF_EXPR_H
 
@@ -35,14 +35,14 @@ TBD_MUST_CHECK enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const
 bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out);
 /* The entry of a local variable or parameter called `name`, in the scopes of the place. */
 bool tbd_c_find_local(const struct tbd_place_of *place, const char *name, Dwarf_Die *out);
-/* The entry behind a name, and the place to evaluate it at: without scopes for a global. */
+/* The entry of a name, and the place at which to evaluate it: without scopes for a global. */
 bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
                       struct tbd_place_of *out_place, Dwarf_Die *out);
 /* Does `name` mean a member of *this, in a C++ member function?  *out is the entry of `this`. */
 bool tbd_c_find_this(const struct tbd_place_of *place, const char *name, Dwarf_Die *out);
-/* Its value; of a function where it is. */
+/* The entry's value; for a function its address. */
 void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *entry, struct tbd_data *out);
-/* A global of a module, in whatever unit. */
+/* A global of a module, in any unit. */
 bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
                        const char *name, struct tbd_data *out);
 

@@ -36,7 +36,7 @@ static inline bool tbd_c_truth(const struct tbd_c_operand *a)
 
 /* Arrays and functions become pointers to their first element, to themselves. */
 void tbd_c_decay(struct tbd_data *data);
-/* What a C++ reference refers to. */
+/* The object to which a C++ reference refers. */
 void tbd_c_follow(struct tbd_c_run *r, struct tbd_data *data);
 /* The value of `data` as an operand; false with *data unknown, or an error. */
 bool tbd_c_operand(struct tbd_c_run *r, struct tbd_data *data, struct tbd_c_operand *out);
@@ -49,7 +49,7 @@ struct tbd_type tbd_c_common(const struct tbd_c_operand *a, const struct tbd_c_o
 /* To the width of its type, as if stored and loaded again. */
 uint64_t tbd_c_narrow(const struct tbd_type *type, uint64_t value);
 
-/* *left becomes what the operator makes of both. */
+/* *left becomes the operator's result. */
 bool tbd_c_combine(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_data *left,
                    struct tbd_data *right);
 /* `a && b` with a false left side is decided, whatever the right side is. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_expr_values.c - what C's operators make of values: conversions, arithmetic, casts
+/* dwarf_expr_values.c - C's operators on values: conversions, arithmetic, casts
  *
- * Types and widths are C17's (6.3.1.8), on this machine.  Keeps DWARF_EXPR-1: an unknown
- * operand is the result. */
+ * Types and widths are C17's (6.3.1.8), on this machine.  Keeps DWARF_EXPR-1: an unknown operand is
+ * the result. */
 #include "query/debuginfo/dwarf_expr_private.h"
 
 #include <dwarf.h>

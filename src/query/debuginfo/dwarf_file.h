@@ -18,9 +18,9 @@ struct tbd_dwarf;
 /* From the separate debug file, or the file itself; opened at the first call.  Borrowed until the
  * file is closed. */
 struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file);
-/* The module's file that it belongs to. */
+/* The module's file to which the debug information belongs. */
 struct tbd_elf_file *tbd_dwarf_elf(const struct tbd_dwarf *dwarf);
-/* Where dwarf_index.c keeps what it made. */
+/* The place where dwarf_index.c keeps its tables. */
 struct tbd_dwarf_index;
 struct tbd_dwarf_index **tbd_dwarf_index_place(struct tbd_dwarf *dwarf);
 /* For tbd_elf_close(). */
@@ -40,7 +40,8 @@ size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t
 
 #define TBD_DWARF_MAX_SCOPES 64
 
-/* What lies around an address, innermost first: lexical blocks, inlined functions, the function. */
+/* The scopes around an address, innermost first: lexical blocks, inlined functions, the
+ * function. */
 struct tbd_dwarf_scopes {
     struct tbd_dwarf *dwarf; /* borrowed */
     Dwarf_Die unit;          /* of compilation */
@@ -65,12 +66,12 @@ size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwa
 size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf);
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out);
 
-/* What a name means at the top of a unit, or of all (TBD_DWARF_ALL_UNITS): kept for whoever asks
- * again.  NULL without memory. */
+/* The meaning of a name at the top of a unit, or of all units (TBD_DWARF_ALL_UNITS): kept for later
+ * look-ups. NULL if there is no memory. */
 #define TBD_DWARF_ALL_UNITS ((Dwarf_Off)-1)
 struct tbd_dwarf_found {
     Dwarf_Off unit;
-    bool is_known; /* the search was made: the rest says what came of it */
+    bool is_known; /* the search was made: the other members hold its result */
     bool is_there;
     Dwarf_Die die;
     char name[];

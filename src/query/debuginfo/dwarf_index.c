@@ -35,7 +35,8 @@ struct tbd_dwarf_index {
 
 /* ---- names ---- */
 
-/* What a name is listed by: without namespaces before it and template arguments behind. */
+/* The key of a name: the name without the namespaces before it and the template arguments after
+ * it. */
 static uint32_t key_of(const char *name)
 {
     static const char *const keywords[] = { "struct ", "class ", "union ", "enum " };

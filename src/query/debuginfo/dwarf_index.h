@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_index.h - which units of the debug information have something called so
+/* dwarf_index.h - which units of the debug information contain a name
  *
  * A program of many units is not walked for each name: a table says for the last part of a name in
  * which units it occurs.  It is made when the first name is looked for, and kept for the next
- * question (name_cache.h).  It only leaves units out; what the name means is still looked up in
- * those that remain. */
+ * question (name_cache.h).  It only leaves units out; the name is still looked up in the remaining
+ * units. */
 #ifndef TBD_QUERY_DWARF_INDEX_H
 #define TBD_QUERY_DWARF_INDEX_H
 

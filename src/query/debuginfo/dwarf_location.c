@@ -222,7 +222,7 @@ static bool change(struct tbd_machine *m, const Dwarf_Op *op)
     }
 }
 
-/* To another base type, given by its entry; only integers. */
+/* Converts to another base type, given by its entry; integers only. */
 static bool convert(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
 {
     Dwarf_Die die;
@@ -406,7 +406,7 @@ static bool run(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_O
     return true;
 }
 
-/* The description that holds at the place's address. */
+/* The location description that is valid at the place's address. */
 static bool choose(struct tbd_machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops, size_t *count)
 {
     int found = dwarf_getlocation_addr(attribute, m->place->address, ops, count, 1);
@@ -543,7 +543,7 @@ static bool take_constant(const Dwarf_Die *variable, struct tbd_data *out)
 
 /* ---- before something is stored to it ---- */
 
-/* Is what describes a place below the frame, where nothing of the function is yet? */
+/* Does the description give a place below the frame, where the function has stored nothing yet? */
 static bool is_below_frame(struct tbd_machine *m, Dwarf_Attribute *attribute)
 {
     Dwarf_Op *ops;
@@ -566,8 +566,8 @@ static void take_register(struct tbd_machine *m, const struct tbd_type *type, ui
     }
 }
 
-/* In place of what unoptimized code says of a parameter before it has stored it there.  `written`:
- * registers that hold something else by now. */
+/* The register of a parameter that unoptimized code has not yet stored in its described place.
+ * `written`: registers that hold another value by now. */
 static void take_passed(struct tbd_machine *m, Dwarf_Attribute *attribute,
                         const Dwarf_Die *variable, uint32_t written)
 {

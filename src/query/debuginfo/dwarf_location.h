@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_location.h - where a variable is at a place in the program, and its bytes
  *
- * A place is a frame of the call stack: registers as far as they are known, memory through a
- * callback, the scopes around its address, and the caller's place for values at function entry.
- * What cannot be had is said in words, never guessed. */
+ * A place is a frame of the call stack: the known registers, memory through a callback, the scopes
+ * around its address, and the caller's place for values at function entry. A value that is not
+ * available is reported with its reason, never guessed. */
 #ifndef TBD_QUERY_DWARF_LOCATION_H
 #define TBD_QUERY_DWARF_LOCATION_H
 
@@ -57,7 +57,7 @@ bool tbd_data_float(const struct tbd_place_of *place, const struct tbd_data *dat
 /* The part of type `type` at `offset` of a value. */
 void tbd_data_part(const struct tbd_data *data, uint64_t offset, const struct tbd_type *type,
                    struct tbd_data *out);
-/* What is in memory at `address`. */
+/* The value in memory at `address`. */
 void tbd_data_at(uint64_t address, const struct tbd_type *type, struct tbd_data *out);
 /* A number of a type made by an expression. */
 void tbd_data_number(uint64_t value, const struct tbd_type *type, struct tbd_data *out);

@@ -2,7 +2,7 @@
 /* dwarf_machine.h - the stack machine of location descriptions, for dwarf_location.c (operations,
  * results) and dwarf_entry_value.c (what a caller passed)
  *
- * Functions return false when something is missing; out->why then says what.  Any thread; a machine
+ * Functions return false when a value is missing; out->why then names it.  Any thread; a machine
  * belongs to one. */
 #ifndef TBD_QUERY_DWARF_MACHINE_H
 #define TBD_QUERY_DWARF_MACHINE_H
@@ -22,7 +22,7 @@ enum tbd_machine_result {
 
 struct tbd_machine {
     const struct tbd_place_of *place;
-    const Dwarf_Die *function; /* whose frame base counts; NULL: none */
+    const Dwarf_Die *function; /* the function whose frame base is used; NULL: none */
     uint64_t stack[TBD_MACHINE_STACK_MAX];
     size_t depth;
     enum tbd_machine_result kind;

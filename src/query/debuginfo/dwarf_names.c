@@ -137,7 +137,7 @@ static bool has_members(int tag)
            tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
 }
 
-/* The declaration of A::B: in what is called A; namespaces without a name are looked through. */
+/* The declaration of A::B: in the scope called A; nameless namespaces are searched too. */
 static bool find_declared(const Dwarf_Die *parent, const char *path, int nesting, Dwarf_Die *out)
 {
     const char *colons = strstr(path, "::");

@@ -41,7 +41,7 @@ struct inside {
 
 static bool is_object_inside(const struct tbd_type *type, struct inside *in);
 
-/* Name of a class without what stands in <>: that of its constructors. */
+/* A class's name without the text in <>, which is the name of its constructors. */
 static bool is_constructor(Dwarf_Die *method, Dwarf_Die *class_die)
 {
     const char *name = tbd_die_name(method), *of = tbd_die_name(class_die);
@@ -151,8 +151,8 @@ bool tbd_parameter_is_address(const struct tbd_type *type)
 
 /* ---- counting ---- */
 
-/* Registers that a parameter of this type takes; -1: nobody can say without the
- * whole convention. */
+/* The number of registers that a parameter of this type takes; -1: only the whole convention can
+ * tell. */
 static int registers_of(const struct tbd_type *type)
 {
     struct tbd_type_view view = tbd_type_look(type);
@@ -174,7 +174,7 @@ int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *parameter
 {
     struct tbd_type result = tbd_type_of(function);
     struct tbd_type_view view = tbd_type_look(&result);
-    /* Where to put a result that does not fit registers comes first. */
+    /* The address for a result that does not fit in registers comes first. */
     bool is_put = view.kind == TBD_TYPE_STRUCT && (view.bytes > 16 || is_object(&result));
     int next = is_put ? 1 : 0;
     Dwarf_Die die;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_parameter.h - parameters at a function's first instruction
  *
- * Unoptimized code says that a parameter is in the frame, and stores it there a few instructions
- * later.  At the first one it still is where the calling convention passes it (System V ABI, 3.2.3):
- * for that the parameters before it are counted.  Any thread. */
+ * The debug information of unoptimized code says that a parameter is in the frame, but the code
+ * stores it there only a few instructions later. At the first instruction the parameter still is
+ * where the calling convention passes it (System V ABI, 3.2.3): the register follows from the
+ * parameters before it.  Any thread. */
 #ifndef TBD_QUERY_DWARF_PARAMETER_H
 #define TBD_QUERY_DWARF_PARAMETER_H
 
@@ -11,7 +12,7 @@
 
 /* Is `place` the first instruction of `function`, an entry of its scopes? */
 bool tbd_parameter_is_entry(const struct tbd_place_of *place, const Dwarf_Die *function);
-/* Which of rdi, rsi, rdx, rcx, r8, r9 holds a parameter of `function`; -1: none, or nobody can say. */
+/* Which of rdi, rsi, rdx, rcx, r8, r9 holds a parameter of `function`; -1: none, or unknown. */
 int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *parameter);
 /* The register holds the address of it: an object of C++ with a copying constructor or destructor. */
 bool tbd_parameter_is_address(const struct tbd_type *type);

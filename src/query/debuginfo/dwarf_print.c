@@ -2,8 +2,8 @@
 /* dwarf_print.c - see dwarf_print.h
  *
  * DWARF_PRINT-1  Output is bounded whatever the types say: ELEMENTS_MAX elements and members in
- *     all, NESTING_MAX levels, strings of TBD_TEXT_SHOWN characters.
- * DWARF_PRINT-2  So is what is read: of an array ARRAY_BYTES. */
+ *                all, NESTING_MAX levels, strings of TBD_TEXT_SHOWN characters.
+ * DWARF_PRINT-2  Reads are bounded too: ARRAY_BYTES of an array. */
 #include "query/debuginfo/dwarf_print.h"
 
 #include "base/assert.h"
@@ -68,7 +68,7 @@ static void print_string(struct print *p, uint64_t address)
     tbd_text_print(p->out, text, count, count == sizeof(text));
 }
 
-/* All of an array, if it is known, else as much as is shown of it. */
+/* The whole array, if it is known, else the part that is shown. */
 static bool print_chars(struct print *p, const struct tbd_data *data, uint64_t count)
 {
     size_t room = count < ARRAY_BYTES ? (size_t)count : ARRAY_BYTES;
@@ -310,7 +310,7 @@ static void print_array(struct print *p, const struct tbd_data *data,
     fputc('}', p->out);
 }
 
-/* Behind a pointer to a class's table of virtual functions: whose it is. */
+/* Prints the symbol after a pointer to a class's table of virtual functions. */
 static void print_table_name(struct print *p, const struct tbd_data *pointer)
 {
     const struct tbd_printer *printer = p->printer;
@@ -407,7 +407,7 @@ static bool print_container(struct print *p, const struct tbd_data *data)
     return true;
 }
 
-/* A base class without data, as most helpers of the C++ library are: not worth a word. */
+/* A base class without data, like most helpers of the C++ library, is not printed. */
 static bool is_empty_base(struct print *p, const struct tbd_member *member, int nesting)
 {
     struct tbd_type_view view = tbd_type_look(&member->type);

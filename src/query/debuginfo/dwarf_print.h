@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_print.h - values in words, as C writes them */
+/* dwarf_print.h - values as text, in C's notation */
 #ifndef TBD_QUERY_DWARF_PRINT_H
 #define TBD_QUERY_DWARF_PRINT_H
 

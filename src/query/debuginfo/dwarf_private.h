@@ -20,7 +20,7 @@ struct dwarf_range {
     uint32_t unit;
 };
 
-/* A source path that is relative to where its unit was compiled, and what that makes of it. */
+/* A source path relative to its unit's folder of compilation, and the joined path. */
 struct dwarf_path {
     const char *relative; /* borrowed from the debug information */
     char *path;           /* owned */

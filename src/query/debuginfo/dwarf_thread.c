@@ -26,7 +26,7 @@ static const char *listed_block(const struct tbd_place_of *place, uint64_t numbe
                                : NULL;
 }
 
-/* What the symbol of a relocation has in the file: its offset in the block. */
+/* The value of a relocation's symbol in the file: its offset in the block. */
 static bool symbol_offset(Elf *elf, const GElf_Shdr *relocations, const GElf_Rela *rela,
                           uint64_t *out)
 {
@@ -44,7 +44,7 @@ static bool symbol_offset(Elf *elf, const GElf_Shdr *relocations, const GElf_Rel
     return true;
 }
 
-/* A slot holds the module's number (dynamic), or how far a variable is from the thread pointer. */
+/* A slot holds the module's number (dynamic), or a variable's offset from the thread pointer. */
 static bool slot_block(const struct tbd_place_of *place, Elf *elf, const GElf_Shdr *relocations,
                        const GElf_Rela *rela, const char **why, uint64_t *out)
 {

@@ -48,7 +48,7 @@ static bool is_transparent(int tag)
            tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
 }
 
-/* What a type unit has in full is only referred to here (-fdebug-types-section). */
+/* Follows a reference to a type unit, which holds the full type (-fdebug-types-section). */
 void tbd_type_take_signed(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
@@ -59,7 +59,7 @@ void tbd_type_take_signed(Dwarf_Die *die)
         *die = full;
 }
 
-/* False: nothing is left, as in `const void`. */
+/* False: no type is left, as in `const void`. */
 static bool peel(Dwarf_Die *die)
 {
     for (int i = 0; i < TBD_TYPE_CHAIN_MAX; i++) {
@@ -431,7 +431,7 @@ static bool is_scope_called(Dwarf_Die *die, const char *name, size_t bytes)
            (dwarf_tag(die) == DW_TAG_namespace || *tbd_type_keyword(dwarf_tag(die)) != '\0');
 }
 
-/* Complete types at the top of a unit, or in its namespaces; A::B in what is called A. */
+/* Complete types at the top of a unit, or in its namespaces; A::B in the scope called A. */
 static bool find_in(const Dwarf_Die *parent, const char *name, int nesting, Dwarf_Die *out)
 {
     const char *colons = first_colons(name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_type.h - types of the program, as its debug information describes them
  *
- * A type is an entry of the debug information, or one that C expressions make (int, void) - with
- * pointers to it, as casts and & need.  Copies are free; entries are borrowed from the file.
+ * A type is an entry of the debug information, or a type of C expressions (int, void), with levels
+ * of pointers to it, which casts and & need.  Copies are free; entries are borrowed from the file.
  * Typedefs and qualifiers are looked through.  Everything is bounded: hostile types may refer to
  * themselves. */
 #ifndef TBD_QUERY_DWARF_TYPE_H
@@ -41,15 +41,15 @@ struct tbd_type_view {
 };
 
 struct tbd_type tbd_type_made(uint8_t encoding, uint8_t bytes);
-/* What C calls `name` without any debug information: "unsigned long", "uint8_t". */
+/* The type that C calls `name` without any debug information: "unsigned long", "uint8_t". */
 bool tbd_type_made_find(const char *name, struct tbd_type *out);
 struct tbd_type tbd_type_from(const Dwarf_Die *die);
 /* The type of a variable, member, function (its result): void if it says none. */
 struct tbd_type tbd_type_of(const Dwarf_Die *die);
 struct tbd_type_view tbd_type_look(const struct tbd_type *type);
-/* What a pointer or reference leads to, what an array consists of. */
+/* The target of a pointer or reference; the element of an array. */
 bool tbd_type_target(const struct tbd_type *type, struct tbd_type *out);
-/* By how many bytes a pointer of this type is moved when 1 is added; at least 1. */
+/* The number of bytes that adding 1 to a pointer of this type moves it; at least 1. */
 uint64_t tbd_type_step(const struct tbd_type *pointer);
 struct tbd_type tbd_type_pointer_to(const struct tbd_type *type);
 /* As C writes it: "struct node *", "char [16]"; returns `out`. */
@@ -73,7 +73,7 @@ bool tbd_type_find_member(const Dwarf_Die *of, const char *name, size_t bytes,
 /* The enumerator of this value; NULL if there is none. */
 const char *tbd_type_enumerator(const Dwarf_Die *of, uint64_t value);
 
-/* The declaration of `of` in full; itself if it is no mere declaration or nothing is found. */
+/* The definition of the declaration `of`; `of` itself if it is a definition or none is found. */
 Dwarf_Die tbd_type_complete(struct tbd_dwarf *dwarf, const Dwarf_Die *of);
 /* A type called `name` ("struct node", "node", "unsigned long"), first in `unit`. */
 bool tbd_type_find(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *name,

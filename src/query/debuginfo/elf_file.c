@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* elf_file.c - open an ELF file that nobody vouches for, and find what belongs to it
+/* elf_file.c - opens an untrusted ELF file, and finds the files that belong to it
  *
  * Between symbols.c (which knows where a file was mapped) and libelf/libdw (which know the
  * formats).
@@ -7,7 +7,7 @@
  * ELF_FILE-1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that
  *     shrinks is a read error, not SIGBUS. (not checked: it is what decoding checks of its input)
  * ELF_FILE-2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.
- *     Later code relies on it.
+ *             Later code relies on it.
  * ELF_FILE-3  A separate debug file is used only if its build id is the same, or, for files without
  *     one, the checksum in the debug link fits. (not checked: it is what decoding checks of its
  *     input) */
@@ -565,7 +565,7 @@ static void load_eh_frame(struct tbd_elf_file *file)
     file->eh_frame = dwarf_getcfi_elf(file->main.elf);
 }
 
-/* Opening DWARF is dear (compressed sections), so it waits until .eh_frame has no answer. */
+/* Opening DWARF is expensive (compressed sections), so it waits until .eh_frame has no answer. */
 static void load_debug_frame(struct tbd_elf_file *file)
 {
     GElf_Shdr header;

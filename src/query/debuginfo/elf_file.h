@@ -2,9 +2,8 @@
 /* elf_file.h - one ELF file of a trace: segments, symbols, call frame information
  *
  * Addresses here are the file's own (p_vaddr, st_value); symbols.c adds a module's bias.  The file
- * is hostile: everything read from it is checked, and what cannot be read is simply absent.
- * Symbols and frame information are read at the first question for them.  One file from one
- * thread. */
+ * is hostile: everything read from it is checked, and unreadable parts count as absent. Symbols and
+ * frame information are read at the first question for them.  One file from one thread. */
 #ifndef TBD_QUERY_ELF_FILE_H
 #define TBD_QUERY_ELF_FILE_H
 
@@ -31,7 +30,7 @@ void tbd_names_free(struct tbd_names *names);
 
 struct tbd_elf_symbol {
     uint64_t start;
-    uint64_t end;         /* start if nothing is covered: labels */
+    uint64_t end;         /* start if the symbol covers nothing: labels */
     const char *name;     /* borrowed from the file */
     const char *readable; /* of a mangled name, once asked for; tbd_elf_symbol_name() */
     uint16_t rank;        /* smaller = the better name among aliases */
@@ -111,7 +110,7 @@ TBD_MUST_CHECK enum tbd_status tbd_elf_open_image(const char *name, const void *
                                                   struct tbd_elf_file **out);
 void tbd_elf_close(struct tbd_elf_file *file); /* NULL is fine */
 
-/* What must be added to the file's addresses if its byte `file_offset` is mapped executable at
+/* The bias to add to the file's addresses if its byte `file_offset` is mapped executable at
  * `start`. */
 bool tbd_elf_bias(const struct tbd_elf_file *file, uint64_t start, uint64_t file_offset,
                   uint64_t *out);
@@ -136,8 +135,8 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
 /* The name to show: demangled. */
 const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol);
-/* Demangles all names that are not yet, for who will ask for most of them: from the cache, or on
- * all processors. */
+/* Demangles all remaining names, for a caller that needs most of them: from the cache, or on all
+ * processors. */
 void tbd_elf_read_names(struct tbd_elf_file *file);
 /* Indexes into all[], sorted by name; made at the first call.  NULL without symbols or memory. */
 const uint32_t *tbd_elf_by_name(struct tbd_elf_file *file);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* elf_frames.c - functions of a stripped file, from the search table of its frame information
  *
- * .eh_frame_hdr lists where each function's frame description is.  A function that has no symbol
- * gets a name from its address: sub_4a30.  Only the layout that every x86-64 toolchain writes is
- * read (version 1, sorted table of signed 32-bit offsets, DW_EH_PE_pcrel | sdata4 in the
+ * .eh_frame_hdr lists the address of each function's frame description.  A function that has no
+ * symbol gets a name from its address: sub_4a30.  Only the layout that every x86-64 toolchain
+ * writes is read (version 1, sorted table of signed 32-bit offsets, DW_EH_PE_pcrel | sdata4 in the
  * descriptions); any other gives nothing. */
 #include "query/debuginfo/elf_file.h"
 
@@ -53,8 +53,7 @@ static bool table_place(struct tbd_elf_file *file, uint64_t *out)
     return false;
 }
 
-/* Descriptions lie one behind the other, mostly in the order of the table: they are
- * read in pieces. */
+/* Descriptions follow each other, mostly in the order of the table: they are read in pieces. */
 struct piece {
     uint64_t start;
     size_t count;

@@ -33,8 +33,8 @@ static struct tbd_elf_symbol *add_symbol(struct tbd_elf_symbols *symbols)
     return &symbols->all[symbols->count++];
 }
 
-/* What a reader wants to see first among aliases: functions, global names, few leading
- * underscores, short. */
+/* The order of aliases, best name first: functions, global names, few leading underscores,
+ * short. */
 static uint16_t rank_of(const char *name, unsigned kind, bool is_local)
 {
     size_t underscores = strspn(name, "_"), length = strlen(name);
@@ -63,8 +63,8 @@ static unsigned kind_of(const GElf_Sym *symbol, bool in_code)
     }
 }
 
-/* End of what `symbol` covers: labels cover nothing; unsized functions reach to the section's end,
- * until set_open_ends() knows the next symbol. */
+/* The end of the range that `symbol` covers: labels cover nothing; unsized functions reach to the
+ * section's end, until set_open_ends() knows the next symbol. */
 static uint64_t end_of(const GElf_Sym *symbol, unsigned kind, const GElf_Shdr *section)
 {
     if (symbol->st_size)
@@ -460,7 +460,7 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
     if (symbols->loaded)
         return symbols;
     symbols->loaded = true;
-    /* .dynsym adds nothing to .symtab, which has all of it. */
+    /* .dynsym adds nothing to .symtab, which has all its symbols. */
     if (!take_tables(file, file->main.elf, SHT_SYMTAB)) {
         debug = tbd_elf_debug(file);
         if (!debug || !take_tables(file, debug, SHT_SYMTAB))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* frame.h - one frame of a call stack, and the memory that it is read from
+/* frame.h - one frame of a call stack, and the memory from which it is read
  *
  * Memory comes through a callback: a trace, a replay process, a core. */
 #ifndef TBD_QUERY_FRAME_H
@@ -16,7 +16,7 @@ struct tbd_stack_memory {
     void *context;
 };
 
-/* How the frame was found: what told us about it, read in its callee. */
+/* How the frame was found, from its callee. */
 enum tbd_frame_how {
     TBD_FRAME_REGS = 0, /* innermost: the registers themselves */
     TBD_FRAME_CFI,      /* call frame information */

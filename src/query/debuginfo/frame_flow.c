@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* frame_flow.c - see frame_flow.h
  *
- * States spread from the entry along all ways until nothing changes.
+ * States spread from the entry along all paths until nothing changes.
  *
  * FRAME_FLOW-1  States only ever lose knowledge, so that this ends. (not checked: join() alone
  *     changes them)
@@ -91,7 +91,7 @@ static struct tbd_flow_pointer moved(struct tbd_flow_pointer from, int64_t by)
     return from.where == TBD_FLOW_IN_FRAME ? from : somewhere;
 }
 
-/* What a register operand, or the address of a memory operand, is. */
+/* The value of a register operand, or the address of a memory operand. */
 static struct tbd_flow_pointer pointer_of(const struct tbd_flow_state *s,
                                           const ZydisDecodedOperand *operand)
 {
@@ -230,7 +230,8 @@ static struct tbd_flow_store store_to(const struct tbd_flow_state *s,
                                                                      : TBD_FLOW_NO_STORE };
 }
 
-/* What a push writes is new on the stack: no variable, but where the compiler makes one by it. */
+/* A push writes a new slot on the stack, which is no variable unless the compiler makes one by the
+ * push. */
 static struct tbd_flow_store store_of_push(const struct tbd_flow_state *s, int64_t bytes)
 {
     if (s->rsp.where != TBD_FLOW_IN_FRAME)
@@ -344,7 +345,7 @@ static bool join_pointer(struct tbd_flow_pointer *to, const struct tbd_flow_poin
 
     if (same || to->where == TBD_FLOW_SOMEWHERE)
         return false;
-    *io_escaped = true; /* it may lie in the frame, and nobody knows where */
+    *io_escaped = true; /* it may lie in the frame, at an unknown offset */
     *to = somewhere;
     return true;
 }

@@ -3,8 +3,8 @@
  *
  * Read from the code, for frame_unset.c: where the stack and frame pointers are before each
  * instruction, relative to the frame's number (CFA), which registers were written since the
- * function's entry, and which part of the frame the instruction may store to.  What cannot be known
- * is said in the direction "may". */
+ * function's entry, and which part of the frame the instruction may store to.  Unknown facts are
+ * reported as "may". */
 #ifndef TBD_QUERY_FRAME_FLOW_H
 #define TBD_QUERY_FRAME_FLOW_H
 
@@ -27,7 +27,7 @@ struct tbd_flow_pointer {
     int64_t offset;
 };
 
-/* Before an instruction, on all ways that lead to it. */
+/* The state before an instruction, on all paths that lead to it. */
 struct tbd_flow_state {
     bool is_reached;
     bool has_escaped; /* other registers or memory may have an address within the frame */
@@ -55,11 +55,12 @@ struct tbd_flow_insn {
 struct tbd_flow {
     uint64_t start; /* of the function in its file */
     size_t count;
-    size_t first_break; /* nobody jumps to what is before it */
+    size_t first_break; /* no jump leads to code before it */
     struct tbd_flow_insn insns[];
 };
 
-/* Of the function with this code, at `start`; NULL: it is too long, or memory is short.  free() it. */
+/* The flow of the function with this code, at `start`; NULL: it is too long, or there is no memory.
+ * free() it. */
 struct tbd_flow *tbd_flow_read(const uint8_t *code, size_t bytes, uint64_t start);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* frame_unset.c - see frame_unset.h
  *
- * What the instructions do is read once for a function, and kept for the last function asked about;
- * where a store to the variable may have been done is spread from the stores along all ways. */
+ * The effects of the instructions are computed once for a function, and kept for the last function
+ * requested; the places that a store to the variable may have preceded spread from the stores along
+ * all paths. */
 #include "query/debuginfo/frame_unset.h"
 
 #include "query/debuginfo/dwarf_private.h"
@@ -87,8 +88,8 @@ static bool frame_offset(const Dwarf_Die *variable, int64_t *out)
     return true;
 }
 
-/* What the offset is from: CFA + *io, or nothing yet, because the frame pointer is still the
- * caller's.  False: nobody can say. */
+/* The base of the offset: CFA + *io, or none yet, because the frame pointer is still the caller's.
+ * False: unknown. */
 static bool add_base(const Dwarf_Die *function, const struct tbd_flow_state *state, int64_t *io,
                      bool *out_is_callers)
 {
@@ -128,7 +129,7 @@ static bool mark(uint8_t *may, size_t i)
     return is_new;
 }
 
-/* Whoever comes after instruction i. */
+/* The instructions after instruction i. */
 static bool mark_next(const struct tbd_flow *flow, size_t i, uint8_t *may)
 {
     const struct tbd_flow_insn *insn = &flow->insns[i];

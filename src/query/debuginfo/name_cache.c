@@ -25,7 +25,7 @@ struct head {
     uint32_t version;
     uint32_t head_bytes;
     uint64_t identity; /* of the module */
-    uint64_t bytes;    /* behind the head */
+    uint64_t bytes;    /* after the head */
     uint64_t digest;   /* XXH3_64 of them */
 };
 _Static_assert(sizeof(struct head) == 40, "as in the file");

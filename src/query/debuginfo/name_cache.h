@@ -3,7 +3,7 @@
  *
  * In the user's cache (user_cache.h), named by the module's build id and by a digest of its section
  * headers and those of its debug file, so that another file with the same build id does not find
- * them.  A table is checked by a checksum; what it says is still the reader's to validate. */
+ * them.  A checksum protects a table; the reader still validates its contents. */
 #ifndef TBD_QUERY_NAME_CACHE_H
 #define TBD_QUERY_NAME_CACHE_H
 
@@ -20,7 +20,7 @@ struct tbd_name_table {
 
 /* The table `kind` of the module; false: there is none. */
 bool tbd_name_cache_get(struct tbd_elf_file *file, const char *kind, struct tbd_name_table *out);
-/* Keeps a table of `count` parts, one behind the other. */
+/* Keeps a table of `count` parts, one after the other. */
 void tbd_name_cache_put(struct tbd_elf_file *file, const char *kind, const struct iovec *parts,
                         size_t count);
 void tbd_name_table_free(struct tbd_name_table *table);
