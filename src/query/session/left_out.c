@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* left_out.c - see left_out.h
  *
- * LEFT_OUT-1  `windows` is ascending, and holds each window once. */
+ * LEFT_OUT-1  `windows` is ascending, and holds each window once. (not checked: test_incomplete.py
+ *     compares answers) */
 #include "query/session/left_out.h"
 
 #include "base/array.h"
