@@ -412,7 +412,8 @@ static const uint8_t *keep(struct tbd_picker *p, const uint8_t *row, uint32_t by
         return NULL;
     }
     at = c->spare;
-    memcpy(at, row, bytes);
+    if (bytes) /* an empty one may have no row */
+        memcpy(at, row, bytes);
     c->spare += bytes + 1; /* an empty record needs an address, too */
     c->spare_left -= bytes + 1;
     return at;
@@ -424,7 +425,8 @@ static const uint8_t *take_row(struct tbd_picker *p, size_t i, uint8_t now)
     struct tbd_pick_columns *c = p->columns;
     uint32_t id = p->from[i], bytes = p->looks[id].operand_bytes;
     struct set *set = &c->sets[c->set_of[id]];
-    const uint8_t *row = c->rows + set->rows + (size_t)set->next * bytes;
+    /* without rows its operands are empty, or nobody wants them */
+    const uint8_t *row = set->rows == NONE ? NULL : c->rows + set->rows + (size_t)set->next * bytes;
     bool is_hit = now & TBD_LOOK_TEST && set->hits != NONE &&
                   c->hits[set->hits + set->next / 64] >> (set->next % 64) & 1;
 

@@ -138,6 +138,8 @@ static void take_later(struct tbd_writer *w, uint32_t window, struct tbd_buffer 
     struct tbd_buffer now = { 0 };
     struct tbd_record head;
 
+    if (w->pending.failed) /* its last record ends anywhere */
+        return;
     for (size_t at = 0, bytes; at < w->pending.used; at += bytes) {
         const uint8_t *record = w->pending.bytes + at;
 
@@ -146,7 +148,7 @@ static void take_later(struct tbd_writer *w, uint32_t window, struct tbd_buffer 
         tbd_buffer_put(is_of_later(&head, record + sizeof(head), window) ? later : &now, record,
                        bytes);
     }
-    now.failed |= w->pending.failed || later->failed;
+    now.failed |= later->failed;
     tbd_buffer_free(&w->pending);
     w->pending = now;
 }
