@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* left_out.c - see left_out.h
  *
- * LEFT_OUT-1  `windows` is ascending, and holds each window once. (not checked: test_incomplete.py
- *     compares answers) */
+ * LEFT_OUT-1  `windows` is ascending, and holds each window once. */
 #include "query/session/left_out.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/binary_search.h"
 
 #include <inttypes.h>
@@ -36,6 +36,8 @@ void tbd_left_out_add(struct tbd_left_out *left, uint32_t window, const char *wh
             (left->count - at) * sizeof(*left->windows));
     left->windows[at] = window;
     left->count++;
+    TBD_INVARIANT("LEFT_OUT-1", (at == 0 || left->windows[at - 1] < window) &&
+                                    (at + 1 == left->count || left->windows[at + 1] > window));
 }
 
 void tbd_left_out_merge(struct tbd_left_out *left, const struct tbd_left_out *from)
