@@ -5,10 +5,9 @@
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
  *                 SECONDS] [--lean=auto|always|never]
  *
- * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null,
- * and stderr too once the trace directory exists; until then it may say one line about what is
- * wrong.  The kernel tells the program when we die, through the robust futex in the stream's
- * head. */
+ * It does not use the terminal: signals from there are ignored, stdin and stdout are /dev/null, and
+ * stderr too once the trace directory exists; until then it may print one line about an error.  If
+ * it dies, the kernel tells the program through the robust futex in the stream's head. */
 #include "base/safe_stream.h"
 #include "format/stream/stream.h"
 #include "organizer/organize.h"
@@ -38,9 +37,9 @@ static void to_null(int fd)
     }
 }
 
-/* Windows need the same tens of megabytes again and again: given back to the kernel and taken anew
- * they would cost a page fault and a cleared page each (15% of the time on gzip).  Not before the program
- * runs, which waits: what is large and allocated until then comes from the kernel, and need not be cleared. */
+/* Each window needs the same tens of megabytes.  Memory that went back to the kernel in between would
+ * cost a page fault and a cleared page again (15% of the time on gzip), so it is kept.  Before the program
+ * runs it waits for us: until then large blocks come from the kernel, which has cleared them. */
 static void keep_memory(void)
 {
     mallopt(M_ARENA_MAX, 1);
@@ -82,14 +81,14 @@ static void ignore_signals(void)
         signal(signals[i], SIG_IGN);
 }
 
-/* Numbers come from the engine, or from somebody who tries it out. */
+/* Numbers come from the engine, or from a user who starts the organizer by hand. */
 static long number(const char *text, const char *option)
 {
     char *end;
     long value = strtol(text, &end, 10);
 
     if (!*text || *end || value < 0) {
-        fprintf(stderr, "tbd: %s: %s: a number belongs here\n", option, text);
+        fprintf(stderr, "tbd: %s: %s: expected a number\n", option, text);
         exit(EXIT_USAGE);
     }
     return value;
@@ -103,7 +102,7 @@ static enum tbd_organize_lean lean(const char *text)
         return TBD_ORGANIZE_LEAN_ALWAYS;
     if (strcmp(text, "never") == 0)
         return TBD_ORGANIZE_LEAN_NEVER;
-    fprintf(stderr, "tbd: --lean: %s: auto, always or never belongs here\n", text);
+    fprintf(stderr, "tbd: --lean: %s: expected auto, always or never\n", text);
     exit(EXIT_USAGE);
 }
 

@@ -2,8 +2,8 @@
 /* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and
  * runs the program
  *
- * Every option of TBD_OPTIONS is a flag here (hooks/boot/options.c is the table).  What cannot be traced
- * is said in one line and runs untraced. */
+ * Every option of TBD_OPTIONS is a flag here (hooks/boot/options.c is the table).  A program that
+ * cannot be traced runs untraced, after one line that says why. */
 #include "hooks/boot/options.h"
 
 #include "base/safe_stream.h"
@@ -48,7 +48,7 @@ static bool is_help(const char *word)
 
 static int wrong_usage(const char *what, const char *word)
 {
-    fprintf(stderr, "tbd: %s: %s\ntbd: hint: tbd --help lists what there is\n", what, word);
+    fprintf(stderr, "tbd: %s: %s\ntbd: hint: tbd --help lists the options\n", what, word);
     return EXIT_USAGE;
 }
 
@@ -130,7 +130,7 @@ static bool set_preload(const char *library)
 
 /* ---- the program ---- */
 
-/* As execvp() would find it; false if it is not there. */
+/* Finds the program as execvp() would; false if it is not there. */
 static bool find_program(const char *name, char *out, size_t bytes)
 {
     const char *path = getenv("PATH");
@@ -163,8 +163,8 @@ static bool has_interpreter(int fd, const Elf64_Ehdr *header)
     return false;
 }
 
-/* Why LD_PRELOAD will do nothing for it; NULL if it will.  Scripts are their
- * interpreter's business. */
+/* Why LD_PRELOAD will have no effect on the program; NULL if it will.  A script is not looked at: its
+ * interpreter is what runs. */
 static const char *why_untraced(int fd, const struct stat *file)
 {
     Elf64_Ehdr header;

@@ -2,7 +2,7 @@
 /* tbdq.c - asks a trace: options, then one command of the table in query/commands/commands.c, or a prompt
  *
  * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
- * damaged or cannot be replayed, or the answer may lack something for that reason, 4 the system
+ * damaged or cannot be replayed, or the answer may be incomplete for that reason, 4 the system
  * refused something. */
 #include "query/commands/command_line.h"
 #include "query/commands/bookmarks.h"
@@ -28,7 +28,7 @@ struct options {
     const char *at;
     const char *script; /* "-": standard input */
     const char *thread;
-    const char *complete; /* a line whose continuations a shell wants to know */
+    const char *complete; /* a line for which a shell wants the completions */
     bool json, csv, quiet, att, explain, no_cache;
     unsigned workers;
 };
@@ -54,8 +54,8 @@ static void print_usage(FILE *out)
     tbd_line_list(out);
     fprintf(out,
             "\nWithout a command, on a terminal: a prompt; else a script on standard input.\n"
-            "exit status: 0 found, 1 not found, 2 wrong usage, 3 trace (also: the answer may lack\n"
-            "something, as windows had to be left out), 4 system\n");
+            "exit status: 0 found, 1 not found, 2 wrong usage, 3 trace (also: the answer may be\n"
+            "incomplete, as windows had to be left out), 4 system\n");
 }
 
 /* --at: first, last or TIME[+K]. */
@@ -106,7 +106,7 @@ static int set_thread(struct tbd_session *session, const char *text)
     return TBD_EXIT_FOUND;
 }
 
-/* Questions are answered from what is left. */
+/* Questions are still answered, from the parts that can be read. */
 static void print_damage(const struct tbd_session *session)
 {
     uint64_t count = session->info->damage_count;
@@ -188,7 +188,7 @@ static int answer(struct tbd_session *session, const struct options *options, FI
     return result;
 }
 
-/* Who has no trace yet, or named none, must know where they are looked for. */
+/* For a user who has no trace yet, or named none: where traces are looked for. */
 static void print_traces_hint(void)
 {
     char root[4096];
@@ -196,11 +196,11 @@ static void print_traces_hint(void)
     if (tbd_trace_root(root, sizeof(root)) == TBD_OK)
         fprintf(stderr,
                 "hint: `tbd record -- PROGRAM` makes one in %s; -t takes a name in there, or a "
-                "folder; TBD_DIR is another place\n",
+                "folder; TBD_DIR sets another place\n",
                 root);
 }
 
-/* No words: the prompt. */
+/* Asks the words of the command line; without words starts the prompt. */
 static int ask(const struct options *options, size_t count, char **words)
 {
     struct tbd_session session = { .json = options->json,
@@ -290,7 +290,7 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
-/* Jansson leaves out what it has no memory for, and an answer without some of its values is a wrong one. */
+/* Jansson leaves out values for which it has no memory, and such an answer would be wrong. */
 static void *allocate_answer(size_t bytes)
 {
     void *block = malloc(bytes);
@@ -324,12 +324,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "tbdq: -f takes the place of a command\nhint: `tbdq help scripts`\n");
         return TBD_EXIT_USAGE;
     }
-    /* One argument may be all of it, as it is typed in quotes: 'goto first forward ...' */
+    /* One argument may be the whole question, typed in quotes: 'goto first forward ...' */
     if (count > 0)
         snprintf(start, sizeof(start), "%s", argv[optind]);
     if (count > 0 && tbd_line_split(start, words, 2) == 0)
         return (int)tbd_line_unknown("");
-    /* What needs no trace, and what would not be answered with one. */
+    /* `help` needs no trace; an unknown command is refused before a trace is opened. */
     if (count > 0 && strcmp(words[0], "help") == 0)
         result = (int)tbd_line_help(count > 1 ? argv[optind + 1] : words[1], stdout);
     else if (count > 0 && !tbd_line_is_known(words[0]))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* tbd.h - what a program that may be traced can say to the tracer
+/* tbd.h - functions that a program can call when it is traced
  *
  * Nothing here is needed to trace a program.  A program that wants to leave marks in its trace
- * includes this header, does not link anything, and calls tbd_mark() when it is there:
+ * includes this header, links nothing, and calls tbd_mark() if it exists:
  *
  *     if (tbd_mark)
  *         tbd_mark("phase 2");
  *
- * The functions are in libtbd.so, which is there only when the program is traced; they are weak here,
- * so without it their addresses are NULL.  Both may be called from any thread and any signal
- * handler; they never fail.   Since 0.1. */
+ * The functions are in libtbd.so, which is loaded only when the program is traced.  They are weak
+ * here, so without it their addresses are NULL.  Both may be called from any thread and any signal
+ * handler; they never fail.  Since 0.1. */
 #ifndef TBD_TBD_H
 #define TBD_TBD_H
 
@@ -19,8 +19,8 @@ extern "C" {
 
 #define TBD_API __attribute__((visibility("default"), weak))
 
-/* Leaves a mark: a function entry of `tbd_mark` with `text` as its first argument, found by
- * `goto ... func_enter ... where func == tbd_mark`.  `text` may be NULL. */
+/* Leaves a mark: an entry of the function `tbd_mark` with `text` as its first argument, which
+ * `goto ... func_enter ... where func == tbd_mark` finds.  `text` may be NULL. */
 TBD_API void tbd_mark(const char *text);
 
 /* Version of the tracer, "0.1.0".  Static text. */

@@ -60,7 +60,7 @@ def ask(trace, question, *options):
     found = [json.loads(line) for line in result.out.splitlines()]
     lacks = found.pop() if found and "incomplete" in found[-1] else None
     assert not [row for row in found if "incomplete" in row], (question, result)
-    assert (lacks is None) == (b"may lack something" not in result.err), (question, result)
+    assert (lacks is None) == (b"may be incomplete" not in result.err), (question, result)
     return found, lacks, result
 
 
@@ -90,7 +90,7 @@ def test_every_command_says_so(folder):
             told += 1
             assert result.code == 3 and lacks["incomplete"] is True and lacks["why"], (question, result)
             assert lacks["windows"] and set(lacks["windows"]) <= set(range(len(windows))) and not lacks["lost_end"], (question, lacks)
-            assert result.err.count(b"may lack something") == 1, (question, result)
+            assert result.err.count(b"may be incomplete") == 1, (question, result)
             if question.startswith(("all", "stores", "lines", "syscalls")):
                 assert [row for row in found if row.get("found", True)] == [row for row in whole[question][0] if row in found], (question, lost)
                 assert set(lost) & set(lacks["windows"]), (question, lacks)

@@ -2,12 +2,12 @@
 /* answers.c - see answers.h
  *
  * Invariants
- * ANSWERS-1  While an answer is made it goes where it would go without this, line by line; a copy
- *     is kept. (not checked: test_cache.py compares answers with and without it)
- * ANSWERS-2  An answer is kept only as a whole: not if its reader went away, nothing that ended
- *     early. (not checked: test_cache.py compares answers with and without it)
- * ANSWERS-3  What was not asked of windows is quickly found again, and not kept. (not checked: it
- *     is about what is not done) */
+ * ANSWERS-1  An answer is printed line by line while it is made, as it would be without the cache;
+ *     a copy is kept. (not checked: test_cache.py compares answers with and without it)
+ * ANSWERS-2  Only a whole answer is kept: none whose reader went away, none that ended early. (not
+ *     checked: test_cache.py compares answers with and without it)
+ * ANSWERS-3  An answer that needed no window is not kept: it is quickly found again. (not checked:
+ *     it is about what is not done) */
 #include "query/commands/answers.h"
 
 #include "query/text/user_interrupt.h"
@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WINDOWS_MIN 8u /* searched: fewer are searched again */
+#define WINDOWS_MIN 8u /* windows searched; after fewer the answer is not kept */
 
 /* ---- what an answer depends on ---- */
 
@@ -78,7 +78,7 @@ static void put_debug_folders(FILE *out)
     fprintf(out, "debug files %" PRIx64 "\n", sum);
 }
 
-/* ... by debug link: beside the file, in .debug there, below /usr/lib/debug. */
+/* Separate debug files by debug link: beside the file, in its .debug, below /usr/lib/debug. */
 static void put_link_folders(FILE *out, const char *module)
 {
     const char *slash = strrchr(module, '/');
@@ -113,7 +113,7 @@ static void put_position(FILE *out, const struct tbd_session *session)
     }
 }
 
-/* The caller's; NULL without memory. */
+/* The caller frees the result; NULL without memory. */
 static char *describe(const struct tbd_command_run *run, const struct tbd_command *command)
 {
     const struct tbd_session *session = run->session;
@@ -162,7 +162,7 @@ static ssize_t copy_on(void *context, const char *bytes, size_t count)
     return (ssize_t)count;
 }
 
-/* Nothing was said beside the answer, and finding it took something. */
+/* There was no note beside the answer, and it took some work to find it. */
 static bool is_worth_keeping(const struct tbd_session *session)
 {
     const struct tbd_session_stats *stats = &session->stats;

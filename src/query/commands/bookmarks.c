@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* bookmarks.c - names for positions: lines "NAME TIME+K" in the file `bookmarks` of the trace
  *
- * The last line of a name counts.  Like the remembered position they are a convenience: whatever is
- * wrong with the file, questions work. */
+ * The last line of a name counts.  Bookmarks are a convenience, like the remembered position:
+ * questions work even if the file is damaged. */
 #include "query/commands/bookmarks.h"
 
 #include "query/commands/output.h"
@@ -50,7 +50,7 @@ static void put(struct bookmark *all, size_t *count, const struct bookmark *one)
     *count += at == *count;
 }
 
-/* All of them; the caller's.  NULL without memory. */
+/* The text of the file, which the caller frees; NULL without memory. */
 static struct bookmark *read_all(const struct tbd_session *session, size_t *out_count)
 {
     struct bookmark *all = calloc(BOOKMARKS_MAX, sizeof(*all));

@@ -5,7 +5,8 @@
 
 #include "query/commands/commands.h"
 
-/* A line with the bookmarks outside quotes replaced; the caller's to free, NULL without memory. */
+/* The line with each bookmark outside quotes replaced by its position.  The caller frees it; NULL
+ * without memory. */
 char *tbd_bookmarks_expand(struct tbd_session *session, const char *line);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cmd_age.c - lower, raise, merge: what the organizer does with old windows, on a finished trace */
+/* cmd_age.c - lower, raise, merge: change the windows of a finished trace, as the organizer does
+ * with old ones */
 #include "query/commands/commands.h"
 
 #include "format/merging/change.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The command works on a handle of its own, which sees its own changes. */
+/* The command opens the trace once more: this handle sees its own changes. */
 struct ageing {
     struct tbd_command_run *run;
     struct tbd_writer *writer;
@@ -53,7 +54,7 @@ static bool parse_range(struct ageing *a, const char *text)
 
 /* ---- one handle after the other ---- */
 
-/* What is damaged is not changed: that could only make it worse. */
+/* A damaged trace is not changed: that could only make it worse. */
 static enum tbd_status open_trace(struct ageing *a)
 {
     const char *path = a->run->session->info->path;

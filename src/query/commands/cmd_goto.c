@@ -14,7 +14,7 @@ static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t
     tbd_progress_show(context, "searching", done, total, found);
 }
 
-/* What could not be evaluated is said: an answer must not look more certain than it is. */
+/* Says which events could not be decided: an answer must not look more certain than it is. */
 static void report_bad(const struct tbd_session *session)
 {
     if (session->stats.divisions != 0)
@@ -90,7 +90,7 @@ struct tbd_position tbd_command_start(struct tbd_session *session,
     return question->position;
 }
 
-/* Where nothing more can come says so. */
+/* Says so where nothing more can come. */
 static const char *end_there(struct tbd_session *session, struct tbd_position start, bool backward)
 {
     struct tbd_position end = backward ? tbd_session_first(session) : tbd_session_last(session);
@@ -123,7 +123,7 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
     return TBD_EXIT_NOT_FOUND;
 }
 
-/* In a chain the next part starts from here, whether or not the position is remembered. */
+/* The next part of a chain starts from here, even if the position is not remembered. */
 static void move_to(struct tbd_command_run *run, struct tbd_position position, uint32_t thread)
 {
     if (run->session->has_at)
@@ -160,7 +160,7 @@ static enum tbd_exit go_by_states(struct tbd_command_run *run, const struct tbd_
 
 /* ---- asking ---- */
 
-/* TBD_NOTFOUND: in what can be read there is none. */
+/* TBD_NOTFOUND: the windows that can be read have none. */
 static enum tbd_status look(struct tbd_command_run *run, struct tbd_search *search,
                             struct tbd_event *out, uint64_t *out_found)
 {
@@ -279,7 +279,7 @@ static enum tbd_exit goto_part(struct tbd_command_run *run, size_t from, size_t 
     return result;
 }
 
-/* Offset of the next " then " outside quotes; that of the end if there is none. */
+/* Offset of the next " then " outside quotes, or of the end. */
 static size_t find_then(const char *text, size_t from)
 {
     bool quoted = false;

@@ -13,10 +13,10 @@
 /* ---- history ---- */
 
 #define FRAMES_MAX 256u
-#define RED_ZONE   128u /* below the stack pointer: of a function that calls none */
+#define RED_ZONE   128u /* below the stack pointer; a function that calls no other may use it */
 
-/* From the call of the function that an object on the stack belongs to until its return: before and
- * behind, other functions have other things there. */
+/* The lifetime of an object on the stack: from the call of its function until the return.  Before
+ * and after that, other functions use the same memory. */
 struct lifetime {
     bool is_bounded; /* false: it is as old as the trace */
     bool has_end;    /* the function returns in the trace */
@@ -52,7 +52,7 @@ static char *text_of(struct history *history)
     return text;
 }
 
-/* A value begins to hold at `from`, written by the event; NULL: nobody knows by whom. */
+/* A value begins to hold at `from`; the event wrote it (NULL: its writer is not known). */
 static void begin_value(struct history *history, struct tbd_position from,
                         const struct tbd_event *event)
 {
@@ -79,7 +79,7 @@ static bool read_object(struct history *history, struct tbd_position position, u
                             history->bytes) == TBD_OK;
 }
 
-/* What the store writes over is in the event, and what it writes if it is small; else memory. */
+/* The event has the new value if it is small; otherwise it is read from memory. */
 static bool value_after(struct history *history, const struct tbd_event *event, uint8_t *out)
 {
     struct tbd_position after = { event->position.time, event->position.offset + 1 };
@@ -114,7 +114,7 @@ static bool add_store(void *context, const struct tbd_event *event)
     return ferror(history->run->out) == 0;
 }
 
-/* The call frame of the function on whose stack the object lies; 0: it is no local variable. */
+/* The call frame that the object lies in; 0: it is no local variable. */
 static uint64_t frame_of(struct history *history, struct tbd_position position)
 {
     struct tbd_frame *frames = calloc(FRAMES_MAX, sizeof(*frames));
@@ -134,8 +134,8 @@ static uint64_t frame_of(struct history *history, struct tbd_position position)
     return found;
 }
 
-/* From behind this instruction, which may be the function's first, and from before it, as it
- * may be the last. */
+/* The call is searched backward from after this instruction, which may be the function's first; the
+ * return forward from before it, as it may be the last. */
 static void find_lifetime(struct history *history)
 {
     struct tbd_session *session = history->run->session;
@@ -287,7 +287,7 @@ static bool read_position(struct tbd_session *session, const char *text, struct 
     return true;
 }
 
-/* What the user asks for behind the two positions. */
+/* The condition after the two positions, if there is one. */
 static enum tbd_exit take_condition(struct tbd_command_run *run, struct tbd_question *question)
 {
     struct tbd_question_words words = { .text = run->text };

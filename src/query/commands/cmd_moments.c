@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* cmd_moments.c - first and last: the instruction that made a condition true, or ended that
+/* cmd_moments.c - first and last: the instruction that made a condition true, or false
  *
- * Lines are searched for, because there are fewer of them than instructions; between a line at
- * which the condition holds and one at which it does not, every instruction is asked.  Where the
- * two instructions found do not follow each other, others ran that the condition means nothing at,
- * in called functions: there it is a store to the memory that it reads. */
+ * Source lines are searched first, because there are fewer of them than instructions.  Then the
+ * condition is evaluated at every instruction between a line at which it holds and one at which it
+ * does not.  If the two instructions found do not follow each other, others ran between them at
+ * which the condition has no meaning, in called functions: the answer is then the store to the
+ * memory that the condition reads. */
 #include "query/search/meaning.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
@@ -19,13 +20,13 @@ struct moment {
     struct tbd_command_run *run;
     const char *where;       /* what the user wrote */
     bool wanted;             /* first: true; last: false */
-    struct tbd_event before; /* last state at which it is not as wanted */
-    struct tbd_event after;  /* first one at which it is */
+    struct tbd_event before; /* the last state at which the condition is not as wanted */
+    struct tbd_event after;  /* the first state at which it is */
     bool has_before, has_after;
     struct tbd_event cause;
 };
 
-/* The user's condition for events of a type; its places are those in the run's text. */
+/* Parses the user's condition for events of a type; errors point into the run's text. */
 static enum tbd_status parse(const struct moment *m, enum tbd_event_type type,
                              struct tbd_expr **out, struct tbd_query_error *error)
 {
@@ -47,22 +48,22 @@ static enum tbd_status find_as(const struct moment *m, struct tbd_question *ques
     return tbd_command_find_event(m->run, question, out);
 }
 
-/* Finds what the question asks for where the condition holds; takes the question. */
+/* Finds the event that the question asks for and at which the condition holds; frees the question. */
 static enum tbd_status find_true(const struct moment *m, struct tbd_question *question,
                                  struct tbd_event *out)
 {
     return find_as(m, question, true, out);
 }
 
-/* ... where it does not. */
+/* The same for an event at which the condition does not hold. */
 static enum tbd_status find_false(const struct moment *m, struct tbd_question *question,
                                   struct tbd_event *out)
 {
     return find_as(m, question, false, out);
 }
 
-/* Was it found?  What is neither found nor missing ends the whole.  A condition that means
- * something at one place may mean nothing (TBD_NAME) in the rest of a trace. */
+/* Was it found?  Any other status than "found" and "not found" stays an error.  TBD_NAME is "not
+ * found": a condition that has a meaning at one place may have none in the rest of a trace. */
 static bool is_there(enum tbd_status *status)
 {
     bool found = *status == TBD_OK;
@@ -72,7 +73,7 @@ static bool is_there(enum tbd_status *status)
     return found;
 }
 
-/* The same of the first search: there a name that means nothing is wrong. */
+/* The same for the first search, where a name without a meaning is an error. */
 static bool is_found(enum tbd_status *status)
 {
     return *status == TBD_NAME ? false : is_there(status);
@@ -80,8 +81,8 @@ static bool is_found(enum tbd_status *status)
 
 /* ---- the two states ---- */
 
-/* At the first line at which it holds, or between two lines; and the state before at
- * which it does not. */
+/* Finds the first state at which the condition holds (at a line, or between two lines), and the state
+ * before it at which it does not. */
 static enum tbd_status find_first(struct moment *m)
 {
     struct tbd_event line = { 0 }, before = { 0 };
@@ -113,8 +114,8 @@ static enum tbd_status find_first(struct moment *m)
     return status;
 }
 
-/* The last state at which it holds, and the next at which it does not: in the same block, if
- * no line says so. */
+/* Finds the last state at which the condition holds, and the next at which it does not: in the same
+ * block, if it does not hold at any line. */
 static enum tbd_status find_last(struct moment *m)
 {
     struct tbd_event line = { 0 }, after = { 0 };
@@ -155,7 +156,7 @@ static bool follow_each_other(const struct moment *m)
            tbd_position_compare(next, m->after.position) == 0;
 }
 
-/* Only stores to what the condition reads; false if it reads no memory. */
+/* Restricts the question to stores to the memory that the condition reads; false if it reads none. */
 static bool where_stored(struct tbd_meaning *meaning, struct tbd_question *question)
 {
     struct tbd_range64 reads[READS_MAX];
@@ -180,16 +181,16 @@ struct change {
 static bool is_change(void *context, const struct tbd_event *store)
 {
     struct change *change = context;
-    struct tbd_position behind = { store->position.time, store->position.offset + 1 };
+    struct tbd_position after = { store->position.time, store->position.offset + 1 };
     bool value;
 
-    if (!tbd_meaning_value(change->meaning, behind, &value) || value != change->m->wanted)
+    if (!tbd_meaning_value(change->meaning, after, &value) || value != change->m->wanted)
         return true;
     change->m->cause = *store;
     return false;
 }
 
-/* The first store with which it becomes as wanted: in the code that ran between the two states. */
+/* Finds the store that made the condition as wanted, in the code that ran between the two states. */
 static void find_change(struct moment *m, struct tbd_meaning *meaning)
 {
     struct change change = { m, meaning };
@@ -202,7 +203,7 @@ static void find_change(struct moment *m, struct tbd_meaning *meaning)
         tbd_question_free(&question);
 }
 
-/* Did the call that the condition's variables belong to end between the states? */
+/* Did the function whose variables the condition names return between the two states? */
 static bool is_left(const struct moment *m)
 {
     struct tbd_question question = tbd_question_after(m->before.position, TBD_EVENT_FUNC_EXIT);
@@ -223,8 +224,8 @@ static bool is_left(const struct moment *m)
     return left;
 }
 
-/* The store of that instruction to what the condition reads, rather than the instruction; false:
- * there is none. */
+/* Replaces the instruction by its store to the memory that the condition reads; false if it has no
+ * such store. */
 static bool show_store(struct moment *m, struct tbd_meaning *meaning)
 {
     struct tbd_question question = tbd_question_first(TBD_EVENT_STORE);
@@ -243,8 +244,8 @@ static bool show_store(struct moment *m, struct tbd_meaning *meaning)
     return found;
 }
 
-/* Before the first state at which it holds it meant nothing: the first store to its variables may
- * have made it true. */
+/* Before the first state at which the condition holds it had no meaning.  The first store to its
+ * variables may have made it true. */
 static enum tbd_status find_first_store(struct moment *m)
 {
     struct tbd_meaning *meaning;
@@ -274,7 +275,7 @@ static enum tbd_status find_cause(struct moment *m)
         return find_first_store(m);
     if (!m->has_before || !m->has_after)
         return TBD_OK;
-    if (!follow && is_left(m)) { /* other variables of the same names */
+    if (!follow && is_left(m)) { /* from then on the names are those of other variables */
         m->cause = *place;
         return m->wanted ? find_first_store(m) : TBD_OK;
     }
@@ -305,8 +306,8 @@ static void print_moment(const struct moment *m)
     json_decref(object);
 }
 
-/* As a question of its own: its errors point at the user's words, and its answers say
- * what is missing. */
+/* Asks a question of its own, whose errors point at the user's words, and whose answers say what is
+ * missing. */
 static enum tbd_exit say_why_not(struct moment *m)
 {
     struct tbd_question question =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* cmd_of.c - "store 1 of EXPRESSION where ...": what is stored to, as a C expression
+/* cmd_of.c - "store 1 of EXPRESSION where ...": the stores to what a C expression denotes
  *
- * The expression is resolved once, in the frame where the search starts, to the bytes it denotes
- * there; the question goes on with a condition on addresses, touches[ADDRESS,BYTES], which the
- * summaries of windows understand.  In the user's condition, oldval and newval are the variable
- * before and after the event, with its type; old.MEMBER and new.MEMBER are parts of it.
+ * The expression is resolved once, in the frame where the search starts, to the bytes that it denotes
+ * there.  The question then has a condition on addresses, touches[ADDRESS,BYTES], which can be
+ * answered from the summaries of windows.  In the user's condition, oldval and newval are the
+ * variable before and after the event, with its type; old.MEMBER and new.MEMBER are its members.
  *
  * CMD_OF-1  A user's condition is parsed as it was written: places in messages are places in the
  *     run's text. (not checked: test_habits.py does) */
@@ -46,7 +46,7 @@ static const char *cast_of(const struct tbd_type_view *view)
     return view->bytes < sizeof(casts) / sizeof(casts[0]) ? casts[view->bytes] : NULL;
 }
 
-/* What stands for a scalar of the program's before or after the event; false if it is none. */
+/* Describes a scalar variable before or after the event; false if it is no scalar. */
 static bool take_scalar(const struct tbd_data *data, bool is_after, struct tbd_expr_stand_in *out)
 {
     struct tbd_type_view view = tbd_type_look(&data->type);
@@ -68,7 +68,7 @@ static bool take_scalar(const struct tbd_data *data, bool is_after, struct tbd_e
     return true;
 }
 
-/* The member ".a.b" of the object. */
+/* Finds the member ".a.b" of the object. */
 static bool take_member(const struct object *object, const char *path, size_t length,
                         struct tbd_data *out, struct tbd_query_error *error)
 {
@@ -84,7 +84,7 @@ static bool take_member(const struct object *object, const char *path, size_t le
     return good;
 }
 
-/* old.x or new.a.b; `word` is its place. */
+/* Finds old.x or new.a.b, which is the text[at, at + length). */
 static bool find_member(const struct object *object, size_t at, size_t length,
                         struct tbd_expr_stand_in *out, struct tbd_query_error *error)
 {
@@ -144,7 +144,7 @@ static enum tbd_exit take_object(struct object *object, struct tbd_question *que
     return take_condition(object->run, question, object->words, &own);
 }
 
-/* To know it, a window may have to be replayed. */
+/* The position at which the expression is evaluated; a window may have to be replayed for it. */
 static struct tbd_position place_of(struct tbd_session *session,
                                     const struct tbd_question *question)
 {

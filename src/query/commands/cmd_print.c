@@ -14,7 +14,7 @@
 #define FORMATS    "xduotc"
 #define VALUES_MAX 4096u
 
-/* The value as text; the caller's to free. */
+/* The value as text; the caller frees it. */
 static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data)
 {
     struct tbd_printer printer = tbd_source_printer(place, format);
@@ -67,7 +67,7 @@ enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_posit
 struct print_request {
     size_t from, to; /* of the expression in the text */
     char format;
-    uint64_t count; /* EXPR@COUNT: so many values from there on; 0: one */
+    uint64_t count; /* EXPR@COUNT: this many consecutive values; 0: one */
 };
 
 static bool is_format(const char *s)
@@ -116,7 +116,7 @@ static enum tbd_exit take_count(struct tbd_command_run *run, struct print_reques
     return result;
 }
 
-/* `count` values that lie one behind the other; the caller's to free. */
+/* The text of `count` consecutive values; the caller frees it. */
 static char *values_text(struct tbd_source_place *place, const struct print_request *request,
                          const struct tbd_data *first)
 {
@@ -142,7 +142,7 @@ static char *values_text(struct tbd_source_place *place, const struct print_requ
     return text;
 }
 
-/* A name that only the symbol table knows has no type to print it by. */
+/* A name that is only in the symbol table has no type to print it by. */
 static bool has_no_type(const struct tbd_data *data)
 {
     struct tbd_type type = data->type;
@@ -251,7 +251,7 @@ static uint32_t print_scope(const struct tbd_command_run *run, struct tbd_source
     return count;
 }
 
-/* What the compiler kept nothing of is only in the function's abstract form. */
+/* A variable that the compiler removed completely is only in the function's abstract instance. */
 static uint32_t print_lost(const struct tbd_command_run *run, struct tbd_source_place *place,
                            const Dwarf_Die *scope)
 {
@@ -355,7 +355,7 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
         print_members(run, place, &view.die);
 }
 
-/* A type; false if the words are none. */
+/* Prints the type that the words name; false if they name none. */
 static bool print_named_type(struct tbd_command_run *run, struct tbd_source_place *place)
 {
     struct tbd_c_scope scope = tbd_source_scope(place);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* cmd_processes.c - processes: the tree of traces that one trace belongs to
  *
- * All that is known are process ids and start times in the headers of the traces in one folder, so
- * a process id that was used again is told apart by time: a trace's parent is the latest trace of
- * the parent's process that began before it.
+ * The headers of the traces in one folder give process ids and start times, no more.  A process id
+ * may have been used again, so the time decides: a trace's parent is the latest trace of the parent's
+ * process that began before it.
  *
  * CMD_PROCESSES-1  list.rows are in order of their start; `parent` is an index below the row's own,
  *     so the tree has no cycles. */
@@ -85,7 +85,7 @@ static enum tbd_status add_row(struct process_list *list, const struct tbd_trace
     return TBD_OK;
 }
 
-/* What is no trace, or damaged, is left out: it may be anybody's. */
+/* A folder that is no trace, or a damaged one, is left out. */
 static enum tbd_status add_trace(struct process_list *list, const char *folder, const char *name,
                                  const char *asked)
 {
@@ -146,8 +146,7 @@ static size_t latest_of(const struct process_list *list, size_t before, uint32_t
     return NO_PARENT;
 }
 
-/* After execve the process is the same, and so is its place in the tree: under the
- * program before. */
+/* execve keeps the process: the new program's trace is a child of the program before it. */
 static size_t find_parent(const struct process_list *list, size_t index)
 {
     const struct process_row *row = &list->rows[index];
@@ -158,7 +157,7 @@ static size_t find_parent(const struct process_list *list, size_t index)
     return latest_of(list, index, row->parent_pid);
 }
 
-/* Marks the rows that have the same first ancestor as the trace that is asked. */
+/* Marks the rows that have the same first ancestor as the trace of this session. */
 static void mark_members(struct process_list *list)
 {
     size_t root = NO_PARENT;
@@ -217,7 +216,7 @@ static void print_object(const struct tbd_command_run *run, const struct process
     tbd_output_line(object, run->out);
 }
 
-/* The beginning of the command on one line. */
+/* The beginning of the command line, on one line. */
 static const char *short_command(const struct process_row *row, char *out, size_t bytes)
 {
     (void)tbd_escape(TBD_ESCAPE_FIELD, row->arguments, strlen(row->arguments), out, bytes);

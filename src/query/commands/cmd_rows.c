@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* cmd_rows.c - stores, calls, lines, syscalls, signals, count: events of a whole run as rows
  *
- * Each is a question as `all` takes it.  A call is an entry and the return that takes its return
- * address off the stack: the first one at or above it. */
+ * Each is a question as `all` takes it.  A call is an entry and its return: the first return whose
+ * stack pointer is at or above the entry's. */
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 #include "query/search/search.h"
@@ -37,8 +37,8 @@ static enum tbd_exit list(struct tbd_command_run *run, struct tbd_question *ques
     return tbd_rows_end(&rows);
 }
 
-/* Adds "[of EXPRESSION] [where CONTEXT]", from `from` to the end of the text, to the question, which is freed
- * if that is wrong. */
+/* Adds "[of EXPRESSION] [where CONTEXT]", from `from` to the end of the text, to the question; frees
+ * the question if they are wrong. */
 static enum tbd_exit take_tail(struct tbd_command_run *run, size_t from,
                                struct tbd_question *question)
 {
@@ -55,7 +55,7 @@ static enum tbd_exit take_tail(struct tbd_command_run *run, size_t from,
     return result;
 }
 
-/* All events of a type, of the user's arguments. */
+/* All events of a type that the user's arguments allow. */
 static enum tbd_exit list_type(struct tbd_command_run *run, enum tbd_event_type type,
                                const char *const *columns)
 {
@@ -95,7 +95,7 @@ enum tbd_exit tbd_command_signals(struct tbd_command_run *run)
 
 /* ---- events in a place that has a name ---- */
 
-/* The first argument, which may stand in quotes; where the next one begins. */
+/* Finds the first argument, which may be quoted; returns where the next one begins. */
 static size_t first_name(const struct tbd_command_run *run, size_t *at, size_t *length)
 {
     const char *text = run->text + run->arguments;
@@ -108,7 +108,8 @@ static size_t first_name(const struct tbd_command_run *run, size_t *at, size_t *
     return run->arguments + whole + strspn(text + whole, " ");
 }
 
-/* "NAME [where CONTEXT]": all events of a type there.  Only after TBD_EXIT_FOUND there is a question in *out. */
+/* Reads "NAME [where CONTEXT]": all events of a type there.  *out is a question only after
+ * TBD_EXIT_FOUND. */
 static enum tbd_exit read_named(struct tbd_command_run *run, enum tbd_event_type type,
                                 enum tbd_name_kind kind, const char *usage,
                                 struct tbd_question *out)
@@ -168,8 +169,8 @@ static bool add_call(void *context, const struct tbd_event *event)
     return !calls->no_memory;
 }
 
-/* Closes what this return leaves: all calls of the thread whose return address is
- * at or below it. */
+/* Closes the calls that this return leaves: all of the thread whose return address lies at or below
+ * this one's. */
 static void close_calls(struct calls *calls, const struct tbd_event *exit)
 {
     size_t kept = 0;
@@ -222,7 +223,8 @@ static bool add_exit(void *context, const struct tbd_event *event)
            (exits->next < exits->calls->count || exits->calls->open_count != 0);
 }
 
-/* All returns that could end one of the calls: they lie at or above the lowest entry. */
+/* Finds all returns that could end one of the calls: their stack pointer is at or above the lowest
+ * entry's. */
 static enum tbd_exit find_exits(struct tbd_command_run *run, struct calls *calls)
 {
     struct exits exits = { .calls = calls };
@@ -390,7 +392,7 @@ static bool is_group(const char *by)
            strcmp(by, "value") == 0;
 }
 
-/* Where the last words of text[..end) begin, and the blanks before them. */
+/* The offset at which the last `words` words of text[0, end) begin, with the blanks before them. */
 static size_t before_words(const char *text, size_t end, unsigned words)
 {
     for (; words != 0; words--) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cmd_source.c - frame, up, down, list: where a position is in the program's own text */
+/* cmd_source.c - frame, up, down, list: where a position is in the program's source */
 #include "query/commands/commands.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/commands/output.h"
@@ -115,7 +115,7 @@ static enum tbd_exit print_lines(const struct tbd_command_run *run,
     return TBD_EXIT_FOUND;
 }
 
-/* Where the code of FILE or FILE:LINE lies in a module; the file's whole name, and that line. */
+/* Finds the code of FILE or FILE:LINE in a module: the file's full name, and the line. */
 static bool find_in_module(struct tbd_session *session, uint32_t window,
                            const struct tbd_module *module, const char *file, uint32_t line,
                            struct tbd_source_line *out)
@@ -148,7 +148,7 @@ static bool find_file(struct tbd_session *session, uint32_t window, const char *
     return false;
 }
 
-/* FUNCTION or FILE:LINE, as it was mapped at the position. */
+/* Finds FUNCTION or FILE:LINE in the modules mapped at the position. */
 static bool find_location(struct tbd_session *session, struct tbd_position position,
                           const char *text, struct tbd_source_line *out)
 {

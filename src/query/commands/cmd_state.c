@@ -24,7 +24,7 @@ static json_t *position_object(struct tbd_position position, uint32_t thread)
     return object;
 }
 
-/* Where a thread is that does not have control. */
+/* The place of a thread that does not have control. */
 static enum tbd_status place_of_thread(struct tbd_session *session, struct tbd_event *event)
 {
     struct tbd_reg_state *state = calloc(1, sizeof(*state));

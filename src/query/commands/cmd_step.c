@@ -2,13 +2,13 @@
 /* cmd_step.c - steps by line, function and instruction, both ways
  *
  * A step is a goto: lines are events, and a function's frame is known by its CFA, which conditions
- * call `frame`.  The caller's frame has a larger one. */
+ * call `frame`.  The CFA of the caller is larger. */
 #include "query/commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The count behind the command, 1 without; false if it is none. */
+/* The command's count, 1 by default; false if the argument is no count. */
 static bool take_count(const struct tbd_command_run *run, uint64_t *out)
 {
     char *end = NULL;
@@ -20,7 +20,7 @@ static bool take_count(const struct tbd_command_run *run, uint64_t *out)
     return run->argc == 1 && *end == '\0' && *out != 0 && run->argv[0][0] != '-';
 }
 
-/* The next such events from here on, or those before. */
+/* A question about events of this type after the current position, or before it. */
 static struct tbd_question from_here(const struct tbd_command_run *run, bool backward,
                                      enum tbd_event_type type)
 {
@@ -29,7 +29,7 @@ static struct tbd_question from_here(const struct tbd_command_run *run, bool bac
     return backward ? tbd_question_before(here, type) : tbd_question_after(here, type);
 }
 
-/* As often as the command says; takes the question. */
+/* Moves to the event that the command's count selects; frees the question. */
 static enum tbd_exit go(struct tbd_command_run *run, struct tbd_question *question)
 {
     if (take_count(run, &question->count))
@@ -68,7 +68,7 @@ static enum tbd_status current_thread(struct tbd_session *session, uint32_t *out
     return status;
 }
 
-/* The call under way, of a command without arguments. */
+/* The frame and the thread of the current function, for a command that takes no arguments. */
 static enum tbd_exit current_call(struct tbd_command_run *run, const char *usage,
                                   uint64_t *out_frame, uint32_t *out_thread)
 {
@@ -81,7 +81,7 @@ static enum tbd_exit current_call(struct tbd_command_run *run, const char *usage
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
 
-/* Only of this thread: others have larger frames too. */
+/* The thread is compared as well, because other threads have larger frames too. */
 static void where_frame(struct tbd_question *question, enum tbd_event_field field, uint64_t lowest,
                         uint32_t thread)
 {
@@ -126,8 +126,8 @@ enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run)
 
 /* ---- functions ---- */
 
-/* The thread's next block from here on, or the one before: other threads may come between.  The
- * position is its first instruction, or behind us its last one. */
+/* Finds the thread's next block, or the one before; blocks of other threads may lie between.  The
+ * result is the first instruction of the next block, or the last one of the block before. */
 static enum tbd_status thread_block(struct tbd_command_run *run, bool backward, uint32_t thread,
                                     struct tbd_position *out)
 {
@@ -150,7 +150,7 @@ static enum tbd_status thread_block(struct tbd_command_run *run, bool backward, 
 
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
-    struct tbd_position from = tbd_session_current(run->session), behind;
+    struct tbd_position from = tbd_session_current(run->session), next;
     uint64_t frame;
     uint32_t thread;
     struct tbd_question question;
@@ -158,7 +158,7 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 
     if (result != TBD_EXIT_FOUND)
         return result;
-    /* From before this instruction: it may be the return itself. */
+    /* Search from before this instruction: it may be the return itself. */
     if (from.offset != 0)
         from.offset--;
     else if (from.time != 0)
@@ -166,10 +166,10 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
     question = tbd_question_after(from, TBD_EVENT_FUNC_EXIT);
     where_frame(&question, TBD_FIELD_SP, frame - 8, thread);
     result = tbd_command_ask(run, &question);
-    behind = tbd_session_current(run->session);
-    if (result != TBD_EXIT_FOUND || thread_block(run, false, thread, &behind) != TBD_OK)
+    next = tbd_session_current(run->session);
+    if (result != TBD_EXIT_FOUND || thread_block(run, false, thread, &next) != TBD_OK)
         return result;
-    return tbd_command_go(run, behind);
+    return tbd_command_go(run, next);
 }
 
 enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
@@ -184,7 +184,7 @@ enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
 
     if (result != TBD_EXIT_FOUND)
         return result;
-    /* From behind this instruction: it may be the function's first one. */
+    /* Search from after this instruction: it may be the function's first one. */
     start.offset++;
     question = tbd_question_before(start, TBD_EVENT_FUNC_ENTER);
     where_frame(&question, TBD_FIELD_SP, frame - 8, thread);

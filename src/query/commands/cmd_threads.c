@@ -11,7 +11,7 @@
 
 #define NAME_BYTES 16u /* as the kernel keeps it, with the NUL */
 
-/* ---- "thread N" behind a command ---- */
+/* ---- "thread N" after a command ---- */
 
 bool tbd_command_take_thread(struct tbd_command_run *run)
 {
@@ -49,8 +49,8 @@ static bool read_name(struct tbd_session *session, const struct tbd_thread_info 
     return used != 0;
 }
 
-/* A thread that has not named itself has the name that its creator had then; the first one,
- * the program's. */
+/* A thread that has not named itself has the name that its creator had when it made the thread; the
+ * first thread has the program's name. */
 static void find_name(struct tbd_session *session, const struct tbd_thread_info *thread, char *out)
 {
     const char *program = session->info->program;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cmd_trace.c - info, windows, modules, dump: what the trace is */
+/* cmd_trace.c - info, windows, modules, dump: what the trace holds */
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
 #include "hooks/table/syscalls.h"
@@ -174,7 +174,8 @@ enum tbd_exit tbd_command_info(struct tbd_command_run *run)
 
     if (run->argc != 0)
         return tbd_command_usage(
-            run, "info takes no arguments; `tbdq help gdb` has what stands for gdb's `info ...`");
+            run,
+            "info takes no arguments; `tbdq help gdb` lists the equivalents of gdb's `info ...`");
     sum_levels(run->session, sums);
     if (run->session->json)
         tbd_output_line(info_object(run->session, sums), run->out);

@@ -33,7 +33,7 @@ struct verify {
     struct tbd_session *session;
     enum tbd_verify how;
     uint32_t windows;
-    uint32_t batch; /* windows that follow on each other, which one process replays faster */
+    uint32_t batch; /* consecutive windows, which one process replays faster */
     _Atomic uint32_t next;
     _Atomic uint32_t done;
     _Atomic uint32_t diverged;
@@ -260,7 +260,7 @@ static const char *parse_options(const struct tbd_command_run *run, struct verif
     return run->session->workers == 0 ? "the number of workers is from 1 to 256" : NULL;
 }
 
-/* As many as leave the last worker little to do alone. */
+/* Small enough that no worker is left with much to do alone at the end. */
 static uint32_t batch_of(uint32_t windows, unsigned workers)
 {
     uint32_t share = windows / (workers * 8);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* cmd_why.c - where a value came from: back through stores, loads, copies and calculations
  *
- *   memory    the last store to it; what that instruction stored is a register, a constant, or memory
+ *   memory    the last store to it; the stored value comes from a register, a constant, or memory
  *   register  the last instruction before that writes it, block by block
  *   flags     the same
  *
  * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
- * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls are ends.
+ * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls end it.
  *
  * CMD_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all,
  *     and nothing is followed twice.
@@ -45,7 +45,7 @@ struct why {
     struct tbd_command_run *run;
     ZydisDecoder decoder;
     struct tbd_rows rows;
-    uint32_t limit; /* of calculations, one within the other */
+    uint32_t limit; /* how many calculations deep */
     struct wanted_value followed[ROWS_MAX];
     size_t followed_count;
     char what[160]; /* of the hop */
@@ -81,7 +81,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct why *why, const cha
 
 /* ---- rows ---- */
 
-/* In a table what belongs to a calculation stands below it, further in. */
+/* In a table the inputs of a calculation stand below it, indented. */
 static void set_what(const struct why *why, json_t *row, uint32_t depth)
 {
     char text[sizeof(why->what) + 2 * LIMIT_MAX + 2];
@@ -159,7 +159,7 @@ static bool address_of(struct why *why, struct writer *w, const ZydisDecodedOper
     return true;
 }
 
-/* What is stored at `offset` bytes into the store came from so far into the source. */
+/* The byte at `offset` of a store came from the byte at the same offset of the source. */
 static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOperand *operand,
                         uint64_t offset, struct wanted_value *out)
 {
@@ -173,7 +173,7 @@ static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOpe
     return true;
 }
 
-/* One input in words, and as what is to be followed; false: there is nothing to follow. */
+/* Describes one input in words, and as a value to follow; false: there is nothing to follow. */
 static bool take_input(struct why *why, struct writer *w, const struct tbd_why_input *input,
                        uint64_t offset, struct wanted_value *out)
 {
@@ -208,7 +208,7 @@ static void say_system_call(struct why *why, const struct writer *w)
 
 /* ---- writers ---- */
 
-/* The last store; TBD_NOTFOUND: nobody stored it. */
+/* Finds the last store to the value; TBD_NOTFOUND: there is none. */
 static enum tbd_status find_store(struct why *why, const struct wanted_value *value,
                                   struct writer *out)
 {
@@ -231,7 +231,7 @@ static bool is_writer(const struct wanted_value *value, const struct tbd_why_ins
                                          : tbd_why_writes_register(insn, value->reg);
 }
 
-/* The last instruction of a block, below `limit`, that writes it. */
+/* Finds the last instruction of a block before `limit` that writes the value. */
 static bool find_in_block(struct why *why, const struct wanted_value *value, uint64_t time,
                           uint32_t limit, struct writer *out)
 {
@@ -245,7 +245,7 @@ static bool find_in_block(struct why *why, const struct wanted_value *value, uin
     return false;
 }
 
-/* TBD_NOTFOUND: too far away. */
+/* Finds the last instruction that writes the value; TBD_NOTFOUND: too far away. */
 static enum tbd_status find_instruction(struct why *why, const struct wanted_value *value,
                                         struct writer *out)
 {
@@ -273,8 +273,8 @@ static enum tbd_status find_instruction(struct why *why, const struct wanted_val
 
 /* ---- the tree ---- */
 
-/* Says what the writer made the value from; how many of `out` are to be followed.  *is_copy: the
- * one is the value itself. */
+/* Says what the writer made the value from; returns how many of `out` are to be followed.
+ * *is_copy: the only input is the value itself. */
 static size_t explain(struct why *why, const struct wanted_value *value, struct writer *w,
                       bool *is_copy, struct wanted_value *out)
 {
@@ -324,7 +324,7 @@ static bool is_followed(const struct why *why, const struct wanted_value *value)
     return false;
 }
 
-/* Where nobody wrote it. */
+/* The row of a value that has no writer. */
 static void add_end(struct why *why, const struct wanted_value *value, uint32_t depth)
 {
     struct tbd_position at =
@@ -340,7 +340,7 @@ static void add_end(struct why *why, const struct wanted_value *value, uint32_t 
         add_row(why, at, &place, depth);
 }
 
-/* One hop, with its row; how many values it leads to. */
+/* One hop, with its row; returns the number of values it leads to. */
 static size_t hop(struct why *why, const struct wanted_value *value, uint32_t depth,
                   struct writer *w, bool *is_copy, struct wanted_value *inputs)
 {
@@ -426,7 +426,8 @@ static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
     return result;
 }
 
-/* "/5" before the expression: how deep.  Where the expression begins; 0: that is no number. */
+/* Reads the depth, "/5" before the expression; returns where the expression begins, or 0 if the
+ * depth is no number. */
 static size_t take_limit(const struct tbd_command_run *run, uint32_t *out)
 {
     const char *first = run->argv[0];

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Command and arguments as one line: what questions are parsed from and errors point into. */
+/* Command and arguments as one line, from which questions are parsed; errors point into it. */
 static char *join(size_t count, char *const *words)
 {
     size_t bytes = 1;
@@ -84,7 +84,8 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
     return TBD_EXIT_FOUND;
 }
 
-/* Letters to insert, delete, change or swap with a neighbour between two short words. */
+/* How many letters must be inserted, deleted, changed or swapped with a neighbour to make one short
+ * word from the other. */
 static size_t distance(const char *a, const char *b)
 {
     enum { MOST = 24 };
@@ -123,7 +124,7 @@ bool tbd_line_is_known(const char *line)
 enum tbd_exit tbd_line_unknown(const char *name)
 {
     const char *nearest = NULL, *hint = tbd_gdb_hint(name);
-    size_t best = 3; /* farther ones are no help */
+    size_t best = 3; /* a word at a larger distance is no help */
 
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++) {
         size_t found = distance(name, command->name);
@@ -143,7 +144,7 @@ enum tbd_exit tbd_line_unknown(const char *name)
     return TBD_EXIT_USAGE;
 }
 
-/* ---- answers that are not whole ---- */
+/* ---- incomplete answers ---- */
 
 static json_t *left_out_object(const struct tbd_left_out *left)
 {
@@ -161,7 +162,7 @@ static json_t *left_out_object(const struct tbd_left_out *left)
 
 static void print_left_out(const struct tbd_left_out *left)
 {
-    fprintf(stderr, "tbdq: note: the answer may lack something: ");
+    fprintf(stderr, "tbdq: note: the answer may be incomplete: ");
     if (left->count != 0 || left->has_unlisted) {
         fprintf(stderr, "%s ", left->count == 1 ? "window" : "windows");
         tbd_left_out_print(left, stderr);
@@ -175,7 +176,7 @@ static void print_left_out(const struct tbd_left_out *left)
     fputc('\n', stderr);
 }
 
-/* The exit status with what the answer is without. */
+/* Says what the answer had to leave out; returns the exit status that takes it into account. */
 static enum tbd_exit tell_left_out(const struct tbd_command_run *run, enum tbd_exit result)
 {
     const struct tbd_left_out *left = &run->session->left_out;
@@ -212,7 +213,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     return tell_left_out(&run, tbd_answers_run(&run, command));
 }
 
-/* A line of gdb's, in our own words. */
+/* Runs a line of gdb's after its translation. */
 static enum tbd_exit run_ours(struct tbd_session *session, const struct tbd_line_options *options,
                               const char *line)
 {
@@ -258,7 +259,7 @@ enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_o
     return result;
 }
 
-/* Without blanks at both ends. */
+/* The line without blanks at its ends. */
 static char *copy_trimmed(const char *line)
 {
     size_t length;

@@ -15,7 +15,7 @@
 // clang-format off
 const struct tbd_command tbd_commands[] = {
     { "info", tbd_command_info, "",
-      "what the trace is",
+      "what the trace holds",
       "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on\n"
       "disk.",
       "tbdq info", false },
@@ -35,7 +35,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq processes", false },
     { "threads", tbd_command_threads, "",
       "the program's threads, and where each is at the current position",
-      "Number, name, when it was made and by whom, when it ended, its block entries, how often\n"
+      "Number, name, when and by which thread it was made, when it ended, its block entries, how often\n"
       "it was given control.  Threads run one at a time; '*' marks the one that has control.",
       "tbdq threads", true },
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
@@ -45,7 +45,7 @@ const struct tbd_command tbd_commands[] = {
       "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
       "`then` goes on from what was found: goto last backward store of p then backward\n"
       "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
-      "first and last stand before the first and behind the last event.  A store or load of\n"
+      "first and last stand before the first and after the last event.  A store or load of\n"
       "EXPR touches the variable that this C expression denotes where the search starts.\n"
       "CONTEXT is a condition: see `tbdq help context`.  The state at an event is the one just\n"
       "before its instruction executes; a function is entered at its first instruction.  Exit\n"
@@ -59,8 +59,8 @@ const struct tbd_command tbd_commands[] = {
       "to the next source line of this function, or of its caller", "",
       "tbdq next 3", true },
     { "finish", tbd_command_finish, "",
-      "behind the return of this function",
-      "Shows the return with its value, and moves to the instruction behind the call.",
+      "to the instruction after the return of this function",
+      "Shows the return with its value, and moves to the instruction after the call.",
       "tbdq finish", true },
     { "stepi", tbd_command_stepi, "[COUNT]",
       "to the next instruction", "",
@@ -116,7 +116,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq first 'func == insert and list->count == 3'", true },
     { "last", tbd_command_last, "CONTEXT",
       "go to the instruction that ends a condition for the last time",
-      "The store, or another instruction, behind which it is not true any more; or the last one\n"
+      "The store, or another instruction, after which it is not true any more; or the last one\n"
       "at which its variables exist.",
       "tbdq last 'total < 0'", true },
     { "trace", tbd_command_trace, "FROM TO [where CONTEXT]",
@@ -144,7 +144,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq where", true },
     { "regs", tbd_command_regs, "[thread N]",
       "registers at the current position",
-      "Of the thread that has control there, or of any other.",
+      "Those of the thread that has control there, or of any other.",
       "tbdq --at 1200+3 regs", true },
     { "mem", tbd_command_mem, "ADDR LEN",
       "memory at the current position",
@@ -175,8 +175,8 @@ const struct tbd_command tbd_commands[] = {
       "the value of a C expression in the selected frame",
       "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C;\n"
       "elements of C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
-      "$rax is a register.  With @COUNT so many values that lie one behind the other.\n"
-      "FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
+      "$rax is a register.  EXPR@COUNT prints COUNT consecutive values.\n"
+      "FORMAT is x, d, u, o, t (binary) or c, before or after the expression.\n"
       "What the compiler did not keep is <optimized out: reason>.",
       "tbdq print 'list->head->key + 1'", true },
     { "locals", tbd_command_locals, "[FRAME]",
@@ -211,7 +211,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq raise 3", false },
     { "merge", tbd_command_merge, "WINDOWS [COUNT]",
       "make one window of several, or of every COUNT of them",
-      "They keep no events, and take less space together.  Windows behind them get other numbers.",
+      "They keep no events, and take less space together.  Later windows get other numbers.",
       "tbdq merge 0-63 8", false },
     { NULL, NULL, NULL, NULL, NULL, NULL, false },
 };
@@ -270,7 +270,7 @@ void tbd_command_help_context(FILE *out)
         "  func, module    compared with a name or \"pattern*\" by == or !=\n"
         "  syscall         compared with a name or number: syscall==write\n"
         "  &NAME           address of a symbol; &module!NAME chooses the module\n"
-        "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] behind it\n"
+        "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] after it\n"
         "  real[ADDR,SIZE], real_after[ADDR,SIZE]  the same for floating point, SIZE 4 or 8\n"
         "  src=<FILE,LINE> the instruction belongs to this source line; src=<FILE>: to any of it\n"
         "  old.M, new.M    with `of EXPR`: its member M before and after; oldval and newval\n"
@@ -278,9 +278,8 @@ void tbd_command_help_context(FILE *out)
         "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
         "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
         "                  * is any one frame, ** any run of frames\n\n"
-        "An event at which something is divided by zero, or memory read that is not "
-        "mapped, does not match;\n"
-        "how many there were is said at the end.\n");
+        "An event does not match if its condition divides by zero or reads memory that is not\n"
+        "mapped; the number of such events is printed at the end.\n");
 }
 
 /* ---- messages ---- */
@@ -414,7 +413,7 @@ static enum tbd_exit evaluate(struct tbd_command_run *run, const struct tbd_expr
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
 
-/* A C expression over the program's variables; of what is no number its address. */
+/* The value of a C expression over the program's variables; its address if it is no number. */
 static enum tbd_exit evaluate_typed(struct tbd_command_run *word, struct tbd_position position,
                                     uint64_t *out)
 {

@@ -18,19 +18,19 @@ enum tbd_exit {
     TBD_EXIT_SYSTEM = 4
 };
 
-/* One command being carried out. */
 struct tbd_source_place;
 struct tbd_data;
 
+/* One command being carried out. */
 struct tbd_command_run {
     struct tbd_session *session;
     const char *text; /* the whole question: command and arguments joined by blanks */
-    size_t arguments; /* offset in it of what follows the command's name */
+    size_t arguments; /* offset of the first argument in it */
     unsigned argc;    /* words after the command's name */
     char *const *argv;
     FILE *out;
     bool quiet;   /* no progress line */
-    bool silent;  /* an answer on the way to another one: not printed */
+    bool silent;  /* an intermediate answer, which is not printed */
     bool explain; /* say how a search went */
 };
 
@@ -41,7 +41,7 @@ struct tbd_command {
     const char *summary;
     const char *help; /* paragraphs */
     const char *example;
-    bool wants_position; /* has_at of the session matters */
+    bool wants_position; /* the session's has_at matters */
 };
 
 /* Ends with a NULL name. */
@@ -55,15 +55,14 @@ enum tbd_exit tbd_command_no_memory(void);
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
 enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
                                 const struct tbd_query_error *error);
-/* tbd_source_evaluate() of the run's text[from, to); says what is wrong.  Only after TBD_EXIT_FOUND
- * *place is to be closed. */
+/* tbd_source_evaluate() of the run's text[from, to); prints errors.  After TBD_EXIT_FOUND the
+ * caller closes *place; otherwise there is nothing to close. */
 enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
                                    size_t from, size_t to, struct tbd_source_place *place,
                                    struct tbd_data *out);
-/* The words after the command's name are not what it takes. */
+/* For arguments that the command does not take. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
-/* "thread N" as the only arguments: the session asks for that thread from here on, and there
- * are none left. */
+/* Takes the arguments if they are "thread N": the session asks about that thread from now on. */
 bool tbd_command_take_thread(struct tbd_command_run *run);
 /* Evaluates the argument `index` (from 0) as an expression at `position`. */
 TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
@@ -80,36 +79,36 @@ enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_pos
 
 /* ---- questions ---- */
 
-/* Adds what a user wrote behind the type, "of EXPRESSION where CONTEXT", to *question; the expression
- * denotes what it does where the question starts, or at the current position if it is about all events.
- * Says what is wrong. */
+/* Adds what the user wrote after the type, "of EXPRESSION where CONTEXT", to *question.  The
+ * expression is evaluated where the question starts, or at the current position if the question is
+ * about all events.  Prints errors. */
 enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,
                                      const struct tbd_question_words *words,
                                      struct tbd_question *question);
-/* Reads "TYPE [of EXPRESSION] [where CONTEXT]" from the run's text[from, to).  Says what is wrong;
- * only after TBD_EXIT_FOUND there is a question in *out. */
+/* Reads "TYPE [of EXPRESSION] [where CONTEXT]" from the run's text[from, to).  Prints errors; *out
+ * is a question only after TBD_EXIT_FOUND. */
 enum tbd_exit tbd_command_read_all(struct tbd_command_run *run, size_t from, size_t to,
                                    struct tbd_question *out);
 struct tbd_position tbd_command_start(struct tbd_session *session,
                                       const struct tbd_question *question);
 
-/* The next three take *question over. */
+/* The next three free *question. */
 
-/* Moves to the event, and prints it; says so if there is none. */
+/* Moves to the event and prints it, or prints that there is none. */
 enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *question);
-/* Calls `each` for all events from where the question starts; false from it ends the search. */
+/* Calls `each` for all events from the question's start; the search ends when it returns false. */
 enum tbd_exit tbd_command_each(struct tbd_command_run *run, struct tbd_question *question,
                                bool (*each)(void *context, const struct tbd_event *event),
                                void *context);
-/* Says nothing, moves nothing. */
+/* Finds the event without printing or moving. */
 TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *run,
                                                       struct tbd_question *question,
                                                       struct tbd_event *out);
 
 /* ---- values and positions ---- */
 
-/* The value of a C expression at the current position, as a truth and as text (the caller's to
- * free; `text` NULL: not wanted). */
+/* The value of a C expression at the current position, as a truth and as text, which the caller
+ * frees (`text` NULL: not wanted). */
 enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expression, bool *truth,
                                    char **text);
 /* Moves to a position and prints what is there. */
@@ -119,7 +118,7 @@ TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
                                                   struct tbd_position from, bool backward,
                                                   uint64_t count, struct tbd_position *out);
 
-/* "exit 0", "signal 11", "exec", "recording", ...; `out` is room for it. */
+/* "exit 0", "signal 11", "exec", "recording", ...; `out` is a buffer that it may use. */
 const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, size_t bytes);
 
 enum tbd_exit tbd_command_info(struct tbd_command_run *run);

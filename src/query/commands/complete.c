@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* complete.c - see complete.h
  *
- * The word before the cursor is completed by what stands before it: the command, the place in
- * `goto`, an expression whose members are wanted; else by names that can stand anywhere. */
+ * What stands before the word at the cursor decides: the command, the place in `goto`, an expression
+ * whose members are wanted.  Otherwise the word is completed by names that can stand anywhere. */
 #include "query/commands/complete.h"
 
 #include "base/array.h"
@@ -23,7 +23,7 @@ struct completer {
     struct tbd_session *session;
     const char *line;
     size_t length;
-    char word[WORD_BYTES]; /* what is there of it */
+    char word[WORD_BYTES]; /* the part that is typed */
     struct tbd_completions *out;
 };
 
@@ -32,7 +32,7 @@ static void add(struct completer *c, const char *word)
     struct tbd_completions *out = c->out;
 
     if (!tbd_escape_is_plain(TBD_ESCAPE_FIELD, word, strlen(word)))
-        return; /* the terminal would obey it, or the user not see it */
+        return; /* it holds control characters, which the terminal obeys or does not show */
     if (out->count >= TBD_COMPLETIONS_MAX || strncmp(word, c->word, strlen(c->word)) != 0 ||
         !tbd_array_grow(&out->words, out->count, &out->capacity, sizeof(*out->words)))
         return;
@@ -69,7 +69,7 @@ static void tidy(struct tbd_completions *out)
 
 /* ---- names of the program ---- */
 
-/* Names as the file has them; not import stubs, compilers' parts of functions, made-up names. */
+/* Adds names as the file has them, but no import stubs, parts of functions or made-up names. */
 static void add_plain_names(struct completer *c, struct tbd_elf_file *file)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);
@@ -86,7 +86,7 @@ static void add_plain_names(struct completer *c, struct tbd_elf_file *file)
     }
 }
 
-/* "ns::thing", or "thing" for who did not begin with the namespace. */
+/* Adds "ns::thing", or "thing" if the word does not begin with the namespace. */
 static void add_readable_name(struct completer *c, const char *name)
 {
     if (strpbrk(name, "<(@. ") != NULL)
@@ -110,7 +110,7 @@ static void add_readable_names(struct completer *c, struct tbd_elf_file *file)
 
         if (!tbd_is_mangled(symbol->name) || c->out->count >= TBD_COMPLETIONS_MAX)
             break;
-        /* All names together, as soon as there is one. */
+        /* At the first mangled name all of the file's are demangled together. */
         tbd_elf_read_names(file);
         add_readable_name(c, tbd_elf_symbol_name(file, symbol));
     }
@@ -122,7 +122,7 @@ static void add_symbols(struct completer *c)
     size_t count = 0;
     uint32_t window = tbd_trace_window_of(c->session->trace, tbd_session_current(c->session).time);
 
-    /* Everything would be no help. */
+    /* A list of all names would be no help. */
     if (*c->word == '\0' ||
         tbd_symbols_modules(c->session->symbols, window, &modules, &count) != TBD_OK)
         return;
@@ -165,7 +165,7 @@ static void add_members(struct completer *c, const struct tbd_place_of *place, s
     }
 }
 
-/* The expression that ends at `end`: names, brackets, arrows. */
+/* Where the expression that ends at `end` begins: names, brackets, arrows. */
 static size_t expression_start(const char *line, size_t end)
 {
     int depth = 0;
@@ -190,7 +190,7 @@ static size_t expression_start(const char *line, size_t end)
     return end;
 }
 
-/* Where the expression before "." or "->" ends; 0 if no member is wanted. */
+/* The end of the expression before "." or "->"; 0 if no member is wanted. */
 static size_t member_of(const struct completer *c)
 {
     size_t at = c->out->from;
@@ -226,7 +226,7 @@ static void add_source_names(struct completer *c)
     free(place);
 }
 
-/* Source files of the modules that have debug information of their own. */
+/* Adds the source files of modules whose file has debug information itself. */
 static void add_files(struct completer *c)
 {
     const struct tbd_module *modules;

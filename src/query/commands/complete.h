@@ -10,7 +10,7 @@
 struct tbd_completions {
     char **words; /* owned; sorted, each once */
     size_t count, capacity;
-    size_t from; /* offset in the line where the word begins that they replace */
+    size_t from; /* offset in the line of the word that they replace */
 };
 
 /* Continuations of line[0, length).  `session` NULL: only what needs no trace.  Free the result in

@@ -23,10 +23,10 @@ struct cause {
 
 static const struct cause causes[] = {
     { "before it is overwritten",
-      "memory was written by somebody whom the trace does not know: the kernel (a system "
+      "memory was changed by a writer that the trace does not know: the kernel (a system "
       "call's row in syscalls.def), another process, a device" },
     { "before the store",
-      "memory was written by somebody whom the trace does not know: the kernel (a system call's "
+      "memory was changed by a writer that the trace does not know: the kernel (a system call's "
       "row in syscalls.def), another process, a device" },
     { "written by play, is not there", "a mapping was not made again as in play" },
     { "cannot be done again", "a mapping call that replay does not know" },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* diverged.h - what is said about a divergence: what play did before it, and what it often means */
+/* diverged.h - explains a divergence: what play did before it, and what often causes it */
 #ifndef TBD_QUERY_DIVERGED_H
 #define TBD_QUERY_DIVERGED_H
 
@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* What usually lies behind a difference that is described like this; NULL: no idea. */
+/* The usual cause of a difference with this description; NULL: not known. */
 const char *tbd_diverged_cause(const char *what);
 /* The last block entries and messages of play up to the divergence, as strings; empty where the
  * window's events were not kept. */

@@ -49,7 +49,7 @@ static const struct word_row infos[] = {
     { "program", "where" },   { NULL, NULL },
 };
 
-static const char see_gdb[] = "`tbdq help gdb` has what stands for gdb's commands";
+static const char see_gdb[] = "`tbdq help gdb` lists the equivalents of gdb's commands";
 
 static const struct word_row others[] = {
     { "break",
@@ -233,7 +233,7 @@ const char *tbd_gdb_hint(const char *line)
 
 void tbd_gdb_help(FILE *out)
 {
-    fprintf(out, "What users of gdb and rr type, and what it is here.\n\nThese are understood:\n");
+    fprintf(out, "Commands of gdb and rr, and how tbdq does the same.\n\nThese are understood:\n");
     for (const struct word_row *row = same; row->word != NULL; row++)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
     for (const struct word_row *row = infos; row->word != NULL; row++)
@@ -241,12 +241,12 @@ void tbd_gdb_help(FILE *out)
     fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
     fprintf(out, "  %-16s %s\n  %-16s %s\n  %-16s %s\n", "x/8gx ADDR", "mem ADDR 64", "x/s ADDR",
             "print (char *)(ADDR)", "x/5i $pc", "disas 5");
-    fprintf(out, "\nThese are asked in another way, as all that has happened is there at once:\n");
+    fprintf(out, "\nThese are asked in another way, because the whole run is already recorded:\n");
     for (const struct word_row *row = others; row->word != NULL; row++) {
         if (row->means != see_gdb)
             fprintf(out, "  %-16s %s\n", row->word, row->means);
     }
-    fprintf(out, "\nShort and other words for those:\n");
+    fprintf(out, "\nOther names for those:\n");
     for (const struct word_row *row = short_forms; row->word != NULL; row++)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
 }

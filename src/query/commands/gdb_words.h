@@ -3,19 +3,19 @@
  *
  *   p/x count -> print /x count      x/8gx $rsp -> mem rsp 64      info locals -> locals
  *
- * What has an equal here is that command; what has none gets a hint that says how it is asked. */
+ * A word that has an equivalent is replaced by it; for other words a hint says how to ask. */
 #ifndef TBD_QUERY_GDB_WORDS_H
 #define TBD_QUERY_GDB_WORDS_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The line with the same meaning in our own words, the caller's to free; NULL: it has none, or
- * begins with a command of ours. */
+/* The line translated to a command of tbdq, which the caller frees; NULL: it has no translation, or
+ * begins with a command of tbdq. */
 char *tbd_gdb_translate(const char *line);
-/* May a line that begins so have such a meaning? */
+/* May a line that begins with this word have a translation? */
 bool tbd_gdb_knows(const char *line);
-/* How something that the line asks for is asked here; NULL: nothing is known of it. */
+/* A hint how to ask tbdq for what the line wants; NULL: there is none. */
 const char *tbd_gdb_hint(const char *line);
 /* The text of `tbdq help gdb`. */
 void tbd_gdb_help(FILE *out);

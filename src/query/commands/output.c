@@ -21,7 +21,7 @@ json_t *tbd_output_hex(uint64_t value)
     return json_string(text);
 }
 
-/* Jansson writes all that is not printable ASCII as an escape, but DEL. */
+/* Jansson escapes everything that is not printable ASCII, except DEL. */
 static void print_json(const json_t *object, FILE *out)
 {
     char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
@@ -127,8 +127,8 @@ static json_t *bytes_value(const uint8_t *bytes, size_t size)
     return json_string(text);
 }
 
-/* As one number under `number_key`, or, when it is long, as bytes in order of address under
- * `bytes_key`. */
+/* Puts a value under `number_key` as one number, or, if it is long, under `bytes_key` as bytes in
+ * order of address. */
 static void put_value(json_t *object, const char *number_key, const char *bytes_key,
                       const uint8_t *bytes, uint64_t size)
 {
@@ -195,7 +195,7 @@ static bool read_for_call(void *context, uint64_t address, void *out, size_t byt
     return tbd_session_read(reading->session, reading->position, address, out, bytes) == TBD_OK;
 }
 
-/* The call as a line, strings and data as they are after it: what it read it left alone. */
+/* The call as a line.  Strings and data are read after the call, which does not change its inputs. */
 static void put_call(struct tbd_session *session, const struct tbd_event *event, json_t *object)
 {
     struct call_reading reading = { session, event->position };
@@ -266,7 +266,8 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
     }
 }
 
-/* Where the instruction is: of a call in which its thread waited, where that thread is. */
+/* The place of the event's instruction.  A thread that waited in a system call is still at the call,
+ * although the event comes later. */
 static enum tbd_status place_of(struct tbd_session *session, const struct tbd_event *event,
                                 struct tbd_place *out)
 {

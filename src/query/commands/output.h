@@ -16,8 +16,8 @@
 #define TBD_OUTPUT_NUMBER_BYTES 16u
 #define TBD_OUTPUT_CUT_BYTES    64u
 
-/* Keys time, offset, thread, type, pc, module, function, text and the event's own; owned by the
- * caller. */
+/* An object with the keys time, offset, thread, type, pc, module, function, text and those of this
+ * type of event; owned by the caller. */
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event);
 /* Prints such an object as one line of JSON, or as lines of text. */
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out);
@@ -26,17 +26,17 @@ void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);
 /* A string that may not be UTF-8: a byte that is not becomes \xff, four characters. */
 json_t *tbd_output_text(const char *text);
-/* file and line into `object`, if they are known. */
+/* Puts file and line into `object`, if they are known. */
 void tbd_output_source(const struct tbd_source_line *line, json_t *object);
-/* "  list.c:12", to be shown, or "" if it is not known; returns `out`. */
+/* "  list.c:12", safe for a terminal, or "" if it is not known; returns `out`. */
 char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes);
-/* `values`: "name=value" of each parameter of the function that was entered; `result`: what it
- * returned, by its type. */
+/* Put into `object`: `values`, "name=value" for each parameter of the function that was entered, and
+ * `result`, what it returned, printed by its type. */
 void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *enter,
                            json_t *object);
 void tbd_output_result(struct tbd_session *session, const struct tbd_event *enter, uint64_t retval,
                        json_t *object);
-/* Module, function, function_offset, file and line of `address` as of `window`, into `object`. */
+/* Puts module, function, function_offset, file and line of `address` as of `window` into `object`. */
 void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
                        json_t *object);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* output_call.c - parameters and results of a call, by the types of the program
  *
- * From what the event tells alone: registers of the calling convention.  Memory is not read, so a
- * parameter passed in memory or in a vector register has no value here. */
+ * Only the event is used, which has the registers of the calling convention.  Memory is not read, so
+ * a parameter passed in memory or in a vector register has no value here. */
 #include "query/commands/output.h"
 #include "query/debuginfo/dwarf_parameter.h"
 #include "query/debuginfo/dwarf_print.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* prompt.c - see prompt.h; lines are edited by libedit
  *
- * A move (the position is another one afterwards) shows the line of source it led to.
+ * After a move (a command that changed the position) the new source line is shown.
  * Ctrl-C ends the line that is being edited, or the question that is being answered; Ctrl-D
  * ends the program. */
 #include "query/commands/prompt.h"
@@ -35,7 +35,7 @@ static size_t next_completion;
 
 /* ---- completion ---- */
 
-/* libedit asks again and again, from state 0 on, until there is none left; it frees them. */
+/* libedit calls this until there is no completion left, first with state 0; it frees the words. */
 static char *next_word(const char *text, int state)
 {
     size_t skip;
@@ -45,7 +45,7 @@ static char *next_word(const char *text, int state)
         next_completion = 0;
     if (next_completion >= completions.count)
         return NULL;
-    /* libedit may begin its word behind ours: at "b" in "a::b". */
+    /* libedit's word may begin later than ours: at "b" in "a::b". */
     skip = (size_t)rl_point - strlen(text) > completions.from
                ? (size_t)rl_point - strlen(text) - completions.from
                : 0;
@@ -57,17 +57,17 @@ static char **complete(const char *text, int start, int end)
     (void)start;
     tbd_completions_free(&completions);
     tbd_complete(completed, rl_line_buffer, (size_t)end, &completions);
-    rl_attempted_completion_over = 1; /* files of this folder are no answer */
+    rl_attempted_completion_over = 1; /* do not offer files of this folder */
     return rl_completion_matches(text, next_word);
 }
 
 /* ---- keys ---- */
 
-/* What ends a line that is not wanted any more: to its beginning, all of it away, Enter. */
+/* The keys that drop the line after Ctrl-C: to its beginning, delete to its end, Enter. */
 static const char drop_line[] = "\001\013\n";
-static size_t dropping; /* how much of that libedit has read; 0: nothing is dropped */
+static size_t dropping; /* how many of these keys libedit has read; 0: nothing is dropped */
 
-/* A byte of standard input; EOF at its end.  False: Ctrl-C came first. */
+/* Reads a byte of standard input, or EOF at its end; false: Ctrl-C came first. */
 static bool next_byte(int *out)
 {
     struct pollfd waiting[] = { { .fd = STDIN_FILENO, .events = POLLIN },
@@ -82,7 +82,7 @@ static bool next_byte(int *out)
     return true;
 }
 
-/* A character, for libedit: bytes of UTF-8 put together. */
+/* Reads a character for libedit; it may have several bytes of UTF-8. */
 static int next_key(FILE *in)
 {
     mbstate_t state = { 0 };
@@ -105,7 +105,7 @@ static int next_key(FILE *in)
         if (byte == EOF)
             return EOF;
         if (byte == '\0')
-            continue; /* Ctrl-D while an answer was printed, which the kernel took for its own */
+            continue; /* Ctrl-D while an answer was printed: the kernel, not libedit, took it */
         text = (char)byte;
         used = mbrtowc(&wide, &text, 1, &state);
         if (used == (size_t)-1)
@@ -115,8 +115,8 @@ static int next_key(FILE *in)
     }
 }
 
-/* libedit would do so when it wants the first key, with the prompt printed: what is typed between
- * the two would be echoed by the kernel, and Ctrl-D not be there for libedit. */
+/* libedit would do this at the first key, after it has printed the prompt.  The kernel would echo
+ * what is typed between the two, and libedit would not see a Ctrl-D. */
 static int take_terminal(void)
 {
     rl_prep_terminal(1);
@@ -143,7 +143,7 @@ static void start_editing(const char *path)
         (void)read_history(path);
 }
 
-/* What a question holds is nobody else's business. */
+/* Only the user may read the history. */
 static void save_history(const char *path)
 {
     mode_t mask = umask(077);
@@ -222,7 +222,7 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
         show_line(session, own.out);
     fclose(own.out);
     tbd_pager_close(pager);
-    tbd_interrupt_clear(); /* it may have come when the answer was there */
+    tbd_interrupt_clear(); /* Ctrl-C may have come after the answer */
     return result;
 }
 

@@ -29,7 +29,7 @@ static void write_cell(FILE *out, const json_t *value)
     }
 }
 
-/* The caller's; NULL without memory. */
+/* The caller frees the result; NULL without memory. */
 static char *cell(const json_t *row, const char *key)
 {
     char *text = NULL;
@@ -105,7 +105,7 @@ static bool is_number(const char *text)
     return text[sign] != '\0' && text[sign + strspn(text + sign, "0123456789.")] == '\0';
 }
 
-/* What a spreadsheet would calculate gets an apostrophe before it (OWASP, CSV injection). */
+/* An apostrophe goes before text that a spreadsheet would take for a formula (OWASP, CSV injection). */
 static bool is_formula(const char *text)
 {
     return *text != '\0' && strchr("=+-@\t\r", *text) != NULL && !is_number(text);

@@ -24,10 +24,10 @@ void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
                     const char *const *columns);
 /* Releases `row`. */
 void tbd_rows_add(struct tbd_rows *rows, json_t *row);
-/* Prints what waits; TBD_EXIT_NOT_FOUND, and in a table a line that says so, without any row. */
+/* Prints the rows that wait.  Without any row it returns TBD_EXIT_NOT_FOUND, and a table says so. */
 enum tbd_exit tbd_rows_end(struct tbd_rows *rows);
 
-/* An event as a row: its object with `position` ("TIME+K") and `source` ("file.c:7"). */
+/* An event as a row: its object (output.h) with `position` ("TIME+K") and `source` ("file.c:7"). */
 json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *event);
 json_t *tbd_rows_position(struct tbd_position position);
 

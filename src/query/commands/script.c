@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* script.c - see script.h
  *
- * A line is expanded (${NAME}, @bookmark), then carried out.  What a command printed is kept until
+ * A line is expanded (${NAME}, @bookmark), then carried out.  The output of a command is kept until
  * the next one, for `expect`.
  *
- * SCRIPT-1  Inside a branch that is not taken (`skipped`) so is every `if` block; only if, else and
+ * SCRIPT-1  Every `if` block inside a branch that is not taken is `skipped`, too; only if, else and
  *     end are looked at there. */
 #include "query/commands/script.h"
 
@@ -28,9 +28,9 @@ struct script {
     size_t variable_count;
     char *answer;            /* of the last command; owned */
     bool found;              /* did it find something? */
-    bool has_failed_trace;   /* may its answer lack something, or could the trace not answer? */
+    bool has_failed_trace;   /* is its answer incomplete, or could the trace not answer? */
     bool taken[DEPTH_MAX];   /* by `if` block: a branch of it was or is taken */
-    bool skipped[DEPTH_MAX]; /* the branch under way is not */
+    bool skipped[DEPTH_MAX]; /* by `if` block: the current branch is not taken */
     int depth;
 };
 
@@ -65,7 +65,7 @@ static bool set(struct script *script, const char *name, char *value)
     return script->variables[at].name != NULL;
 }
 
-/* The line with ${NAME} replaced; NULL with a message if one has no value. */
+/* The line with each ${NAME} replaced; NULL with a message if a variable has no value. */
 static char *expand(const struct script *script, const char *line)
 {
     char *text = NULL;
@@ -98,7 +98,7 @@ static char *expand(const struct script *script, const char *line)
     return NULL;
 }
 
-/* ---- statements; each returns whether the script goes on ---- */
+/* ---- statements; each returns false if the script ends here ---- */
 
 /* let NAME = EXPRESSION */
 static bool run_let(struct script *script, char *rest)
@@ -168,7 +168,7 @@ static bool run_else_or_end(struct script *script, bool is_end)
     return true;
 }
 
-/* A command, with its answer kept; "- COMMAND" may find nothing. */
+/* Runs a command and keeps its answer; "- COMMAND" may find nothing. */
 static bool run_command(struct script *script, const char *line)
 {
     struct tbd_line_options options = *script->options;
@@ -189,7 +189,7 @@ static bool run_command(struct script *script, const char *line)
     return script->found || (may_fail && result == TBD_EXIT_NOT_FOUND);
 }
 
-/* The rest behind the word, NULL if the line begins with another one. */
+/* The rest of the line after the word; NULL if the line begins with another word. */
 static char *after_word(char *line, const char *word)
 {
     size_t length = strlen(word);
@@ -279,8 +279,8 @@ void tbd_script_help(FILE *out)
 {
     fprintf(
         out,
-        "tbdq -f FILE carries out the commands in a file, one on a line; without -f FILE and\n"
-        "without a command those of standard input, if that is no terminal.\n\n"
+        "tbdq -f FILE carries out the commands in a file, one on a line.  Without -f FILE and\n"
+        "without a command it reads them from standard input, if that is no terminal.\n\n"
         "  # ...               a comment\n"
         "  let NAME = EXPR     a variable, from a C expression at the current position;\n"
         "                      ${NAME} in any line is its value\n"
@@ -292,5 +292,5 @@ void tbd_script_help(FILE *out)
         "  mark NAME           a bookmark: @NAME is this position in any command\n"
         "  echo TEXT\n\n"
         "The first line that fails ends the script: it is printed, and the exit status is 1, or 3\n"
-        "if its answer may lack something, because windows of the trace had to be left out.\n");
+        "if its answer may be incomplete, because windows of the trace had to be left out.\n");
 }

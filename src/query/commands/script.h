@@ -5,8 +5,8 @@
 
 #include "query/commands/command_line.h"
 
-/* Carries out a script; `name` is for messages.  TBD_EXIT_NOT_FOUND at the first line that fails,
- * which is said on stderr; TBD_EXIT_FOUND if none does. */
+/* Carries out a script; `name` is for messages.  It ends at the first line that fails, with a
+ * message and TBD_EXIT_NOT_FOUND; TBD_EXIT_FOUND if none fails. */
 enum tbd_exit tbd_script_run(struct tbd_session *session, const struct tbd_line_options *options,
                              FILE *script, const char *name);
 void tbd_script_help(FILE *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* why_inputs.c - see why_inputs.h; which operands are read and written is Zydis' knowledge */
+/* why_inputs.c - see why_inputs.h; Zydis says which operands are read and written */
 #include "query/commands/why_inputs.h"
 
 ZydisRegister tbd_why_whole(ZydisRegister reg)
@@ -17,7 +17,7 @@ static bool is_in(ZydisMnemonic mnemonic, const ZydisMnemonic *list, size_t coun
 }
 #define IS_IN(mnemonic, list) is_in(mnemonic, list, sizeof(list) / sizeof((list)[0]))
 
-/* What moves its second operand to its first. */
+/* Does the instruction copy its second operand to its first? */
 static bool is_move(const ZydisDecodedInstruction *insn)
 {
     static const ZydisMnemonic moves[] = {
@@ -36,7 +36,7 @@ static bool is_move(const ZydisDecodedInstruction *insn)
     return IS_IN(insn->mnemonic, moves);
 }
 
-/* `xor eax, eax` and its like: 0, whatever was there. */
+/* `xor eax, eax` and the like, which give 0 whatever the register held. */
 static bool is_zeroing(const struct tbd_why_insn *i)
 {
     static const ZydisMnemonic zeroing[] = {
@@ -52,7 +52,7 @@ static bool is_zeroing(const struct tbd_why_insn *i)
            i->operands[last].reg.value == i->operands[last - 1].reg.value;
 }
 
-/* A register that holds values, not the place of the program in its code or stack. */
+/* A register that holds values: neither the instruction nor the stack pointer. */
 static bool is_value_register(ZydisRegister reg)
 {
     switch (ZydisRegisterGetClass(reg)) {
@@ -107,7 +107,7 @@ static struct tbd_why_inputs copy_of(const ZydisDecodedOperand *operand)
     return out;
 }
 
-/* The first operand that is read from memory: of pop, leave, movs. */
+/* The first operand that is read from memory, for pop, leave, movs. */
 static const ZydisDecodedOperand *memory_read(const struct tbd_why_insn *i)
 {
     for (size_t k = 0; k < i->insn.operand_count; k++) {
@@ -118,7 +118,7 @@ static const ZydisDecodedOperand *memory_read(const struct tbd_why_insn *i)
     return NULL;
 }
 
-/* What goes from one place to one other, as it is. */
+/* Instructions that copy a value unchanged from one place to another. */
 static bool copied(const struct tbd_why_insn *i, enum tbd_why_place place, ZydisRegister reg,
                    struct tbd_why_inputs *out)
 {
@@ -195,7 +195,7 @@ struct tbd_why_inputs tbd_why_inputs_of(const struct tbd_why_insn *i, enum tbd_w
     for (size_t k = 0; k < i->insn.operand_count; k++) {
         const ZydisDecodedOperand *operand = &i->operands[k];
 
-        /* What is written on a condition (cmov) may be what it was. */
+        /* A conditional write (cmov) may keep the old value, which is an input, too. */
         if ((operand->actions &
              (ZYDIS_OPERAND_ACTION_MASK_READ | ZYDIS_OPERAND_ACTION_CONDWRITE)) != 0 ||
             (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&

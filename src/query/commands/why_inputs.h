@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* why_inputs.h - what an instruction made a value from
+/* why_inputs.h - the inputs from which an instruction made a value
  *
- * Looks at one decoded instruction: which of its operands go into what it writes. */
+ * Looks at one decoded instruction and finds which of its operands the written value depends on. */
 #ifndef TBD_QUERY_WHY_INPUTS_H
 #define TBD_QUERY_WHY_INPUTS_H
 
@@ -38,7 +38,7 @@ struct tbd_why_inputs {
 ZydisRegister tbd_why_whole(ZydisRegister reg);
 bool tbd_why_writes_register(const struct tbd_why_insn *insn, ZydisRegister whole);
 bool tbd_why_writes_flags(const struct tbd_why_insn *insn, ZydisAccessedFlagsMask flags);
-/* What the value that it writes to `place` (in `reg`) is made from. */
+/* The inputs of the value that the instruction writes to `place` (a register: `reg`). */
 struct tbd_why_inputs tbd_why_inputs_of(const struct tbd_why_insn *insn, enum tbd_why_place place,
                                         ZydisRegister reg);
 

@@ -36,7 +36,7 @@ bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *da
     return tbd_cxx_next(place, &cxx, out, &second);
 }
 
-/* The one element of a container of this kind. */
+/* The only element of a container of this kind. */
 static bool only(const struct tbd_place_of *place, struct tbd_cxx *cxx, enum tbd_cxx_kind kind,
                  struct tbd_data *out)
 {

@@ -73,7 +73,8 @@ static bool type_argument(const struct tbd_place_of *place, const struct tbd_typ
     return false;
 }
 
-/* What an iterator's struct says it points to: compilers do not always say what a template was made with. */
+/* The target type from the typedefs of an iterator's struct: compilers do not always describe the
+ * arguments of a template. */
 static bool pointed_type(const struct tbd_place_of *place, const struct tbd_type *type,
                          struct tbd_type *out)
 {
@@ -272,7 +273,7 @@ static void title_by_argument(const struct tbd_place_of *place, const struct tbd
     snprintf(cxx->title, sizeof(cxx->title), "std::%.*s<%s>", (int)strcspn(name, "<"), name, word);
 }
 
-/* The base class whose name starts so: several have members of the same name. */
+/* The base class with this prefix: several base classes have members of the same name. */
 static bool dig_base(const struct tbd_place_of *place, const struct tbd_data *data,
                      const char *prefix, struct tbd_data *out)
 {

@@ -22,7 +22,7 @@ enum tbd_cxx_kind {
 struct tbd_cxx {
     enum tbd_cxx_kind kind;
     char title[160];      /* "std::vector of length 3, capacity 4", "" for strings */
-    uint64_t count;       /* elements, as far as it says */
+    uint64_t count;       /* elements, as the container claims */
     struct tbd_data data; /* STRING: the first character */
     /* for the walk */
     int walk;
@@ -56,8 +56,8 @@ bool tbd_cxx_find(const struct tbd_place_of *place, const struct tbd_data *data,
                   bool (*is_key)(void *context, const struct tbd_data *key), void *context,
                   struct tbd_data *out);
 bool tbd_cxx_is_map(const struct tbd_place_of *place, const struct tbd_data *data);
-/* What a member function without arguments returns: size, empty, front, back, data, c_str, get, has_value, value, ...;
- * false if it is not one of those, or there is nothing to return. */
+/* The result of a member function without arguments: size, empty, front, back, data, c_str, get,
+ * has_value, value, ...; false if it is none of these, or there is nothing to return. */
 bool tbd_cxx_ask(const struct tbd_place_of *place, const struct tbd_data *data, const char *name,
                  struct tbd_data *out);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define COPY_MAX    (512ull << 20)
-#define WORTH_BYTES (256u << 10) /* smaller ones are unpacked in no time */
+#define WORTH_BYTES (256u << 10) /* smaller files are unpacked quickly enough */
 
 /* Names the file by what it was made from. */
 static bool copy_path(int fd, const char *build_id, char *out, size_t bytes)

@@ -272,7 +272,7 @@ bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, str
     struct tbd_c_operand a;
     float small;
 
-    /* What has no type of its own is taken as it lies in memory. */
+    /* A name without a type is read from memory as the type of the cast. */
     if (data->is_known && data->in_memory && tbd_type_look(&data->type).kind == TBD_TYPE_VOID) {
         data->type = *type;
         return true;

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define WORTH_UNITS 16u /* fewer are walked in no time */
+#define WORTH_UNITS 16u /* with fewer units no table is needed */
 #define NESTING_MAX 8   /* as in the walks that look for names */
 #define PAIRS_MAX   (1u << 26)
 #define KIND        "units"
@@ -35,8 +35,7 @@ struct tbd_dwarf_index {
 
 /* ---- names ---- */
 
-/* The key of a name: the name without the namespaces before it and the template arguments after
- * it. */
+/* The key of a name: a hash of the name without namespaces and template arguments. */
 static uint32_t key_of(const char *name)
 {
     static const char *const keywords[] = { "struct ", "class ", "union ", "enum " };
@@ -62,7 +61,7 @@ static uint32_t key_of(const char *name)
 struct pairs {
     uint64_t *all; /* hash in the high half, unit in the low one */
     size_t count, capacity;
-    bool is_short; /* of memory, or too many */
+    bool is_short; /* too many pairs, or no memory for more */
 };
 
 static void add_pair(struct pairs *pairs, const char *name, uint32_t unit)
@@ -96,8 +95,8 @@ static void add_names(struct pairs *pairs, const Dwarf_Die *parent, uint32_t uni
     }
 }
 
-/* By four bytes of the hash, the least one first: in order of units within one
- * hash, as they came. */
+/* A radix sort by the four bytes of the hash, the least one first.  It is stable: within one hash the
+ * units stay in order. */
 static bool sort_pairs(struct pairs *pairs)
 {
     uint64_t *other = malloc((pairs->count + 1) * sizeof(*other)), *from = pairs->all, *to = other;
@@ -135,7 +134,7 @@ static size_t drop_repeats(struct pairs *pairs, size_t *out_names)
     return used;
 }
 
-/* Writes the table; *out_bytes its size.  The caller's to free. */
+/* Makes the table, of *out_bytes bytes.  The caller frees it. */
 static uint8_t *lay_out(struct pairs *pairs, size_t units, size_t *out_bytes)
 {
     struct unit_index_head head = { .units = units };
@@ -233,7 +232,7 @@ static bool fill(struct tbd_dwarf_index *index, struct tbd_dwarf *dwarf, size_t 
     return true;
 }
 
-/* NULL: it would not help, or there is no memory. */
+/* The index; NULL if it would not help, or there is no memory. */
 static const struct tbd_dwarf_index *index_of(struct tbd_dwarf *dwarf)
 {
     struct tbd_dwarf_index **place = tbd_dwarf_index_place(dwarf);

@@ -54,7 +54,7 @@ static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
     return out->file != NULL;
 }
 
-/* Where a new path belongs. */
+/* The index at which a new path is inserted. */
 static size_t path_index(const struct tbd_dwarf *dwarf, const char *relative)
 {
     return TBD_COUNT_BEFORE(i, dwarf->path_count,

@@ -433,7 +433,7 @@ static bool is_piece(uint8_t atom)
     return atom == DW_OP_piece || atom == DW_OP_bit_piece;
 }
 
-/* Bytes of what [from, to) described, at the end of out->bytes. */
+/* Appends the bytes that the operations [from, to) described to out->bytes. */
 static bool add_piece(struct tbd_machine *m, size_t from, size_t to, uint64_t size)
 {
     struct tbd_data *out = m->out;

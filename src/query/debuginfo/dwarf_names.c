@@ -89,7 +89,7 @@ static void function_value(const Dwarf_Die *die, uint64_t bias, struct tbd_data 
     tbd_data_at(low + bias, &type, out);
 }
 
-/* Of the enumeration that it belongs to. */
+/* The value of an enumerator, with the type of its enumeration. */
 static void enumerator_value(const Dwarf_Die *die, struct tbd_data *out)
 {
     Dwarf_Die around[TBD_DWARF_MAX_SCOPES];

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_parameter.c - see dwarf_parameter.h
  *
- * A parameter that the whole convention is needed for (a struct of up to 16 bytes, say) ends the
- * count: behind it nothing is known.
+ * Registers are counted only for simple parameters.  One that needs the whole convention (a struct of
+ * up to 16 bytes, for instance) ends the count: the registers of later parameters are not known.
  *
- * Debug information may be made up: what is inside of a class is bounded by NESTING_MAX and
- * STEPS_MAX. */
+ * Debug information may be hostile: walks inside a class are bounded by NESTING_MAX and STEPS_MAX. */
 #include "query/debuginfo/dwarf_parameter.h"
 
 #include <dwarf.h>
@@ -50,7 +49,7 @@ static bool is_constructor(Dwarf_Die *method, Dwarf_Die *class_die)
     return name != NULL && bytes != 0 && strncmp(name, of, bytes) == 0 && name[bytes] == '\0';
 }
 
-/* With one parameter beside `this`, a reference to the class. */
+/* Does it have one parameter beside `this`, a reference to the class? */
 static bool is_copying(Dwarf_Die *constructor, const Dwarf_Die *class_die)
 {
     Dwarf_Die die;
@@ -69,7 +68,7 @@ static bool is_copying(Dwarf_Die *constructor, const Dwarf_Die *class_die)
     return found;
 }
 
-/* A destructor, copying constructor or virtual function that somebody wrote. */
+/* A destructor, copy constructor or virtual function that the compiler did not generate. */
 static bool is_special(Dwarf_Die *method, Dwarf_Die *class_die)
 {
     const char *name = tbd_die_name(method);
@@ -109,7 +108,7 @@ static bool makes_object(Dwarf_Die *child, Dwarf_Die *class_die, struct inside *
     return result;
 }
 
-/* Something of the class, or in it, has to know where it lies. */
+/* Does the class, or a part of it, depend on its address? */
 static bool is_object_inside(const struct tbd_type *type, struct inside *in)
 {
     struct tbd_type_view view = tbd_type_look(type);

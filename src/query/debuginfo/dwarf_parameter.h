@@ -14,9 +14,10 @@
 bool tbd_parameter_is_entry(const struct tbd_place_of *place, const Dwarf_Die *function);
 /* Which of rdi, rsi, rdx, rcx, r8, r9 holds a parameter of `function`; -1: none, or unknown. */
 int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *parameter);
-/* The register holds the address of it: an object of C++ with a copying constructor or destructor. */
+/* Does the register hold the parameter's address?  So it is for an object of C++ with a copy
+ * constructor or destructor. */
 bool tbd_parameter_is_address(const struct tbd_type *type);
-/* TBD_RDI, ... for those. */
+/* The register's number: TBD_RDI, ... */
 unsigned tbd_parameter_gpr(int number);
 /* The same for xmm0 to xmm7. */
 int tbd_parameter_vector(const Dwarf_Die *function, const Dwarf_Die *parameter);

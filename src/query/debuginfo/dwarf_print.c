@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NESTING_MAX   12
-#define ELEMENTS_MAX  200u
-#define ARRAY_BYTES   65536u /* gdb's max-value-size */
-#define ELEMENT_BYTES 4096u  /* of elements that are compared with the next ones */
+#define NESTING_MAX  12
+#define ELEMENTS_MAX 200u
+#define ARRAY_BYTES  65536u /* gdb's max-value-size */
+#define ELEMENT_BYTES                                                                              \
+    4096u /* the largest element that is compared with the next ones, to print repeats once */
 
 struct print {
     const struct tbd_printer *printer;
@@ -225,7 +226,7 @@ static void print_reference(struct print *p, const struct tbd_data *data)
         return;
     }
     fprintf(p->out, "@0x%" PRIx64, address);
-    if (p->printer->place->memory == NULL) /* nobody knows what is there */
+    if (p->printer->place->memory == NULL) /* an unknown kind of value */
         return;
     fputs(": ", p->out);
     tbd_data_at(address, &target, &inner);
@@ -341,7 +342,7 @@ static void print_member(struct print *p, const struct tbd_data *data,
         print_table_name(p, &part);
 }
 
-/* Characters of a known number, NULs too. */
+/* A known number of characters, which may include NULs. */
 static void print_counted(struct print *p, const struct tbd_cxx *cxx)
 {
     uint8_t text[TBD_TEXT_SHOWN];

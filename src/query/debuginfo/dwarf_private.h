@@ -38,10 +38,10 @@ struct tbd_dwarf {
     size_t unit_count, unit_capacity;
     struct dwarf_range *ranges; /* owned; sorted by start */
     size_t range_count, range_capacity;
-    uint64_t last_address;         /* of `last`; functions are asked for again and again */
+    uint64_t last_address;         /* of `last`; the same function is often asked for again */
     struct tbd_dwarf_scopes *last; /* owned */
-    struct tbd_flow *flow;         /* owned; of the function last asked about; NULL: not readable */
-    uint64_t flow_start;           /* that function's; 0: none was asked about */
+    struct tbd_flow *flow;         /* owned; of the last function; NULL: not readable */
+    uint64_t flow_start;           /* where that function starts; 0: none yet */
     void *found;                   /* owned: tree of struct tbd_dwarf_found */
 };
 

@@ -89,7 +89,7 @@ struct tbd_elf_file {
     char build_id_text[2 * TBD_ELF_BUILD_ID_BYTES + 1];
     struct tbd_elf_symbols symbols;
     struct tbd_names names;
-    struct tbd_elf_names *by_name; /* owned; elf_names.c; NULL until somebody asks for a name */
+    struct tbd_elf_names *by_name; /* owned; elf_names.c; NULL until a name is asked for */
     Dwarf_CFI *eh_frame;
     bool eh_frame_tried;
     Dwarf *dwarf;           /* of the debug file, or of the file itself */
@@ -108,7 +108,7 @@ TBD_MUST_CHECK enum tbd_status tbd_elf_open_copy(const char *path, const char *o
 /* Copies `bytes` bytes at `image`: the vDSO. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open_image(const char *name, const void *image, size_t bytes,
                                                   struct tbd_elf_file **out);
-void tbd_elf_close(struct tbd_elf_file *file); /* NULL is fine */
+void tbd_elf_close(struct tbd_elf_file *file); /* `file` may be NULL. */
 
 /* The bias to add to the file's addresses if its byte `file_offset` is mapped executable at
  * `start`. */

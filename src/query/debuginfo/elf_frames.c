@@ -53,7 +53,7 @@ static bool table_place(struct tbd_elf_file *file, uint64_t *out)
     return false;
 }
 
-/* Descriptions follow each other, mostly in the order of the table: they are read in pieces. */
+/* Descriptions mostly lie in the order of the table, so several are read at once. */
 struct piece {
     uint64_t start;
     size_t count;

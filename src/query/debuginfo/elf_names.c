@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* elf_names.c - the symbols of one ELF file by name, mangled and readable (elf_file.h)
  *
- * Sorting and demangling hundred thousands of names takes longer than most answers: both are done
- * when somebody asks, and kept for the next question (name_cache.h).
+ * Sorting and demangling hundreds of thousands of names takes longer than most answers.  Both are
+ * done at the first question that needs them, and kept for the next one (name_cache.h).
  *
- * ELF_NAMES-1  Tables from the cache are used only when they fit the file's symbols: as many, no
- *     index or offset beyond. */
+ * ELF_NAMES-1  Tables from the cache are used only when they fit the file's symbols: the same number,
+ *     no index or offset past the end. */
 #include "query/debuginfo/elf_file.h"
 
 #include "base/assert.h"
@@ -133,7 +133,7 @@ size_t tbd_elf_lower_bound(struct tbd_elf_file *file, const char *name)
 
 /* ---- one readable name ---- */
 
-/* Of a mangled name; the caller's to free, NULL if it stays as it is. */
+/* The readable form of a mangled name, which the caller frees; NULL if there is none. */
 static char *readable_of(const char *name)
 {
     const char *suffix = strchr(name, '@'); /* import stubs: NAME@plt */
@@ -199,7 +199,7 @@ static void demangle_all(const struct tbd_elf_symbols *symbols, char **texts)
                                     .from = symbols->count * i / count,
                                     .to = symbols->count * (i + 1) / count };
         if (i == 0 || pthread_create(&slices[i].thread, NULL, demangle_slice, &slices[i]) != 0)
-            slices[i].all = NULL; /* here, below */
+            slices[i].all = NULL; /* this thread does it, below */
     }
     for (size_t i = 0; i < count; i++) {
         if (slices[i].all != NULL) {
@@ -211,7 +211,8 @@ static void demangle_all(const struct tbd_elf_symbols *symbols, char **texts)
     }
 }
 
-/* The table: how many; for each where its text is; texts.  Keeps ELF_NAMES-1. */
+/* Takes the names from a table: their number, the offset of each one's text, the texts.  Keeps
+ * ELF_NAMES-1. */
 static bool take_readable(struct tbd_elf_symbols *symbols, const uint8_t *bytes, size_t count)
 {
     const uint32_t *offsets = (const uint32_t *)(const void *)(bytes + sizeof(uint64_t));

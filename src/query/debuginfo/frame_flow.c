@@ -5,9 +5,8 @@
  *
  * FRAME_FLOW-1  States only ever lose knowledge, so that this ends. (not checked: join() alone
  *     changes them)
- * FRAME_FLOW-2  Code that no way from the entry leads to (landing pads of exceptions) is taken for
- *     (not checked: it is what reach_the_rest() does)
- *               reached, with nothing known. */
+ * FRAME_FLOW-2  Code that no path from the entry leads to (landing pads of exceptions) is treated as
+ *     reached, with nothing known. (not checked: it is what reach_the_rest() does) */
 #include "query/debuginfo/frame_flow.h"
 
 #include "format/stream/stream.h"
