@@ -6,7 +6,7 @@
  * address has a file and a number; a variable has the same value in a condition as by itself;
  * everything ends. */
 #include "condition_value.h"
-#include "query/debuginfo/dwarf_print.h"
+#include "query/values/dwarf_print.h"
 
 #include <stdlib.h>
 #include <string.h>

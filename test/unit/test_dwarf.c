@@ -3,7 +3,7 @@
 /* Debug information of small programs, compiled here at -O0 and -O2 with DWARF 4 and 5: lines,
  * scopes, inlined functions, values of expressions; files that are damaged. */
 #include "condition_value.h"
-#include "query/debuginfo/dwarf_print.h"
+#include "query/values/dwarf_print.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

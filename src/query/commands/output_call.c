@@ -5,7 +5,7 @@
  * a parameter passed in memory or in a vector register has no value here. */
 #include "query/commands/output.h"
 #include "query/debuginfo/dwarf_parameter.h"
-#include "query/debuginfo/dwarf_print.h"
+#include "query/values/dwarf_print.h"
 
 #include <dwarf.h>
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #ifndef TBD_QUERY_EXPR_LOWER_H
 #define TBD_QUERY_EXPR_LOWER_H
 
-#include "query/debuginfo/dwarf_expr.h"
+#include "query/values/dwarf_expr.h"
 #include "query/condition/expr.h"
 
 struct tbd_lower {

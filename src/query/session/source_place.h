@@ -6,8 +6,8 @@
 #ifndef TBD_QUERY_SOURCE_PLACE_H
 #define TBD_QUERY_SOURCE_PLACE_H
 
-#include "query/debuginfo/dwarf_expr.h"
-#include "query/debuginfo/dwarf_print.h"
+#include "query/values/dwarf_expr.h"
+#include "query/values/dwarf_print.h"
 #include "query/session/source.h"
 
 #define TBD_SOURCE_CALLERS 64 /* places kept for values at function entry */

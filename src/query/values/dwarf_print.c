@@ -4,10 +4,10 @@
  * DWARF_PRINT-1  Output is bounded whatever the types say: ELEMENTS_MAX elements and members in
  *                all, NESTING_MAX levels, strings of TBD_TEXT_SHOWN characters.
  * DWARF_PRINT-2  Reads are bounded too: ARRAY_BYTES of an array. */
-#include "query/debuginfo/dwarf_print.h"
+#include "query/values/dwarf_print.h"
 
 #include "base/assert.h"
-#include "query/debuginfo/cxx_print.h"
+#include "query/values/cxx_print.h"
 #include "query/text/print_text.h"
 
 #include <dwarf.h>

@@ -3,7 +3,7 @@
  *
  * C_PARSE-1  Depth is bounded by DEPTH_MAX, nodes by TBD_C_NODES_MAX; every step consumes text.
  * C_PARSE-2  A node's operands have smaller indices than itself: trees have no cycles. */
-#include "query/debuginfo/c_parse_private.h"
+#include "query/values/c_parse_private.h"
 
 #include "base/assert.h"
 

@@ -7,7 +7,7 @@
 #ifndef TBD_QUERY_DWARF_EXPR_PRIVATE_H
 #define TBD_QUERY_DWARF_EXPR_PRIVATE_H
 
-#include "query/debuginfo/dwarf_expr.h"
+#include "query/values/dwarf_expr.h"
 
 /* One evaluation; all is borrowed until its end. */
 struct tbd_c_run {

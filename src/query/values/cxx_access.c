@@ -4,7 +4,7 @@
  * Nothing is called: the result of a member function is computed from the container's members.
  *
  * CXX_ACCESS-1  A walk to an element makes at most ELEMENT_STEPS_MAX steps. */
-#include "query/debuginfo/cxx_print.h"
+#include "query/values/cxx_print.h"
 
 #include "base/assert.h"
 

@@ -6,9 +6,9 @@
  *     text, wrong types and unknown names are errors. (not checked: test_dwarf does)
  * DWARF_EXPR-2  Trees are bounded (c_parse.h), and so is the recursion here. (not checked: it is
  *     the bound of a loop) */
-#include "query/debuginfo/dwarf_expr_private.h"
+#include "query/values/dwarf_expr_private.h"
 
-#include "query/debuginfo/cxx_print.h"
+#include "query/values/cxx_print.h"
 #include "query/debuginfo/register_names.h"
 
 #include <dwarf.h>

@@ -3,7 +3,7 @@
  * "std::map<int, int>"
  *
  * A word is a type if tbd_c_types says so, or C does. */
-#include "query/debuginfo/c_parse_private.h"
+#include "query/values/c_parse_private.h"
 
 #include <ctype.h>
 #include <stdio.h>

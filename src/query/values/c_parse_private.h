@@ -4,7 +4,7 @@
 #ifndef TBD_QUERY_C_PARSE_PRIVATE_H
 #define TBD_QUERY_C_PARSE_PRIVATE_H
 
-#include "query/debuginfo/c_parse.h"
+#include "query/values/c_parse.h"
 
 struct tbd_c_reader {
     const struct tbd_c_types *types;

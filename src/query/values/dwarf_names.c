@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_names.c - which variable a name means at a place (dwarf_expr.h) */
-#include "query/debuginfo/dwarf_expr.h"
+#include "query/values/dwarf_expr.h"
 
 #include "query/debuginfo/dwarf_index.h"
 

@@ -3,7 +3,7 @@
  *
  * Types and widths are C17's (6.3.1.8), on this machine.  Keeps DWARF_EXPR-1: an unknown operand is
  * the result. */
-#include "query/debuginfo/dwarf_expr_private.h"
+#include "query/values/dwarf_expr_private.h"
 
 #include <dwarf.h>
 #include <inttypes.h>

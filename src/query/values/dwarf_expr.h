@@ -8,7 +8,7 @@
 #ifndef TBD_QUERY_DWARF_EXPR_H
 #define TBD_QUERY_DWARF_EXPR_H
 
-#include "query/debuginfo/c_parse.h"
+#include "query/values/c_parse.h"
 #include "query/debuginfo/dwarf_location.h"
 
 struct tbd_c_scope {

@@ -7,7 +7,7 @@
  * CXX_PRINT-2  Members are found by name and typed by the debug information, nodes by the layout
  *     that libstdc++'s ABI has fixed: a node's links, then its value. (not checked: layouts are the
  *     library's: test_source.py compares with gdb) */
-#include "query/debuginfo/cxx_print.h"
+#include "query/values/cxx_print.h"
 
 #include "base/assert.h"
 
