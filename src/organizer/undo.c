@@ -444,7 +444,7 @@ static bool add_pages(struct undo_set *set, struct tbd_window *window)
     return set->slots;
 }
 
-/* Before an execve, or a fork that shares memory, pages are sent that the window may have written (hooks/stream/window_end.h); a
+/* Before an execve, or a fork that shares memory, pages are sent that the window may have written (hooks/threads/window_end.h); a
  * killed program may have done nothing after it. */
 static bool may_be_written(const struct tbd_window *window, const struct tbd_page_note *note)
 {
