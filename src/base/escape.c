@@ -125,7 +125,7 @@ static size_t write_escape(uint32_t character, uint8_t byte, char out[TBD_ESCAPE
 }
 
 size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, char *out,
-                  size_t room)
+                  size_t capacity)
 {
     size_t need = 0, used = 0, step;
 
@@ -139,13 +139,13 @@ size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, ch
             bytes = write_escape(character, (uint8_t)text[at], escape);
             piece = escape;
         }
-        if (need == used && bytes < room - used) {
+        if (need == used && bytes < capacity - used) {
             for (size_t i = 0; i < bytes; i++)
                 out[used++] = piece[i];
         }
         need += bytes;
     }
-    if (room != 0)
+    if (capacity != 0)
         out[used] = '\0';
     return need;
 }

@@ -22,11 +22,11 @@ enum tbd_escape_what {
 
 #define TBD_ESCAPE_MAX 8u /* bytes of the longest escape: "\U0e007f" */
 
-/* Writes text[0, length) to `out`, escaped, and a NUL, as far as it fits into `room` bytes; never
+/* Writes text[0, length) to `out`, escaped, and a NUL, as far as it fits into `capacity` bytes; never
  * cuts inside an escape or a character.  Returns how many bytes the whole text needs without the
  * NUL. */
 size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, char *out,
-                  size_t room);
+                  size_t capacity);
 /* Does the text need no escapes? */
 bool tbd_escape_is_plain(enum tbd_escape_what what, const char *text, size_t length);
 /* How many bytes at the end depend on the text that follows, as a cut character or a return: 0 to

@@ -16,8 +16,8 @@ bool tbd_log_silent;
 static void write_line(const char *text, size_t text_length)
 {
     char line[LINE_BYTES];
-    size_t room = LINE_BYTES - strlen("...\n");
-    bool is_cut = tbd_escape(TBD_ESCAPE_FIELD, text, text_length, line, room) >= room ||
+    size_t capacity = LINE_BYTES - strlen("...\n");
+    bool is_cut = tbd_escape(TBD_ESCAPE_FIELD, text, text_length, line, capacity) >= capacity ||
                   text_length >= LINE_BYTES - 2;
     size_t length = strlen(line);
 

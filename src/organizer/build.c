@@ -167,7 +167,7 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
             return status;
         if (tbd_turns_is_open(&w->turns) && !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
             return TBD_NOMEM;
-        tbd_build_release(w);
+        tbd_build_count_deferred(w);
         *i = tbd_build_take_run(w, *i);
         if (*i < w->counted_end && !(w->entries[*i] & TBD_ENTRY_MESSAGE))
             return tbd_build_damage(w, "a record outside the operands");
@@ -241,7 +241,7 @@ static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
         return TBD_NOMEM;
     if (!status)
         status = rows_pass(w, &i);
-    tbd_build_release(w);
+    tbd_build_count_deferred(w);
     return status;
 }
 
@@ -268,7 +268,7 @@ static bool begin(struct work *w, const struct tbd_raw_window *raw, struct tbd_b
 
     b->coded.used = 0;
     b->coded.failed = false;
-    b->held.plan = NULL;
+    b->deferred.plan = NULL;
     w->window->first_time = raw->first_time;
     if (b->codes && b->coder_table != table) {
         tbd_coder_free(b->coder);
@@ -285,10 +285,10 @@ static bool adopt_raw(struct work *w, struct tbd_raw_window *raw)
     void *entries = raw->entries, *operands = raw->operands;
 
     raw->entries = NULL;
-    if (!tbd_window_adopt_room(w->window, entries))
+    if (!tbd_window_adopt_large_buffer(w->window, entries))
         return false;
     raw->operands = NULL;
-    return tbd_window_adopt_room(w->window, operands);
+    return tbd_window_adopt_large_buffer(w->window, operands);
 }
 
 static void fill_counts(struct tbd_product *out)

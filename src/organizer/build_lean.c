@@ -12,7 +12,7 @@
  * Invariants
  * BUILD_LEAN-1  The method changes only how long counting takes, never a count. (not checked:
  *     test_build_lean compares the ways)
- * BUILD_LEAN-2  Every method holds back the last block before a message (tbd_build_hold()). (not
+ * BUILD_LEAN-2  Every method holds back the last block before a message (tbd_build_defer()). (not
  *     checked: test_build_lean compares the ways) */
 #include "organizer/lean_private.h"
 
@@ -147,7 +147,7 @@ bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t len
     return true;
 }
 
-bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken)
+bool tbd_lean_take_last(struct work *w, uint32_t entry, size_t *io_taken)
 {
     const struct tbd_block_plan *plan = &w->plans[entry];
 
@@ -155,7 +155,7 @@ bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken)
         return true;
     tbd_lean_enter(w, entry);
     w->called = plan->calls ? plan->id : 0;
-    tbd_build_hold(w, plan, (uint32_t)w->index, w->operands + w->in);
+    tbd_build_defer(w, plan, (uint32_t)w->index, w->operands + w->in);
     w->builder->lean->renames |= plan->id != entry;
     w->in += plan->operand_bytes;
     w->index += plan->op_count + 1u;
@@ -194,7 +194,7 @@ bool tbd_lean_take(struct work *w, size_t *io_i)
     const uint32_t *entries = w->entries + *io_i;
     size_t left = w->entry_count - *io_i, taken = 0;
 
-    tbd_build_release(w);
+    tbd_build_count_deferred(w);
     if (!take(w, entries, left, &taken))
         return false;
     if (!taken)

@@ -23,7 +23,7 @@ static bool cut_last_block(struct work *w, uint64_t limit)
 
     if (!block || limit >= block->def.insn_count)
         return true;
-    if (!tbd_array_grow(&w->cuts, w->cut_count, &w->cut_room, sizeof(*w->cuts)))
+    if (!tbd_array_grow(&w->cuts, w->cut_count, &w->cut_capacity, sizeof(*w->cuts)))
         return false;
     w->cuts[w->cut_count++] = (struct cut_block){ w->last_index, (uint32_t)limit };
     for (uint16_t i = 0; i < block->def.op_count; i++) {

@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 
 
 /* A block whose stores are counted later, as the next message may say that it was left in the
  * middle. */
-struct held_block {
+struct deferred_block {
     const struct tbd_block_plan *plan; /* NULL: none */
     uint32_t index;                    /* of its entry's event */
     uint8_t record[TBD_RECORD_MAX_BYTES];
@@ -64,26 +64,26 @@ struct tbd_builder {
     size_t count_capacity;
     struct block_slot *slots;    /* of the segment: that of sets[k] is slots[k + 1] */
     struct block_tally *tallies; /* as many */
-    size_t slot_room;
+    size_t slot_capacity;
     uint32_t *slot_at; /* of the segment's blocks, in the order of their entries */
     uint32_t block_count, blocks_taken;
     uint32_t *run_ends; /* blocks before each message */
-    size_t run_count, runs_taken, run_room;
+    size_t run_count, runs_taken, run_capacity;
     uint32_t *call_at; /* blocks that end with a call */
     size_t call_count, calls_taken;
     uint32_t longest;  /* of the segment's records, in bytes */
     bool renames;      /* some entries are not the trace's ids */
     uint32_t *slot_of; /* by id of the stream; 0: not met in the segment */
-    size_t slot_of_room;
+    size_t slot_of_capacity;
     uint32_t *met; /* ids of the stream that have a slot */
-    size_t met_count, met_room;
+    size_t met_count, met_capacity;
     struct tbd_row_set *sets; /* of the segment, in order of first occurrence */
-    size_t set_count, set_room;
+    size_t set_count, set_capacity;
     uint32_t *ids; /* of the window, in order of first occurrence */
-    size_t id_count, id_room;
+    size_t id_count, id_capacity;
     uint8_t *rows;
-    size_t row_room;
-    struct held_block held;
+    size_t row_capacity;
+    struct deferred_block deferred;
     struct tbd_lean *lean; /* NULL until a window is built without coding its records */
     bool codes;
     struct tbd_coder *coder; /* for `coder_table` */
@@ -122,7 +122,7 @@ struct work {
     const struct tbd_block_plan *last_plan; /* of the last block entered */
     uint32_t last_index;                    /* and its entry's event */
     struct cut_block *cuts;
-    size_t cut_count, cut_room;
+    size_t cut_count, cut_capacity;
     struct tbd_turns turns;
     struct tbd_end_regs regs; /* REGS messages since the last event */
 
@@ -166,10 +166,10 @@ TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
 size_t tbd_build_take_run(struct work *w, size_t i);
 void tbd_build_finish_segment(struct work *w, bool is_cut_short);
 void tbd_build_forget_slots(struct tbd_builder *builder);
-void tbd_build_hold(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
-                    const uint8_t *record);
+void tbd_build_defer(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
+                     const uint8_t *record);
 /* The next block comes, or the window ends: counts the stores of the block that is held back. */
-void tbd_build_release(struct work *w);
+void tbd_build_count_deferred(struct work *w);
 
 /* build_lean.c */
 /* Chooses the method for a window whose records are not coded.  False without memory. */

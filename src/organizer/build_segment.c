@@ -28,14 +28,14 @@ bool tbd_build_reserve(struct tbd_builder *b, uint32_t plan_count, uint32_t high
         b->slot_at = malloc(TBD_SEGMENT_ENTRIES * sizeof(*b->slot_at));
     return b->call_at && b->slot_at &&
            tbd_array_reach(&b->counts, highest_id, &b->count_capacity, sizeof(*b->counts)) &&
-           tbd_array_reach(&b->slot_of, plan_count, &b->slot_of_room, sizeof(*b->slot_of));
+           tbd_array_reach(&b->slot_of, plan_count, &b->slot_of_capacity, sizeof(*b->slot_of));
 }
 
 /* ---- counting ---- */
 
 bool tbd_build_note_id(struct tbd_builder *b, uint32_t id)
 {
-    if (!tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
+    if (!tbd_array_grow(&b->ids, b->id_count, &b->id_capacity, sizeof(*b->ids)))
         return false;
     b->ids[b->id_count++] = id;
     return true;
@@ -44,11 +44,11 @@ bool tbd_build_note_id(struct tbd_builder *b, uint32_t id)
 static bool new_slot(struct tbd_builder *b, const struct tbd_block_plan *plan)
 {
     struct block_count *count = &b->counts[plan->id];
-    size_t slot_room = b->slot_room;
+    size_t slot_capacity = b->slot_capacity;
 
-    if (!tbd_array_grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
-        !tbd_array_grow(&b->tallies, b->set_count + 1, &slot_room, sizeof(*b->tallies)) ||
-        !tbd_array_grow(&b->slots, b->set_count + 1, &b->slot_room, sizeof(*b->slots)) ||
+    if (!tbd_array_grow(&b->sets, b->set_count, &b->set_capacity, sizeof(*b->sets)) ||
+        !tbd_array_grow(&b->tallies, b->set_count + 1, &slot_capacity, sizeof(*b->tallies)) ||
+        !tbd_array_grow(&b->slots, b->set_count + 1, &b->slot_capacity, sizeof(*b->slots)) ||
         (!count->count && !tbd_build_note_id(b, plan->id)))
         return false;
     b->sets[b->set_count++] = (struct tbd_row_set){ .id = plan->id };
@@ -70,7 +70,7 @@ static bool meet(struct work *w, uint32_t entry)
     const struct tbd_block_plan *plan = &w->plans[entry];
     struct tbd_builder *b = w->builder;
 
-    if (!tbd_array_grow(&b->met, b->met_count, &b->met_room, sizeof(*b->met)) ||
+    if (!tbd_array_grow(&b->met, b->met_count, &b->met_capacity, sizeof(*b->met)) ||
         (!b->counts[plan->id].slot && !new_slot(b, plan)))
         return false;
     b->met[b->met_count++] = entry;
@@ -122,7 +122,7 @@ static bool end_run(struct tbd_builder *b)
         return true;
     if (!b->block_count)
         return true;
-    if (!tbd_array_grow(&b->run_ends, b->run_count, &b->run_room, sizeof(*b->run_ends)))
+    if (!tbd_array_grow(&b->run_ends, b->run_count, &b->run_capacity, sizeof(*b->run_ends)))
         return false;
     b->run_ends[b->run_count++] = b->block_count;
     return true;
@@ -199,13 +199,13 @@ bool tbd_build_begin_segment(struct work *w, size_t i)
     }
     w->segment_begin = w->kept_entries;
     w->segment_time = w->time;
-    if (bytes + TBD_ROW_SLACK <= b->row_room)
+    if (bytes + TBD_ROW_SLACK <= b->row_capacity)
         return true;
     free(b->rows);
-    b->row_room = bytes + bytes / 2 + TBD_ROW_SLACK;
-    b->rows = malloc(b->row_room);
+    b->row_capacity = bytes + bytes / 2 + TBD_ROW_SLACK;
+    b->rows = malloc(b->row_capacity);
     if (!b->rows)
-        b->row_room = 0;
+        b->row_capacity = 0;
     return b->rows;
 }
 
@@ -371,40 +371,40 @@ static void count_stores(const struct work *w, const struct tbd_plan_store *stor
     }
 }
 
-void tbd_build_hold(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
-                    const uint8_t *record)
+void tbd_build_defer(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
+                     const uint8_t *record)
 {
-    struct held_block *held = &w->builder->held;
+    struct deferred_block *deferred = &w->builder->deferred;
 
     if (!plan->store_count)
         return;
-    held->plan = plan;
-    held->index = index;
-    memcpy(held->record, record, plan->operand_bytes);
+    deferred->plan = plan;
+    deferred->index = index;
+    memcpy(deferred->record, record, plan->operand_bytes);
 }
 
-void tbd_build_release(struct work *w)
+void tbd_build_count_deferred(struct work *w)
 {
-    struct held_block *held = &w->builder->held;
-    const struct tbd_block_plan *plan = held->plan;
+    struct deferred_block *deferred = &w->builder->deferred;
+    const struct tbd_block_plan *plan = deferred->plan;
 
-    held->plan = NULL;
+    deferred->plan = NULL;
     for (uint16_t i = 0; plan && i < plan->store_count; i++) {
         const struct tbd_plan_store *store = &plan->stores[i];
         uint64_t address = 0;
 
-        if (tbd_is_cut(w->cuts, w->cut_count, held->index, store->insn))
+        if (tbd_is_cut(w->cuts, w->cut_count, deferred->index, store->insn))
             continue;
         if (store->base != TBD_BASE_NONE)
-            memcpy(&address, held->record + store->base, sizeof(address));
+            memcpy(&address, deferred->record + store->base, sizeof(address));
         tbd_shadow_store(&w->builder->shadow, address + (uint64_t)store->add, store->bytes,
-                         held->index + store->index);
+                         deferred->index + store->index);
     }
 }
 
 /* A message about the segment's last block may be in the next segment: holds it back.  Returns the
  * block's slot, whose last row must not be counted. */
-static uint32_t hold_last(struct work *w)
+static uint32_t defer_last(struct work *w)
 {
     struct tbd_builder *b = w->builder;
     uint32_t k = b->blocks_taken ? b->slot_at[b->blocks_taken - 1] : 0;
@@ -415,13 +415,13 @@ static uint32_t hold_last(struct work *w)
         return 0;
     row = b->rows + b->slots[k].row - b->slots[k].stride;
     memcpy(&index, row, sizeof(index));
-    tbd_build_hold(w, &w->plans[b->counts[b->slots[k].id].plan], index, row + PREFIX);
+    tbd_build_defer(w, &w->plans[b->counts[b->slots[k].id].plan], index, row + PREFIX);
     return k;
 }
 
-/* One block's rows are complete: counts them and their stores, except for the last `held`.  A block
+/* One block's rows are complete: counts them and their stores, except for the last `deferred`.  A block
  * that stores has operands: the old bytes. */
-static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32_t held)
+static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32_t deferred)
 {
     const struct block_tally *tally = &w->builder->tallies[k];
     const struct block_slot *slot = &w->builder->slots[k];
@@ -435,7 +435,7 @@ static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32
     set->count = slot->stride ? tally->count : 0;
     for (uint16_t i = 0; i < plan->store_count; i++)
         count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride,
-                     set->count - held);
+                     set->count - deferred);
 }
 
 void tbd_build_forget_slots(struct tbd_builder *b)
@@ -449,15 +449,15 @@ void tbd_build_finish_segment(struct work *w, bool is_cut_short)
 {
     struct tbd_builder *b = w->builder;
     bool is_empty = w->kept_entries == w->segment_begin;
-    uint32_t held = 0;
+    uint32_t deferred = 0;
     size_t sets = 0;
 
     if (is_cut_short)
         count_again(b);
     else
-        held = hold_last(w);
+        deferred = defer_last(w);
     for (size_t i = 0; i < b->set_count; i++) {
-        finish_set(w, &b->sets[i], i + 1, held == i + 1);
+        finish_set(w, &b->sets[i], i + 1, deferred == i + 1);
         if (b->sets[i].count)
             b->sets[sets++] = b->sets[i];
     }

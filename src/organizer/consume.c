@@ -208,7 +208,7 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
     return true;
 }
 
-static size_t operand_room(const struct tbd_consumer *c)
+static size_t operand_space(const struct tbd_consumer *c)
 {
     return c->area ? c->areas.bytes - c->area_used : TBD_OPERANDS_BYTES;
 }
@@ -219,7 +219,7 @@ static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number
     if (chunk->slot >= c->chunk_count || chunk->entries_offset % 4 ||
         chunk->entries_offset > TBD_ENTRIES_BYTES ||
         chunk->entry_count > (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4 ||
-        chunk->operand_bytes > operand_room(c))
+        chunk->operand_bytes > operand_space(c))
         return tbd_error_set(why, TBD_CORRUPT, "stream",
                              256 + (uint64_t)(number % c->chunk_count) * sizeof(*chunk),
                              "impossible chunk");

@@ -67,7 +67,7 @@ struct tbd_key_segment *tbd_key_files_add_locked(struct organizer *o)
     return full;
 }
 
-static void wait_for_keys_room(struct organizer *o, uint64_t bytes)
+static void wait_for_keys_space(struct organizer *o, uint64_t bytes)
 {
     pthread_mutex_lock(&o->lock);
     tbd_ager_expect_keys_locked(o->ager, bytes);
@@ -92,7 +92,7 @@ static void write_keys(struct organizer *o, struct tbd_key_segment *segment)
 
     tbd_writer_code_segment(o->writer, segment, &file);
     if (o->ager)
-        wait_for_keys_room(o, file.used);
+        wait_for_keys_space(o, file.used);
     tbd_writer_segment(o->writer, segment, &file);
     if (o->ager)
         count_keys(o, file.used);

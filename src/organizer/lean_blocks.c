@@ -74,5 +74,5 @@ bool tbd_blocks_take(struct work *w, const uint32_t *entries, size_t left, size_
         return false;
     *out_taken = n;
     return n == STRETCH || (n + 1 < left && !(entries[n + 1] & TBD_ENTRY_MESSAGE)) ||
-           tbd_lean_take_held(w, entries[n], out_taken);
+           tbd_lean_take_last(w, entries[n], out_taken);
 }

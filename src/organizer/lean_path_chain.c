@@ -74,18 +74,18 @@ struct tbd_path_chain {
     /* the one that was taken last, if the next block follows it; else `none` */
     struct lean_path *before;
     struct lean_path **slabs;
-    size_t slab_count, slab_room;
+    size_t slab_count, slab_capacity;
     size_t path_count, long_count;
     uint32_t (*long_entries)[PATH_MOST]; /* of paths of several blocks */
     struct lean_path *by_hash[LONG_PATHS_MOST];
     struct lean_path **alone; /* paths of one, by block of the stream */
-    size_t alone_room;
+    size_t alone_capacity;
     uint64_t *starts; /* of blocks of the stream that were looked at; 0: not yet */
-    size_t start_room;
+    size_t start_capacity;
     struct lean_path **met; /* paths of the window */
-    size_t met_count, met_room;
+    size_t met_count, met_capacity;
     struct lean_base *bases;
-    size_t base_count, base_room;
+    size_t base_count, base_capacity;
     struct tbd_lean_stores stores;
     bool has_pending; /* perhaps */
     uint64_t taken;   /* paths of the window, and how many of them: */
@@ -184,7 +184,8 @@ static bool add_base(struct tbd_path_chain *chain, const struct tbd_block_plan *
 {
     struct lean_base *added;
 
-    if (!tbd_array_grow(&chain->bases, chain->base_count, &chain->base_room, sizeof(*chain->bases)))
+    if (!tbd_array_grow(&chain->bases, chain->base_count, &chain->base_capacity,
+                        sizeof(*chain->bases)))
         return false;
     added = &chain->bases[chain->base_count++];
     *added = (struct lean_base){ .mask = base == TBD_BASE_NONE ? 0 : UINT64_MAX,
@@ -225,7 +226,7 @@ static struct lean_path *new_path(const struct work *w, const uint32_t *entries,
     struct lean_path *path;
 
     if (chain->path_count == chain->slab_count * SLAB_PATHS) {
-        if (!tbd_array_grow(&chain->slabs, chain->slab_count, &chain->slab_room,
+        if (!tbd_array_grow(&chain->slabs, chain->slab_count, &chain->slab_capacity,
                             sizeof(*chain->slabs)))
             return NULL;
         chain->slabs[chain->slab_count] = malloc(SLAB_PATHS * sizeof(*path));
@@ -345,7 +346,8 @@ static bool take_path(struct work *w, struct lean_path *path)
     struct tbd_path_chain *chain = w->builder->lean->chain;
 
     if (!path->count) {
-        if (!tbd_array_grow(&chain->met, chain->met_count, &chain->met_room, sizeof(*chain->met)))
+        if (!tbd_array_grow(&chain->met, chain->met_count, &chain->met_capacity,
+                            sizeof(*chain->met)))
             return false;
         chain->met[chain->met_count++] = path;
     }
@@ -442,23 +444,23 @@ bool tbd_path_chain_take(struct work *w, const uint32_t *entries, size_t left, s
     if (*out_taken < count - 1)
         return true;
     chain->before = &chain->none;
-    return tbd_lean_take_held(w, entries[count - 1], out_taken);
+    return tbd_lean_take_last(w, entries[count - 1], out_taken);
 }
 
 /* ---- begin and end ---- */
 
 bool tbd_path_chain_reach(struct tbd_path_chain *chain, uint32_t plan_count)
 {
-    size_t alone = chain->alone_room, starts = chain->start_room;
+    size_t alone = chain->alone_capacity, starts = chain->start_capacity;
 
-    if (!tbd_array_reserve(&chain->alone, (size_t)plan_count + 1, &chain->alone_room,
+    if (!tbd_array_reserve(&chain->alone, (size_t)plan_count + 1, &chain->alone_capacity,
                            sizeof(struct lean_path *)))
         return false;
-    memset(chain->alone + alone, 0, (chain->alone_room - alone) * sizeof(*chain->alone));
-    if (!tbd_array_reserve(&chain->starts, (size_t)plan_count + 1, &chain->start_room,
+    memset(chain->alone + alone, 0, (chain->alone_capacity - alone) * sizeof(*chain->alone));
+    if (!tbd_array_reserve(&chain->starts, (size_t)plan_count + 1, &chain->start_capacity,
                            sizeof(*chain->starts)))
         return false;
-    memset(chain->starts + starts, 0, (chain->start_room - starts) * sizeof(*chain->starts));
+    memset(chain->starts + starts, 0, (chain->start_capacity - starts) * sizeof(*chain->starts));
     return true;
 }
 
@@ -495,9 +497,9 @@ void tbd_path_chain_forget(struct tbd_path_chain *chain)
     chain->none.next = chain->none.other = chain->before = &chain->none;
     memset(chain->by_hash, 0, sizeof(chain->by_hash));
     if (chain->alone)
-        memset(chain->alone, 0, chain->alone_room * sizeof(*chain->alone));
+        memset(chain->alone, 0, chain->alone_capacity * sizeof(*chain->alone));
     if (chain->starts)
-        memset(chain->starts, 0, chain->start_room * sizeof(*chain->starts));
+        memset(chain->starts, 0, chain->start_capacity * sizeof(*chain->starts));
 }
 
 /* Counts the path's blocks, once for each occurrence. */

@@ -81,13 +81,13 @@ struct table_path_more {
 };
 
 struct tbd_path_table {
-    void *slot_room;
+    void *slot_memory;
     struct table_path *slots;     /* SLOTS, in cache lines; found by their entries */
     struct table_path_more *more; /* of each slot */
     uint32_t *used;               /* slots that are not free */
     size_t count;
     struct table_base *bases;
-    size_t base_count, base_room;
+    size_t base_count, base_capacity;
     struct tbd_lean_stores stores;
     struct base_run values[PENDING + 1];
     size_t notes_from; /* operand offset that notes are relative to */
@@ -189,7 +189,7 @@ static bool add_bases(struct tbd_path_table *table, const struct tbd_block_plan 
 
         if (base == TBD_BASE_NONE || !tbd_lean_is_first_of_base(plan, i))
             continue;
-        if (!tbd_array_grow(&table->bases, table->base_count, &table->base_room,
+        if (!tbd_array_grow(&table->bases, table->base_count, &table->base_capacity,
                             sizeof(*table->bases)))
             return false;
         added = &table->bases[table->base_count++];
@@ -433,13 +433,13 @@ static bool take_any(struct work *w, const uint32_t *entries, size_t left, size_
                      bool *out_ends)
 {
     uint32_t length = find_length(w, entries, left);
-    bool is_held = length && (length == left || entries[length] & TBD_ENTRY_MESSAGE);
+    bool is_last = length && (length == left || entries[length] & TBD_ENTRY_MESSAGE);
 
-    *out_ends = is_held || length < BLOCKS;
-    if (length > is_held && !take_some(w, entries, length - is_held))
+    *out_ends = is_last || length < BLOCKS;
+    if (length > is_last && !take_some(w, entries, length - is_last))
         return false;
-    *io_taken += length - is_held;
-    return !is_held || tbd_lean_take_held(w, entries[length - 1], io_taken);
+    *io_taken += length - is_last;
+    return !is_last || tbd_lean_take_last(w, entries[length - 1], io_taken);
 }
 
 bool tbd_path_table_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
@@ -475,14 +475,14 @@ bool tbd_path_table_begin(struct tbd_path_table **io_table)
     if (!table)
         return false;
     table->lost = 0;
-    if (!table->slot_room)
-        table->slot_room = calloc(SLOTS + 1, sizeof(*table->slots));
+    if (!table->slot_memory)
+        table->slot_memory = calloc(SLOTS + 1, sizeof(*table->slots));
     if (!table->more)
         table->more = calloc(SLOTS, sizeof(*table->more));
     if (!table->used)
         table->used = malloc(PATHS_MOST * sizeof(*table->used));
-    table->slots = (void *)(((uintptr_t)table->slot_room + 63) & ~(uintptr_t)63);
-    return table->slot_room && table->more && table->used;
+    table->slots = (void *)(((uintptr_t)table->slot_memory + 63) & ~(uintptr_t)63);
+    return table->slot_memory && table->more && table->used;
 }
 
 bool tbd_path_table_fail(const struct tbd_path_table *table)
@@ -537,7 +537,7 @@ void tbd_path_table_free(struct tbd_path_table *table)
 {
     if (!table)
         return;
-    free(table->slot_room);
+    free(table->slot_memory);
     free(table->more);
     free(table->used);
     free(table->bases);

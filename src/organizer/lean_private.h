@@ -68,7 +68,7 @@ TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entrie
                                           uint32_t times, uint32_t time);
 /* Takes the last block before a message, if it is possible and its record inside the operands: then
  * *io_taken grows.  False without memory. */
-TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken);
+TBD_MUST_CHECK bool tbd_lean_take_last(struct work *w, uint32_t entry, size_t *io_taken);
 
 /* Chain and table: _begin a window; _take blocks from `entries` on, of which `left` are there with
  * messages, the first one being a block: up to the next message, an impossible block, one whose

@@ -75,7 +75,8 @@ bool tbd_turns_open(struct tbd_turns *turns, uint32_t id, uint32_t time)
     struct tbd_turn *turn = &turns->turns[turns->current];
 
     turn->is_open = false;
-    if (!tbd_array_grow(&turns->opens, turns->open_count, &turns->open_room, sizeof(*turns->opens)))
+    if (!tbd_array_grow(&turns->opens, turns->open_count, &turns->open_capacity,
+                        sizeof(*turns->opens)))
         return false;
     turns->opens[turns->open_count++] =
         (struct tbd_open_entry){ .thread = turn->thread, .id = id, .time = time };

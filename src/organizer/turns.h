@@ -32,7 +32,7 @@ struct tbd_turns {
     size_t count, capacity;
     size_t current;
     struct tbd_open_entry *opens;
-    size_t open_count, open_room;
+    size_t open_count, open_capacity;
 };
 
 TBD_MUST_CHECK bool tbd_turns_begin(struct tbd_turns *turns);

@@ -72,10 +72,10 @@ struct undo_set {
     uint32_t last_again;
     /* after last_again, events of stores to words that were stored to once, ascending */
     uint32_t *once;
-    size_t once_count, once_room;
+    size_t once_count, once_capacity;
     struct undo_block *blocks; /* by id */
     struct undo_store *stores;
-    size_t store_count, store_room;
+    size_t store_count, store_capacity;
 };
 
 static int compare_undo(const void *left, const void *right)
@@ -333,7 +333,8 @@ static bool add_block(struct undo_set *set, const struct tbd_block *block, struc
 
         if (!may_be_wanted(set, op))
             continue;
-        if (!tbd_array_grow(&set->stores, set->store_count, &set->store_room, sizeof(*set->stores)))
+        if (!tbd_array_grow(&set->stores, set->store_count, &set->store_capacity,
+                            sizeof(*set->stores)))
             return false;
         set->stores[set->store_count++] = (struct undo_store){
             .base_mask = has_base ? UINT64_MAX : 0,
@@ -370,7 +371,7 @@ static bool want_word(struct undo_set *set, const struct tbd_word_summary *word)
             set->last_again = word->last;
         return true;
     }
-    if (!tbd_array_grow(&set->once, set->once_count, &set->once_room, sizeof(*set->once)))
+    if (!tbd_array_grow(&set->once, set->once_count, &set->once_capacity, sizeof(*set->once)))
         return false;
     set->once[set->once_count++] = word->last;
     return true;

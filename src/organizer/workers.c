@@ -100,7 +100,7 @@ static void join_window(struct organizer *o, struct tbd_job *job)
 }
 
 /* Returns when the window's files may be written: the ager has freed space. */
-static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
+static void wait_for_space(struct organizer *o, uint64_t number, bool keep)
 {
     pthread_mutex_lock(&o->lock);
     while (o->granted != number || (keep && o->ager && !tbd_ager_may_write_locked(o->ager))) {
@@ -140,7 +140,7 @@ static void put_window(struct organizer *o, struct tbd_job *job)
 {
     uint64_t begin_ns;
 
-    wait_for_room(o, job->number, job->keep);
+    wait_for_space(o, job->number, job->keep);
     begin_ns = tbd_clock_ns();
     tbd_key_files_collect(o, job);
     if (job->keep)

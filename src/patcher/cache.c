@@ -142,7 +142,7 @@ static bool emit_block(struct tbd_patch_area *area, struct tbd_block_code *block
     set_up(&t, area, &tbd_cache.cut, config, block);
     t.tagged = tagged;
     t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->hot,
-                             .end = (uint8_t *)(uintptr_t)area->hot + TBD_CACHE_BLOCK_ROOM };
+                             .end = (uint8_t *)(uintptr_t)area->hot + TBD_CACHE_BLOCK_SPACE };
     tbd_translate(&t);
     if (t.e.overflow)
         return false;
@@ -206,10 +206,10 @@ bool tbd_cache_add_tag(struct tbd_block_code *block)
     struct tbd_translation t = { .cut = NULL };
     uint64_t at = area->hot;
 
-    if (area->cold - area->hot < TBD_CACHE_STUB_ROOM + TBD_CACHE_BLOCK_ROOM)
+    if (area->cold - area->hot < TBD_CACHE_STUB_SPACE + TBD_CACHE_BLOCK_SPACE)
         return false;
     t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)at,
-                             .end = (uint8_t *)(uintptr_t)at + TBD_CACHE_STUB_ROOM };
+                             .end = (uint8_t *)(uintptr_t)at + TBD_CACHE_STUB_SPACE };
     tbd_translate_tag(&t, block->start);
     tbd_emit_jmp(&t.e, block->entry);
     area->hot = (tbd_emit_pc(&t.e) + 15) & ~15ull;
@@ -263,7 +263,7 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
                        const struct tbd_codegen_config *config, const struct tbd_block_code *block,
                        struct tbd_watch *watch, struct tbd_cut *cut)
 {
-    static uint8_t buffer[TBD_CACHE_BLOCK_ROOM];
+    static uint8_t buffer[TBD_CACHE_BLOCK_SPACE];
     struct cut_request request = { callbacks, config, cut, block->start };
     const struct tbd_patch_area *area = tbd_cache_area_of(block->cache_start);
     struct tbd_translation t;

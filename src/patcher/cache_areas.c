@@ -56,9 +56,9 @@ static struct tbd_patch_area *area_new(const struct tbd_patcher_callbacks *callb
     return area;
 }
 
-static bool has_room(const struct tbd_patch_area *area)
+static bool has_space(const struct tbd_patch_area *area)
 {
-    return area->cold - area->hot > TBD_CACHE_BLOCK_ROOM + TBD_CACHE_STUB_ROOM;
+    return area->cold - area->hot > TBD_CACHE_BLOCK_SPACE + TBD_CACHE_STUB_SPACE;
 }
 
 static bool area_serves(const struct tbd_patch_area *area, uint64_t pc)
@@ -67,7 +67,7 @@ static bool area_serves(const struct tbd_patch_area *area, uint64_t pc)
     int64_t up = (int64_t)(area->end - neighbourhood_start(pc));
     int64_t down = (int64_t)(pc + NEIGHBOURHOOD - area->base);
 
-    return up <= reach && down <= reach && has_room(area);
+    return up <= reach && down <= reach && has_space(area);
 }
 
 /* No code of the program lies in the kernel's half: a block there is a fault, and may be in any
@@ -93,7 +93,7 @@ struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *ca
         }
     area = area_new(callbacks, config, pc);
     for (uint32_t n = 0; !area && n < tbd_cache.area_count; n++)
-        if (has_room(&tbd_cache.area[n]))
+        if (has_space(&tbd_cache.area[n]))
             area = &tbd_cache.area[n]; /* out of reach: operands go through a scratch register */
     if (area)
         tbd_cache.last_area = (uint32_t)(area - tbd_cache.area);

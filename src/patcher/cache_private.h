@@ -19,9 +19,9 @@ enum {
     TBD_CACHE_THREADS = 1024,
     TBD_CACHE_BLOCKS = 1 << 20,
     TBD_CACHE_SITES = 1 << 21,
-    TBD_CACHE_BLOCK_ROOM = 32 << 10, /* no block's code is longer */
+    TBD_CACHE_BLOCK_SPACE = 32 << 10, /* no block's code is longer */
     TBD_CACHE_STUB_BYTES = 24,
-    TBD_CACHE_STUB_ROOM = 256,
+    TBD_CACHE_STUB_SPACE = 256,
 };
 
 struct tbd_known_id {

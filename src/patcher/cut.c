@@ -78,7 +78,7 @@ static bool stores(const struct tbd_insn *insn)
 
 /* Can the engine execute this kind because of the memory it accesses
  * (patcher/forced_specials.h)? */
-static bool may_be_single(uint8_t kind)
+static bool may_be_forced(uint8_t kind)
 {
     return kind == TBD_INSN_PLAIN || kind == TBD_INSN_CALL || kind == TBD_INSN_CALL_INDIRECT ||
            kind == TBD_INSN_JUMP_INDIRECT || kind == TBD_INSN_RETURN;
@@ -102,7 +102,7 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
             insn->kind = TBD_INSN_PLAIN;
-        if (may_be_single(insn->kind) && tbd_forced_specials_has(pc + at)) {
+        if (may_be_forced(insn->kind) && tbd_forced_specials_has(pc + at)) {
             insn->transfer = insn->kind;
             insn->kind = TBD_INSN_SPECIAL;
             insn->special = TBD_SPECIAL_SHARED;

@@ -3,9 +3,9 @@
  * are never removed. */
 #include "patcher/forced_specials.h"
 
-#define SLOTS (2u * TBD_MAX_SINGLES)
+#define SLOTS (2u * TBD_MAX_FORCED_SPECIALS)
 
-static struct tbd_single table[SLOTS];
+static struct tbd_forced_special table[SLOTS];
 static size_t count;
 
 static uint32_t place_of(uint64_t pc)
@@ -22,22 +22,22 @@ bool tbd_forced_specials_has(uint64_t pc)
     return count && table[place_of(pc)].pc == pc;
 }
 
-struct tbd_single *tbd_forced_specials_find(uint64_t pc)
+struct tbd_forced_special *tbd_forced_specials_find(uint64_t pc)
 {
-    struct tbd_single *single = &table[place_of(pc)];
+    struct tbd_forced_special *forced = &table[place_of(pc)];
 
-    return count && single->pc ? single : NULL;
+    return count && forced->pc ? forced : NULL;
 }
 
 bool tbd_forced_specials_add(uint64_t pc)
 {
-    struct tbd_single *single = &table[place_of(pc)];
+    struct tbd_forced_special *forced = &table[place_of(pc)];
 
-    if (single->pc || !pc)
+    if (forced->pc || !pc)
         return true;
-    if (count == TBD_MAX_SINGLES)
+    if (count == TBD_MAX_FORCED_SPECIALS)
         return false;
-    *single = (struct tbd_single){ .pc = pc };
+    *forced = (struct tbd_forced_special){ .pc = pc };
     count++;
     return true;
 }
@@ -60,6 +60,6 @@ size_t tbd_forced_specials_list(uint64_t *out)
 void tbd_forced_specials_clear(void)
 {
     for (uint32_t n = 0; n < SLOTS && count; n++)
-        table[n] = (struct tbd_single){ 0 };
+        table[n] = (struct tbd_forced_special){ 0 };
     count = 0;
 }

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBD_MAX_SINGLES 8192u
+#define TBD_MAX_FORCED_SPECIALS 8192u
 
-struct tbd_single {
+struct tbd_forced_special {
     uint64_t pc;   /* 0 = none */
     uint32_t runs; /* for the set's owner: how often it was executed, */
     uint32_t hits; /* and met such memory */
@@ -22,11 +22,11 @@ struct tbd_single {
 
 bool tbd_forced_specials_has(uint64_t pc);
 /* NULL if it is not in the set. */
-struct tbd_single *tbd_forced_specials_find(uint64_t pc);
+struct tbd_forced_special *tbd_forced_specials_find(uint64_t pc);
 /* False: the set is full. */
 bool tbd_forced_specials_add(uint64_t pc);
 size_t tbd_forced_specials_count(void);
-/* Lists all, in no order; `out` has TBD_MAX_SINGLES. */
+/* Lists all, in no order; `out` has TBD_MAX_FORCED_SPECIALS. */
 size_t tbd_forced_specials_list(uint64_t *out);
 void tbd_forced_specials_clear(void);
 

@@ -33,7 +33,7 @@
 
 #define MOST_ENTRIES ((size_t)1 << 31)
 /* Operands of an entry that is to be continued in the next chunk. */
-#define HELD_MOST (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
+#define PENDING_MAX (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
 
 /* What is needed of a block at each of its entries, in one word, so that those of four entries are
  * added up at once:
@@ -72,7 +72,7 @@ struct tbd_gather {
                                       two */
     uint32_t slim_count;
     uint32_t slim_mask; /* that power of two, less one */
-    size_t slim_room;
+    size_t slim_capacity;
 
     struct tbd_window *window;     /* owned until it is finished */
     uint32_t *entries;             /* room; owned until then */
@@ -82,14 +82,14 @@ struct tbd_gather {
     size_t kept, run_start, in, have, operand_hint;
     uint64_t index, blocks;
     uint32_t thread;
-    size_t due;    /* entries at the next checkpoint */
-    uint32_t held; /* an entry whose operands come with the next chunk; 0: none */
+    size_t due;       /* entries at the next checkpoint */
+    uint32_t pending; /* an entry whose operands come with the next chunk; 0: none */
     bool is_over;
     const char *damage; /* NULL: nothing is wrong */
 
     struct tbd_log_entry *log; /* malloc; owned until finished */
     size_t *log_offsets;
-    size_t log_count, log_room, offset_room;
+    size_t log_count, log_capacity, offset_capacity;
     size_t event_bytes;
     struct tbd_gather_most most;
     struct tbd_replay_end end; /* of the window: what was said since the last event */
@@ -113,7 +113,7 @@ static void drop(struct tbd_gather *g)
     g->entries = NULL;
     g->operands = NULL;
     g->log = NULL;
-    g->log_room = 0;
+    g->log_capacity = 0;
 }
 
 void tbd_gather_free(struct tbd_gather *g)
@@ -148,7 +148,7 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->end.page_most = SIZE_MAX;
     tbd_replay_end_clear(&g->end);
     g->thread = thread;
-    g->held = 0;
+    g->pending = 0;
     g->is_over = false;
     g->damage = NULL;
     g->window = tbd_window_new(tbd_consumer_table(consumer));
@@ -183,15 +183,15 @@ static enum tbd_status wrong(struct tbd_gather *g, const char *what)
 /* Room for so many, and none yet behind those that are there. */
 static bool reserve_slim(struct tbd_gather *g, uint32_t count)
 {
-    uint32_t room = 1024;
+    uint32_t capacity = 1024;
 
-    while (room < count)
-        room *= 2;
-    if (!tbd_array_reserve(&g->slim, room, &g->slim_room, sizeof(*g->slim)))
+    while (capacity < count)
+        capacity *= 2;
+    if (!tbd_array_reserve(&g->slim, capacity, &g->slim_capacity, sizeof(*g->slim)))
         return false;
-    for (uint32_t i = g->slim_count; i < room; i++)
+    for (uint32_t i = g->slim_count; i < capacity; i++)
         g->slim[i] = SLIM_NONE;
-    g->slim_mask = room - 1;
+    g->slim_mask = capacity - 1;
     return true;
 }
 
@@ -330,8 +330,9 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     g->event_bytes += bytes;
     if (g->log_count >= g->most.events || g->event_bytes > g->most.event_bytes)
         return wrong(g, "more messages than play had");
-    if (!tbd_array_grow(&g->log, g->log_count, &g->log_room, sizeof(*g->log)) ||
-        !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_room, sizeof(*g->log_offsets)))
+    if (!tbd_array_grow(&g->log, g->log_count, &g->log_capacity, sizeof(*g->log)) ||
+        !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_capacity,
+                        sizeof(*g->log_offsets)))
         return TBD_NOMEM;
     tbd_replay_end_go_on(&g->end);
     g->log[g->log_count].time = g->blocks;
@@ -434,7 +435,7 @@ static enum tbd_status take_alone(struct tbd_gather *g, uint32_t entry)
     status = take_one(g, entry);
     if (status != TBD_NOTFOUND)
         return status;
-    g->held = entry;
+    g->pending = entry;
     return TBD_OK;
 }
 
@@ -445,7 +446,7 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
     enum tbd_status status = TBD_OK;
     size_t i = 0;
 
-    while (i < count && status == TBD_OK && !g->damage && !g->held) {
+    while (i < count && status == TBD_OK && !g->damage && !g->pending) {
         size_t most = g->entry_count < g->due ? g->due - g->entry_count : 0;
         size_t taken = take_some(g, from + i, most < count - i ? most : count - i);
 
@@ -453,7 +454,7 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
         if (taken == most || !taken)
             status = i < count ? take_alone(g, from[i++]) : TBD_OK;
     }
-    if (g->held && i < count)
+    if (g->pending && i < count)
         wrong(g, "a record outside the operands");
     if (g->index > UINT32_MAX)
         wrong(g, "too many events");
@@ -494,14 +495,14 @@ static bool reserve_operands(struct tbd_gather *g, size_t operands)
 /* The area begins anew: from here on operands are copied. */
 static bool leave_area(struct tbd_gather *g)
 {
-    uint8_t *room = tbd_large_buffer_take(g->have * 2 + TBD_ROW_SLACK);
+    uint8_t *bigger = tbd_large_buffer_take(g->have * 2 + TBD_ROW_SLACK);
 
-    if (!room)
+    if (!bigger)
         return false;
-    memcpy(room, g->operands, g->have);
+    memcpy(bigger, g->operands, g->have);
     tbd_area_give(g->area);
     g->area = NULL;
-    g->operands = room;
+    g->operands = bigger;
     return true;
 }
 
@@ -525,17 +526,17 @@ static enum tbd_status take_chunk(struct tbd_gather *g, const struct tbd_chunk_v
         return TBD_OK;
     if (!reserve_entries(g, g->entry_count + chunk->entry_count + 1) || !take_operands(g, chunk))
         return TBD_NOMEM;
-    if (g->held) {
-        uint32_t held = g->held;
+    if (g->pending) {
+        uint32_t pending = g->pending;
 
-        g->held = 0;
-        status = take_entries(g, &held, 1);
+        g->pending = 0;
+        status = take_entries(g, &pending, 1);
     }
-    if (!status && g->held)
+    if (!status && g->pending)
         return wrong(g, "a record outside the operands");
     if (!status)
         status = take_entries(g, chunk->entries, chunk->entry_count);
-    if (!status && !g->damage && g->have - g->in > (g->held ? HELD_MOST : 0))
+    if (!status && !g->damage && g->have - g->in > (g->pending ? PENDING_MAX : 0))
         return wrong(g, "operands without an entry");
     return status;
 }
@@ -576,7 +577,7 @@ static bool adopt_operands(struct tbd_window *window, struct tbd_operand_area *a
 {
     if (area)
         return tbd_window_adopt_with(window, area, give_area);
-    return tbd_window_adopt_room(window, (void *)(uintptr_t)window->operands);
+    return tbd_window_adopt_large_buffer(window, (void *)(uintptr_t)window->operands);
 }
 
 static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
@@ -602,9 +603,10 @@ static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
     g->operands = NULL;
     g->area = NULL;
     g->log = NULL;
-    g->log_room = 0;
+    g->log_capacity = 0;
     /* On failure the memory is freed: no shortcut, so that all three pointers have an owner. */
-    return (int)is_closed & (int)tbd_window_adopt_room(window, (void *)(uintptr_t)window->entries) &
+    return (int)is_closed &
+           (int)tbd_window_adopt_large_buffer(window, (void *)(uintptr_t)window->entries) &
            (int)adopt_operands(window, area) &
            (int)tbd_window_adopt(window, (void *)(uintptr_t)window->log);
 }
@@ -618,7 +620,7 @@ enum tbd_status tbd_gather_finish(struct tbd_gather *g, struct tbd_window **out,
     *out = NULL;
     if (!g->is_over)
         return tbd_process_error(why, TBD_STUBDIED, "the window's stream has no end");
-    if (!g->damage && (g->held || g->in != g->have))
+    if (!g->damage && (g->pending || g->in != g->have))
         wrong(g, "operands without an entry");
     damage = g->damage;
     g->window = NULL;

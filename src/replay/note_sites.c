@@ -36,8 +36,8 @@ static size_t merge(const struct tbd_note_site *a, size_t a_count, const struct 
 bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,
                           size_t count)
 {
-    size_t room = worker->note_count + count, merged_count;
-    struct tbd_note_site *merged = malloc((room + 1) * sizeof(*merged));
+    size_t capacity = worker->note_count + count, merged_count;
+    struct tbd_note_site *merged = malloc((capacity + 1) * sizeof(*merged));
     struct tbd_block_table *table;
 
     if (!merged)

@@ -31,7 +31,7 @@ struct tbd_operand_area {
     uint8_t *bytes;
     size_t used;
     struct page_run *owned; /* pages; malloc */
-    size_t owned_count, owned_room;
+    size_t owned_count, owned_capacity;
     size_t owned_end; /* of the last one */
     uint32_t index;
     bool is_lent;
@@ -157,7 +157,7 @@ uint8_t *tbd_area_bytes(const struct tbd_operand_area *area)
     return area->bytes;
 }
 
-size_t tbd_area_room(const struct tbd_operand_area *area)
+size_t tbd_area_capacity(const struct tbd_operand_area *area)
 {
     return area->areas->where.bytes;
 }
@@ -174,7 +174,7 @@ static bool note_run(struct tbd_operand_area *area, size_t start, size_t end)
     if (last && last->start <= start && start <= last->end) {
         last->end = last->end > end ? last->end : end;
     } else {
-        if (!tbd_array_grow(&area->owned, area->owned_count, &area->owned_room,
+        if (!tbd_array_grow(&area->owned, area->owned_count, &area->owned_capacity,
                             sizeof(*area->owned)))
             return false;
         area->owned[area->owned_count++] = (struct page_run){ start, end };

@@ -28,7 +28,7 @@ struct tbd_operand_area *tbd_area_take(struct tbd_areas *areas);
 void tbd_area_give(struct tbd_operand_area *area); /* NULL is fine */
 
 uint8_t *tbd_area_bytes(const struct tbd_operand_area *area);
-size_t tbd_area_room(const struct tbd_operand_area *area);
+size_t tbd_area_capacity(const struct tbd_operand_area *area);
 uint32_t tbd_area_index(const struct tbd_operand_area *area);
 
 /* The bytes [from, from + bytes) are this process's own from here on (OPERANDS-1).  False without

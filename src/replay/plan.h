@@ -184,7 +184,8 @@ struct tbd_plan_head {
     struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
     struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
-    struct tbd_plan_section singles; /* uint64_t: instructions that the engine executes from the
+    struct tbd_plan_section
+        forced_specials; /* uint64_t: instructions that the engine executes from the
                                         start on (patcher/forced_specials.h); the log says more, at a
                                         window's start all */
     /* Slices (replay/slices.h), relative times.  Not of a window in which the program was

@@ -207,12 +207,12 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
         return tbd_worker_no_memory(why);
     process->plan->stops = (struct tbd_plan_section){ offset, count };
     for (size_t i = 0; i < count; i++) {
-        uint64_t room = states[i].stack ? states[i].stack_room : 0;
-        uint64_t xsave = tbd_process_plan_room(process, TBD_PLAN_XSAVE_BYTES);
-        uint64_t stack = tbd_process_plan_room(process, room + 1);
+        uint64_t capacity = states[i].stack ? states[i].stack_capacity : 0;
+        uint64_t xsave = tbd_process_plan_reserve(process, TBD_PLAN_XSAVE_BYTES);
+        uint64_t stack = tbd_process_plan_reserve(process, capacity + 1);
         struct tbd_plan_stop *out = tbd_process_plan_at(process, offset);
 
-        if (!xsave || !stack || room > TBD_REPLAY_STACK_BYTES)
+        if (!xsave || !stack || capacity > TBD_REPLAY_STACK_BYTES)
             return tbd_worker_no_memory(why);
         out[i] = (struct tbd_plan_stop){
             .time = states[i].position.time - tbd_worker_start(worker)->first_time,
@@ -220,13 +220,13 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
             .xsave = xsave,
             .thread = states[i].thread,
             .stack = stack,
-            .stack_bytes = (uint32_t)room,
+            .stack_bytes = (uint32_t)capacity,
         };
     }
     return TBD_OK;
 }
 
-static uint32_t count_singles(const struct tbd_message *message, uint32_t *flags)
+static uint32_t count_forced_specials(const struct tbd_message *message, uint32_t *flags)
 {
     struct tbd_msg_shared set;
 
@@ -237,9 +237,9 @@ static uint32_t count_singles(const struct tbd_message *message, uint32_t *flags
     return set.count;
 }
 
-static size_t put_singles(const struct tbd_message *message, uint64_t *out, size_t count)
+static size_t put_forced_specials(const struct tbd_message *message, uint64_t *out, size_t count)
 {
-    uint32_t flags = 0, own = count_singles(message, &flags);
+    uint32_t flags = 0, own = count_forced_specials(message, &flags);
 
     if (flags & TBD_SHARED_WHOLE)
         count = 0;
@@ -250,23 +250,23 @@ static size_t put_singles(const struct tbd_message *message, uint64_t *out, size
 }
 
 /* Of a slice, what the window's log has said before. */
-static enum tbd_status add_singles(struct tbd_worker *worker, struct tbd_error *why)
+static enum tbd_status add_forced_specials(struct tbd_worker *worker, struct tbd_error *why)
 {
     const struct tbd_log_entry *log = worker->window->log;
-    size_t before = tbd_worker_start(worker)->slice_order, room = 0, count = 0;
+    size_t before = tbd_worker_start(worker)->slice_order, capacity = 0, count = 0;
     uint32_t flags;
     uint64_t offset;
     uint64_t *out;
 
     for (size_t i = 0; i < before; i++)
-        room += count_singles(log[i].message, &flags);
-    offset = tbd_process_plan_alloc(&worker->process, room * sizeof(*out) + 1);
+        capacity += count_forced_specials(log[i].message, &flags);
+    offset = tbd_process_plan_alloc(&worker->process, capacity * sizeof(*out) + 1);
     if (!offset)
         return tbd_worker_no_memory(why);
     out = tbd_process_plan_at(&worker->process, offset);
     for (size_t i = 0; i < before; i++)
-        count = put_singles(log[i].message, out, count);
-    worker->process.plan->singles =
+        count = put_forced_specials(log[i].message, out, count);
+    worker->process.plan->forced_specials =
         (struct tbd_plan_section){ offset, tbd_numbers_sort_unique(out, count) };
     return TBD_OK;
 }
@@ -319,7 +319,7 @@ static enum tbd_status add_thread(struct tbd_process *process, struct tbd_plan_t
                   state->regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES))
         return tbd_process_error(why, TBD_CORRUPT, "thread %u has other vector registers",
                                  state->regs.thread);
-    xsave = tbd_process_plan_room(process, TBD_PLAN_XSAVE_BYTES);
+    xsave = tbd_process_plan_reserve(process, TBD_PLAN_XSAVE_BYTES);
     if (!xsave)
         return tbd_worker_no_memory(why);
     *out = (struct tbd_plan_thread){ .xsave = xsave };
@@ -393,7 +393,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (~tbd_trace_info(worker->trace)->hook_set & TBD_HOOKS_PLAY)
         return tbd_process_error(why, TBD_NOREPLAY, "stores, calls or pages were not recorded");
     tbd_process_plan_clear(&worker->process);
-    tbd_worker_begin_held(worker);
+    tbd_worker_clear_given(worker);
     put_times(worker);
     worker->asked += end - tbd_worker_start(worker)->slice_time;
     plan->hook_set = hook_set;
@@ -413,7 +413,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (status == TBD_OK)
         status = add_notes(worker, why);
     if (status == TBD_OK)
-        status = add_singles(worker, why);
+        status = add_forced_specials(worker, why);
     if (status == TBD_OK)
         status = add_dirty(worker, why);
     if (status == TBD_OK)

@@ -140,13 +140,13 @@ static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, str
 
     if (is_there(worker, address, is_code)) {
         out[plan->pages.count++] = (struct tbd_plan_page){ address, TBD_PLAN_SAME_PAGE };
-        return tbd_worker_note_held(worker, address) ? TBD_OK : tbd_worker_no_memory(why);
+        return tbd_worker_note_given(worker, address) ? TBD_OK : tbd_worker_no_memory(why);
     }
     if (tbd_worker_page(worker, address, 0, contents, &known) != TBD_PAGE_GIVEN)
         return tbd_worker_page_lost(worker, known, why);
     if (is_code && !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
         return tbd_worker_no_memory(why);
-    if (known == TBD_OK && !tbd_worker_note_held(worker, address))
+    if (known == TBD_OK && !tbd_worker_note_given(worker, address))
         return tbd_worker_no_memory(why);
     if (!is_zero(contents)) {
         offset = tbd_process_plan_put(&worker->process, contents, TBD_PAGE_SIZE);

@@ -176,7 +176,7 @@ uint64_t tbd_process_plan_alloc(struct tbd_process *process, uint64_t bytes)
     return offset;
 }
 
-uint64_t tbd_process_plan_room(struct tbd_process *process, uint64_t bytes)
+uint64_t tbd_process_plan_reserve(struct tbd_process *process, uint64_t bytes)
 {
     uint64_t offset = process->bulk_at, end = aligned(offset + bytes);
 
@@ -195,16 +195,16 @@ uint64_t tbd_process_plan_room(struct tbd_process *process, uint64_t bytes)
     return offset;
 }
 
-void tbd_process_plan_write(struct tbd_process *process, uint64_t room, const void *from,
+void tbd_process_plan_write(struct tbd_process *process, uint64_t offset, const void *from,
                             uint64_t bytes)
 {
     if (bytes)
-        memcpy((char *)process->shared + room, from, bytes);
+        memcpy((char *)process->shared + offset, from, bytes);
 }
 
 uint64_t tbd_process_plan_put(struct tbd_process *process, const void *from, uint64_t bytes)
 {
-    uint64_t offset = tbd_process_plan_room(process, bytes);
+    uint64_t offset = tbd_process_plan_reserve(process, bytes);
 
     if (offset)
         tbd_process_plan_write(process, offset, from, bytes);

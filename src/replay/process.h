@@ -58,9 +58,9 @@ static inline void *tbd_process_plan_at(const struct tbd_process *process, uint6
 }
 /* Offset of room for `bytes` bytes that only the process writes, or of a copy of those at `from`;
  * likewise. */
-uint64_t tbd_process_plan_room(struct tbd_process *process, uint64_t bytes);
+uint64_t tbd_process_plan_reserve(struct tbd_process *process, uint64_t bytes);
 uint64_t tbd_process_plan_put(struct tbd_process *process, const void *from, uint64_t bytes);
-void tbd_process_plan_write(struct tbd_process *process, uint64_t room, const void *from,
+void tbd_process_plan_write(struct tbd_process *process, uint64_t offset, const void *from,
                             uint64_t bytes);
 /* Copies what lies at `offset` now.  False: it does not lie in the file. */
 TBD_MUST_CHECK bool tbd_process_plan_read(const struct tbd_process *process, uint64_t offset,

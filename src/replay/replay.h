@@ -54,12 +54,12 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, 
 
 struct tbd_reg_state {
     struct tbd_position position;
-    uint32_t thread;      /* whose; 0: the thread that has control at the position */
-    struct tbd_regs regs; /* rip = the instruction about to execute */
-    uint8_t xsave[4096];  /* regs.xsave_bytes of it; longer images are cut */
-    uint8_t *stack;       /* input: room for stack_room bytes of the stack, too; NULL: none */
-    size_t stack_room;    /* at most TBD_REPLAY_STACK_BYTES */
-    uint64_t stack_start; /* what came of it: the stack_bytes bytes from here on; 0 at a
+    uint32_t thread;       /* whose; 0: the thread that has control at the position */
+    struct tbd_regs regs;  /* rip = the instruction about to execute */
+    uint8_t xsave[4096];   /* regs.xsave_bytes of it; longer images are cut */
+    uint8_t *stack;        /* input: room for stack_capacity bytes of the stack, too; NULL: none */
+    size_t stack_capacity; /* at most TBD_REPLAY_STACK_BYTES */
+    uint64_t stack_start;  /* what came of it: the stack_bytes bytes from here on; 0 at a
                                    window's ends */
     size_t stack_bytes;
 };

@@ -36,7 +36,8 @@ static bool reserve_page(struct tbd_replay_end *state)
 {
     uint8_t *grown = state->page_bytes;
 
-    if (!tbd_array_grow(&state->pages, state->page_count, &state->page_room, sizeof(*state->pages)))
+    if (!tbd_array_grow(&state->pages, state->page_count, &state->page_capacity,
+                        sizeof(*state->pages)))
         return false;
     if (!grown || tbd_large_buffer_bytes(grown) < (state->page_count + 1) * TBD_PAGE_SIZE)
         grown = tbd_large_buffer_grow(grown, state->page_count * TBD_PAGE_SIZE,

@@ -15,7 +15,7 @@ struct tbd_end_page;
 struct tbd_replay_end {
     struct tbd_end_regs regs;   /* owned */
     struct tbd_end_page *pages; /* owned */
-    size_t page_count, page_room;
+    size_t page_count, page_capacity;
     size_t page_most;    /* more than so many are wrong */
     uint8_t *page_bytes; /* owned, room */
     bool has_end;        /* the window's end was said */

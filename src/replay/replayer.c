@@ -50,7 +50,7 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
         tbd_trace_close(worker->trace);
         free(worker->code);
         free(worker->pages);
-        free(worker->held);
+        free(worker->given);
         free(worker->before);
     }
     free(replayer);
@@ -241,7 +241,7 @@ static bool is_known(const struct tbd_window *window, struct tbd_reg_state *stat
 static void put_stack(const struct tbd_worker *worker, struct tbd_reg_state *state,
                       const struct tbd_plan_stop *made, const struct tbd_plan_stop *stop)
 {
-    if (!state->stack || stop->stack_bytes > state->stack_room ||
+    if (!state->stack || stop->stack_bytes > state->stack_capacity ||
         !tbd_process_plan_read(&worker->process, made->stack, state->stack, stop->stack_bytes))
         return;
     state->stack_start = stop->stack_start;

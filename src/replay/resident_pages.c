@@ -23,17 +23,17 @@
 
 #include <sys/mman.h>
 
-void tbd_worker_begin_held(struct tbd_worker *worker)
+void tbd_worker_clear_given(struct tbd_worker *worker)
 {
-    worker->held_count = 0;
+    worker->given_count = 0;
 }
 
-bool tbd_worker_note_held(struct tbd_worker *worker, uint64_t address)
+bool tbd_worker_note_given(struct tbd_worker *worker, uint64_t address)
 {
-    if (!tbd_array_grow(&worker->held, worker->held_count, &worker->held_room,
-                        sizeof(*worker->held)))
+    if (!tbd_array_grow(&worker->given, worker->given_count, &worker->given_capacity,
+                        sizeof(*worker->given)))
         return false;
-    worker->held[worker->held_count++] = address;
+    worker->given[worker->given_count++] = address;
     return true;
 }
 
@@ -75,14 +75,14 @@ bool tbd_worker_holds_code(const struct tbd_worker *worker, const struct tbd_cod
 void tbd_worker_at_end(struct tbd_worker *worker)
 {
     uint64_t *pages = worker->before;
-    size_t room = worker->before_room;
+    size_t capacity = worker->before_capacity;
 
-    worker->before = worker->held;
-    worker->before_count = worker->held_count;
-    worker->before_room = worker->held_room;
-    worker->held = pages;
-    worker->held_room = room;
-    worker->held_count = 0;
+    worker->before = worker->given;
+    worker->before_count = worker->given_count;
+    worker->before_capacity = worker->given_capacity;
+    worker->given = pages;
+    worker->given_capacity = capacity;
+    worker->given_count = 0;
     worker->ended = worker->window->index;
     worker->is_at_end = worker->window->complete;
 }

@@ -101,7 +101,7 @@ static const struct tbd_page_contents *
 copy_pages(struct tbd_window *to, const struct tbd_page_contents *from, size_t count)
 {
     struct tbd_page_contents *copy = copy_bytes(to, from, count * sizeof(*copy));
-    uint8_t *bytes = tbd_window_room(to, count * TBD_PAGE_SIZE + 1);
+    uint8_t *bytes = tbd_window_large_buffer(to, count * TBD_PAGE_SIZE + 1);
 
     if (!copy || !bytes)
         return NULL;

@@ -51,11 +51,11 @@ struct tbd_worker {
     size_t page_count;
     bool forget; /* its translations may be stale */
 
-    uint64_t *held; /* pages that the plan in work gives the process; sorted;
+    uint64_t *given; /* pages that the plan in work gives the process; sorted;
                                        owned */
-    size_t held_count, held_room;
+    size_t given_count, given_capacity;
     uint64_t *before; /* those of the plan before; likewise */
-    size_t before_count, before_room;
+    size_t before_count, before_capacity;
     uint64_t asked; /* block entries that its replays were to run through */
     bool is_at_end; /* the process holds what they held at the end of window
                                        `ended` */
@@ -96,8 +96,8 @@ const struct tbd_code_page *tbd_worker_code_page(const struct tbd_worker *worker
 /* resident_pages.c: what the process has of a window from the one before.  A plan is begun; a page is in it,
  * with true contents; does the process have the page already as it is at the window's start?  The
  * window's end was reached, and is as it was in play. */
-void tbd_worker_begin_held(struct tbd_worker *worker);
-TBD_MUST_CHECK bool tbd_worker_note_held(struct tbd_worker *worker, uint64_t address);
+void tbd_worker_clear_given(struct tbd_worker *worker);
+TBD_MUST_CHECK bool tbd_worker_note_given(struct tbd_worker *worker, uint64_t address);
 bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address);
 bool tbd_worker_holds_code(const struct tbd_worker *worker, const struct tbd_code_page *page);
 void tbd_worker_at_end(struct tbd_worker *worker);

@@ -162,14 +162,30 @@ static void scribble_plan(const struct shared *shared)
         uint64_t offset;
         size_t bytes;
     } aims[] = {
-        { PLAN(turn), 4 },          { REPORT(outcome), 4 },      { REPORT(time), 8 },
-        { REPORT(instruction), 4 }, { REPORT(area_count), 8 },   { REPORT(code_changed), 4 },
-        { REPORT(what), 8 },        { REPORT(what) + 248, 8 },   { PLAN(page.address), 8 },
-        { PLAN(page.order), 8 },    { PLAN(stops.offset), 8 },   { PLAN(pages.offset), 8 },
-        { PLAN(pages.count), 8 },   { PLAN(avoid.offset), 8 },   { PLAN(avoid.count), 8 },
-        { PLAN(keep.count), 8 },    { PLAN(log.offset), 8 },     { PLAN(regs.xsave_bytes), 4 },
-        { PLAN(regions.count), 8 }, { PLAN(prefer.count), 8 },   { PLAN(singles.offset), 8 },
-        { PLAN(area), 4 },          { PLAN(threads.offset), 8 }, { PLAN(xsave), 8 },
+        { PLAN(turn), 4 },
+        { REPORT(outcome), 4 },
+        { REPORT(time), 8 },
+        { REPORT(instruction), 4 },
+        { REPORT(area_count), 8 },
+        { REPORT(code_changed), 4 },
+        { REPORT(what), 8 },
+        { REPORT(what) + 248, 8 },
+        { PLAN(page.address), 8 },
+        { PLAN(page.order), 8 },
+        { PLAN(stops.offset), 8 },
+        { PLAN(pages.offset), 8 },
+        { PLAN(pages.count), 8 },
+        { PLAN(avoid.offset), 8 },
+        { PLAN(avoid.count), 8 },
+        { PLAN(keep.count), 8 },
+        { PLAN(log.offset), 8 },
+        { PLAN(regs.xsave_bytes), 4 },
+        { PLAN(regions.count), 8 },
+        { PLAN(prefer.count), 8 },
+        { PLAN(forced_specials.offset), 8 },
+        { PLAN(area), 4 },
+        { PLAN(threads.offset), 8 },
+        { PLAN(xsave), 8 },
     };
     size_t aim = below(sizeof(aims) / sizeof(aims[0]));
     uint64_t stop = get(shared, PLAN(stops.offset)) + below(8) * sizeof(struct tbd_plan_stop);
@@ -325,7 +341,7 @@ static enum tbd_status some_registers(const struct tbd_window_summary *summary, 
     for (unsigned i = 0; i < 6; i++) {
         states[i].position.time = summary->first_time + i * step + (step ? below(step) : 0);
         states[i].stack = stacks[i];
-        states[i].stack_room = sizeof(stacks[i]);
+        states[i].stack_capacity = sizeof(stacks[i]);
     }
     return tbd_replay_regs(replayer, 0, index, NULL, states, 6, &divergence, why);
 }

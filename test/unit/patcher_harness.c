@@ -174,18 +174,18 @@ static void do_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 /* Runs one copied instruction with six registers of the program. */
 static void run_instruction(struct tbd_thread *thread, const uint8_t *code, uint32_t bytes)
 {
-    static uint8_t *room;
+    static uint8_t *page;
     uint64_t *r = thread->regs.gpr;
     uint64_t a = r[TBD_RAX], b = r[TBD_RBX], c = r[TBD_RCX], d = r[TBD_RDX], si = r[TBD_RSI],
              di = r[TBD_RDI];
 
-    if (!room)
-        room = map(4096, PROT_READ | PROT_WRITE | PROT_EXEC);
-    memcpy(room, code, bytes);
-    room[bytes] = 0xc3;
+    if (!page)
+        page = map(4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+    memcpy(page, code, bytes);
+    page[bytes] = 0xc3;
     __asm__ volatile("call *%6"
                      : "+a"(a), "+b"(b), "+c"(c), "+d"(d), "+S"(si), "+D"(di)
-                     : "r"(room)
+                     : "r"(page)
                      : "memory");
     r[TBD_RAX] = a;
     r[TBD_RBX] = b;

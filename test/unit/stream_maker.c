@@ -122,7 +122,7 @@ void maker_turn(struct maker *m, uint32_t flags)
     open_chunk(m);
 }
 
-static void make_room(struct maker *m, size_t bytes)
+static void make_space(struct maker *m, size_t bytes)
 {
     const struct tbd_chunk *chunk = &m->head->chunks[m->number % CHUNKS];
     uint32_t limit = (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4;
@@ -153,7 +153,7 @@ static void put(struct maker *m, uint32_t entry, const void *head, size_t head_b
 
 void maker_enter(struct maker *m, uint32_t id, const void *record, uint32_t bytes)
 {
-    make_room(m, bytes);
+    make_space(m, bytes);
     put(m, id, NULL, 0, record, bytes);
     m->time++;
 }
@@ -162,7 +162,7 @@ void maker_message(struct maker *m, uint32_t kind, const void *payload, size_t b
 {
     struct tbd_message head = { kind, (uint32_t)bytes };
 
-    make_room(m, sizeof(head) + bytes);
+    make_space(m, sizeof(head) + bytes);
     put(m, TBD_ENTRY_MESSAGE | kind, &head, sizeof(head), payload, bytes);
 }
 

@@ -211,7 +211,7 @@ static void test_no_order_of_writes_exceeds_a_budget(void **state)
 }
 
 /* Everything that fits while nothing has been given up yet: the first key file, too. */
-static void test_keys_wait_until_there_is_room(void **state)
+static void test_keys_wait_until_there_is_space(void **state)
 {
     (void)state;
     while (!tbd_ager_is_due_locked(ager)) {
@@ -246,7 +246,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_order_of_writes_exceeds_a_budget, set_up,
                                         tear_down),
         cmocka_unit_test(test_the_smaller_limit_is_what_a_trace_may_have),
-        cmocka_unit_test_setup_teardown(test_keys_wait_until_there_is_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keys_wait_until_there_is_space, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

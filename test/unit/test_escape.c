@@ -65,7 +65,7 @@ static void texts_are_escaped(void **state)
     }
 }
 
-static void little_room_cuts_between_characters(void **state)
+static void a_small_buffer_cuts_between_characters(void **state)
 {
     static const char text[] = "a\x1b\xe2\x82\xac!";
     static const char *const expected[] = { "",
@@ -81,11 +81,11 @@ static void little_room_cuts_between_characters(void **state)
                                             "a\\x1b\xe2\x82\xac!" };
 
     (void)state;
-    for (size_t room = 0; room < sizeof(expected) / sizeof(expected[0]); room++) {
+    for (size_t capacity = 0; capacity < sizeof(expected) / sizeof(expected[0]); capacity++) {
         char out[16] = "";
 
-        assert_int_equal(tbd_escape(TBD_ESCAPE_FIELD, text, strlen(text), out, room), 9);
-        assert_string_equal(out, expected[room]);
+        assert_int_equal(tbd_escape(TBD_ESCAPE_FIELD, text, strlen(text), out, capacity), 9);
+        assert_string_equal(out, expected[capacity]);
     }
 }
 
@@ -162,7 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_escaped),
-        cmocka_unit_test(little_room_cuts_between_characters),
+        cmocka_unit_test(a_small_buffer_cuts_between_characters),
         cmocka_unit_test(nothing_harmful_is_left),
         cmocka_unit_test(streams_escape_whatever_way_they_are_written_to),
         cmocka_unit_test(shown_names_stay_for_a_line),

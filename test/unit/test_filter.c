@@ -33,7 +33,7 @@
 
 static bool confine(void)
 {
-    static struct sock_filter code[TBD_FILTER_ROOM];
+    static struct sock_filter code[TBD_FILTER_CAPACITY];
     struct sock_fprog program = { .len = (unsigned short)tbd_filter_make(code), .filter = code };
 
     return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&

@@ -14,16 +14,16 @@
 #define MIB ((size_t)1 << 20)
 
 /* Each number at its own place. */
-static void fill(uint32_t *room, size_t bytes, uint32_t seed)
+static void fill(uint32_t *buffer, size_t bytes, uint32_t seed)
 {
     for (size_t i = 0; i < bytes / 4; i++)
-        room[i] = seed + (uint32_t)i;
+        buffer[i] = seed + (uint32_t)i;
 }
 
-static void check(const uint32_t *room, size_t bytes, uint32_t seed)
+static void check(const uint32_t *buffer, size_t bytes, uint32_t seed)
 {
     for (size_t i = 0; i < bytes / 4; i++)
-        assert_int_equal(room[i], seed + (uint32_t)i);
+        assert_int_equal(buffer[i], seed + (uint32_t)i);
 }
 
 static void test_last_given_first_taken(void **state)
@@ -65,54 +65,54 @@ static void test_sizes(void **state)
 /* Contents stay, whether a buffer is copied (a small one) or stretched; others are not touched. */
 static void test_grows(void **state)
 {
-    uint32_t *other = tbd_large_buffer_take(6 * MIB), *room = NULL;
+    uint32_t *other = tbd_large_buffer_take(6 * MIB), *buffer = NULL;
     size_t used = 0;
 
     (void)state;
     fill(other, 6 * MIB, 7);
     for (size_t bytes = 4096; bytes < 100 * MIB; bytes = bytes * 7 / 4 & ~(size_t)3) {
-        room = tbd_large_buffer_grow(room, used, bytes);
-        assert_non_null(room);
-        assert_int_equal((uintptr_t)room % 64, 0);
-        assert_true(tbd_large_buffer_bytes(room) >= bytes);
-        check(room, used, 1000);
-        fill(room, bytes, 1000);
+        buffer = tbd_large_buffer_grow(buffer, used, bytes);
+        assert_non_null(buffer);
+        assert_int_equal((uintptr_t)buffer % 64, 0);
+        assert_true(tbd_large_buffer_bytes(buffer) >= bytes);
+        check(buffer, used, 1000);
+        fill(buffer, bytes, 1000);
         used = bytes;
     }
-    assert_ptr_equal(tbd_large_buffer_grow(room, used, used), room);
+    assert_ptr_equal(tbd_large_buffer_grow(buffer, used, used), buffer);
     check(other, 6 * MIB, 7);
-    tbd_large_buffer_give(room);
+    tbd_large_buffer_give(buffer);
     tbd_large_buffer_give(other);
 }
 
 /* A buffer that is nearly large enough is stretched when taken: all of it can be used. */
 static void test_taken_and_stretched(void **state)
 {
-    uint32_t *room = tbd_large_buffer_take(20 * MIB);
-    size_t before = tbd_large_buffer_bytes(room);
+    uint32_t *buffer = tbd_large_buffer_take(20 * MIB);
+    size_t before = tbd_large_buffer_bytes(buffer);
 
     (void)state;
-    tbd_large_buffer_give(room);
-    room = tbd_large_buffer_take(before + MIB);
-    assert_non_null(room);
-    assert_true(tbd_large_buffer_bytes(room) >= before + MIB);
-    fill(room, before + MIB, 3);
-    check(room, before + MIB, 3);
-    tbd_large_buffer_give(room);
+    tbd_large_buffer_give(buffer);
+    buffer = tbd_large_buffer_take(before + MIB);
+    assert_non_null(buffer);
+    assert_true(tbd_large_buffer_bytes(buffer) >= before + MIB);
+    fill(buffer, before + MIB, 3);
+    check(buffer, before + MIB, 3);
+    tbd_large_buffer_give(buffer);
 }
 
 static void test_too_much(void **state)
 {
-    uint32_t *room = tbd_large_buffer_take(2 * MIB);
+    uint32_t *buffer = tbd_large_buffer_take(2 * MIB);
 
     (void)state;
-    fill(room, 2 * MIB, 9);
+    fill(buffer, 2 * MIB, 9);
     assert_null(tbd_large_buffer_take(SIZE_MAX));
     assert_null(tbd_large_buffer_take((size_t)1 << 60));
-    assert_null(tbd_large_buffer_grow(room, 2 * MIB, SIZE_MAX / 2));
-    assert_null(tbd_large_buffer_grow(room, 2 * MIB, (size_t)1 << 60));
-    check(room, 2 * MIB, 9);
-    tbd_large_buffer_give(room);
+    assert_null(tbd_large_buffer_grow(buffer, 2 * MIB, SIZE_MAX / 2));
+    assert_null(tbd_large_buffer_grow(buffer, 2 * MIB, (size_t)1 << 60));
+    check(buffer, 2 * MIB, 9);
+    tbd_large_buffer_give(buffer);
     tbd_large_buffer_give(NULL);
 }
 

@@ -234,36 +234,36 @@ static void without_chain(void **state)
 
 #define CODE_BYTES 0x40000u
 
-static uint8_t *code_room(void)
+static uint8_t *code_memory(void)
 {
-    static uint8_t *room;
+    static uint8_t *memory;
 
-    if (!room)
-        room = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(room, MAP_FAILED);
-    return room;
+    if (!memory)
+        memory = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    return memory;
 }
 
-static uint64_t call_in_turn(uint64_t n, uint64_t room)
+static uint64_t call_in_turn(uint64_t n, uint64_t memory)
 {
     uint64_t sum = 0;
 
     for (uint64_t i = 0; i < n; i++)
-        sum += ((function)(uintptr_t)(room + (i % 4) * 0x10000))(i, 0);
+        sum += ((function)(uintptr_t)(memory + (i % 4) * 0x10000))(i, 0);
     return sum;
 }
 
 /* lea rax, [rdi + k]; ret at four places with the same low 16 bits */
 static void targets_with_the_same_low_half_do_not_drive_each_other_out(void **state)
 {
-    uint8_t *room = code_room();
-    uint64_t args[6] = { 20000, (uint64_t)(uintptr_t)room };
+    uint8_t *memory = code_memory();
+    uint64_t args[6] = { 20000, (uint64_t)(uintptr_t)memory };
     uint64_t before;
 
     (void)state;
     for (unsigned k = 0; k < 4; k++)
-        memcpy(room + k * 0x10000, (uint8_t[]){ 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 5);
+        memcpy(memory + k * 0x10000, (uint8_t[]){ 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 5);
     harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
     before = tbd_patcher_stats().indirect;
     assert_int_equal(harness_call((void *)(uintptr_t)call_in_turn, args),
@@ -273,48 +273,48 @@ static void targets_with_the_same_low_half_do_not_drive_each_other_out(void **st
 
 static void changed_code_is_translated_anew(void **state)
 {
-    uint8_t *room = code_room();
+    uint8_t *memory = code_memory();
     uint64_t args[6] = { 5 };
 
     (void)state;
     harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
     for (unsigned k = 1; k < 100; k++) {
         /* jz over, falls into: lea rax, [rdi + k]; ret */
-        memcpy(room,
+        memcpy(memory,
                (uint8_t[]){ 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 10);
-        tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)room + (k & 1 ? 5 : 0),
-                                (uint64_t)(uintptr_t)room + 9);
-        assert_int_equal(harness_call(room, args), 5 + k);
+        tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)memory + (k & 1 ? 5 : 0),
+                                (uint64_t)(uintptr_t)memory + 9);
+        assert_int_equal(harness_call(memory, args), 5 + k);
     }
 }
 
-static unsigned store_into_itself(uint8_t *room, unsigned k)
+static unsigned store_into_itself(uint8_t *memory, unsigned k)
 {
     /* mov [rip + 1], dil; mov eax, 0: the byte just after the store's block */
     static const uint8_t code[] = { 0x40, 0x88, 0x3d, 1, 0, 0, 0, 0xb8, 0, 0, 0, 0, 0xc3 };
     uint64_t args[6] = { k };
 
-    memcpy(room, code, sizeof(code));
-    return (unsigned)harness_call(room, args);
+    memcpy(memory, code, sizeof(code));
+    return (unsigned)harness_call(memory, args);
 }
 
 static void code_that_changes_is_noticed_without_a_flush(void **state)
 {
-    uint8_t *room = code_room();
+    uint8_t *memory = code_memory();
     uint64_t args[6] = { 5 };
 
     (void)state;
     harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
     harness_changing_code(true);
     for (unsigned k = 1; k < 100; k++) {
-        memcpy(room,
+        memcpy(memory,
                (uint8_t[]){ 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 10);
-        assert_int_equal(harness_call(room, args), 5 + k);
-        assert_int_equal(store_into_itself(room, k), k);
+        assert_int_equal(harness_call(memory, args), 5 + k);
+        assert_int_equal(store_into_itself(memory, k), k);
     }
     harness_changing_code(false);
-    tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)room,
-                            (uint64_t)(uintptr_t)room + 16);
+    tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)memory,
+                            (uint64_t)(uintptr_t)memory + 16);
 }
 
 /* Must be the first test: areas stay forever. */

@@ -97,7 +97,7 @@ static void enter(uint32_t id, size_t record)
     thread->operand_next += record;
 }
 
-static uint64_t room(void)
+static uint64_t space(void)
 {
     const uint8_t *end = chunk_start(ring.number) + TBD_ENTRIES_BYTES;
 
@@ -122,17 +122,17 @@ static void the_entries_end_when_something_is_due(void **state)
 {
     (void)state;
     tbd_ring_start(&ring, thread, 1000, 1100);
-    assert_int_equal(room(), 100);
+    assert_int_equal(space(), 100);
     for (unsigned i = 0; i < 60; i++)
         enter(1, 0);
     assert_int_equal(tbd_ring_time(&ring, thread), 1060);
     tbd_ring_turn(&ring, thread, 0);
-    assert_int_equal(room(), 40);
+    assert_int_equal(space(), 40);
     assert_int_equal(tbd_ring_time(&ring, thread), 1060);
     assert_int_equal(chunk(ring.number)->first_time, 1060);
     for (unsigned i = 0; i < 40; i++)
         enter(1, 0);
-    assert_int_equal(room(), 0);
+    assert_int_equal(space(), 0);
     assert_int_equal(tbd_ring_guard_sigsafe(&ring, thread->entry_next), TBD_GUARD_ENTRIES);
 }
 
@@ -177,7 +177,7 @@ static void a_message_that_does_not_fit_goes_into_the_next_chunk(void **state)
     assert_null(tbd_ring_reserve(&ring, thread, TBD_MSG_NOTE, TBD_MESSAGE_MAX_BYTES + 1));
 }
 
-static void a_message_behind_the_last_block_still_has_room(void **state)
+static void a_message_after_the_last_block_still_fits(void **state)
 {
     struct tbd_part part = { "x", 1 };
 
@@ -188,7 +188,7 @@ static void a_message_behind_the_last_block_still_has_room(void **state)
     tbd_ring_send(&ring, thread, TBD_MSG_NOTE, &part, 1);
     assert_int_equal(tbd_ring_time(&ring, thread), 5);
     assert_int_equal(ring.head->published, 1);
-    assert_true(room() > 0);
+    assert_true(space() > 0);
 }
 
 static void turn_with_an_entry(void)
@@ -347,7 +347,7 @@ int main(void)
         TEST(the_entries_end_when_something_is_due),
         TEST(messages_take_entries_but_no_time),
         TEST(a_message_that_does_not_fit_goes_into_the_next_chunk),
-        TEST(a_message_behind_the_last_block_still_has_room),
+        TEST(a_message_after_the_last_block_still_fits),
         TEST(the_slot_given_back_last_is_filled_first),
         TEST(a_late_consumer_finds_all_slots_in_use_and_none_twice),
         TEST(a_dead_consumer_stops_nobody),

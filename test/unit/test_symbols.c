@@ -120,7 +120,7 @@ static void a_name_in_no_module_is_not_found(void **state)
     assert_string_equal(found.module, "");
 }
 
-static void patterns_match_and_more_matches_than_room_are_counted(void **state)
+static void patterns_match_and_more_matches_than_fit_are_counted(void **state)
 {
     struct fixture *f = *state;
     struct tbd_symbol found[2];
@@ -345,7 +345,7 @@ int main(void)
         cmocka_unit_test(own_functions_and_data_have_names),
         cmocka_unit_test(library_functions_are_found_by_name_and_by_address),
         cmocka_unit_test(a_name_in_no_module_is_not_found),
-        cmocka_unit_test(patterns_match_and_more_matches_than_room_are_counted),
+        cmocka_unit_test(patterns_match_and_more_matches_than_fit_are_counted),
         cmocka_unit_test(import_stubs_are_named_after_what_they_import),
         cmocka_unit_test(format_names_the_module_the_function_and_the_distance),
         cmocka_unit_test(code_in_the_file_is_the_code_in_memory),

@@ -435,7 +435,7 @@ static void with_cachestat(void)
     put64(0x9000, 0);
     put64(0x9008, 8192);
 }
-static void with_modules_room(void)
+static void with_modules_space(void)
 {
     put32(0xa000, 800);
 }
@@ -534,7 +534,7 @@ static const struct test_case cases[] = {
     { "cachestat", { FILE_FD, A(0x9000), A(0x1000), 0 }, 40, with_cachestat, REFUSED },
     { "sysfs", { 2, 0, A(0x1000) }, ANY, NULL, REFUSED },
     { "file_getattr", { (uint64_t)AT_FDCWD, A(0x8000), A(0x1000), 24, 0 }, 24, with_path, REFUSED },
-    { "lsm_list_modules", { A(0x1000), A(0xa000), 0 }, ANY, with_modules_room, REFUSED },
+    { "lsm_list_modules", { A(0x1000), A(0xa000), 0 }, ANY, with_modules_space, REFUSED },
     { "perf_event_open", { A(0x1000), 0, (uint64_t)-1, (uint64_t)-1, 0 }, ANY, with_zero_tail, REFUSED },
     /* commands */
     { "fcntl", { FILE_FD, F_GETLK, A(0x1000) }, 32, with_lock, 0 },

@@ -158,7 +158,7 @@ static uint8_t frame[TBD_VECTOR_MAX_BYTES];
 
 static void a_compacted_operand_is_restored(void **state)
 {
-    uint64_t room = TBD_VECTOR_COMPACTED | 0xe6, asked = 0xee, present;
+    uint64_t compacted = TBD_VECTOR_COMPACTED | 0xe6, asked = 0xee, present;
 
     (void)state;
     assert_true(tbd_vector_adopt(&info, AVX512, INTEL_BYTES));
@@ -167,7 +167,7 @@ static void a_compacted_operand_is_restored(void **state)
     fill(576 + 256, 64, 3);              /* masks */
     fill(576 + 256 + 64 + 512, 1024, 4); /* zmm16-31; zmm is clear */
     mark_present(1u << 1 | 1u << 2 | 1u << 5 | 1u << 7);
-    memcpy(image + 520, &room, sizeof(room));
+    memcpy(image + 520, &compacted, sizeof(compacted));
     memset(frame, 0xcc, sizeof(frame));
     memset(frame + TBD_VECTOR_LEGACY, 0, TBD_VECTOR_HEADER);
     tbd_vector_restore_in_frame(&info, image, asked, frame);

@@ -248,7 +248,7 @@ static void a_long_answer_is_not_kept(void **state)
 
     (void)state;
     empty_folder();
-    assert_non_null(tbd_buffer_room(&content, 1 << 14));
+    assert_non_null(tbd_buffer_reserve(&content, 1 << 14));
     memset(content.bytes, 1, 1 << 14);
     content.used = 1 << 14;
     tbd_window_cache_keep(cache, "long.answer", &content);

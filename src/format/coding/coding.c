@@ -41,9 +41,9 @@ struct tbd_coder {
     uint32_t *next;                       /* by set: where its next row is */
     size_t ids;
     struct tbd_row_set *sets;
-    size_t set_count, set_room;
+    size_t set_count, set_capacity;
     uint8_t *rows;
-    size_t row_room;
+    size_t row_capacity;
 };
 
 struct tbd_coder *tbd_coder_new(const struct tbd_block_table *blocks)
@@ -217,7 +217,7 @@ void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
         return;
     }
     head[0] = (uint32_t)((values + 1) / 2);
-    at = tbd_buffer_room(out, sizeof(head) + head[0] + bytes + 8);
+    at = tbd_buffer_reserve(out, sizeof(head) + head[0] + bytes + 8);
     if (!at)
         return;
     e.lengths = at + sizeof(head);
@@ -238,12 +238,12 @@ void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
 
 static bool new_set(struct tbd_coder *coder, uint32_t id)
 {
-    size_t sets = coder->set_room, next = coder->set_room;
+    size_t sets = coder->set_capacity, next = coder->set_capacity;
 
     if (!tbd_array_grow(&coder->sets, coder->set_count, &sets, sizeof(*coder->sets)) ||
         !tbd_array_grow(&coder->next, coder->set_count, &next, sizeof(*coder->next)))
         return false;
-    coder->set_room = next;
+    coder->set_capacity = next;
     coder->sets[coder->set_count++] = (struct tbd_row_set){ .id = id };
     coder->slim[id].set = (uint32_t)coder->set_count;
     return true;
@@ -310,14 +310,14 @@ static enum tbd_status lay_out(struct tbd_coder *coder, const uint32_t *entries,
         set->start = coder->next[i] = (uint32_t)at;
         at += (size_t)set->count * coder->slim[set->id].operand_bytes + TBD_ROW_STEP;
     }
-    if (at + TBD_ROW_SLACK > coder->row_room) {
+    if (at + TBD_ROW_SLACK > coder->row_capacity) {
         free(coder->rows);
-        coder->row_room = at + at / 2 + TBD_ROW_SLACK;
-        coder->rows = malloc(coder->row_room);
+        coder->row_capacity = at + at / 2 + TBD_ROW_SLACK;
+        coder->rows = malloc(coder->row_capacity);
     }
     if (coder->rows)
         return TBD_OK;
-    coder->row_room = 0;
+    coder->row_capacity = 0;
     return TBD_NOMEM;
 }
 

@@ -158,7 +158,7 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
 
     if (status)
         return status;
-    if (!tbd_window_adopt_room(window, p->content)) {
+    if (!tbd_window_adopt_large_buffer(window, p->content)) {
         p->content = NULL;
         return TBD_NOMEM;
     }
@@ -185,7 +185,7 @@ static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
 
     if (!is_possible(p, window))
         return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "impossible length");
-    operands = tbd_window_room(window, window->operand_bytes + TBD_ROW_SLACK);
+    operands = tbd_window_large_buffer(window, window->operand_bytes + TBD_ROW_SLACK);
     status = operands ? TBD_OK : TBD_NOMEM;
     if (!status) {
         window->operands = operands;

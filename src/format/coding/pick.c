@@ -10,7 +10,7 @@
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"
-#include "format/window/blocks_private.h"
+#include "format/window/block_lookup.h"
 
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ static uint8_t look_at_access(struct tbd_picker *p, const struct tbd_op *op,
         return 0;
     if (op->base == TBD_BASE_NONE)
         return (uint64_t)op->add - low < span ? TBD_LOOK_OPS : 0;
-    if (!tbd_array_grow(&p->tests, p->test_count, &p->test_room, sizeof(*p->tests))) {
+    if (!tbd_array_grow(&p->tests, p->test_count, &p->test_capacity, sizeof(*p->tests))) {
         p->status = TBD_NOMEM;
         return 0;
     }
@@ -146,7 +146,7 @@ enum tbd_status tbd_picker_begin(struct tbd_picker *p, struct tbd_window *out,
     return TBD_OK;
 }
 
-static bool make_room(struct tbd_picker *p)
+static bool make_space(struct tbd_picker *p)
 {
     size_t capacity = p->capacity * 2 + 1024;
     uint32_t *entries;
@@ -173,7 +173,7 @@ static bool make_room(struct tbd_picker *p)
 
 void tbd_picker_put(struct tbd_picker *p, size_t i, uint32_t time, const uint8_t *at)
 {
-    if (!make_room(p))
+    if (!make_space(p))
         return;
     p->entries[p->count] = p->from[i];
     p->places[p->count++] = (struct tbd_picked_place){
@@ -231,11 +231,11 @@ enum tbd_status tbd_picker_finish(struct tbd_picker *p, uint32_t time)
         return p->status;
     count = p->count;
     entries = tbd_window_memory(out, count * sizeof(*p->entries));
-    out->private->places = malloc((count + 1) * sizeof(*p->places));
-    if (!entries || !out->private->places)
+    out->state->places = malloc((count + 1) * sizeof(*p->places));
+    if (!entries || !out->state->places)
         return TBD_NOMEM;
     memcpy(entries, p->entries, count * sizeof(*p->entries));
-    memcpy(out->private->places, p->places, count * sizeof(*p->places));
+    memcpy(out->state->places, p->places, count * sizeof(*p->places));
     out->entries = entries;
     out->entry_count = count;
     out->operands = NULL;
@@ -314,12 +314,12 @@ static uint32_t pick_entries(struct tbd_picker *p, const uint8_t *operands)
 static struct tbd_window *borrow(const struct tbd_window *from)
 {
     struct tbd_window *out = tbd_window_new(from->blocks_by_id);
-    struct tbd_window_private *private = out ? out->private : NULL;
+    struct tbd_window_state *state = out ? out->state : NULL;
 
     if (!out)
         return NULL;
     *out = *from;
-    out->private = private;
+    out->state = state;
     return out;
 }
 

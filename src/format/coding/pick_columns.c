@@ -14,7 +14,7 @@
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"
-#include "format/window/blocks_private.h"
+#include "format/window/block_lookup.h"
 #include "format/coding/coding_private.h"
 
 #include <stdlib.h>
@@ -35,11 +35,11 @@ struct tbd_pick_columns {
     uint32_t *set_of; /* by id */
     size_t ids;
     struct set *sets; /* as blocks first occur */
-    size_t set_count, set_room;
+    size_t set_count, set_capacity;
     uint8_t *rows;
-    size_t rows_used, rows_room;
+    size_t rows_used, rows_capacity;
     uint64_t *hits;
-    size_t hits_used, hits_room;
+    size_t hits_used, hits_capacity;
     uint8_t *spare; /* the window's memory for picked records */
     size_t spare_left;
     /* the current window */
@@ -89,7 +89,7 @@ static enum tbd_status meet(struct tbd_picker *p, uint32_t id)
     if (!tbd_picker_look(p, id))
         return p->status ? p->status : TBD_CORRUPT;
     if ((id >= c->ids && !grow_ids(c, id)) ||
-        !tbd_array_grow(&c->sets, c->set_count, &c->set_room, sizeof(*c->sets)))
+        !tbd_array_grow(&c->sets, c->set_count, &c->set_capacity, sizeof(*c->sets)))
         return TBD_NOMEM;
     c->set_of[id] = (uint32_t)c->set_count;
     c->sets[c->set_count++] = (struct set){ .id = id, .rows = NONE, .hits = NONE };
@@ -283,7 +283,7 @@ static uint64_t *make_hits(struct tbd_pick_columns *c, struct set *set, uint32_t
 {
     size_t words = (rows + 63) / 64;
 
-    if (!tbd_array_reserve(&c->hits, c->hits_used + words, &c->hits_room, sizeof(*c->hits)))
+    if (!tbd_array_reserve(&c->hits, c->hits_used + words, &c->hits_capacity, sizeof(*c->hits)))
         return NULL;
     memset(c->hits + c->hits_used, 0, words * sizeof(*c->hits));
     set->hits = c->hits_used;
@@ -338,7 +338,7 @@ static enum tbd_status decode_set(struct tbd_pick_columns *c, struct tbd_decoder
 {
     size_t bytes = (size_t)f->record_bytes * c->counts[set->id];
 
-    if (!tbd_array_reserve(&c->rows, c->rows_used + bytes + TBD_ROW_SLACK, &c->rows_room, 1))
+    if (!tbd_array_reserve(&c->rows, c->rows_used + bytes + TBD_ROW_SLACK, &c->rows_capacity, 1))
         return TBD_NOMEM;
     set->rows = c->rows_used;
     c->rows_used += bytes;
@@ -404,7 +404,7 @@ static const uint8_t *keep(struct tbd_picker *p, const uint8_t *row, uint32_t by
 
     if (bytes >= c->spare_left) {
         c->spare_left = 65536;
-        c->spare = tbd_window_room(p->out, c->spare_left);
+        c->spare = tbd_window_large_buffer(p->out, c->spare_left);
     }
     if (!c->spare) {
         c->spare_left = 0;

@@ -6,7 +6,7 @@
 
 #include "format/coding/coding.h"
 #include "format/coding/pick.h"
-#include "format/window/window_private.h"
+#include "format/window/window_state.h"
 
 /* Bits of a block: */
 #define TBD_LOOK_KNOWN   1u  /* it was met */
@@ -40,7 +40,7 @@ struct tbd_picker {
     struct tbd_pick_tests *tests_of; /* by id */
     size_t ids;
     struct tbd_pick_test *tests;
-    size_t test_count, test_room;
+    size_t test_count, test_capacity;
     struct tbd_pick_columns *columns; /* NULL until coded records come */
     /* the current window */
     const uint32_t *from; /* its entries */

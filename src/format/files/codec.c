@@ -7,7 +7,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more)
+uint8_t *tbd_buffer_reserve(struct tbd_buffer *buffer, size_t more)
 {
     size_t need;
     uint8_t *bytes;
@@ -34,7 +34,7 @@ uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more)
 
 void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes)
 {
-    uint8_t *at = bytes ? tbd_buffer_room(buffer, bytes) : NULL;
+    uint8_t *at = bytes ? tbd_buffer_reserve(buffer, bytes) : NULL;
 
     if (!at)
         return;
@@ -64,7 +64,7 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
         .autoFlush = 1,
     };
     size_t bound = LZ4F_compressFrameBound(bytes, &how);
-    uint8_t *at = tbd_buffer_room(out, bound);
+    uint8_t *at = tbd_buffer_reserve(out, bound);
     size_t packed;
 
     if (!at)
@@ -106,7 +106,7 @@ static size_t pack_zstd(void *out, size_t capacity, const void *data, size_t byt
 static void put_zstd(struct tbd_buffer *out, const void *data, size_t bytes, int level)
 {
     size_t bound = ZSTD_compressBound(bytes);
-    uint8_t *at = tbd_buffer_room(out, bound);
+    uint8_t *at = tbd_buffer_reserve(out, bound);
     size_t packed;
 
     if (!at)

@@ -21,7 +21,7 @@ struct tbd_buffer {
 };
 
 /* Reserves `more` bytes after the used ones.  NULL, and `failed`, without memory. */
-uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more);
+uint8_t *tbd_buffer_reserve(struct tbd_buffer *buffer, size_t more);
 void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes);
 void tbd_buffer_align8(struct tbd_buffer *buffer);
 void tbd_buffer_free(struct tbd_buffer *buffer);
@@ -53,7 +53,7 @@ static inline uint8_t *tbd_varint_put(uint8_t *at, uint64_t value)
 static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
 {
     uint8_t *at = buffer->capacity - buffer->used >= 10 ? buffer->bytes + buffer->used
-                                                        : tbd_buffer_room(buffer, 10);
+                                                        : tbd_buffer_reserve(buffer, 10);
 
     if (at)
         buffer->used = (size_t)(tbd_varint_put(at, value) - buffer->bytes);
@@ -61,8 +61,8 @@ static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
 
 static inline void tbd_buffer_byte(struct tbd_buffer *buffer, uint8_t byte)
 {
-    uint8_t *at =
-        buffer->capacity > buffer->used ? buffer->bytes + buffer->used : tbd_buffer_room(buffer, 1);
+    uint8_t *at = buffer->capacity > buffer->used ? buffer->bytes + buffer->used
+                                                  : tbd_buffer_reserve(buffer, 1);
 
     if (!at)
         return;

@@ -133,7 +133,7 @@ static enum tbd_status get_entries(const struct raised *r, struct tbd_window *wi
     if (r->head.entry_count > tbd_lz4_most(r->entries.bytes) / sizeof(*entries))
         return TBD_CORRUPT;
     window->entry_count = r->head.entry_count;
-    entries = tbd_window_room(window, window->entry_count * sizeof(*entries));
+    entries = tbd_window_large_buffer(window, window->entry_count * sizeof(*entries));
     if (!entries)
         return TBD_NOMEM;
     window->entries = entries;
@@ -165,7 +165,7 @@ static enum tbd_status get_records(const struct raised *r, struct tbd_window *wi
     if (!is_possible(r, window))
         return TBD_CORRUPT;
     window->operand_bytes = r->head.operand_bytes;
-    operands = tbd_window_room(window, window->operand_bytes + TBD_ROW_SLACK);
+    operands = tbd_window_large_buffer(window, window->operand_bytes + TBD_ROW_SLACK);
     coded = tbd_large_buffer_take(r->head.coded_bytes + 8);
     if (!operands || !coded)
         status = TBD_NOMEM;

@@ -129,7 +129,7 @@ static void put_words(struct sequence *sequence, const struct tbd_window *window
     }
     for (size_t i = 0; i < count;) {
         size_t end = count - i < WORDS_AT_ONCE ? count : i + WORDS_AT_ONCE;
-        uint8_t *at = tbd_buffer_room(sequence->out, WORDS_AT_ONCE * 10);
+        uint8_t *at = tbd_buffer_reserve(sequence->out, WORDS_AT_ONCE * 10);
         uint64_t last = sequence->last;
 
         if (!at)

@@ -21,7 +21,7 @@ typedef uint64_t key_of(const void *entries, size_t i);
 static inline void put_group(struct tbd_buffer *out, uint32_t window, const void *entries,
                              size_t first, size_t end, put_entry *put_one, key_of *key)
 {
-    uint8_t *at = tbd_buffer_room(out, (end - first) * ENTRY_BYTES);
+    uint8_t *at = tbd_buffer_reserve(out, (end - first) * ENTRY_BYTES);
     uint64_t last = key(entries, first);
 
     if (!at)
@@ -47,7 +47,7 @@ static inline void put(struct tbd_buffer *out, enum tbd_record_type type, uint32
 
     tbd_buffer_put(out, &head, sizeof(head));
     directory = out->used;
-    if (tbd_buffer_room(out, head.groups * sizeof(struct tbd_disk_group)))
+    if (tbd_buffer_reserve(out, head.groups * sizeof(struct tbd_disk_group)))
         out->used += head.groups * sizeof(struct tbd_disk_group);
     data = out->used;
     for (size_t i = 0; i < count && !out->failed; i += TBD_SUMMARY_GROUP) {

@@ -25,7 +25,7 @@ static enum tbd_status read_event(struct tbd_thread_table *table,
         return TBD_CORRUPT;
     memcpy(&note.when, record->payload, sizeof(note.when));
     memcpy(&note.thread, record->payload + sizeof(note.when), sizeof(note.thread));
-    if (!tbd_array_grow(&table->events, table->event_count, &table->event_room, sizeof(note)))
+    if (!tbd_array_grow(&table->events, table->event_count, &table->event_capacity, sizeof(note)))
         return TBD_NOMEM;
     table->events[table->event_count++] = note;
     return TBD_OK;
@@ -47,7 +47,7 @@ static enum tbd_status read_ran(struct tbd_thread_table *table,
         .count = (uint32_t)((record->bytes - sizeof(when)) / sizeof(struct tbd_disk_ran)),
         .records = record->payload + sizeof(when),
     };
-    if (!tbd_array_grow(&table->ran, table->ran_count, &table->ran_room, sizeof(ran)))
+    if (!tbd_array_grow(&table->ran, table->ran_count, &table->ran_capacity, sizeof(ran)))
         return TBD_NOMEM;
     table->ran[table->ran_count++] = ran;
     return TBD_OK;
@@ -154,8 +154,8 @@ static enum tbd_status merge_ran(struct tbd_trace *trace, size_t from, size_t to
     if (from == to)
         return TBD_OK;
     sum = sum_ran(trace, first, count, &sum_count);
-    if (!sum ||
-        !tbd_array_grow(&table->sums, table->sum_count, &table->sum_room, sizeof(*table->sums))) {
+    if (!sum || !tbd_array_grow(&table->sums, table->sum_count, &table->sum_capacity,
+                                sizeof(*table->sums))) {
         free(sum);
         return TBD_NOMEM;
     }
@@ -220,7 +220,7 @@ static struct tbd_thread_info *latest(struct tbd_thread_table *table, uint32_t t
 static bool add_thread(struct tbd_thread_table *table, uint32_t tid, uint32_t creator,
                        uint64_t time)
 {
-    if (!tbd_array_grow(&table->threads, table->thread_count, &table->thread_room,
+    if (!tbd_array_grow(&table->threads, table->thread_count, &table->thread_capacity,
                         sizeof(*table->threads)))
         return false;
     table->threads[table->thread_count++] = (struct tbd_thread_info){

@@ -24,13 +24,13 @@ struct tbd_ran {
 
 struct tbd_thread_table {
     struct tbd_thread_event_note *events;
-    size_t event_count, event_room;
+    size_t event_count, event_capacity;
     struct tbd_ran *ran; /* by window */
-    size_t ran_count, ran_room;
+    size_t ran_count, ran_capacity;
     void **sums; /* owned: records of merged windows */
-    size_t sum_count, sum_room;
+    size_t sum_count, sum_capacity;
     struct tbd_thread_info *threads;
-    size_t thread_count, thread_room;
+    size_t thread_count, thread_capacity;
 };
 
 /* An index record of type THREAD or RAN.  TBD_CORRUPT: it is impossible. */

@@ -3,7 +3,7 @@
  *
  * Ids are looked up in segments of pointers, so that nothing moves when the table grows.  A second,
  * hashed index (open addressing, ids as values) finds a block by its start and code. */
-#include "format/window/blocks_private.h"
+#include "format/window/block_lookup.h"
 
 #include <stdlib.h>
 #include <string.h>

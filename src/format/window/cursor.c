@@ -7,8 +7,8 @@
 #include "format/window/cursor.h"
 
 #include "base/binary_search.h"
-#include "format/window/blocks_private.h"
-#include "format/window/window_private.h"
+#include "format/window/block_lookup.h"
+#include "format/window/window_state.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const uint8_t *entry_after(const struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
 
-    return window->is_picked ? window->private->places[c->entry + 1].at
+    return window->is_picked ? window->state->places[c->entry + 1].at
                              : window->operands + c->operand + c->block->def.operand_bytes;
 }
 
@@ -75,7 +75,7 @@ static bool arrive(struct tbd_cursor *c)
     }
     entry = window->entries[c->entry];
     if (window->is_picked) {
-        place = &window->private->places[c->entry];
+        place = &window->state->places[c->entry];
         c->next_time = window->first_time + place->time;
     }
     if (entry & TBD_ENTRY_MESSAGE) {
@@ -225,7 +225,7 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
 /* Sets the cursor to the first entry at or after `time`. */
 static void start_at_place(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
-    const struct tbd_picked_place *places = window->private->places;
+    const struct tbd_picked_place *places = window->state->places;
     size_t at =
         TBD_COUNT_BEFORE(i, window->entry_count, places[i].time + window->first_time < time);
 
@@ -240,14 +240,13 @@ static void start_at_place(const struct tbd_window *window, uint64_t time, struc
 
 bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
-    const struct tbd_window_private *private = window->private;
-    size_t upto =
-        TBD_COUNT_BEFORE(i, private->checkpoint_count, private->checkpoints[i].time <= time);
+    const struct tbd_window_state *state = window->state;
+    size_t upto = TBD_COUNT_BEFORE(i, state->checkpoint_count, state->checkpoints[i].time <= time);
 
     if (window->is_picked)
         start_at_place(window, time, out);
     else
-        start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
+        start_at(window, upto ? &state->checkpoints[upto - 1] : NULL, out);
     while (out->kind != TBD_AT_END && (out->kind != TBD_AT_BLOCK || out->time < time))
         tbd_cursor_skip_block(out);
     if (out->kind == TBD_AT_BLOCK && out->time != time) {
@@ -259,11 +258,11 @@ bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_
 
 bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out)
 {
-    const struct tbd_window_private *private = window->private;
+    const struct tbd_window_state *state = window->state;
     size_t upto =
-        TBD_COUNT_BEFORE(i, private->checkpoint_count, private->checkpoints[i].index <= index);
+        TBD_COUNT_BEFORE(i, state->checkpoint_count, state->checkpoints[i].index <= index);
 
-    start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
+    start_at(window, upto ? &state->checkpoints[upto - 1] : NULL, out);
     while (out->kind != TBD_AT_END && out->index < index)
         tbd_cursor_next(out);
     return out->kind != TBD_AT_END;

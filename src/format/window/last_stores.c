@@ -5,7 +5,7 @@
  * made on first use, finds the rest.  Stores that a fault prevented count, too: the answer is an
  * upper bound. */
 #include "format/files/codec.h"
-#include "format/window/window_private.h"
+#include "format/window/window_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static uint32_t *find_lasts(const struct tbd_window *window)
 /* Several threads may look at one window. */
 const uint32_t *tbd_window_last_stores(const struct tbd_window *window)
 {
-    uint32_t **kept = &window->private->last_stores, *nobodys = NULL;
+    uint32_t **kept = &window->state->last_stores, *nobodys = NULL;
     uint32_t *found = __atomic_load_n(kept, __ATOMIC_ACQUIRE);
 
     if (found)

@@ -12,7 +12,7 @@
 #include "base/layout.h"
 #include "base/binary_search.h"
 #include "format/files/large_buffers.h"
-#include "format/window/window_private.h"
+#include "format/window/window_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +21,28 @@
 struct tbd_window *tbd_window_new(struct tbd_block_table *blocks)
 {
     struct tbd_window *window = calloc(1, sizeof(*window));
-    struct tbd_window_private *private = calloc(1, sizeof(*private));
+    struct tbd_window_state *state = calloc(1, sizeof(*state));
 
-    if (!window || !private) {
+    if (!window || !state) {
         free(window);
-        free(private);
+        free(state);
         return NULL;
     }
-    window->private = private;
+    window->state = state;
     window->blocks_by_id = tbd_block_table_retain(blocks);
     return window;
 }
 
 bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *))
 {
-    struct tbd_window_private *private = window->private;
+    struct tbd_window_state *state = window->state;
 
-    if (!tbd_array_grow(&private->owned, private->owned_count, &private->owned_capacity,
-                        sizeof(*private->owned))) {
+    if (!tbd_array_grow(&state->owned, state->owned_count, &state->owned_capacity,
+                        sizeof(*state->owned))) {
         release(memory);
         return false;
     }
-    private->owned[private->owned_count++] = (struct tbd_owned){ memory, release };
+    state->owned[state->owned_count++] = (struct tbd_owned){ memory, release };
     return true;
 }
 
@@ -51,16 +51,16 @@ bool tbd_window_adopt(struct tbd_window *window, void *memory)
     return tbd_window_adopt_with(window, memory, free);
 }
 
-bool tbd_window_adopt_room(struct tbd_window *window, void *room)
+bool tbd_window_adopt_large_buffer(struct tbd_window *window, void *buffer)
 {
-    return tbd_window_adopt_with(window, room, tbd_large_buffer_give);
+    return tbd_window_adopt_with(window, buffer, tbd_large_buffer_give);
 }
 
-void *tbd_window_room(struct tbd_window *window, size_t bytes)
+void *tbd_window_large_buffer(struct tbd_window *window, size_t bytes)
 {
-    void *room = tbd_large_buffer_take(bytes);
+    void *buffer = tbd_large_buffer_take(bytes);
 
-    return room && tbd_window_adopt_room(window, room) ? room : NULL;
+    return buffer && tbd_window_adopt_large_buffer(window, buffer) ? buffer : NULL;
 }
 
 void *tbd_window_memory(struct tbd_window *window, size_t bytes)
@@ -72,18 +72,18 @@ void *tbd_window_memory(struct tbd_window *window, size_t bytes)
 
 void tbd_window_free(struct tbd_window *window)
 {
-    struct tbd_window_private *private;
+    struct tbd_window_state *state;
 
     if (!window)
         return;
-    private = window->private;
-    for (size_t i = 0; i < private->owned_count; i++)
-    private->owned[i].release(private->owned[i].memory);
-    free(private->owned);
-    free(private->checkpoints);
-    free(private->last_stores);
-    free(private->places);
-    free(private);
+    state = window->state;
+    for (size_t i = 0; i < state->owned_count; i++)
+        state->owned[i].release(state->owned[i].memory);
+    free(state->owned);
+    free(state->checkpoints);
+    free(state->last_stores);
+    free(state->places);
+    free(state);
     tbd_block_table_release(window->blocks_by_id);
     free(window);
 }
@@ -113,18 +113,18 @@ const struct tbd_page_contents *tbd_window_start(const struct tbd_window *window
 
 bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from)
 {
-    struct tbd_window_private *private = window->private;
-    size_t count = private->owned_count + from->private->owned_count;
-    struct tbd_owned *owned = realloc(private->owned, (count + 1) * sizeof(*owned));
+    struct tbd_window_state *state = window->state;
+    size_t count = state->owned_count + from->state->owned_count;
+    struct tbd_owned *owned = realloc(state->owned, (count + 1) * sizeof(*owned));
 
     if (!owned)
         return false;
-    memcpy(owned + private->owned_count, from->private->owned,
-           from->private->owned_count * sizeof(*owned));
-    private->owned = owned;
-    private->owned_count = count;
-    private->owned_capacity = count + 1;
-    from->private->owned_count = 0;
+    memcpy(owned + state->owned_count, from->state->owned,
+           from->state->owned_count * sizeof(*owned));
+    state->owned = owned;
+    state->owned_count = count;
+    state->owned_capacity = count + 1;
+    from->state->owned_count = 0;
     tbd_window_free(from);
     return true;
 }
@@ -147,7 +147,7 @@ void tbd_window_count_early_calls(struct tbd_window *window)
 
 bool tbd_window_take_events(struct tbd_window *window, struct tbd_window *from)
 {
-    struct tbd_window_private *to = window->private, *source = from->private;
+    struct tbd_window_state *to = window->state, *source = from->state;
     struct tbd_window events = *from;
     struct tbd_checkpoint *checkpoints = source->checkpoints;
     size_t count = source->checkpoint_count;
@@ -311,24 +311,24 @@ bool tbd_range_check(uint64_t start, uint64_t end)
 
 /* ---- index ---- */
 
-static bool put_checkpoint(struct tbd_window_private *private, const struct tbd_checkpoint *here)
+static bool put_checkpoint(struct tbd_window_state *state, const struct tbd_checkpoint *here)
 {
-    if (private->checkpoint_count == private->checkpoint_capacity) {
-        size_t capacity = private->checkpoint_capacity * 2 + 64;
-        struct tbd_checkpoint *grown = realloc(private->checkpoints, capacity * sizeof(*grown));
+    if (state->checkpoint_count == state->checkpoint_capacity) {
+        size_t capacity = state->checkpoint_capacity * 2 + 64;
+        struct tbd_checkpoint *grown = realloc(state->checkpoints, capacity * sizeof(*grown));
 
         if (!grown)
             return false;
-        private->checkpoints = grown;
-        private->checkpoint_capacity = capacity;
+        state->checkpoints = grown;
+        state->checkpoint_capacity = capacity;
     }
-    private->checkpoints[private->checkpoint_count++] = *here;
+    state->checkpoints[state->checkpoint_count++] = *here;
     return true;
 }
 
 bool tbd_window_put_checkpoint(struct tbd_window *window, const struct tbd_checkpoint *here)
 {
-    return put_checkpoint(window->private, here);
+    return put_checkpoint(window->state, here);
 }
 
 /* Length of the message at `operand`, 0 if it is not complete or not `kind`. */
@@ -379,7 +379,7 @@ enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry)
             index++;
         } else {
             here.index = (uint32_t)index;
-            if (here.entry >= due && !put_checkpoint(window->private, &here))
+            if (here.entry >= due && !put_checkpoint(window->state, &here))
                 return TBD_NOMEM;
             if (here.entry >= due)
                 due = here.entry + TBD_CHECKPOINT_ENTRIES;

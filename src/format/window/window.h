@@ -67,7 +67,7 @@ struct tbd_page_contents {
 
 struct tbd_block_table; /* blocks.h */
 struct tbd_trace;
-struct tbd_window_private;
+struct tbd_window_state;
 
 /* A thread that does not run at the moment.  One that waits in a system call has rip on that
  * instruction. */
@@ -155,7 +155,7 @@ struct tbd_window {
                                               whole window modifies, sorted */
     size_t start_count;
 
-    struct tbd_window_private *private;
+    struct tbd_window_state *state;
 };
 
 struct tbd_log_entry {

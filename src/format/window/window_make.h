@@ -17,9 +17,9 @@ void *tbd_window_memory(struct tbd_window *window, size_t bytes);
 bool tbd_window_adopt(struct tbd_window *window, void *memory);
 /* Memory for at least `bytes` bytes of any contents; for a window's events.  NULL without
  * memory. */
-void *tbd_window_room(struct tbd_window *window, size_t bytes);
+void *tbd_window_large_buffer(struct tbd_window *window, size_t bytes);
 /* Takes over what tbd_large_buffer_take() gave.  On failure it is given back and false returned. */
-bool tbd_window_adopt_room(struct tbd_window *window, void *room);
+bool tbd_window_adopt_large_buffer(struct tbd_window *window, void *buffer);
 /* Takes over memory to be freed with release(), by the thread that frees the window.  On failure it
  * is freed at once and false returned. */
 bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *));

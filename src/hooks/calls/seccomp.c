@@ -235,7 +235,7 @@ static bool is_other_thread(const struct tbd_saved_context *saved)
 }
 
 /* Returns a thread that has filters which this thread lacks, or 0. */
-static uint32_t find_stranger(void)
+static uint32_t find_unrelated(void)
 {
     for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
         const struct tbd_saved_context *saved = tbd_saved_context_at(i);
@@ -279,7 +279,7 @@ static void keep_filter(const struct filter_request *request, uint32_t count)
 static int64_t add_filter(const struct filter_request *request, const struct sock_fprog *fprog)
 {
     bool for_all = request->flags & SECCOMP_FILTER_FLAG_TSYNC;
-    uint32_t stranger = for_all ? find_stranger() : 0;
+    uint32_t unrelated = for_all ? find_unrelated() : 0;
 
     if (!fprog->filter)
         return -EINVAL;
@@ -289,8 +289,8 @@ static int64_t add_filter(const struct filter_request *request, const struct soc
         return -EINVAL;
     if (fprog->len + path_instructions(own()->newest) > MAX_PATH_INSTRUCTIONS)
         return -ENOMEM;
-    if (stranger)
-        return request->flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH ? -ESRCH : (int64_t)stranger;
+    if (unrelated)
+        return request->flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH ? -ESRCH : (int64_t)unrelated;
     keep_filter(request, fprog->len);
     if (for_all)
         share_with_all();

@@ -528,11 +528,11 @@ static bool run_transfer(const struct shared_run *run)
 
 static void perform_transfer(const struct shared_run *run)
 {
-    struct tbd_single *single = tbd_forced_specials_find(run->insn.pc);
+    struct tbd_forced_special *forced = tbd_forced_specials_find(run->insn.pc);
 
-    if (single) {
-        single->runs++;
-        single->hits += run->shared_count != 0 || run->is_userfault;
+    if (forced) {
+        forced->runs++;
+        forced->hits += run->shared_count != 0 || run->is_userfault;
     }
     if (tbd_next_others)
         tbd_next_others(run->s->effects, &run->s->others);
@@ -600,13 +600,13 @@ static const struct access *operand_in_shared(const struct shared_run *run)
 
 static void run_in_play(struct shared_run *run)
 {
-    struct tbd_single *single = tbd_forced_specials_find(run->insn.pc);
+    struct tbd_forced_special *forced = tbd_forced_specials_find(run->insn.pc);
     const struct access *operand = operand_in_shared(run);
     bool done;
 
-    if (single) {
-        single->runs++;
-        single->hits += run->shared_count != 0 || run->is_userfault;
+    if (forced) {
+        forced->runs++;
+        forced->hits += run->shared_count != 0 || run->is_userfault;
     }
     if (!run->shared_count && !(run->is_userfault && is_string(run))) {
         adopt_pages(run);

@@ -48,14 +48,14 @@ void tbd_shared_found(struct tbd_thread *thread, uint32_t insn)
 }
 
 /* Instructions that mostly work elsewhere, as those of memcpy, are translated again. */
-static bool is_worth_it(const struct tbd_single *single)
+static bool is_worth_it(const struct tbd_forced_special *forced)
 {
-    return single->runs < 16 || single->hits >= single->runs / 8;
+    return forced->runs < 16 || forced->hits >= forced->runs / 8;
 }
 
 void tbd_shared_begin_window(struct tbd_thread *thread)
 {
-    static uint64_t pcs[TBD_MAX_SINGLES];
+    static uint64_t pcs[TBD_MAX_FORCED_SPECIALS];
     size_t count = tbd_forced_specials_list(pcs);
     size_t kept = 0;
 

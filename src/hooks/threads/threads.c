@@ -360,7 +360,7 @@ bool tbd_threads_step_in(struct tbd_saved_context *saved)
 }
 
 /* False: the program was let go, and nobody gets the turn lock any more. */
-static bool get_baton(struct tbd_saved_context *saved)
+static bool get_turn_lock(struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
     bool mine = false;
@@ -402,7 +402,7 @@ static void await_turn(struct tbd_thread *thread, struct tbd_saved_context *save
 
 bool tbd_threads_take(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
-    if (!get_baton(saved))
+    if (!get_turn_lock(saved))
         return false;
     load(thread, saved);
     saved->block_time = TBD_NO_BLOCK_TIME;

@@ -152,9 +152,9 @@ struct call {
 
 struct calls {
     struct call *all; /* owned; by entry */
-    size_t count, room;
+    size_t count, capacity;
     size_t *open; /* owned; indices of calls without exit, innermost last */
-    size_t open_count, open_room;
+    size_t open_count, open_capacity;
     bool no_memory;
 };
 
@@ -163,7 +163,7 @@ static bool add_call(void *context, const struct tbd_event *event)
     struct calls *calls = context;
 
     calls->no_memory =
-        !tbd_array_grow(&calls->all, calls->count, &calls->room, sizeof(*calls->all));
+        !tbd_array_grow(&calls->all, calls->count, &calls->capacity, sizeof(*calls->all));
     if (!calls->no_memory)
         calls->all[calls->count++] = (struct call){ .enter = *event };
     return !calls->no_memory;
@@ -204,7 +204,7 @@ static void open_until(struct exits *exits, struct tbd_position position)
 
         for (size_t i = 0; i < calls->open_count; i++)
             call->nesting += calls->all[calls->open[i]].enter.thread == call->enter.thread;
-        if (!tbd_array_grow(&calls->open, calls->open_count, &calls->open_room,
+        if (!tbd_array_grow(&calls->open, calls->open_count, &calls->open_capacity,
                             sizeof(*calls->open)))
             calls->no_memory = true;
         else

@@ -243,11 +243,11 @@ enum tbd_exit tbd_script_run(struct tbd_session *session, const struct tbd_line_
 {
     struct script script = { .session = session, .options = options };
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     unsigned number = 0;
     bool good = true;
 
-    while (good && getline(&line, &room, file) >= 0) {
+    while (good && getline(&line, &capacity, file) >= 0) {
         char *start = line + strspn(line, " \t");
         size_t length = strcspn(start, "\r\n");
 

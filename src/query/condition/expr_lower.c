@@ -289,15 +289,15 @@ static void take_std_string(struct tbd_lowering *l, struct tbd_lowered *v, int32
         *out_length = length.node;
 }
 
-/* The address of a string: the address of a char array, or a pointer's value. *out_room: the bytes
+/* The address of a string: the address of a char array, or a pointer's value. *out_capacity: the bytes
  * of an array; *out_length: the node of a std::string's length, else -1. */
-static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint64_t *out_room,
+static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint64_t *out_capacity,
                                     int32_t *out_length)
 {
     struct tbd_lowered v = lower_place(l, index);
     struct tbd_type_view view;
 
-    *out_room = UINT64_MAX;
+    *out_capacity = UINT64_MAX;
     *out_length = -1;
     if (v.kind == TBD_LOWERED_PLACE && v.has_type)
         through_reference(l, &v);
@@ -308,7 +308,7 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
                                           : tbd_lowering_gone(l, TBD_TYPE, "this is not a string");
     view = tbd_type_look(&v.type);
     if (view.kind == TBD_TYPE_ARRAY && view.bytes != 0)
-        *out_room = view.bytes;
+        *out_capacity = view.bytes;
     v = tbd_lowered_load(l, &v);
     if (v.is_unset)
         return tbd_lowering_unset(l);
@@ -321,18 +321,18 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
 struct tbd_lowered tbd_lower_compare_string(struct tbd_lowering *l, int32_t index, const char *text,
                                             bool unequal)
 {
-    uint64_t room, bytes = strlen(text) + 1;
+    uint64_t capacity, bytes = strlen(text) + 1;
     int32_t length;
-    struct tbd_lowered at = string_at(l, index, &room, &length);
+    struct tbd_lowered at = string_at(l, index, &capacity, &length);
     int32_t all = -1;
 
     if (at.kind == TBD_LOWERED_GONE)
         return at;
-    if (bytes - 1 > room)
+    if (bytes - 1 > capacity)
         return tbd_lowered_made(tbd_lowering_number(l, unequal), DW_ATE_signed, 4);
     if (length >= 0)
         all = tbd_lowering_binary(l, TBD_EXPR_EQ, length, tbd_lowering_number(l, bytes - 1));
-    bytes = length >= 0 ? bytes - 1 : bytes > room ? room : bytes;
+    bytes = length >= 0 ? bytes - 1 : bytes > capacity ? capacity : bytes;
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t size = bytes - i < 8 ? bytes - i : 8, wanted = 0;
         int32_t part = tbd_lowering_binary(l, TBD_EXPR_ADD, at.node, tbd_lowering_number(l, i));
@@ -349,9 +349,9 @@ struct tbd_lowered tbd_lower_compare_string(struct tbd_lowering *l, int32_t inde
 
 static struct tbd_lowered lower_like(struct tbd_lowering *l)
 {
-    uint64_t room;
+    uint64_t capacity;
     int32_t length;
-    struct tbd_lowered at = string_at(l, l->node->left, &room, &length);
+    struct tbd_lowered at = string_at(l, l->node->left, &capacity, &length);
     struct tbd_expr_node node = { .op = TBD_EXPR_MATCHES,
                                   .left = at.node,
                                   .right = length,

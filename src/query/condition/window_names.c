@@ -15,22 +15,22 @@
 static struct tbd_symbol *find_all(const struct tbd_window_names *names, const char *name,
                                    size_t *out)
 {
-    size_t room = GUESS;
+    size_t capacity = GUESS;
     struct tbd_symbol *found = NULL;
     size_t count = 0;
 
     for (;;) {
-        struct tbd_symbol *bigger = realloc(found, room * sizeof(*bigger));
+        struct tbd_symbol *bigger = realloc(found, capacity * sizeof(*bigger));
 
         if (bigger == NULL)
             break;
         found = bigger;
-        count = tbd_symbols_find(names->session->symbols, names->window, name, found, room);
-        if (count <= room) {
+        count = tbd_symbols_find(names->session->symbols, names->window, name, found, capacity);
+        if (count <= capacity) {
             *out = count;
             return found;
         }
-        room = count;
+        capacity = count;
     }
     free(found);
     *out = 0;

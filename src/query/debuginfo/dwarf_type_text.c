@@ -67,13 +67,13 @@ struct type_text {
 
 static void put_before(struct type_text *text, const char *what)
 {
-    const size_t room = sizeof(text->before) - 1;
+    const size_t capacity = sizeof(text->before) - 1;
     size_t added = strlen(what), kept = strlen(text->before);
 
-    if (added > room)
-        added = room;
-    if (kept > room - added)
-        kept = room - added;
+    if (added > capacity)
+        added = capacity;
+    if (kept > capacity - added)
+        kept = capacity - added;
     memmove(text->before + added, text->before, kept);
     memcpy(text->before, what, added);
     text->before[added + kept] = '\0';

@@ -34,7 +34,7 @@ struct tbd_names_block {
     char bytes[];
 };
 
-static struct tbd_names_block *names_room(struct tbd_names *names, size_t bytes)
+static struct tbd_names_block *block_for_names(struct tbd_names *names, size_t bytes)
 {
     struct tbd_names_block *block = names->last;
     size_t capacity = bytes > NAMES_BLOCK_BYTES ? bytes : NAMES_BLOCK_BYTES;
@@ -54,7 +54,7 @@ static struct tbd_names_block *names_room(struct tbd_names *names, size_t bytes)
 char *tbd_names_add(struct tbd_names *names, const char *text, size_t bytes, const char *suffix)
 {
     size_t suffix_bytes = strlen(suffix) + 1;
-    struct tbd_names_block *block = names_room(names, bytes + suffix_bytes);
+    struct tbd_names_block *block = block_for_names(names, bytes + suffix_bytes);
     char *at;
 
     if (!block)

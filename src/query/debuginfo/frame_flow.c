@@ -415,8 +415,8 @@ static void reach_the_rest(struct tbd_flow *flow)
 
 struct tbd_flow *tbd_flow_read(const uint8_t *code, size_t bytes, uint64_t start)
 {
-    size_t room = bytes < INSNS_MAX ? bytes : INSNS_MAX;
-    struct tbd_flow *flow = calloc(1, sizeof(*flow) + room * sizeof(flow->insns[0]));
+    size_t capacity = bytes < INSNS_MAX ? bytes : INSNS_MAX;
+    struct tbd_flow *flow = calloc(1, sizeof(*flow) + capacity * sizeof(flow->insns[0]));
     struct decoded d;
 
     if (flow == NULL)

@@ -65,7 +65,7 @@ struct tbd_scan {
     bool stopped;
     struct tbd_scan_call waiting; /* the thread's previous block ended with a call */
     struct tbd_scan_turn *turns;  /* of other threads */
-    size_t turn_count, turn_room;
+    size_t turn_count, turn_capacity;
     bool has_switch; /* `switched` waits for the block that the thread enters */
     struct tbd_event switched;
 };

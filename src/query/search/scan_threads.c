@@ -19,7 +19,7 @@ static struct tbd_scan_turn *turn_of(struct tbd_scan *scan, uint32_t thread)
         if (scan->turns[i].thread == thread)
             return &scan->turns[i];
     }
-    if (!tbd_array_grow(&scan->turns, scan->turn_count, &scan->turn_room, sizeof(*scan->turns)))
+    if (!tbd_array_grow(&scan->turns, scan->turn_count, &scan->turn_capacity, sizeof(*scan->turns)))
         return NULL;
     scan->turns[scan->turn_count] = (struct tbd_scan_turn){ .thread = thread };
     return &scan->turns[scan->turn_count++];
@@ -101,7 +101,7 @@ void tbd_scan_end_turns(struct tbd_scan *scan)
 {
     free(scan->turns);
     scan->turns = NULL;
-    scan->turn_count = scan->turn_room = 0;
+    scan->turn_count = scan->turn_capacity = 0;
 }
 
 /* ---- system calls that waited ---- */

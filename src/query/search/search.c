@@ -165,7 +165,7 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
         run->memory = calloc(run->where->memory_count, sizeof(*run->memory));
         if (run->memory == NULL)
             return TBD_NOMEM;
-        run->memory_room = run->where->memory_count;
+        run->memory_capacity = run->where->memory_count;
     }
     run->all_uses = run->uses;
     run->levels = run->where->levels;

@@ -103,7 +103,7 @@ void tbd_search_forget_callers(struct tbd_search_run *run)
         tbd_callers_free(&run->others[i].callers);
     free(run->others);
     run->others = NULL;
-    run->other_count = run->other_room = 0;
+    run->other_count = run->other_capacity = 0;
 }
 
 /* A thread that was created in the window begins without callers. */
@@ -129,7 +129,7 @@ void tbd_search_change_turn(void *context, uint32_t from, uint32_t to)
 
     if (!run->has_callers)
         return;
-    if (tbd_array_grow(&run->others, run->other_count, &run->other_room, sizeof(*run->others)))
+    if (tbd_array_grow(&run->others, run->other_count, &run->other_capacity, sizeof(*run->others)))
         run->others[run->other_count++] = (struct tbd_thread_callers){ from, run->callers };
     else
         tbd_callers_free(&run->callers);

@@ -27,7 +27,7 @@ static bool find_meaning(struct tbd_search_run *run, const struct tbd_event *eve
 {
     run->here = tbd_scopes_get(run->scopes, run->where, event);
     if (run->here == NULL || !tbd_array_reserve(&run->memory, run->here->memory_count,
-                                                &run->memory_room, sizeof(*run->memory))) {
+                                                &run->memory_capacity, sizeof(*run->memory))) {
         run->here = run->where;
         run->status = TBD_NOMEM;
         return false;

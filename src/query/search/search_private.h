@@ -54,7 +54,7 @@ struct tbd_search_run {
     struct tbd_expr *here;    /* its meaning at the event being judged */
     uint32_t all_uses;        /* `uses`, and the uses of all meanings so far */
     struct tbd_value *memory; /* env.memory: one per slot */
-    size_t memory_room;
+    size_t memory_capacity;
     /* Walk n asks for the memory that level n needs, and has the answers of the earlier walks. */
     struct tbd_probes *probes[TBD_EXPR_MAX_LEVELS];
     uint32_t next_probe[TBD_EXPR_MAX_LEVELS]; /* number of the next event's first probe */
@@ -69,7 +69,7 @@ struct tbd_search_run {
     uint64_t unnoted;            /* events that still miss registers */
     struct tbd_callers callers;  /* the stack of the running thread */
     struct tbd_thread_callers *others;
-    size_t other_count, other_room;
+    size_t other_count, other_capacity;
     struct tbd_line_starts *lines; /* for line events */
     struct tbd_candidate *candidates;
     size_t count, capacity;

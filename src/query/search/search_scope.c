@@ -109,16 +109,16 @@ static bool grow_table(struct tbd_scopes *scopes)
 {
     struct meaning *old = scopes->table;
     size_t size = old == NULL ? 0 : scopes->mask + 1;
-    size_t room = size == 0 ? 256 : size * 2;
+    size_t capacity = size == 0 ? 256 : size * 2;
 
     if (size != 0 && scopes->count * 2 < size)
         return true;
-    scopes->table = calloc(room, sizeof(*scopes->table));
+    scopes->table = calloc(capacity, sizeof(*scopes->table));
     if (scopes->table == NULL) {
         scopes->table = old;
         return false;
     }
-    scopes->mask = room - 1;
+    scopes->mask = capacity - 1;
     for (size_t i = 0; i < size; i++) {
         if (old[i].pc != 0)
             *find(scopes, old[i].pc, old[i].is_entry, old[i].thread) = old[i];

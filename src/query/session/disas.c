@@ -72,7 +72,7 @@ void tbd_disas_free(struct tbd_disas *disas)
 /* ---- boundaries ---- */
 
 /* Makes room for new blocks, which a trace gets while it is written. */
-static bool make_room(struct tbd_disas *disas, uint32_t id)
+static bool make_space(struct tbd_disas *disas, uint32_t id)
 {
     uint32_t count = tbd_trace_block_count(disas->trace) + 1;
     uint16_t **grown;
@@ -115,7 +115,7 @@ static const uint16_t *offsets_of(struct tbd_disas *disas, uint32_t id,
                                   const struct tbd_block **out)
 {
     if (!disas->trace || id == 0 || id > tbd_trace_block_count(disas->trace) ||
-        !make_room(disas, id))
+        !make_space(disas, id))
         return NULL;
     *out = tbd_trace_block(disas->trace, id);
     if (*out && !disas->offsets[id])

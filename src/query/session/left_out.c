@@ -28,7 +28,7 @@ void tbd_left_out_add(struct tbd_left_out *left, uint32_t window, const char *wh
     say_why(left, window, why);
     if (at < left->count && left->windows[at] == window)
         return;
-    if (!tbd_array_grow(&left->windows, left->count, &left->room, sizeof(*left->windows))) {
+    if (!tbd_array_grow(&left->windows, left->count, &left->capacity, sizeof(*left->windows))) {
         left->has_unlisted = true;
         return;
     }

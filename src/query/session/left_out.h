@@ -16,7 +16,7 @@
 
 struct tbd_left_out {
     uint32_t *windows; /* owned; ascending */
-    size_t count, room;
+    size_t count, capacity;
     bool has_unlisted; /* there are more windows, for which there was no memory */
     bool has_lost_end; /* also, the events after the last window are lost */
     uint32_t first;    /* the window to which `why` belongs: the first one */

@@ -66,19 +66,19 @@ static uint64_t find_bits(struct tbd_session *session, uint32_t window, uint32_t
 
 static bool reserve(struct tbd_line_starts *starts, uint32_t id)
 {
-    uint32_t room = starts->count == 0 ? 1024 : starts->count;
+    uint32_t capacity = starts->count == 0 ? 1024 : starts->count;
     struct line_start *bigger;
 
     if (id < starts->count)
         return true;
-    while (room <= id && room <= UINT32_MAX / 2)
-        room *= 2;
-    bigger = room <= id ? NULL : realloc(starts->blocks, room * sizeof(*bigger));
+    while (capacity <= id && capacity <= UINT32_MAX / 2)
+        capacity *= 2;
+    bigger = capacity <= id ? NULL : realloc(starts->blocks, capacity * sizeof(*bigger));
     if (bigger == NULL)
         return false;
-    memset(bigger + starts->count, 0, (room - starts->count) * sizeof(*bigger));
+    memset(bigger + starts->count, 0, (capacity - starts->count) * sizeof(*bigger));
     starts->blocks = bigger;
-    starts->count = room;
+    starts->count = capacity;
     return true;
 }
 

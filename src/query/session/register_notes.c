@@ -24,16 +24,16 @@ static bool grow(struct tbd_note_sites *sites)
 {
     struct tbd_note_site *old = sites->table;
     size_t size = old == NULL ? 0 : sites->mask + 1;
-    size_t room = size == 0 ? 256 : size * 2;
+    size_t capacity = size == 0 ? 256 : size * 2;
 
     if (sites->count * 2 < size)
         return true;
-    sites->table = calloc(room, sizeof(*old));
+    sites->table = calloc(capacity, sizeof(*old));
     if (sites->table == NULL) {
         sites->table = old;
         return false;
     }
-    sites->mask = room - 1;
+    sites->mask = capacity - 1;
     for (size_t i = 0; i < size; i++) {
         if (old[i].pc != 0)
             *find(sites, old[i].pc) = old[i];

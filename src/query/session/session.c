@@ -15,16 +15,16 @@
 #include <unistd.h>
 
 /* A name that does not exist in the current folder may be a trace in the root. */
-static const char *find_trace(const char *name, char *room, size_t bytes)
+static const char *find_trace(const char *name, char *buffer, size_t bytes)
 {
     size_t used;
 
     if (name == NULL || strchr(name, '/') != NULL || access(name, F_OK) == 0 ||
-        tbd_trace_root(room, bytes) != TBD_OK)
+        tbd_trace_root(buffer, bytes) != TBD_OK)
         return name;
-    used = strlen(room);
-    snprintf(room + used, bytes - used, "/%s", name);
-    return access(room, F_OK) == 0 ? room : name;
+    used = strlen(buffer);
+    snprintf(buffer + used, bytes - used, "/%s", name);
+    return access(buffer, F_OK) == 0 ? buffer : name;
 }
 
 /* Completes a `session` whose trace is open. */
@@ -44,9 +44,9 @@ static enum tbd_status complete(struct tbd_session *session)
 
 enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
-    char room[4096];
+    char buffer[4096];
     enum tbd_status status =
-        tbd_trace_open(find_trace(path, room, sizeof(room)), &session->trace, &session->why);
+        tbd_trace_open(find_trace(path, buffer, sizeof(buffer)), &session->trace, &session->why);
 
     return status == TBD_OK ? complete(session) : status;
 }

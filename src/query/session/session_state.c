@@ -69,7 +69,7 @@ static enum tbd_status replay_to(struct tbd_session *session, uint32_t window,
     moment->state = (struct tbd_reg_state){ .position = position,
                                             .thread = session->thread,
                                             .stack = moment->stack,
-                                            .stack_room = sizeof(moment->stack) };
+                                            .stack_capacity = sizeof(moment->stack) };
     session->stats.replayed++;
     status = tbd_session_replay_regs(session, window, &moment->state, 1);
     moment->state.stack = NULL; /* callers get copies without it */

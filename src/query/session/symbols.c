@@ -255,7 +255,7 @@ static bool view_has(const struct symbols_view *view, const struct tbd_elf_file 
     return false;
 }
 
-static struct tbd_module *view_room(struct symbols_view *view)
+static struct tbd_module *add_module(struct symbols_view *view)
 {
     return tbd_array_grow(&view->modules, view->count, &view->capacity, sizeof(*view->modules))
                ? &view->modules[view->count++]
@@ -284,7 +284,7 @@ static void add_region(struct tbd_symbols *symbols, uint32_t window,
         !tbd_elf_bias(known->file, region->start, region->file_offset, &bias) ||
         view_has(&symbols->view, known->file, bias))
         return;
-    module = view_room(&symbols->view);
+    module = add_module(&symbols->view);
     if (!module)
         return;
     *module = (struct tbd_module){ .name = base_name(known->shown),

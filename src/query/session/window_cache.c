@@ -28,7 +28,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define ROOM_MIN   (256ull << 20) /* left on the disk */
+#define SPACE_MIN  (256ull << 20) /* left on the disk */
 #define NAME_BYTES 64
 #define PATH_BYTES 4096
 
@@ -125,7 +125,7 @@ static struct cached_file *list_files(int folder, size_t *out_count, uint64_t *o
 }
 
 /* Makes room for `more` bytes, and some to spare, so that this is not done for each window. */
-static void make_room_locked(struct tbd_window_cache *cache, uint64_t more)
+static void make_space_locked(struct tbd_window_cache *cache, uint64_t more)
 {
     uint64_t most = cache->limit - cache->limit / 8;
     struct cached_file *files;
@@ -172,20 +172,20 @@ static bool open_folder_locked(struct tbd_window_cache *cache)
     return true;
 }
 
-static bool has_room(const struct tbd_window_cache *cache, uint64_t bytes)
+static bool has_space(const struct tbd_window_cache *cache, uint64_t bytes)
 {
     struct statvfs disk;
 
     return fstatvfs(cache->dir, &disk) == 0 &&
-           (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM_MIN + bytes;
+           (uint64_t)disk.f_bavail * disk.f_frsize >= SPACE_MIN + bytes;
 }
 
-static bool take_room_locked(struct tbd_window_cache *cache, uint64_t bytes)
+static bool take_space_locked(struct tbd_window_cache *cache, uint64_t bytes)
 {
-    if (!open_folder_locked(cache) || !has_room(cache, bytes))
+    if (!open_folder_locked(cache) || !has_space(cache, bytes))
         return false;
     if (cache->total + bytes > cache->limit)
-        make_room_locked(cache, bytes);
+        make_space_locked(cache, bytes);
     if (cache->total + bytes > cache->limit)
         return false;
     cache->total += bytes;
@@ -196,7 +196,7 @@ static bool take_room_locked(struct tbd_window_cache *cache, uint64_t bytes)
 /* False: it makes no sense to try again. */
 static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
 {
-    if (cache->is_off || cache->written + bytes > cache->limit || !take_room_locked(cache, bytes))
+    if (cache->is_off || cache->written + bytes > cache->limit || !take_space_locked(cache, bytes))
         return false;
     cache->written += bytes;
     TBD_INVARIANT("WINDOW_CACHE-4", cache->written <= cache->limit);
@@ -267,7 +267,7 @@ void tbd_window_cache_keep(struct tbd_window_cache *cache, const char *name,
     bool good;
 
     pthread_mutex_lock(&cache->lock);
-    good = content->used <= cache->limit / 8 && take_room_locked(cache, content->used);
+    good = content->used <= cache->limit / 8 && take_space_locked(cache, content->used);
     name_temporary_locked(cache, temporary);
     pthread_mutex_unlock(&cache->lock);
     if (good)

@@ -78,7 +78,7 @@ static void start_paging(struct tbd_pager *pager)
         pager->to = to;
 }
 
-static bool make_room(struct tbd_pager *pager, size_t bytes)
+static bool make_space(struct tbd_pager *pager, size_t bytes)
 {
     size_t wanted = pager->capacity == 0 ? 4096 : pager->capacity;
     char *bigger;
@@ -99,7 +99,7 @@ static ssize_t write_pager(void *cookie, const char *text, size_t bytes)
 {
     struct tbd_pager *pager = cookie;
 
-    if (!make_room(pager, bytes))
+    if (!make_space(pager, bytes))
         return 0;
     memcpy(pager->held + pager->used, text, bytes);
     pager->used += bytes;

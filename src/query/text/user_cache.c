@@ -92,7 +92,7 @@ static size_t list_cached(DIR *dir, struct cached *out)
 }
 
 /* Keeps USER_CACHE-3. */
-static void make_room(const char *folder, uint64_t wanted)
+static void make_space(const char *folder, uint64_t wanted)
 {
     struct cached *files = calloc(FILES_MAX, sizeof(*files));
     DIR *dir = files == NULL ? NULL : opendir(folder);
@@ -124,7 +124,7 @@ bool tbd_user_cache_make(const char *path, uint64_t bytes, bool (*fill)(void *co
     length = snprintf(temporary, sizeof(temporary), "%.*s/", (int)(slash - path), path);
     if (is_off || bytes > CACHE_MAX || length < 0 || (size_t)length + 16 >= sizeof(temporary))
         return false;
-    make_room(temporary, bytes);
+    make_space(temporary, bytes);
     snprintf(temporary + length, sizeof(temporary) - (size_t)length, ".new-XXXXXX");
     fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)

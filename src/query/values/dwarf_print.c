@@ -72,17 +72,17 @@ static void print_string(struct print *p, uint64_t address)
 /* The whole array, if it is known, else the part that is shown. */
 static bool print_chars(struct print *p, const struct tbd_data *data, uint64_t count)
 {
-    size_t room = count < ARRAY_BYTES ? (size_t)count : ARRAY_BYTES;
-    size_t shown = room < TBD_TEXT_SHOWN ? room : TBD_TEXT_SHOWN;
-    uint8_t *text = malloc(room);
+    size_t wanted = count < ARRAY_BYTES ? (size_t)count : ARRAY_BYTES;
+    size_t shown = wanted < TBD_TEXT_SHOWN ? wanted : TBD_TEXT_SHOWN;
+    uint8_t *text = malloc(wanted);
     bool good;
 
     if (text == NULL)
         return false;
-    TBD_INVARIANT("DWARF_PRINT-2", room <= ARRAY_BYTES && shown <= TBD_TEXT_SHOWN);
-    if (tbd_data_read(p->printer->place, data, 0, text, room))
-        shown = room;
-    good = shown == room || tbd_data_read(p->printer->place, data, 0, text, shown);
+    TBD_INVARIANT("DWARF_PRINT-2", wanted <= ARRAY_BYTES && shown <= TBD_TEXT_SHOWN);
+    if (tbd_data_read(p->printer->place, data, 0, text, wanted))
+        shown = wanted;
+    good = shown == wanted || tbd_data_read(p->printer->place, data, 0, text, shown);
     if (good)
         tbd_text_print(p->out, text, shown, shown < count);
     free(text);

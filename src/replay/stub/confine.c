@@ -57,7 +57,7 @@ static bool give_up_resources(void)
 
 static bool filter_calls(void)
 {
-    static struct sock_filter code[TBD_FILTER_ROOM];
+    static struct sock_filter code[TBD_FILTER_CAPACITY];
     struct sock_fprog program = { .len = (unsigned short)tbd_filter_make(code), .filter = code };
 
     return !process_control(PR_SET_NO_NEW_PRIVS, 1, 0) &&

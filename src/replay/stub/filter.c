@@ -62,7 +62,7 @@ struct filter {
 /* Jumps are over so many instructions. */
 static void put(struct filter *f, int code, uint32_t value, size_t if_true, size_t if_false)
 {
-    if (f->count < TBD_FILTER_ROOM)
+    if (f->count < TBD_FILTER_CAPACITY)
         f->code[f->count++] =
             (struct sock_filter){ (uint16_t)code, (uint8_t)if_true, (uint8_t)if_false, value };
 }
@@ -120,7 +120,7 @@ static void put_rule(struct filter *f, const struct call_rule *rule)
     f->code[begin].jf = (uint8_t)(f->count - begin - 1);
 }
 
-size_t tbd_filter_make(struct sock_filter out[TBD_FILTER_ROOM])
+size_t tbd_filter_make(struct sock_filter out[TBD_FILTER_CAPACITY])
 {
     struct filter f = { out, 0 };
 

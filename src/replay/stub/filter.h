@@ -6,8 +6,8 @@
 #include <linux/filter.h>
 #include <stddef.h>
 
-#define TBD_FILTER_ROOM 160u
+#define TBD_FILTER_CAPACITY 160u
 /* Writes the program; how many instructions it has. */
-size_t tbd_filter_make(struct sock_filter out[TBD_FILTER_ROOM]);
+size_t tbd_filter_make(struct sock_filter out[TBD_FILTER_CAPACITY]);
 
 #endif

@@ -73,16 +73,16 @@ static bool is_eight(uint64_t at, uint64_t end)
 /* One byte for each page of the present map: not zero if bits of that page have been set, so that
  * the terabytes that some programs reserve and never use are passed at once.  They lie in the part
  * of the map that is for the engine's own addresses. */
-#define GREAT (TBD_PAGE_SIZE * EIGHT)
+#define SUMMARY_SPAN (TBD_PAGE_SIZE * EIGHT)
 
-static uint8_t *great_byte(uint64_t address)
+static uint8_t *summary_byte(uint64_t address)
 {
-    return present_byte(TBD_ENGINE_BASE) + address / GREAT;
+    return present_byte(TBD_ENGINE_BASE) + address / SUMMARY_SPAN;
 }
 
-static uint64_t great_end(uint64_t at, uint64_t end)
+static uint64_t summary_end(uint64_t at, uint64_t end)
 {
-    uint64_t next = (at | (GREAT - 1)) + 1;
+    uint64_t next = (at | (SUMMARY_SPAN - 1)) + 1;
 
     return next < end ? next : end;
 }
@@ -91,26 +91,26 @@ static void set_present(uint64_t start, uint64_t end)
 {
     for (uint64_t at = start, step; at < end; at += step) {
         step = is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE;
-        *great_byte(at) = 1;
+        *summary_byte(at) = 1;
         *present_byte(at) |= step == EIGHT ? 0xff : present_bit(at);
     }
 }
 
-static bool is_great(uint64_t at, uint64_t end)
+static bool is_whole_summary(uint64_t at, uint64_t end)
 {
-    return !(at & (GREAT - 1)) && end - at >= GREAT;
+    return !(at & (SUMMARY_SPAN - 1)) && end - at >= SUMMARY_SPAN;
 }
 
 static void clear_present(uint64_t start, uint64_t end)
 {
     for (uint64_t at = start, next; at < end; at = next) {
         next = at + (is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE);
-        if (is_great(at, end) && *great_byte(at)) {
+        if (is_whole_summary(at, end) && *summary_byte(at)) {
             memset(present_byte(at), 0, TBD_PAGE_SIZE);
-            *great_byte(at) = 0;
+            *summary_byte(at) = 0;
         }
-        if (!*great_byte(at))
-            next = great_end(at, end);
+        if (!*summary_byte(at))
+            next = summary_end(at, end);
         else if (next - at == EIGHT && *present_byte(at))
             *present_byte(at) = 0;
         else if (next - at != EIGHT)
@@ -124,8 +124,8 @@ static uint64_t run_end(uint64_t at, uint64_t end)
     uint8_t all = is_present(at) ? 0xff : 0;
 
     while (at < end) {
-        if (!all && !*great_byte(at))
-            at = great_end(at, end);
+        if (!all && !*summary_byte(at))
+            at = summary_end(at, end);
         else if (is_eight(at, end) && *present_byte(at) == all)
             at += EIGHT;
         else if (is_present(at) == (all != 0))

@@ -38,7 +38,7 @@ static void forget_code(struct tbd_thread *thread, const uint64_t *pcs, size_t c
 /* Translations of what only one of the two sets has must go.  `now` has no address twice. */
 static void replace(struct tbd_thread *thread, const uint64_t *now, size_t now_count)
 {
-    static uint64_t before[TBD_MAX_SINGLES];
+    static uint64_t before[TBD_MAX_FORCED_SPECIALS];
     size_t count = tbd_forced_specials_list(before);
     bool same = count == now_count;
 
@@ -55,10 +55,10 @@ static void replace(struct tbd_thread *thread, const uint64_t *now, size_t now_c
 
 static void replace_by(struct tbd_thread *thread, const struct tbd_message *message)
 {
-    static uint64_t now[TBD_MAX_SINGLES];
+    static uint64_t now[TBD_MAX_FORCED_SPECIALS];
     size_t count = 0;
 
-    for (uint32_t i = 0; i < head_of(message).count && count < TBD_MAX_SINGLES; i++)
+    for (uint32_t i = 0; i < head_of(message).count && count < TBD_MAX_FORCED_SPECIALS; i++)
         now[count++] = pc_of(message, i);
     replace(thread, now, count);
 }
@@ -93,9 +93,9 @@ void tbd_stub_shared_begin(struct tbd_thread *thread)
     const struct tbd_plan_head *plan = tbd_stub.plan;
 
     tbd_patcher_trap(thread, 0);
-    if (!tbd_log_peek(TBD_MSG_SHARED) || plan->singles.count)
-        replace(thread, (const void *)((const char *)plan + plan->singles.offset),
-                plan->singles.count);
+    if (!tbd_log_peek(TBD_MSG_SHARED) || plan->forced_specials.count)
+        replace(thread, (const void *)((const char *)plan + plan->forced_specials.offset),
+                plan->forced_specials.count);
     while (tbd_stub_shared(thread))
         ;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* blocks_private.h - the table of blocks.h, for callers that look up an id at every event */
-#ifndef TBD_FORMAT_BLOCKS_PRIVATE_H
-#define TBD_FORMAT_BLOCKS_PRIVATE_H
+/* block_lookup.h - the table of blocks.h, for callers that look up an id at every event */
+#ifndef TBD_FORMAT_BLOCK_LOOKUP_H
+#define TBD_FORMAT_BLOCK_LOOKUP_H
 
 #include "format/window/blocks.h"
 

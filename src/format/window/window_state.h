@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* window_private.h - shared by the files that make, pick and walk windows */
-#ifndef TBD_FORMAT_WINDOW_PRIVATE_H
-#define TBD_FORMAT_WINDOW_PRIVATE_H
+/* window_state.h - shared by the files that make, pick and walk windows */
+#ifndef TBD_FORMAT_WINDOW_STATE_H
+#define TBD_FORMAT_WINDOW_STATE_H
 
 #include "format/window/window_make.h"
 
@@ -23,7 +23,7 @@ struct tbd_picked_place {
     bool has_ops;      /* the block's ops are there */
 };
 
-struct tbd_window_private {
+struct tbd_window_state {
     struct tbd_picked_place *places; /* by entry; NULL: not a picked window */
     struct tbd_owned *owned;
     size_t owned_count;
