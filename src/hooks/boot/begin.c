@@ -26,8 +26,8 @@ static bool is_named(const char *variable, const char *name)
     return *variable == '=';
 }
 
-/* A child may have gone to another folder: `dir` and TBD_DIR mean what they meant at
- * the beginning. */
+/* A forked child may have changed its folder: makes `dir` (or TBD_DIR) an absolute path now, so
+ * that it keeps its meaning. */
 static void fix_folder(char *const *environment)
 {
     char *dir = tbd_runtime.options.dir;
@@ -47,7 +47,7 @@ static void fix_folder(char *const *environment)
     tbd_fmt(dir, TBD_OPTION_TEXT_BYTES, "%s/%s", cwd, given);
 }
 
-/* A copy: the program may write over its own. */
+/* Makes a copy, because the program may overwrite its own environment. */
 bool tbd_begin_environment(char **envp)
 {
     struct tbd_arena arena;
@@ -171,7 +171,8 @@ static bool make_stream(int fd)
     return true;
 }
 
-/* A limit on file sizes holds for shared memory too, and a signal would tell the program. */
+/* The limit on file sizes holds for shared memory, too; exceeding it would send the program a
+ * signal. */
 static bool may_make_file(uint64_t bytes)
 {
     uint64_t limit[2] = { 0, 0 };

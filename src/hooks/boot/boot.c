@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* boot.c - take-over: from libtbd.so's constructor to the first translated block
  *
- * Order: options; what the machine must have; thread area, known-page map, regions; stream and organizer,
- * which takes longest; decoder and patcher meanwhile; rseq and vDSO out of the way; signals; the
- * initial image; run.
- * Until the organizer is ready nothing of the program has been changed, so every failure before is
- * a plain return.  Runs on a stack of its own (entry_x86_64.S).  Context: BOOT. */
+ * Order: options; check of the machine; thread area, known-page map, regions; stream and organizer,
+ * whose start takes longest; decoder and patcher meanwhile; rseq and vDSO are disabled; signals;
+ * the initial image; run.  Nothing of the program is changed before the organizer is ready, so
+ * every failure before that simply returns.  Runs on a stack of its own (entry_x86_64.S).  Context:
+ * BOOT. */
 #include "hooks/boot/boot.h"
 
 #include "base/layout.h"
@@ -107,7 +107,8 @@ static uint64_t get_base(uint64_t which)
 
 /* ---- memory of the engine ---- */
 
-/* Not in core dumps: they are the program's, and these are gigabytes of holes. */
+/* Kept out of core dumps: these belong to the program, and the engine's mappings are gigabytes of
+ * holes. */
 static bool map_fixed(uint64_t address, uint64_t bytes)
 {
     if (tbd_sys_mmap(address, bytes, TBD_PROT_RW, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) !=
@@ -151,7 +152,7 @@ static bool map_page_maps(void)
     return true;
 }
 
-/* ---- what the kernel does behind the program's back ---- */
+/* ---- kernel features that would bypass the recording ---- */
 
 static void unregister_rseq(const struct tbd_boot *boot)
 {
@@ -226,7 +227,7 @@ static bool parse_options(const struct tbd_boot *boot)
     return true;
 }
 
-/* What calls and new programs must know of how this process is recorded. */
+/* Tells hooks/calls how this process is recorded: the calls and new programs depend on it. */
 static void tell_calls(void)
 {
     static struct tbd_inherited inherited;
@@ -246,7 +247,7 @@ static void tell_calls(void)
     tbd_organizer_children_init(options->organizer);
 }
 
-/* The first thread's block; NULL: the program runs untraced. */
+/* Returns the first thread's block; NULL: the program runs untraced. */
 static struct tbd_thread *prepare(const struct tbd_boot *boot)
 {
     struct tbd_thread *thread;

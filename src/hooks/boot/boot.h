@@ -10,8 +10,8 @@
 
 #define TBD_ENGINE_MAGIC 0x656e69676e656474ull
 
-/* What the constructor must return to: callee-saved registers, stack and address.
- * Filled by loader.S. */
+/* The state that the constructor must return to: callee-saved registers, stack and address. Filled
+ * by loader_x86_64.S. */
 struct tbd_boot_regs {
     uint64_t rbx, rbp, r12, r13, r14, r15;
     uint64_t rsp; /* after the return */
@@ -29,8 +29,8 @@ struct tbd_boot {
     uint32_t reserved;
 };
 
-/* Does not return when the program is traced from now on; returns when it must go on untraced (said
- * on stderr already). */
+/* Does not return if the program is traced from now on; returns if it must run untraced (the reason
+ * is on stderr already). */
 typedef void (*tbd_boot_function)(const struct tbd_boot *boot);
 
 #endif

@@ -2,9 +2,10 @@
 /* child.c - see child.h
  *
  * The child has a copy of everything but the parent's stream and the patch areas, which are not
- * inherited (MADV_DONTFORK): so nothing here can reach what the parent goes on writing.  What was
- * known of the parent's trace is forgotten: block ids, known pages, marks in the touch map.  Patch
- * areas are made anew at the addresses they had, because engine and decoder tables name them. */
+ * inherited (MADV_DONTFORK): so the child cannot write into the parent's stream.  All that refers
+ * to the parent's trace is forgotten: block ids, known pages, marks in the touch map.  Patch areas
+ * are made again at the same addresses, because tables of engine and decoder contain these
+ * addresses. */
 #include "hooks/boot/child.h"
 
 #include "base/linux.h"
@@ -23,7 +24,7 @@
 #include "hooks/threads/threads.h"
 #include "patcher/patcher.h"
 
-/* Private anonymous memory reads as zero after it was given back. */
+/* madvise(DONTNEED) clears these tables: private anonymous memory reads as zero afterwards. */
 static void forget_pages(void)
 {
     struct tbd_pages *pages = &tbd_memory.pages;
@@ -42,7 +43,7 @@ static void forget_code(void)
     tbd_slot_forget();
 }
 
-/* Mappings are read before the patch areas are there: those are not the program's. */
+/* Reads the mappings before the patch areas exist: patch areas are not the program's. */
 static bool begin(void)
 {
     if (tbd_begin_mappings(0) && tbd_code_areas_map())
@@ -61,7 +62,7 @@ bool tbd_child_record(struct tbd_thread *thread)
     tbd_recording.pid = (uint32_t)tbd_sys_getpid();
     tbd_recording.unknown_calls = 0;
     if (tbd_recording.pid == 1)
-        return false; /* its organizer would become its own child, and it would wait for that */
+        return false; /* the organizer would become its child, and it would wait for it */
     if (!tbd_runtime.options.children || !tbd_recording.is_on || !begin())
         return false;
     tbd_signals_block_all();

@@ -7,13 +7,14 @@
 
 #include <stdbool.h>
 
-/* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
+/* The image is linked above 2 GiB: without "hidden", the address of a function would need a
+ * table. */
 #pragma GCC visibility push(hidden)
 
-/* In the new process, with every signal blocked and thread->regs what it goes on with.  True: a new
- * stream is open and all that belongs before the first block is in it; only the five signals of the
- * processor are not blocked.  False: it must go on natively (said why, unless that is what the
- * options want). */
+/* Called in the new process, with every signal blocked; thread->regs is its state.  True: a new
+ * stream is open and has everything that precedes the first block; only the five signals of
+ * processor faults are not blocked.  False: it must run natively (the reason was reported, unless
+ * the options ask for this). */
 bool tbd_child_record(struct tbd_thread *thread);
 
 #pragma GCC visibility pop

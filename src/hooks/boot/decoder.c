@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* decoder.c - a loader for exactly one shared library
  *
- * Zydis has no constructors that matter, no thread-local variables and six imports.  Relocation
- * types and imports that are not expected are an error, not ignored. */
+ * Zydis has no constructors that matter, no thread-local variables and six imports.  Unexpected
+ * relocation types and imports are errors, not ignored. */
 #include "hooks/boot/decoder.h"
 
 #include "base/layout.h"
@@ -125,7 +125,7 @@ static void read_dynamic(const Elf64_Ehdr *header, struct dynamic *out)
             sizeof(Elf64_Sym);
 }
 
-/* Address of symbol `index`; weak imports that nobody has are 0. */
+/* Address of symbol `index`; 0 for a weak import that is not found. */
 static bool symbol_address(const struct dynamic *dynamic, uint64_t index, uint64_t *out)
 {
     const Elf64_Sym *symbol = &dynamic->symbols[index];

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "patcher/patcher.h"
 
-/* NULL text on success, otherwise what is wrong. */
+/* Returns NULL on success, otherwise a text that says what is wrong. */
 TBD_MUST_CHECK const char *tbd_decoder_load(struct tbd_decoder_api *api);
 
 #endif

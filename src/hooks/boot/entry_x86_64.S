@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_x86_64.S - where the image is entered: by libtbd.so's constructor, or by the kernel as a replay process */
+/* entry_x86_64.S - the image's two entry points: for libtbd.so's constructor, and for the kernel
+ * that starts a replay process */
 
         .balign 16
         .quad   0x656e69676e656474      /* TBD_ENGINE_MAGIC: see hooks/boot/boot.h */
@@ -19,9 +20,8 @@ tbd_stub_start:
         syscall
         hlt
 
-/* void tbd_engine_boot(const struct tbd_boot *)
- * The C part runs on the engine's own stack: the program's stack must hold still while its pages are
- * recorded. */
+/* void tbd_engine_boot(const struct tbd_boot *) The C part runs on the engine's own stack: the
+ * program's stack must not change while its pages are recorded. */
         .globl  tbd_engine_boot
         .type   tbd_engine_boot, @function
 tbd_engine_boot:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* image.c - the initial image: what the trace must know before the first block
  *
- * START, one REGION for each mapping, the contents of every page that is not simply its file's or
- * zero (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the
- * program's stack holds still.  A forked child sends the same from its parent's engine stack;
- * FORK_CHILD then. */
+ * START, one REGION for each mapping, the contents of every page that differs from its file and
+ * from zero (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the
+ * program's stack does not change.  A forked child sends the same on its copy of the engine stack,
+ * in context FORK_CHILD. */
 #include "hooks/boot/image.h"
 
 #include "base/linux_abi.h"
@@ -35,7 +35,7 @@ struct start_text {
     size_t used;
 };
 
-/* Long argument lists are cut: what does not fit is left out, in order. */
+/* Long argument lists are cut: the last arguments are left out. */
 static bool append(struct start_text *text, const char *string)
 {
     size_t length = strlen(string) + 1;
@@ -58,7 +58,7 @@ static void append_path(struct start_text *text, long number, const char *link)
     append(text, path);
 }
 
-/* What stays the same in forked children: the executable's path and the arguments. */
+/* The executable's path and the arguments: they stay the same in forked children. */
 static struct start_text program;
 static uint32_t argument_count;
 
@@ -120,7 +120,8 @@ static void send_image_page(void *context, uint64_t address)
         tbd_pages_set_known(&tbd_memory.pages, address, address + TBD_PAGE_SIZE, true);
 }
 
-/* The stack's table entry reaches below what exists; the kernel's page map says so. */
+/* The stack's region begins below its mapped pages; the kernel's page map says which pages
+ * exist. */
 static void send_pages(const struct tbd_pagemap *map, const struct tbd_mapped_region *region)
 {
     if (!(region->map.prot & PROT_READ) || (region->map.flags & TBD_REGION_VVAR))
@@ -131,7 +132,8 @@ static void send_pages(const struct tbd_pagemap *map, const struct tbd_mapped_re
                       NULL);
 }
 
-/* The vDSO's pages belong to no file and, unless written, to nobody: sent whole. */
+/* The page map does not tell which pages of the vDSO must be sent (they have no file): sends
+ * all. */
 static void send_vdso(const struct tbd_mapped_region *region)
 {
     for (uint64_t at = region->map.start; at < region->map.end; at += TBD_PAGE_SIZE)
@@ -145,7 +147,7 @@ static void send_memory(void)
 
     for (size_t i = 0; i < regions->count; i++)
         send_region(&regions->table[i]);
-    tbd_code_areas_send(); /* made by the parent, at the same addresses; at boot there are none */
+    tbd_code_areas_send(); /* a child has its parent's; at boot there are none */
     tbd_pagemap_open(&map);
     for (size_t i = 0; i < regions->count; i++) {
         if (regions->table[i].map.flags & TBD_REGION_VDSO)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* loader.c - libtbd.so: maps the engine that it carries and hands the program over
  *
- * Runs in the first constructor (-z initfirst), before every other library's.  Whatever goes wrong
- * is said in one line and the program goes on as if we were not there.  Context: BOOT. */
+ * Runs in the first constructor (-z initfirst), before every other library's.  If something goes
+ * wrong, it prints one line and the program runs natively.  Context: BOOT. */
 #include "base/layout.h"
 #include "base/linux.h"
 #include "base/log.h"
@@ -20,13 +20,13 @@ extern const uint8_t tbd_engine_image_end[];
 extern const int64_t __rseq_offset __attribute__((weak, visibility("default")));
 extern const unsigned __rseq_size __attribute__((weak, visibility("default")));
 
-/* Runtimes of sanitizers, in the program or in a library: they check where everything is mapped
- * before main, and the thread and memory sanitizers want the engine's addresses for themselves. */
+/* Runtimes of sanitizers, in the program or in a library: before main they check all mappings, and
+ * the thread and memory sanitizers use the engine's addresses themselves. */
 extern const char __asan_init __attribute__((weak, visibility("default")));
 extern const char __tsan_init __attribute__((weak, visibility("default")));
 extern const char __msan_init __attribute__((weak, visibility("default")));
 
-/* The dynamic linker's list of libraries (link.h), as far as needed. */
+/* The dynamic linker's list of libraries (link.h): the fields needed here. */
 struct link_entry {
     uint64_t bias;
     const char *name;
@@ -90,7 +90,8 @@ static uint64_t thread_pointer(void)
     return value;
 }
 
-/* The address sanitizer ends a program in which another library with a name comes before it. */
+/* The address sanitizer ends the program if another library comes before it in the list, unless
+ * that library has no name. */
 static void hide_name(void)
 {
     struct link_entry *entry = &_r_debug ? _r_debug.first : NULL;

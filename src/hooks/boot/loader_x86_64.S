@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loader_x86_64.S - libtbd.so's constructor: notes what it has to return to, and asks the C part */
+/* loader_x86_64.S - libtbd.so's constructor: saves the state to return to, and calls the C part */
         .text
         .globl  tbd_constructor
         .hidden tbd_constructor

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* mode.h - the ways to run, and the one place where one is chosen
+/* mode.h - the modes, and the one place where a mode is chosen
  *
- * A mode is a row of a table (mode.c): what is reported, whose turn it is, how code is entered, where events go.
- * The rest of the engine does not ask which mode it is: it is given what follows from the row (hook set, callbacks, how
- * the program is let go), once, at the beginning.  Contexts: BOOT; a replay process before its first window.
+ * A mode is a row of a table (mode.c): what is reported, whose turn it is, how code is entered,
+ * where events go.  The rest of the engine does not ask for the mode: at the beginning it is given
+ * what the row says (hook set, callbacks, how the program is let go).  Contexts: BOOT; a replay
+ * process before its first window.
  *
- * MODE-1  A mode is entered once in a process, and its parts exist: what only a later version can do is a row, too, but
- *     cannot be entered. */
+ * MODE-1  A process enters one mode, once, and only a mode that exists: the modes of later versions
+ *     have rows, too. */
 #ifndef TBD_HOOKS_MODE_H
 #define TBD_HOOKS_MODE_H
 
@@ -15,7 +16,8 @@
 #include "hooks/stream/leaving.h"
 #include "patcher/patcher.h"
 
-/* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
+/* The image is linked above 2 GiB: without "hidden", the address of a function would need a
+ * table. */
 #pragma GCC visibility push(hidden)
 
 enum tbd_mode_kind {
@@ -28,21 +30,21 @@ enum tbd_mode_kind {
 };
 
 enum tbd_mode_turns {
-    TBD_TURNS_ALONE, /* there is one thread: at the second one the program is let go */
-    TBD_TURNS_LOCK,  /* one at a time: who has the turn lock (threads/threads.h) */
+    TBD_TURNS_ALONE, /* one thread: when a second one starts, the program is let go */
+    TBD_TURNS_LOCK,  /* one at a time: the holder of the turn lock (threads/threads.h) */
     TBD_TURNS_LOG,   /* as the log says */
     TBD_TURNS_ALL,   /* nobody waits */
 };
 
 enum tbd_mode_code {
     TBD_CODE_TRANSLATED, /* blocks in patch areas */
-    TBD_CODE_OWN,        /* where it lies, with patches where the engine must be asked */
+    TBD_CODE_OWN,        /* the program's own, with patches where the engine must be called */
 };
 
 enum tbd_mode_events {
     TBD_EVENTS_NOWHERE,
     TBD_EVENTS_STREAM, /* one stream of the process, in order */
-    TBD_EVENTS_RINGS,  /* one for each thread, kept for who looks */
+    TBD_EVENTS_RINGS,  /* one ring for each thread, kept until somebody reads it */
 };
 
 struct tbd_mode {
@@ -50,26 +52,28 @@ struct tbd_mode {
     enum tbd_mode_turns turns;
     enum tbd_mode_code code;
     enum tbd_mode_events events;
-    uint32_t hooks; /* TBD_HOOK_*: what it can report */
+    uint32_t hooks; /* TBD_HOOK_*: the events it can report */
     bool exists;    /* in this version */
 };
 
-/* What is the mode's own code; play and replay have different ones. */
+/* The code that differs between play and replay. */
 struct tbd_mode_parts {
     const struct tbd_patcher_callbacks *callbacks;
     const struct tbd_leaving *leaving;
     tbd_next_others_function next_others; /* NULL: there is no log */
 };
 
-/* What these options ask for. */
+/* The mode that these options ask for. */
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options);
 
-/* From now on this process is in that mode; `hooks` of what it can report is reported.  `parts` is borrowed for ever. */
+/* Enters the mode.  It reports the events in `hooks`, as far as it can.  `parts` is borrowed for
+ * ever. */
 void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mode_parts *parts);
 /* The row of the mode that was entered. */
 const struct tbd_mode *tbd_mode(void);
 
-/* The program's code can be entered; NULL, or why not: one clause. */
+/* Prepares translated code.  Returns NULL on success, else why the program's code cannot be
+ * entered: one clause. */
 const char *tbd_mode_start_code(const struct tbd_codegen_config *config);
 
 #pragma GCC visibility pop

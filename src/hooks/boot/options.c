@@ -55,11 +55,11 @@ static const struct option_row rows[] = {
       .kind = KIND_SIZE, .offset = AT(budget), .initial = 4ull << 30 },
     { .name = "level3", .values = "N", .help = "windows that keep all events; 0: as many as fit",
       .kind = KIND_NUMBER, .offset = AT(level3), .high = UINT32_MAX },
-    { .name = "level2", .values = "N", .help = "windows before those that keep counts; 0: as many as fit",
+    { .name = "level2", .values = "N", .help = "older windows that keep counts; 0: as many as fit",
       .kind = KIND_NUMBER, .offset = AT(level2), .high = UINT32_MAX },
-    { .name = "keep", .values = "SIZE|TIME", .help = "only the last so much (K, M, G, T bytes or s, m, h, d); 0: all",
+    { .name = "keep", .values = "SIZE|TIME", .help = "keep only the last SIZE (K, M, G, T) or TIME (s, m, h, d); 0: all",
       .kind = KIND_KEEP, .offset = AT(keep) },
-    { .name = "lean", .values = "auto|always|never", .help = "windows written without events; auto: those that come too fast",
+    { .name = "lean", .values = "auto|always|never", .help = "write windows without events; auto: when they come too fast",
       .kind = KIND_CHOICE, .offset = AT(lean), .initial = TBD_LEAN_AUTO,
       .choices = { { "auto", TBD_LEAN_AUTO }, { "always", TBD_LEAN_ALWAYS }, { "never", TBD_LEAN_NEVER } } },
     { .name = "cpu", .values = "own|v3|v3test", .help = "v3: the program is told of a processor without AVX-512",
@@ -71,7 +71,7 @@ static const struct option_row rows[] = {
     { .name = "threads", .values = "yes|no", .help = "no: a program is let go at its second thread",
       .kind = KIND_CHOICE, .offset = AT(threads), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
-    { .name = "children", .values = "yes|no", .help = "no: what is forked runs natively",
+    { .name = "children", .values = "yes|no", .help = "no: forked children run natively",
       .kind = KIND_CHOICE, .offset = AT(children), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
 };
@@ -102,7 +102,7 @@ static bool parse_number(const struct option_row *row, const char *text, uint64_
     return value >= row->low && value <= row->high;
 }
 
-/* What a letter behind a number multiplies it by; 0: no such letter. */
+/* The factor that a letter after a number stands for; 0: no such letter. */
 static uint64_t unit_bytes(char letter)
 {
     switch (letter) {

@@ -16,7 +16,8 @@
 
 enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
 
-/* V3_TEST: nor is its state kept, as by a processor that has none.  Only for programs that use none. */
+/* What the program is told about AVX-512.  V3: the processor has none.  V3_TEST: in addition, its
+ * state is not saved; only for programs that do not use it. */
 enum tbd_cpu_choice { TBD_CPU_OWN = 0, TBD_CPU_V3 = 1, TBD_CPU_V3_TEST = 2 };
 
 struct tbd_options {
@@ -46,7 +47,7 @@ struct tbd_options {
  * wrong, one clause. */
 bool tbd_options_parse(struct tbd_options *options, const char *text, char *why, size_t why_bytes);
 
-/* Row `index` of the table for help texts; false behind the last. */
+/* Row `index` of the table for help texts; false after the last. */
 bool tbd_options_describe(size_t index, const char **name, const char **values, const char **help);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* play.c - see play.h
  *
- * PLAY-1  Translated code is entered only after settle(), the one place where a pending signal is
- *     delivered, a window ended, or the program let go. (not checked: it is how callbacks end)
+ * PLAY-1  Translated code is entered only after settle(), the only place that delivers a pending
+ *     signal, ends a window, or lets the program go. (not checked: every callback ends with it)
  *
  * Context: APP. */
 #include "hooks/boot/play.h"
@@ -26,7 +26,8 @@
 #include "hooks/threads/threads.h"
 #include "hooks/threads/window_end.h"
 
-/* Before translated code is entered again; registers exact.  May not return (detach). */
+/* Called before translated code is entered again; thread->regs is exact.  May not return
+ * (detach). */
 static void settle(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
@@ -58,7 +59,8 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     return tbd_ring_define(&tbd_recording.ring, def, ops, code);
 }
 
-/* Code in writable memory changes without a system call, and so does what is mapped elsewhere as well. */
+/* Code in writable memory may change without a system call; so may code in shared memory, which can
+ * be mapped a second time. */
 static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
 {
     uint64_t at = pc.v;
@@ -78,7 +80,7 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
 static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effects)
 {
     struct tbd_msg_code message = { .bytes = bytes, .start = start };
-    uint32_t flags = 0; /* it is always one message */
+    uint32_t flags = 0; /* the bytes of a block fit into one message */
     struct tbd_effect_head head = { .kind = TBD_MSG_CODE,
                                     .data = &message,
                                     .bytes = sizeof(message),
@@ -89,7 +91,8 @@ static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effect
                      0);
 }
 
-/* Code that others may write: the log must have what is there now before the block made from it is entered. */
+/* Code that others may write: the log must have its bytes before a block made from them is
+ * entered. */
 static void looked(struct tbd_app_pc start, uint32_t bytes)
 {
     uint8_t now[TBD_BLOCK_MAX_INSNS * TBD_INSN_MAX_BYTES];
@@ -133,7 +136,8 @@ static void on_special(struct tbd_thread *thread, enum tbd_special special, uint
     settle(thread);
 }
 
-/* Nothing can be fetched at `address`, in or behind regs.rip: the fault the processor would raise. */
+/* The byte at `address` cannot be fetched; the instruction at regs.rip begins there or before.
+ * Raises the processor's fault. */
 static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
 {
     bool mapped = tbd_regions_find(&tbd_memory.regions, address);
@@ -153,8 +157,8 @@ static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
     tbd_signals_raise(thread, &fault);
 }
 
-/* Instructions that raise a signal do so in a slot; others that the decoder does not know are left to the
- * processor. */
+/* An instruction that raises a signal runs in a slot.  Any other is unknown to the decoder: the
+ * program is let go, and the processor executes it. */
 static void bad_code(struct tbd_thread *thread)
 {
     bool unused;
@@ -168,7 +172,7 @@ static void bad_code(struct tbd_thread *thread)
         return;
     }
     if (slot)
-        tbd_slot_run(thread, slot); /* leaves through the signal handler */
+        tbd_slot_run(thread, slot); /* the signal handler leaves it */
     if (fetchable == TBD_INSN_MAX_BYTES || slot)
         tbd_detach(thread, "it runs an instruction that is not known", tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, pc + fetchable);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* play.h - what translated code leaves for during play, and where that ends: at the next boundary
+/* play.h - the callbacks that translated code leaves for during play; each ends at the next
+ * boundary
  *
  * Context: APP. */
 #ifndef TBD_HOOKS_PLAY_H
@@ -7,14 +8,16 @@
 
 #include "patcher/patcher.h"
 
-/* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
+/* The image is linked above 2 GiB: without "hidden", the address of a function would need a
+ * table. */
 #pragma GCC visibility push(hidden)
 
 extern const struct tbd_patcher_callbacks tbd_play_callbacks;
 
-/* Where a signal handler goes on that has put the program's registers into the thread block. */
+/* A signal handler continues here after it has put the program's registers into the thread
+ * block. */
 _Noreturn void tbd_play_after_fault(struct tbd_thread *thread);
-/* Where a new thread begins, once it is its turn. */
+/* A new thread begins here when it has the turn lock. */
 _Noreturn void tbd_play_begin_thread(struct tbd_thread *thread);
 
 #pragma GCC visibility pop

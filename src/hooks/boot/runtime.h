@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* runtime.h - what belongs to the traced process as a whole: how it is recorded, and what its children inherit
  *
- * One instance, tbd_runtime, which only boot/ knows.  Each concern has the rest of the process' state itself:
- * stream/recording.h, memory/program_memory.h, memory/code_areas.h, threads/threads.h, threads/signals.h; what the
- * machine is, instructions/processor.h; what is a thread's, its saved context (threads/threads.h) and the thread block
- * (patcher/thread.h).  Contexts: BOOT, FORK_CHILD. */
+ * One instance, tbd_runtime, used only in boot/.  The rest of the process' state is in
+ * stream/recording.h, memory/program_memory.h, memory/code_areas.h, threads/threads.h,
+ * threads/signals.h; facts about the machine in instructions/processor.h; a thread's state in its
+ * saved context (threads/threads.h) and the thread block (patcher/thread.h).  Contexts: BOOT,
+ * FORK_CHILD. */
 #ifndef TBD_HOOKS_RUNTIME_H
 #define TBD_HOOKS_RUNTIME_H
 

@@ -5,11 +5,11 @@
  *                                                    the organizer becomes init's child, or, if that is
  *                                                    the program itself, a hidden one (organizer_children.h)
  *
- * The two processes share the program's memory (to copy its page tables twice takes a millisecond) and run only
- * this file's code, on stacks of their own and with all signals blocked, until execve.  Nobody shares it any more
- * when middle, which waits for that, has been reaped; the program does not run before.  The organizer's
- * descriptors: the stream as 3, stderr as the program has it (for one line should it fail before it is ready),
- * nothing else. */
+ * Until execve, the two processes share the program's memory (copying its page tables twice takes a
+ * millisecond).  They run only code of this file, on stacks of their own and with all signals
+ * blocked.  Middle waits for the execve; the program runs only after it has reaped middle.  The
+ * organizer's descriptors: the stream as 3, the program's stderr (for one line if it fails before
+ * it is ready), nothing else. */
 #include "hooks/boot/spawn.h"
 
 #include "base/fmt.h"
@@ -30,9 +30,10 @@ enum {
 
 static long middle;
 
-/* The organizer must not be traced itself, and what the program wants of its own malloc() is not meant for it.  Its
- * tables are large and touched all over: in large pages they take few page faults, each of which is dear in a virtual
- * machine (glibc 2.35 on, "Memory Allocation Tunables"; others ignore it). */
+/* The organizer must not be traced itself, and the program's malloc() tunables are not meant for
+ * it.  Its tables are large and accessed at random: large pages save page faults, which are
+ * expensive in a virtual machine (glibc 2.35 on, "Memory Allocation Tunables"; others ignore
+ * it). */
 static void copy_environment(char **envp, char **out)
 {
     static char large_pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
@@ -54,7 +55,7 @@ static const char *organizer_path(char *buffer, size_t bytes)
     return buffer;
 }
 
-/* Ignored signals stay ignored over execve, and a blocked mask too: start clean. */
+/* Resets both because execve keeps ignored signals and the mask. */
 static void reset_signals(void)
 {
     uint64_t none = 0;
@@ -65,7 +66,7 @@ static void reset_signals(void)
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&none), 0, 8);
 }
 
-/* What the program may open says nothing about what the organizer needs. */
+/* The program's limit is not meant for the organizer, which may need more descriptors. */
 static void raise_descriptor_limit(void)
 {
     uint64_t limit[2];
@@ -94,7 +95,7 @@ static void arrange_descriptors(int fd)
         tbd_sys_open("/dev/null", 2, 0);
 }
 
-/* Eight arguments. */
+/* Adds eight arguments. */
 static void add_limits(const char **argv, char numbers[4][24])
 {
     const struct tbd_options *options = &tbd_runtime.options;
@@ -174,7 +175,8 @@ static void run_middle(void *context)
     tbd_sys_exit_group(0);
 }
 
-/* Before it has set up its robust futex, the word holds the process id that we gave it. */
+/* Until the organizer sets up its robust futex, the word holds the process id stored by
+ * become_organizer(). */
 static bool has_died(const struct tbd_stream_head *head)
 {
     uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
@@ -203,7 +205,7 @@ static bool wait_until_ready(void)
 
 static void say_it_does_not_start(void)
 {
-    /* One that failed has said why itself. */
+    /* An organizer that failed has printed the reason itself. */
     if (__atomic_load_n(&tbd_recording.ring.head->organizer_state, __ATOMIC_ACQUIRE) ==
         TBD_ORGANIZER_FAILED)
         return;
@@ -211,7 +213,7 @@ static void say_it_does_not_start(void)
     tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so");
 }
 
-/* `middle` is reaped when somebody waits for the organizer: until then the program does not run. */
+/* tbd_spawn_finish() reaps `middle`; the program does not run before that. */
 bool tbd_spawn_begin(int fd, char **envp)
 {
     static _Alignas(16) uint8_t stack[STACK_BYTES];

@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 
-/* Starts the organizer on the stream file `fd`, and waits until it is ready: that takes some milliseconds, in which
- * there are other things to do.  It is never a child that the program could see: no SIGCHLD, nothing to wait for, no
- * descriptor.  The program does not run before both were called.  False: it was said why. */
+/* tbd_spawn_begin() starts the organizer on the stream file `fd`; tbd_spawn_finish() waits until it
+ * is ready, some milliseconds later.  The program cannot see it as a child: no SIGCHLD, nothing to
+ * wait for, no descriptor.  The program must not run between the two calls.  False: the reason was
+ * reported. */
 bool tbd_spawn_begin(int fd, char **envp);
 bool tbd_spawn_finish(void);
 

@@ -12,7 +12,7 @@
 
 struct entry {
     char name[32];
-    int32_t number; /* of the system call; -1: answer -ENOSYS */
+    int32_t number; /* of the system call; -1: the stub returns -ENOSYS */
 };
 
 static const struct entry entries[] = {

@@ -24,8 +24,8 @@ static uint64_t try_area(uint64_t at, uint64_t bytes, int flags)
     return tbd_sys_failed(result) ? 0 : (uint64_t)result;
 }
 
-/* The heap of a program without PIE follows it: the highest place in reach leaves the heap the most
- * space. */
+/* The heap follows the image of a program without PIE, so this takes the highest free range within
+ * reach: it leaves most space for the heap. */
 static uint64_t search_area(uint64_t lo, uint64_t hi, uint64_t bytes)
 {
     const uint64_t step = 1ull << 22;
@@ -54,7 +54,7 @@ static void send_area(const struct tbd_range *area)
     tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), TBD_MSG_REGION, parts, 2);
 }
 
-/* A child runs natively, or makes its own areas. */
+/* Children do not inherit the area: they run natively, or map their own. */
 static void advise(const struct tbd_range *area)
 {
     tbd_sys_madvise(area->start, area->end - area->start, MADV_DONTFORK);

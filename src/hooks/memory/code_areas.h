@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* code_areas.h - address space for code that the engine makes: patch areas, and slots of single instructions
+/* code_areas.h - address space for code that the engine makes: patch areas, and slots for one
+ * instruction each
  *
- * One list, tbd_code_areas; an area is kept as long as the process lives, and made anew in a forked child.
- * Context: APP; tbd_code_areas_map() FORK_CHILD. */
+ * One list, tbd_code_areas.  An area is kept until the process ends; a forked child maps its own at
+ * the same address.  Context: APP; tbd_code_areas_map() FORK_CHILD. */
 #ifndef TBD_HOOKS_CODE_AREAS_H
 #define TBD_HOOKS_CODE_AREAS_H
 

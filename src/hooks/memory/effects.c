@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* effects.c - see effects.h
  *
- * Old bytes are kept in an arena, in the order they were saved, with one `saved` record per
- * stretch that could be read.  A write is looked up in them; parts that lie in none have no old
- * bytes to tell (TBD_WRITE_NO_OLD).  A write longer than a message is sent in pieces that are
- * writes of their own. */
+ * Old bytes are kept in an arena, in the order they were saved, with one `saved` record per stretch
+ * that could be read.  A write is looked up in these records; for parts outside of them the old
+ * bytes are not known (TBD_WRITE_NO_OLD).  A write longer than a message is split into several
+ * writes. */
 #include "hooks/memory/effects.h"
 
 #include "base/string.h"
@@ -30,7 +30,7 @@ struct write {
     uint64_t address;
     uint64_t bytes;
     const uint8_t *old; /* NULL: not known */
-    const uint8_t *now; /* NULL: what is there when it is sent */
+    const uint8_t *now; /* NULL: read from memory when it is sent */
 };
 
 struct tbd_effects {
@@ -40,7 +40,7 @@ struct tbd_effects {
     uint32_t saved_count;
     uint32_t write_count;
     bool is_cut;
-    struct tbd_snapshot snapshot; /* of everything, instead of saved pages */
+    struct tbd_snapshot snapshot; /* of all memory, instead of saved pages */
 };
 
 struct tbd_effects *tbd_effects_get(void)
@@ -59,8 +59,8 @@ struct tbd_effects *tbd_effects_get(void)
     return &effects;
 }
 
-/* Memory beyond this that a snapshot of everything took is unmapped; ordinary calls keep their
- * pages. */
+/* If more than this was used (for all of the program's memory), the excess is unmapped afterwards;
+ * ordinary calls keep their pages. */
 #define KEPT_BYTES (16ll << 20)
 
 void tbd_effects_clear(struct tbd_effects *effects)
@@ -100,7 +100,8 @@ static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t byt
     return got;
 }
 
-/* The kernel writes from the front and stops at the first page that is not there. */
+/* Unreadable parts need no old bytes: the kernel writes in ascending order and stops at the first
+ * unmapped page. */
 void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                        size_t count)
 {
@@ -154,8 +155,8 @@ static void save_page(void *context, uint64_t address)
     save(context, address, TBD_PAGE_SIZE);
 }
 
-/* Copying is the second choice: it takes long (0.6 s for 300 MiB), and misses pages that come to
- * exist later. */
+/* Copying is the fallback: it is slow (0.6 s for 300 MiB), and misses pages that are created
+ * later. */
 void tbd_effects_watch_all(struct tbd_effects *effects)
 {
     for (uint32_t i = 0; i < wiped_count; i++)
@@ -216,8 +217,8 @@ static const struct saved *find_saved(const struct tbd_effects *effects, uint64_
     return NULL;
 }
 
-/* Bytes that could not be read before are not mapped, and were not written: only the table's bound
- * includes them. */
+/* Bytes that could not be read before are not mapped, so they were not written: they only lie
+ * within the table's upper bound. */
 static void written_range(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
     while (bytes) {
@@ -240,7 +241,7 @@ void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range
         written_range(effects, ranges[i].address, ranges[i].bytes);
 }
 
-/* One write from the first difference to the last. */
+/* Adds one write, from the first difference to the last. */
 static void compare_page(struct tbd_effects *effects, const struct saved *saved, const uint8_t *now)
 {
     uint64_t first = 0;
@@ -272,7 +273,8 @@ static void compare_saved(struct tbd_effects *effects, const struct saved *saved
     }
 }
 
-/* Its old bytes come from the snapshot, and stay if there is a write to send them with. */
+/* Reads the page's old bytes from the snapshot, and keeps them if they differ from the present
+ * ones. */
 static void compare_with_snapshot(void *context, uint64_t address)
 {
     struct tbd_effects *effects = context;
@@ -336,13 +338,13 @@ static uint8_t *put_write(uint8_t *at, const struct write *write)
     if (write->now)
         memcpy(at, write->now, write->bytes);
     else if (!tbd_copy_from_program(at, write->address, write->bytes))
-        memset(at, 0, write->bytes); /* cannot be: the kernel has just written it */
+        memset(at, 0, write->bytes); /* cannot happen: the kernel has just written it */
     if (tbd_shared_holds(write->address, write->address + write->bytes))
         tbd_shared_logged(write->address, at, write->bytes);
     return at + write->bytes;
 }
 
-/* Splits off what fits into one message. */
+/* Splits off the part that fits into one message. */
 static struct write take_piece(struct write *rest)
 {
     struct write piece = *rest;
@@ -359,16 +361,16 @@ static struct write take_piece(struct write *rest)
 }
 
 /* The number of writes that go into the next message; the first is already cut to a piece. */
-static uint32_t count_fitting(const struct tbd_effects *effects, uint32_t next, size_t room)
+static uint32_t count_fitting(const struct tbd_effects *effects, uint32_t next, size_t capacity)
 {
     uint32_t count = 0;
 
     for (; next + count < effects->write_count; count++) {
         const struct write *write = &effects->writes[next + count];
 
-        if (write->bytes > PIECE_BYTES || size_of(write) > room)
+        if (write->bytes > PIECE_BYTES || size_of(write) > capacity)
             break;
-        room -= size_of(write);
+        capacity -= size_of(write);
     }
     return count;
 }
@@ -413,14 +415,14 @@ void tbd_effects_send(struct tbd_effects *effects, struct tbd_ring *ring, struct
                       const struct tbd_part *tail, size_t tail_count)
 {
     struct sender sender = { .ring = ring, .thread = thread, .head = head, .is_first = true };
-    size_t room = TBD_MESSAGE_MAX_BYTES - head->bytes - tail_bytes(tail, tail_count);
+    size_t capacity = TBD_MESSAGE_MAX_BYTES - head->bytes - tail_bytes(tail, tail_count);
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < effects->write_count; i++)
         tbd_pages_mark_written(pages, effects->writes[i].address,
                                effects->writes[i].address + effects->writes[i].bytes);
     for (;;) {
-        uint32_t fitting = count_fitting(effects, next, room);
+        uint32_t fitting = count_fitting(effects, next, capacity);
 
         if (next + fitting == effects->write_count) {
             send_one(&sender, effects->writes + next, fitting, false, tail, tail_count);

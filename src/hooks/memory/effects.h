@@ -25,24 +25,25 @@ void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *
                        size_t count);
 /* The program has asked that forks do not inherit these pages. */
 void tbd_effects_note_wiped(uint64_t start, uint64_t end);
-/* Whole writable memory (hooks/memory/snapshot.h): for calls that the table does not describe. */
+/* Watches all writable memory (hooks/memory/snapshot.h): for calls that the table does not
+ * describe. */
 void tbd_effects_watch_all(struct tbd_effects *effects);
 /* The watched range was cut: some old bytes are missing. */
 bool tbd_effects_is_cut(const struct tbd_effects *effects);
 
 void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                          size_t count);
-/* Whatever differs from the saved bytes was written. */
+/* Adds a write for all bytes that differ from the saved ones. */
 void tbd_effects_compare(struct tbd_effects *effects);
-/* Bytes at `address` whose old contents are `old` (borrowed until sent). */
+/* Adds a write at `address` that replaced `old` (borrowed until sent). */
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes);
 
-/* Like tbd_effects_add(), with the present contents given instead of read when sent (both are
- * copied). */
+/* Like tbd_effects_add(), but takes the new contents from `now` instead of reading them when sent;
+ * both are copied. */
 void tbd_effects_add_known(struct tbd_effects *effects, uint64_t address, const void *old,
                            const void *now, size_t bytes);
 
-/* A message's fixed part and where in it its counters are. */
+/* A message's fixed part, and pointers to the counters in it. */
 struct tbd_effect_head {
     enum tbd_message_kind kind;
     void *data;

@@ -48,7 +48,8 @@ static uint32_t special_flags(const char *path)
     return 0;
 }
 
-/* The kernel writes a newline in a path as "\012", and nothing else so (seq_file.c, mangle_path()). */
+/* The kernel writes a newline in a path as "\012"; it escapes no other character (seq_file.c,
+ * mangle_path()). */
 static char *take_path(char *path)
 {
     char *out = path;

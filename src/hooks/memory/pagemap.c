@@ -2,8 +2,8 @@
 /* pagemap.c - see pagemap.h
  *
  * 64 bits a page (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62 swapped, 61 file page
- * or shared anonymous memory, 56 mapped by this process only (of a swapped page that is not known).
- * Frame numbers are hidden from unprivileged readers, flags are not. */
+ * or shared anonymous memory, 56 mapped by this process only (not known for a swapped page).  Frame
+ * numbers are hidden from unprivileged readers, flags are not. */
 #include "hooks/memory/pagemap.h"
 
 #include "base/layout.h"

@@ -14,13 +14,14 @@ struct tbd_pagemap {
 void tbd_pagemap_open(struct tbd_pagemap *map);
 void tbd_pagemap_close(struct tbd_pagemap *map);
 
-/* One page's 64 bits, as the kernel documents them; false if that cannot be known. */
+/* One page's 64 bits, as the kernel documents them; false if they cannot be read. */
 bool tbd_pagemap_state(const struct tbd_pagemap *map, uint64_t address, uint64_t *out);
 
 enum tbd_page_kind {
-    /* exist and are the process's own: anonymous, or of a private mapping and written */
+    /* pages that exist and belong to the process: anonymous ones, and written ones of private
+     * mappings */
     TBD_PAGES_PRIVATE,
-    /* those of them that no other process shares: after a fork, what was written since */
+    /* those of them that no other process shares: after a fork, the pages written since */
     TBD_PAGES_UNSHARED,
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* proc.c - see proc.h
  *
- * Lines are put together from whole reads, because a read of such a file ends at a line's end but
- * may not hold every line. */
+ * Reads until the end of the file: each read ends at the end of a line, but may not return all
+ * lines. */
 #include "hooks/memory/proc.h"
 
 #include "base/fmt.h"
@@ -12,7 +12,7 @@
 
 enum { BUFFER_BYTES = 8192 };
 
-/* Passes on the whole lines in buffer[0..length); how many bytes they took, or -1: stop. */
+/* Visits the complete lines in buffer[0..length).  Returns their length in bytes, or -1: stop. */
 static long visit_lines(char *buffer, size_t length, tbd_proc_visitor visit, void *context)
 {
     size_t start = 0;

@@ -22,14 +22,13 @@ static void send_stretches(struct tbd_thread *thread, enum sent what,
         tbd_window_send_unknown(ring, thread, &tbd_memory.pages, stretches, count);
 }
 
-/* Unreadable mappings cannot have been touched: their contents were sent when they became
- * unreadable. */
+/* Unreadable mappings need no scan: their contents were sent when they became unreadable. */
 static bool is_sent(const struct tbd_msg_region *map)
 {
     return map->prot & PROT_READ && !(map->flags & TBD_REGION_VVAR);
 }
 
-/* Returns whether marks remain because several pages may share them. */
+/* Returns whether marks remain, since several pages may share them. */
 static bool send_everywhere(struct tbd_thread *thread, enum sent what)
 {
     struct tbd_stretch stretches[STRETCH_BATCH];
@@ -76,7 +75,7 @@ void tbd_memory_send_unknown(struct tbd_thread *thread)
         send_everywhere(thread, UNKNOWN);
 }
 
-/* The kernel grows the stack downward on touch, up to the limit; pages below are zero. */
+/* The kernel grows the stack downward when it is accessed, up to the limit; new pages are zero. */
 #define MOST_STACK (1ull << 30)
 
 uint64_t tbd_memory_stack_start(uint64_t limit)

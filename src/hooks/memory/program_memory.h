@@ -18,12 +18,12 @@ struct tbd_program_memory {
 
 extern struct tbd_program_memory tbd_memory;
 
-/* At a window's end: the pages touched in it, in all mappings. */
+/* Sends the pages touched in the window, of all mappings; called at its end. */
 void tbd_memory_send_touched(struct tbd_thread *thread);
-/* Sends what a replay of this window would lack if it ended here without a WINDOW_END. */
+/* Sends the pages that a replay of this window needs if it ends here without a WINDOW_END. */
 void tbd_memory_send_unknown(struct tbd_thread *thread);
-/* The lowest address to which the stack can grow with this limit: pages from there to its first
- * region will be zero. */
+/* The lowest address to which the stack can grow with this limit.  Pages from there to the stack's
+ * present start are zero until used. */
 uint64_t tbd_memory_stack_start(uint64_t limit);
 
 #endif

@@ -75,7 +75,7 @@ bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uin
     return allows_any(regions, start, end, PROT_EXEC);
 }
 
-/* The region with its neighbours: all of them are too many at each change. */
+/* Checks the region and its neighbours only: checking all at each change would be too slow. */
 static bool are_in_order_at(const struct tbd_regions *regions, size_t i)
 {
     const struct tbd_mapped_region *at = &regions->table[i];
@@ -132,7 +132,7 @@ bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t en
     return true;
 }
 
-/* Most mappings come from few files: the last few paths are looked at before a copy is made. */
+/* Most mappings are of a few files: compares with the last few paths before it makes a copy. */
 static const char *intern(struct tbd_regions *regions, const char *path)
 {
     size_t bytes = strlen(path) + 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* regions.h - the program's mappings during play
  *
- * A sorted table without overlaps, kept through every call that changes mappings.  The engine's own
- * ranges and patch areas are not in it (tbd_regions_is_free() knows patch areas through the
- * kernel).  Contexts: BOOT, APP; tbd_regions_find() also SIG. */
+ * A sorted table without overlaps, updated at every call that changes mappings.  It does not
+ * contain the engine's own ranges and patch areas (tbd_regions_is_free() asks the kernel about
+ * patch areas).  Contexts: BOOT, APP; tbd_regions_find() also SIG. */
 #ifndef TBD_HOOKS_REGIONS_H
 #define TBD_HOOKS_REGIONS_H
 
@@ -23,9 +23,9 @@ struct tbd_regions {
 };
 
 bool tbd_regions_init(struct tbd_regions *regions);
-/* Empty again. */
+/* Makes the table empty. */
 void tbd_regions_clear(struct tbd_regions *regions);
-/* The range belongs to one new mapping; what was there is forgotten.  False: table is full. */
+/* Adds a new mapping, which replaces all others in its range.  False: the table is full. */
 bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *map,
                      const char *path);
 bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t end);

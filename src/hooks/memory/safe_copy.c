@@ -9,7 +9,8 @@
 size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes);
 size_t tbd_move_faultable(void *dst, const void *src, size_t bytes);
 
-/* A page that somebody has still to fill is not there: the engine does not wait for it. */
+/* A missing page that somebody will fill (userfaultfd) counts as absent: the engine does not wait
+ * for it. */
 static bool is_there(uint64_t address, size_t bytes)
 {
     return !tbd_userfault_count || tbd_userfault_readable(address, bytes) == bytes;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* safe_copy_x86_64.S - access to program memory that may fault: the signal handler then makes it go on at the end */
+/* safe_copy_x86_64.S - access to program memory that may fault: the signal handler then continues
+ * at the function's end */
 
         .text
 
-/* size_t tbd_touch_faultable(uint64_t address, bool is_write, const uint32_t *pending): 0 when the byte was read, or
- * written with what it holds.  A fault, or a signal while it waits, continues at tbd_copy_faultable_end. */
+/* size_t tbd_touch_faultable(uint64_t address, bool is_write, const uint32_t *pending): reads the
+ * byte, or writes it with its own value, and returns 0.  After a fault, or a signal while it waits,
+ * execution continues at tbd_copy_faultable_end. */
         .globl  tbd_touch_faultable, tbd_touch_begin, tbd_touch_end
         .globl  tbd_copy_faultable_begin
         .type   tbd_touch_faultable, @function
@@ -24,8 +26,8 @@ tbd_touch_begin:
 tbd_touch_end:
         .size   tbd_touch_faultable, . - tbd_touch_faultable
 
-/* size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes): how many bytes were NOT copied.
- * A fault between _begin and _end continues at _end. */
+/* size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes): returns the number of bytes
+ * NOT copied.  A fault between _begin and _end continues at _end. */
         .globl  tbd_copy_faultable, tbd_copy_faultable_end
         .type   tbd_move_faultable, @function
         .globl  tbd_move_faultable

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* shared.c - see shared.h: reading such memory, where it goes, and when memory becomes shared
+/* shared.c - see shared.h: reading such memory, choosing its address, and memory that becomes
+ * shared
  *
- * The views themselves are in shared_views.c, what is done to the touch map in shared_guards.c. */
+ * The views themselves are in shared_views.c, the guarded cells of the touch map in
+ * shared_guards.c. */
 #include "hooks/memory/shared_private.h"
 
 #include "base/linux.h"
@@ -11,9 +13,9 @@
 #include "hooks/stream/recording.h"
 #include "patcher/forced_specials.h"
 
-/* The view of a page; taken now if there is none.  NULL: the page is not there, or there are too
- * many views.  The view is sent at once: if the program is killed before the window's end, nobody
- * else knows the page's contents. */
+/* Returns the view of a page, taking it if there is none.  NULL: the page is not mapped, or there
+ * are too many views.  A new view is sent at once: if the program is killed before the window's
+ * end, its contents cannot be found elsewhere. */
 uint8_t *tbd_shared_view(uint64_t page)
 {
     uint8_t *found = tbd_shared_find_view(page);
@@ -48,33 +50,34 @@ size_t tbd_shared_read(void *out, uint64_t address, size_t bytes)
     return done;
 }
 
-/* ---- where mappings go ---- */
+/* ---- addresses of new mappings ---- */
 
 #define CELL_BYTES (TBD_PAGE_SIZE << TBD_SHARED_CELL_SHIFT) /* of memory: 8 MiB */
-/* No program and no library is here, modulo 8 TiB, which is where the touch map wraps around. */
+/* Programs and libraries are never at these addresses, modulo 8 TiB, where the touch map wraps
+ * around. */
 #define PLACE_FIRST 0x201000000000ull
 #define PLACE_LAST  0x240000000000ull
 
 uint64_t tbd_shared_place(uint64_t bytes)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
-    uint64_t room = ((bytes + CELL_BYTES - 1) & ~(CELL_BYTES - 1)) + CELL_BYTES;
+    uint64_t span = ((bytes + CELL_BYTES - 1) & ~(CELL_BYTES - 1)) + CELL_BYTES;
     uint64_t at = PLACE_FIRST;
 
     if (bytes > PLACE_LAST - PLACE_FIRST)
         return 0;
     for (size_t i = tbd_regions_lower(regions, PLACE_FIRST); i < regions->count; i++) {
-        if (regions->table[i].map.start >= at + room)
+        if (regions->table[i].map.start >= at + span)
             break;
         at = (regions->table[i].map.end + 2 * CELL_BYTES - 1) & ~(CELL_BYTES - 1);
     }
-    return at + room <= PLACE_LAST ? at : 0;
+    return at + span <= PLACE_LAST ? at : 0;
 }
 
 /* ---- forks ---- */
 
-/* The view must have the page's contents as the log knows them before others can change the
- * page. */
+/* Takes the views now: they must have the contents that the log knows, and from now on others can
+ * change the pages. */
 static void take_known_views(const struct tbd_msg_region *map)
 {
     const struct tbd_pages *pages = &tbd_memory.pages;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* shared.h - memory that other processes may write (TBD_REGION_SHARED)
  *
- * For the trace and for a replay such memory does not hold its real contents: others write to it
- * without telling.  So the engine keeps a copy of every page of it that the program has used, the
- * *view*: the contents as the log has them (a view's first contents are sent when it is taken).
- * Before an instruction reads such memory, every difference from the view is logged as stores of
- * others and copied to the view.
+ * Others write to such memory without notice, so the log does not know its real contents.  The
+ * engine keeps a copy of every such page that the program has used, the *view*: the contents that
+ * the log knows (those of a new view are sent when it is taken).  Before an instruction reads such
+ * memory, every difference from the view is logged as a store of others and copied to the view.
  *
- * So translated code must not touch it.  The touch map's cells of such pages are read-only: the
- * mark that translated code makes before an access faults, and the engine executes that instruction
- * from then on (patcher/forced_specials.h, shared_insn.c).  The engine's own marks go to a second
- * map, which the window code reads instead of the first (tbd_shared_cell).  A page of cells covers
- * 8 MiB of addresses: new shared mappings are placed away from others, so that accesses to those
+ * Translated code must not access it.  The touch map's cells for such pages are read-only: the mark
+ * that translated code makes before an access faults, and from then on the engine executes that
+ * instruction (patcher/forced_specials.h, shared_insn.c).  The engine marks a second map instead,
+ * which the window code reads in place of the first (tbd_shared_cell).  A page of cells covers 8
+ * MiB of addresses, so new shared mappings are placed far from other mappings: accesses to these
  * stay fast.
  *
  * In a replay process there is no such memory; all of this does nothing.  Context: APP,
@@ -29,43 +28,44 @@
 /* Is any byte of [start, end) such memory? */
 bool tbd_shared_holds(uint64_t start, uint64_t end);
 
-/* Regions in [start, end) came, went, or changed their flags. */
+/* Called after regions in [start, end) were added, removed, or changed their flags. */
 void tbd_shared_update(uint64_t start, uint64_t end);
-/* Contents of [start, end) end: the view is taken anew at the next use. */
+/* The contents of [start, end) are gone: the next use takes a new view. */
 void tbd_shared_forget(uint64_t start, uint64_t end);
 /* The address for a new shared mapping of this size; 0 = anywhere. */
 uint64_t tbd_shared_place(uint64_t bytes);
-/* Another process is about to share the anonymous memory that only this one had. */
+/* Called before a fork that shares this process' anonymous memory with the child. */
 void tbd_shared_fork(void);
-/* The memory at `address` is about to be mapped a second time. */
+/* Called before the memory at `address` is mapped a second time. */
 void tbd_shared_double(uint64_t address);
-/* In the child: forgets everything. */
+/* Called in a forked child: forgets everything. */
 void tbd_shared_reset(void);
-/* Takes over all shared mappings that are there now: called after boot's or a child's have been
- * read. */
+/* Handles all present shared mappings; called after the mappings were read, at boot or in a
+ * child. */
 void tbd_shared_take_over(void);
 
-/* Reads shared memory as the log has it, and ordinary memory as it is; returns the number of bytes
+/* Reads shared memory as the log knows it, and other memory as it is.  Returns the number of bytes
  * read, from the start. */
 size_t tbd_shared_read(void *out, uint64_t address, size_t bytes);
-/* The same for a page that is just being sent. */
+/* Likewise, for a page that is being sent. */
 bool tbd_shared_read_page(void *out, uint64_t page);
-/* The log says that these bytes were written. */
+/* Updates the views: the log now contains a write of these bytes. */
 void tbd_shared_logged(uint64_t address, const void *now, size_t bytes);
-/* Memory was found to hold `now`: what differs from the view is added to `effects`, `*others` grows
- * by the number of writes. */
+/* The memory contains `now`: adds each difference from the view to `effects` as a write, and the
+ * number of these writes to `*others`. */
 void tbd_shared_add_others(struct tbd_effects *effects, uint64_t address, const void *now,
                            size_t bytes, uint32_t *others);
-/* Reads real memory, once, and does that.  False if it is not there. */
+/* Reads the real memory once, then does the same.  False if it is not mapped. */
 bool tbd_shared_load(struct tbd_effects *effects, void *out, uint64_t address, size_t bytes,
                      uint32_t *others);
 
-/* How many pages of the touch map are read-only. */
+/* The number of pages of the touch map that are read-only. */
 extern uint32_t tbd_shared_guards;
-/* Touch-map cell of a page (base/layout.h) in place of the one at `cell`, if there are any. */
+/* The cell of the second map that replaces `cell`, the page's cell in the touch map
+ * (base/layout.h); `cell` itself if it is not guarded. */
 uint16_t *tbd_shared_cell(uint16_t *cell, uint64_t page);
 
-/* SIG: is this a cell that translated code may not write? */
+/* Is this a cell that translated code may not write?  Context SIG, too. */
 bool tbd_shared_owns_sigsafe(uint64_t address);
 
 #endif

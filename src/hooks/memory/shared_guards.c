@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* shared_guards.c - the touch map's cells of memory that translated code must not use are read-only (shared.h) */
+/* shared_guards.c - makes the touch map's cells read-only for memory that translated code must not
+ * access (shared.h) */
 #include "hooks/memory/shared_private.h"
 
 #include "base/string.h"
@@ -60,8 +61,8 @@ static void set_guard(uint64_t index, bool guard)
     tbd_shared_guards += guard ? 1 : -1u;
 }
 
-/* Cells that marks of an access to [start, end) can be in: marks of accesses close to each other
- * are shared, so the pages beside count too. */
+/* Cells that an access to [start, end) can mark: accesses at close addresses share a mark, so the
+ * neighbouring pages count, too. */
 struct cells {
     uint64_t first, last; /* not reduced */
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* shared_others.c - what others wrote to shared memory is found, and logged as their stores (shared.h) */
+/* shared_others.c - finds writes of others to shared memory, and logs them as stores of others
+ * (shared.h) */
 #include "hooks/memory/shared_private.h"
 
 #include "hooks/memory/safe_copy.h"
 
-/* One write from the first difference to the last of each stretch within a page. */
+/* Adds one write for each part of a page, from its first difference to its last. */
 static void add_difference(struct tbd_effects *effects, uint64_t address, const uint8_t *old,
                            const uint8_t *now, size_t bytes, uint32_t *others)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* shared_views.c - what shared memory holds for the log (shared.h)
+/* shared_views.c - the contents of shared memory as the log knows them (shared.h)
  *
  * Views are chained by a hash of their page; entry n belongs to page n of the arena. */
 #include "hooks/memory/shared_private.h"
@@ -24,7 +24,7 @@ static struct {
     struct view *view;
     uint32_t *bucket;
     uint32_t used;
-    uint32_t free;  /* chain; index + 1 */
+    uint32_t free;  /* chain of free entries; index + 1 */
     bool is_needed; /* there is, or was, shared memory; never in a replay process */
 } views;
 
@@ -142,7 +142,7 @@ void tbd_shared_drop_views(void)
     views.is_needed = false;
 }
 
-/* ---- which memory ---- */
+/* ---- is it shared memory? ---- */
 
 bool tbd_shared_holds(uint64_t start, uint64_t end)
 {

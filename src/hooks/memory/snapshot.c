@@ -2,8 +2,8 @@
 /* snapshot.c - see snapshot.h
  *
  * The program cannot see the frozen process as a child: it has no exit signal, shares the
- * descriptor table (so that it alone keeps nothing open), takes no signals, and dies with its
- * parent.  It is gone before the program goes on. */
+ * descriptor table (so that it keeps no file open), takes no signals, and dies with its parent.  It
+ * ends before the program continues. */
 #include "hooks/memory/snapshot.h"
 
 #include "base/linux_abi.h"
@@ -42,13 +42,14 @@ bool tbd_snapshot_take(struct tbd_snapshot *snapshot)
     long pid;
     uint32_t probe;
 
-    if (tbd_userfault_follows_forks()) /* somebody would be told of it, and waited for */
+    if (tbd_userfault_follows_forks()) /* the fork would wait until somebody has read the event */
         return false;
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&mask), 8);
     pid = tbd_sys6(__NR_clone, CLONE_FS_FILES | CLONE_UNTRACED, 0, 0, 0, 0, 0);
     if (pid == 0)
         freeze();
-    /* what came meanwhile waits in the kernel; with a signal queued the mask was such that it goes on waiting */
+    /* signals sent meanwhile are pending in the kernel; if the engine has queued one, the old mask
+     * blocks them */
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
     snapshot->pid = tbd_sys_failed(pid) ? 0 : (int32_t)pid;
     if (!snapshot->pid)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* unlinked_files.c - see unlinked_files.h
  *
- * For large files only the beginning is sent: the last window of a killed program is not worth a
- * gigabyte. */
+ * Only the beginning of a large file is sent: this matters only for the last window of a killed
+ * program, which is not worth a gigabyte. */
 #include "hooks/memory/unlinked_files.h"
 
 #include "base/layout.h"
@@ -14,13 +14,13 @@
 enum { MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
 
 #define MOST_BYTES (4ull << 20)
-/* The clock of files lags behind by some milliseconds. */
+/* File times may be some milliseconds late. */
 #define SECOND 1000000000ull
 
 /* struct stat in words of 8 bytes. */
 enum { STAT_LINKS = 2, STAT_MODE = 3, STAT_SIZE = 6, STAT_MODIFIED = 11, STAT_WORDS = 18 };
 
-static bool is_young(const uint64_t *stat)
+static bool is_recent(const uint64_t *stat)
 {
     if ((stat[STAT_MODE] & MODE_TYPE) != MODE_REGULAR)
         return false;
@@ -47,7 +47,7 @@ void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_reg
 
     if (!is_wanted(map) ||
         tbd_sys_failed(tbd_sys3(__NR_fstat, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) ||
-        !is_young(stat) || stat[STAT_SIZE] <= map->file_offset)
+        !is_recent(stat) || stat[STAT_SIZE] <= map->file_offset)
         return;
     bytes = stat[STAT_SIZE] - map->file_offset;
     send(thread, map->start, bytes < map->end - map->start ? bytes : map->end - map->start);

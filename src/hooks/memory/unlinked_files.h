@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* unlinked_files.h - private mappings of files that nobody will find again
+/* unlinked_files.h - private mappings of files that may not be found later
  *
  * The contents of a mapped file's page are sent at the end of the window that touched it.  If the
  * program is killed before, the organizer copies the file instead (organizer/mapped_files.h).  It
@@ -11,10 +11,10 @@
 #include "format/stream/stream.h"
 #include "patcher/thread.h"
 
-/* `map` was just made, of the file `fd`, and the trace knows it.  Context: APP. */
+/* Called after `map`, a mapping of the file `fd`, was made and sent.  Context: APP. */
 void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd);
-/* The range was emptied (madvise): private mappings in it, of whatever files, hold
- * what the files do. */
+/* Called after madvise has emptied the range: private mappings in it have their files' contents
+ * again. */
 void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end);
 
 #endif

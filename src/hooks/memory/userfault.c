@@ -10,8 +10,8 @@
 #include "hooks/memory/userfault_private.h"
 
 static struct tbd_userfault_range moving;
-static uint64_t events;    /* that some descriptor has asked for */
-static bool is_for_kernel; /* one of the descriptors is */
+static uint64_t events;    /* that a descriptor has asked for */
+static bool is_for_kernel; /* a descriptor handles the kernel's page faults, too */
 
 void tbd_userfault_register(const struct tbd_userfault_range *range)
 {
@@ -57,7 +57,7 @@ void tbd_userfault_reset(void)
     is_for_kernel = false;
 }
 
-/* ---- what its descriptors ask for ---- */
+/* ---- features of the descriptors ---- */
 
 void tbd_userfault_note_descriptor(uint64_t features, bool for_kernel)
 {
@@ -81,10 +81,10 @@ bool tbd_userfault_is_for_kernel(void)
     return is_for_kernel;
 }
 
-/* ---- what has come ---- */
+/* ---- pages that were filled ---- */
 
-/* The process's own memory held zeros until somebody filled it; other memory is seen through its
- * view (hooks/memory/shared.h). */
+/* The process' own memory was zero before somebody filled it; for shared memory, the view has the
+ * old contents (hooks/memory/shared.h). */
 static bool was_zero(uint64_t page)
 {
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, page);

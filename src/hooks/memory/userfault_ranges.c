@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* userfault_ranges.c - which ranges others fill, and which of their pages are logged (userfault_ranges.h)
+/* userfault_ranges.c - the ranges that others fill, and which of their pages are logged
+ * (userfault_ranges.h)
  *
- * Ranges are few; which of their pages are logged is one bit a page of the address space, reserved
- * when the first range is registered. */
+ * There are few ranges.  One bit for each page of the address space says whether it is logged; the
+ * bits are reserved when the first range is registered. */
 #include "hooks/memory/userfault_private.h"
 
 #include "base/sys.h"
@@ -16,7 +17,8 @@ enum {
 
 static struct {
     struct tbd_userfault_range range[MAX_RANGES];
-    uint64_t run_once; /* a page at which waiting failed: its instruction gets what is due */
+    uint64_t
+        run_once; /* a page for which waiting failed: the next access to it is made without waiting */
     bool has_bits;
 } userfault;
 
@@ -82,7 +84,7 @@ static void clear_logged(uint64_t start, uint64_t end)
         *byte_of(page) &= (uint8_t)~bit_of(page);
 }
 
-/* ---- what the kernel has ---- */
+/* ---- the kernel's page map ---- */
 
 #define BIT_PRESENT         (3ull << 62)
 #define BIT_WRITE_PROTECTED (1ull << 57)
@@ -140,7 +142,7 @@ void tbd_userfault_remove_range(uint64_t start, uint64_t end)
     }
 }
 
-/* Pages that are there are known in the ordinary way. */
+/* Present pages are logged: the log knows their contents as it knows other memory's. */
 static void log_present(uint64_t start, uint64_t end)
 {
     struct tbd_pagemap map;
@@ -214,8 +216,8 @@ uint64_t tbd_userfault_cells_of(uint64_t page)
     return page / (PAGES_PER_CELLS * TBD_PAGE_SIZE) % CELL_PAGES;
 }
 
-/* Is a page of the range missing in the stretch that these cells cover, or in the page at either
- * side?  Accesses close to each other share marks (hooks/memory/shared.c). */
+/* Is a page of the range missing among the pages that these cells cover, or next to them?  Accesses
+ * at close addresses share a mark (hooks/memory/shared_guards.c). */
 static bool is_missing_in(const struct tbd_userfault_range *range, uint64_t cells)
 {
     uint64_t first = cells * PAGES_PER_CELLS * TBD_PAGE_SIZE;
@@ -246,7 +248,7 @@ bool tbd_userfault_needs_guard(uint64_t index)
     return false;
 }
 
-/* ---- is it there? ---- */
+/* ---- missing pages ---- */
 
 bool tbd_userfault_holds(uint64_t start, uint64_t end)
 {
@@ -265,7 +267,7 @@ size_t tbd_userfault_readable(uint64_t address, size_t bytes)
     return bytes;
 }
 
-/* An access that is not allowed does not wait. */
+/* Is the access allowed?  One that is not allowed faults without waiting. */
 static bool is_allowed(uint64_t page, bool is_write)
 {
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, page);

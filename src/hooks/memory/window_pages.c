@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* window_pages.c - see window_pages.h
  *
- * A page is sent as DIRTY when it was written in the window, as FIRST when it was touched and the trace
- * did not know its contents; the contents are those at the message, so the organizer undoes the
- * window's stores to get what was there at its start. */
+ * A page is sent as DIRTY if it was written in the window, as FIRST if it was touched and the trace
+ * did not know its contents.  The contents are those at the time of the message; the organizer
+ * undoes the window's stores to get the contents at its start. */
 #include "hooks/memory/window_pages.h"
 
 #include "base/string.h"
@@ -91,7 +91,7 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
         return true;
     memcpy(at, &head, sizeof(head));
     if (!tbd_shared_read_page(at + sizeof(head), address))
-        return false; /* not committed: as if it had not been reserved */
+        return false; /* without commit, the reservation has no effect */
     tbd_ring_commit(ring, thread);
     return true;
 }
@@ -147,8 +147,8 @@ static void send_contents(struct scan *scan, uint64_t page, bool written)
     scan->pages->dirty += written;
 }
 
-/* Instructions that the engine executes mark both pages, and reading a page of shared memory can
- * create it. */
+/* Is a mark exact?  Instructions that the engine executes mark both pages of an access.  Reading a
+ * page of shared memory can create it, so there a page is not read without a mark of its own. */
 static bool is_exact(uint64_t page)
 {
     uint64_t at = page << TBD_PAGE_SHIFT;
@@ -156,7 +156,7 @@ static bool is_exact(uint64_t page)
     return tbd_shared_guards && tbd_shared_holds(at, at + 1);
 }
 
-/* A load that straddles marks its first page only (base/layout.h). */
+/* A load across a page boundary marks only the first page (base/layout.h). */
 static void send_touched(struct scan *scan, uint64_t page, uint16_t marks)
 {
     bool reads = scan->pages->known; /* replay sends written pages only */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* window_pages.h - what is sent at a window's end: pages, and the end itself
+/* window_pages.h - sends the pages, and WINDOW_END, at a window's end
  *
  * Used by play and by the replay stub.  The touch map (base/layout.h) says which pages were read and
  * written in the window.  Contexts: BOOT, APP. */
@@ -8,8 +8,8 @@
 
 #include "hooks/stream/ring.h"
 
-/* Which pages' contents the trace knows, one bit a page; replay has none (`known` NULL: only written
- * pages are sent). */
+/* `known` has one bit for each page: does the trace know its contents?  NULL in a replay, which
+ * sends only written pages. */
 struct tbd_pages {
     uint8_t *touch; /* the thread's touch map (gs base) */
     uint8_t *known;
@@ -22,7 +22,7 @@ struct tbd_pages {
 struct tbd_stretch {
     uint64_t start;
     uint64_t end;
-    /* marks here may be those of others' pages as well (tbd_regions_folds): they stay */
+    /* other pages may share these marks (tbd_regions_folds), so they are not cleared */
     bool folds;
 };
 
@@ -33,23 +33,23 @@ void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
                            size_t count);
 /* Clears all marks of a stretch, after every stretch's pages were sent. */
 void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch);
-/* Sends the touched pages whose contents the trace does not know; marks stay.  For a moment after
- * which nothing may follow (execve). */
+/* Sends the touched pages whose contents the trace does not know; marks stay.  Called where the
+ * trace may end (execve). */
 void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
                              struct tbd_pages *pages, const struct tbd_stretch *stretches,
                              size_t count);
-/* One page as it is now; false if it cannot be read. */
+/* Sends a page as it is now; false if it cannot be read. */
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags);
-/* One page, unless the trace knows its contents; marks stay. */
+/* Sends a page, unless the trace knows its contents; marks stay. */
 void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, uint64_t address);
-/* After the registers (instructions/registers.h): WINDOW_END, and the chunk handed over; the next window's first chunk is open then, with
- * `due` as its boundary. */
+/* Called after the registers were sent (instructions/registers.h).  Sends WINDOW_END, hands over
+ * the chunk, and opens the next window's first chunk, with `due` as its boundary. */
 void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struct tbd_pages *pages,
                          uint64_t due);
 
-/* Was the page used in this window, or does the trace know what it holds? */
+/* Was the page used in this window, or does the trace know its contents? */
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);
 /* Clears these marks. */

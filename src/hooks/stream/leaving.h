@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* leaving.h - the program cannot be recorded, or replayed, any further
+/* leaving.h - ends the recording, or the replay, of the program
  *
- * The code that finds this out calls tbd_detach() or tbd_leave_soon(); the consequences are the
- * mode's (boot/mode.h), set at the beginning.  Contexts: BOOT for tbd_leaving_init(), else APP. */
+ * Code that cannot go on calls tbd_detach() or tbd_leave_soon(); the mode (boot/mode.h) sets at the
+ * beginning what these do.  Contexts: BOOT for tbd_leaving_init(), else APP. */
 #ifndef TBD_HOOKS_LEAVING_H
 #define TBD_HOOKS_LEAVING_H
 
@@ -22,9 +22,9 @@ void tbd_leaving_init(const struct tbd_leaving *leaving);
 /* Detaches now, with the program's state in thread->regs. */
 _Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset);
 void tbd_let_go(const char *why, uint64_t offset);
-/* At the next boundary; `why` is borrowed.  The last reason counts. */
+/* Detaches at the next boundary; `why` is borrowed.  A later reason replaces an earlier one. */
 void tbd_leave_soon(const char *why);
-/* The reason given to tbd_leave_soon(); NULL: none. */
+/* The reason last given to tbd_leave_soon(); NULL: none. */
 const char *tbd_leaving_why(void);
 
 #endif

@@ -6,16 +6,17 @@
  *   producer:  released (acquire, B), before it opens a slot again
  *
  * Invariants (STREAM-1 to STREAM-5 are the stream's, format/stream/stream.h)
- * RING-1  entry_next lies in the open chunk's entries area or at its end; messages use entries like
- *     blocks, so the area's end is reached when `due` is, or earlier, never later.
- * RING-2  A full area is only noticed by a block's entry store (a fault) or by reserve().
- * RING-3  When the consumer is gone (`discard`) the same slot is filled again and again.  The
- *     engine detaches at the next boundary; until then nothing waits.
- * RING-4  With an operand area (replay) each chunk's operands begin where those of the chunk before
- *     end, so that a window's lie in one piece.  There are always TBD_OPERANDS_BYTES left when a
- *     chunk is opened, as in a chunk of its own; when there would not be, the consumer is told
- *     (WRAPS), has taken all, and the area begins anew.
- * RING-5  Every slot is in one place: it is open, in `free`, or taken by a chunk not yet collected.
+ * RING-1  entry_next lies in the open chunk's entries area or at its end.  Messages use entries as
+ *     blocks do, so the area's end is reached at the time `due` or earlier, never later.
+ * RING-2  Only a block's entry store (by a fault) and reserve() notice that the area is full.
+ * RING-3  When the consumer is gone (`discard`), the producer fills the same slot again and again
+ *     and never waits.  The engine detaches at the next boundary.
+ * RING-4  With an operand area (replay), each chunk's operands begin where those of the previous
+ *     chunk end, so that a window's operands are contiguous.  When a chunk is opened, at least
+ *     TBD_OPERANDS_BYTES are left in the area.  If they are not, the consumer is told (WRAPS),
+ *     takes all chunks, and the area is used from its beginning.
+ * RING-5  Every slot is in exactly one state: open, in `free`, or taken by a chunk not yet
+ *     collected.
  */
 #include "hooks/stream/ring.h"
 
@@ -44,7 +45,7 @@ static uint64_t entries_start(const struct tbd_ring *ring, uint32_t slot)
     return TBD_STREAM_BASE + ring->head->chunks_offset + (uint64_t)slot * TBD_CHUNK_STRIDE;
 }
 
-/* Of the open chunk. */
+/* Where the operands of the open chunk begin. */
 static uint64_t operands_start(const struct tbd_ring *ring)
 {
     if (ring->area)
@@ -121,7 +122,7 @@ uint64_t tbd_ring_area(const struct tbd_ring *ring, uint32_t index)
     return TBD_STREAM_BASE + head->areas_offset + index * (head->area_bytes + TBD_PAGE_SIZE);
 }
 
-/* The first chunk lies in slot 0, the next ones in 1, 2, ... until one is given back. */
+/* The first chunk lies in slot 0, the next ones in 1, 2, ... until a chunk is given back. */
 static void free_slots(struct tbd_ring *ring, uint32_t count)
 {
     while (--count > 0)
@@ -153,11 +154,11 @@ static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
     uint64_t left = ring->due - time;
 
     if (ring->due == TBD_TIME_NEVER || left == 0 || left >= TBD_ENTRIES_BYTES / 4)
-        return 0; /* left == 0: room for messages; the caller ends what is due before it goes on */
+        return 0; /* left == 0: space for messages; the caller handles what is due before translated code runs */
     return TBD_ENTRIES_BYTES - left * 4;
 }
 
-/* Has the area no room for another chunk (RING-4)? */
+/* Is there no space in the area for another chunk (RING-4)? */
 static bool is_used_up(const struct tbd_ring *ring, uint64_t operand_next)
 {
     return ring->area && operands_end(ring) - operand_next < TBD_OPERANDS_BYTES;
@@ -203,7 +204,7 @@ static bool consumer_died(const struct tbd_ring *ring)
     return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED;
 }
 
-/* The slots of chunks given back meanwhile can be filled again. */
+/* Makes the slots of chunks that were given back free. */
 static uint32_t collect(struct tbd_ring *ring)
 {
     uint32_t released = __atomic_load_n(&ring->head->released, __ATOMIC_ACQUIRE); /* (B) */
@@ -213,16 +214,17 @@ static uint32_t collect(struct tbd_ring *ring)
     return released;
 }
 
-/* The kernel maps pages that are there already sixteen at a time when one of them is read, and one at a time when it is
- * written; in shared memory both may be written then (fault-around, do_read_fault()).  They are there if the organizer
- * has been at them before (organizer/warm.h); otherwise this makes one page in sixteen, which is filled anyway. */
+/* Reads one byte in 16 pages.  If the pages exist in the shared file already, a read fault maps all
+ * 16 of them, writable, and a write fault only one (fault-around, do_read_fault()).  They exist if
+ * the organizer has made them (organizer/warm.h); otherwise this allocates one page in 16, which
+ * will be filled anyway. */
 static void look_around(uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at = (at | (AROUND_BYTES - 1)) + 1)
         (void)*(const volatile uint8_t *)at;
 }
 
-/* Slots are used for the first time in their order. */
+/* Slots are first used in ascending order. */
 static void enter_slot(struct tbd_ring *ring, uint32_t slot)
 {
     uint64_t entries = entries_start(ring, slot);
@@ -237,7 +239,7 @@ static void enter_slot(struct tbd_ring *ring, uint32_t slot)
     ring->slot = slot;
 }
 
-/* Waits until `count` slots are free, and takes one to fill it. */
+/* Waits until `count` slots are free, and takes one as the open one. */
 static void take_slot(struct tbd_ring *ring, uint32_t count)
 {
     struct tbd_stream_head *head = ring->head;
@@ -289,8 +291,7 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     tbd_sys_futex_wake(&head->published);
 }
 
-/* The last entry that is a block's; messages may follow it, or the open chunk may hold nothing
- * else. */
+/* The id of the last block entry.  Messages may follow it, and the open chunk may have none. */
 static uint32_t last_block(const struct tbd_ring *ring, uint64_t entry_next)
 {
     uint32_t count = open_entries(ring, entry_next);
@@ -349,7 +350,7 @@ void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t
 
 /* ---- messages ---- */
 
-static bool has_room(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
+static bool has_space(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
 {
     uint64_t entries_end = entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES;
 
@@ -357,11 +358,12 @@ static bool has_room(const struct tbd_ring *ring, const struct tbd_thread *threa
            thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end(ring);
 }
 
-/* A chunk that was cut short for `due` has few entries left: with one message in it the blocks up to `due`
- * still fit, so the new chunk is opened with room for the message only when none is left. */
-static void make_room(struct tbd_ring *ring, struct tbd_thread *thread, size_t bytes)
+/* A chunk shortened for `due` has few entries left.  A message takes one of them; the remaining
+ * blocks up to `due` go into the next chunk.  A chunk without any entry left is replaced by one
+ * with space for the message. */
+static void make_space(struct tbd_ring *ring, struct tbd_thread *thread, size_t bytes)
 {
-    if (!has_room(ring, thread, bytes))
+    if (!has_space(ring, thread, bytes))
         tbd_ring_turn(ring, thread, 0);
 }
 
@@ -373,7 +375,7 @@ uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
 
     if (ring->discard || bytes > TBD_MESSAGE_MAX_BYTES)
         return NULL;
-    make_room(ring, thread, bytes);
+    make_space(ring, thread, bytes);
     at = (uint8_t *)thread->operand_next;
     memcpy(at, &head, sizeof(head));
     return at + sizeof(head);
@@ -384,7 +386,7 @@ void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
     struct tbd_message head;
 
     memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
-    TBD_INVARIANT("RING-2", has_room(ring, thread, head.bytes));
+    TBD_INVARIANT("RING-2", has_space(ring, thread, head.bytes));
     thread->operand_next += sizeof(head) + head.bytes;
     ring->messages++;
     __atomic_store_n((uint32_t *)thread->entry_next, TBD_ENTRY_MESSAGE | head.kind,
@@ -465,9 +467,9 @@ uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
     return operands_end(ring);
 }
 
-/* A handler can come in the middle of turn(), or of the function below: so the slot is noted, and
- * the flag is cleared first.  At worst an area is accessible while the flag is set, which costs a
- * system call. */
+/* A signal handler may interrupt turn() or the function below.  So this notes the slot, and they
+ * clear the flag first.  At worst an area is accessible while the flag is set, which costs one
+ * needless system call. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
 {
     if (ring->is_protected)

@@ -23,23 +23,24 @@ struct tbd_ring {
     uint64_t window_bytes;  /* operands of the window's chunks before the open one */
     uint32_t number;        /* of the open chunk; described at number % chunk_count */
     uint32_t slot;          /* where it lies */
-    uint32_t used_slots;    /* have been filled before: these are the lowest */
-    uint32_t operands_most; /* bytes of a chunk so far */
-    uint32_t collected;     /* chunks given back whose slots are in `free` or used again */
+    uint32_t used_slots;    /* slots below this number have been used before */
+    uint32_t operands_most; /* operand bytes of the largest chunk so far */
+    uint32_t collected;     /* number of chunks given back whose slots were put into `free` */
     uint32_t free_count;
-    uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top, and in the caches, the one back last */
-    uint8_t taken[TBD_STREAM_MAX_CHUNKS]; /* slot of number % chunk_count, until it is collected */
-    uint32_t messages;                    /* message entries in the open chunk */
+    uint8_t free
+        [TBD_STREAM_MAX_CHUNKS]; /* slots; on top the one given back last, which is in the caches */
+    uint8_t taken
+        [TBD_STREAM_MAX_CHUNKS]; /* the slot of chunk `number`, at number % chunk_count, until it is collected */
+    uint32_t messages; /* message entries in the open chunk */
     /* id of the last block entered in the chunks before; 0 if there is none */
     uint32_t last_block;
     bool discard;            /* nobody consumes: chunks are reused, nothing is handed over */
-    bool is_protected;       /* a signal handler made an entries area inaccessible: */
-    uint32_t protected_slot; /* of the chunk that was open then */
+    bool is_protected;       /* a signal handler has made an entries area inaccessible: */
+    uint32_t protected_slot; /* that of the chunk that was open then */
     bool full;               /* block table or heap is full: recording must stop */
     uint64_t
-        area; /* replay: where the window's operands go (tbd_ring_area(), set before tbd_ring_start());
-                               0: each chunk has its own */
-    uint64_t area_at; /* then: where the open chunk's operands begin */
+        area; /* replay: the area for the window's operands (tbd_ring_area(), set before tbd_ring_start()); 0: each chunk has its own operands */
+    uint64_t area_at; /* with `area`: where the open chunk's operands begin */
 };
 
 struct tbd_ring_config {
@@ -55,8 +56,9 @@ struct tbd_ring_config {
 
 /* Bytes that a stream with these sizes takes in its file. */
 uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
-/* Sizes the file `fd` (memory, empty), maps it at TBD_STREAM_BASE and formats it: the consumer may have it now.
- * With fd < 0 the stream is private memory that nobody consumes (`discard`). */
+/* Sets the size of the empty memory file `fd`, maps it at TBD_STREAM_BASE and formats it; then
+ * the consumer may open it.  With fd < 0 the stream is private memory without a consumer
+ * (`discard`). */
 TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
                                                const struct tbd_ring_config *config);
 
@@ -83,13 +85,13 @@ struct tbd_part {
 /* Appends a message made of `count` parts, at most TBD_MESSAGE_MAX_BYTES in all. */
 void tbd_ring_send(struct tbd_ring *ring, struct tbd_thread *thread, enum tbd_message_kind kind,
                    const struct tbd_part *parts, size_t count);
-/* Room for a message in the open chunk, written in place: returns where its payload goes (`bytes`
- * long), to be followed by tbd_ring_commit().  NULL when discarding. */
+/* Reserves space for a message whose payload (`bytes` bytes) the caller writes to the returned
+ * address before it calls tbd_ring_commit().  NULL when discarding. */
 uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
                           enum tbd_message_kind kind, size_t bytes);
 void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread);
 
-/* Publishes a block definition; its id, never 0.  Sets `full` when there was no room. */
+/* Publishes a block definition and returns its id, never 0.  Sets `full` if it does not fit. */
 uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
                          const struct tbd_op *ops, const uint8_t *code);
 
@@ -106,14 +108,14 @@ uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring);
 /* Makes the next entry store fault. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring);
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);
-/* Moves the block whose record is unfinished (entry at *entry_next - 4, `record_bytes` operand bytes at
- * *operand_next) to the beginning of the next chunk; the cursors follow. */
+/* Moves the block with the unfinished record (entry at *entry_next - 4, `record_bytes` operand
+ * bytes at *operand_next) to the beginning of the next chunk, and both cursors with it. */
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
                                   uint64_t *operand_next, uint32_t record_bytes);
 
-/* A fault stopped the block entered last, after `record_bytes` of its operands: the rest of the
- * record is filled with zeros, so that records have their defined length, and operand_next moves
- * past it.  The cursors (thread->entry_next, thread->operand_next) stand as in the middle of the
+/* A fault stopped the block entered last after `record_bytes` of its operands.  Fills the rest of
+ * the record with zeros, so that it has its defined length, and moves operand_next past it.  On
+ * entry, the cursors (thread->entry_next, thread->operand_next) are as in the middle of the
  * block. */
 void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
                                    uint32_t record_bytes);

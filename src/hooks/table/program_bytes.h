@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* program_bytes.h - what the table must be given: the program's memory
+/* program_bytes.h - how the table reads the program's memory
  *
- * In the engine by hooks/memory/safe_copy.c, in ordinary processes by sys_host.c.  A bad address is `false`, never a
- * fault; bytes before it may have been copied.  Contexts: APP, BOOT (after signals are set up). */
+ * Implemented in the engine by hooks/memory/safe_copy.c, in ordinary processes by sys_host.c.
+ * Returns false for a bad address, without a fault; bytes before it may have been copied.
+ * Contexts: APP, BOOT (after signals are set up). */
 #ifndef TBD_HOOKS_PROGRAM_BYTES_H
 #define TBD_HOOKS_PROGRAM_BYTES_H
 
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 bool tbd_copy_from_program(void *dst, uint64_t src, size_t bytes);
-/* How many of `bytes` bytes could be copied, from the front. */
+/* Copies as many of the first `bytes` bytes as can be read, and returns their number. */
 size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes);
 
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* sys_effects.c - the rules of the table: which bytes a call may write, and which it did
+/* sys_effects.c - the rules of the table: which bytes a call may write, and which it wrote
  *
- * Both questions walk the row's arguments in the same order and say for each place how much room the
- * kernel has and how much of it a given result means (struct tbd_sys_sink); the sink keeps one of the two.
+ * One walk over the row's arguments serves both questions: it gives for each place the capacity
+ * and, for a given result, the bytes written (struct tbd_sys_sink); the sink keeps one of the two.
  *
  * Invariants
  * SYS_EFFECTS-1  Every did-range lies inside one may-range: tbd_sys_emit() cuts it there. (not
  *     checked: test_syscalls does)
- * SYS_EFFECTS-2  Lengths that a call overwrites (addrlen, msg_controllen, ...) are trusted for the
- *     room only before the call; after it the room comes from the may-ranges. (not checked:
+ * SYS_EFFECTS-2  Lengths that a call overwrites (addrlen, msg_controllen, ...) give the capacity
+ *     only before the call; after it the capacity comes from the may-ranges.  (not checked:
  *     test_syscalls does)
- * SYS_EFFECTS-3  When the kernel can have written anything (-EFAULT half-way, a place that moved
- *     because the call overwrote its own iovec array), the answer is all of the may-ranges: too
- *     much, never too little. (not checked: test_syscalls does)
+ * SYS_EFFECTS-3  If any part may have been written (-EFAULT half-way, a place that moved because
+ *     the call overwrote its own iovec array), the answer is all of the may-ranges: too much, never
+ *     too little.  (not checked: test_syscalls does)
  * SYS_EFFECTS-4  Nothing here trusts an argument: counts are bounded by the kernel's own limits.
  *     (not checked: test_syscalls does)
  *
@@ -24,9 +24,9 @@
 #include "base/linux_abi.h"
 #include "hooks/table/program_bytes.h"
 
-/* The kernel transfers no more in one call (MAX_RW_COUNT). */
-#define ROOM_MAX   0x7ffff000ull
-#define FD_SET_MAX (1u << 20)
+/* The most that the kernel transfers in one call (MAX_RW_COUNT). */
+#define TRANSFER_MAX 0x7ffff000ull
+#define FD_SET_MAX   (1u << 20)
 
 struct io_vector {
     uint64_t base;
@@ -59,31 +59,32 @@ static void store_range(struct tbd_sys_sink *sink, uint64_t address, uint64_t by
 }
 
 /* The longest may-range that starts at `address`; 0 bytes if there is none. */
-static uint64_t room_at(const struct tbd_sys_sink *sink, uint64_t address)
+static uint64_t capacity_at(const struct tbd_sys_sink *sink, uint64_t address)
 {
-    uint64_t room = 0;
+    uint64_t capacity = 0;
 
     for (size_t i = 0; i < sink->may_count; i++) {
-        if (sink->may[i].address == address && sink->may[i].bytes > room)
-            room = sink->may[i].bytes;
+        if (sink->may[i].address == address && sink->may[i].bytes > capacity)
+            capacity = sink->may[i].bytes;
     }
-    return room;
+    return capacity;
 }
 
-void tbd_sys_emit(struct tbd_sys_sink *sink, uint64_t address, uint64_t room, uint64_t written)
+void tbd_sys_emit(struct tbd_sys_sink *sink, uint64_t address, uint64_t capacity, uint64_t written)
 {
     if (address == 0 || address >= TBD_USER_END)
         return;
     if (!sink->after) {
-        store_range(sink, address, smaller(smaller(room, ROOM_MAX), TBD_USER_END - address));
+        store_range(sink, address,
+                    smaller(smaller(capacity, TRANSFER_MAX), TBD_USER_END - address));
         return;
     }
     if (written == 0)
         return;
-    room = room_at(sink, address);
-    if (room == 0)
+    capacity = capacity_at(sink, address);
+    if (capacity == 0)
         sink->lost = true;
-    store_range(sink, address, smaller(written, room)); /* SYS_EFFECTS-1 */
+    store_range(sink, address, smaller(written, capacity)); /* SYS_EFFECTS-1 */
 }
 
 void tbd_sys_emit_success(struct tbd_sys_sink *sink, uint64_t address, uint64_t bytes)
@@ -96,20 +97,22 @@ void tbd_sys_emit_always(struct tbd_sys_sink *sink, uint64_t address, uint64_t b
     tbd_sys_emit(sink, address, bytes, bytes);
 }
 
-/* a times b, at most ROOM_MAX. */
+/* a times b, at most TRANSFER_MAX. */
 static uint64_t product(uint64_t a, uint64_t b)
 {
     uint64_t value;
 
-    return __builtin_mul_overflow(a, b, &value) ? ROOM_MAX : smaller(value, ROOM_MAX);
+    return __builtin_mul_overflow(a, b, &value) ? TRANSFER_MAX : smaller(value, TRANSFER_MAX);
 }
 
-void tbd_sys_emit_result(struct tbd_sys_sink *sink, uint64_t address, uint64_t room, uint64_t unit)
+void tbd_sys_emit_result(struct tbd_sys_sink *sink, uint64_t address, uint64_t capacity,
+                         uint64_t unit)
 {
     uint64_t written = sink->result > 0 ? product((uint64_t)sink->result, unit) : 0;
 
-    /* A result above the room is a full length that did not fit (MSG_TRUNC, keyctl). */
-    tbd_sys_emit(sink, address, room, written);
+    /* A result above the capacity is the full length of data that did not fit (MSG_TRUNC,
+     * keyctl). */
+    tbd_sys_emit(sink, address, capacity, written);
 }
 
 void tbd_sys_emit_iovec(struct tbd_sys_sink *sink, uint64_t array, uint64_t count, uint64_t total)
@@ -168,7 +171,7 @@ static void emit_block(struct tbd_sys_sink *sink, const struct tbd_sys_arg *arg,
     tbd_sys_emit(sink, address, bytes, is_due(sink, arg) ? bytes : 0);
 }
 
-/* Room in *length before the call, the real length there after it. */
+/* *length is the capacity before the call, and the real length after it. */
 static void emit_length(struct tbd_sys_sink *sink, const struct tbd_sys_arg *arg, uint64_t address,
                         uint64_t length)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* sys_file.c - effects of calls on files and mounts that no rule of the table states
  *
- * Each function tells the sink every place that the kernel may write and how much of it the result
- * means.  Offsets are those of the kernel's own structures on x86-64.  Contexts: any.
+ * Each function gives the sink every place that the kernel may write, and how much of it was
+ * written according to the result.  Offsets are those of the kernel's structures on x86-64.
+ * Contexts: any.
  */
 #include "hooks/table/sys_table.h"
 
@@ -21,7 +22,7 @@ void tbd_effect_fcntl(struct tbd_sys_sink *sink, const uint64_t *args)
     case F_GET_RW_HINT:
     case F_GET_FILE_RW_HINT:
     case F_GETDELEG: tbd_sys_emit_success(sink, args[2], 8); break;
-    default: break; /* all others take or return numbers */
+    default: break; /* all other commands take or return numbers */
     }
 }
 
@@ -29,7 +30,7 @@ void tbd_effect_fcntl(struct tbd_sys_sink *sink, const uint64_t *args)
 
 #define HANDLE_MAX 128 /* MAX_HANDLE_SZ of the kernel */
 
-/* struct file_handle: uint32_t handle_bytes (in: room, out: length), int type, bytes. */
+/* struct file_handle: uint32_t handle_bytes (in: capacity, out: length), int type, bytes. */
 void tbd_effect_name_to_handle_at(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     uint32_t bytes = tbd_sys_u32(args[2]);
@@ -43,7 +44,7 @@ void tbd_effect_name_to_handle_at(struct tbd_sys_sink *sink, const uint64_t *arg
     tbd_sys_emit(sink, args[3], id_bytes, told ? id_bytes : 0);
 }
 
-/* sysfs(2, index, name): the name's length is the kernel's. */
+/* sysfs(2, index, name): only the kernel knows the name's length. */
 void tbd_effect_sysfs(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     char name[64];

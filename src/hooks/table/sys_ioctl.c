@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* sys_ioctl.c - effects of ioctl by command: rows of ioctls.def, rooms of their own, else by encoding
+/* sys_ioctl.c - effects of ioctl by command: rows of ioctls.def, commands with a capacity in their
+ * argument, else by encoding
  *
- * A command encodes direction (bits 30-31), size (16-29), type (8-15) and number (0-7); only
- * commands made since the encoding exists do.  The size says nothing about pointers inside
- * the argument, so a command known by its encoding alone is not described.  Contexts: any.
+ * A command encodes direction (bits 30-31), size (16-29), type (8-15) and number (0-7); older
+ * commands do not.  The size says nothing about pointers inside the argument, so a command known by
+ * its encoding alone is not described.  Contexts: any.
  */
 #include "hooks/table/sys_ioctl.h"
 
@@ -40,9 +41,9 @@ const char *tbd_sys_ioctl_name(uint32_t command)
     return row ? row->name : NULL;
 }
 
-/* ---- commands whose argument states its own room ---- */
+/* ---- commands whose argument states its capacity ---- */
 
-/* struct ifconf: int length (in: room, out: used), pointer at 8. */
+/* struct ifconf: int length (in: capacity, out: used), pointer at 8. */
 static void emit_ifconf(struct tbd_sys_sink *sink, uint64_t argument)
 {
     uint32_t bytes = tbd_sys_u32(argument);
@@ -51,15 +52,15 @@ static void emit_ifconf(struct tbd_sys_sink *sink, uint64_t argument)
     tbd_sys_emit_success(sink, tbd_sys_u64(argument + 8), bytes & 0x80000000u ? 0 : bytes);
 }
 
-/* struct fiemap: 32 bytes, mapped extents at 20, room for extents at 24; 56 bytes each. */
+/* struct fiemap: 32 bytes, mapped extents at 20, capacity in extents at 24; 56 bytes each. */
 static void emit_fiemap(struct tbd_sys_sink *sink, uint64_t argument)
 {
-    uint64_t room = 32 + 56 * (uint64_t)tbd_sys_u32(argument + 24);
+    uint64_t capacity = 32 + 56 * (uint64_t)tbd_sys_u32(argument + 24);
     uint64_t written = 32;
 
-    if (sink->after && tbd_sys_succeeded(sink) && room > 32)
+    if (sink->after && tbd_sys_succeeded(sink) && capacity > 32)
         written += 56 * (uint64_t)tbd_sys_u32(argument + 20);
-    tbd_sys_emit(sink, argument, room, written); /* the header after failures too */
+    tbd_sys_emit(sink, argument, capacity, written); /* the header after failures too */
 }
 
 /* struct file_dedupe_range: 24 bytes, count (uint16_t) at 16; 32 bytes each. */
@@ -68,7 +69,8 @@ static void emit_dedupe(struct tbd_sys_sink *sink, uint64_t argument)
     tbd_sys_emit_success(sink, argument, 24 + 32 * (uint64_t)(tbd_sys_u32(argument + 16) & 0xffff));
 }
 
-/* struct sg_io_hdr: direction at 4, sense room at 9, data room at 12, data at 16, sense at 32. */
+/* struct sg_io_hdr: direction at 4, capacity of sense at 9, of data at 12, data at 16, sense at
+ * 32. */
 static void emit_sg_io(struct tbd_sys_sink *sink, uint64_t argument)
 {
     const uint32_t reads = 0xfffffffd; /* SG_DXFER_FROM_DEV, -4 is both ways */
@@ -111,7 +113,8 @@ void tbd_effect_ioctl(struct tbd_sys_sink *sink, const uint64_t *args)
         tbd_sys_emit_success(sink, args[2], row->bytes);
     else
         emit_by_encoding(sink, command, args[2]);
-    /* Commands that wait do not write; others would write in place, at a time that cannot be told. */
+    /* A command that waits does not write.  One that does both would write at a time that is not
+     * known. */
     if (sink->count)
         tbd_sys_waits_not(sink);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* sys_ipc.c - effects of semctl, shmctl, msgctl and keyctl by command
  *
- * Contexts: any.  semctl(GETALL) writes as many values as the set has, which only the kernel knows: the
- * set is asked for its size with a call of our own (IPC_STAT), which changes nothing.
+ * Contexts: any. semctl(GETALL) writes all values of the set.  Only the kernel knows the set's
+ * size, so we ask for it with a call of our own (IPC_STAT), which changes nothing.
  */
 #include "hooks/table/sys_table.h"
 
@@ -55,7 +55,7 @@ void tbd_effect_msgctl(struct tbd_sys_sink *sink, const uint64_t *args)
     }
 }
 
-/* Keys: which argument is the buffer, which its length; the result is the full length. */
+/* The command says which arguments are the buffer and its length; the result is the full length. */
 void tbd_effect_keyctl(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     uint32_t command = (uint32_t)args[0];

@@ -28,7 +28,7 @@ struct message_header {
 };
 _Static_assert(sizeof(struct message_header) == 56, "struct msghdr of the kernel");
 
-/* A message header at `address`, of which `bytes` bytes of data arrived; negative: none did. */
+/* A message header at `address`, with `bytes` bytes of received data; negative: none. */
 static void emit_message(struct tbd_sys_sink *sink, uint64_t address, int64_t bytes)
 {
     struct message_header h;
@@ -75,7 +75,7 @@ void tbd_effect_sendmmsg(struct tbd_sys_sink *sink, const uint64_t *args)
 /* msgrcv: a long for the type, then `result` bytes. */
 void tbd_effect_msgrcv(struct tbd_sys_sink *sink, const uint64_t *args)
 {
-    uint64_t room = args[2] < UINT32_MAX ? args[2] : UINT32_MAX;
+    uint64_t capacity = args[2] < UINT32_MAX ? args[2] : UINT32_MAX;
 
-    tbd_sys_emit(sink, args[1], 8 + room, sink->result >= 0 ? 8 + (uint64_t)sink->result : 0);
+    tbd_sys_emit(sink, args[1], 8 + capacity, sink->result >= 0 ? 8 + (uint64_t)sink->result : 0);
 }

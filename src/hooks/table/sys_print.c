@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* sys_print.c - a system call as a line of text, from the same rows that say what it writes
  *
- * `openat(AT_FDCWD, "/etc/passwd", O_RDONLY|O_CLOEXEC, 000) = 3`.  Names for the numbers that people
- * read most; whatever has no name here is printed as a number.  Host only, no state.
+ * `openat(AT_FDCWD, "/etc/passwd", O_RDONLY|O_CLOEXEC, 000) = 3`.  It has names for the most common
+ * numbers; the others are printed as numbers.  Host only, no state.
  */
 #include "hooks/table/sys_ioctl.h"
 
@@ -27,7 +27,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define TEXT_MAX 48 /* characters of a string argument that are shown */
+#define TEXT_MAX 48 /* most characters of a string argument that are shown */
 
 struct name {
     uint32_t mask; /* bits that are compared */
@@ -155,19 +155,19 @@ static const struct name *const sets[TBD_SET_COUNT] = {
 struct line {
     char *text;
     size_t size;
-    size_t length; /* of the whole line, also what did not fit */
+    size_t length; /* of the whole line, including characters that did not fit */
     tbd_syscall_reader reader;
     void *context;
 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
 {
-    size_t room = line->length < line->size ? line->size - line->length : 0;
+    size_t capacity = line->length < line->size ? line->size - line->length : 0;
     va_list list;
     int bytes;
 
     va_start(list, format);
-    bytes = vsnprintf(room ? line->text + line->length : NULL, room, format, list);
+    bytes = vsnprintf(capacity ? line->text + line->length : NULL, capacity, format, list);
     va_end(list);
     if (bytes > 0)
         line->length += (size_t)bytes;
@@ -214,7 +214,8 @@ static void add_character(struct line *line, unsigned char c)
         add(line, "%c", c);
 }
 
-/* How much of `bytes` bytes could be read: as far as its page, then the next, which may not be there. */
+/* Returns how many of `bytes` bytes could be read: first to the end of the page, then the next
+ * page, which may not be mapped. */
 static size_t read_text(const struct line *line, uint64_t address, char *out, size_t bytes)
 {
     size_t here = 4096 - (size_t)(address & 4095);
@@ -226,7 +227,7 @@ static size_t read_text(const struct line *line, uint64_t address, char *out, si
     return line->reader(line->context, address + here, out + here, bytes - here) ? bytes : here;
 }
 
-/* Up to `bytes` bytes; a string ends at its NUL. */
+/* Adds up to `bytes` bytes; a string ends at its NUL. */
 static void add_text(struct line *line, uint64_t address, uint64_t bytes, bool is_string)
 {
     char text[TEXT_MAX];
@@ -274,7 +275,7 @@ static void add_set(struct line *line, const struct tbd_sys_arg *arg, uint32_t v
         add(line, "%#" PRIx32, value);
 }
 
-/* What a call wrote is shown as text when it is a run of bytes as long as the result. */
+/* Shows the bytes that a call wrote as text if the result is their number. */
 static void add_output(struct line *line, const struct tbd_sys_arg *arg, uint64_t value,
                        int64_t result)
 {

@@ -69,7 +69,8 @@ static bool is_futex_wait(uint32_t command)
            command == FUTEX_LOCK_PI2;
 }
 
-/* The word itself is written by few operations; after failures too (FUTEX_WAITERS stays set). */
+/* Few operations write the word itself, and they do so after failures, too (FUTEX_WAITERS stays
+ * set). */
 void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     if (!is_futex_wait(tbd_sys_futex_command(args[1])))
@@ -88,7 +89,7 @@ void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- new processes ---- */
 
-/* CLONE_CHILD_SETTID writes in the child: visible here if memory is shared. */
+/* CLONE_CHILD_SETTID writes in the child, so the write is visible here if memory is shared. */
 static bool sets_child_here(uint64_t flags)
 {
     return (flags & CLONE_CHILD_SETTID) && (flags & CLONE_VM);
@@ -119,7 +120,7 @@ void tbd_effect_clone3(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- ptrace: by request; `data` is the fourth argument ---- */
 
-/* struct iovec { buffer, room }: the length comes back in it. */
+/* struct iovec { buffer, capacity }: the kernel replaces the capacity by the length. */
 static void emit_regset(struct tbd_sys_sink *sink, uint64_t vector)
 {
     uint64_t bytes = tbd_sys_u64(vector + 8);
@@ -179,7 +180,7 @@ void tbd_effect_mincore(struct tbd_sys_sink *sink, const uint64_t *args)
     tbd_sys_emit_success(sink, args[2], args[1] / 4096 + (args[1] % 4096 != 0));
 }
 
-/* A bit per node, in whole words; the kernel leaves out the last bit. */
+/* A bit per node, in whole words; the kernel does not write the last bit. */
 void tbd_effect_get_mempolicy(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     const uint64_t nodes_max = 1u << 16;
@@ -204,7 +205,8 @@ void tbd_effect_seccomp(struct tbd_sys_sink *sink, const uint64_t *args)
         tbd_sys_emit_success(sink, args[2], 6);
 }
 
-/* The room stands at the third argument, and the length after the call, -E2BIG included. */
+/* The third argument points to the capacity, which the kernel replaces by the length, after -E2BIG,
+ * too. */
 void tbd_effect_lsm_get_self_attr(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     tbd_sys_emit_success(sink, args[1], tbd_sys_u32(args[2]));
@@ -215,7 +217,7 @@ void tbd_effect_lsm_list_modules(struct tbd_sys_sink *sink, const uint64_t *args
     tbd_sys_emit_result(sink, args[0], tbd_sys_u32(args[1]), 8);
 }
 
-/* -E2BIG tells the size that the kernel knows, in the structure's second word. */
+/* After -E2BIG, the structure's second word is the size that the kernel supports. */
 void tbd_effect_perf_event_open(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     tbd_sys_emit(sink, args[0] + 4, 4, sink->result == -E2BIG ? 4 : 0);

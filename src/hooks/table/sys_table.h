@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* sys_table.h - the rows of syscalls.def as the code sees them
  *
- * Private to syscalls.c (the rows), sys_effects.c (the rules), sys_print.c and the sys_<family>.c files
- * with what no rule can state.  All of it is constant data without relocations at run time.
+ * Private to syscalls.c (the rows), sys_effects.c (the rules), sys_print.c and the sys_<family>.c
+ * files, which have what no rule can state.  All of it is constant data without relocations at run
+ * time.
  */
 #ifndef TBD_HOOKS_SYS_TABLE_H
 #define TBD_HOOKS_SYS_TABLE_H
@@ -22,8 +23,8 @@ enum tbd_sys_show {
     TBD_SHOW_DATA,    /* bytes that the kernel reads; their number is argument `length` */
     TBD_SHOW_IOVEC,   /* struct iovec[argument `length`] of memory that the kernel reads */
     TBD_SHOW_MASK,    /* signals blocked while the call waits */
-    TBD_SHOW_MASK_IN, /* a pointer to them and their size */
-    TBD_SHOW_OUT,     /* memory that the kernel writes: effect says what */
+    TBD_SHOW_MASK_IN, /* a pointer to such a mask and its size */
+    TBD_SHOW_OUT,     /* memory that the kernel writes, as `effect` says */
     TBD_SHOW_MODE,    /* octal */
     TBD_SHOW_SIGNAL,
     TBD_SHOW_ATFD,  /* descriptor or AT_FDCWD */
@@ -62,7 +63,7 @@ enum tbd_sys_effect {
     TBD_EFFECT_FIXED,  /* `unit` bytes */
     TBD_EFFECT_ARRAY,  /* argument `length` times `unit` bytes, all of them */
     TBD_EFFECT_RESULT, /* up to argument `length` times `unit` bytes; result times `unit` written */
-    TBD_EFFECT_LENGTH, /* argument `length` points to a uint32_t: room before, length after */
+    TBD_EFFECT_LENGTH, /* argument `length` points to a uint32_t: capacity before, length after */
     TBD_EFFECT_FD_SET, /* a bit per descriptor below argument `length`, in 8-byte words */
     TBD_EFFECT_IOVEC, /* struct iovec[argument `length`]; result bytes written over them in order */
     TBD_EFFECT_OTHER, /* `unit` is an enum tbd_sys_other: a function in sys_<family>.c */
@@ -73,7 +74,7 @@ enum tbd_sys_when {
     TBD_WHEN_POSITIVE, /* result > 0 */
     TBD_WHEN_EINTR,    /* only when a signal interrupted it (remaining times) */
     TBD_WHEN_RESULT_OR_EINTR,
-    TBD_WHEN_ALWAYS, /* failures of all kinds too */
+    TBD_WHEN_ALWAYS, /* after all failures, too */
 };
 
 /* The C type of a length argument: the kernel ignores the upper half of the narrow ones. */
@@ -121,14 +122,15 @@ enum tbd_sys_other {
         TBD_OTHER_COUNT
 };
 
-/* Where effects go: one description serves both questions.  A function says for each place "at most
- * `room` bytes, and after the call `written` of them"; the sink keeps what was asked for. */
+/* Receives effects; one description serves both questions.  A function says for each place "at most
+ * `capacity` bytes, and after the call `written` of them"; the sink keeps the one that was asked
+ * for. */
 struct tbd_sys_sink {
     const struct tbd_sys_call *call;
     bool after;                      /* did_write: `result`, `may` are valid */
     bool described;                  /* cleared by tbd_sys_not_described() */
     bool waits_not;                  /* set by tbd_sys_waits_not() */
-    bool lost;                       /* after: a place was not among `may` */
+    bool lost;                       /* after the call: a place was not among `may` */
     int64_t result;                  /* before: 0 */
     const struct tbd_sys_range *may; /* borrowed for the call */
     size_t may_count;
@@ -137,19 +139,20 @@ struct tbd_sys_sink {
     size_t count;
 };
 
-/* The kernel may write `room` bytes at `address`; `written` of them if the sink is `after`. */
-void tbd_sys_emit(struct tbd_sys_sink *sink, uint64_t address, uint64_t room, uint64_t written);
-/* Same, all of it, when the call succeeded. */
+/* The kernel may write `capacity` bytes at `address`; `written` of them if the sink is `after`. */
+void tbd_sys_emit(struct tbd_sys_sink *sink, uint64_t address, uint64_t capacity, uint64_t written);
+/* Likewise: all of `bytes`, if the call succeeded. */
 void tbd_sys_emit_success(struct tbd_sys_sink *sink, uint64_t address, uint64_t bytes);
-/* Same, whatever the result. */
+/* Likewise: all of `bytes`, whatever the result. */
 void tbd_sys_emit_always(struct tbd_sys_sink *sink, uint64_t address, uint64_t bytes);
-/* Room for `room` bytes, of which a positive result times `unit` were written. */
-void tbd_sys_emit_result(struct tbd_sys_sink *sink, uint64_t address, uint64_t room, uint64_t unit);
+/* The kernel may write `capacity` bytes; a positive result times `unit` were written. */
+void tbd_sys_emit_result(struct tbd_sys_sink *sink, uint64_t address, uint64_t capacity,
+                         uint64_t unit);
 /* `total` bytes spread over struct iovec[count] at `array`. */
 void tbd_sys_emit_iovec(struct tbd_sys_sink *sink, uint64_t array, uint64_t count, uint64_t total);
 /* This command's effects are not known (ioctl, prctl, ...). */
 void tbd_sys_not_described(struct tbd_sys_sink *sink);
-/* This command of a call that may wait does not. */
+/* The call may wait, but this command of it does not. */
 void tbd_sys_waits_not(struct tbd_sys_sink *sink);
 
 /* Values in program memory; 0 where it cannot be read. */

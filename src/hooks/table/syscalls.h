@@ -33,7 +33,8 @@ enum tbd_sys_mode {
     TBD_SYS_UNKNOWN, /* no row, or effects that no row can state: writes are found by comparison */
 };
 
-/* For a list made of some rows: `code` if the row's mode is MAP; if it has a function of its own. */
+/* For lists made of some rows: the rest of the arguments if the row's mode is MAP; if it has a
+ * function of its own (OWN). */
 #define TBD_SYS_IF_MAP(mode, ...) TBD_SYS_IF_MAP_##mode(__VA_ARGS__)
 #define TBD_SYS_IF_MAP_EMULATE(...)
 #define TBD_SYS_IF_MAP_MAP(...) __VA_ARGS__
@@ -71,7 +72,7 @@ struct tbd_sys_range {
 /* One more than the highest number that has a row. */
 #define TBD_SYS_COUNT 470u
 
-/* What a futex call does, of its second argument: FUTEX_WAIT, ... */
+/* The command in the second argument of a futex call: FUTEX_WAIT, ... */
 static inline uint32_t tbd_sys_futex_command(uint64_t operation)
 {
     return (uint32_t)operation & (uint32_t)FUTEX_CMD_MASK;
@@ -88,22 +89,22 @@ int64_t tbd_syscall_number(const char *name, size_t bytes);
 /* Number of arguments, 0..6. */
 unsigned tbd_syscall_arg_count(uint64_t number);
 
-/* Whether the ranges below are all that this very call writes.  False for unknown numbers and for
- * commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a guess
- * from the command's encoding, and comparison is the only proof. */
+/* Whether the ranges below are all that this very call may write.  False for unknown numbers and
+ * for commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a
+ * guess from the command's encoding, and comparison is the only proof. */
 bool tbd_syscall_is_described(const struct tbd_sys_call *call);
 
-/* Whether this very call may wait: its row says BLOCKS, and its command (futex, ioctl) is not one that does not. */
+/* Whether this very call may wait: its row says BLOCKS, and its command (futex, ioctl) can wait. */
 bool tbd_syscall_may_wait(const struct tbd_sys_call *call);
 
-/* Before the call: every range the kernel may write, upper bounds (old bytes are saved from it).
- * Returns how many were stored in out[]; never more than `max`.  A return of exactly `max` means
- * that there may be more (recvmmsg with thousands of buffers): treat the call as not described. */
+/* Before the call: every range the kernel may write, as upper bounds (the old bytes there are
+ * saved).  Returns the number stored in out[], at most `max`.  A return of exactly `max` means that
+ * there may be more (recvmmsg with thousands of buffers): treat the call as not described. */
 size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out,
                              size_t max);
 /* After the call with `result` (rax): the ranges it did write, each inside one that may_write gave.
- * Reads lengths that the kernel left in memory (addrlen, msghdr, ...).  After -EFAULT, which can
- * leave any part written, these are all of may[]. */
+ * Reads lengths that the kernel left in memory (addrlen, msghdr, ...).  After -EFAULT, any part may
+ * have been written: returns all of may[]. */
 size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
                              const struct tbd_sys_range *may, size_t may_count,
                              struct tbd_sys_range *out, size_t max);
