@@ -7,7 +7,7 @@
 #define BIT(n)   (1u << (n))
 #define V3_BYTES 832u /* of an XSAVE image with x87, SSE and AVX */
 
-/* Bits that are not there. */
+/* Feature bits that are cleared in cpuid's result. */
 struct hidden {
     uint32_t leaf, sub;
     uint32_t eax, ebx, ecx, edx;

@@ -9,7 +9,7 @@
 
 #include "format/stream/stream.h"
 
-/* `after` are the registers that the instruction made of `before`. */
+/* Corrects `after`, the registers after the instruction; `before` are those before it. */
 void tbd_cpu_limit(enum tbd_special kind, const struct tbd_regs *before, struct tbd_regs *after);
 
 #endif

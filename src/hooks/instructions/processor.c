@@ -6,7 +6,8 @@
 
 struct tbd_processor tbd_processor;
 
-/* Without a TLS of its own it has the program's fs base, which has a stack-protector word, too. */
+/* Without fsgsbase, the library runs with the program's fs base, which has a stack-protector word,
+ * too. */
 void tbd_processor_decode(void (*fn)(void *), void *arg)
 {
     _Alignas(16) uint8_t save[TBD_VECTOR_CALL_BYTES];

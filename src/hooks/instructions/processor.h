@@ -14,19 +14,21 @@ struct tbd_processor {
     uint64_t gs_base;     /* of the engine, in every thread */
     uint64_t decoder_tls; /* fs base for the decoder library; 0 without fsgsbase */
     bool has_fsgsbase;
-    bool is_hidden; /* the program is told of a lesser one (cpu_limit.h) */
+    bool is_hidden; /* the program is told of fewer features (cpu_limit.h) */
 };
 
 extern struct tbd_processor tbd_processor;
 
-/* As a patcher's callback: runs the decoder library, which uses vector registers and its own TLS. */
+/* The patcher's callback for running the decoder library, which uses vector registers and its own
+ * TLS. */
 void tbd_processor_decode(void (*fn)(void *), void *arg);
 
 /* Base of the thread's segment registers. */
 void tbd_set_gs_base(uint64_t base);
 void tbd_set_fs_base(uint64_t base);
-/* SIG: a handler begins, perhaps while an instruction of the program runs with the program's gs
- * base (slot.h).  What it was; to be set again when that instruction goes on. */
+/* Called when a signal handler begins, which may interrupt an instruction that runs with the
+ * program's gs base (slot.h).  Sets the engine's base and returns the old one, which the caller
+ * restores before that instruction continues.  Context: SIG. */
 uint64_t tbd_gs_base_take_sigsafe(void);
 
 #endif

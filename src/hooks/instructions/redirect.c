@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* redirect.c - see redirect.h
  *
- * Code lies in slots of 64 bytes, found again by the instruction's address and bytes; buffers are
- * far enough from it that writing them is not taken for changing code. */
+ * Code lies in slots of 64 bytes, found by the instruction's address and bytes.  Buffers are far
+ * enough from the code that the processor does not take writes to them for changes of code. */
 #include "hooks/instructions/redirect.h"
 
 #include "base/string.h"
@@ -23,7 +23,7 @@ struct redirect_slot {
     uint64_t pc;
     uint8_t bytes[INSN_MAX];
     uint8_t length;
-    uint8_t shift; /* operand address modulo 64, which is in the distance */
+    uint8_t shift; /* operand address modulo 64, which is part of the distance */
 };
 
 static uint64_t area;
@@ -35,7 +35,7 @@ void tbd_redirect_init(uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t by
     reserve_area = reserve;
 }
 
-/* The new instruction; its length, 0 if it would be too long. */
+/* Writes the new instruction and returns its length; 0: it would be too long. */
 static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn,
                         const uint8_t *bytes, uint64_t code, uint64_t buffer)
 {

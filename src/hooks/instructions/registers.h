@@ -6,7 +6,7 @@
 #include "hooks/instructions/vector.h"
 #include "hooks/stream/ring.h"
 
-/* REGS of the thread that runs. */
+/* Sends REGS for the running thread. */
 void tbd_registers_send(struct tbd_ring *ring, struct tbd_thread *thread,
                         const struct tbd_vector_info *vector);
 

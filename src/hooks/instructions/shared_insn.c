@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* shared_insn.c - instructions that access memory which other processes may write (hooks/memory/shared.h)
  *
- * Such memory is read once, into a buffer; what differs from what the log knows is logged as stores
- * of others; the instruction runs on the buffer.  So what it saw and what is logged are the same.
- * What it stores goes from the buffer to the real memory: in one access where the processor would,
- * and for atomic instructions by compare-and-exchange, with another try when somebody was faster.
+ * Such memory is read once, into a buffer.  Differences from what the log knows are logged as
+ * stores of others, and the instruction runs on the buffer: so it sees exactly what is logged.  Its
+ * stores go from the buffer to the real memory: in one access if the processor uses one, and for
+ * atomic instructions by compare-and-exchange, repeated if another thread was faster.
  *
- * In a replay process the log's stores of others are made first, then the instruction runs as it
- * is.  Context: APP. */
+ * In a replay process the log's stores of others are made first, then the instruction runs on the
+ * memory itself.  Context: APP. */
 #include "hooks/instructions/special.h"
 
 #include "base/string.h"
@@ -37,10 +37,10 @@ struct shared_run {
     bool ok;
     struct access access[TBD_INSN_MAX_ACCESSES];
     uint32_t shared_count;
-    bool is_userfault; /* one of them is to memory that others fill (userfault.h) */
+    bool is_userfault; /* an access is to memory that others fill (userfault.h) */
 };
 
-/* ---- what it accesses ---- */
+/* ---- accesses of the instruction ---- */
 
 static void decode(void *arg)
 {
@@ -120,7 +120,7 @@ static void add_stores(const struct shared_run *run, const struct access *but)
             tbd_effects_written(run->s->effects, &run->access[i].range, 1);
 }
 
-/* As it is, on the memory as it is. */
+/* Runs the instruction on the memory itself. */
 static void run_plainly(const struct shared_run *run)
 {
     watch_stores(run, NULL);
@@ -128,7 +128,7 @@ static void run_plainly(const struct shared_run *run)
     add_stores(run, NULL);
 }
 
-/* An instruction that will fault runs as it is, too. */
+/* Are all operands mapped?  If not, the instruction runs on the memory itself, and faults. */
 static bool is_there(const struct shared_run *run)
 {
     for (unsigned i = 0; i < run->insn.access_count; i++) {
@@ -174,7 +174,7 @@ static void adopt_pages(const struct shared_run *run)
         tbd_userfault_adopt(run->s->effects, &run->access[i].range, &run->s->others);
 }
 
-/* Before any of it is executed.  True: not now. */
+/* Called before any part is executed.  True: a page is missing, so the block was left. */
 static bool leaves_for_page(const struct shared_run *run)
 {
     uint64_t address;
@@ -219,7 +219,7 @@ static bool exchange_16(uint64_t address, const uint64_t *old, const uint64_t *n
     return done;
 }
 
-/* The memory was there a moment ago.  False: it does not hold `old` any more. */
+/* The memory was mapped a moment ago.  False: it no longer contains `old`. */
 static bool exchange(uint64_t address, const uint8_t *old, const uint8_t *now, uint64_t bytes)
 {
     uint64_t a[2] = { 0 }, b[2] = { 0 };
@@ -246,8 +246,8 @@ static bool exchange(uint64_t address, const uint8_t *old, const uint8_t *now, u
 struct on_buffer {
     const struct access *access;
     struct tbd_redirected redirected;
-    uint8_t old[TBD_REDIRECT_MAX_BYTES];  /* as the log has it */
-    uint8_t read[TBD_REDIRECT_MAX_BYTES]; /* as it was */
+    uint8_t old[TBD_REDIRECT_MAX_BYTES];  /* the contents that the log knows */
+    uint8_t read[TBD_REDIRECT_MAX_BYTES]; /* the contents that the instruction saw */
 };
 
 static bool prepare(const struct shared_run *run, struct on_buffer *b)
@@ -263,7 +263,8 @@ static bool prepare(const struct shared_run *run, struct on_buffer *b)
     return tbd_shared_read(b->old, range->address, range->bytes) == range->bytes;
 }
 
-/* The word that has the bit is the operand: what is left of the bit's number is its place there. */
+/* For bt and its kind, the buffer has only the word with the bit: reduces the bit's number to its
+ * position in that word. */
 static void run_redirected(const struct shared_run *run, const struct on_buffer *b)
 {
     struct tbd_regs *regs = &run->s->thread->regs;
@@ -277,7 +278,8 @@ static void run_redirected(const struct shared_run *run, const struct on_buffer 
         regs->gpr[what->bit_reg] = number;
 }
 
-/* Until nobody came between.  False: the memory went away. */
+/* Repeats an atomic instruction until no other thread interferes.  False: the memory was
+ * unmapped. */
 static bool execute(const struct shared_run *run, const struct on_buffer *b, uint8_t *read)
 {
     const struct tbd_sys_range *range = &b->access->range;
@@ -298,7 +300,7 @@ static bool execute(const struct shared_run *run, const struct on_buffer *b, uin
     }
 }
 
-/* The one operand that is not a push or pop lies in such memory. */
+/* Runs an instruction whose only access to such memory is not a push or pop. */
 static bool run_on_buffer(const struct shared_run *run, const struct access *access)
 {
     struct tbd_special_run *s = run->s;
@@ -320,7 +322,7 @@ static bool run_on_buffer(const struct shared_run *run, const struct access *acc
     return true;
 }
 
-/* xlat: al becomes the byte. */
+/* xlat loads the byte into al. */
 static bool run_xlat(const struct shared_run *run, const struct access *access)
 {
     struct tbd_special_run *s = run->s;
@@ -342,15 +344,15 @@ static bool is_string(const struct shared_run *run)
            ((opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf));
 }
 
-/* The pointer that an access goes by moved from `from` as the buffer's did; cut as the
- * processor cuts it. */
+/* Adds `step` to the pointer `from`; as in the processor, the address-size prefix cuts it to 32
+ * bits. */
 static uint64_t moved(const struct shared_run *run, uint64_t from, uint64_t step)
 {
     return has_prefix(run, 0x67) ? (uint32_t)(from + step) : from + step;
 }
 
-/* One element, its pointers replaced by buffers.  False: the memory is not there, or not
- * yet (is_left). */
+/* Runs one element, with buffers instead of its operands.  False: the memory is not mapped, or a
+ * page is missing (is_left). */
 static bool run_element(struct shared_run *run)
 {
     struct tbd_special_run *s = run->s;
@@ -397,7 +399,8 @@ static bool run_element(struct shared_run *run)
     return true;
 }
 
-/* rep cmps, scas, lods: one element after the other, as long as the processor would. */
+/* Runs the elements of rep cmps, scas, lods one by one, until the condition of the prefix ends
+ * it. */
 static bool run_string(struct shared_run *run)
 {
     struct tbd_regs *regs = &run->s->thread->regs;
@@ -413,7 +416,7 @@ static bool run_string(struct shared_run *run)
     while (left && found) {
         regs->gpr[TBD_RCX] = 1;
         found = run_element(run);
-        if (!found) { /* it will fault by itself, or go on later */
+        if (!found) { /* it will fault natively, or continue later */
             regs->gpr[TBD_RCX] = left;
             return run->s->is_left;
         }
@@ -471,7 +474,7 @@ bool tbd_shared_copy_piece(struct tbd_special_run *s, const struct tbd_string_pi
 
 static bool is_transfer(const struct shared_run *run)
 {
-    /* string loads come here, too */
+    /* string loads are also run here */
     return run->insn.kind != TBD_INSN_PLAIN && run->insn.kind != TBD_INSN_SPECIAL;
 }
 
@@ -500,8 +503,8 @@ static bool push(const struct shared_run *run, uint64_t value)
     return true;
 }
 
-/* The registers were recorded before the block was left (patcher/cut.c).  False: the
- * memory is not there. */
+/* The registers were recorded before the block was left (patcher/cut.c).  False: the memory is not
+ * mapped. */
 static bool run_transfer(const struct shared_run *run)
 {
     const struct tbd_insn *insn = &run->insn;
@@ -522,7 +525,7 @@ static bool run_transfer(const struct shared_run *run)
     if ((insn->kind == TBD_INSN_CALL || insn->kind == TBD_INSN_CALL_INDIRECT) &&
         !push(run, insn->pc + insn->length))
         return false;
-    regs->rip = target - run->s->insn_bytes; /* which finishing adds */
+    regs->rip = target - run->s->insn_bytes; /* tbd_special_finish() adds the length */
     return true;
 }
 
@@ -539,16 +542,16 @@ static void perform_transfer(const struct shared_run *run)
     adopt_pages(run);
     if (run_transfer(run))
         return;
-    tbd_detach(run->s->thread, "it calls or returns through memory that is not there",
+    tbd_detach(run->s->thread, "it calls or returns through memory that is not mapped",
                tbd_slot_last_insn(run->s->thread));
 }
 
 /* ---- segment registers ---- */
 
-#define SELECTOR_LOCAL 4u /* of the table that the program itself can fill (modify_ldt) */
+#define SELECTOR_LOCAL 4u /* selects the table that the program can fill (modify_ldt) */
 
-/* The selectors stay in the processor; the base of gs was noted when the engine
- * took its own back. */
+/* The selectors stay in the processor.  The new gs base was saved when the engine's was
+ * restored. */
 static void take_bases(struct tbd_thread *thread)
 {
     uint32_t ds, es, fs, gs;
@@ -558,7 +561,7 @@ static void take_bases(struct tbd_thread *thread)
     if (tbd_processor.has_fsgsbase)
         __asm__ volatile("rdfsbase %0" : "=r"(thread->regs.fs_base));
     if (!tbd_processor.has_fsgsbase || ((ds | es | fs | gs) & SELECTOR_LOCAL))
-        tbd_leave_soon("it uses segments of its own");
+        tbd_leave_soon("it loads segments that it has defined itself (modify_ldt)");
 }
 
 /* ---- x87 ---- */
@@ -571,8 +574,8 @@ static bool is_x87(const struct shared_run *run)
            (at < 2 || run->bytes[at - 2] != 0x0f);
 }
 
-/* The slot that it ran in may be another instruction's soon.  The processor keeps addresses without
- * the segment's base. */
+/* Sets the x87 instruction pointer now, because the slot may be reused soon.  The processor stores
+ * operand addresses without the segment's base. */
 static void settle_x87(const struct shared_run *run)
 {
     const struct tbd_regs *regs = &run->s->thread->regs;
@@ -627,7 +630,8 @@ static void run_in_play(struct shared_run *run)
     run_plainly(run);
 }
 
-/* A repeated one of which play executed so many elements before it had to wait for a page. */
+/* In a replay.  If play executed only some elements of a repeated instruction before it waited for
+ * a page, runs the same number. */
 static void run_as_logged(const struct shared_run *run, const struct tbd_msg_special *logged)
 {
     struct tbd_regs *regs = &run->s->thread->regs;

@@ -47,7 +47,8 @@ void tbd_shared_found(struct tbd_thread *thread, uint32_t insn)
     TBD_LOG(TBD_LOG_DEBUG, "shared", "%p is executed by the engine from here on", (void *)d.pc);
 }
 
-/* Instructions that mostly work elsewhere, as those of memcpy, are translated again. */
+/* Does the instruction use such memory often enough?  Others, for example those of memcpy, are
+ * translated again. */
 static bool is_worth_it(const struct tbd_forced_special *forced)
 {
     return forced->runs < 16 || forced->hits >= forced->runs / 8;
@@ -70,5 +71,6 @@ void tbd_shared_begin_window(struct tbd_thread *thread)
     tbd_forced_specials_clear();
     for (size_t i = 0; i < kept; i++)
         tbd_forced_specials_add(pcs[i]);
-    send_set(thread, TBD_SHARED_WHOLE, pcs, kept); /* empty, too: windows can be merged */
+    send_set(thread, TBD_SHARED_WHOLE, pcs,
+             kept); /* even if the set is empty: windows can be merged */
 }

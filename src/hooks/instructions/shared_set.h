@@ -8,10 +8,10 @@
 
 #include "patcher/thread.h"
 
-/* Translated code was stopped before the instruction at thread->regs.rip, the
- * `insn`th of its block. */
+/* Called after a guarded cell has stopped translated code before the instruction at
+ * thread->regs.rip, number `insn` of its block. */
 void tbd_shared_found(struct tbd_thread *thread, uint32_t insn);
-/* A window begins. */
+/* Called when a window begins. */
 void tbd_shared_begin_window(struct tbd_thread *thread);
 
 #endif

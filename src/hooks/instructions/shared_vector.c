@@ -2,15 +2,15 @@
 /* shared_vector.c - gathers, scatters, masked and long stores, in memory which other
  * processes may write
  *
- * A gather's elements are read first, one by one, and what differs from the log is logged
- * (hooks/memory/shared.h); then it runs as it is, for all else that it does, and its target gets what
- * the log has now.  A scatter (in any memory) runs as it is, and its source tells what it stored.
- * Other stores run on a buffer, from where the bytes that they really write go to the memory;
- * those without an operand that can be replaced (maskmovdqu, enter) are preceded by what others
- * wrote to the place.
+ * A gather's elements are read first, one by one, and differences from the log are logged
+ * (hooks/memory/shared.h).  Then the gather runs on the memory itself, for its other effects, and
+ * its target is set to the logged values.  A scatter (in any memory) runs on the memory itself; its
+ * source register tells what it stored.  Other stores run on a buffer, and the bytes that they
+ * write are copied to the memory.  Before a store without a replaceable operand (maskmovdqu,
+ * enter), writes of others to its range are logged.
  *
- * What will fault runs as it is: its fault is its own.  In a replay process there is no such
- * memory.  Context: APP. */
+ * An instruction that will fault runs on the memory itself, and gets the processor's fault.  In a
+ * replay process there is no such memory.  Context: APP. */
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -55,8 +55,8 @@ static bool any_is_shared(const struct tbd_slot_elements *elements)
 
 /* ---- gathers ---- */
 
-/* Logs what others wrote to the elements.  False: one is not there, the gather will
- * stop before it. */
+/* Logs writes of others to the elements.  False: an element is not mapped; the gather will stop
+ * before it. */
 static bool load_elements(struct tbd_special_run *s, const struct tbd_slot_elements *elements)
 {
     for (size_t i = 0; i < elements->count; i++) {
@@ -74,7 +74,8 @@ static bool load_elements(struct tbd_special_run *s, const struct tbd_slot_eleme
     return true;
 }
 
-/* Somebody can have been faster than the gather after its elements were read. */
+/* Sets the target to the logged values: another process may have written between our reading and
+ * the gather. */
 static void correct_target(const struct tbd_slot_elements *elements)
 {
     uint8_t loaded[TBD_VECTOR_REGISTER_BYTES], logged[TBD_VECTOR_REGISTER_BYTES];
@@ -96,7 +97,7 @@ static void mark_elements(const struct tbd_slot_elements *elements)
                             elements->address[i] + elements->bytes);
 }
 
-/* What others wrote before a fault has a message of its own. */
+/* Sends writes of others before a fault in a message of their own. */
 static void send_others(struct tbd_special_run *s)
 {
     if (s->others)
@@ -136,7 +137,7 @@ void tbd_shared_gather(struct tbd_special_run *s)
 
 /* ---- scatters ---- */
 
-/* Elements can overlap: what they hold in the end is stored by each. */
+/* Elements can overlap: each one's logged store has its final contents. */
 static void scatter_all(struct tbd_special_run *s, const struct tbd_slot_elements *elements)
 {
     uint8_t source[TBD_VECTOR_REGISTER_BYTES], old[TBD_SLOT_MAX_RANGES][MAX_ELEMENT_BYTES],
@@ -155,7 +156,7 @@ static void scatter_all(struct tbd_special_run *s, const struct tbd_slot_element
     }
 }
 
-/* How many of the first elements can be stored. */
+/* The number of leading elements that can be stored without a fault. */
 static size_t count_writable(const struct tbd_slot_elements *elements)
 {
     size_t count = 0;
@@ -179,8 +180,9 @@ static uint64_t places(const struct tbd_slot_elements *elements, size_t from, si
     return bits;
 }
 
-/* The elements before one that will fault are a piece of their own: it leaves the mask as the
- * processor would, and what they store is logged.  In any memory, here and in a replay process. */
+/* If an element will fault, the elements before it run first as a piece of their own: it clears
+ * their mask bits, as the processor does, and their stores are logged.  Used for any memory, in
+ * play and in replay. */
 static bool scatter(struct tbd_special_run *s)
 {
     struct tbd_slot_elements elements;
@@ -219,8 +221,8 @@ static void decode(void *arg)
     d->ok = tbd_decode(&d->insn, d->pc, d->bytes, d->length);
 }
 
-/* The instruction on a buffer, which holds what the memory does.  NULL: it has no operand that
- * can be replaced. */
+/* Runs the instruction on a buffer with the memory's contents, and returns the buffer.  NULL: it
+ * has no operand that can be replaced. */
 static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
                               const struct tbd_sys_range *ranges, size_t count)
 {
@@ -248,7 +250,8 @@ static void put(struct tbd_special_run *s, uint64_t address, const uint8_t *now,
     tbd_effects_add_known(s->effects, address, old, now, bytes);
 }
 
-/* Where it is not known what it stores: whatever is not as it was. */
+/* Stores the bytes that differ from the memory, for an instruction whose exact range is not
+ * known. */
 static void put_differences(struct tbd_special_run *s, const struct tbd_sys_range *range,
                             const uint8_t *now)
 {
@@ -283,7 +286,8 @@ static bool can_store(const struct tbd_sys_range *ranges, size_t count, uint64_t
     return shared;
 }
 
-/* So that the memory is what the log has, and what differs afterwards is the instruction's. */
+/* Logs writes of others, so that all later differences from the log are the instruction's
+ * stores. */
 static void add_others(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count)
 {
     uint8_t now[TBD_REDIRECT_STORE_BYTES];
@@ -304,7 +308,7 @@ bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ran
     uint64_t operand = tbd_slot_operand(s->thread, s->slot);
     const uint8_t *buffer;
 
-    /* of the others all comes out of the log */
+    /* for other kinds, the replay takes all from the log */
     if (tbd_next_others && s->kind == TBD_SPECIAL_MASKED_STORE)
         tbd_next_others(s->effects, &s->others);
     if (scatter(s))

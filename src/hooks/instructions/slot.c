@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* slot.c - see slot.h
  *
- * Slots live in small areas of their own, 64 bytes each: the instruction, then a jump to tbd_insn_done.
- * They are kept, found again by the instruction's address and bytes, and overwritten in turn.  Like patch
- * areas they are writable and executable.
+ * Slots of 64 bytes lie in small areas: the instruction, then a jump to tbd_insn_done.  A slot is
+ * found again by the instruction's address and bytes, and reused in turn.  Like patch areas they
+ * are writable and executable.
  *
- * An instruction that uses gs runs with the program's gs base in the processor, and so do signal handlers that
- * come meanwhile (tbd_gs_base_take_sigsafe). */
+ * An instruction that uses gs runs with the program's gs base in the processor.  A signal handler
+ * that interrupts it begins with that base, too (tbd_gs_base_take_sigsafe). */
 #include "hooks/instructions/slot_private.h"
 
 #include "base/arena.h"
@@ -157,7 +157,7 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
     return NULL;
 }
 
-/* Opcodes of other modes, which the decoder knows nothing of. */
+/* Opcodes that are invalid in 64-bit mode and that the decoder does not report. */
 static bool is_invalid_opcode(uint8_t opcode)
 {
     static const uint8_t invalid[] = { 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37,
@@ -169,7 +169,7 @@ static bool is_invalid_opcode(uint8_t opcode)
     return false;
 }
 
-/* Runs as ud2 in place of itself. */
+/* A slot with ud2, which raises the same signal. */
 static const struct tbd_slot *get_invalid(uint64_t pc)
 {
     static const uint8_t ud2[] = { 0x0f, 0x0b };
@@ -212,7 +212,7 @@ void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot)
         tbd_insn_run(thread, slot->code);
 }
 
-/* The last slot of an area serves all of them; it is written anew each time. */
+/* The last slot of an area is for all such instructions; each call writes it again. */
 void tbd_slot_run_element(struct tbd_thread *thread, const struct tbd_slot *slot)
 {
     struct area *area = find_area(slot->pc);

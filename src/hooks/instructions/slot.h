@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* slot.h - running one instruction of the program with its own registers
  *
- * The instruction is copied to a slot near its own address (so that rip-relative operands reach) and
- * executed with everything the program has in general registers, flags and vector registers.  What it does
- * to memory is found from its operands.  Context: APP; tbd_slot_owns() and _last_insn() SIG as well. */
+ * The instruction is copied to a slot near its own address (within reach of rip-relative operands)
+ * and executed with the program's general registers, flags and vector registers.  Its stores are
+ * found from its operands.  Context: APP; tbd_slot_owns() and _last_insn() SIG as well. */
 #ifndef TBD_HOOKS_SLOT_H
 #define TBD_HOOKS_SLOT_H
 
@@ -15,35 +15,37 @@
 struct tbd_slot;
 struct tbd_decoder_api;
 
-/* BOOT: the decoder library's functions; where slots go, as a patcher's callback. */
+/* Sets the decoder library's functions; `reserve` gives memory for slots, as the patcher's callback
+ * does.  Context: BOOT. */
 void tbd_slot_init(const struct tbd_decoder_api *functions,
                    uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t bytes));
 
-/* Slot that holds the instruction at regs.rip; NULL if it cannot be made.  `bytes` is its length. */
+/* The slot for the instruction at regs.rip, of `bytes` bytes; NULL if it cannot be made. */
 const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t bytes);
-/* The same for an instruction that raises a signal, of which `limit` bytes can be fetched. */
+/* Likewise, for an instruction that raises a signal; `limit` bytes can be fetched there. */
 const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit);
-/* Runs it; registers and flags are updated, rip is not.  A fault does not return. */
+/* Runs it; updates registers and flags, but not rip.  Does not return after a fault. */
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot);
-/* The same for a string instruction, once and without prefixes for segments and 32-bit addresses: on pointers that are
- * whole addresses. */
+/* Runs one element of a string instruction, without prefixes for segments and 32-bit addresses: its
+ * pointers are full addresses. */
 void tbd_slot_run_element(struct tbd_thread *thread, const struct tbd_slot *slot);
-/* It can be run only where the gs base can be written without a system call. */
+/* Does it use gs?  Such an instruction can be run only with fsgsbase. */
 bool tbd_slot_uses_gs(const struct tbd_slot *slot);
 
-/* Most that a scatter or masked store has. */
+/* Most ranges of a scatter or masked store. */
 #define TBD_SLOT_MAX_RANGES 64u
 enum tbd_slot_stores {
-    TBD_SLOT_UNKNOWN, /* no memory operand that is understood */
+    TBD_SLOT_UNKNOWN, /* the engine does not know its memory operand */
     TBD_SLOT_UP_TO,   /* it writes at most the ranges */
     TBD_SLOT_EXACTLY, /* it writes all of the ranges (mask register known) */
 };
-/* Where the instruction writes: `count` ranges, 0 is possible. */
+/* The ranges that the instruction writes: `count`, which may be 0. */
 enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
                                      struct tbd_sys_range *out, size_t *count);
-/* Where its memory operand begins, if it is not addressed by a vector. */
+/* The address of its memory operand, if it has no vector index. */
 uint64_t tbd_slot_operand(const struct tbd_thread *thread, const struct tbd_slot *slot);
-/* What a gather or scatter accesses, in order: the element number `place` of vector register `data` each. */
+/* The accesses of a gather or scatter, in order: address i is for element place[i] of vector
+ * register `data`. */
 struct tbd_slot_elements {
     size_t count;
     uint64_t address[TBD_SLOT_MAX_RANGES];
@@ -52,14 +54,14 @@ struct tbd_slot_elements {
     uint8_t data;
     uint8_t mask; /* number of the mask register; 0 = none */
 };
-/* How many; 0 also if it is another instruction. */
+/* The number of elements; also 0 for another instruction. */
 size_t tbd_slot_elements(const struct tbd_thread *thread, const struct tbd_slot *slot,
                          struct tbd_slot_elements *out);
-/* For string instructions: bytes of an element; 0 = not one that the engine knows. */
+/* Bytes of a string instruction's element; 0: another instruction, or an unknown one. */
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
 bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */
 
-/* Repeated string loads: what they read and when they end; bytes = 0: it is none. */
+/* A repeated string load: its operands, and its condition; bytes = 0: another instruction. */
 struct tbd_string_loads {
     uint32_t bytes; /* of an element */
     bool from_rsi;
@@ -68,23 +70,25 @@ struct tbd_string_loads {
     bool until_equal;
 };
 struct tbd_string_loads tbd_slot_string_loads(const struct tbd_slot *slot);
-/* What is added to rsi, after it was cut. */
+/* The base of the source's segment, which is added to rsi (after rsi was cut to 32 bits by an
+ * address-size prefix). */
 uint64_t tbd_slot_source_base(const struct tbd_thread *thread, const struct tbd_slot *slot);
-/* The bits of pointers and count that it uses. */
+/* The bits of pointers and count that the instruction uses. */
 uint64_t tbd_slot_address_mask(const struct tbd_slot *slot);
 
-/* thread->scratch: how much of a string instruction's count is held back while a piece of it runs. */
+/* Index in thread->scratch: the part of a string instruction's count that is not in rcx while a
+ * piece of it runs. */
 #define TBD_SLOT_REST 5
 
-/* Their memory is not what it was (a forked child): they are made again. */
+/* Forgets all slots, whose memory a forked child does not inherit. */
 void tbd_slot_forget(void);
 
 bool tbd_slot_owns(uint64_t pc);
-/* Address of the program's instruction that lies there now; 0 if none. */
+/* The address of the program's instruction whose slot contains `pc` now; 0: none. */
 uint64_t tbd_slot_program_pc(uint64_t pc);
-/* How far into its slot. */
+/* The offset of `pc` in its slot. */
 uint32_t tbd_slot_offset(uint64_t pc);
-/* Index of the last instruction of the block entered last: the one that a slot runs. */
+/* The index of the last instruction of the block entered last: the one that a slot runs. */
 uint32_t tbd_slot_last_insn(const struct tbd_thread *thread);
 
 #endif

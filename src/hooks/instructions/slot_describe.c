@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* slot_describe.c - what an instruction in a slot accesses, as the decoder says; see slot_private.h */
+/* slot_describe.c - finds the operands of an instruction in a slot, with the decoder; see
+ * slot_private.h */
 #include "hooks/instructions/slot_private.h"
 
 static uint8_t register_number(ZydisRegister r)
@@ -11,7 +12,7 @@ static uint8_t register_number(ZydisRegister r)
     return NONE;
 }
 
-/* NONE, 0 bytes: not a vector register. */
+/* Returns NONE, with 0 bytes, if it is not a vector register. */
 static uint8_t vector_number(ZydisRegister r, uint32_t *out_bytes)
 {
     *out_bytes = 0;
@@ -39,7 +40,7 @@ static uint8_t vector_operand(const struct tbd_slot_decoded *d, unsigned n)
     return NONE;
 }
 
-/* AVX and AVX2: the signs of a vector's elements. */
+/* The register whose elements' sign bits are the mask (AVX and AVX2). */
 static uint8_t find_vector_mask(const struct tbd_slot_decoded *d)
 {
     switch (d->insn.mnemonic) {
@@ -82,7 +83,8 @@ static uint8_t segment_of(const ZydisDecodedOperand *op)
                                                   : SEGMENT_NONE;
 }
 
-/* It pushes rbp, and as many words more as its second operand says; the decoder only says [rsp]. */
+/* enter pushes rbp, and more words if its second operand is not 0; the decoder only reports
+ * [rsp]. */
 static void describe_enter(struct tbd_slot *slot, const struct tbd_slot_decoded *d)
 {
     uint16_t pushes = (uint16_t)(1 + (d->operands[1].imm.value.u & 31));
@@ -105,7 +107,7 @@ static bool is_compress(ZydisMnemonic mnemonic)
     }
 }
 
-/* As in patcher/decode.c: the library is wrong about it with an address-size prefix. */
+/* As in patcher/decode.c: the library reports a wrong base with an address-size prefix. */
 static bool has_no_base(const ZydisDecodedInstruction *insn)
 {
     return insn->raw.sib.offset && insn->raw.modrm.mod == 0 && insn->raw.sib.base == 5;
@@ -187,7 +189,7 @@ static void describe_string_loads(struct tbd_slot *slot, const struct tbd_slot_d
         loads->while_equal = loads->until_equal = false;
 }
 
-/* The segment of what is read at rsi: the only one that a prefix can change. */
+/* The segment of the operand at rsi: the only one that a prefix can change. */
 static void describe_source(struct tbd_slot *slot, const struct tbd_slot_decoded *d)
 {
     if (d->insn.meta.category != ZYDIS_CATEGORY_STRINGOP)
@@ -198,7 +200,7 @@ static void describe_source(struct tbd_slot *slot, const struct tbd_slot_decoded
             slot->segment = segment_of(&d->operands[i]);
 }
 
-/* In memory, or by loading its selector. */
+/* Does it use gs for a memory operand, or load the selector of gs? */
 static bool uses_gs(const struct tbd_slot_decoded *d)
 {
     for (unsigned i = 0; i < d->insn.operand_count; i++) {

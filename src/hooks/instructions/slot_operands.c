@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* slot_operands.c - where an instruction in a slot accesses memory, with the program's registers; see slot_private.h */
+/* slot_operands.c - computes the addresses that an instruction in a slot accesses, from the
+ * program's registers; see slot_private.h */
 #include "hooks/instructions/slot_private.h"
 
 #include "base/string.h"
@@ -60,7 +61,7 @@ static uint64_t signs_of(const struct tbd_slot *slot)
     return mask;
 }
 
-/* Elements that it accesses, as bits. */
+/* A bit for each element that the instruction accesses. */
 static uint64_t chosen(const struct tbd_slot *slot)
 {
     uint64_t mask = ~0ull;
@@ -107,7 +108,7 @@ static size_t scattered(const struct tbd_thread *thread, const struct tbd_slot *
     return count;
 }
 
-/* Neighbours are one range. */
+/* Joins adjacent elements to one range. */
 static size_t side_by_side(const struct tbd_slot *slot, uint64_t address, uint64_t mask,
                            struct tbd_sys_range *out)
 {

@@ -7,10 +7,10 @@
 
         .text
 
-/* void tbd_insn_run(struct tbd_thread *thread, uint64_t code)
- * Runs the program's instruction copied to `code` (which ends with a jump to tbd_insn_done) with all
- * registers and flags of thread->regs, and stores them back.  A fault inside leaves this routine
- * through the signal handler.  rsp is the program's while it runs: nothing is pushed. */
+/* void tbd_insn_run(struct tbd_thread *thread, uint64_t code) Runs the program's instruction copied
+ * to `code` (which ends with a jump to tbd_insn_done) with all registers and flags of thread->regs,
+ * and stores them back.  After a fault inside, the signal handler leaves this routine. rsp is the
+ * program's while the instruction runs: nothing is pushed. */
         .globl  tbd_insn_run, tbd_insn_done
         .type   tbd_insn_run, @function
 tbd_insn_run:
@@ -75,9 +75,9 @@ tbd_insn_done:
         ret
         .size   tbd_insn_run, . - tbd_insn_run
 
-/* void tbd_insn_run_gs(struct tbd_thread *thread, uint64_t code)
- * The same for an instruction that uses gs: the processor's gs base is the program's while it runs, and
- * thread->regs.gs_base is what it has become.  `code` ends with a jump to tbd_insn_done_gs.  Needs fsgsbase. */
+/* void tbd_insn_run_gs(struct tbd_thread *thread, uint64_t code) Likewise, for an instruction that
+ * uses gs: the processor has the program's gs base while it runs, and thread->regs.gs_base is the
+ * base after it.  `code` ends with a jump to tbd_insn_done_gs.  Needs fsgsbase. */
         .globl  tbd_insn_run_gs, tbd_insn_done_gs
         .type   tbd_insn_run_gs, @function
 tbd_insn_run_gs:

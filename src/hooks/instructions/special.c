@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* special.c - instructions that the engine executes itself
  *
- * All run in a slot, with the program's registers, and are exactly the processor's; what is special
- * is what must be recorded: outputs that another run would not give again (time stamps, cpuid,
- * random numbers), and stores whose place or extent is not known when code is translated (repeated
- * strings are in special_strings.c).
+ * All run in a slot, with the program's registers, so their results are the processor's.  They are
+ * special because of what must be recorded: outputs that differ in another run (time stamps, cpuid,
+ * random numbers), and stores whose address or length is not known when code is translated
+ * (repeated strings are in special_strings.c).
  *
  * Context: APP. */
 #include "hooks/instructions/special.h"
@@ -25,7 +25,7 @@
 #define VENDOR_AMD   0x68747541u /* Auth: cpuid 0, ebx */
 #define VENDOR_HYGON 0x6f677948u /* Hygo */
 
-/* AMD's processors do not have it in 64-bit code. */
+/* AMD's processors do not support sysenter in 64-bit code. */
 static bool has_sysenter(void)
 {
     uint32_t r[4];
@@ -39,10 +39,11 @@ static bool is_sysenter(const uint8_t *bytes, uint32_t length)
     return bytes[length - 2] == 0x0f && bytes[length - 1] == 0x34;
 }
 
-/* What is let go of: with its bytes, so that it can be told which one it was. */
+/* Lets the program go; the reason includes the instruction's bytes, so that one can tell which it
+ * is. */
 _Noreturn static void perform_unknown(struct tbd_special_run *s)
 {
-    static char text[96]; /* said when this function has long been left */
+    static char text[96]; /* static: it is printed later */
     uint8_t bytes[15] = { 0 };
     size_t used;
 
@@ -83,8 +84,8 @@ static void run_wrfsbase(struct tbd_special_run *s)
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
-/* rdgsbase, wrgsbase: f3 [REX] 0f ae, ModRM of a register.  What the instruction names is the
- * program's; the processor's gs base is the engine's. */
+/* rdgsbase, wrgsbase: f3 [REX] 0f ae, ModRM of a register.  The instruction accesses the program's
+ * gs base, which is in regs; the processor's gs base is the engine's. */
 static void run_gsbase(struct tbd_special_run *s)
 {
     struct tbd_regs *regs = &s->thread->regs;
@@ -123,9 +124,9 @@ static bool has_transactions(struct tbd_special_run *s)
     return r[1] & CPUID_RTM;
 }
 
-/* A processor may abort any transaction, for any reason: here all of them do, with a status
- * that does not ask for another try.  The instruction ends with the distance to the place where
- * it goes on then. */
+/* A processor may abort any transaction, for any reason.  Here all are aborted, with a status
+ * that does not suggest another try.  The instruction ends with the distance to the code for an
+ * abort. */
 static void run_xbegin(struct tbd_special_run *s)
 {
     struct tbd_regs *regs = &s->thread->regs;
@@ -143,7 +144,7 @@ static void run_xbegin(struct tbd_special_run *s)
 
 /* ---- outputs in memory ---- */
 
-/* What changed was written; a store of equal bytes cannot be told from none. */
+/* Takes changed bytes as written; a store of equal bytes is not noticed. */
 static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
 {
     uint64_t address = tbd_slot_operand(s->thread, s->slot);
@@ -155,8 +156,8 @@ static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
     tbd_special_finish(s, flags);
 }
 
-/* x87 environments (OTHER_STORE) hold the address of the last instruction: some processors cannot
- * be told another one than theirs, and then it is another in replay. */
+/* x87 environments (OTHER_STORE) contain the address of the last instruction.  Some processors do
+ * not let it be set, so there it differs in replay. */
 static bool can_be_replayed(const struct tbd_special_run *s, const struct tbd_sys_range *ranges,
                             size_t count)
 {
@@ -219,7 +220,7 @@ static void run_xsave(struct tbd_special_run *s)
 
 /* ---- loads ---- */
 
-/* For pages that somebody has still to fill. */
+/* Leaves the block if an element's page is missing (userfaultfd). */
 static bool gather_leaves(struct tbd_special_run *s)
 {
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
@@ -290,7 +291,7 @@ struct tbd_page_wait tbd_special_perform(struct tbd_thread *thread, enum tbd_spe
                                  .before = thread->regs };
 
     if (insn_bytes == 0)
-        tbd_detach(thread, "no room for its code within reach", TBD_END_WHOLE);
+        tbd_detach(thread, "no free addresses for its code within reach", TBD_END_WHOLE);
     s.slot = tbd_slot_get(thread, insn_bytes);
     if (kind == TBD_SPECIAL_OTHER)
         perform_unknown(&s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* special.h - an instruction that the engine executes: what special.c and shared_insn.c
- * share.  Context: APP. */
+/* special.h - an instruction that the engine executes: shared by special.c, shared_insn.c and
+ * others.  Context: APP. */
 #ifndef TBD_HOOKS_SPECIAL_H
 #define TBD_HOOKS_SPECIAL_H
 
@@ -14,44 +14,47 @@ struct tbd_special_run {
     const struct tbd_slot *slot;
     enum tbd_special kind;
     uint32_t insn_bytes;
-    uint32_t others; /* writes of other processes, added to the effects before all of its own */
-    bool is_left;    /* a repeated one: not all of it can be executed now */
-    struct tbd_page_wait wait; /* the block was left: what for */
+    uint32_t
+        others; /* number of writes of others, which precede the instruction's own in the effects */
+    bool is_left;              /* only a part of a repeated instruction can be executed now */
+    struct tbd_page_wait wait; /* if the block was left: the page to wait for */
     struct tbd_regs before;
 };
 
-/* NULL in play; in a replay process: makes the stores of others that the log has for the piece of
- * an instruction at hand, and adds them to the effects.  The message they are in, or NULL. */
+/* NULL in play.  In a replay process: makes the log's stores of others for the present piece of an
+ * instruction, and adds them to the effects.  Returns their message, or NULL. */
 typedef const struct tbd_msg_special *(*tbd_next_others_function)(struct tbd_effects *effects,
                                                                   uint32_t *others);
 extern tbd_next_others_function tbd_next_others;
 
-/* special.c: executes the instruction, or says what must be waited for before the block is entered anew. */
+/* special.c: executes the instruction, or returns the page to wait for before the block is entered
+ * again. */
 struct tbd_page_wait tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind,
                                          uint32_t insn_bytes);
 
-/* Of memory that others fill (hooks/memory/userfault.h).  True: a page is missing, so the block has been left and the
- * instruction is not to be executed now.  False: all pages are there, and logged. */
+/* Handles memory that others fill (hooks/memory/userfault.h).  True: a page is missing, so the
+ * block was left and the instruction must not be executed now.  False: all pages are present, and
+ * logged. */
 bool tbd_special_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count,
                         bool is_write);
 void tbd_special_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write);
 
-/* What has been executed so far: its message. */
+/* Sends a message about the part executed so far. */
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags);
-/* The whole instruction: rip moves on. */
+/* Ends the instruction: advances rip and sends its message. */
 void tbd_special_finish(struct tbd_special_run *s, uint32_t flags);
 
 /* Lets the program go before the instruction. */
 _Noreturn void tbd_special_give_up(struct tbd_special_run *s, const char *why);
 
-/* Repeated movs and stos; lods, scas and cmps. */
+/* Executes repeated movs and stos; lods, scas and cmps. */
 void tbd_special_string_stores(struct tbd_special_run *s);
 void tbd_special_string_loads(struct tbd_special_run *s);
 
-/* An instruction of the set in patcher/forced_specials.h. */
+/* Executes an instruction of the set in patcher/forced_specials.h. */
 void tbd_shared_perform(struct tbd_special_run *s);
 
-/* Runs a gather; its message is left to the caller. */
+/* Runs a gather; the caller sends its message. */
 void tbd_shared_gather(struct tbd_special_run *s);
 /* Runs an instruction that stores to `ranges` (exactly: to all of them), if it is a scatter or some
  * lie in memory that other processes may write, and adds its stores to the effects.  False: the
@@ -67,7 +70,7 @@ struct tbd_string_piece {
     uint32_t size;             /* of an element */
     bool backward;
 };
-/* Does it touch memory that other processes may write?  Then it can be no longer than this. */
+/* Does it use memory that other processes may write?  Such a piece has at most this many bytes. */
 #define TBD_SHARED_PIECE_BYTES 16384u
 bool tbd_shared_has_piece(const struct tbd_string_piece *piece);
 /* Executes it, except for the registers. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* special_run.c - what all instructions have that the engine executes (special.h): their message, and when they must wait */
+/* special_run.c - common to all instructions that the engine executes (special.h): messages, and
+ * waiting for missing pages */
 #include "hooks/instructions/special.h"
 
 #include "hooks/memory/program_memory.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* special_strings.c - repeated string instructions, which the engine executes itself (special.c)
  *
- * Stores are cut into pieces that are known to be accessible, so that a fault comes with all
- * earlier pieces recorded and the registers between two elements, as the processor has it.  Loads
- * are cut into pieces within a page, so that only pages are marked that are read.  A segment's base
- * counts for what is read at rsi only.
+ * Stores are cut into pieces that are known to be accessible: when a fault occurs, all earlier
+ * pieces are recorded, and the registers are those between two elements, as on the processor.
+ * Loads are cut into pieces within a page, so that only pages that are read are marked.  A segment
+ * base applies only to the operand at rsi.
  *
  * Context: APP. */
 #include "hooks/instructions/special.h"
@@ -49,7 +49,7 @@ static bool is_allowed(const struct tbd_sys_range *range, uint32_t prot)
     return true;
 }
 
-/* Mapped is not enough: a file can be shorter than its mapping. */
+/* Tests the memory itself, because a file can be shorter than its mapping. */
 static bool is_present(const struct tbd_sys_range *range)
 {
     uint64_t last = range->address + range->bytes - 1;
@@ -72,7 +72,7 @@ static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const str
     return !string->has_source || (is_allowed(&from, 1) && is_present(&from));
 }
 
-/* Has somebody still to fill the next element's page?  Which byte's. */
+/* Is a page of the next element missing (userfaultfd)?  Gives the address of the byte. */
 static bool waits_for_page(const struct tbd_regs *regs, const struct string *string,
                            uint64_t *address, bool *is_write)
 {
@@ -95,7 +95,7 @@ static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const str
     return piece;
 }
 
-/* Short enough for memory that others may write; element by element if it overlaps its source. */
+/* Shortens a piece in memory that others may write; to one element if it overlaps its source. */
 static uint64_t limit_shared(const struct tbd_regs *regs, const struct string *string,
                              uint64_t count)
 {
@@ -122,7 +122,7 @@ static uint64_t next_piece(const struct tbd_regs *regs, const struct string *str
     return limit_shared(regs, string, count);
 }
 
-/* In a replay process the log says where a piece ended. */
+/* The length of a piece, which in a replay comes from the log. */
 static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *string)
 {
     const struct tbd_msg_special *logged =
@@ -151,7 +151,7 @@ static bool copy_shared(struct tbd_special_run *s, const struct tbd_string_piece
     return true;
 }
 
-/* One piece; a fault can only come at its first element. */
+/* Runs a piece.  Only its first element can fault. */
 static void run_piece(struct tbd_special_run *s, const struct string *string, uint64_t count)
 {
     struct tbd_regs *regs = &s->thread->regs;
@@ -164,7 +164,8 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
     if (!copy_shared(s, &piece, count, string->mask)) {
         tbd_effects_watch(s->effects, &piece.to, 1);
         regs->gpr[TBD_RCX] = count;
-        s->thread->scratch[TBD_SLOT_REST] = rest; /* for a fault: the count the program has left */
+        s->thread->scratch[TBD_SLOT_REST] =
+            rest; /* so that a fault's handler sees the full count */
         tbd_slot_run(s->thread, s->slot);
         regs->gpr[TBD_RCX] += rest;
         s->thread->scratch[TBD_SLOT_REST] = 0;
@@ -219,7 +220,7 @@ void tbd_special_string_stores(struct tbd_special_run *s)
 
 #define FLAG_ZF 0x40ull
 
-/* Elements from `pointer` on that begin on its page. */
+/* The number of elements from `pointer` on that begin on its page. */
 static uint64_t elements_on_page(uint64_t pointer, uint32_t size, bool backward)
 {
     uint64_t offset = pointer & (TBD_PAGE_SIZE - 1);
@@ -234,8 +235,8 @@ static void mark_elements(uint64_t pointer, uint64_t count, uint32_t size, bool 
     tbd_pages_mark_read(&tbd_memory.pages, first, first + count * size);
 }
 
-/* So many at once that no page is marked which is not read; the last one may reach
- * into the next. */
+/* Marks the pages of the next elements and returns their number.  All begin on one page, so no page
+ * is marked that is not read; the last element may extend into the next page. */
 static uint64_t mark_piece(const struct tbd_special_run *s, const struct tbd_string_loads *loads,
                            uint64_t mask)
 {
@@ -281,7 +282,7 @@ static void run_string_loads(struct tbd_special_run *s, const struct tbd_string_
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
-#define FAR_ENOUGH (1ull << 20) /* to look for shared memory */
+#define FAR_ENOUGH (1ull << 20) /* the bytes that are checked for shared memory */
 
 static bool may_be_shared(uint64_t pointer, uint64_t count, uint32_t size, bool backward)
 {
@@ -306,7 +307,7 @@ static bool loads_shared(const struct tbd_special_run *s, const struct tbd_strin
            may_be_shared(regs->gpr[TBD_RDI] & mask, count, loads->bytes, backward);
 }
 
-/* In a replay process what others wrote comes first, out of the log. */
+/* In a replay, tbd_shared_perform() first makes the log's writes of others. */
 void tbd_special_string_loads(struct tbd_special_run *s)
 {
     struct tbd_string_loads loads = tbd_slot_string_loads(s->slot);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* vector.c - see vector.h
  *
- * XSAVE leaves out components that are in their initial state, and whether one is counted as such
- * depends on the processor and on history; so images are filled up to a canonical form (Intel SDM
- * vol. 1, 13.4: legacy region, header at 512, extended components behind). */
+ * XSAVE leaves out components that are in their initial state; whether a component counts as such
+ * depends on the processor and on history.  So images are completed to a canonical form (Intel SDM
+ * vol. 1, 13.4: legacy region, header at 512, then extended components). */
 #include "hooks/instructions/vector.h"
 
 #include "base/string.h"
@@ -22,7 +22,8 @@ enum {
 };
 #define XCR0_AMX (3ull << 17)
 
-/* Of the live state: components that the images have and this processor has not. */
+/* The part of the program's state that this processor lacks: components that are in the images
+ * only. */
 static _Alignas(64) uint8_t kept[TBD_VECTOR_MAX_BYTES];
 
 static uint64_t read_xcr0(void)
@@ -58,7 +59,7 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
     tbd_cpuid(1, 0, r);
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
-    (void)tbd_x87_is_exact(); /* asking takes away what the processor has noted */
+    (void)tbd_x87_is_exact(); /* asked here because the test changes the x87 state */
     ask_layout(read_xcr0() & ~XCR0_AMX & limit, &info->cpu);
     info->image = info->cpu;
     info->is_foreign = false;
@@ -96,7 +97,7 @@ static uint64_t get(const uint8_t *image, size_t at)
     return value;
 }
 
-/* The live state in the processor's own format, canonical. */
+/* Stores the live state in the processor's own format, in canonical form. */
 static void store_own(const struct tbd_vector_info *info, uint8_t *image)
 {
     tbd_x87_settle();
@@ -112,7 +113,7 @@ static bool has(const struct tbd_vector_layout *layout, unsigned component)
     return layout->mask >> component & 1;
 }
 
-/* Components `which`, which both have, from one image to another. */
+/* Copies the components `which`, which both layouts have, from one image to another. */
 static void copy_components(const struct tbd_vector_layout *to, uint8_t *out,
                             const struct tbd_vector_layout *from, const uint8_t *in, uint64_t which)
 {
@@ -169,12 +170,13 @@ bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info)
     return any;
 }
 
-/* ---- xrstor of an image of the recording's ---- */
+/* ---- xrstor of an image in the recording's format ---- */
 
 struct restored {
     const uint8_t *image;
-    uint64_t present;   /* components in it */
-    uint64_t compacted; /* those it has room for, with TBD_VECTOR_COMPACTED; 0: standard format */
+    uint64_t present; /* components in it */
+    uint64_t
+        compacted; /* components in its layout, with TBD_VECTOR_COMPACTED; 0: standard format */
 };
 
 /* Legacy components: x87 and SSE share the first 512 bytes. */
@@ -192,7 +194,8 @@ static void restore_legacy(const struct restored *from, uint64_t asked, uint8_t 
     }
     if (asked >> TBD_VECTOR_SSE & 1)
         memcpy(frame + XMM_AT, sse + XMM_AT, XMM_BYTES);
-    if (asked >> TBD_VECTOR_SSE & 3) /* the standard format has it also for AVX, and always */
+    if (asked >> TBD_VECTOR_SSE &
+        3) /* MXCSR: the standard format has it for AVX, too, and always */
         memcpy(frame + MXCSR_AT, (from->compacted ? sse : from->image) + MXCSR_AT, 4);
 }
 
@@ -283,7 +286,7 @@ void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const 
     tbd_xrstor(image, mask);
 }
 
-/* In its initial state the component is not stored: then it is all zeros. */
+/* The component is not stored in its initial state, which is all zeros. */
 static uint8_t *read_masks(const struct tbd_vector_info *info, uint8_t *image)
 {
     uint8_t *masks = image + info->cpu.offset[TBD_VECTOR_MASKS];

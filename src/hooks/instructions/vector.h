@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* vector.h - the program's vector state, which is live in the processor while the engine runs
  *
- * Images are in XSAVE's standard (non-compacted) format.  In a replay they are those of the recording,
- * whose processor may have had other registers than this one: what it had more is kept beside, as long
- * as nothing that runs here can tell.  Contexts: BOOT, APP, SIG. */
+ * Images are in XSAVE's standard (non-compacted) format.  In a replay their format is that of the
+ * recording, whose processor may have had more components than this one.  These are kept in memory
+ * beside the live state, as long as no instruction uses them.  Contexts: BOOT, APP, SIG. */
 #ifndef TBD_HOOKS_VECTOR_H
 #define TBD_HOOKS_VECTOR_H
 
@@ -17,40 +17,42 @@
 
 struct tbd_vector_info {
     struct tbd_vector_layout image;
-    struct tbd_vector_layout cpu; /* what this processor has, as far as it is used */
-    uint32_t all_bytes;           /* the most that any xsave form with any mask writes */
-    bool is_foreign;              /* images are another processor's */
+    struct tbd_vector_layout cpu; /* the components of this processor that are used */
+    uint32_t all_bytes;           /* most bytes that any form of xsave with any mask writes */
+    bool is_foreign;              /* images have another processor's format */
 };
 
-/* False when the processor has no XSAVE, or an image is too large.  `limit`: components that are
- * used of what the processor has (TBD_VECTOR_V3; UINT64_MAX: all). */
+/* False if the processor has no XSAVE, or an image is too large.  `limit`: the components that may
+ * be used (TBD_VECTOR_V3; UINT64_MAX: all). */
 bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit);
-/* Images are from now on those of a processor with these components and so many bytes.  False: nobody
- * knows what lies where in them. */
+/* From now on images have the format of a processor with these components and this length.  False:
+ * their layout is not known. */
 bool tbd_vector_adopt(struct tbd_vector_info *info, uint64_t mask, uint32_t bytes);
 /* Components of the images that this processor lacks. */
 static inline uint64_t tbd_vector_missing(const struct tbd_vector_info *info)
 {
     return info->image.mask & ~info->cpu.mask;
 }
-/* Is part of a zmm0 .. zmm15 in use that this processor lacks?  Instructions that it has would
- * clear that. */
+/* Is an upper half of zmm0 .. zmm15 in use that this processor lacks?  Instructions that this
+ * processor has would clear it. */
 bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info);
 
 /* Stores the live state into `image` (64-byte aligned, info->bytes).  Canonical: every
  * component is marked as present, and the x87 instruction pointer is the program's; so equal
  * states give equal bytes. */
 void tbd_vector_store(const struct tbd_vector_info *info, void *image);
-/* Loads an image: made by tbd_vector_store(), or with components that are not marked as present. */
+/* Loads an image.  Unlike images of tbd_vector_store(), it may have components that are not marked
+ * as present. */
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
-/* What xrstor does with `image`, an operand of the recording's format, for the components of `asked`: in the
- * XSAVE image that the kernel will load from `frame`.  `compacted` says how `image` is laid out. */
+/* Carries out xrstor of the components `asked` from `image`, an operand in the recording's format:
+ * changes `frame`, the XSAVE image that the kernel will load.  `compacted` says how `image` is laid
+ * out. */
 void tbd_vector_restore_in_frame(const struct tbd_vector_info *info, const uint8_t *image,
                                  uint64_t asked, uint8_t *frame);
 #define TBD_VECTOR_REGISTER_BYTES 64u
-/* Contents of vector register `number` (0 .. 31), zero where the processor has less. */
+/* Reads vector register `number` (0 .. 31); bytes that the processor lacks are zero. */
 void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t *out);
-/* Its new contents, all 64 bytes or as many as the processor has. */
+/* Writes it: 64 bytes, or as many as the processor has. */
 void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const uint8_t *bytes);
 /* Mask register k `number`. */
 uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number);
@@ -62,22 +64,22 @@ void tbd_vector_clear(const struct tbd_vector_info *info);
 void tbd_vector_call(void (*fn)(void *), void *arg, void *save, uint64_t fs);
 #define TBD_VECTOR_CALL_BYTES 272u
 
-/* x87.c.  The x87 instruction pointer and opcode, which are those of translated code, become
+/* x87.c: replaces the x87 instruction pointer and opcode, which are those of translated code, by
  * the program's. */
 void tbd_x87_settle(void);
-/* The same behind an instruction that ran on a copy of its operand. */
+/* Likewise, after an instruction that ran on a copy of its operand. */
 void tbd_x87_settle_operand(uint64_t operand);
-/* Does the processor let them be seen and set?  Others show them to fnstenv and fnsave only, and
- * lose them whenever the kernel has another thread run. */
+/* Can they be read and set?  Some processors give them only to fnstenv and fnsave, and lose them at
+ * every context switch. */
 bool tbd_x87_is_exact(void);
-/* The instruction at `pc` was run; if it is one of those two, and the processor one of those
- * others, what it stored at `address` is made to be the program's. */
+/* Called after the instruction at `pc` was run.  If it is fnstenv or fnsave, on such a processor,
+ * sets the program's values in the bytes that it stored at `address`. */
 void tbd_x87_correct_environment(uint64_t pc, uint32_t length, uint64_t address);
-/* The instruction at `pc` was not run, but what it stores was: what those two do to the x87
- * state besides. */
+/* Called after the log's bytes were stored in place of running the instruction at `pc`.  If it is
+ * fnstenv or fnsave, changes the x87 state as it does. */
 void tbd_x87_environment_stored(uint64_t pc, uint32_t length);
 
-/* The bare instructions (vector_x86_64.S). */
+/* The instructions alone (vector_x86_64.S). */
 void tbd_xsave(void *image, uint64_t mask);
 void tbd_xrstor(const void *image, uint64_t mask);
 

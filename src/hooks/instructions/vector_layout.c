@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* vector_layout.c - see vector_layout.h; Intel SDM vol. 1, 13.4, and what processors of both makers
- * say with cpuid leaf 13 */
+/* vector_layout.c - see vector_layout.h; Intel SDM vol. 1, 13.4, and cpuid leaf 13 of Intel's and
+ * AMD's processors */
 #include "hooks/instructions/vector_layout.h"
 
 #include "base/string.h"
 
-/* Of the standard format; 0: nobody has it. */
+/* The offsets of a maker's standard format; 0: its processors lack the component. */
 struct maker {
     uint16_t offset[TBD_VECTOR_COMPONENTS];
 };
@@ -14,7 +14,7 @@ static const uint16_t sizes[TBD_VECTOR_COMPONENTS] = {
     [2] = 256, [3] = 64, [4] = 64, [5] = 64, [6] = 512, [7] = 1024, [9] = 8, [19] = 128,
 };
 
-/* Protection keys (9) come last in the images that have them: their place is found from the length. */
+/* Protection keys (9) are last in an image: their offset is found from its length. */
 static const struct maker makers[] = {
     { { [2] = 576, [3] = 960, [4] = 1024, [5] = 1088, [6] = 1152, [7] = 1664, [19] = 960 } },
     { { [2] = 576, [5] = 832, [6] = 896, [7] = 1408 } },

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* vector_layout.h - what lies where in an XSAVE image
+/* vector_layout.h - the layout of an XSAVE image
  *
- * Where components are in the standard format differs between makers of processors.  A trace
- * says which components its images have and how long they are: that tells the maker.  No state; any
- * context. */
+ * In the standard format, offsets of components differ between makers of processors.  A trace has
+ * the components and the length of its images: these tell the maker.  No state; any context. */
 #ifndef TBD_HOOKS_VECTOR_LAYOUT_H
 #define TBD_HOOKS_VECTOR_LAYOUT_H
 
@@ -13,9 +12,10 @@
 #define TBD_VECTOR_COMPONENTS 20u
 #define TBD_VECTOR_V3         7ull /* x86-64-v3: x87, SSE and AVX */
 #define TBD_VECTOR_LEGACY     512u /* components 0 and 1 */
-#define TBD_VECTOR_HEADER     64u /* after that: components in use, components in a compacted image */
-#define TBD_VECTOR_EXTENDED   (TBD_VECTOR_LEGACY + TBD_VECTOR_HEADER)
-#define TBD_VECTOR_COMPACTED  (1ull << 63)
+#define TBD_VECTOR_HEADER                                                                          \
+    64u /* after the legacy region: components in use, components in a compacted image */
+#define TBD_VECTOR_EXTENDED  (TBD_VECTOR_LEGACY + TBD_VECTOR_HEADER)
+#define TBD_VECTOR_COMPACTED (1ull << 63)
 
 enum tbd_vector_component {
     TBD_VECTOR_X87 = 0,
@@ -34,11 +34,11 @@ struct tbd_vector_layout {
     uint32_t offset[TBD_VECTOR_COMPONENTS]; /* of components 2 and up */
 };
 
-/* Bytes of component 2 and up; 0: not known here. */
+/* Bytes of a component from 2 on; 0: not known. */
 uint32_t tbd_vector_component_bytes(unsigned component);
-/* The layout of images with these components that are so long.  False: it is no known one. */
+/* The layout of images with these components and this length.  False: it is not known. */
 bool tbd_vector_layout_find(uint64_t mask, uint32_t bytes, struct tbd_vector_layout *out);
-/* Where a component is in a compacted image with the components of `mask`. */
+/* The offset of a component in a compacted image with the components of `mask`. */
 uint32_t tbd_vector_compacted_offset(uint64_t mask, unsigned component);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vector_x86_64.S - vector state is kept over a call, stored and loaded */
+/* vector_x86_64.S - saves vector state around a call, stores it and loads it */
 
         .text
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* x87.c - where the last x87 instruction was
+/* x87.c - the address of the last x87 instruction
  *
- * The processor keeps its address, its operand's and its opcode, and gives them away in what
- * fnstenv, fxsave and xsave store and in signal frames.  It ran in a patch area or a slot.  Before
- * anybody can see that, and before the translation is forgotten, the registers are given the
- * program's values: the translation tells which instruction it was.
+ * The processor keeps the address, the operand's address and the opcode of the last x87
+ * instruction. fnstenv, fxsave, xsave and signal frames contain them.  The instruction ran in a
+ * patch area or a slot, so these registers are set to the program's values before the program can
+ * see them, and before the translation, from which they are found, is forgotten.
  *
  * Context: APP. */
 #include "hooks/instructions/vector.h"
@@ -32,8 +32,8 @@ static bool is_prefix(uint8_t byte)
     return tbd_decode_is_prefix(byte) || (byte & 0xf0) == 0x40;
 }
 
-/* The opcode as the processor keeps it: three bits of the first byte, and the second.  False: it is
- * none of x87's, so the code has been changed since. */
+/* The opcode as the processor keeps it: three bits of the first byte, and the second.  False: the
+ * instruction is not an x87 one, so the code has changed since. */
 static bool read_opcode(uint64_t pc, uint16_t *out)
 {
     uint8_t bytes[15];
@@ -72,7 +72,7 @@ static void set(const uint64_t *operand)
     if (!rip || !read_opcode(rip, &opcode))
         rip = opcode = 0;
     memcpy(image + RIP_AT, &rip, sizeof(rip));
-    if (image[OPCODE_AT] | image[OPCODE_AT + 1]) /* some processors keep it of exceptions only */
+    if (image[OPCODE_AT] | image[OPCODE_AT + 1]) /* some processors set it only for exceptions */
         memcpy(image + OPCODE_AT, &opcode, sizeof(opcode));
     if (operand && tbd_slot_owns(before))
         memcpy(image + OPERAND_AT, operand, sizeof(*operand));
@@ -89,10 +89,9 @@ void tbd_x87_settle_operand(uint64_t operand)
     set(&operand);
 }
 
-/* ---- processors that show them to fnstenv and fnsave only ---- */
+/* ---- processors that give them only to fnstenv and fnsave ---- */
 
-/* Asked of the processor itself: what its features say of it was not so on AMD's fourth
- * EPYC generation. */
+/* Tests the processor's behaviour: its feature bits were wrong on AMD's fourth EPYC generation. */
 bool tbd_x87_is_exact(void)
 {
     static enum { UNKNOWN, NOT_EXACT, EXACT } answer;
@@ -112,7 +111,7 @@ bool tbd_x87_is_exact(void)
 
 enum x87_environment { NO_ENVIRONMENT, FNSTENV, FNSAVE };
 
-/* D9 /6, DD /6; *out_narrow: in the form with 16 bits. */
+/* fnstenv is D9 /6, fnsave DD /6; *out_narrow: the form with 16 bits. */
 static enum x87_environment stored_environment(uint64_t pc, uint32_t length, bool *out_narrow)
 {
     uint8_t bytes[15];
@@ -128,8 +127,9 @@ static enum x87_environment stored_environment(uint64_t pc, uint32_t length, boo
     return bytes[at] == 0xd9 ? FNSTENV : bytes[at] == 0xdd ? FNSAVE : NO_ENVIRONMENT;
 }
 
-/* Of an address in a patch area only the lower half is known, which several areas may have: it is
- * in the one that has an x87 instruction there, made of an x87 instruction.  0: in none. */
+/* For an address in a patch area we know only the lower 32 bits; several areas may share them.
+ * Chooses the area that has an x87 instruction there, translated from an x87 instruction. 0: none
+ * has. */
 static uint64_t program_pc_of_half(uint32_t half, uint16_t *out_opcode)
 {
     for (size_t i = 0; i < tbd_code_areas.count; i++) {

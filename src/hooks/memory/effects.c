@@ -273,8 +273,8 @@ static void compare_saved(struct tbd_effects *effects, const struct saved *saved
     }
 }
 
-/* Reads the page's old bytes from the snapshot, and keeps them if they differ from the present
- * ones. */
+/* Compares the page with the snapshot's.  Its old bytes stay in the arena if a write refers to
+ * them. */
 static void compare_with_snapshot(void *context, uint64_t address)
 {
     struct tbd_effects *effects = context;

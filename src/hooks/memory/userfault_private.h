@@ -11,7 +11,7 @@ const struct tbd_userfault_range *tbd_userfault_find(uint64_t address);
  * or no memory. */
 bool tbd_userfault_set_range(const struct tbd_userfault_range *range);
 void tbd_userfault_remove_range(uint64_t start, uint64_t end);
-/* Makes the pages of ranges in [start, end) not logged.  Returns whether there are such ranges. */
+/* Makes the registered pages in [start, end) not logged.  Returns whether there are any. */
 bool tbd_userfault_drop_pages(uint64_t start, uint64_t end);
 void tbd_userfault_drop_ranges(void);
 

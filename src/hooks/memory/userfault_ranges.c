@@ -142,7 +142,7 @@ void tbd_userfault_remove_range(uint64_t start, uint64_t end)
     }
 }
 
-/* Present pages are logged: the log knows their contents as it knows other memory's. */
+/* Marks present pages as logged: the log knows their contents, like those of other memory. */
 static void log_present(uint64_t start, uint64_t end)
 {
     struct tbd_pagemap map;

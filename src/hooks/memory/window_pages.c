@@ -147,8 +147,9 @@ static void send_contents(struct scan *scan, uint64_t page, bool written)
     scan->pages->dirty += written;
 }
 
-/* Is a mark exact?  Instructions that the engine executes mark both pages of an access.  Reading a
- * page of shared memory can create it, so there a page is not read without a mark of its own. */
+/* Are marks exact at this page?  In shared memory they are: the engine executes the instructions
+ * there, and marks both pages of an access.  Reading a page there without a mark could create
+ * it. */
 static bool is_exact(uint64_t page)
 {
     uint64_t at = page << TBD_PAGE_SHIFT;
