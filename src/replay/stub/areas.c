@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* areas.c - address space for translated code in a replay process
  *
- * First where play had its patch areas: nothing of the program is ever there.  Then the nearest
- * free place, which must also stay clear of everything that the window maps later; the driver
- * starts a new process when a later window needs a place that is taken. */
+ * First choice: the addresses of play's patch areas, which the program never used.  Then the
+ * nearest free range that the window does not map later, either.  The driver starts a new process
+ * if a later window needs a range that is taken. */
 #include "replay/stub/stub.h"
 
 #include "base/linux.h"
@@ -30,8 +30,8 @@ static bool in_reach(uint64_t start, uint64_t end, uint64_t lo, uint64_t hi)
     return highest - lowest < REACH;
 }
 
-/* End of what stands in the way of [start, end) (0 if nothing does), for the next try above it;
- * *out_start is where it begins, for a try below. */
+/* Finds a range that overlaps [start, end).  Returns its end, for the next try above it, and
+ * *out_start, for a try below; 0: none overlaps. */
 static uint64_t obstacle(uint64_t start, uint64_t end, uint64_t *out_start)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;

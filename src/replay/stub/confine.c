@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* confine.c - a replay process can do nothing but compute
+/* confine.c - restricts a replay process to computing
  *
- * A trace may come from anybody, and replaying it means running the code in it, next to an engine
- * that it can overwrite.  So before the first window the process gives up its descriptors and every
- * system call but those the stub itself makes (filter.h); anything else kills it, which the driver
- * reports.  It has no terminal: messages go through the plan.
+ * A trace may come from anybody.  A replay runs the code in it, next to an engine that this code
+ * can overwrite.  So before the first window the process closes its descriptors, and gives up all
+ * system calls that the stub does not make itself (filter.h); any other one kills it, which the
+ * driver reports.  It has no terminal: its messages are in the plan.
  *
- * CONFINE-1  Either all of it is done, or nothing is replayed. (not checked: test_hostile.py
- *     does) */
+ * CONFINE-1  Nothing is replayed unless all restrictions are in force.  (not checked:
+ *     test_hostile.py does) */
 #include "replay/stub/stub.h"
 
 #include "base/linux_abi.h"
@@ -25,7 +25,7 @@ static long process_control(unsigned option, uint64_t a, uint64_t b)
     return tbd_sys6(__NR_prctl, option, a, b, 0, 0, 0);
 }
 
-/* It ends with the driver, also if that ended before this was said. */
+/* Makes the process end with the driver, even if the driver ended before this call. */
 static bool ends_with_driver(void)
 {
     struct {
@@ -42,7 +42,8 @@ static bool ends_with_driver(void)
     return true;
 }
 
-/* None of these is needed: should something get past the filter, there is little to be had. */
+/* The stub needs none of these resources.  Without them, code that gets past the filter can do
+ * little. */
 static bool give_up_resources(void)
 {
     static const uint8_t none[] = { RLIMIT_CORE,    RLIMIT_FSIZE,    RLIMIT_NPROC, RLIMIT_NOFILE,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* fault.c - signals raised by the code that a replay process runs
  *
- * A fault is one of, asked in this order: the entries guard (something is due), the operand guard
- * (the chunk is full), a page that is not present yet, the program's own fault, a mistake of ours.
+ * The handler tests for these causes, in this order: the entries guard (something is due), the
+ * operand guard (the chunk is full), a page that is not present yet, the program's own fault, a bug
+ * of the engine.
  *
- * The handler runs on its own stack with everything masked.  Where the window ends because of the
- * fault, the frame is changed so that C continues on the engine stack (after_fault). */
+ * The handler runs on its own stack with all signals blocked.  If the window ends because of the
+ * fault, the handler changes the frame so that C code continues on the engine stack
+ * (after_fault). */
 #include "replay/stub/logged_events.h"
 
 #include "base/linux_abi.h"
@@ -24,7 +26,7 @@
 #define FLAG_RESUME        0x10000ull
 #define SIGNAL_STACK_BYTES (64u << 10)
 
-/* start.S; hidden, so that their addresses need no table. */
+/* In start.S. "hidden" because otherwise their addresses need a table. */
 __attribute__((visibility("hidden"))) void tbd_stub_restorer(void);
 __attribute__((visibility("hidden"))) void tbd_stub_after_fault(void);
 __attribute__((visibility("hidden"))) void tbd_stub_signal_entry(int, siginfo_t *, void *);
@@ -58,8 +60,8 @@ static void continue_at(struct tbd_ucontext *frame, uint64_t address)
 
 /* ---- kinds ---- */
 
-/* What was already stored of the instruction at hand goes with the record: everything up to the
- * guard page, which `address` lies in. */
+/* The fault may have interrupted a store in its middle: moves all bytes of the record up to the
+ * guard page, in which `address` lies. */
 static void operand_guard(struct tbd_ucontext *frame, uint64_t address)
 {
     uint64_t entry = frame->gregs[TBD_FRAME_R15];
@@ -74,7 +76,7 @@ static void operand_guard(struct tbd_ucontext *frame, uint64_t address)
     frame->gregs[TBD_FRAME_R14] = operand;
 }
 
-/* Copies from and to program memory may fault (hooks/memory/safe_copy.h): they end then. */
+/* A copy from or to program memory that faults ends there (hooks/memory/safe_copy.h). */
 static bool end_copy(struct tbd_ucontext *frame)
 {
     uint64_t rip = frame->rip;
@@ -91,7 +93,8 @@ static uint32_t access_of(const struct tbd_ucontext *frame)
     return frame->error & PAGE_FAULT_WRITE ? PROT_WRITE : PROT_READ;
 }
 
-/* The program's own fault in translated code: its registers, and what of the record is complete. */
+/* The program's own fault in translated code: finds the program's registers, and closes the
+ * record. */
 static bool take_cache_fault(const struct tbd_regs *cpu)
 {
     struct tbd_thread *thread = tbd_thread_now();
@@ -113,7 +116,8 @@ static bool take_cache_fault(const struct tbd_regs *cpu)
     return true;
 }
 
-/* In an instruction that runs in a slot (hooks/instructions/slot.h): the registers are the program's. */
+/* A fault of an instruction in a slot (hooks/instructions/slot.h): the registers are the
+ * program's. */
 static bool take_slot_fault(const struct tbd_regs *cpu)
 {
     struct tbd_thread *thread = tbd_thread_now();
@@ -130,7 +134,7 @@ static bool take_slot_fault(const struct tbd_regs *cpu)
     return true;
 }
 
-/* Not one of ours: C goes on, on the engine's stack. */
+/* Not a fault of the engine: C code continues on the engine's stack. */
 static void leave_to_engine(struct tbd_ucontext *frame, int signo, uint64_t address)
 {
     struct tbd_regs cpu;
@@ -223,10 +227,12 @@ bool tbd_stub_catch_faults(void)
 
 /* ---- return from the program's signal handlers ---- */
 
-/* In the last bytes of the fxsave area: the kernel's mark and how much follows. */
+/* The last bytes of the fxsave area: the kernel's magic number and the length of the extended
+ * state. */
 #define SOFTWARE_AT offsetof(struct _fpstate_64, sw_reserved)
 
-/* The frame's extended state; without the kernel's mark it is the 512 bytes of fxsave. */
+/* Loads the frame's extended state; without the kernel's magic number it is the 512 bytes of
+ * fxsave. */
 static bool load_frame_vectors(uint64_t fpstate)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
@@ -282,24 +288,25 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     if (!message && signo == SIGILL)
         tbd_stub_need_registers(tbd_thread_now());
     if (!message) {
-        /* The program died of it, in a window without an end. */
+        /* The fault killed the program, so the window has no end. */
         if (!tbd_stub.plan->complete && tbd_stub_time() == tbd_stub.plan->blocks)
             tbd_stub_finish();
         tbd_stub_diverge(insn, "signal %d at 0x%lx, which play did not have", signo, address);
     }
     memcpy(&logged, message + 1, sizeof(logged));
-    if (logged != insn && !tbd_stub.is_partial) /* there, a block may be entered in two parts */
+    if (logged != insn &&
+        !tbd_stub.is_partial) /* a partial replay may enter a block in two parts */
         tbd_stub_diverge(insn, "fault after %u instructions of the block, in play after %lu", insn,
                          logged);
     tbd_log_send(message);
     tbd_patcher_trap(tbd_thread_now(), 0);
     if (tbd_log_peek(TBD_MSG_SHARED))
-        tbd_thread_now()->regs.rflags &= ~FLAG_RESUME;                  /* the trap's, as in play */
+        tbd_thread_now()->regs.rflags &= ~FLAG_RESUME; /* set by the trap; it was clear in play */
     if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
         tbd_stub_finish();
     if (tbd_stub.is_inside)
         tbd_stub_settle(tbd_thread_now());
     else
-        tbd_stub_boundary(tbd_thread_now()); /* what is due next is another thing now */
+        tbd_stub_boundary(tbd_thread_now()); /* the next due time has changed */
     tbd_patcher_run(tbd_thread_now());
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* filter.c - see filter.h
  *
- * FILTER-1  What no rule names kills the process; so do arguments that a rule does not name, and
- *     an argument with bits above the 32 that the kernel looks at. (not checked: test_hostile.py
+ * FILTER-1  A call without a rule kills the process; so do arguments that its rule does not allow,
+ *     and an argument with bits above the 32 that the kernel uses.  (not checked: test_hostile.py
  *     does) */
 #include "replay/stub/filter.h"
 
@@ -17,7 +17,7 @@ enum check_kind {
     NO_CHECK,
     ONE_OF,  /* is one of the values */
     BITS_OF, /* has no bits but those of the value */
-    IN_4GIB, /* is an address: its upper half lies between both values, the second one excluded */
+    IN_4GIB, /* is an address: its upper half lies between the two values, without the second */
 };
 
 struct check {
@@ -36,7 +36,7 @@ struct call_rule {
 #define UPPER(address) ((uint32_t)((address) >> 32))
 #define MAPPED         (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE)
 
-/* Memory of its own, waiting for the driver, the end. */
+/* The stub's calls: its own memory, waiting for the driver, signals, the end. */
 static const struct call_rule rules[] = {
     { __NR_futex, /* words of the stream and the plan */
       { { ONE_OF, 1, 2, { FUTEX_WAIT, FUTEX_WAKE } },
@@ -48,7 +48,8 @@ static const struct call_rule rules[] = {
     { __NR_munmap, { { NO_CHECK } } },
     { __NR_mremap, { { ONE_OF, 3, 1, { MREMAP_MAYMOVE | MREMAP_FIXED } } } },
     { __NR_rt_sigreturn, { { NO_CHECK } } },
-    { __NR_restart_syscall, { { NO_CHECK } } }, /* waiting goes on after SIGSTOP and SIGCONT */
+    { __NR_restart_syscall,
+      { { NO_CHECK } } }, /* the kernel restarts a wait with it after SIGSTOP and SIGCONT */
     { __NR_arch_prctl,
       { { ONE_OF, 0, 4, { ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS, ARCH_GET_GS } } } },
     { __NR_exit_group, { { NO_CHECK } } },
@@ -59,7 +60,7 @@ struct filter {
     size_t count;
 };
 
-/* Jumps are over so many instructions. */
+/* The last two arguments are the numbers of instructions that are skipped. */
 static void put(struct filter *f, int code, uint32_t value, size_t if_true, size_t if_false)
 {
     if (f->count < TBD_FILTER_CAPACITY)
@@ -108,7 +109,7 @@ static void put_check(struct filter *f, const struct check *check)
     put_kill(f);
 }
 
-/* Where it does not apply, the number is still there for the next one. */
+/* If the rule does not apply, the call's number is still loaded for the next rule. */
 static void put_rule(struct filter *f, const struct call_rule *rule)
 {
     size_t begin = f->count;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #define TBD_FILTER_CAPACITY 160u
-/* Writes the program; how many instructions it has. */
+/* Writes the BPF program and returns its number of instructions. */
 size_t tbd_filter_make(struct sock_filter out[TBD_FILTER_CAPACITY]);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* logged_events.c - what the outside world did, out of the log: system calls, specials, signals
+/* logged_events.c - replays the inputs that are in the log: system calls, specials, signals
  *
- * Each must come at the time and with the inputs play saw; then its writes and results are applied
- * and the same message goes into the stream.  Anything else is a divergence.
+ * Each must occur at the same time and with the same arguments as in play.  Then its writes and
+ * results are applied, and the same message goes into the stream.  Anything else is a divergence.
  *
- * LOGGED_EVENTS-1  log_next is the first entry that has not happened yet; entries happen in order.
- *     (not checked: what is out of order is a divergence) */
+ * LOGGED_EVENTS-1  log_next is the first entry not yet replayed; entries are replayed in order.
+ *     (not checked: another order is a divergence) */
 #include "replay/stub/logged_events.h"
 
 #include "base/linux.h"
@@ -65,7 +65,8 @@ const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind)
     return message_of(entry);
 }
 
-/* The next message, which must be of this kind and due now. */
+/* Returns the next message, which must be of this kind and due now; otherwise the replay
+ * diverges. */
 static const struct tbd_message *expect(enum tbd_message_kind kind, const char *found)
 {
     const struct tbd_plan_log *entry = log_entry(tbd_stub.log_next);
@@ -133,8 +134,8 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
     return at;
 }
 
-/* After what the engine did between two blocks: the message may have taken the last entry before
- * something is due, so the guard page would not tell. */
+/* Called after the engine has handled an event between two blocks.  Its message may have used the
+ * last entry before something is due; then the guard page does not stop the next block. */
 void tbd_stub_settle(struct tbd_thread *thread)
 {
     tbd_stub_between(thread);
@@ -178,7 +179,7 @@ static void set_result(struct tbd_thread *thread, uint64_t result, uint32_t insn
     thread->regs.gpr[TBD_R11] = thread->regs.rflags;
 }
 
-/* Applies and sends the messages of one call: long ones come in several. */
+/* Applies and sends all messages of one call; one with many writes has several. */
 static void apply_call(const struct tbd_message *message)
 {
     struct tbd_msg_syscall call;
@@ -193,19 +194,19 @@ static void apply_call(const struct tbd_message *message)
     }
 }
 
-/* By a filter of the program's own: nothing came of it but its result. */
+/* Refused by a filter of the program itself: it had no effect but its result. */
 static bool is_refused(const struct tbd_msg_syscall *call)
 {
     return call->flags & TBD_SYSCALL_REFUSED;
 }
 
-/* Nothing follows that the thread would do. */
+/* Does the call end the thread? */
 static bool is_thread_end(const struct tbd_msg_syscall *call)
 {
     return is_refused(call) ? call->flags & TBD_SYSCALL_NORETURN : call->number == __NR_exit;
 }
 
-/* exit of a thread leaves the others; the program ends with exit_group, or with its last thread. */
+/* Does the call end the program? exit_group does, and exit of the last thread. */
 static bool is_end(const struct tbd_msg_syscall *call)
 {
     return !is_refused(call) && (call->number == __NR_exit_group ||
@@ -217,14 +218,14 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
     const struct tbd_message *message;
     struct tbd_msg_syscall call;
 
-    if (tbd_stub_is_where_play_stopped()) /* in a call that never came back */
+    if (tbd_stub_is_where_play_stopped()) /* in a call that did not return */
         tbd_stub_finish();
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
-    if (message) { /* a signal came before the call was made: it is made again later */
+    if (message) { /* a signal came before the call, which the program makes again later */
         tbd_log_send(message);
         return;
     }
-    if (tbd_log_peek(TBD_MSG_THREAD)) /* it waits in the call, others run */
+    if (tbd_log_peek(TBD_MSG_THREAD)) /* the call waits, other threads run */
         return;
     message = expect(TBD_MSG_SYSCALL, "a system call");
     memcpy(&call, message + 1, sizeof(call));
@@ -262,7 +263,7 @@ static void check_special(const struct tbd_msg_special *logged, enum tbd_special
                          logged->special);
 }
 
-/* Outputs come from the log. */
+/* Sets the outputs from the log. */
 static void supply(struct tbd_thread *thread, const struct tbd_message *message,
                    uint32_t insn_bytes)
 {
@@ -290,12 +291,12 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
         check_special(&logged, special);
     }
     if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
-        tbd_stub_finish(); /* killed before it was logged */
+        tbd_stub_finish(); /* the program was killed before the instruction was logged */
     if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED)) {
         supply(thread, message, insn_bytes);
     } else {
         tbd_stub_need_registers(thread);
-        tbd_special_again(thread, special, insn_bytes);
+        tbd_special_reexecute(thread, special, insn_bytes);
     }
     tbd_stub_settle(thread);
 }
@@ -318,8 +319,8 @@ static bool run_vsyscall(struct tbd_thread *thread)
     return true;
 }
 
-/* An instruction that raises a signal does so here too, in a slot as in play: what it leaves in rip and
- * rflags differs from one to the other (a trap comes after its instruction, a fault sets RF). */
+/* An instruction that raises a signal runs in a slot, as in play, because rip and rflags depend on
+ * the signal (a trap comes after its instruction, a fault sets RF). */
 void tbd_stub_bad_code(struct tbd_thread *thread)
 {
     bool unused;
@@ -332,7 +333,7 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
         return;
     }
     if (slot)
-        tbd_slot_run(thread, slot); /* leaves through the signal handler */
+        tbd_slot_run(thread, slot); /* the signal handler leaves it */
     tbd_stub_faulted(0, 0, thread->regs.rip);
 }
 
@@ -371,8 +372,8 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     tbd_log_send(message);
 }
 
-/* Translations notice by themselves.  The next block looks at these bytes: so they count as read,
- * as in play. */
+/* Applies a change of code by others.  Translated code compares the bytes itself.  The next block
+ * reads them, so they are marked as read, as in play. */
 static void change_code(const struct tbd_message *message)
 {
     struct tbd_msg_code code;

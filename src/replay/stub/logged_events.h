@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* logged_events.h - what logged_events.c, map_calls.c, fault.c and reexecute.c share
+/* logged_events.h - shared by logged_events.c, map_calls.c, fault.c and reexecute.c
  *
  * Contexts: APP. */
 #ifndef TBD_STUB_LOGGED_EVENTS_H
@@ -10,25 +10,29 @@
 
 /* The next log message if it is of this kind and due now, else NULL. */
 const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind);
-/* The log entry's message, NULL behind the last one. */
+/* The log entry's message; NULL after the last one. */
 const struct tbd_message *tbd_log_message(uint64_t index);
-/* Puts a log message into the stream as it is; it has happened. */
+/* Puts a log message into the stream unchanged, and advances the log. */
 void tbd_log_send(const struct tbd_message *message);
-/* Checks the old bytes of `count` writes, applies the new ones; returns what follows them. */
+/* Checks the old bytes of `count` writes and applies the new ones.  Returns the address after
+ * them. */
 const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count);
 
-/* map_calls.c.  Before: touched pages of a range that goes away are sent, as in play. */
+/* map_calls.c.  Before such a call: sends the touched pages of a range that it removes, as in
+ * play. */
 void tbd_maps_before(const struct tbd_msg_syscall *call);
-/* Does the mapping again; false if that is impossible.  True for calls that change no mapping. */
+/* Changes the mapping again; false if that is impossible.  True for calls that change no
+ * mapping. */
 bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread);
 
 /* fault.c: registers after rt_sigreturn, from the frame in the program's memory. */
 void tbd_signal_return(struct tbd_thread *thread);
 
 /* reexecute.c: executes a special whose outputs follow from its inputs. */
-void tbd_special_again(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
+void tbd_special_reexecute(struct tbd_thread *thread, enum tbd_special special,
+                           uint32_t insn_bytes);
 
-/* The stores of others in the next of its messages (tbd_next_others). */
+/* Makes the stores of others in the special's next message (tbd_next_others). */
 __attribute__((visibility("hidden"))) const struct tbd_msg_special *
 tbd_stub_next_others(struct tbd_effects *effects, uint32_t *others);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* main.c - a replay process: start-up, then one plan after the other
  *
- * The process is the engine ELF started as a program.  It has three descriptors (replay/plan.h),
- * gives up everything the kernel put outside the engine's range, and from then on holds nothing
- * but the engine, the plan, the stream and the memory of one window. */
+ * The process is the engine ELF started as a program.  It has three descriptors (replay/plan.h).
+ * It unmaps everything outside the engine's range; from then on it has only the engine, the plan,
+ * the stream and the memory of one window. */
 #include "replay/stub/stub.h"
 
 #include "base/assert.h"
@@ -13,7 +13,7 @@
 #include "replay/stub/memory.h"
 #include "replay/stub/turn.h"
 
-/* Statuses of a start that failed, for the driver's message. */
+/* Exit statuses of a failed start, for the driver's message. */
 enum { EXIT_NO_PLAN = 80, EXIT_BAD_PLAN = 81, EXIT_NOT_EMPTY = 82 };
 
 static struct tbd_plan_head *map_plan(void)
@@ -45,7 +45,7 @@ void tbd_stub_serve(struct tbd_plan_head *plan)
 {
     const char *why;
 
-    if (tbd_assert_failure()) { /* what came after it is not to be believed */
+    if (tbd_assert_failure()) { /* results after it are not reliable */
         plan->report.outcome = TBD_OUTCOME_FAILED;
         tbd_fmt(plan->report.what, sizeof(plan->report.what), "%s", tbd_assert_failure());
     }

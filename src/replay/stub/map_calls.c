@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* map_calls.c - system calls that change mappings, done again in a replay process
  *
- * Files are not opened: a page of a file mapping comes from the trace when it is touched.
- * Calls that failed in play change nothing. */
+ * Files are not opened: pages of file mappings come from the trace when they are touched.  Calls
+ * that failed in play change nothing. */
 #include "replay/stub/logged_events.h"
 
 #include "base/linux_abi.h"
@@ -24,13 +24,15 @@ static bool has_failed(const struct tbd_msg_syscall *call)
     return (int64_t)call->result < 0 && (int64_t)call->result >= HIGHEST_ERROR;
 }
 
-/* These calls have one message each, which is applied next. */
+/* The order of this call's message: mapping calls have one message each, and it is the next in the
+ * log. */
 static uint64_t this_order(void)
 {
     return tbd_stub.log_next + 1;
 }
 
-/* A block in front may have ended because it could not go on here: as in play. */
+/* As in play, also forgets blocks just before the range: they may have ended where it begins
+ * because it was not executable. */
 
 static void forget_code(uint64_t start, uint64_t bytes)
 {
@@ -41,7 +43,8 @@ static void forget_code(uint64_t start, uint64_t bytes)
         tbd_stub_code_changed(start, end - start);
 }
 
-/* Shared memory may have been written by others before this process used it. */
+/* Does the new mapping contain zeros?  Others may have written shared memory before this process
+ * used it. */
 static bool is_fresh(const struct tbd_msg_syscall *call)
 {
     return (call->args[3] & MAP_ANONYMOUS) && (call->args[3] & MAP_TYPE) == MAP_PRIVATE;
@@ -61,7 +64,8 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
     return true;
 }
 
-/* The stack may grow further: play says where to, behind the arguments.  Nothing is between. */
+/* The stack may now grow further; the lowest address follows the arguments in play's message.  No
+ * mapping lies between. */
 static bool change_limit(const struct tbd_msg_syscall *call)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -74,7 +78,7 @@ static bool change_limit(const struct tbd_msg_syscall *call)
                           this_order());
 }
 
-/* Play says how many bytes, behind the arguments (hooks/calls/memory_calls.c). */
+/* The segment's size follows the arguments in play's message (hooks/calls/memory_calls.c). */
 static bool do_shmat(const struct tbd_msg_syscall *call)
 {
     bool may_write = !(call->args[2] & SHM_RDONLY);
@@ -107,7 +111,7 @@ static bool do_mremap(const struct tbd_msg_syscall *call)
 {
     forget_code(call->args[0], call->args[1]);
     forget_code(call->result, call->args[2]);
-    if (!call->args[1]) /* shared memory is mapped once more */
+    if (!call->args[1]) /* maps shared memory a second time */
         return tbd_memory_map(call->result, call->args[2], PROT_READ | PROT_WRITE, false,
                               this_order());
     if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2], this_order()))
@@ -162,7 +166,7 @@ static bool do_prlimit64(const struct tbd_msg_syscall *call)
     return change_limit(call);
 }
 
-/* Nothing is mapped otherwise: what the seal forbids has failed in play. */
+/* No mapping changes: calls that the seal forbids have failed in play. */
 static bool do_mseal(const struct tbd_msg_syscall *call)
 {
     (void)call;
@@ -193,9 +197,9 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
     }
 }
 
-/* ---- what play sends before ---- */
+/* ---- messages before the call ---- */
 
-/* Play looks at readable mappings only (hooks/calls/memory_calls.c: capture). */
+/* As in play, only readable mappings are sent (hooks/calls/memory_calls.c: capture). */
 static void send_range(uint64_t start, uint64_t bytes)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -214,7 +218,7 @@ static void send_range(uint64_t start, uint64_t bytes)
     }
 }
 
-/* Whether the call then fails or not. */
+/* Play sends before it makes the call, so even if the call then fails. */
 void tbd_maps_before(const struct tbd_msg_syscall *call)
 {
     if (tbd_stub.is_partial)

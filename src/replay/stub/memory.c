@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - the program's memory inside a replay process
  *
- * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks
- * for pages that are missing; the mapping calls of the log (logged_events.c) change it.
+ * Neighbours: plan.h describes the memory at the window's start; the fault handler (fault.c) asks
+ * for missing pages; the log's mapping calls (map_calls.c) change mappings.
  *
- * MEMORY-1  tbd_memory.regions says what the program may touch. A page is mapped for real if and
- *     only if its bit in the present map is set; then its protection is the region's (execution
- *     taken away: only translated code runs here). (not checked: replays in any order do: contents
- *     would differ)
- * MEMORY-2  Every page is in one of: absent; present with contents from the trace, or zero, or
- *     moved there. (not checked: replays in any order do: contents would differ)
- * MEMORY-3  Nothing here touches addresses outside the regions, so patch areas and the engine
- *     stay. */
+ * MEMORY-1  tbd_memory.regions has the program's mappings.  A page is really mapped if and only if
+ *     its bit in the present map is set; its protection is the region's, without execute
+ *     permission, since only translated code runs here.  (not checked: replays in any order do:
+ *     contents would differ)
+ * MEMORY-2  Every page is absent, or present with contents that come from the trace, are zero, or
+ *     were moved there.  (not checked: replays in any order do: contents would differ)
+ * MEMORY-3  Nothing here changes addresses outside the regions, so patch areas and the engine stay
+ *     mapped. */
 #include "replay/stub/memory.h"
 
 #include "base/assert.h"
@@ -22,14 +22,14 @@
 #include "replay/stub/stub.h"
 #include "replay/stub/turn.h"
 
-/* How far below its start a stack grows at most. */
+/* The most that a stack grows below its start. */
 #define GROWTH_BYTES (1ull << 30)
 
 static struct tbd_plan_head *plan;
 
-/* tbd_memory.regions, as in play, so that code shared with it sees the program's mappings.  Of
- * struct tbd_msg_region, `device` says which mapping call made it (the order of its log message; 0
- * = before the window), and `inode` is 1 for files. */
+/* tbd_memory.regions, as in play, so that code shared with play sees the program's mappings.  In
+ * struct tbd_msg_region, `device` is the order of the log message of the call that made the mapping
+ * (0: before the window), and `inode` is 1 for files. */
 static struct tbd_regions *table(void)
 {
     return &tbd_memory.regions;
@@ -62,7 +62,7 @@ static bool is_present(uint64_t address)
     return *present_byte(address) & present_bit(address);
 }
 
-/* Eight pages, a byte of the map, at once where possible. */
+/* Eight pages, which are one byte of the map, are handled at once where possible. */
 #define EIGHT (8 * TBD_PAGE_SIZE)
 
 static bool is_eight(uint64_t at, uint64_t end)
@@ -70,9 +70,9 @@ static bool is_eight(uint64_t at, uint64_t end)
     return !(at & (EIGHT - 1)) && end - at >= EIGHT;
 }
 
-/* One byte for each page of the present map: not zero if bits of that page have been set, so that
- * the terabytes that some programs reserve and never use are passed at once.  They lie in the part
- * of the map that is for the engine's own addresses. */
+/* A summary byte for each page of the present map: not zero if bits of that page have been set.
+ * With it, terabytes that a program reserves and never uses are skipped quickly.  The bytes lie in
+ * the part of the map that stands for the engine's own addresses. */
 #define SUMMARY_SPAN (TBD_PAGE_SIZE * EIGHT)
 
 static uint8_t *summary_byte(uint64_t address)
@@ -118,7 +118,7 @@ static void clear_present(uint64_t start, uint64_t end)
     }
 }
 
-/* End of the run of pages in [at, end) that are all present (or all absent) like the first. */
+/* The end of the run of pages from `at` on that are all present, or all absent. */
 static uint64_t run_end(uint64_t at, uint64_t end)
 {
     uint8_t all = is_present(at) ? 0xff : 0;
@@ -192,9 +192,9 @@ bool tbd_memory_clear_process(void)
 
 /* ---- a window begins ---- */
 
-/* Walks along what stays mapped, in address order: code that did not change (`keep`), pages that
- * did not change, and ordinary writable pages that the next window has as well, which are only
- * filled anew. */
+/* Iterates in address order over the memory that stays mapped: unchanged code (`keep`), unchanged
+ * pages, and readable and writable pages that the next window has, too, which only get new
+ * contents. */
 struct stay {
     const struct tbd_plan_range *keep, *keep_end;
     const struct tbd_plan_page *page, *page_end;
@@ -216,7 +216,7 @@ static struct stay stay_begin(const struct tbd_plan_head *head)
     return stay;
 }
 
-/* Can the page stay, which had this protection so far? */
+/* Can the page, which had the protection `prot`, stay mapped? */
 static bool can_stay(struct stay *stay, const struct tbd_plan_page *page, uint32_t prot)
 {
     if (prot != ORDINARY && page->contents != TBD_PLAN_SAME_PAGE)
@@ -227,7 +227,7 @@ static bool can_stay(struct stay *stay, const struct tbd_plan_page *page, uint32
            stay->region->prot == prot;
 }
 
-/* The next stretch that stays, in or behind `at`; an empty one at `end` if there is none before. */
+/* The next range that stays mapped, from `at` on; an empty one at `end` if there is none before. */
 static struct tbd_plan_range next_stay(struct stay *stay, uint64_t at, uint64_t end, uint32_t prot)
 {
     struct tbd_plan_range none = { end, end };
@@ -283,8 +283,8 @@ static bool add_regions(const struct tbd_plan_head *head)
     return true;
 }
 
-/* Stack regions are recorded as they were when play last looked; touched pages below belong to
- * them. */
+/* Play recorded a stack's region when it last read the mappings; touched pages below it belong to
+ * the stack. */
 static struct tbd_msg_region *region_or_stack(uint64_t address)
 {
     size_t at = tbd_regions_lower(table(), address);
@@ -308,7 +308,7 @@ static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *p
             memcpy((void *)pages[i].address, (const char *)head + pages[i].contents, TBD_PAGE_SIZE);
 }
 
-/* Pages that follow each other in one region are mapped with one call.  Returns how many. */
+/* Maps adjacent pages of one region with one call.  Returns their number. */
 static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_plan_page *pages,
                           uint64_t count, const struct tbd_msg_region *region)
 {
@@ -351,9 +351,9 @@ static const char *place_pages(const struct tbd_plan_head *head)
         if (region && is_present(pages[i].address) && region->prot == ORDINARY)
             fill_anew(head, &pages[i]);
         if (!region || is_present(pages[i].address))
-            continue; /* it stayed */
+            continue; /* it stayed mapped */
         if (pages[i].contents == TBD_PLAN_SAME_PAGE)
-            continue; /* it did not, and will be asked for */
+            continue; /* it did not; the driver will be asked for it */
         used = place_run(head, pages + i, head->pages.count - i, region);
         if (!used)
             return "an address range of the program is taken in the replay process";
@@ -390,7 +390,8 @@ static bool allows(uint32_t prot, uint32_t access)
     return (prot & access) == access;
 }
 
-/* Makes a page present, whatever its protection; NULL if there is none. */
+/* Makes a page present, whatever its protection.  Returns its region; NULL if there is no such
+ * page. */
 static struct tbd_msg_region *obtain(uint64_t address)
 {
     struct tbd_msg_region *region = region_or_stack(address);
@@ -429,7 +430,7 @@ uint64_t tbd_memory_executable(uint64_t address, uint64_t want, bool *out_change
     return at - address < want ? at - address : want;
 }
 
-/* Copies page by page: `to_program` says which way. */
+/* Copies page by page, to the program or from it. */
 static bool copy(uint64_t address, uint8_t *ours, uint64_t bytes, bool to_program)
 {
     while (bytes) {
@@ -515,7 +516,7 @@ bool tbd_memory_protect(uint64_t start, uint64_t bytes, uint32_t prot)
     return tbd_regions_protect(table(), start, start + page_up(bytes), prot);
 }
 
-/* Each mapping in the range is made anew. */
+/* Maps each mapping in the range again. */
 bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t order)
 {
     uint64_t end = start + page_up(bytes);
@@ -549,8 +550,8 @@ static void move_pages(uint64_t from, uint64_t bytes, uint64_t to)
     clear_present(from, from + bytes);
 }
 
-/* What is new behind the old end of a mapping that stays in its place.  Its pages, like all of a
- * file, come from the trace. */
+/* Maps the new part after the old end of a mapping.  If it is a file's, its pages come from the
+ * trace. */
 static bool grow_in_place(const struct tbd_msg_region *old, uint64_t start, uint64_t end,
                           uint64_t order)
 {
@@ -573,7 +574,7 @@ bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t ne
             return false;
         old.start = from;
         old.end = from + kept;
-        old.device = (uint32_t)order; /* pages not here yet have their contents from now on */
+        old.device = (uint32_t)order; /* absent pages will get their contents as of now */
         return tbd_regions_add(table(), &old, "") && grow_in_place(&old, old_end, new_end, order);
     }
     if (!tbd_memory_map(to, new_end - to, old.prot, false, order))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* reexecute.c - specials whose outputs follow from their inputs: play's own code executes them
+/* reexecute.c - specials whose outputs are determined by their inputs: play's code executes them
  *
- * It works on the same state as play, and sends the same messages.  What other processes wrote
- * meanwhile is an input (hooks/memory/shared.h): it comes out of the logged messages, one for each piece
- * of the instruction. */
+ * It works on the same state as play, and sends the same messages.  Writes of other processes are
+ * an input (hooks/memory/shared.h): they are in the logged messages, one for each piece of the
+ * instruction. */
 #include "base/string.h"
 #include "format/stream/stream.h"
 #include "hooks/instructions/slot.h"
@@ -15,7 +15,7 @@ static struct {
     struct tbd_msg_special message;
 } again;
 
-/* They are regenerated. */
+/* Skips the logged messages, which are sent again by the execution. */
 static void skip_logged(void)
 {
     again.next = tbd_stub.log_next;
@@ -44,10 +44,11 @@ const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, 
     const struct tbd_message *message = again.next < again.end ? tbd_log_message(again.next) : NULL;
     const uint8_t *payload;
 
-    /* Play was refused the memory; here it may be there, because the file has changed meanwhile. */
+    /* In play the access failed.  Here the memory may be present, because the file has changed
+     * since. */
     if (!message && tbd_log_peek(TBD_MSG_INTERRUPTED))
         tbd_stub_faulted(tbd_slot_last_insn(tbd_thread_now()), 0, tbd_thread_now()->regs.rip);
-    /* A program killed in the middle of a long one has done only so many pieces. */
+    /* A program killed in the middle of a long instruction has executed only the logged pieces. */
     if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
         tbd_stub_finish();
     if (!message)
@@ -61,7 +62,7 @@ const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, 
     return &again.message;
 }
 
-void tbd_special_again(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
+void tbd_special_reexecute(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
     skip_logged();
     tbd_special_perform(thread, special, insn_bytes);

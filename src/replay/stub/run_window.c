@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* run_window.c - one window in a replay process
  *
- * The entries area is cut so that its guard page is reached when something is due: a stop, a
- * signal, the end of a slice or of the window.  In a partial replay, and before the first slice
- * that is wanted, the ring only counts (`discard`).
+ * Entries begin in the area at an offset such that they reach its guard page when something is due:
+ * a stop, a signal, the end of a slice or of the window.  In a partial replay, and before the first
+ * slice that is wanted, the ring only counts entries (`discard`).
  *
  * RUN_WINDOW-1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the
  *     instruction a stop asked for.
- * RUN_WINDOW-2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered
- *     as one more. */
+ * RUN_WINDOW-2  Time = the ring's count - `extra`: after a stop inside a block, the rest of the
+ *     block is entered as one more. */
 #include "replay/stub/stub.h"
 
 #include "base/assert.h"
@@ -100,8 +100,8 @@ static void mark_pages(const struct tbd_plan_section *section)
     }
 }
 
-/* In full replay without a touch map the pages are those that play wrote, and so they are where the
- * marks were used up for earlier slices. */
+/* Without a touch map, a full replay sends the pages that play wrote.  With slices, too, because
+ * sending a slice's state has cleared marks. */
 static void mark_dirty_pages(void)
 {
     if (!(tbd_stub.hook_set & TBD_HOOK_TOUCH) || tbd_stub.plan->slice)
@@ -132,7 +132,7 @@ static void send_marked_pages(void)
     }
 }
 
-/* A window in which the program was killed has no end state: its stream just ends. */
+/* A window in which the program was killed has no end state: only its stream ends. */
 static void send_end(void)
 {
     mark_dirty_pages();
@@ -142,7 +142,7 @@ static void send_end(void)
         tbd_registers_send(&tbd_recording.ring, tbd_thread_now(), &tbd_processor.vector);
         tbd_window_send_end(&tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages,
                             TBD_TIME_NEVER);
-    } else { /* play was killed in it and has no end state; its pages are wanted all the more */
+    } else { /* the program was killed: no end state, but its pages are needed */
         tbd_ring_turn(&tbd_recording.ring, tbd_thread_now(), TBD_CHUNK_ENDS_WINDOW);
     }
 }
@@ -166,7 +166,8 @@ void tbd_stub_finish(void)
 
 static void configure(uint32_t hook_set);
 
-/* Marks of pages that went away must not make them part of the window's end state. */
+/* Sends the state at a slice's end.  It includes pages that the window unmaps later; their marks
+ * are cleared, so that they are not part of the window's end state. */
 static void send_state(struct tbd_thread *thread)
 {
     const struct tbd_plan_section *gone = &tbd_stub.plan->gone;
@@ -181,7 +182,7 @@ static void send_state(struct tbd_thread *thread)
     tbd_window_send_end(&tbd_recording.ring, thread, &tbd_memory.pages, TBD_TIME_NEVER);
 }
 
-/* So far the ring only counted: the first slice that is wanted begins. */
+/* Begins the first slice that is wanted; before it, the ring only counted. */
 static void begin_events(struct tbd_thread *thread)
 {
     uint64_t now = absolute_time();
@@ -194,7 +195,7 @@ static void begin_events(struct tbd_thread *thread)
     tbd_ring_start(&tbd_recording.ring, thread, now, TBD_TIME_NEVER);
 }
 
-/* Behind the last one the window's own end follows, if it is wanted. */
+/* After the last slice, the window's own end follows, if it is wanted. */
 static void end_slice(struct tbd_thread *thread)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
@@ -214,7 +215,7 @@ static void end_slice(struct tbd_thread *thread)
 
 /* ---- stops ---- */
 
-#define RED_ZONE 128u /* below the stack pointer a function may keep something, too */
+#define RED_ZONE 128u /* bytes below the stack pointer that a function may use */
 
 static void copy_stack(struct tbd_plan_stop *stop)
 {
@@ -241,7 +242,7 @@ static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *threa
     tbd_stub.stop_next++;
 }
 
-/* Behind the last one a stop that is never reached. */
+/* The next stop; after the last one, a stop that is never reached. */
 static const struct tbd_plan_stop *next_stop(void)
 {
     static const struct tbd_plan_stop never = { .time = UINT64_MAX };
@@ -271,7 +272,7 @@ static void cut_block(void *unused)
     stopped_block = cut.def;
 }
 
-/* A block about to be entered: arranges for the stop inside it, if there is one. */
+/* Prepares a stop inside the block that is entered next, if there is one. */
 static void stop_inside(struct tbd_thread *thread, uint64_t now)
 {
     if (next_stop()->time != now)
@@ -286,8 +287,8 @@ static void stop_inside(struct tbd_thread *thread, uint64_t now)
                             next_stop()->instruction);
 }
 
-/* Stopped inside the block entered last.  What is left of it is entered as a block of its own, up
- * to the next stop in it or to its end: it must not run on into what follows (RUN_WINDOW-2). */
+/* The replay has stopped inside the block entered last.  The rest of the block is entered as a
+ * block of its own, up to the next stop in it or to its end, but not beyond (RUN_WINDOW-2). */
 static void reached_inside(struct tbd_thread *thread)
 {
     uint64_t time = tbd_stub_time() - 1;
@@ -302,7 +303,7 @@ static void reached_inside(struct tbd_thread *thread)
         tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip }, until - ran);
 }
 
-/* ---- going on ---- */
+/* ---- boundaries ---- */
 
 static uint64_t next_due(void)
 {
@@ -394,7 +395,7 @@ void tbd_stub_run(void)
     tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;
-    if (!tbd_stub.is_partial) /* marks that a partial replay left */
+    if (!tbd_stub.is_partial) /* clears marks that a partial replay left */
         tbd_sys_madvise(tbd_processor.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
     configure(tbd_stub.is_partial ? TBD_HOOKS_PARTIAL : plan->hook_set);
     load_registers(thread);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* setup.c - what a replay process needs once: thread area, decoder, patcher, stream, signal stack
+/* setup.c - set-up of a replay process: thread area, decoder, patcher, stream, signal stack
  *
- * The same places as in play (base/layout.h). */
+ * All are at the same addresses as in play (base/layout.h). */
 #include "base/arena.h"
 #include "base/linux.h"
 #include "base/sys.h"
@@ -17,7 +17,7 @@
 #include "replay/stub/memory.h"
 
 #define STREAM_CHUNKS 4
-#define STREAM_AREAS  3 /* one to fill, one that is looked at, one to spare */
+#define STREAM_AREAS  3 /* one being filled, one being read, one spare */
 #define AREA_BYTES    (1ull << 30)
 #define STREAM_BLOCKS (1u << 20)
 #define STREAM_HEAP   (1ull << 30)
@@ -58,7 +58,7 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
                        const uint8_t *code)
 {
     if (tbd_stub.hook_set == TBD_HOOKS_PARTIAL)
-        return 1; /* nobody reads it */
+        return 1; /* the id is not used */
     return tbd_ring_define(&tbd_recording.ring, def, ops, code);
 }
 
@@ -67,7 +67,7 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
     return tbd_memory_executable(pc.v, want, out_changes);
 }
 
-/* There is no program to go on: the replay has ended, or differs. */
+/* There is no program to let go: the replay has ended, or differs. */
 static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
 {
     (void)thread;
@@ -124,7 +124,7 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
         return "no memory for the replay process";
     if (!tbd_stub_catch_faults())
         return "signal handlers cannot be installed";
-    tbd_mode_enter(TBD_MODE_REPLAY, TBD_HOOKS_NONE, &parts); /* each window has hooks of its own */
+    tbd_mode_enter(TBD_MODE_REPLAY, TBD_HOOKS_NONE, &parts); /* each window sets its hooks */
     why = tbd_mode_start_code(&config);
     if (why)
         return why;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* shared_traps.c - which instructions the engine executes because they access shared memory
- * (patcher/forced_specials.h)
+/* shared_traps.c - the set of instructions that the engine executes because they access shared
+ * memory (patcher/forced_specials.h)
  *
- * The log says when the set changes.  A block that play left before an instruction which only then
- * came into the set is left there again: a trap in front of that instruction (tbd_patcher_trap). */
+ * The log says when the set changes.  Play left a block before an instruction that it then added to
+ * the set; a trap before that instruction (tbd_patcher_trap) makes replay leave the block at the
+ * same place. */
 #include "replay/stub/logged_events.h"
 
 #include "base/linux_abi.h"
@@ -35,7 +36,8 @@ static void forget_code(struct tbd_thread *thread, const uint64_t *pcs, size_t c
         tbd_patcher_flush_range(thread, pcs[i], pcs[i] + 1);
 }
 
-/* Translations of what only one of the two sets has must go.  `now` has no address twice. */
+/* Replaces the set, and flushes the translations at addresses that only one of both sets has.
+ * `now` has no duplicates. */
 static void replace(struct tbd_thread *thread, const uint64_t *now, size_t now_count)
 {
     static uint64_t before[TBD_MAX_FORCED_SPECIALS];
@@ -102,8 +104,8 @@ void tbd_stub_shared_begin(struct tbd_thread *thread)
 
 /* ---- blocks that were left ---- */
 
-/* Was the block left because of something outside: a new instruction in the set, or a file that had
- * become shorter?  Other faults come by themselves. */
+/* Was the block left for a reason that replay does not have: a new instruction in the set, or a
+ * file that became shorter?  Replay has all other faults itself. */
 static bool is_left_outside(const struct tbd_message *next)
 {
     struct tbd_msg_signal signal;
@@ -116,7 +118,7 @@ static bool is_left_outside(const struct tbd_message *next)
     return signal.signo == SIGBUS && (signal.flags & TBD_SIGNAL_SYNC);
 }
 
-/* The next such block's INTERRUPTED. */
+/* The log entry INTERRUPTED of the next such block. */
 static const struct tbd_plan_log *next_left(void)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;

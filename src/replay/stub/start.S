@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* start.S - where a replay process begins
+/* start.S - entry points of a replay process: its start, and its signal handlers
  *
  *   tbd_stub_start     in:  the kernel's initial stack (not used: it is unmapped soon)
  *                      out: never returns; C runs on stack_top in the engine's range, direction flag clear

@@ -20,26 +20,27 @@
 #include "patcher/patcher.h"
 #include "replay/plan.h"
 
-/* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
+/* The image is linked above 2 GiB: without "hidden", the address of a function would need a
+ * table. */
 #pragma GCC visibility push(hidden)
 
-/* The state of the process, beside tbd_recording, tbd_memory (pages without `known`), tbd_processor and the thread
- * block, which are used here as well, so that play's code for specials and window
- * ends serves replay.  Times in the ring are absolute; those of the plan are relative. */
+/* The state of the process.  In addition, tbd_recording, tbd_memory (pages without `known`),
+ * tbd_processor and the thread block are used as in play, because play's code for specials and
+ * window ends runs here, too.  Times in the ring are absolute; those of the plan are relative. */
 struct tbd_stub {
     struct tbd_plan_head *plan;
-    bool is_partial;    /* nothing goes into the stream */
-    uint32_t hook_set;  /* of the translations that exist; 0 at first */
-    uint64_t end;       /* absolute time at which the replay is over */
-    uint64_t slice_end; /* likewise a slice, or what comes before the first; TBD_TIME_NEVER:
-                                  there are none */
-    uint64_t extra;     /* entries that are no block entries: rests after inner stops */
+    bool is_partial;   /* nothing is sent to the stream */
+    uint32_t hook_set; /* of the existing translations; 0 at first */
+    uint64_t end;      /* absolute time at which the replay is over */
+    uint64_t
+        slice_end; /* likewise the end of the slice, or of the part before the first one; TBD_TIME_NEVER: no slices */
+    uint64_t extra;     /* entries that are no block entries: rests of blocks after stops inside */
     uint64_t log_next;  /* index of the next log entry */
-    uint64_t between;   /* index of the next one that comes between blocks, if >= log_next */
-    uint64_t left;      /* likewise: the next block that was left (shared_traps.c) */
+    uint64_t between;   /* index of the next entry that is due between blocks, if >= log_next */
+    uint64_t left;      /* likewise, of the next block that was left (shared_traps.c) */
     uint64_t stop_next; /* index of the next stop */
-    bool has_ended;     /* the thread that has control is gone */
-    bool is_inside;     /* translated code stops at next_stop(), inside the block at hand */
+    bool has_ended;     /* the thread that had control has ended */
+    bool is_inside;     /* translated code stops at next_stop(), inside the present block */
     uint64_t brk;       /* page-aligned end of the heap */
 };
 extern struct tbd_stub tbd_stub;
@@ -49,19 +50,20 @@ extern const struct tbd_patcher_callbacks tbd_stub_callbacks; /* setup.c */
 void tbd_stub_start(void);
 _Noreturn void tbd_stub_main(void);
 
-/* Once, after the process is empty.  NULL, or why not. */
+/* Called once, after the process' memory was cleared.  NULL, or why it fails. */
 const char *tbd_stub_set_up(struct tbd_plan_head *plan);
-/* Gives up descriptors, resources and system calls.  NULL, or why that is not possible (static). */
+/* Gives up descriptors, resources and system calls.  NULL, or why that is impossible (static
+ * text). */
 const char *tbd_stub_confine(void);
-/* Carries out the plan; tbd_stub_serve() is called when the window has ended. */
+/* Carries out the plan; at the window's end it calls tbd_stub_serve(). */
 _Noreturn void tbd_stub_run(void);
 /* Waits for the next plan and runs it.  Called at the end of a window, on the engine stack. */
 _Noreturn void tbd_stub_serve(struct tbd_plan_head *plan);
 
-/* Ends the window: the outcome is reported and the next plan awaited. */
+/* Ends the window: reports the outcome and waits for the next plan. */
 _Noreturn void tbd_stub_fail(struct tbd_plan_head *plan, enum tbd_plan_outcome outcome,
                              const char *format, ...) __attribute__((format(printf, 3, 4), cold));
-/* As above, with TBD_OUTCOME_DIVERGED at the current time; `instruction` of the block entered
+/* Likewise, with TBD_OUTCOME_DIVERGED at the current time and `instruction` of the block entered
  * last. */
 _Noreturn void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
@@ -71,42 +73,44 @@ uint64_t tbd_stub_time(void);
 
 /* run_window.c: callbacks of the patcher. */
 void tbd_stub_boundary(struct tbd_thread *thread);
-/* The program has ended in this window, or everything asked for is there. */
+/* The program has ended in this window, or all requested results are complete. */
 _Noreturn void tbd_stub_finish(void);
-/* Flushes translations of code that changed. */
+/* Flushes the translations of changed code. */
 void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
 
 /* logged_events.c */
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 void tbd_stub_bad_code(struct tbd_thread *thread);
-/* Time of the next logged signal or turn, which may have to come between blocks; UINT64_MAX if
+/* Time of the next logged event that is due between blocks (signal, turn, ...); UINT64_MAX:
  * none. */
 uint64_t tbd_stub_between_time(void);
-/* Before translated code goes on after the engine did something: signals, and what is due. */
+/* Called before translated code continues after the engine has handled an event: replays signals,
+ * and handles what is due. */
 void tbd_stub_settle(struct tbd_thread *thread);
-/* Signals and turns due now. */
+/* Replays signals and turns that are due now. */
 void tbd_stub_between(struct tbd_thread *thread);
-/* The system call at rip, or that part of it which is due; afterwards tbd_stub_settle(). */
+/* Replays the system call at rip, or the part of it that is due; the caller then calls
+ * tbd_stub_settle(). */
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes);
-/* shared_traps.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false if there
- * is none. */
+/* shared_traps.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false:
+ * none is due. */
 bool tbd_stub_shared(struct tbd_thread *thread);
-/* A window begins: with an empty set, or the one in its first message. */
+/* Called when a window begins: the set is empty, or in its first message. */
 void tbd_stub_shared_begin(struct tbd_thread *thread);
-/* Time of the next block that play left for a reason that replay does not have (UINT64_MAX if
- * none); before it is entered, it is seen to that it is left at the same place. */
+/* Time of the next block that play left for a reason that replay does not have; UINT64_MAX: none.
+ * Before it is entered, tbd_stub_leave_block() makes sure that it is left at the same place. */
 uint64_t tbd_stub_left_time(void);
 void tbd_stub_leave_block(struct tbd_thread *thread);
-/* Nothing more is logged, and this block is the window's last: the program was killed, or play let
- * it go. */
+/* Is the log at its end, and this block the window's last?  Then the program was killed, or play
+ * let it go. */
 bool tbd_stub_is_where_play_stopped(void);
-/* These end the replay if something is needed that this processor lacks (vectors.h): parts of registers
- * that instructions change which it has; registers that the instruction at rip names. */
+/* End the replay if it needs registers that this processor lacks (vectors.h): upper halves in use,
+ * which instructions of this processor would clear; registers named by the instruction at rip. */
 void tbd_stub_need_upper_halves(void);
 void tbd_stub_need_registers(const struct tbd_thread *thread);
-/* The program itself faulted: registers are exact, `insn` instructions of the block entered last
- * ran. */
+/* The program itself faulted.  Its registers are exact, and `insn` instructions of the block
+ * entered last have run. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
 
 /* Play detached here, or something diverged. */
@@ -114,9 +118,10 @@ void tbd_stub_detached(const char *why);
 
 /* thread_turns.c: a logged THREAD message that is due. */
 void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message);
-/* A thread that waits; `image` has room for an xsave image.  False: there is none with this tid. */
+/* The registers of a waiting thread; `image` has space for an xsave image.  False: no thread has
+ * this tid. */
 bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image);
-/* REGS of all that wait. */
+/* Sends REGS for all waiting threads. */
 void tbd_stub_send_threads(struct tbd_thread *thread);
 
 /* areas.c */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* thread_turns.c - all threads of the program on the one thread of a replay process
  *
- * Who has control is in the thread block, as in play; the others' registers and vector state wait
- * in slots of the plan (struct tbd_plan_thread), of which the driver provides as many as the window
- * can need.  Turns come where play logged them: between two blocks, or in a system call that waits.
+ * The thread in control is in the thread block, as in play.  The others' registers and vector state
+ * are in slots of the plan (struct tbd_plan_thread); the driver provides enough slots for the
+ * window.  Turns occur where play logged them: between two blocks, or in a system call that waits.
  *
- * THREAD_TURNS-1  The thread in control has no slot; every other one that lives has exactly one. */
+ * THREAD_TURNS-1  The thread in control has no slot; every other living thread has exactly one. */
 #include "replay/stub/logged_events.h"
 
 #include "base/assert.h"
@@ -19,7 +19,7 @@ static struct tbd_plan_thread *slots(void)
     return (void *)((char *)tbd_stub.plan + tbd_stub.plan->threads.offset);
 }
 
-/* With tid 0: a free one. */
+/* tid 0 finds a free slot. */
 static struct tbd_plan_thread *find_slot(uint32_t tid)
 {
     for (uint64_t i = 0; i < tbd_stub.plan->threads.count; i++)
@@ -38,7 +38,7 @@ static struct tbd_plan_thread *take_slot(uint32_t tid, const struct tbd_regs *re
     struct tbd_plan_thread *slot = find_slot(0);
 
     if (!slot)
-        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "the plan has no room for thread %u", tid);
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "the plan has no slot for thread %u", tid);
     slot->tid = tid;
     slot->regs = *regs;
     slot->regs.thread = tid;
@@ -46,7 +46,7 @@ static struct tbd_plan_thread *take_slot(uint32_t tid, const struct tbd_regs *re
     return slot;
 }
 
-/* ---- what play logged ---- */
+/* ---- logged turns ---- */
 
 static void start_thread(const struct tbd_message *message, const struct tbd_msg_thread *event)
 {
@@ -99,7 +99,7 @@ static void switch_threads(struct tbd_thread *thread, const struct tbd_msg_threa
     enter(thread, slot);
 }
 
-/* It waits on the call's instruction: prefixes, then 0f 05. */
+/* The length of the call's instruction at which the thread waits: prefixes, then 0f 05. */
 static uint32_t call_length(uint64_t rip)
 {
     uint8_t byte, before = 0;
@@ -135,12 +135,12 @@ void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message)
                              thread->tid, event.thread);
         tbd_stub.has_ended = true;
         tbd_log_send(message);
-        if (!tbd_log_peek(TBD_MSG_THREAD)) /* nobody came after it */
+        if (!tbd_log_peek(TBD_MSG_THREAD)) /* no other thread was left */
             tbd_stub_finish();
     }
 }
 
-/* ---- what is asked of them ---- */
+/* ---- state of the waiting threads ---- */
 
 bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image)
 {

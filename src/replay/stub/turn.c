@@ -10,7 +10,7 @@ static void pass(struct tbd_plan_head *plan, uint32_t turn)
     tbd_sys_futex_wake(&plan->turn);
 }
 
-/* Waits until the driver has taken its turn. */
+/* Waits until the driver says RUN. */
 static void wait_for_run(struct tbd_plan_head *plan, uint32_t passed)
 {
     uint32_t turn;

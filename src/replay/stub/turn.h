@@ -7,10 +7,10 @@
 
 #include "replay/plan.h"
 
-/* Hands the plan to the driver with outcome and all, and waits for the next one.  Does not come
- * back when the driver says QUIT or has gone. */
+/* Hands the plan with its outcome to the driver, and waits for the next one.  Does not return if
+ * the driver says QUIT or has ended. */
 void tbd_turn_done(struct tbd_plan_head *plan);
-/* plan->page holds the request; the answer is there afterwards. */
+/* plan->page contains the request, and on return the answer. */
 void tbd_turn_ask_page(struct tbd_plan_head *plan);
 
 #endif

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* vectors.c - see vectors.h
  *
- * What the recording's processor had more is kept beside the live state (hooks/instructions/vector.h).  Who
- * could tell? xsave, whose bytes the log has; xrstor, which is carried out here; instructions that name
- * such registers: these end the replay, and it is said which one it was; instructions with a VEX prefix,
- * which clear the upper halves of zmm registers: these halves must be clear.
+ * Components that only the recording's processor had are kept beside the live state
+ * (hooks/instructions/vector.h).  These instructions depend on them: xsave, whose bytes are in the
+ * log; xrstor, which is carried out here; instructions that name such registers, which end the
+ * replay with a message that names the instruction; instructions with a VEX prefix, which clear the
+ * upper halves of zmm registers, so these halves must be zero.
  *
- * The patcher plants a ud2 before xrstor, and before what names registers that are missing. */
+ * The patcher emits a ud2 before xrstor, and before instructions that name missing registers. */
 #include "replay/stub/vectors.h"
 
 #include "base/linux_abi.h"
@@ -27,7 +28,7 @@ const char *tbd_vectors_adopt(uint64_t components, uint32_t bytes)
     if (components == vector->image.mask && bytes == vector->image.bytes)
         return NULL;
     if (!tbd_vector_adopt(vector, components, bytes))
-        return "nobody knows how the vector registers of the recording's processor are laid out";
+        return "the layout of the vector registers of the recording's processor is not known";
     if (vector->is_foreign)
         tbd_patcher_vectors_differ(tbd_vector_missing(vector) & TBD_VECTOR_AVX512);
     return NULL;
@@ -67,8 +68,8 @@ static int64_t displacement(const uint8_t *at, unsigned bytes)
     return wide;
 }
 
-/* The memory operand of the translated instruction at `code`, whose REX is `rex` and whose ModRM is
- * at `modrm`. */
+/* The address of the memory operand of a translated instruction with this REX prefix and this
+ * ModRM; `end` is the instruction's end. */
 static uint64_t operand_address(const struct tbd_ucontext *frame, const uint8_t *modrm, uint8_t rex,
                                 uint64_t end)
 {
@@ -94,7 +95,7 @@ static uint64_t operand_address(const struct tbd_ucontext *frame, const uint8_t 
            (uint64_t)displacement(at, bytes);
 }
 
-/* Components whose bytes come from the operand may take all of it. */
+/* Reads the operand: only the legacy region and header, unless it has extended components. */
 static bool read_operand(uint64_t address, uint8_t *out)
 {
     uint64_t present = 0, bytes;

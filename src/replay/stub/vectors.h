@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* vectors.h - a replay with other vector registers than the recording's
+/* vectors.h - replay on a processor with fewer vector registers than the recording's
  *
  * Context: APP; _sigsafe SIG. */
 #ifndef TBD_REPLAY_STUB_VECTORS_H
@@ -10,12 +10,12 @@
 
 struct tbd_ucontext;
 
-/* Takes over the images of a recording with these components (XCR0) and so many bytes, before anything is
- * translated.  NULL, or why they cannot be. */
+/* Adopts the image format of a recording with these components (XCR0) and this length; called
+ * before any code is translated.  NULL, or why it fails. */
 const char *tbd_vectors_adopt(uint64_t components, uint32_t bytes);
 /* Does the program's instruction at `pc` name registers that this processor lacks? */
 bool tbd_vectors_lack_registers(uint64_t pc);
-/* Carries out the xrstor that the signal is about; false: it is about something else. */
+/* If an xrstor has raised the signal, carries it out; false: the signal has another cause. */
 bool tbd_vectors_xrstor_sigsafe(int signo, struct tbd_ucontext *frame);
 
 #endif
