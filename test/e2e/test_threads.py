@@ -35,6 +35,19 @@ def test_small_quanta_and_windows(folder):
         shutil.rmtree(root)
 
 
+def test_turns_end_from_the_second_thread_on(folder):
+    """Also in the first window, which began with one thread; between any two instructions with blocks of one."""
+    def changes_and_losses(root, options):
+        traced, trace = tbdtest.record([tbdtest.program("thread_race"), "print"], "%s/%s" % (folder, root), options)
+        trace.verify()
+        return map(int, traced.out.split())
+    changes, lost = changes_and_losses("blocks", "quantum=1000")
+    assert changes >= 400, changes
+    assert lost == 0, "an increment is inside one block"
+    changes, lost = changes_and_losses("instructions", "quantum=100,insns=1")
+    assert changes >= 10000 and lost > 0, (changes, lost)
+
+
 def test_killed_at_random_moments(folder):
     numbers = chance(7)
     for i in range(50 if tbdtest.LONG else 5):
@@ -115,5 +128,5 @@ def test_python(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_small_quanta_and_windows, test_killed_at_random_moments, test_organizer_killed_at_random_moments,
+    tbdtest.main(test_small_quanta_and_windows, test_turns_end_from_the_second_thread_on, test_killed_at_random_moments, test_organizer_killed_at_random_moments,
                  test_stop_and_continue, test_xz, test_pigz, test_sort, test_python)

@@ -52,20 +52,25 @@ static void end_large_window_now(struct tbd_ring *ring, struct tbd_thread *threa
         ring->due = time;
 }
 
-/* Ends the window and gives another thread its turn, if they are due. */
+/* Ends the window and gives another thread its turn, if they are due.  The first turn of a second thread may be due
+ * before what the open chunk ends for: the chunk is cut short then. */
 void tbd_window_do_what_is_due(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
+    uint64_t due;
 
-    if (ring->due != TBD_TIME_NEVER)
-        end_large_window_now(ring, thread);
-    if (ring->due == TBD_TIME_NEVER || tbd_ring_time(ring, thread) < ring->due)
+    if (ring->due == TBD_TIME_NEVER)
         return;
-    if (tbd_ring_time(ring, thread) >= tbd_recording.window_due)
-        end_window(thread);
-    tbd_threads_tick(thread);
-    if (ring->due != next_due())
-        tbd_ring_set_due(ring, thread, next_due());
+    end_large_window_now(ring, thread);
+    due = next_due();
+    if (tbd_ring_time(ring, thread) >= (ring->due < due ? ring->due : due)) {
+        if (tbd_ring_time(ring, thread) >= tbd_recording.window_due)
+            end_window(thread);
+        tbd_threads_tick(thread);
+        due = next_due();
+    }
+    if (ring->due != due)
+        tbd_ring_set_due(ring, thread, due);
 }
 
 /* Closes the last window like every other, with the state that the program ended with. */
