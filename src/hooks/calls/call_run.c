@@ -17,9 +17,24 @@
 #include "hooks/threads/program_call.h"
 #include "hooks/threads/threads.h"
 
+static bool meets_signals(uint64_t number)
+{
+    return tbd_syscall_flags(number) & TBD_SYS_BLOCKS || number == __NR_rt_sigpending;
+}
+
+int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys)
+{
+    bool lends = meets_signals(sys->number) && tbd_signals_lend(signals);
+    int64_t result = tbd_program_syscall(sys, &signals->pending);
+
+    if (lends)
+        tbd_signals_lend_end(signals);
+    return result;
+}
+
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 {
-    return tbd_program_syscall(sys, &tbd_signals_now()->pending);
+    return tbd_call_perform_for(tbd_signals_now(), sys);
 }
 
 void tbd_call_send(struct tbd_call *call)

@@ -9,6 +9,7 @@
 #include "hooks/memory/effects.h"
 #include "hooks/table/syscalls.h"
 #include "hooks/threads/program_call.h"
+#include "hooks/threads/signals.h"
 
 struct tbd_call {
     struct tbd_sys_call sys; /* as the program made it */
@@ -22,6 +23,8 @@ struct tbd_call {
 
 /* Makes the call on the kernel; the result can be TBD_CALL_INTERRUPTED. */
 int64_t tbd_call_perform(const struct tbd_sys_call *sys);
+/* The same for a thread with these signals, also while it does not have the turn lock. */
+int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys);
 /* Sets result registers and rip as the kernel does, then sends the message. */
 void tbd_call_finish(struct tbd_call *call);
 /* Before a call that may not return: sends the message as it stands, with result 0. */

@@ -105,24 +105,32 @@ void tbd_call_rt_sigsuspend(struct tbd_call *call)
         tbd_call_wait_plainly(call);
     else
         call->result = tbd_call_perform(&call->sys);
-    if (call->result == TBD_CALL_INTERRUPTED)
-        call->result = -4; /* EINTR: never restarted */
+    if (call->result != -EINTR)
+        signals->has_temporary = false;
     tbd_call_finish(call);
 }
 
 /* Afterwards the registers are those of the frame; a message of their own reports them. */
 void tbd_call_rt_sigreturn(struct tbd_call *call)
 {
+    struct tbd_regs *regs = &call->thread->regs;
+    bool is_good;
+
     tbd_signals_block_all(); /* until the frame's mask is set */
     if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         finish(call, TBD_CALL_INTERRUPTED);
         return;
     }
+    regs->rip += call->insn_bytes; /* stays there if the frame is bad */
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+    is_good = tbd_signals_return(call->thread);
     call->flags |= TBD_SYSCALL_NORETURN;
+    call->result = is_good ? 0 : -EFAULT; /* tells a replay */
     tbd_call_send(call);
-    if (!tbd_signals_return(call->thread))
-        tbd_call_detach(call, "it returns from a signal handler without a frame");
     tbd_registers_send(&tbd_recording.ring, call->thread, &tbd_processor.vector);
+    if (!is_good)
+        tbd_signals_force_segv(call->thread);
 }
 
 /* ---- segment bases ---- */
@@ -353,8 +361,10 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
         regs->gpr[TBD_RSP] = arguments->stack;
     if (arguments->flags & CLONE_SETTLS)
         regs->fs_base = arguments->tls;
-    if (!(arguments->flags & CLONE_VM))
+    if (!(arguments->flags & CLONE_VM)) {
         tbd_threads_after_fork(call->thread);
+        tbd_signals_forget_held();
+    }
     if (clears_handlers(arguments) && !(arguments->flags & CLONE_VM))
         tbd_signals_clear_handlers();
     if (may_record(arguments) && tbd_call_policy->record_child(call->thread)) {

@@ -460,7 +460,7 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
                      tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS ? TBD_SWITCH_YIELD
                                                                      : TBD_SWITCH_BLOCKED,
                      now ? now - 1 : TBD_NO_BLOCK_TIME);
-    call->result = tbd_program_syscall(sys, &saved->signals.pending);
+    call->result = tbd_call_perform_for(&saved->signals, sys);
     fill_places(call, waiting);
     return tbd_threads_take(thread, saved);
 }

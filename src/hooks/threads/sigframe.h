@@ -36,6 +36,7 @@ _Static_assert(sizeof(struct tbd_sigframe) == 440, "as the kernel's");
 
 #define TBD_FRAME_R14 6 /* places in gregs */
 #define TBD_FRAME_R15 7
+#define TBD_FRAME_RAX 13
 #define TBD_FRAME_RSP 15
 
 void tbd_ucontext_get(const struct tbd_ucontext *context, struct tbd_regs *regs);

@@ -8,7 +8,8 @@
  * The kernel calls one engine handler for every signal that the program catches or that would end
  * it, and always for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP.  All other signals (ignored,
  * stopping) keep the program's own disposition in the kernel.  The kernel's mask is the program's
- * mask, except that those five are never blocked.
+ * mask, except that those five are blocked only during a system call of the program; at other times
+ * the engine holds them for it (signals_held.c).
  *
  * SIGNALS-1  While a thread has a signal queued, the kernel blocks all others for it and it makes no
  *     system call; so at most one is queued. (not checked: the kernel's masks are not seen from
@@ -53,6 +54,14 @@ struct tbd_queued_signal {
     uint8_t info[TBD_SIGINFO_BYTES];
 };
 
+#define TBD_HELD_SIGNALS 5 /* numbers that can be held */
+
+/* Signals that were sent while the program had them blocked (signals_held.c). */
+struct tbd_held_signals {
+    uint64_t set; /* as in a signal mask */
+    uint8_t info[TBD_HELD_SIGNALS][TBD_SIGINFO_BYTES];
+};
+
 /* The state of one thread; the handlers are common to all threads (tbd_actions). */
 struct tbd_signals {
     uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
@@ -64,6 +73,9 @@ struct tbd_signals {
     struct tbd_altstack altstack;
     /* The program's last fault, which the kernel shows in every later frame. */
     uint64_t last_error, last_trap, last_address;
+    struct tbd_held_signals held; /* for this thread */
+    uint64_t lent;                /* the kernel has these during the call; */
+    uint64_t lent_own;            /* these of them are for this thread */
 };
 
 /* By signal number, for all threads. */
@@ -86,10 +98,10 @@ bool tbd_signals_are_ours(void);
 /* Restores the program's own handlers and signal stack when the engine detaches;
  * tbd_signals_go_native() sets the mask. */
 void tbd_signals_restore(void);
-/* The two halves of tbd_signals_restore(): handlers of the process; signal stack and queued signal
- * of this thread (`signals`). */
+/* The two halves of tbd_signals_restore(): handlers of the process; signal stack and signals that
+ * wait of this thread (`signals`), which then has every signal blocked. */
 void tbd_signals_restore_handlers(void);
-void tbd_signals_restore_thread(const struct tbd_signals *signals);
+void tbd_signals_restore_thread(struct tbd_signals *signals);
 /* Like tbd_signals_restore(), for a child made with CLONE_CLEAR_SIGHAND that shares its parent's
  * memory. */
 void tbd_signals_restore_cleared(void);
@@ -109,6 +121,15 @@ void tbd_signals_set_kernel_mask(uint64_t mask);
 /* Gives the kernel the program's mask again, unless a signal is queued. */
 void tbd_signals_let_in(void);
 
+/* APP: queues a signal that was held and that the mask lets in now.  True: one is queued. */
+bool tbd_signals_take_held(void);
+/* FORK_CHILD: a child begins without signals that wait. */
+void tbd_signals_forget_held(void);
+/* Gives the kernel what is held for the thread `signals`, and has it block what the program blocks,
+ * for the time of a system call.  False: there is nothing to give, and nothing to end. */
+bool tbd_signals_lend(struct tbd_signals *signals);
+void tbd_signals_lend_end(struct tbd_signals *signals);
+
 /* APP: delivers the queued signal at thread->regs (a block boundary). */
 void tbd_signals_deliver(struct tbd_thread *thread);
 /* Raises a synchronous signal made by the engine at thread->regs.rip. */
@@ -124,8 +145,11 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
 int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old);
 int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
                              struct tbd_altstack *old);
-/* rt_sigreturn: registers from the frame at rsp.  False: the frame is not readable. */
+/* rt_sigreturn: registers from the frame at rsp.  False: the frame is bad, as the kernel finds
+ * it. */
 bool tbd_signals_return(struct tbd_thread *thread);
+/* The SIGSEGV that the kernel forces on a thread whose frame it can neither write nor read. */
+void tbd_signals_force_segv(struct tbd_thread *thread);
 
 /* signals_last.c: makes the kernel remember the program's last fault again.  Called before the
  * program's handlers are restored. */

@@ -75,15 +75,18 @@ void tbd_signals_restore_handlers(void)
 
 /* The kernel cannot go back to the time before the first sigaltstack: in a program that never had a
  * signal stack, frames have said 0 so far and say SS_DISABLE from here on. */
-void tbd_signals_restore_thread(const struct tbd_signals *signals)
+void tbd_signals_restore_thread(struct tbd_signals *signals)
 {
     struct tbd_altstack none = { .flags = SS_DISABLE };
     const struct tbd_altstack *stack = signals->altstack.bytes ? &signals->altstack : &none;
 
     tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(stack), 0, 0);
+    tbd_signals_set_kernel_mask(~0ull); /* the handlers may be the program's by now */
     if (signals->pending) /* the program has not seen it yet: it comes again, natively */
         tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, (uint64_t)tbd_sys_gettid(),
                  signals->queued.signo, tbd_sys_pointer(signals->queued.info));
+    if (tbd_sys_getpid() == (long)tbd_recording.pid) /* not those of the parent of a vfork */
+        tbd_signals_give_back_held(signals);
 }
 
 void tbd_signals_restore(void)
@@ -131,19 +134,34 @@ void tbd_signals_before_exec(void)
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if ((ALWAYS_OURS & BIT(signo)) && tbd_actions[signo].handler == 1)
             tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
-    if (signals->mask & ALWAYS_OURS)
-        tbd_signals_set_kernel_mask(signals->mask);
+    if (!(signals->mask & ALWAYS_OURS))
+        return;
+    tbd_signals_set_kernel_mask(signals->mask);
+    tbd_signals_give_back_held(tbd_signals_now());
 }
 
 void tbd_signals_after_exec(void)
 {
-    const struct tbd_signals *signals = tbd_signals_now();
+    struct tbd_signals *signals = tbd_signals_now();
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if ((ALWAYS_OURS & BIT(signo)) && tbd_actions[signo].handler == 1)
             install(signo, 0);
-    if (signals->mask & ALWAYS_OURS)
+    if (signals->mask & ALWAYS_OURS) {
         tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+        signals->lent = 0;
+    }
+}
+
+/* The kernel forgets a signal that waits when the program ignores it. */
+static void forget_waiting(uint64_t signo)
+{
+    const struct tbd_action ignored = { .handler = 1 };
+
+    if (!(ALWAYS_OURS & BIT(signo)))
+        return;
+    tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&ignored), 0, 8); /* what is lent */
+    tbd_signals_drop_held((uint32_t)signo);
 }
 
 int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old)
@@ -160,6 +178,8 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
     *action = *set;
     action->mask &= ~UNBLOCKABLE;
     action->flags &= SA_KNOWN;
+    if (action->handler == 1)
+        forget_waiting(signo);
     if (tbd_signals_is_ours(signo))
         install(signo, action->flags);
     else
@@ -218,6 +238,13 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
     return 0;
 }
 
+/* What the kernel does where it does not accept a frame: rax is 0. */
+static bool bad_frame(struct tbd_thread *thread)
+{
+    thread->regs.gpr[TBD_RAX] = 0;
+    return false;
+}
+
 bool tbd_signals_return(struct tbd_thread *thread)
 {
     struct tbd_regs *regs = &thread->regs;
@@ -225,17 +252,22 @@ bool tbd_signals_return(struct tbd_thread *thread)
     struct tbd_ucontext copy;
     struct tbd_altstack ignored;
     uint64_t flags = regs->rflags;
+    bool is_bad;
 
-    if (!tbd_copy_from_program(&context, regs->gpr[TBD_RSP], sizeof(context)))
-        return false;
+    if (!tbd_copy_from_program(&context, regs->gpr[TBD_RSP], sizeof(context))) {
+        tbd_signals_let_in();
+        return bad_frame(thread);
+    }
     copy = context;
     copy.altstack =
         (struct tbd_altstack){ .sp = thread->engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
     copy.mask = context.mask & ~ALWAYS_OURS;
-    tbd_sigreturn_perform(&copy); /* vector state and mask; a bad image is the program's SIGSEGV */
+    is_bad = tbd_sigreturn_perform(&copy); /* vector state and mask */
     tbd_signals_now()->mask = context.mask & ~UNBLOCKABLE;
     tbd_ucontext_get(&context, regs);
     regs->rflags = tbd_ucontext_merge_flags(flags, context.rflags);
+    if (is_bad)
+        return bad_frame(thread);
     tbd_signals_altstack(thread, &context.altstack, &ignored);
     return true;
 }

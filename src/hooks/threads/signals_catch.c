@@ -7,6 +7,7 @@
  * but SIGSEGV and SIGBUS blocked.  Context: SIG. */
 #include "hooks/threads/signals_private.h"
 
+#include "base/layout.h"
 #include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
@@ -22,7 +23,7 @@ extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
 extern const char tbd_program_syscall_interrupted[];
 extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
 extern const char tbd_touch_begin[], tbd_touch_end[];
-extern const char tbd_fault_entry[];
+extern const char tbd_signal_entry[], tbd_fault_entry[], tbd_sigreturn_done[];
 extern const char tbd_raise_done[];
 extern uint32_t tbd_raise_expected;
 
@@ -266,6 +267,27 @@ static bool settles_anyway(uint64_t rip)
     return rip >= at(tbd_program_syscall_check) && rip <= at(tbd_program_syscall_done);
 }
 
+static void kick(void)
+{
+    __atomic_store_n(&tbd_thread_now()->kick, 1, __ATOMIC_RELAXED);
+    if (tbd_recording_has_blocks())
+        tbd_ring_protect_sigsafe(&tbd_recording.ring);
+}
+
+/* Another signal has come at the same time: its handler runs next, though it is the first in the
+ * kernel's order.  So this one is held, and the thread settles in any case.  True: it is not to be
+ * queued. */
+static bool hold(struct tbd_saved_context *saved, uint32_t signo, uint8_t *info, uint64_t rip)
+{
+    bool is_later = rip == at(tbd_signal_entry);
+
+    if (!tbd_signals_hold_sigsafe(&saved->signals, signo, info, is_later))
+        return false;
+    if (is_later && tbd_saved_context_is_holder_sigsafe(saved))
+        kick();
+    return true;
+}
+
 /* A thread that does not have its turn checks `pending` when it gets the turn lock. */
 static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
@@ -275,8 +297,8 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 
     if (signo == SIGCHLD && code_of(info) > 0 && exits->hides_child(info))
         return;
-    if (signals->pending)
-        return; /* somebody sent a signal of ALWAYS_OURS while another signal is queued */
+    if ((ALWAYS_OURS & BIT(signo)) && hold(saved, (uint32_t)signo, info, context->rip))
+        return;
     fill_queued(&signals->queued, signo, info, context);
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
     context->mask |= ~ALWAYS_OURS;
@@ -286,10 +308,8 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
         continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
     if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
-    __atomic_store_n(&tbd_thread_now()->kick, 1, __ATOMIC_RELAXED);
-    if (tbd_recording_has_blocks()) {
-        tbd_ring_protect_sigsafe(&tbd_recording.ring);
-    } else if (tbd_patcher_owns(context->rip)) {
+    kick();
+    if (!tbd_recording_has_blocks() && tbd_patcher_owns(context->rip)) {
         /* There is no entry store to stop at: any place between two instructions will do, as
          * nothing is recorded. */
         tbd_signals_now()->fault.signo = 0;
@@ -299,9 +319,20 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     }
 }
 
-static bool is_from_processor(int signo, const uint8_t *info)
+/* Is it the engine's code, just after a system call? */
+static bool is_after_syscall(uint64_t rip)
 {
-    return (ALWAYS_OURS & BIT(signo)) && code_of(info) > 0;
+    static const uint8_t syscall[2] = { 0x0f, 0x05 };
+
+    return rip >= TBD_ENGINE_BASE + sizeof(syscall) && rip < TBD_DECODER_BASE &&
+           memcmp((const void *)(rip - sizeof(syscall)), syscall, sizeof(syscall)) == 0;
+}
+
+/* A thread may send itself a signal that looks like a fault; it comes as a system call ends, where
+ * the engine has no faults. */
+static bool is_from_processor(int signo, const uint8_t *info, uint64_t rip)
+{
+    return (ALWAYS_OURS & BIT(signo)) && code_of(info) > 0 && !is_after_syscall(rip);
 }
 
 static bool handle_step(struct tbd_ucontext *context)
@@ -317,7 +348,11 @@ static bool handle_step(struct tbd_ucontext *context)
 
 static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
-    if (!is_from_processor(signo, info)) {
+    if (signo == SIGSEGV && context->rip == at(tbd_sigreturn_done) && code_of(info) == SI_KERNEL) {
+        context->gregs[TBD_FRAME_RAX] = 1; /* the kernel has not accepted the frame */
+        return;
+    }
+    if (!is_from_processor(signo, info, context->rip)) {
         queue(signo, info, context);
         return;
     }

@@ -26,14 +26,36 @@ static void apply_mask(uint64_t mask)
     tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
 }
 
-static uint64_t frame_top(const struct tbd_thread *thread, const struct tbd_action *action)
+/* False where the frame would begin below the signal stack that it is for (get_sigframe() of the
+ * kernel). */
+static bool place_frame(const struct tbd_thread *thread, const struct tbd_action *action,
+                        struct tbd_frame_place *out)
 {
     const struct tbd_altstack *stack = &tbd_signals_now()->altstack;
-    uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* below the red zone, as the kernel does */
+    bool has_stack = stack->bytes && !(stack->flags & SS_AUTODISARM);
+    uint64_t sp = thread->regs.gpr[TBD_RSP];
+    bool is_within = has_stack && tbd_altstack_holds(stack, sp);
 
-    if ((action->flags & SA_ONSTACK) && stack->bytes && !tbd_altstack_holds(stack, sp))
-        return stack->sp + stack->bytes;
-    return sp;
+    sp -= 128; /* below the red zone, as the kernel does */
+    if ((action->flags & SA_ONSTACK) && stack->bytes &&
+        !(has_stack && tbd_altstack_holds(stack, sp))) {
+        sp = stack->sp + stack->bytes;
+        is_within = true;
+    }
+    *out = tbd_sigframe_place(sp, tbd_processor.vector.image.bytes + TBD_FPSTATE_MAGIC2_BYTES);
+    return !is_within || tbd_altstack_holds(stack, out->frame);
+}
+
+/* Each page is touched: nothing of a frame is written that does not fit. */
+static bool can_write(const struct tbd_sys_range *range)
+{
+    static const uint32_t never;
+    uint64_t end = range->address + range->bytes;
+
+    for (uint64_t at = range->address; at < end; at = (at | (TBD_PAGE_SIZE - 1)) + 1)
+        if (tbd_touch_faultable(at, true, &never))
+            return false;
+    return true;
 }
 
 struct built {
@@ -143,21 +165,27 @@ void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t o
     die(thread, signo, offset, false);
 }
 
+static void reset_once(uint32_t signo, struct tbd_action *action)
+{
+    struct tbd_action none = { 0 };
+
+    if (!(action->flags & SA_RESETHAND))
+        return;
+    action->handler = 0;
+    if (!tbd_signals_is_ours(signo))
+        tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&none), 0, 8);
+}
+
 static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_action *action)
 {
     struct tbd_signals *signals = tbd_signals_now();
     uint64_t mask = signals->has_temporary ? signals->temporary_mask : signals->mask;
-    struct tbd_action none = { 0 };
 
     mask |= action->mask | (action->flags & SA_NODEFER ? 0 : BIT(queued->signo));
     signals->has_temporary = false;
     if (signals->altstack.flags & SS_AUTODISARM)
         signals->altstack = (struct tbd_altstack){ .flags = SS_DISABLE };
-    if (action->flags & SA_RESETHAND) {
-        action->handler = 0;
-        if (!tbd_signals_is_ours(queued->signo))
-            tbd_sys4(__NR_rt_sigaction, queued->signo, tbd_sys_pointer(&none), 0, 8);
-    }
+    reset_once(queued->signo, action);
     apply_mask(mask);
 }
 
@@ -175,6 +203,25 @@ static void remember_fault(const struct tbd_queued_signal *fault)
         signals->last_address = fault->address;
 }
 
+/* The kernel cannot build the frame: its SIGSEGV takes the signal's place, or ends the program
+ * (signal_setup_done()). */
+static void fail(struct tbd_thread *thread, uint32_t signo, struct tbd_action *action)
+{
+    const struct tbd_signals *signals = tbd_signals_now();
+
+    reset_once(signo, action);
+    if (signo == SIGSEGV || !tbd_signals_hold_segv())
+        die(thread, SIGSEGV, TBD_END_WHOLE, true);
+    tbd_signals_set_kernel_mask((signals->has_temporary ? signals->temporary_mask : signals->mask) &
+                                ~ALWAYS_OURS);
+}
+
+void tbd_signals_force_segv(struct tbd_thread *thread)
+{
+    if (!tbd_signals_hold_segv())
+        die(thread, SIGSEGV, TBD_END_WHOLE, true);
+}
+
 static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
 {
     struct tbd_action *action = &tbd_actions[queued->signo];
@@ -184,15 +231,20 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
 
     if (!effects)
         tbd_detach(thread, "no memory for signal frames", TBD_END_WHOLE);
-    built.place = tbd_sigframe_place(frame_top(thread, action),
-                                     tbd_processor.vector.image.bytes + TBD_FPSTATE_MAGIC2_BYTES);
-    range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
     remember_fault(queued);
+    if (!place_frame(thread, action, &built.place)) {
+        fail(thread, queued->signo, action);
+        return;
+    }
+    range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
     build_frame(&built, thread, queued, action);
     tbd_effects_clear(effects);
     tbd_effects_watch(effects, &range, 1);
-    if (!tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes))
-        die(thread, SIGSEGV, TBD_END_WHOLE, true); /* no space for a frame: as the kernel does */
+    if (!can_write(&range) ||
+        !tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes)) {
+        fail(thread, queued->signo, action);
+        return;
+    }
     tbd_effects_written(effects, &range, 1);
     enter_handler(thread, queued, action, range.address);
     send_signal(thread, effects, queued, range.address);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* signals_private.h - numbers of the kernel's signal interface, and declarations that the three
- * files of signals.h share: signals_catch.c (SIG), signals_deliver.c (APP), signals_calls.c (BOOT,
- * APP) */
+/* signals_private.h - numbers of the kernel's signal interface, and declarations that the files
+ * of signals.h share: signals_catch.c (SIG), signals_held.c (SIG, APP), signals_deliver.c (APP),
+ * signals_calls.c (BOOT, APP) */
 #ifndef TBD_HOOKS_SIGNALS_PRIVATE_H
 #define TBD_HOOKS_SIGNALS_PRIVATE_H
 
@@ -41,6 +41,19 @@ enum {
 
 /* signals_catch.c */
 void tbd_signals_set_exits(const struct tbd_signal_exits *exits);
+
+/* signals_held.c */
+/* SIG: a signal of ALWAYS_OURS was sent to this thread.  True: it is held, as it must be if it
+ * `is_later`, or ignored.  `info` may be changed to that of another signal of this number, which is
+ * to be delivered in its place. */
+bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8_t *info,
+                              bool is_later);
+/* APP: the kernel's own SIGSEGV; it is taken next.  False: no handler would run for it. */
+bool tbd_signals_hold_segv(void);
+/* The program ignores it from now on. */
+void tbd_signals_drop_held(uint32_t signo);
+/* The kernel gets what is held for good; the five stay blocked. */
+void tbd_signals_give_back_held(struct tbd_signals *signals);
 
 /* Is the engine's handler installed for it in the kernel? */
 static inline bool tbd_signals_is_ours(uint64_t signo)

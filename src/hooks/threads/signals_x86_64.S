@@ -72,8 +72,10 @@ tbd_raise_done:
 /* int64_t tbd_sigreturn_perform(uint8_t *frame)
  * in: rdi = copy of a signal frame's ucontext; its general registers are overwritten so that
  * rt_sigreturn comes back here.  Restores vector state and signal mask from the frame.  All
- * callee-saved registers are restored. */
-        .globl  tbd_sigreturn_perform
+ * callee-saved registers are restored.
+ * out: 0; 1: the kernel has not accepted the frame, and its SIGSEGV was caught at
+ * tbd_sigreturn_done. */
+        .globl  tbd_sigreturn_perform, tbd_sigreturn_done
         .type   tbd_sigreturn_perform, @function
 tbd_sigreturn_perform:
         push    %rbx
@@ -82,20 +84,21 @@ tbd_sigreturn_perform:
         push    %r13
         push    %r14
         push    %r15
-        lea     1f(%rip), %rax
-        mov     %rsp, 40+8*15(%rdi)     /* uc_mcontext.gregs[REG_RSP] */
+        lea     tbd_sigreturn_done(%rip), %rax
+        movq    $0, 40+8*13(%rdi)       /* uc_mcontext.gregs[REG_RAX] */
+        mov     %rsp, 40+8*15(%rdi)     /* REG_RSP */
         mov     %rax, 40+8*16(%rdi)     /* REG_RIP */
         movq    $0x202, 40+8*17(%rdi)   /* REG_EFL */
         mov     %rdi, %rsp              /* the kernel takes the frame from rsp - 8 */
         mov     $15, %eax
         syscall
-1:      pop     %r15
+tbd_sigreturn_done:
+        pop     %r15
         pop     %r14
         pop     %r13
         pop     %r12
         pop     %rbp
         pop     %rbx
-        xor     %eax, %eax
         ret
         .size   tbd_sigreturn_perform, . - tbd_sigreturn_perform
 

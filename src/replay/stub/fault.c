@@ -261,18 +261,28 @@ static bool load_frame_vectors(uint64_t fpstate)
     return true;
 }
 
-void tbd_signal_return(struct tbd_thread *thread)
+static void load_frame(struct tbd_regs *regs, const struct tbd_ucontext *frame)
+{
+    uint64_t flags = regs->rflags;
+
+    tbd_ucontext_get(frame, regs);
+    regs->rflags = tbd_ucontext_merge_flags(flags, frame->rflags);
+}
+
+void tbd_signal_return(struct tbd_thread *thread, bool is_bad)
 {
     struct tbd_ucontext frame;
-    uint64_t flags;
+    bool is_there = tbd_memory_read(thread->regs.gpr[TBD_RSP], &frame, sizeof(frame));
 
-    if (!tbd_memory_read(thread->regs.gpr[TBD_RSP], &frame, sizeof(frame)) ||
-        !load_frame_vectors(frame.fpstate))
+    if (!is_bad && (!is_there || !load_frame_vectors(frame.fpstate)))
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "the signal frame at 0x%lx is not there",
                          thread->regs.gpr[TBD_RSP]);
-    flags = thread->regs.rflags;
-    tbd_ucontext_get(&frame, &thread->regs);
-    thread->regs.rflags = tbd_ucontext_merge_flags(flags, frame.rflags);
+    if (is_there)
+        load_frame(&thread->regs, &frame);
+    if (is_bad)
+        thread->regs.gpr[TBD_RAX] = 0;
+    if (is_bad && is_there)
+        tbd_vector_clear(&tbd_processor.vector);
     if (!tbd_stub.is_partial)
         tbd_registers_send(&tbd_recording.ring, thread, &tbd_processor.vector);
 }

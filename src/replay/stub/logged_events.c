@@ -241,10 +241,9 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_stub_finish();
     if (is_thread_end(&call))
         return;
+    set_result(thread, call.result, insn_bytes);
     if (call.number == __NR_rt_sigreturn && !is_refused(&call))
-        tbd_signal_return(thread);
-    else
-        set_result(thread, call.result, insn_bytes);
+        tbd_signal_return(thread, call.result != 0);
 }
 
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)

@@ -26,7 +26,8 @@ void tbd_maps_before(const struct tbd_msg_syscall *call);
 bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread);
 
 /* fault.c: registers after rt_sigreturn, from the frame in the program's memory. */
-void tbd_signal_return(struct tbd_thread *thread);
+/* `is_bad`: the kernel has not accepted the frame. */
+void tbd_signal_return(struct tbd_thread *thread, bool is_bad);
 
 /* reexecute.c: executes a special whose outputs follow from its inputs. */
 void tbd_special_reexecute(struct tbd_thread *thread, enum tbd_special special,

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+/* signals_held.c - SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGTRAP that somebody sent while the program
+ * has them blocked
+ *
+ * The kernel must not block these five while translated code runs, so it cannot keep them pending.
+ * The engine holds them instead, one of each for the thread and one of each for the process, and
+ * delivers them when the mask lets them in.
+ *
+ *     handler --> held --> take_held (APP, mask lets it in) --> queued --> delivered
+ *                 ^  |
+ *                 |  v lend: around a call that waits or looks at pending signals
+ *              the kernel, which has the five blocked meanwhile
+ *
+ * SIGNALS_HELD-1  Whoever has the lock has every signal blocked: no handler waits for the lock on
+ *     the thread that has it.
+ *
+ * A signal for the process that comes to a thread that blocks it goes to one that does not: that
+ * thread is sent a nudge and takes the signal from `process`.  Contexts: APP, SIG. */
+#include "hooks/threads/signals_private.h"
+
+#include "base/assert.h"
+#include "base/linux_abi.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
+
+static struct tbd_held_signals process;
+static uint64_t nudged; /* another thread is about to take these of `process` */
+static uint32_t lock_word;
+
+/* ---- the lock ---- */
+
+static uint64_t swap_mask(uint64_t how, uint64_t mask)
+{
+    uint64_t old = 0;
+
+    tbd_sys4(__NR_rt_sigprocmask, how, tbd_sys_pointer(&mask), tbd_sys_pointer(&old), 8);
+    return old;
+}
+
+/* Returns the mask to give back. */
+static uint64_t lock(void)
+{
+    uint64_t old = swap_mask(SIG_SETMASK, ~0ull);
+
+    while (__atomic_exchange_n(&lock_word, 1, __ATOMIC_ACQUIRE))
+        tbd_sys3(__NR_sched_yield, 0, 0, 0);
+    return old;
+}
+
+static void unlock(uint64_t old)
+{
+    TBD_INVARIANT("SIGNALS_HELD-1", __atomic_load_n(&lock_word, __ATOMIC_RELAXED) == 1);
+    __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE);
+    tbd_signals_set_kernel_mask(old);
+}
+
+/* ---- what is held ---- */
+
+/* Among those of ALWAYS_OURS. */
+static unsigned place_of(uint32_t signo)
+{
+    unsigned place = 0;
+
+    for (uint64_t lower = ALWAYS_OURS & (BIT(signo) - 1); lower; lower &= lower - 1)
+        place++;
+    return place;
+}
+
+static uint32_t lowest(uint64_t set)
+{
+    return (uint32_t)__builtin_ctzll(set) + 1;
+}
+
+/* A second one of the same number is lost, as in the kernel. */
+static void put_locked(struct tbd_held_signals *held, uint32_t signo, const uint8_t *info)
+{
+    if (held->set & BIT(signo))
+        return;
+    memcpy(held->info[place_of(signo)], info, TBD_SIGINFO_BYTES);
+    __atomic_store_n(&held->set, held->set | BIT(signo), __ATOMIC_RELAXED);
+}
+
+static void remove_locked(struct tbd_held_signals *held, uint32_t signo)
+{
+    __atomic_store_n(&held->set, held->set & ~BIT(signo), __ATOMIC_RELAXED);
+}
+
+static bool take_locked(struct tbd_held_signals *held, uint32_t signo, uint8_t *info)
+{
+    if (!(held->set & BIT(signo)))
+        return false;
+    memcpy(info, held->info[place_of(signo)], TBD_SIGINFO_BYTES);
+    remove_locked(held, signo);
+    return true;
+}
+
+static uint64_t waiting(const struct tbd_signals *signals)
+{
+    return __atomic_load_n(&signals->held.set, __ATOMIC_RELAXED) |
+           __atomic_load_n(&process.set, __ATOMIC_RELAXED);
+}
+
+/* ---- a signal comes ---- */
+
+static int32_t code_of(const uint8_t *info)
+{
+    int32_t code;
+
+    memcpy(&code, info + INFO_CODE_AT, sizeof(code));
+    return code;
+}
+
+/* To another thread, which then looks at `process`.  The kernel lets a thread send itself alone
+ * what looks like a signal of kill. */
+static bool nudge(uint32_t tid, uint32_t signo)
+{
+    siginfo_t info = { .si_signo = (int)signo, .si_code = SI_QUEUE };
+
+    info.si_ptr = &process;
+    return !tbd_sys_failed(
+        tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, tid, signo, tbd_sys_pointer(&info)));
+}
+
+static bool is_nudge(const uint8_t *info)
+{
+    siginfo_t siginfo;
+
+    memcpy(&siginfo, info, sizeof(siginfo));
+    return siginfo.si_code == SI_QUEUE && siginfo.si_ptr == &process;
+}
+
+static uint64_t blocked(const struct tbd_signals *signals)
+{
+    return signals->has_temporary ? signals->temporary_mask : signals->mask;
+}
+
+static bool blocks(const struct tbd_signals *signals, uint32_t signo)
+{
+    return blocked(signals) & BIT(signo);
+}
+
+static void nudge_another_locked(const struct tbd_signals *signals, uint32_t signo)
+{
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_saved_context *saved = tbd_saved_context_at(i);
+        uint32_t tid = __atomic_load_n(&saved->tid, __ATOMIC_RELAXED);
+
+        if (!tid || &saved->signals == signals || blocks(&saved->signals, signo) ||
+            !nudge(tid, signo))
+            continue;
+        nudged |= BIT(signo);
+        return;
+    }
+}
+
+/* pthread_sigqueue() cannot be told from sigqueue(), but the kernel prefers the main thread for the
+ * latter. */
+static bool is_for_thread(const struct tbd_signals *signals, uint32_t signo, const uint8_t *info)
+{
+    int32_t code = code_of(info);
+
+    if (signals->lent & BIT(signo))
+        return signals->lent_own & BIT(signo);
+    return code == SI_TKILL || code > 0 ||
+           (code == SI_QUEUE && tbd_saved_context_of_sigsafe(signals)->tid != tbd_recording.pid);
+}
+
+bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8_t *info,
+                              bool is_later)
+{
+    bool keeps = is_later || signals->pending || blocks(signals, signo);
+    bool is_own = is_for_thread(signals, signo, info);
+    uint64_t old = lock();
+
+    signals->lent &= ~BIT(signo);
+    if (is_nudge(info)) { /* the signal itself is in `process`, unless another thread has it */
+        nudged &= ~BIT(signo);
+        keeps = keeps || !take_locked(&process, signo, info);
+        is_own = false;
+    } else if (keeps) {
+        put_locked(is_own ? &signals->held : &process, signo, info);
+    }
+    if (keeps && !is_own && (process.set & ~nudged & BIT(signo)))
+        nudge_another_locked(signals, signo);
+    unlock(old);
+    return keeps || tbd_actions[signo].handler == 1;
+}
+
+/* ---- a held signal goes on ---- */
+
+/* The kernel's order: the thread's own first, then by number. */
+static uint32_t choose_locked(struct tbd_signals *signals, uint8_t *info)
+{
+    uint64_t own = signals->held.set & ~blocked(signals);
+    uint64_t common = process.set & ~blocked(signals);
+    uint32_t signo = own ? lowest(own) : common ? lowest(common) : 0;
+
+    if (signo)
+        take_locked(own ? &signals->held : &process, signo, info);
+    return signo;
+}
+
+bool tbd_signals_take_held(void)
+{
+    struct tbd_signals *signals = tbd_signals_now();
+    uint64_t old;
+
+    if (!(waiting(signals) & ~blocked(signals)))
+        return false;
+    old = lock();
+    if (!signals->pending) {
+        struct tbd_queued_signal *queued = &signals->queued;
+        uint8_t info[TBD_SIGINFO_BYTES];
+        uint32_t signo = choose_locked(signals, info);
+
+        if (signo) {
+            *queued = (struct tbd_queued_signal){ .signo = signo, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
+            memcpy(queued->info, info, sizeof(info));
+            __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
+            old |= ~ALWAYS_OURS; /* SIGNALS-1 */
+        }
+    }
+    unlock(old);
+    return signals->pending;
+}
+
+bool tbd_signals_hold_segv(void)
+{
+    struct tbd_signals *signals = tbd_signals_now();
+    siginfo_t info = { .si_signo = SIGSEGV, .si_code = SI_KERNEL };
+    uint8_t bytes[TBD_SIGINFO_BYTES];
+    uint64_t old;
+
+    if (tbd_actions[SIGSEGV].handler <= 1 || blocks(signals, SIGSEGV))
+        return false;
+    memcpy(bytes, &info, sizeof(bytes));
+    old = lock();
+    put_locked(&signals->held, SIGSEGV, bytes);
+    unlock(old);
+    return true;
+}
+
+void tbd_signals_drop_held(uint32_t signo)
+{
+    uint64_t old = lock();
+
+    remove_locked(&process, signo);
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++)
+        remove_locked(&tbd_saved_context_at(i)->signals.held, signo);
+    unlock(old);
+}
+
+void tbd_signals_forget_held(void)
+{
+    struct tbd_signals *signals = tbd_signals_now();
+
+    process.set = nudged = 0;
+    lock_word = 0;
+    signals->held.set = 0;
+    signals->lent = 0;
+}
+
+/* ---- the kernel has them for a moment ---- */
+
+static void send_locked(uint32_t signo, const uint8_t *info)
+{
+    tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, (uint64_t)tbd_sys_gettid(), signo,
+             tbd_sys_pointer(info));
+}
+
+static void lend_locked(struct tbd_signals *signals, uint64_t set)
+{
+    uint8_t info[TBD_SIGINFO_BYTES];
+
+    for (; set; set &= set - 1) {
+        uint32_t signo = lowest(set);
+        bool is_own = take_locked(&signals->held, signo, info);
+
+        if (!is_own && ((nudged & BIT(signo)) || !take_locked(&process, signo, info)))
+            continue;
+        signals->lent |= BIT(signo);
+        signals->lent_own = (signals->lent_own & ~BIT(signo)) | (is_own ? BIT(signo) : 0);
+        send_locked(signo, info);
+    }
+}
+
+static uint64_t ignored(void)
+{
+    uint64_t set = 0;
+
+    for (uint64_t left = ALWAYS_OURS; left; left &= left - 1)
+        if (tbd_actions[lowest(left)].handler == 1)
+            set |= BIT(lowest(left));
+    return set;
+}
+
+bool tbd_signals_lend(struct tbd_signals *signals)
+{
+    uint64_t kept = ALWAYS_OURS & (signals->mask | ignored());
+
+    if (!kept)
+        return false;
+    if (waiting(signals) & signals->mask) {
+        uint64_t old = lock();
+
+        lend_locked(signals, waiting(signals) & signals->mask);
+        unlock(old | kept);
+    } else {
+        swap_mask(SIG_BLOCK, kept);
+    }
+    return true;
+}
+
+/* When the program was let go meanwhile the handlers are its own, and it goes on natively. */
+void tbd_signals_lend_end(struct tbd_signals *signals)
+{
+    if (__atomic_load_n(&tbd_threads.is_detached, __ATOMIC_ACQUIRE))
+        return;
+    swap_mask(SIG_UNBLOCK, ALWAYS_OURS);
+    signals->lent = 0;
+}
+
+void tbd_signals_give_back_held(struct tbd_signals *signals)
+{
+    uint64_t old = lock();
+
+    lend_locked(signals, waiting(signals));
+    unlock(old | ALWAYS_OURS);
+}
