@@ -376,7 +376,6 @@ static void complete(struct tbd_call *call, const struct waiting *waiting)
 {
     size_t count;
 
-    tbd_effects_clear(call->effects);
     copy_lengths(call, waiting, true);
     count = find_written(call, waiting);
     for (size_t i = 0; i < count; i++) {
@@ -448,6 +447,15 @@ void tbd_call_stolen(struct tbd_call *call, struct tbd_saved_context *saved,
     tbd_call_leave(call, saved);
 }
 
+/* Other threads have used the effects since.  False: the program was let go. */
+static bool take_turn(struct tbd_call *call, struct tbd_saved_context *saved)
+{
+    if (!tbd_threads_take(call->thread, saved))
+        return false;
+    tbd_effects_clear(call->effects);
+    return true;
+}
+
 /* Meanwhile another thread uses the engine's state: the data for the call is on this stack.  False:
  * the program was let go. */
 static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
@@ -462,7 +470,7 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
                      now ? now - 1 : TBD_NO_BLOCK_TIME);
     call->result = tbd_call_perform_for(&saved->signals, sys);
     fill_places(call, waiting);
-    return tbd_threads_take(thread, saved);
+    return take_turn(call, saved);
 }
 
 /* Memory that the kernel reads, or that it writes whole, is copied and so must be present first. */
@@ -500,7 +508,7 @@ static void fill_first(struct tbd_call *call)
     tbd_threads_give(call->thread, TBD_SWITCH_BLOCKED, now ? now - 1 : TBD_NO_BLOCK_TIME);
     for (size_t i = 0; i < count; i++)
         tbd_page_fill(saved, missing[i].address, missing[i].bytes);
-    if (tbd_threads_take(call->thread, saved))
+    if (take_turn(call, saved))
         return;
     call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
     tbd_call_leave(call, saved);
