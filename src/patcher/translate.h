@@ -18,7 +18,7 @@
 #include "patcher/cut.h"
 #include "patcher/emit.h"
 
-/* r14 and r15 are the stream's.  Of the others, programs use r10 and r11 least: in blocks that do
+/* r14 and r15 are the stream's.  Programs use r10 and r11 least of the others: in blocks that do
  * not use them, hooks get them free, which saves a store a block; stores are the hooks' bottleneck
  * (lua was recorded a quarter faster for it). */
 #define TBD_AT_HOME                                                                                \

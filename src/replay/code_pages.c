@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* code_pages.c - which code pages a warm replay process holds
+/* code_pages.c - the code pages that a warm replay process has
  *
- * Translations are kept from window to window; they are right as long as the bytes they were made
- * from are the same in the next window.  So every executable page the process was given is
- * remembered with a hash of its contents; what was made from pages that are writable as well
- * compares itself.  Open addressing, grows at half full, never shrinks. */
+ * Translations are kept from window to window; they are valid as long as the next window has the
+ * same code bytes.  So each executable page given to the process is noted with a hash of its
+ * contents.  Translations of code in writable pages compare the bytes themselves.  Open addressing,
+ * grows at half full, never shrinks. */
 #include "replay/worker.h"
 
 #include <stdlib.h>

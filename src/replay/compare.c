@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* compare.c - see compare.h
  *
- * Equal windows are equal bytes, so comparing is memcmp; only when that fails both are walked
- * together to find the first event that differs and to say how. */
+ * Equal windows have equal bytes, so memcmp compares them.  Only if they differ are both walked in
+ * parallel, to find and describe the first event that differs. */
 #include "replay/compare.h"
 
 #include "base/layout.h"
@@ -37,7 +37,7 @@ static enum tbd_status differs(const struct comparison *c, uint64_t time, uint32
     return TBD_DIVERGED;
 }
 
-/* First index where the two differ, `bytes` if they do not. */
+/* The first index at which the two differ; `bytes` if they are equal. */
 static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
     size_t at = 0;
@@ -124,7 +124,7 @@ static enum tbd_status compare_op(const struct comparison *c, const struct tbd_c
                    op->kind == TBD_OP_CALL ? "call" : "return");
 }
 
-/* Messages follow the last instruction of their block. */
+/* A message follows the last instruction of its block. */
 static uint32_t last_instruction(const struct tbd_cursor *cursor)
 {
     return cursor->id && cursor->block->def.insn_count ? cursor->block->def.insn_count - 1u : 0;
@@ -221,7 +221,7 @@ static const char *const reg_names[TBD_REG_COUNT] = {
     "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
 };
 
-/* One thread's state at the end, in play and in replay. */
+/* A thread's end state, in play and in replay. */
 struct end_state {
     const struct tbd_regs *play_regs, *replay_regs;
     const uint8_t *play_xsave, *replay_xsave;
@@ -293,7 +293,7 @@ static enum tbd_status compare_state(const struct comparison *c, const struct en
     return status;
 }
 
-/* The threads that wait; both are sorted by tid. */
+/* Compares the waiting threads; both lists are sorted by tid. */
 static enum tbd_status compare_threads(const struct comparison *c)
 {
     const struct tbd_window *play = c->play, *replay = c->replay;

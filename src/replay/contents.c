@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* contents.c - where the contents of a page come from, when a replay process needs it
+/* contents.c - finds the contents of a page that a replay process needs
  *
- * From the trace; and, for pages of which only code was used and whose file is not there, the code
- * bytes of the blocks that were entered. */
+ * They come from the trace.  If only code of a page was used, and its file is missing, they are the
+ * code bytes of the entered blocks. */
 #include "replay/worker.h"
 
 #include "base/binary_search.h"
@@ -82,7 +82,7 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
     if (!tbd_worker_code(worker))
         return false;
     memset(out, 0, TBD_PAGE_SIZE);
-    /* from the first block that may reach into the page */
+    /* begins with the first block that may extend into the page */
     i = TBD_COUNT_BEFORE(k, worker->code_count, worker->code[k]->def.start + TBD_PAGE_SIZE <= page);
     for (; i < worker->code_count && worker->code[i]->def.start < page + TBD_PAGE_SIZE; i++)
         found |= overlay(worker->code[i], page, out);
@@ -91,15 +91,16 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
 
 /* ---- one page ---- */
 
-/* The trace has the page, or had it until windows were merged or dropped while this runs, and it cannot be read. */
+/* Does the trace have the page (or did it, until windows were merged or dropped meanwhile), but it
+ * cannot be read? */
 static bool is_lost(enum tbd_status status)
 {
     return (status >= TBD_TRUNCATED && status <= TBD_CORRUPT) || status == TBD_BUSY ||
            (status >= TBD_NOMEM && status <= TBD_SYSTEM);
 }
 
-/* What was there besides code is lost with a damaged page: of code that cannot be written nothing
- * is. */
+/* May a damaged page have contained data besides code?  Then data is lost.  A page of code that is
+ * not writable loses nothing. */
 static bool may_be_data(const struct tbd_worker *worker, uint64_t page)
 {
     const struct tbd_region *region = tbd_worker_region(worker, page);
@@ -149,7 +150,7 @@ enum tbd_status tbd_worker_page_lost(struct tbd_worker *worker, enum tbd_status 
         return TBD_OK;
     if (why)
         tbd_trace_page_why(worker->trace, why);
-    if (why && why->status != known) /* about another page */
+    if (why && why->status != known) /* `why` is about another page */
         return tbd_process_error(why, known, "contents of a page");
     return known;
 }

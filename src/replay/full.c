@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* full.c - full replay: the stream of a replay process becomes a window
  *
- * The organizer's code consumes and understands the stream, so that a replayed window is made the
- * same way as a recorded one.  Blocks get the trace's ids; with load events they are in a table of
- * their own, because a block's record is the same but its ops are more. */
+ * The organizer's code consumes the stream, so a replayed window is made in the same way as a
+ * recorded one.  Blocks get the trace's ids.  With load events they are in a separate table,
+ * because then a block has the same record but more ops. */
 #include "replay/full.h"
 
 #include "format/window/window_make.h"
@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- how much can come ---- */
+/* ---- limits of what the process may send ---- */
 
-#define PAGES_TO_SPARE ((size_t)1 << 18) /* that the touch map cannot tell from others */
-#define CALL_ENTRIES   4u                /* a logged message is no more in the stream */
+#define PAGES_TO_SPARE ((size_t)1 << 18) /* pages that share touch-map cells with modified ones */
+#define CALL_ENTRIES   4u                /* most stream entries for a logged message */
 
 static size_t event_bytes(const struct tbd_window *window)
 {
@@ -29,7 +29,7 @@ static size_t event_bytes(const struct tbd_window *window)
     return sum;
 }
 
-/* In a window that its program's end cut off nobody knows how many pages were modified. */
+/* The number of modified pages is not known for a window in which the program was killed. */
 static size_t state_pages(const struct tbd_window *window)
 {
     size_t known =
@@ -45,7 +45,7 @@ static struct tbd_gather_most most_of(const struct tbd_window *window)
                                      .pages = state_pages(window) };
 }
 
-/* Half of the machine's. */
+/* Half of the machine's memory. */
 static uint64_t much_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES);
@@ -67,7 +67,7 @@ static void expect(const struct tbd_worker *worker)
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
 }
 
-/* What is wrong with the stream is the process's doing. */
+/* Errors in the stream are errors of the process. */
 static enum tbd_status judge(enum tbd_status status, struct tbd_error *why)
 {
     struct tbd_error wrong = { 0 };
@@ -80,7 +80,7 @@ static enum tbd_status judge(enum tbd_status status, struct tbd_error *why)
     return tbd_process_error(why, TBD_STUBDIED, "it misbehaves: %.200s", wrong.detail);
 }
 
-/* ---- a window as play's ---- */
+/* ---- a complete window ---- */
 
 static enum tbd_status begin(void *context, struct tbd_error *why)
 {
@@ -127,9 +127,9 @@ static enum tbd_status take(void *context, struct tbd_error *why)
     return judge(status, why);
 }
 
-/* ---- the product ---- */
+/* ---- the finished window ---- */
 
-/* Where the replayed window ends too early, and why. */
+/* Says where the replayed window ends too early, and why. */
 static void fill_damage(const struct tbd_worker *worker, const struct tbd_window *window,
                         const char *what, struct tbd_divergence *divergence)
 {
@@ -179,8 +179,8 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
         return status;
     *out = product.window;
     (*out)->index = worker->window->index;
-    (*out)->regs.thread = worker->window->regs.thread; /* who has control at its start: for
-                                                          cursors */
+    (*out)->regs.thread =
+        worker->window->regs.thread; /* the thread in control at its start: for cursors */
     (*out)->number = worker->window->number;
     (*out)->level = TBD_LEVEL_EVENTS;
     (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
@@ -189,12 +189,11 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
 
 /* ---- events alone ---- */
 
-/* A page with a message in an area costs as much as seven pages that are copied from chunks, or
- * more. */
+/* A page with a message in an area costs at least as much as copying seven pages from chunks. */
 #define MESSAGES_MOST 400u
 
-/* Where the window's operands will come; NULL: in their chunks, as those of slices do, which follow
- * on each other while the one before is looked at. */
+/* Takes the area for the window's operands.  NULL: they come in chunks, as those of slices do,
+ * since the next slice runs while the last one is still in use. */
 static struct tbd_operand_area *take_area(struct tbd_worker *worker)
 {
     struct tbd_stream_areas where = tbd_consumer_areas(worker->consumer);
@@ -293,9 +292,9 @@ enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks, struc
     return status == TBD_OK ? tbd_full_finish_events(worker, hooks, out, divergence, why) : status;
 }
 
-/* ---- what only play knew ---- */
+/* ---- data that only play has ---- */
 
-/* Both are sorted; a word that the TOC does not have stays without a previous window. */
+/* Both are sorted; a word that the TOC lacks gets no previous window. */
 static void link_words(struct tbd_window *window, const struct tbd_window *toc)
 {
     struct tbd_word_summary *words = (struct tbd_word_summary *)(uintptr_t)window->words;

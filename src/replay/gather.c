@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 /* gather.c - see gather.h
  *
- * Operands lie behind each other already (operands.h), or are copied so as chunks come; entries
- * become the trace's ids on the way.  Messages about state are taken out: they come at the window's
- * end, so hardly anything is moved.  In `operands`:
+ * Operands are contiguous already (operands.h), or are copied chunk by chunk; entries are replaced
+ * by the trace's ids.  Messages about state are removed: they come at the window's end, so little
+ * is moved.  In `operands`:
  *
  *     | kept: final | gap | run: checked, not yet moved | not yet checked |
  *     0           kept  run_start                      in               have
  *
  * Invariants
- * GATHER-1  Entries are read once; of the operands, messages are this process's own before they are
- *     looked at, or copied as a whole: a process gone astray cannot change behind our back what
- *     cursors rely on. (not checked: test_gather does)
- * GATHER-2  Every entry kept names a block of the table or a message whose payload is complete, and
- *     records and messages fill the operands exactly (WINDOW-1): cursors need no checks.
- * GATHER-3  The first thing that is wrong ends the window before it (`damage`); the rest of its
- *     stream is only passed. (not checked: test_gather does) */
+ * GATHER-1  Entries are read once.  Messages are made this process' own, or copied, before they are
+ *     checked: a faulty replay process cannot change afterwards what cursors rely on.  (not
+ *     checked: test_gather does)
+ * GATHER-2  Every entry kept is a block of the table, or a message with a complete payload; records
+ *     and messages fill the operands exactly (WINDOW-1).  So cursors need no checks.
+ * GATHER-3  The window ends before the first error (`damage`); the rest of its stream is skipped.
+ *     (not checked: test_gather does) */
 #include "replay/gather.h"
 
 #include "base/assert.h"
@@ -32,19 +32,19 @@
 #include <string.h>
 
 #define MOST_ENTRIES ((size_t)1 << 31)
-/* Operands of an entry that is to be continued in the next chunk. */
+/* Most operand bytes of an entry that is continued in the next chunk. */
 #define PENDING_MAX (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
 
-/* What is needed of a block at each of its entries, in one word, so that those of four entries are
- * added up at once:
+/* The data needed for each entry of a block, in one word, so that the words of four entries are
+ * added in one step:
  *
  *     | events, itself included: 16 | operand bytes: 16 | nothing to be taken: 1 | id in the table:
  *     31 |
  *
  * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST
- * events: no field flows over into the next one. */
+ * events: so no field overflows into the next one. */
 typedef uint64_t slim_t;
-#define SLIM_NONE   (1u << 31) /* there is no such block, or its record is another one */
+#define SLIM_NONE   (1u << 31) /* the trace has no such block, or one with another record */
 #define EVENTS_MOST (UINT16_MAX / 4)
 #define AT_ONCE     4u
 _Static_assert(AT_ONCE *TBD_RECORD_MAX_BYTES <= UINT16_MAX,
@@ -67,22 +67,21 @@ static uint32_t operand_bytes(slim_t slim)
 
 struct tbd_gather {
     struct tbd_consumer *consumer; /* borrowed */
-    struct tbd_block_table *table; /* that `slim` is about; a reference is held */
-    slim_t *slim;                  /* by id of the stream; behind them SLIM_NONE up to a power of
-                                      two */
+    struct tbd_block_table *table; /* the table for which `slim` was made; we own a reference */
+    slim_t *slim;                  /* by id of the stream; then SLIM_NONE up to a power of two */
     uint32_t slim_count;
-    uint32_t slim_mask; /* that power of two, less one */
+    uint32_t slim_mask; /* that power of two minus one */
     size_t slim_capacity;
 
-    struct tbd_window *window;     /* owned until it is finished */
-    uint32_t *entries;             /* room; owned until then */
-    uint8_t *operands;             /* in the area, or room; owned until then */
-    struct tbd_operand_area *area; /* owned until then; NULL: operands are room */
+    struct tbd_window *window;     /* owned until the window is finished */
+    uint32_t *entries;             /* large buffer; owned until then */
+    uint8_t *operands;             /* in the area, or a large buffer; owned until then */
+    struct tbd_operand_area *area; /* owned until then; NULL: operands are a large buffer */
     size_t entry_count, entry_hint;
     size_t kept, run_start, in, have, operand_hint;
     uint64_t index, blocks;
     uint32_t thread;
-    size_t due;       /* entries at the next checkpoint */
+    size_t due;       /* number of entries at the next checkpoint */
     uint32_t pending; /* an entry whose operands come with the next chunk; 0: none */
     bool is_over;
     const char *damage; /* NULL: nothing is wrong */
@@ -92,7 +91,7 @@ struct tbd_gather {
     size_t log_count, log_capacity, offset_capacity;
     size_t event_bytes;
     struct tbd_gather_most most;
-    struct tbd_replay_end end; /* of the window: what was said since the last event */
+    struct tbd_replay_end end; /* of the window: the messages about state since the last event */
 };
 
 struct tbd_gather *tbd_gather_new(void)
@@ -180,7 +179,7 @@ static enum tbd_status wrong(struct tbd_gather *g, const char *what)
 
 /* ---- blocks ---- */
 
-/* Room for so many, and none yet behind those that are there. */
+/* Reserves space for `count`; new words are SLIM_NONE. */
 static bool reserve_slim(struct tbd_gather *g, uint32_t count)
 {
     uint32_t capacity = 1024;
@@ -195,7 +194,7 @@ static bool reserve_slim(struct tbd_gather *g, uint32_t count)
     return true;
 }
 
-/* Definitions that came since. */
+/* Takes new definitions of the stream. */
 static enum tbd_status take_definitions(struct tbd_gather *g)
 {
     const struct tbd_block_plan *plans = tbd_consumer_plans(g->consumer);
@@ -222,7 +221,7 @@ struct taking {
     uint64_t index;
 };
 
-/* Block entries, four at a time; stops before four among which is anything else. */
+/* Takes block entries, four at a time; stops before four of which one is not a usual block. */
 static size_t take_fours(const struct tbd_gather *g, const volatile uint32_t *from, size_t count,
                          uint32_t *out, struct taking *io)
 {
@@ -256,7 +255,7 @@ static size_t take_fours(const struct tbd_gather *g, const volatile uint32_t *fr
     return i;
 }
 
-/* Block entries up to the next message, the first impossible one, or the next checkpoint. */
+/* Takes block entries up to the next message, the first impossible one, or the next checkpoint. */
 static size_t take_some(struct tbd_gather *g, const volatile uint32_t *from, size_t count)
 {
     uint32_t *out = g->entries + g->entry_count;
@@ -298,13 +297,13 @@ static bool put_checkpoint(struct tbd_gather *g)
     return true;
 }
 
-/* Nobody else can change these operands from here on. */
+/* From here on, the replay process cannot change these operands. */
 static bool own(struct tbd_gather *g, size_t from, size_t bytes)
 {
     return !g->area || tbd_area_own(g->area, from, bytes);
 }
 
-/* The run so far stays: closes the gap in front of it. */
+/* Keeps the run: moves it down over the gap. */
 static bool close_run(struct tbd_gather *g)
 {
     size_t bytes = g->in - g->run_start;
@@ -348,8 +347,8 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     return TBD_OK;
 }
 
-/* A message of which nothing goes into the order of events.  What a replay says of mappings, pages
- * read, and the end of the program, play has said. */
+/* Takes a message that is no event.  Play has already sent mappings, pages read, and the end of the
+ * program, so these are ignored. */
 static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
@@ -371,7 +370,7 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
     }
 }
 
-/* The message that is next in the operands.  TBD_NOTFOUND: it is not there yet. */
+/* Takes the next message in the operands.  TBD_NOTFOUND: it has not arrived yet. */
 static enum tbd_status take_message(struct tbd_gather *g, uint32_t kind)
 {
     size_t left = g->have - g->in;
@@ -412,8 +411,8 @@ static const char *why_not_a_block(const struct tbd_gather *g, uint32_t entry)
     return "a record outside the operands";
 }
 
-/* One entry that is no block, or not to be taken with others.  TBD_NOTFOUND: its operands are not
- * there yet. */
+/* Takes one entry that is a message, or a block that take_some() has left.  TBD_NOTFOUND: its
+ * operands have not arrived yet. */
 static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
 {
     if (entry & TBD_ENTRY_MESSAGE)
@@ -423,7 +422,7 @@ static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
     return wrong(g, why_not_a_block(g, entry));
 }
 
-/* One entry, a copy; what comes with the next chunk is held until then. */
+/* Takes a copy of one entry; it is pending if its operands come with the next chunk. */
 static enum tbd_status take_alone(struct tbd_gather *g, uint32_t entry)
 {
     enum tbd_status status;
@@ -439,7 +438,7 @@ static enum tbd_status take_alone(struct tbd_gather *g, uint32_t entry)
     return TBD_OK;
 }
 
-/* All entries; the last one's operands may come with the next chunk. */
+/* Takes all entries; the operands of the last one may come with the next chunk. */
 static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_t *from,
                                     size_t count)
 {
@@ -492,7 +491,7 @@ static bool reserve_operands(struct tbd_gather *g, size_t operands)
     return grown;
 }
 
-/* The area begins anew: from here on operands are copied. */
+/* The stream uses the area from its beginning again: from now on operands are copied. */
 static bool leave_area(struct tbd_gather *g)
 {
     uint8_t *bigger = tbd_large_buffer_take(g->have * 2 + TBD_ROW_SLACK);
@@ -604,7 +603,7 @@ static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
     g->area = NULL;
     g->log = NULL;
     g->log_capacity = 0;
-    /* On failure the memory is freed: no shortcut, so that all three pointers have an owner. */
+    /* Evaluates all three calls, even after a failure, so that each pointer has an owner. */
     return (int)is_closed &
            (int)tbd_window_adopt_large_buffer(window, (void *)(uintptr_t)window->entries) &
            (int)adopt_operands(window, area) &

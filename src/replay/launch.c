@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* launch.c - see launch.h
  *
- * LAUNCH-1  One thread starts all processes and lives as long as this process: a child gets its
- *     parent-death signal when the thread that made it ends. (not checked: tests that look for
+ * LAUNCH-1  One thread starts all processes and lives as long as this process, because a child gets
+ *     its parent-death signal when the thread that made it ends.  (not checked: tests that look for
  *     processes left behind do)
- * LAUNCH-2  The child shares this process's memory until it executes: it makes system calls and
- *     nothing else, and its parent waits meanwhile. (not checked: it is about what is not done)
+ * LAUNCH-2  The child shares this process' memory until execve: until then it only makes system
+ *     calls, and its parent waits.  (not checked: a review of the child's functions does)
  *
- * Namespaces are made for each process: where the system allows it without privilege that takes
- * less than what the process needs otherwise to get ready; where it does not, one does without
- * (the filter of system calls is what counts, stub/filter.c). */
+ * Each process gets its own namespaces if the system allows them without privilege, which takes
+ * less time than the rest of its start.  Otherwise it has none; the filter of system calls
+ * (stub/filter.c) is the essential protection. */
 #include "replay/launch.h"
 
 #include "replay/plan.h"
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define APART            (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC)
-#define FIRST_FD         10 /* those below are the child's */
+#define FIRST_FD         10 /* lower numbers are used in the child */
 #define STACK_BYTES      (64u << 10)
 #define ALONE            __attribute__((no_sanitize("address", "undefined", "thread")))
 #define SIGNAL_SET_BYTES 8
@@ -41,7 +41,7 @@ struct child_start {
 
 /* ---- the child ---- */
 
-/* Nothing is in it; what is at /proc matters to nobody. */
+/* Mounts an empty root on /proc, and makes it the root. */
 ALONE static bool empty_root(void)
 {
     unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -55,7 +55,7 @@ ALONE static int child(void *argument)
     struct child_start *how = argument;
     static const char name[] = "tbd-replay";
     const char *argv[] = { name, NULL }, *envp[] = { NULL };
-    uint64_t blocked = 1ull << (SIGINT - 1); /* Ctrl-C is for tbdq, and the process ends with it */
+    uint64_t blocked = 1ull << (SIGINT - 1); /* Ctrl-C is for tbdq; the process ends with tbdq */
 
     for (int i = 0; i < 3; i++)
         syscall(SYS_close, i);
@@ -143,9 +143,9 @@ static int launch(struct tbd_launch *wanted)
 /* ---- the thread (LAUNCH-1) ---- */
 
 static struct {
-    pthread_mutex_t lock, turn; /* of what follows; of who asks */
+    pthread_mutex_t lock, turn; /* lock: for the fields below; turn: for callers */
     pthread_cond_t asked, answered;
-    struct tbd_launch *request; /* NULL: none, or it has been carried out */
+    struct tbd_launch *request; /* NULL: no request, or it is done */
     int error;
     bool is_there;
 } launcher = { .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -173,7 +173,7 @@ static int start_thread(void)
     int error;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for others */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* other threads handle signals */
     error = pthread_create(&thread, NULL, serve, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* note_sites.c - where a worker's replay process notes registers
+/* note_sites.c - the sites at which a worker's replay process notes registers
  *
- * Sites only come: a question asks window after window for almost the same ones, and each change
- * costs all translations.  Blocks with other notes are other blocks, so their table begins anew,
- * too. */
+ * Sites are only added: a question asks for almost the same ones in each window, and each change
+ * costs all translations.  Blocks with other notes are different blocks, so a change also empties
+ * their table. */
 #include "replay/worker.h"
 
 #include "format/window/blocks.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Both by pc; `out` has room for all.  How many there are. */
+/* Merges two lists, both sorted by pc; `out` has space for all.  Returns the number of sites. */
 static size_t merge(const struct tbd_note_site *a, size_t a_count, const struct tbd_note_site *b,
                     size_t b_count, struct tbd_note_site *out)
 {

@@ -3,8 +3,8 @@
  *
  * OPERANDS-3  `lent` bits and `references` change under `lock`; the rest of an area is its
  *     borrower's.
- * OPERANDS-4  What an area holds of memory while nobody has it is no more than KEPT_MOST. (not
- *     checked: the kernel is not asked) */
+ * OPERANDS-4  An area that is not lent uses at most KEPT_MOST bytes of memory.  (not checked: only
+ *     the kernel knows) */
 #include "replay/operands.h"
 
 #include "base/assert.h"
@@ -30,9 +30,9 @@ struct tbd_operand_area {
     struct tbd_areas *areas;
     uint8_t *bytes;
     size_t used;
-    struct page_run *owned; /* pages; malloc */
+    struct page_run *owned; /* in pages; from malloc */
     size_t owned_count, owned_capacity;
-    size_t owned_end; /* of the last one */
+    size_t owned_end; /* end of the last one */
     uint32_t index;
     bool is_lent;
 };
@@ -40,7 +40,7 @@ struct tbd_operand_area {
 struct tbd_areas {
     pthread_mutex_t lock;
     struct tbd_stream_areas where;
-    unsigned references; /* the maker's, and one for each area lent */
+    unsigned references; /* one of the maker, and one for each lent area */
     int fd;
     uint8_t *bytes;
     struct tbd_operand_area list[AREAS_MOST];
@@ -75,7 +75,7 @@ struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where)
     return areas;
 }
 
-/* Gives the lock back. */
+/* Releases the lock, too. */
 static void release_locked(struct tbd_areas *areas)
 {
     unsigned left = --areas->references;
@@ -119,7 +119,7 @@ struct tbd_operand_area *tbd_area_take(struct tbd_areas *areas)
     return found;
 }
 
-/* The process's memory comes into sight again (OPERANDS-2). */
+/* Drops private copies, so that the process' memory is visible again (OPERANDS-2). */
 static void disown(struct tbd_operand_area *area)
 {
     for (size_t i = 0; i < area->owned_count; i++)
@@ -191,8 +191,8 @@ bool tbd_area_own(struct tbd_operand_area *area, size_t from, size_t bytes)
     TBD_INVARIANT("OPERANDS-1", area->is_lent && from + bytes <= area->areas->where.bytes);
     if (!note_run(area, start, end))
         return false;
-    /* The first write to a page of a private mapping copies it; a write that changes nothing, and
-     * no read before. */
+    /* The first write to a page of a private mapping copies it.  This write changes nothing, and
+     * needs no read before. */
     for (size_t at = start; at < end; at += TBD_PAGE_SIZE)
         __atomic_fetch_or(area->bytes + at, 0, __ATOMIC_RELAXED);
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* plan.h - what the replay driver tells a replay process (stub), and what it hears back
+/* plan.h - the shared memory through which driver and replay process (stub) communicate
  *
  * The plan is one shared memory file, mapped by the stub at TBD_PLAN_BASE and by the driver
  * anywhere. The file only grows.  `turn` says who may touch the rest:
@@ -8,15 +8,15 @@
  *                                     RUN --stub--> PAGE --driver--> RUN
  *                                  any --driver--> QUIT
  *
- * A store to `turn` is a release and is followed by a futex wake; its load is an acquire.  So
- * there is no other ordering to think about, except that the stub's stream is consumed meanwhile.
+ * A store to `turn` is a release and is followed by a futex wake; its load is an acquire.  No other
+ * ordering is needed, except that the stub's stream is consumed meanwhile.
  *
  * The driver validates what comes from the trace before it enters the plan.  The program that is
  * replayed shares the address space with the plan, and may write anything at any time.  So the
- * driver makes the head and all tables in memory of its own, copies them out when they are complete
- * and goes on to rely on its own copy alone (process.h).  Contents of pages and messages, which it
- * never looks at again, it writes where they belong: from TBD_PLAN_BULK on.  What it wants to know
- * (turn, request, report, registers at stops) it copies once, checks, and then uses.
+ * driver makes the head and all tables in its own memory, copies them to the plan when they are
+ * complete, and relies only on its own copy (process.h).  It writes contents of pages and messages,
+ * which it never reads again, directly to the plan, from TBD_PLAN_BULK on.  Data from the stub
+ * (turn, request, report, registers at stops) is copied once, checked, and then used.
  *
  * Offsets are bytes from the start of the file; times are relative to the window's first block
  * entry.
@@ -31,13 +31,13 @@
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
 #define TBD_PLAN_VERSION   9
-#define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before; the rest begins here */
+#define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before it, the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
 #define TBD_PLAN_FD        3
 #define TBD_PLAN_STREAM_FD 4
-#define TBD_PLAN_LIFE_FD   5 /* a pipe: hung up when the driver has ended */
+#define TBD_PLAN_LIFE_FD   5 /* a pipe: it hangs up when the driver ends */
 
 enum tbd_plan_turn {
     TBD_TURN_STARTING = 0, /* the stub sets itself up */
@@ -47,15 +47,15 @@ enum tbd_plan_turn {
     TBD_TURN_QUIT = 4,     /* stub: exit */
 };
 
-/* What of the processor is used. */
+/* The processor features that are used. */
 enum tbd_plan_cpu { TBD_PLAN_CPU_OWN = 0, TBD_PLAN_CPU_V3 = 1 /* no AVX-512, for tests */ };
 
 enum tbd_plan_outcome {
     TBD_OUTCOME_NONE = 0,
     TBD_OUTCOME_COMPLETE = 1, /* the window's last block was executed and everything agreed */
-    TBD_OUTCOME_DIVERGED = 2, /* position, what */
-    TBD_OUTCOME_FAILED = 3,   /* the plan cannot be carried out: what */
-    TBD_OUTCOME_NO_STOP = 4,  /* there is no such position as the next stop's: what */
+    TBD_OUTCOME_DIVERGED = 2, /* the report has position and `what` */
+    TBD_OUTCOME_FAILED = 3,   /* the plan cannot be carried out, see `what` */
+    TBD_OUTCOME_NO_STOP = 4,  /* the next stop's position does not exist, see `what` */
 };
 
 struct tbd_plan_section {
@@ -75,7 +75,7 @@ struct tbd_plan_region {
 _Static_assert(sizeof(struct tbd_plan_region) == 32, "tbd_plan_region is 32 bytes");
 
 #define TBD_PLAN_ZERO_PAGE 0u /* `contents` of a page without bytes */
-/* of one that is right as the window before left it, if it is there still */
+/* of a page that is right as the previous window left it, if it is still mapped */
 #define TBD_PLAN_SAME_PAGE 1u
 
 /* A page to be present from the beginning; sorted by address. */
@@ -97,8 +97,8 @@ struct tbd_plan_stop {
     uint32_t done;        /* 12: set by the stub: TBD_STOP_* */
     uint64_t xsave;       /* 16: offset of TBD_PLAN_XSAVE_BYTES for the image */
     uint32_t thread;      /* 24: whose; 0 = the one that has control there */
-    uint32_t stack_bytes; /* 28: of the stack, too; set by the stub: so many could be read */
-    uint64_t stack;       /* 32: offset of room for them */
+    uint32_t stack_bytes; /* 28: of the stack, too; the stub sets the number that could be read */
+    uint64_t stack;       /* 32: offset of the space for them */
     uint64_t stack_start; /* 40: set by the stub: their address */
     struct tbd_regs regs; /* 48 */
 };
@@ -106,7 +106,7 @@ struct tbd_plan_stop {
 #define TBD_STOP_FILLED      1u
 #define TBD_STOP_NO_THREAD   2u /* that thread does not live at the position */
 
-/* A thread that does not have control, or room for one. */
+/* A slot for a thread that does not have control. */
 struct tbd_plan_thread {
     uint32_t tid;         /*  0: 0 = free */
     uint32_t reserved;    /*  4 */
@@ -124,13 +124,13 @@ struct tbd_plan_range {
 
 #define TBD_PLAN_FLUSH 1u /* forget all translations first */
 
-/* What a page request is answered with. */
+/* The answer to a page request. */
 enum tbd_page_answer { TBD_PAGE_ABSENT = 0, TBD_PAGE_GIVEN = 1, TBD_PAGE_ZERO = 2 };
 
 struct tbd_plan_request {
-    uint64_t address;       /*  0: stub: page wanted */
-    uint64_t order;         /*  8: stub: its mapping was made by the last of so many log messages;
-                                    0 = before the window */
+    uint64_t address; /*  0: stub: page wanted */
+    uint64_t
+        order; /*  8: stub: its mapping was made by the last of this many log messages; 0: before the window */
     uint32_t answer;        /* 16: driver: enum tbd_page_answer */
     uint32_t reserved;      /* 20 */
     uint8_t contents[4096]; /* 24: driver */
@@ -140,16 +140,16 @@ struct tbd_plan_request {
 #define TBD_PLAN_LAST_INSN UINT32_MAX
 
 #define TBD_PLAN_AREAS 64u
-/* What the stub says when it is done. */
+/* The stub's report at the end. */
 struct tbd_plan_report {
-    uint32_t outcome;      /*  0: enum tbd_plan_outcome */
-    uint32_t instruction;  /*  4: K of the divergence, or TBD_PLAN_LAST_INSN */
-    uint64_t time;         /*  8: relative */
-    uint32_t thread;       /* 16: tid: of the divergence */
-    uint32_t code_changed; /* 20: executable mappings were replaced: keep nothing for the next
-                                  window */
-    char what[256];        /* 24 */
-    uint64_t area_count;   /* patch areas reserved so far, for collisions with later windows */
+    uint32_t outcome;     /*  0: enum tbd_plan_outcome */
+    uint32_t instruction; /*  4: K of the divergence, or TBD_PLAN_LAST_INSN */
+    uint64_t time;        /*  8: relative */
+    uint32_t thread;      /* 16: tid: of the divergence */
+    uint32_t
+        code_changed; /* 20: executable mappings were replaced: keep no code for the next window */
+    char what[256];   /* 24 */
+    uint64_t area_count; /* patch areas reserved so far, for collisions with later windows */
     struct tbd_plan_range areas[TBD_PLAN_AREAS];
 };
 
@@ -162,7 +162,7 @@ struct tbd_plan_head {
 
     /* driver, before RUN */
     uint64_t first_time;  /* 24: absolute time of the window's first block entry */
-    uint64_t blocks;      /* 32: the window ends after so many block entries */
+    uint64_t blocks;      /* 32: the window ends after this many block entries */
     uint32_t hook_set;    /* 40: TBD_HOOK_*; TBD_HOOKS_PARTIAL: nothing is put into the stream */
     uint32_t max_insns;   /* 44 */
     uint32_t flags;       /* 48: TBD_PLAN_* */
@@ -178,23 +178,25 @@ struct tbd_plan_head {
     struct tbd_plan_section log;     /* struct tbd_plan_log */
     struct tbd_plan_section dirty;   /* uint64_t: pages that play wrote */
     struct tbd_plan_section stops;   /* struct tbd_plan_stop */
-    struct tbd_plan_section notes;   /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); others than in
-                                        the plan before come with TBD_PLAN_FLUSH */
-    struct tbd_plan_section avoid;   /* struct tbd_plan_range: no patch areas here */
-    struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
-    struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
-    struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
     struct tbd_plan_section
-        forced_specials; /* uint64_t: instructions that the engine executes from the
-                                        start on (patcher/forced_specials.h); the log says more, at a
-                                        window's start all */
-    /* Slices (replay/slices.h), relative times.  Not of a window in which the program was
-     * killed. */
-    uint64_t from;  /* nothing is put into the stream before; then the state comes, unless it is
-                       0 */
-    uint64_t until; /* the replay ends here: `blocks`, or where a slice ends */
-    uint64_t slice; /* behind so many entries the state comes, again and again; 0: at the end */
-    struct tbd_plan_section gone; /* uint64_t: pages of the state, too, as long as they are there */
+        notes; /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); if they differ from the previous plan's, TBD_PLAN_FLUSH is set */
+    struct tbd_plan_section avoid;  /* struct tbd_plan_range: no patch areas here */
+    struct tbd_plan_section prefer; /* struct tbd_plan_range: where play had its patch areas */
+    struct tbd_plan_section
+        keep; /* struct tbd_plan_range: code that is as in the previous window */
+    struct tbd_plan_section
+        threads; /* struct tbd_plan_thread: one more than the most that can wait */
+    struct tbd_plan_section
+        forced_specials; /* uint64_t: instructions that the engine executes from the start on (patcher/forced_specials.h); the log has later ones, and at a window's start all */
+    /* Slices (replay/slices.h), relative times.  A window in which the program was killed has
+     * none. */
+    uint64_t
+        from; /* before it, nothing is put into the stream; then the state is sent, unless it is 0 */
+    uint64_t until; /* the replay ends here: at `blocks`, or at a slice's end */
+    uint64_t
+        slice; /* the state is sent each time this many entries have passed; 0: only at the end */
+    struct tbd_plan_section
+        gone; /* uint64_t: further pages of the state, as long as they are mapped */
 
     /* stub */
     struct tbd_plan_request page;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* plan_build.c - writes the plan for a window, or for a slice of it whose start state is known
+/* plan_build.c - makes the plan for a window, or for a slice of it with known start state
  *
- * What memory holds then is plan_memory.c's.
+ * plan_memory.c adds the contents of memory.
  *
  * PLAN_BUILD-1  Regions in the plan are page aligned, sorted, without overlap, and outside the
  *     engine's range.
@@ -41,7 +41,7 @@ static bool add_message(struct tbd_process *process, const struct tbd_log_entry 
     return true;
 }
 
-/* How far the replay goes, in times of the window: the last stop, or the end. */
+/* The time in the window at which the replay ends: the last stop, or the end. */
 static uint64_t end_of_run(const struct tbd_worker *worker, const struct tbd_reg_state *states,
                            size_t count)
 {
@@ -50,8 +50,8 @@ static uint64_t end_of_run(const struct tbd_worker *worker, const struct tbd_reg
     return worker->range.until ? worker->range.until : worker->window->blocks;
 }
 
-/* Of a slice's replay only the messages that can come in it: else one slice after the other would
- * cost what the window has. */
+/* The number of log messages that the replay of a slice can need: with all of the window's, each
+ * slice would cost as much as the window. */
 static size_t messages_until(const struct tbd_worker *worker, uint64_t end)
 {
     const struct tbd_window *window = worker->window;
@@ -82,9 +82,9 @@ static enum tbd_status add_log(struct tbd_worker *worker, uint64_t end, struct t
     return TBD_OK;
 }
 
-/* ---- where patch areas may and may not be ---- */
+/* ---- ranges for patch areas ---- */
 
-/* Range that a system call of the log maps, or an empty one.  The heap grows from `heap` on. */
+/* The range that a logged system call maps, or an empty one.  The heap grows from `heap` on. */
 static struct tbd_plan_range mapped_by(const struct tbd_message *message, uint64_t heap)
 {
     struct tbd_msg_syscall call;
@@ -181,7 +181,7 @@ static enum tbd_status add_dirty(struct tbd_worker *worker, struct tbd_error *wh
     return TBD_OK;
 }
 
-/* Between slices their contents matter. */
+/* Adds pages that the window unmaps: slices need their contents. */
 static enum tbd_status add_gone(struct tbd_worker *worker, struct tbd_error *why)
 {
     const struct tbd_window *window = worker->window;
@@ -249,7 +249,7 @@ static size_t put_forced_specials(const struct tbd_message *message, uint64_t *o
     return count + own;
 }
 
-/* Of a slice, what the window's log has said before. */
+/* For a slice, adds those from earlier messages of the window's log. */
 static enum tbd_status add_forced_specials(struct tbd_worker *worker, struct tbd_error *why)
 {
     const struct tbd_log_entry *log = worker->window->log;
@@ -299,7 +299,7 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     return TBD_OK;
 }
 
-/* Threads that begin in the window. */
+/* The number of threads that begin in the window. */
 static uint64_t count_starts(const struct tbd_window *window)
 {
     uint64_t count = 0;
@@ -351,7 +351,7 @@ static enum tbd_status add_threads(struct tbd_worker *worker, struct tbd_error *
     return status;
 }
 
-/* The heap is where it was at take-over until it grows. */
+/* The heap's end; until it grows, it is as at take-over. */
 static uint64_t heap_end(const struct tbd_worker *worker)
 {
     uint64_t end =
@@ -376,7 +376,7 @@ static void put_times(struct tbd_worker *worker)
     plan->complete = worker->window->complete;
 }
 
-/* A window that no replay would come to the end of. */
+/* No replay would finish a longer window. */
 #define MOST_BLOCKS (1ull << 34)
 
 enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* plan_memory.c - the part of a plan that says what memory holds where the replay begins
+/* plan_memory.c - the part of a plan with the contents of memory where the replay begins
  *
- * Everything that was touched in the window is known from its TOC (pages read, pages modified,
- * blocks entered), so all of it is given at once; what is missing after all is asked for page by
- * page.  Pages that the process has already, and code of which it has translations, are not given
- * again.  Invariant PLAN_BUILD-1 holds here. */
+ * The window's TOC has everything that was touched (pages read, pages modified, blocks entered), so
+ * the plan contains it all; the stub asks for further pages one by one.  Pages that the process has
+ * already, and code that it has translated, are left out.  Invariant PLAN_BUILD-1 holds here. */
 #include "replay/worker.h"
 
 #include "base/assert.h"
@@ -72,7 +71,7 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
 
 /* ---- pages ---- */
 
-/* Unless it is the last one already, as most are: blocks are sorted. */
+/* Adds the page unless it is the last one already, which is common since blocks are sorted. */
 static size_t add_once(uint64_t *pages, size_t count, uint64_t page)
 {
     if (!count || pages[count - 1] != page)
@@ -80,7 +79,7 @@ static size_t add_once(uint64_t *pages, size_t count, uint64_t page)
     return count;
 }
 
-/* Addresses of all pages that the window is known to touch; owned by the caller, NULL without
+/* The addresses of all pages that the TOC says are touched; owned by the caller, NULL without
  * memory. */
 static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
 {
@@ -116,7 +115,8 @@ static bool is_zero(const uint8_t *page)
     return page[0] == 0 && !memcmp(page, page + 1, TBD_PAGE_SIZE - 1);
 }
 
-/* As the window before left it.  Of code what was translated stays with it. */
+/* Does the process have the page, as the previous window left it?  A code page keeps its
+ * translations. */
 static bool is_there(const struct tbd_worker *worker, uint64_t address, bool is_code)
 {
     const struct tbd_code_page *page;
@@ -127,7 +127,7 @@ static bool is_there(const struct tbd_worker *worker, uint64_t address, bool is_
     return page && tbd_worker_holds_code(worker, page);
 }
 
-/* One page of the plan.  A page the trace does not know is left out. */
+/* Adds one page to the plan.  Leaves out a page whose contents the trace does not know. */
 static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, struct tbd_error *why)
 {
     struct tbd_plan_head *plan = worker->process.plan;
@@ -196,13 +196,13 @@ static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *
     return now.hash == page->hash;
 }
 
-/* Its contents are given anew, and what was made from it may stay. */
+/* Is it code that may change?  It gets its contents again, and its translations may stay. */
 static bool still_changes(const struct tbd_worker *worker, const struct tbd_code_page *page)
 {
     return tbd_worker_code_changes(tbd_worker_region(worker, page->address));
 }
 
-/* Fills kept[] (page_count entries) and says how many; SIZE_MAX if anything changed. */
+/* Fills kept[] (page_count entries) and returns their number; SIZE_MAX if any page changed. */
 static size_t kept_pages(struct tbd_worker *worker, uint64_t *kept)
 {
     size_t count = 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* process.c - starts, feeds and watches a replay process
  *
- * PROCESS-1  Of the memory shared with the process nothing is relied on: it is written, or copied
- *     once and checked. Whether it is the process's turn matters to nobody but the process. (not
- *     checked: processes that write over it do, test_hostile.py)
+ * PROCESS-1  The driver relies on no memory shared with the process: it writes it, or copies it
+ *     once and checks the copy.  Only the process itself relies on whose turn it is.  (not checked:
+ *     processes that write over it do, test_hostile.py)
  * PROCESS-2  Callers never hang, whatever the process does: watch.h. (not checked: processes that
  *     write over it do, test_hostile.py)
- * PROCESS-3  What the process says goes out escaped (base/escape.h). (not checked: it is what
- *     decoding checks of its input) */
+ * PROCESS-3  Text from the process is escaped before it is shown (base/escape.h).  (not checked: it
+ *     is what decoding checks of its input) */
 #include "replay/process.h"
 
 #include "base/copy_once.h"
@@ -122,7 +122,7 @@ static enum tbd_status make_files(struct tbd_process *process, struct tbd_error 
     process->stream_fd = memfd_create("tbd-replay-stream", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (process->plan_fd < 0 || process->stream_fd < 0)
         return tbd_process_error(why, TBD_SYSTEM, "memfd_create: %s", strerror(errno));
-    process->shared_bytes = TBD_PLAN_BULK + GROW_BYTES; /* hardly any of it is there */
+    process->shared_bytes = TBD_PLAN_BULK + GROW_BYTES; /* hardly any of it is allocated */
     if (ftruncate(process->plan_fd, (off_t)process->shared_bytes) ||
         fcntl(process->plan_fd, F_ADD_SEALS, F_SEAL_SHRINK))
         return no_plan(why);
@@ -220,7 +220,7 @@ bool tbd_process_plan_read(const struct tbd_process *process, uint64_t offset, v
     return true;
 }
 
-/* ---- life and death ---- */
+/* ---- start and end ---- */
 
 static void close_fd(int fd)
 {
@@ -245,13 +245,13 @@ void tbd_process_stop(struct tbd_process *process)
     memset(process, 0, sizeof(*process));
 }
 
-/* What it says is not to be trusted any more. */
+/* Ends a process whose messages cannot be trusted. */
 static enum tbd_status misbehaves(struct tbd_error *why, const char *how)
 {
     return tbd_process_error(why, TBD_STUBDIED, "it misbehaves: %s", how);
 }
 
-/* For terminals. */
+/* Removes characters that are harmful to a terminal. */
 static void make_printable(char *text, size_t size)
 {
     char copy[sizeof(((struct tbd_plan_report *)NULL)->what)];
@@ -270,7 +270,7 @@ static enum tbd_status take_report(struct tbd_process *process, struct tbd_error
     if (report->area_count > TBD_PLAN_AREAS)
         return misbehaves(why, "more patch areas than there can be");
     if (report->time > process->plan->blocks)
-        return misbehaves(why, "a time behind the window's end");
+        return misbehaves(why, "a time after the window's end");
     return TBD_OK;
 }
 
@@ -307,7 +307,7 @@ enum tbd_status tbd_process_start(struct tbd_process *process, struct tbd_error 
     return status;
 }
 
-/* Has it ended?  Then says how, and there is no process any more. */
+/* Has the process ended?  Then `why` says how, and it is removed. */
 static bool has_died(struct tbd_process *process, struct tbd_error *why)
 {
     int status;
@@ -337,7 +337,7 @@ static void pass_turn(struct tbd_process *process)
     syscall(SYS_futex, turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The driver's part of the head, and the tables. */
+/* Copies the driver's part of the head, and the tables, to the shared memory. */
 static void copy_plan(const struct tbd_process *process)
 {
     size_t from = offsetof(struct tbd_plan_head, first_time);
@@ -357,8 +357,8 @@ void tbd_process_go(struct tbd_process *process)
     pass_turn(process);
 }
 
-/* Sleeps until the turn passes, a chunk is published, or SLICE_MS are over.  Kernels before 5.16
- * cannot wait for two words: then the sleep is short. */
+/* Sleeps until the turn changes, a chunk is published, or SLICE_MS have passed.  Kernels before
+ * 5.16 cannot wait for two words, so there it sleeps a short time. */
 static void sleep_for_news(const struct tbd_process *process)
 {
     // clang-format off
@@ -387,7 +387,7 @@ static bool has_news(const struct tbd_process *process)
            __atomic_load_n(process->published, __ATOMIC_ACQUIRE) != process->seen_published;
 }
 
-/* Has there been something that ends the wait?  Says what. */
+/* Has an event occurred that ends the wait?  *out says which. */
 static bool is_over(struct tbd_process *process, enum tbd_process_event *out, struct tbd_error *why)
 {
     uint32_t turn = __atomic_load_n(&process->shared->turn, __ATOMIC_ACQUIRE);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* raise.c - windows get their events back on disk
+/* raise.c - writes the events of windows to disk again
  *
- * A replayed window has everything that play's had but the backlinks of its summaries.  At level 2
- * the TOC has them still.  At level 1 it says only which words and blocks occurred; then the
- * windows before are gone through once, for those bits alone. */
+ * A replayed window has everything that play's had except the backlinks of its summaries.  At level
+ * 2 the TOC still has them.  At level 1 it only says which words and blocks occurred; then all
+ * earlier windows are read once, for these bits. */
 #include "replay/raise.h"
 
 #include "format/merging/change.h"
@@ -18,7 +18,7 @@ struct raise_run {
     struct tbd_trace *trace;
     struct tbd_replayer *replayer;
     struct tbd_writer *writer;
-    struct tbd_backlink_heads *heads; /* of the windows before `next`; NULL until they are needed */
+    struct tbd_backlink_heads *heads; /* for the windows before `next`; NULL until needed */
     uint32_t next;
 };
 
@@ -44,7 +44,7 @@ static enum tbd_status pass_window(struct raise_run *r, struct tbd_window *windo
     return status;
 }
 
-/* Backlinks from what the windows before hold. */
+/* Finds backlinks in the earlier windows. */
 static enum tbd_status find_links(struct raise_run *r, struct tbd_window *window,
                                   struct tbd_error *why)
 {
@@ -66,7 +66,7 @@ static enum tbd_status find_links(struct raise_run *r, struct tbd_window *window
     return status ? status : pass_window(r, window);
 }
 
-/* Files name windows by number. */
+/* Replaces indices by numbers, which files use. */
 static void number_links(const struct tbd_trace *trace, struct tbd_window *window)
 {
     struct tbd_word_summary *words = words_of(window);

@@ -88,7 +88,7 @@ static bool is_mapped(const struct tbd_region *regions, size_t count, uint64_t a
            !(regions[found].flags & (TBD_REGION_PATCH | TBD_REGION_VVAR));
 }
 
-/* What the process cannot read (PROT_NONE) it has not sent: then nobody knows what was there. */
+/* Has the slice all pages?  The process could not send pages that it cannot read (PROT_NONE). */
 static bool has_pages(const struct tbd_window *slice, const struct tbd_page_contents *pages,
                       size_t page_count, const struct tbd_region *regions, size_t count)
 {
@@ -130,7 +130,7 @@ void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct 
     tbd_window_free(window);
 }
 
-/* For callers from outside, who know only the first of each worker's two. */
+/* For callers of replay.h, who only use the first process of each worker. */
 static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
                              bool with_events, struct tbd_window **out_window,
                              struct tbd_error *why)
@@ -141,8 +141,8 @@ static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uin
     return tbd_replayer_begin(replayer, number, index, with_events, out_window, why);
 }
 
-/* In a damaged trace a replay differs because of what is lost (block definitions, say, or pages that windows had): then the
- * window counts as damaged, like one whose own file is. */
+/* In a damaged trace a replay may differ because data is lost (block definitions, pages of other
+ * windows).  Then the window counts as damaged, like one whose own file is damaged. */
 static enum tbd_status judge(const struct tbd_replayer *replayer, uint32_t window,
                              enum tbd_status status, const struct tbd_divergence *divergence,
                              struct tbd_error *why)
@@ -199,7 +199,7 @@ static void put_state(struct tbd_reg_state *state, const struct tbd_regs *regs,
     memcpy(state->xsave, xsave, bytes);
 }
 
-/* The thread asked for among those that wait. */
+/* Finds the thread among the waiting ones. */
 static bool put_waiting(struct tbd_reg_state *state, const struct tbd_thread_state *threads,
                         size_t count)
 {
@@ -211,13 +211,13 @@ static bool put_waiting(struct tbd_reg_state *state, const struct tbd_thread_sta
     return false;
 }
 
-/* A signal or a turn comes before its first block. */
+/* Does a signal or a turn precede its first block? */
 static bool begins_with_message(const struct tbd_window *window)
 {
     return window->log_count && !window->log[0].time;
 }
 
-/* Positions that need no replay: the window's two ends. */
+/* Positions that need no replay: the window's start and end. */
 static bool is_known(const struct tbd_window *window, struct tbd_reg_state *state)
 {
     if (state->position.offset)
@@ -237,7 +237,7 @@ static bool is_known(const struct tbd_window *window, struct tbd_reg_state *stat
     return false;
 }
 
-/* `made`: the stop as the plan has it, `stop`: as the process has filled it. */
+/* `made`: the stop in our copy of the plan; `stop`: as the process has filled it. */
 static void put_stack(const struct tbd_worker *worker, struct tbd_reg_state *state,
                       const struct tbd_plan_stop *made, const struct tbd_plan_stop *stop)
 {
@@ -322,7 +322,7 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
 
 /* ---- whole windows ---- */
 
-/* The worker's window as it was in play and as its process has just replayed it. */
+/* Compares the worker's window in play with its replay. */
 static enum tbd_status compare(struct tbd_worker *worker, const struct tbd_window *play,
                                const struct tbd_window *replay, struct tbd_divergence *divergence,
                                struct tbd_error *why)
@@ -406,7 +406,7 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     return TBD_OK;
 }
 
-/* With the sites of all windows so far; of a slice only what is in it. */
+/* Replays with the sites of all windows so far; for a slice, only the slice. */
 static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned worker,
                                     const struct tbd_window *window, struct tbd_window **out,
                                     struct tbd_divergence *divergence, struct tbd_error *why)
@@ -447,7 +447,7 @@ enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
                  replay_notes(replayer, worker, window, out, divergence, why), divergence, why);
 }
 
-/* A window below level 3 has no events to compare; everything else is. */
+/* A window below level 3 has no events; everything else is compared. */
 static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                     enum tbd_verify how, struct tbd_window **out,
                                     struct tbd_error *why)

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* resident_pages.c - what a replay process has of a window from the one before
+/* resident_pages.c - pages of a window that the replay process still has from the previous one
  *
- * At the end of a window the process holds what the program's memory held then, once that was
- * compared with play.  So pages that both windows touch need not be loaded, unpacked and copied for
- * the next one: at its start they are right as they are, if it follows directly; else those that no
- * window in between has modified.  That is half of the driver's work for a window of sqlite3 or
- * python.
+ * At the end of a window the process has the program's memory, and this was compared with play.  So
+ * pages that both windows touch need not be loaded, unpacked and copied again: all of them if the
+ * next window follows directly, otherwise those that no window in between has modified.  That saves
+ * half of the driver's work for a window of sqlite3 or python.
  *
- * RESIDENT_PAGES-1  `before` has only pages whose contents the trace had, as a whole; not those of
- *     which only code was known. Code pages are not in need of it: they stay in the process as long
- *     as they are known (code_pages.c), and were right at the start of every window since. (not
- *     checked: replays in any order do: contents would differ)
- * RESIDENT_PAGES-2  Not memory that others write, and not a page with contents of its own for the
- *     window's start: what the process had there may have been no more than what nobody had looked
- *     at. (not checked: replays in any order do: contents would differ) */
+ * RESIDENT_PAGES-1  `before` has only pages whose whole contents were in the trace, not those of
+ *     which only code was known.  Code pages do not need it: they stay in the process as long as
+ *     code_pages.c has them, and were right at the start of every window since.  (not checked:
+ *     replays in any order do: contents would differ)
+ * RESIDENT_PAGES-2  Memory that others write is not kept, nor is a page for which the trace has
+ *     separate contents at the window's start: the process' contents may be out of date where the
+ *     program had not read them.  (not checked: replays in any order do: contents would differ) */
 #include "replay/worker.h"
 
 #include "base/array.h"
@@ -49,7 +48,7 @@ static bool is_private(const struct tbd_region *region)
     return region && region->map_flags & MAP_PRIVATE && !(region->flags & TBD_REGION_SHARED);
 }
 
-/* Not modified between the end of the window before and the start of this one. */
+/* Is the page unmodified between the end of the previous window and the start of this one? */
 static bool stays(const struct tbd_worker *worker, uint64_t address)
 {
     uint32_t now = worker->window->index, ended = worker->ended;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* run_plan.c - see run_plan.h
  *
- * RUN_PLAN-1  After an error the process is gone: its state is not known, or it is not to be trusted; the
- *     next window gets a new one. */
+ * RUN_PLAN-1  After an error the process is ended, because its state is not known or not trusted;
+ *     the next window gets a new one. */
 #include "replay/run_plan.h"
 
 #include "base/assert.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a process that suits ---- */
+/* ---- a suitable process ---- */
 
 static bool overlaps(const struct tbd_plan_range *area, uint64_t start, uint64_t end)
 {
@@ -54,8 +54,8 @@ static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error
     return tbd_process_start(&worker->process, why);
 }
 
-/* Every change of the hook set defines its blocks again: a process whose table is half full has had
- * its time. */
+/* Every change of the hook set defines all blocks again, so a process whose block table is half
+ * full is replaced. */
 static bool is_used_up(const struct tbd_worker *worker)
 {
     return worker->consumer && tbd_consumer_is_half_full(worker->consumer);
@@ -119,11 +119,11 @@ static bool has_enough(const struct tbd_run_consumer *consumer)
     return consumer && consumer->has_enough && consumer->has_enough(consumer->context);
 }
 
-/* `*out_over`: nothing more comes. */
+/* `*out_over`: the replay is over. */
 static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
                              bool *out_over, struct tbd_error *why)
 {
-    enum tbd_status status = take(consumer, why); /* what was published before it had enough */
+    enum tbd_status status = take(consumer, why); /* takes the chunks published before that */
 
     *out_over = false;
     while (status == TBD_OK && !*out_over && !has_enough(consumer)) {
@@ -140,9 +140,10 @@ static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_con
     return status;
 }
 
-/* ---- afterwards ---- */
+/* ---- the outcome ---- */
 
-/* The stub does not know which instruction of a block the last is; a trace with events does. */
+/* The index of the block's last instruction, which the stub does not know; a trace with events
+ * does. */
 static uint32_t last_instruction(struct tbd_worker *worker, uint64_t time)
 {
     const struct tbd_window_summary *summary =

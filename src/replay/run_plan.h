@@ -7,8 +7,8 @@
 
 #include "replay/worker.h"
 
-/* Begins with a process that is there but does not run yet; takes what it published so far.  A
- * status other than TBD_OK ends the replay. */
+/* begin() is called when the process exists but does not run yet; take() takes the published
+ * chunks.  A status other than TBD_OK ends the replay. */
 struct tbd_run_consumer {
     enum tbd_status (*begin)(void *context, struct tbd_error *why);
     enum tbd_status (*take)(void *context, struct tbd_error *why);
@@ -16,16 +16,17 @@ struct tbd_run_consumer {
     void *context;
 };
 
-/* Makes sure there is a process that suits the window, builds the plan, runs it.  `consumer` may be
- * NULL when the hook set is TBD_HOOKS_PARTIAL.  TBD_DIVERGED fills *divergence. */
+/* Starts a process if the present one does not suit the window, builds the plan, and runs it.
+ * `consumer` may be NULL when the hook set is TBD_HOOKS_PARTIAL.  TBD_DIVERGED fills
+ * *divergence. */
 TBD_MUST_CHECK enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
                                             const struct tbd_reg_state *states, size_t count,
                                             const struct tbd_run_consumer *consumer,
                                             struct tbd_divergence *divergence,
                                             struct tbd_error *why);
 
-/* The same in steps: begins; then on, each time, until the consumer has enough or the replay is
- * over. */
+/* Likewise, in steps: tbd_run_begin() begins; each tbd_run_on() continues until the consumer has
+ * enough or the replay is over. */
 TBD_MUST_CHECK enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
                                              const struct tbd_reg_state *states, size_t count,
                                              const struct tbd_run_consumer *consumer,

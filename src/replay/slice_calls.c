@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* slice_calls.c - calls of threads that wait for their target from one slice to the next
+/* slice_calls.c - calls whose target comes in a later slice
  *
- * A thread's next block is entered by the call that its last one ended with, perhaps slices later;
- * the window's TOC only says so for its own start. */
+ * A call at the end of a thread's block enters the thread's next block, perhaps slices later.  The
+ * window's TOC has such pending calls for its own start only. */
 #include "replay/replayer_private.h"
 
 #include "format/window/window_make.h"
@@ -28,7 +28,7 @@ static bool is_left_early(const struct tbd_message *message, const struct tbd_bl
 
 struct follow {
     struct tbd_turns turns;
-    const struct tbd_block *block; /* entered last */
+    const struct tbd_block *block; /* the block entered last */
     uint32_t called;
 };
 
@@ -49,7 +49,7 @@ static bool follow_message(struct follow *f, const struct tbd_message *message)
     return true;
 }
 
-/* As the organizer does (build_messages.c), for windows of programs with threads. */
+/* Follows calls as the organizer does (build_messages.c), for windows of programs with threads. */
 static bool follow_calls(struct tbd_called *called, struct tbd_window *slice)
 {
     struct follow f = { .called = 0 };

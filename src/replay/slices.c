@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* slices.c - see slices.h
  *
- * The replay process sends what it sends at a window's end behind each slice: registers of all
- * threads, and the contents of all pages that the whole window modifies, as far as they are there.
- * So one slice's end state is the next one's start state; the first one's is the window's own, or
- * what the process sends when it begins to send anything.
+ * After each slice the replay process sends the state as at a window's end: registers of all
+ * threads, and the contents of all mapped pages that the whole window modifies.  So one slice's end
+ * state is the next one's start state.  The first slice has the window's start state, or the state
+ * that the process sends before its first event.
  *
  * Invariants
  *
- * SLICES-1  A slice has the log messages that came while it ran: together the slices have the
- *     window's log, each message once, in order.
- * SLICES-2  What is given out has been compared with the window's TOC: the log of each slice, the
- *     end state of the last. (not checked: it is what compare() does) */
+ * SLICES-1  A slice has the log messages that came while it ran: together, the slices have each
+ *     message of the window's log once, in order.
+ * SLICES-2  A slice is given to the caller after a comparison with the window's TOC: the log of
+ *     each slice, the end state of the last.  (not checked: it is what compare() does) */
 #include "replay/slices.h"
 
 #include "base/assert.h"
@@ -26,29 +26,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Events of so many block entries take about 300 MB. */
+/* The events of this many block entries take about 300 MB. */
 #define SLICE_BLOCKS (16ull << 20)
 
 struct tbd_slices {
     struct tbd_replayer *replayer;
     unsigned number;
     struct tbd_worker *worker;
-    struct tbd_window *toc; /* the whole window; owned */
-    struct tbd_window
-        *before; /* its start state is that of the next slice; owned; NULL: the window's */
+    struct tbd_window *toc;    /* the whole window; owned */
+    struct tbd_window *before; /* has the next slice's start state; owned; NULL: use the window's */
     struct tbd_full full;
     struct tbd_run_consumer consumer;
     struct tbd_worker_range range;
-    uint64_t at;              /* relative: here the next slice begins */
+    uint64_t at;              /* relative time at which the next slice begins */
     size_t order;             /* log messages before it */
     struct tbd_called called; /* threads whose block before it ended with a call */
-    bool is_running;          /* the process has more to say */
+    bool is_running;          /* the process has not ended the replay yet */
     bool has_failed;
 };
 
-/* ---- how many ---- */
+/* ---- number of slices ---- */
 
-/* TBD_SLICE_BLOCKS is for tests: small traces have slices, too, then. */
+/* TBD_SLICE_BLOCKS is for tests: with it, small traces have slices, too. */
 static uint64_t slice_blocks(void)
 {
     const char *set = getenv("TBD_SLICE_BLOCKS");
@@ -96,7 +95,7 @@ static void *copy_bytes(struct tbd_window *to, const void *from, size_t bytes)
     return copy;
 }
 
-/* Contents lie behind each other in one piece.  NULL without memory. */
+/* The contents are contiguous.  NULL without memory. */
 static const struct tbd_page_contents *
 copy_pages(struct tbd_window *to, const struct tbd_page_contents *from, size_t count)
 {
@@ -162,7 +161,7 @@ static bool keep(struct tbd_slices *s, const struct tbd_window *of, const struct
     return s->before && put_start(s->before, state);
 }
 
-/* The end state of `slice` is kept for the next one. */
+/* Keeps the end state of `slice` for the next one. */
 static bool keep_end(struct tbd_slices *s, const struct tbd_window *slice)
 {
     struct state end = end_of(slice);
@@ -176,7 +175,7 @@ static bool begins_with_slice(const struct tbd_slices *s)
     return s->worker->slice && s->worker->slice->slice_time == s->range.from;
 }
 
-/* Then that one's start state is known. */
+/* If so, its start state is known: keeps it. */
 static bool keep_start(struct tbd_slices *s)
 {
     struct state start;
@@ -281,8 +280,8 @@ enum tbd_status tbd_slices_open(struct tbd_replayer *replayer, unsigned worker, 
 
 /* ---- a slice ---- */
 
-/* Where the first slice begins, messages of that time are the slice before's, or its own: the
- * process has decided. */
+/* The number of messages before the slice.  Messages at the time where the first slice begins may
+ * belong to it or to the one before: this follows from what the process has sent. */
 static size_t messages_before(const struct tbd_slices *s, const struct tbd_window *slice)
 {
     const struct tbd_window *toc = s->toc;
@@ -300,7 +299,7 @@ static bool is_gone(const struct tbd_window *window, uint64_t address)
     return false;
 }
 
-/* With a touch map the process says itself which pages it wrote. */
+/* With a touch map, the process sends the pages that it wrote. */
 static enum tbd_status compare_pages(const struct tbd_slices *s, const struct tbd_window *slice,
                                      struct tbd_divergence *divergence, struct tbd_error *why)
 {
@@ -350,7 +349,7 @@ static enum tbd_status compare(struct tbd_slices *s, const struct tbd_window *sl
                             : tbd_process_error(why, status, "the replayed window differs");
 }
 
-/* Pages that went away while it ran. */
+/* Adds the pages that were unmapped while it ran. */
 static bool put_gone(struct tbd_slices *s, struct tbd_window *slice)
 {
     const struct tbd_window *toc = s->toc;
@@ -368,7 +367,7 @@ static bool put_gone(struct tbd_slices *s, struct tbd_window *slice)
     return slice->gone;
 }
 
-/* What makes a slice of the events and the end state that came. */
+/* Completes the slice from the events and the end state. */
 static bool complete(struct tbd_slices *s, struct tbd_window *slice)
 {
     const struct tbd_window *toc = s->toc;
@@ -386,7 +385,7 @@ static bool complete(struct tbd_slices *s, struct tbd_window *slice)
            tbd_slice_calls(&s->called, s->toc, slice);
 }
 
-/* Runs until a window is there. */
+/* Runs the replay until a slice is complete. */
 static enum tbd_status gather(struct tbd_slices *s, struct tbd_window **out,
                               struct tbd_divergence *divergence, struct tbd_error *why)
 {
@@ -411,7 +410,7 @@ static enum tbd_status begin_window(struct tbd_slices *s, struct tbd_error *why)
     return TBD_OK;
 }
 
-/* What comes before the first slice is its start state, unless that is known. */
+/* The part before the first slice gives its start state, unless it is known. */
 static enum tbd_status begin(struct tbd_slices *s, struct tbd_divergence *divergence,
                              struct tbd_error *why)
 {
@@ -428,7 +427,7 @@ static enum tbd_status begin(struct tbd_slices *s, struct tbd_divergence *diverg
     return status == TBD_OK ? begin_window(s, why) : status;
 }
 
-/* Behind the last slice the process says how the replay ended. */
+/* After the last slice the process reports how the replay ended. */
 static enum tbd_status end(struct tbd_slices *s, struct tbd_divergence *divergence,
                            struct tbd_error *why)
 {
@@ -479,7 +478,7 @@ enum tbd_status tbd_slices_next(struct tbd_slices *s, struct tbd_window **out,
     return status;
 }
 
-/* ---- in one ---- */
+/* ---- one slice ---- */
 
 enum tbd_status tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window,
                                 uint32_t hooks, const struct tbd_worker_range *range,

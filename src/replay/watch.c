@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* watch.c - see watch.h
  *
- * Limits are generous: the slowest replays known take a tenth of the time.  They are there so that
- * a process that runs in circles, sleeps, or fills memory comes to an end by itself. */
+ * Limits are generous: the slowest known replays take a tenth of the time.  They end a process that
+ * loops, sleeps, or fills memory. */
 #include "replay/watch.h"
 
 #include "replay/process.h"
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define LOOK_MS       100
-#define BASE_SECONDS  60    /* of processor time; asleep, while it should work, half of that */
+#define BASE_SECONDS  60    /* of processor time; half as many without any progress */
 #define NS_PER_BLOCK  10000 /* of processor time, for each block entry */
-#define NOT_LOOKED_MS 5000  /* after such a pause it was tbdq that stood still */
+#define NOT_LOOKED_MS 5000  /* after such a pause, tbdq itself was stopped */
 
 static uint64_t now_ms(void)
 {
@@ -24,7 +24,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* What it cannot be asked for it has not used. */
+/* Counts as 0 if the clock cannot be read. */
 static uint64_t used_ns(const struct tbd_process_watch *watch)
 {
     struct timespec used;
@@ -42,7 +42,7 @@ static uint64_t base_seconds(void)
     return set && *set ? strtoull(set, NULL, 10) : BASE_SECONDS;
 }
 
-/* Half of the machine's, or TBD_REPLAY_MEMORY megabytes (for tests). */
+/* Half of the machine's memory, or TBD_REPLAY_MEMORY megabytes (for tests). */
 static uint64_t most_bytes(void)
 {
     const char *set = getenv("TBD_REPLAY_MEMORY");

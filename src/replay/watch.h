@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* watch.h - whether a replay process that works on a plan still should
+/* watch.h - limits the time and memory of a replay process
  *
- * It runs code out of a trace, and what it says of its progress would be that code's word.  So the
- * driver looks at its own clock, and at what the kernel says of the process: the processor time it
- * has used, and the memory it holds.
+ * The process runs code from a trace, so its own report of progress cannot be trusted.  The driver
+ * uses its own clock, and the kernel's figures of the process: processor time and memory.
  *
  * Context: ORG. */
 #ifndef TBD_REPLAY_WATCH_H
@@ -18,18 +17,17 @@
 struct tbd_process_watch {
     pid_t pid;
     clockid_t clock;  /* of the process */
-    uint64_t next_ms; /* the next look */
-    uint64_t idle_ms; /* since then it has used no processor time */
+    uint64_t next_ms; /* time of the next check */
+    uint64_t idle_ms; /* time since when it has used no processor time */
     uint64_t most_idle_ms;
-    uint64_t used_ns;    /* processor time at the last look */
-    uint64_t most_ns;    /* at most so much */
-    uint64_t most_bytes; /* of memory; 0: nobody knows */
+    uint64_t used_ns;    /* processor time at the last check */
+    uint64_t most_ns;    /* limit of processor time */
+    uint64_t most_bytes; /* limit of memory; 0: not known */
 };
 
-/* Work begins that has `blocks` block entries; 0: it starts up. */
+/* Called when work on `blocks` block entries begins; 0: its start-up. */
 void tbd_watch_begin(struct tbd_process_watch *watch, pid_t pid, uint64_t blocks);
-/* To be called again and again while it works.  TBD_STUBDIED: it hangs, or takes too much; `why`
- * says which. */
+/* Called repeatedly while it works.  TBD_STUBDIED: it hangs, or uses too much; `why` says which. */
 TBD_MUST_CHECK enum tbd_status tbd_watch_look(struct tbd_process_watch *watch,
                                               struct tbd_error *why);
 

@@ -14,11 +14,11 @@
 struct tbd_code_page {
     uint64_t address; /* 0 = free */
     uint64_t hash;    /* of its contents */
-    bool changes;     /* it is writable, too: translations look at it at every entry */
+    bool changes;     /* it is writable, too: translations compare its bytes at every entry */
     bool is_whole;    /* the trace had its contents, not only the code of some blocks */
 };
 
-/* Of a window's events (replay/plan.h), in its own times; all 0: the whole window. */
+/* A part of a window's events (replay/plan.h), in relative times; all 0: the whole window. */
 struct tbd_worker_range {
     uint64_t from, until, slice;
 };
@@ -26,13 +26,13 @@ struct tbd_worker_range {
 struct tbd_worker {
     struct tbd_trace *trace; /* own handle: page histories are not shared between threads */
     struct tbd_process process;
-    uint32_t hook_set; /* of the plan in work */
+    uint32_t hook_set; /* of the present plan */
 
-    const struct tbd_window *window; /* in work; borrowed */
-    const struct tbd_window *slice;  /* of `window`: the replay begins where it begins; NULL: at the
-                                       window's start; borrowed */
+    const struct tbd_window *window; /* the present window; borrowed */
+    const struct tbd_window *
+        slice; /* of `window`: the replay begins at its start; NULL: at the window's start; borrowed */
     struct tbd_worker_range range;
-    const struct tbd_region *regions; /* where the replay begins; borrowed from the trace */
+    const struct tbd_region *regions; /* those where the replay begins; borrowed from the trace */
     size_t region_count;
     const struct tbd_block **code; /* blocks entered in it, by start; owned; NULL until needed */
     size_t code_count;
@@ -51,40 +51,40 @@ struct tbd_worker {
     size_t page_count;
     bool forget; /* its translations may be stale */
 
-    uint64_t *given; /* pages that the plan in work gives the process; sorted;
-                                       owned */
+    uint64_t *given; /* pages that the present plan gives the process; sorted; owned */
     size_t given_count, given_capacity;
-    uint64_t *before; /* those of the plan before; likewise */
+    uint64_t *before; /* those of the previous plan; likewise */
     size_t before_count, before_capacity;
-    uint64_t asked; /* block entries that its replays were to run through */
-    bool is_at_end; /* the process holds what they held at the end of window
-                                       `ended` */
+    uint64_t asked; /* sum of the block entries of its replays */
+    bool is_at_end; /* in the process, they have their contents at the end of window `ended` */
     uint32_t ended;
 };
 
-/* Where the replay begins: whose start state it is. */
+/* The window or slice with whose start state the replay begins. */
 static inline const struct tbd_window *tbd_worker_start(const struct tbd_worker *worker)
 {
     return worker->slice ? worker->slice : worker->window;
 }
 
-/* The process and what hangs on it. */
+/* Ends the process and frees all that depends on it. */
 void tbd_worker_stop(struct tbd_worker *worker);
 
-/* contents.c: a page as it was where the replay begins (`order` 0), or when its mapping was made by
- * the last of the first `order` log messages from there on.  *known: TBD_OK if all of it is given,
- * TBD_NOTFOUND if only the code of this window's blocks is, or nothing; or what is wrong with the
- * trace, which lost it. */
+/* contents.c: a page as it was where the replay begins (`order` 0), or when the last of the next
+ * `order` log messages made its mapping.  *known: TBD_OK if the contents are complete; TBD_NOTFOUND
+ * if only the code of this window's blocks is given, or nothing; else the error of the trace, which
+ * has lost the page. */
 enum tbd_page_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out, enum tbd_status *known);
-/* Of a page that is absent: TBD_OK if it never was there, else *known and in `why` where it was. */
+/* For an absent page: TBD_OK if the trace never had it, else `known`, and `why` says where it
+ * was. */
 enum tbd_status tbd_worker_page_lost(struct tbd_worker *worker, enum tbd_status known,
                                      struct tbd_error *why);
-/* Blocks entered in the window, by address. */
+/* Lists the blocks entered in the window, by address. */
 TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);
 const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address);
 
-/* code_pages.c: what the process holds.  Is it code that changes (writable, too, or shared)? */
+/* code_pages.c: code pages that the process has.  Is it code that changes (writable, too, or
+ * shared)? */
 bool tbd_worker_code_changes(const struct tbd_region *region);
 TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
                                          const uint8_t *contents, bool is_whole);
@@ -93,9 +93,9 @@ void tbd_worker_forget_code(struct tbd_worker *worker);
 /* The page, if it is known as code; else NULL. */
 const struct tbd_code_page *tbd_worker_code_page(const struct tbd_worker *worker, uint64_t address);
 
-/* resident_pages.c: what the process has of a window from the one before.  A plan is begun; a page is in it,
- * with true contents; does the process have the page already as it is at the window's start?  The
- * window's end was reached, and is as it was in play. */
+/* resident_pages.c: pages that the process still has from the previous window.  Called: when a plan
+ * is begun; for each page in it with complete contents; to ask whether the process has the page as
+ * it is at the window's start (data, code); when the window's end was reached and equals play's. */
 void tbd_worker_clear_given(struct tbd_worker *worker);
 TBD_MUST_CHECK bool tbd_worker_note_given(struct tbd_worker *worker, uint64_t address);
 bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address);

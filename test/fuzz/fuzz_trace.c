@@ -4,10 +4,11 @@
 /* fuzz_trace.c - damaged and forged trace directories
  *
  * The input patches a small good trace: byte 0 chooses the file, byte 1 whether checksums are made
- * good again (so that what lies behind them is reached), byte 2 whether the file is cut off; then
- * patches of (offset 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a
- * text; a window that loads can be walked to its end, with as many blocks as it says, and what is picked of
- * its files is what is picked of it; with honest checksums, what loads is what was written. */
+ * good again (so that the code after these checks is reached), byte 2 whether the file is cut off;
+ * then patches of (offset 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file
+ * and a text; a window that loads can be walked to its end, with as many blocks as it says, and
+ * what is picked of its files is what is picked of it; with honest checksums, what loads is what
+ * was written. */
 #include "format/coding/pick.h"
 #include "format/pages/pages.h"
 #include "format/reading/window_read.h"
@@ -142,7 +143,8 @@ static void compare(const struct tbd_window *a, const struct tbd_window *b)
     check(y.kind == TBD_AT_END);
 }
 
-/* Of the files; compared with what is picked of `whole`, if that is not NULL. */
+/* Picks from the window's files, and compares with events picked from `whole`, if that is not
+ * NULL. */
 static void pick(struct tbd_trace *trace, uint32_t index, const struct tbd_window *whole)
 {
     struct tbd_picker *picker = make_picker();

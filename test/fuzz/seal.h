@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* seal.h - makes the checksums of a patched trace file good again, so that what lies behind
- * them is reached */
+/* seal.h - makes the checksums of a patched trace file good again, so that the code after the
+ * checks is reached */
 #ifndef TBD_TEST_SEAL_H
 #define TBD_TEST_SEAL_H
 

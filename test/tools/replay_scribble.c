@@ -74,7 +74,7 @@ struct shared {
     size_t bytes;
 };
 
-/* Of one of our descriptors, if it is called so. */
+/* Maps the file of one of our descriptors, if it has this name. */
 static bool map_fd(const char *fd, const char *name, struct shared *out)
 {
     char path[64], target[128];
@@ -208,7 +208,7 @@ static void scribble_plan(const struct shared *shared)
 
 #define STREAM(field) offsetof(struct tbd_stream_head, field)
 
-/* Of a chunk, a definition, or what they lead to. */
+/* Writes over a chunk, a definition, or the memory that they refer to. */
 static void scribble_parts(const struct shared *shared, const struct tbd_stream_head *head)
 {
     uint64_t chunk = STREAM(chunks) + below(head->chunk_count ? head->chunk_count : 1) * 32;

@@ -31,7 +31,7 @@ struct call {
     struct tbd_msg_syscall call;
 };
 
-/* A window and the memory behind its pointers. */
+/* A window and the memory that it points to. */
 struct made {
     struct tbd_window *window;
     uint32_t entries[BLOCKS + 1];

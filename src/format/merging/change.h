@@ -7,8 +7,8 @@
  * that are not needed any more.  Wherever this is interrupted, the trace opens, with the windows as
  * before or after.
  *
- * `trace` was opened after the last merge was committed; its places name the windows.  Of several
- * windows the oldest is lowered first. */
+ * `trace` was opened after the last merge was committed; its places name the windows.  If several
+ * windows are lowered, the oldest is first. */
 #ifndef TBD_FORMAT_CHANGE_H
 #define TBD_FORMAT_CHANGE_H
 

@@ -2,9 +2,9 @@
 /* merge.c - several windows as one
  *
  * A merged window has the start state of the first part, the end state of the last, and all logs in
- * order; counts are summed, bits or-ed.  Of a page the first and the last contents are kept.
- * Contents in between matter only if the page's mapping was removed before the end: then the
- * contents just before that are kept (GONE), as play would have sent them for one long window.
+ * order; counts are summed, bits or-ed.  A page keeps its first and its last contents.  Contents in
+ * between matter only if the page's mapping was removed before the end: then the contents just
+ * before that are kept (GONE), as play would have sent them for one long window.
  *
  * Invariants
  * MERGE-1  Replay of the merged window sends the state that is made here: its dirty pages are the

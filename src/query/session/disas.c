@@ -71,7 +71,7 @@ void tbd_disas_free(struct tbd_disas *disas)
 
 /* ---- boundaries ---- */
 
-/* Makes room for new blocks, which a trace gets while it is written. */
+/* Makes space for new blocks, which a trace gets while it is written. */
 static bool make_space(struct tbd_disas *disas, uint32_t id)
 {
     uint32_t count = tbd_trace_block_count(disas->trace) + 1;

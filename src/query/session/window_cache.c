@@ -5,8 +5,8 @@
  *     test_window_cache does)
  * WINDOW_CACHE-2  The folder holds about `limit` bytes at most: before more is written, the files
  *     not used for longest go.
- * WINDOW_CACHE-3  Nothing is written when the disk is nearly full: the room is the recording's.
- *     (not checked: test_window_cache does)
+ * WINDOW_CACHE-3  Nothing is written when the disk is nearly full: the space is left to the
+ *     recording.  (not checked: test_window_cache does)
  * WINDOW_CACHE-4  One question writes no more than `limit` bytes: one that needs more windows than
  *     fit keeps the first ones, and does not throw them out for the last ones.  Its answer is
  *     written all the same. */
@@ -124,7 +124,7 @@ static struct cached_file *list_files(int folder, size_t *out_count, uint64_t *o
     return files;
 }
 
-/* Makes room for `more` bytes, and some to spare, so that this is not done for each window. */
+/* Makes space for `more` bytes, and some to spare, so that this is not done for each window. */
 static void make_space_locked(struct tbd_window_cache *cache, uint64_t more)
 {
     uint64_t most = cache->limit - cache->limit / 8;
