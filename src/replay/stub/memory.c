@@ -19,6 +19,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/program_memory.h"
+#include "replay/stub/present_map.h"
 #include "replay/stub/stub.h"
 #include "replay/stub/turn.h"
 
@@ -43,97 +44,6 @@ static uint64_t page_of(uint64_t address)
 static uint64_t page_up(uint64_t address)
 {
     return page_of(address + TBD_PAGE_SIZE - 1);
-}
-
-/* ---- present map ---- */
-
-static uint8_t *present_byte(uint64_t address)
-{
-    return (uint8_t *)TBD_PRESENT_BASE + (address >> (TBD_PAGE_SHIFT + 3));
-}
-
-static uint8_t present_bit(uint64_t address)
-{
-    return (uint8_t)(1u << (address >> TBD_PAGE_SHIFT & 7));
-}
-
-static bool is_present(uint64_t address)
-{
-    return *present_byte(address) & present_bit(address);
-}
-
-/* Eight pages, which are one byte of the map, are handled at once where possible. */
-#define EIGHT (8 * TBD_PAGE_SIZE)
-
-static bool is_eight(uint64_t at, uint64_t end)
-{
-    return !(at & (EIGHT - 1)) && end - at >= EIGHT;
-}
-
-/* A summary byte for each page of the present map: not zero if bits of that page have been set.
- * With it, terabytes that a program reserves and never uses are skipped quickly.  The bytes lie in
- * the part of the map that stands for the engine's own addresses. */
-#define SUMMARY_SPAN (TBD_PAGE_SIZE * EIGHT)
-
-static uint8_t *summary_byte(uint64_t address)
-{
-    return present_byte(TBD_ENGINE_BASE) + address / SUMMARY_SPAN;
-}
-
-static uint64_t summary_end(uint64_t at, uint64_t end)
-{
-    uint64_t next = (at | (SUMMARY_SPAN - 1)) + 1;
-
-    return next < end ? next : end;
-}
-
-static void set_present(uint64_t start, uint64_t end)
-{
-    for (uint64_t at = start, step; at < end; at += step) {
-        step = is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE;
-        *summary_byte(at) = 1;
-        *present_byte(at) |= step == EIGHT ? 0xff : present_bit(at);
-    }
-}
-
-static bool is_whole_summary(uint64_t at, uint64_t end)
-{
-    return !(at & (SUMMARY_SPAN - 1)) && end - at >= SUMMARY_SPAN;
-}
-
-static void clear_present(uint64_t start, uint64_t end)
-{
-    for (uint64_t at = start, next; at < end; at = next) {
-        next = at + (is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE);
-        if (is_whole_summary(at, end) && *summary_byte(at)) {
-            memset(present_byte(at), 0, TBD_PAGE_SIZE);
-            *summary_byte(at) = 0;
-        }
-        if (!*summary_byte(at))
-            next = summary_end(at, end);
-        else if (next - at == EIGHT && *present_byte(at))
-            *present_byte(at) = 0;
-        else if (next - at != EIGHT)
-            *present_byte(at) &= (uint8_t)~present_bit(at);
-    }
-}
-
-/* The end of the run of pages from `at` on that are all present, or all absent. */
-static uint64_t run_end(uint64_t at, uint64_t end)
-{
-    uint8_t all = is_present(at) ? 0xff : 0;
-
-    while (at < end) {
-        if (!all && !*summary_byte(at))
-            at = summary_end(at, end);
-        else if (is_eight(at, end) && *present_byte(at) == all)
-            at += EIGHT;
-        else if (is_present(at) == (all != 0))
-            at += TBD_PAGE_SIZE;
-        else
-            break;
-    }
-    return at;
 }
 
 /* ---- real mappings ---- */
@@ -162,19 +72,19 @@ static void real_unmap(uint64_t start, uint64_t end)
 {
     TBD_INVARIANT("MEMORY-3", is_the_program_s(start, end));
     for (uint64_t at = start, next; at < end; at = next) {
-        next = run_end(at, end);
-        if (is_present(at))
+        next = tbd_present_run_end(at, end);
+        if (tbd_present_has(at))
             tbd_sys_munmap(at, next - at);
     }
-    clear_present(start, end);
+    tbd_present_clear(start, end);
 }
 
 static void real_protect(uint64_t start, uint64_t end, int prot)
 {
     TBD_INVARIANT("MEMORY-3", is_the_program_s(start, end));
     for (uint64_t at = start, next; at < end; at = next) {
-        next = run_end(at, end);
-        if (is_present(at))
+        next = tbd_present_run_end(at, end);
+        if (tbd_present_has(at))
             tbd_sys_mprotect(at, next - at, prot);
     }
 }
@@ -315,8 +225,8 @@ static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_pla
     uint64_t start = pages[0].address, end = start + TBD_PAGE_SIZE, used = 1;
     int prot = real_prot(region->prot);
 
-    while (used < count && pages[used].address == end && end < region->end && !is_present(end) &&
-           pages[used].contents != TBD_PLAN_SAME_PAGE) {
+    while (used < count && pages[used].address == end && end < region->end &&
+           !tbd_present_has(end) && pages[used].contents != TBD_PLAN_SAME_PAGE) {
         end += TBD_PAGE_SIZE;
         used++;
     }
@@ -325,7 +235,7 @@ static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_pla
     fill(head, pages, used);
     if (prot != (PROT_READ | PROT_WRITE))
         tbd_sys_mprotect(start, end - start, prot);
-    set_present(start, end);
+    tbd_present_set(start, end);
     return used;
 }
 
@@ -348,9 +258,9 @@ static const char *place_pages(const struct tbd_plan_head *head)
         const struct tbd_msg_region *region = region_or_stack(pages[i].address);
 
         used = 1;
-        if (region && is_present(pages[i].address) && region->prot == ORDINARY)
+        if (region && tbd_present_has(pages[i].address) && region->prot == ORDINARY)
             fill_anew(head, &pages[i]);
-        if (!region || is_present(pages[i].address))
+        if (!region || tbd_present_has(pages[i].address))
             continue; /* it stayed mapped */
         if (pages[i].contents == TBD_PLAN_SAME_PAGE)
             continue; /* it did not; the driver will be asked for it */
@@ -397,7 +307,7 @@ static struct tbd_msg_region *obtain(uint64_t address)
     struct tbd_msg_region *region = region_or_stack(address);
     uint64_t page = page_of(address);
 
-    if (!region || is_present(page))
+    if (!region || tbd_present_has(page))
         return region;
     plan->page.address = page;
     plan->page.order = region->device;
@@ -409,7 +319,7 @@ bool tbd_memory_fault(uint64_t address, uint32_t access)
 {
     struct tbd_msg_region *region = region_or_stack(address);
 
-    if (!region || !allows(region->prot, access) || is_present(page_of(address)))
+    if (!region || !allows(region->prot, access) || tbd_present_has(page_of(address)))
         return false;
     return obtain(address);
 }
@@ -496,7 +406,7 @@ bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, ui
         return true;
     if (!real_map(start, map.end - start, real_prot(prot)))
         return false;
-    set_present(start, map.end);
+    tbd_present_set(start, map.end);
     return true;
 }
 
@@ -540,14 +450,14 @@ bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t order)
 static void move_pages(uint64_t from, uint64_t bytes, uint64_t to)
 {
     for (uint64_t at = from, next; at < from + bytes; at = next) {
-        next = run_end(at, from + bytes);
-        if (!is_present(at))
+        next = tbd_present_run_end(at, from + bytes);
+        if (!tbd_present_has(at))
             continue;
         tbd_sys6(__NR_mremap, at, next - at, next - at, MREMAP_MAYMOVE | MREMAP_FIXED,
                  to + (at - from), 0);
-        set_present(to + (at - from), to + (next - from));
+        tbd_present_set(to + (at - from), to + (next - from));
     }
-    clear_present(from, from + bytes);
+    tbd_present_clear(from, from + bytes);
 }
 
 /* Maps the new part after the old end of a mapping.  If it is a file's, its pages come from the

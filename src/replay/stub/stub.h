@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* stub.h - the parts of a replay process
  *
- *     main.c    start-up, one plan after the other
- *     setup.c   patcher, decoder, stream, thread area, signal handlers
- *     memory.c  the program's memory
+ *     main.c           start-up, one plan after the other
+ *     setup.c          patcher, decoder, stream, thread area, signal handlers
+ *     memory.c         the program's memory
+ *     present_map.c    which of its pages are mapped
  *     run_window.c     one window: chunk hand-over, stops, the end
- *     logged_events.c   system calls, specials and signals out of the log
- *     areas.c   where translated code goes
- *     thread_turns.c the program's threads, which take turns
- *     fault.c   SIGSEGV: guard pages, missing pages, the program's own faults
- *     confine.c what it may not do, filter.c which system calls it may make
- *     turn.c    waiting for the driver */
+ *     logged_events.c  system calls, specials and signals from the log
+ *     areas.c          addresses for translated code
+ *     thread_turns.c   the program's threads, which take turns
+ *     fault.c          SIGSEGV: guard pages, missing pages, the program's own faults
+ *     confine.c        what it may not do; filter.c: which system calls it may make
+ *     turn.c           waiting for the driver */
 #ifndef TBD_REPLAY_STUB_H
 #define TBD_REPLAY_STUB_H
 
