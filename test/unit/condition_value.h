@@ -17,9 +17,18 @@ static inline enum tbd_value_state condition_read(void *context, uint64_t addres
                : TBD_VALUE_BAD;
 }
 
+static inline bool condition_has_no_symbols(void *context, const char *name, uint64_t *out)
+{
+    (void)context;
+    (void)name;
+    (void)out;
+    return false;
+}
+
 /* False: it has no value, as it is no condition, has no type, or has no meaning at the address. */
 static inline bool condition_value(const struct tbd_c_scope *scope, const char *text, uint64_t *out)
 {
+    const struct tbd_expr_names names = { .address = condition_has_no_symbols };
     struct tbd_lower lower = { .scope = scope, .type = TBD_EVENT_LINE };
     struct tbd_event event = { .type = TBD_EVENT_LINE };
     struct tbd_expr_env env = { .event = &event,
@@ -32,6 +41,7 @@ static inline bool condition_value(const struct tbd_c_scope *scope, const char *
     if (tbd_expr_parse(text, 0, TBD_EVENT_LINE, &expr, &problem) != TBD_OK)
         return false;
     if ((expr->uses & TBD_USES_TYPES) != 0 &&
+        tbd_expr_bind_symbols(expr, &names, &problem) == TBD_OK &&
         tbd_expr_lower(expr, &lower, &lowered, &problem) == TBD_OK) {
         if (problem.status == TBD_OK)
             value = tbd_expr_eval(lowered, lowered->root, &env);

@@ -233,7 +233,9 @@ static struct tbd_lowered convert(struct tbd_lowering *l, struct tbd_lowered v,
     if (view.kind != TBD_TYPE_INTEGER && view.kind != TBD_TYPE_ENUM &&
         view.kind != TBD_TYPE_POINTER)
         return tbd_lowering_gone(l, TBD_TYPE, "a value cannot be cast to this type");
-    if (view.bytes < 8 && view.bytes != 0)
+    if (view.encoding == DW_ATE_boolean)
+        v.node = tbd_lowering_binary(l, TBD_EXPR_NE, v.node, tbd_lowering_number(l, 0));
+    else if (view.bytes < 8 && view.bytes != 0)
         v.node = tbd_lowering_extend(l, v.node, (uint32_t)view.bytes * 8, view.is_signed);
     v.has_type = true;
     v.is_literal = false;

@@ -58,17 +58,20 @@ static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tb
     v->type = other->type;
 }
 
+/* A shift has the type of its left side alone. */
 static struct tbd_lowered combine_integers(struct tbd_lowering *l, const struct tbd_lowered *a,
                                            const struct tbd_lowered *b)
 {
-    struct tbd_type_view x = tbd_type_look(&a->type), y = tbd_type_look(&b->type);
+    bool is_shift = l->node->op == TBD_EXPR_SHL || l->node->op == TBD_EXPR_SHR;
+    struct tbd_type_view x = tbd_type_look(&a->type);
+    struct tbd_type_view y = is_shift ? x : tbd_type_look(&b->type);
     uint8_t bytes = x.bytes > 4 || y.bytes > 4 ? 8 : 4;
     bool is_unsigned = (x.bytes == bytes && !x.is_signed) || (y.bytes == bytes && !y.is_signed);
     int32_t left = a->node, right = b->node;
 
     if (bytes == 4 && is_unsigned) {
         left = tbd_lowering_extend(l, left, 32, false);
-        right = tbd_lowering_extend(l, right, 32, false);
+        right = is_shift ? right : tbd_lowering_extend(l, right, 32, false);
     }
     left = tbd_lowering_operator(l, left, right, !is_unsigned, false);
     if (is_comparison(l->node->op))

@@ -10,7 +10,7 @@
 #define NONE      TBD_PARSER_NONE
 #define FAIL      TBD_PARSER_FAIL
 
-/* - ~ ! *: operators in front of a value; -1 if there is none. */
+/* - ~ ! + *: operators in front of a value; -1 if there is none. */
 static int prefix_at(const struct tbd_token *token)
 {
     static const struct {
@@ -19,6 +19,7 @@ static int prefix_at(const struct tbd_token *token)
     } prefixes[] = { { '-', TBD_EXPR_NEG },
                      { '~', TBD_EXPR_BITNOT },
                      { '!', TBD_EXPR_NOT },
+                     { '+', TBD_EXPR_ADD },
                      { '*', TBD_EXPR_DEREF } };
 
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
@@ -45,8 +46,8 @@ int32_t tbd_parser_unary(struct tbd_parser *p)
     else {
         tbd_parser_next(p);
         inner = tbd_parser_unary(p);
-        inner = inner == NONE ? NONE
-                              : tbd_parser_add_binary(p, &token, (enum tbd_expr_op)op, inner, NONE);
+        if (inner != NONE && op != TBD_EXPR_ADD) /* +x is x */
+            inner = tbd_parser_add_binary(p, &token, (enum tbd_expr_op)op, inner, NONE);
     }
     p->depth--;
     return inner;

@@ -117,16 +117,28 @@ static bool evaluate_binary(struct tbd_c_run *r, const struct tbd_c_node *node,
     return false;
 }
 
+/* The side that is not chosen need not have a value, but it has a say in the type. */
 static bool evaluate_choice(struct tbd_c_run *r, const struct tbd_c_node *node,
                             struct tbd_data *out)
 {
+    struct tbd_query_error before;
     struct tbd_c_operand a;
+    struct tbd_data other;
+    bool truth, has_other;
 
     if (!evaluate(r, node->left, out))
         return false;
     if (!tbd_c_operand(r, out, &a))
         return r->error->status == TBD_OK;
-    return evaluate(r, tbd_c_truth(&a) ? node->right : node->third, out);
+    truth = tbd_c_truth(&a);
+    if (!evaluate(r, truth ? node->right : node->third, out))
+        return false;
+    before = *r->error;
+    r->dead++;
+    has_other = evaluate(r, truth ? node->third : node->right, &other);
+    r->dead--;
+    *r->error = before;
+    return !has_other || tbd_c_take_common_type(r, out, &other);
 }
 
 /* ---- unary operators ---- */

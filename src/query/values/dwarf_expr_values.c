@@ -166,6 +166,22 @@ uint64_t tbd_c_narrow(const struct tbd_type *type, uint64_t value)
     return value;
 }
 
+/* A shift has the type of its left side alone. */
+static void shift(enum tbd_c_op operation, const struct tbd_c_operand *x, uint64_t by,
+                  struct tbd_data *out)
+{
+    struct tbd_type type = tbd_c_common(x, x);
+    uint64_t a = tbd_c_narrow(&type, x->number), value;
+
+    if (operation == TBD_C_LEFT)
+        value = by < 64 ? a << by : 0;
+    else if (type.encoding == DW_ATE_signed)
+        value = (uint64_t)((int64_t)a >> (by < 63 ? by : 63));
+    else
+        value = by < 64 ? a >> by : 0;
+    tbd_data_number(tbd_c_narrow(&type, value), &type, out);
+}
+
 static bool combine_integers(struct tbd_c_run *r, enum tbd_c_op operation,
                              const struct tbd_c_operand *x, const struct tbd_c_operand *y,
                              struct tbd_data *out)
@@ -181,6 +197,10 @@ static bool combine_integers(struct tbd_c_run *r, enum tbd_c_op operation,
         tbd_c_give_int(compare(operation, order), out);
         return true;
     }
+    if (operation == TBD_C_LEFT || operation == TBD_C_RIGHT) {
+        shift(operation, x, y->number, out);
+        return true;
+    }
     switch (operation) {
     case TBD_C_PLUS: value = a + b; break;
     case TBD_C_MINUS: value = a - b; break;
@@ -188,10 +208,6 @@ static bool combine_integers(struct tbd_c_run *r, enum tbd_c_op operation,
     case TBD_C_BIT_OR: value = a | b; break;
     case TBD_C_BIT_XOR: value = a ^ b; break;
     case TBD_C_BIT_AND: value = a & b; break;
-    case TBD_C_LEFT: value = b < 64 ? a << b : 0; break;
-    case TBD_C_RIGHT:
-        value = is_signed ? (uint64_t)((int64_t)a >> (b < 63 ? b : 63)) : b < 64 ? a >> b : 0;
-        break;
     default:
         if (!divide(r, operation, is_signed, a, b, &value))
             return false;
@@ -298,4 +314,38 @@ bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, str
         a.number = tbd_c_truth(&a);
     tbd_data_number(tbd_c_narrow(type, a.number), type, data);
     return true;
+}
+
+/* ---- c ? a : b ---- */
+
+static bool is_arithmetic(const struct tbd_type_view *view)
+{
+    return view->kind == TBD_TYPE_INTEGER || view->kind == TBD_TYPE_ENUM ||
+           view->kind == TBD_TYPE_FLOAT;
+}
+
+static struct tbd_type common_type(const struct tbd_type_view *x, const struct tbd_type_view *y)
+{
+    struct tbd_c_operand a = { .bytes = (uint8_t)x->bytes, .is_signed = x->is_signed };
+    struct tbd_c_operand b = { .bytes = (uint8_t)y->bytes, .is_signed = y->is_signed };
+
+    if (x->kind == TBD_TYPE_FLOAT || y->kind == TBD_TYPE_FLOAT)
+        return tbd_type_made(DW_ATE_float, 8);
+    return tbd_c_common(&a, &b);
+}
+
+bool tbd_c_take_common_type(struct tbd_c_run *r, struct tbd_data *data, struct tbd_data *other)
+{
+    struct tbd_type_view x, y;
+    struct tbd_type type;
+
+    tbd_c_follow(r, data);
+    tbd_c_follow(r, other);
+    x = tbd_type_look(&data->type);
+    y = tbd_type_look(&other->type);
+    if (!is_arithmetic(&x) || !is_arithmetic(&y) ||
+        (x.kind == y.kind && x.bytes == y.bytes && x.is_signed == y.is_signed))
+        return true;
+    type = common_type(&x, &y);
+    return tbd_c_cast(r, 0, &type, data);
 }
