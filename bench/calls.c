@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* calls.c - `calls N`: N system calls, half of them 16-byte writes to a file in memory, half reads
- * of what was written */
+/* calls.c - `calls N`: N system calls; half of them write 16 bytes to a file in memory, half read
+ * them again */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

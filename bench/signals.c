@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* signals.c - `signals N`: N signals that the program sends itself with kill, while a timer sends
- * others every 0.1 ms.  How many of the timer's come depends on the time and is not printed. */
+ * others every 0.1 ms.  The number of the timer's signals depends on the time and is not printed. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

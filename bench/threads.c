@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* threads.c - `threads apart N`: four threads that compute N rounds each and share nothing;
  * `threads mutex N`: four threads that take the same mutex N times each, with little work under it.
- * The result does not depend on who runs when. */
+ * The result does not depend on the order in which threads run. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -25,5 +25,5 @@ target_compile_options(tbd_engine INTERFACE
   -ffreestanding -fno-stack-protector -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-builtin-memcpy
   -U_FORTIFY_SOURCE -O2 -g
   $<$<COMPILE_LANGUAGE:C>:-mgeneral-regs-only -fpie -fno-exceptions>
-  # clang would reach variables of other files through a GOT, which code at a fixed address has no use for
+  # clang would reach variables of other files through a GOT, which code at a fixed address does not need
   $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:Clang>>:-fdirect-access-external-data>)

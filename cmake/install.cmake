@@ -1,4 +1,4 @@
-# cmake --install: everything that finds its neighbours beside itself goes to lib/tbd; bin has links.
+# cmake --install: programs and libraries that find each other in one folder go to lib/tbd; bin has links.
 include(GNUInstallDirs)
 set(TBD_PRIVATE_DIR ${CMAKE_INSTALL_LIBDIR}/tbd)
 
@@ -17,7 +17,7 @@ install(CODE "
     message(STATUS \"Installing: \${root}/${CMAKE_INSTALL_BINDIR}/\${tool}\")
   endforeach()")
 
-# tbdq-language(7) is what `tbdq help` says.
+# tbdq-language(7) is made from the output of `tbdq help`.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_Interpreter_FOUND)
   add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/tbdq-language.7

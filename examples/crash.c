@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* crash.c - dies of a null pointer that was put there long before
+/* crash.c - dies of a null pointer that was stored long before
  *
  *     crash             killed by SIGSEGV
  *

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* overflow.c - a buffer overflow changes the variable behind the buffer
+/* overflow.c - a buffer overflow changes the variable after the buffer
  *
  *     overflow          prints "limit is 1936601658, it should be 100", exit status 1
  *

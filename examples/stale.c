@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* stale.c - memory is used after it was freed, and belongs to somebody else by then
+/* stale.c - memory is used after it was freed, when it has another owner
  *
  *     stale             prints "Hello, world: the balance is 1819043144, it should be 500", exit status 1
  *
- * The account's memory was freed and given out again for a text.  Who wrote over the balance, and who
- * had freed it?
+ * The account's memory was freed and allocated again for a text.  Which function wrote over the balance,
+ * and which one had freed it?
  *
  *     tbdq 'goto first forward func_exit 1 where func==new_account'     retval: the account's address
  *     tbdq 'goto last backward store 1 where addr==ADDRESS'             copy_text, long after

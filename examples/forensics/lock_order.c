@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* lock_order.c - two tellers, two accounts, and nobody moves any more
+/* lock_order.c - two tellers, two accounts, and a deadlock
  *
  * Each teller locks the account that money is taken from, then the one that it goes to.  lock_order.tbdq finds
- * which lock the first one waits for, who has it, and that this one wants what the first one has. */
+ * which lock the first teller waits for, who has it, and that the second one waits for a lock of the first. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
 #define TRIES 20000
-#define PAUSE 500 /* much less: one that gets the lock in the end must not give up on a busy machine */
+#define PAUSE 500 /* much less: a teller that gets the lock at last must not give up on a busy machine */
 
 static pthread_mutex_t locks[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 static int owner[2] = { -1, -1 }; /* of the locks: a teller */
@@ -16,7 +16,7 @@ static int money[2] = { 500, 500 };
 static volatile int is_at_work[2];
 static int gave_up = -1;
 
-/* Waiting for ever would be no example. */
+/* The example must end, so it does not wait for ever. */
 static int take(int teller, int lock)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -50,7 +50,7 @@ static void transfer(int teller, int from, int to)
         return;
     is_at_work[teller] = 1;
     for (int i = 0; i < PAUSE && !is_at_work[1 - teller]; i++)
-        sched_yield(); /* where another one may come in */
+        sched_yield(); /* another teller may run here */
     if (take(teller, second)) {
         money[from] -= 10;
         money[to] += 10;

@@ -21,7 +21,7 @@ static void deposit(int teller, int amount)
 #endif
     seen = balance;
     if (teller != 0)
-        sched_yield(); /* where another one may come in */
+        sched_yield(); /* another teller may run here */
     balance = seen + amount;
 #ifdef FIXED
     pthread_mutex_unlock(&lock);

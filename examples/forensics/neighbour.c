@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* neighbour.c - a name that is too long makes its owner an administrator
  *
- * Nobody assigns to `is_admin`.  neighbour.tbdq finds who wrote it all the same, and that the index
- * was beyond the name. */
+ * No code assigns to `is_admin`.  neighbour.tbdq finds the store that wrote it all the same, and that
+ * its index was past the end of the name. */
 #include <stdio.h>
 
 static struct {

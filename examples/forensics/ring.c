@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* ring.c - a ring buffer with room for eight, and a ninth
  *
- * Its count becomes absurd at some time.  ring.tbdq finds the store that did it: the slot behind
+ * Its count becomes absurd at some time.  ring.tbdq finds the store that did it: to the slot after
  * the last one. */
 #include <stdio.h>
 

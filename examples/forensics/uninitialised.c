@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* uninitialised.c - how often to try again is what an earlier call left on the stack
+/* uninitialised.c - the number of retries is a value that an earlier call left on the stack
  *
  * uninitialised.tbdq asks who wrote the value that is used: a function that has nothing to do with
  * it. */

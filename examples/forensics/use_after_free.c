@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* use_after_free.c - a cancelled job is marked as done, in what is somebody's name by then
+/* use_after_free.c - a cancelled job is marked as done, in memory that holds a name by then
  *
  * use_after_free.tbdq goes from the wrong write to the call that freed the memory, and to the one
  * that got it next. */

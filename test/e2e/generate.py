@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Small random C programs: deterministic, always terminating, no undefined behaviour, and they
-count themselves how often each function was entered and each counter stored to."""
+"""Small random C programs: deterministic, always terminating, without undefined behaviour.  They
+count how often each function was entered and each counter stored to."""
 import random
 
 _TYPES = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "int32_t")

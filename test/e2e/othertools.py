@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What gdb, valgrind's lackey and strace say about a program: the oracles of the comparison tests.
+"""The answers of gdb, valgrind's lackey and strace about a program: the oracles of the comparison tests.
 
-gdb runs the program with libtbd.so preloaded but told to do nothing (an option it does not know:
-one line on stderr, untraced), so that the environment, the mappings and hence all addresses are those of the
+gdb runs the program with libtbd.so preloaded, but an unknown option makes the library do nothing
+(one line on stderr, untraced).  So the environment, the mappings and all addresses are those of the
 traced run under `setarch -R`.
 """
 import json
@@ -41,7 +41,7 @@ def go():
 
 
 def ptrace_works():
-    """Some containers forbid it, and with it gdb and strace."""
+    """Some containers forbid ptrace, which gdb and strace need."""
     if not _works:
         result = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set startup-with-shell off", "-ex", "run", "/bin/true"],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)

@@ -26,17 +26,17 @@ LIBRARY = os.path.join(BUILD, "libtbd.so")
 TBDQ = os.path.join(BUILD, "tbdq")
 TBD = os.path.join(BUILD, "tbd")
 PROGRAMS = os.path.join(BUILD, "programs")
-# What tbdq keeps about names in programs: not where the user's own is.
+# tbdq's tables of names: not in the user's own cache.
 os.environ["XDG_CACHE_HOME"] = os.path.join(BUILD, "cache")
 LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
 
 
-# The option and the variable with which a program runs as on a processor without AVX-512, whatever this one has; libc asks
-# the processor before anybody else.
+# The option and the variable with which a program runs as on a processor without AVX-512, whatever this one has.  libc asks
+# the processor first, so it needs the variable.
 V3 = "cpu=v3test"
 V3_ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,-AVX512DQ,-AVX512ER,-AVX512PF,-AVX512_VBMI,"
                             "-AVX512_VBMI2,-AVX512_VNNI,-AVX512_BITALG,-AVX512_VPOPCNTDQ,-AVX512_IFMA"}
-# That with which a window is replayed so.
+# The variable with which a window is replayed in this way.
 REPLAY_V3 = {"TBD_REPLAY_CPU": "v3"}
 
 
@@ -211,13 +211,13 @@ def check_traces(root, least=1, may_be_killed=False):
 
 
 def _print_recorded(infos):
-    """What `scripts/check --long` lists at its end, of traces that were verified."""
+    """A line about verified traces, which `scripts/check --long` lists at its end."""
     print("recorded: %d traces, %d windows, %d blocks, 0 divergences" %
           (len(infos), sum(info["windows"] for info in infos), sum(info["blocks"] for info in infos)))
 
 
 def same(native, traced, tool_lines=False):
-    """Asserts that nothing of the program's own changed.  With `tool_lines` lines of stderr that
+    """Asserts that the program's results did not change.  With `tool_lines`, lines of stderr that
     begin with "tbd: " or "hint: " are the tracer's."""
     err = traced.err
     if tool_lines:
@@ -279,8 +279,8 @@ class Trace:
         return self.ask("all", kind, *(["where", where] if where else []))
 
     def count(self, kind, where="", guess=None):
-        """How many events of a kind there are: what a search for far too many says it has found.  With
-        a guess the other way is taken too: the guess-th must exist and the one after it must not."""
+        """The number of events of a kind: a search for far too many says how many it has found.  With
+        a guess this is checked: the event of this number must exist, and the one after it must not."""
         question = ["goto", "first", "forward", kind]
         condition = ["where", where] if where else []
         result = self.tbdq(*question, 1 << 40, *condition)
@@ -338,7 +338,7 @@ def check_run(argv, folder, options="", preload="", verify=True, tool_lines=Fals
 
 
 def free_port():
-    """A port that nobody listens on at this moment, on loopback."""
+    """A port of loopback on which no process listens at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

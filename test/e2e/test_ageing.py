@@ -173,8 +173,8 @@ def test_eight_merged_windows_take_a_third(folder):
 
 
 def test_an_index_that_lost_its_last_changes_is_told(folder):
-    """It ends between two records, behind the record that says how the program ended: what the windows' own files say
-    of themselves counts.  Windows that were merged are lost with the record that says so, and those whose pages are differences to theirs; all
+    """The index ends between two records, after the one that says how the program ended: the windows' own files
+    count.  Merged windows are lost with the record that says so, and also windows whose pages are differences to theirs.  All
     others answer."""
     trace = record("many_windows", folder, 100000)
     windows, question = trace.ask("windows"), ("--no-cache", "count", "store", "where", "newval & 0xfff == 77 and time >= %d")
@@ -292,7 +292,7 @@ def test_only_the_end_is_kept(folder):
 
 
 def assert_a_lost_image_is_told(trace, position):
-    """That is what a reader sees, too, when windows are dropped behind its back."""
+    """A reader sees the same when windows are dropped while it reads."""
     image, = glob.glob(os.path.join(trace.path, "image-*"))
     os.rename(image, image + ".gone")
     for words in (("regs",), ("goto", "current", "backward", "load", "1"), ("verify",)):

@@ -8,7 +8,7 @@ import subprocess
 
 import tbdtest
 
-# A store that goes astray, into the engine's block of the thread (patcher/thread.h, THREAD-1): there only when traced.
+# A wild store into the engine's thread block (patcher/thread.h, THREAD-1), which exists only in a traced program.
 STRAY = r"""
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Windows that a question had replayed, and answers about whole runs, are kept for the next one: it has the same answers,
-whatever becomes of the trace and of the files meanwhile."""
+"""Windows that a question had replayed, and answers about whole runs, are kept for the next question: it has the same
+answers, even if the trace and the kept files change meanwhile."""
 import os
 import random
 import re

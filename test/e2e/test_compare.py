@@ -42,7 +42,7 @@ def memory_bytes(answer):
 
 
 def next_instruction(path):
-    """Address of each instruction -> address of the one behind it."""
+    """Address of each instruction -> address of the next one."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, check=True).stdout.decode()
     starts = [int(m.group(1), 16) for m in re.finditer(r"^ +([0-9a-f]+):\t", text, re.M)]
     return dict(zip(starts, starts[1:]))

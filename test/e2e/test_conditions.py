@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Conditions over variables that are wherever a compiler puts them, counted against what the program computes."""
+"""Conditions over variables in every place where a compiler puts them; the program's own counts must agree."""
 import re
 
 import tbdtest

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Databases: many kinds of statements from several threads on one file; a server with its processes and shared memory.
-The native results, and every process' trace whole and replayed.  docs/PROGRAMS.md has what the long forms measured."""
+The results are the native ones, and every process's trace is whole and replays.  docs/PROGRAMS.md has the measurements of the long forms."""
 import glob
 import os
 import pwd
@@ -42,7 +42,7 @@ def test_sqlite_speed_journal_long(folder):
 # ---- a server with a process for each client ----
 
 class Postgres:
-    """It refuses to run as root: then it is run as its own user, on copies of the tools below `folder`."""
+    """The server refuses to run as root: then it runs as its own user, with copies of the tools below `folder`."""
 
     def __init__(self, folder):
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))

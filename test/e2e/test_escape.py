@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Nothing that a recorded program chose, a name, a path, a text, reaches a terminal, a table or a spreadsheet so that it
-is obeyed, looks like a line of ours, or is calculated; JSON is always JSON."""
+"""Names, paths and texts that a recorded program chose are harmless: a terminal does not obey them, they cannot look like a
+line of ours in a table, and a spreadsheet does not calculate them.  JSON is always valid."""
 import csv
 import io
 import json

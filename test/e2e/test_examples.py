@@ -3,7 +3,7 @@
 """The programs under examples/ and the questions that their first comment asks.
 
 The questions are taken from the comments, so a comment that no longer works is a failure.  Each answer
-must contain what stands here.  A question with ADDRESS means the value that the first answer returned.
+must contain the words below.  ADDRESS in a question is the value that the first answer returned.
 """
 import os
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every program in examples/forensics goes wrong, its script finds the cause; the same program without
-the bug does what it should, and the script finds nothing."""
+"""Every program in examples/forensics fails, and its script finds the cause; the same program without
+the bug works, and the script finds nothing."""
 import glob
 import os
 import subprocess

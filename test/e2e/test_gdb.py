@@ -138,7 +138,7 @@ def same_values(found, wanted):
         # Its printer of std::deque, while the constructor is at work: fewer than no elements.
         if re.match(r"std::\w+ with -\d+ elements", text):
             continue
-        # gdb believes that a register which functions may change freely still is what it was in the caller.
+        # gdb assumes that a register which functions may change freely still has the caller's value.
         if any("which a called function may have changed" in t for t in found[name]):
             continue
         number += 1
@@ -156,7 +156,7 @@ def check_moment(trace, where, said, tally):
     # Code of the C runtime without frame information: gdb guesses, into data at times.
     wanted = [f for f in wanted if f[1] is not None or f[0] in found]
     theirs = [f[0] for f in wanted if not f[2]]
-    # Where nothing says how to go on (the bottom of a coroutine's stack), gdb ends; tbdq shows what looks like a caller, with a mark.
+    # Without frame information (the bottom of a coroutine's stack) gdb ends; tbdq shows what looks like a caller, marked as a guess.
     while len(found) > len(theirs) and frames[-1].get("guess"):
         frames, found = frames[:-1], found[:-1]
     assert found == theirs, (at, [hex(a) for a in found], [hex(a) for a in theirs])
@@ -165,7 +165,7 @@ def check_moment(trace, where, said, tally):
         if not name:
             continue
         assert tidy_name(frame["function"]) == tidy_name(name) and bool(frame.get("inlined")) == inlined, (at, number, frame, name)
-        # What libraries keep in templates of their own is printed by gdb's printers in ways of their own.
+        # gdb's printers have their own notation for some templates of libraries.
         # Values at entry are followed through a limited number of callers.
         if len(wanted) >= 60 or not variables or name.startswith(("std::", "__gnu_cxx::", "operator")):
             continue

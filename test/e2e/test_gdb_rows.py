@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Rows of `stores of`, loads and `calls` in many programs are what gdb's watchpoints, breakpoints and `finish` see.
 
-Which variables and functions is chosen by a seed, the program's name.  gdb runs the program at the same addresses."""
+The program's name is the seed that chooses variables and functions.  gdb runs the program at the same addresses."""
 import os
 import random
 import re
@@ -14,7 +14,7 @@ from test_compare import next_instruction
 from test_gdb import LIMIT, OPTIONS, check_programs
 
 VARIABLES, FUNCTIONS = (4, 4) if tbdtest.LONG else (2, 2)
-STOPS = 400  # of gdb, for each variable and function; what comes behind is not compared
+STOPS = 400  # of gdb, for each variable and function; later ones are not compared
 
 RUNTIME = ("main", "frame_dummy", "register_tm_clones", "deregister_tm_clones")  # what compilers add; main() is called once
 # Every call: the arguments that are numbers or pointers, and what `finish` says.

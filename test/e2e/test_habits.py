@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What users of gdb type: it means the same, or is told how it is asked here."""
+"""Commands of gdb: they mean the same in tbdq, or a hint says how to ask."""
 import os
 import re
 import subprocess

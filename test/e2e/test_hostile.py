@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Traces from a stranger: code in them may do anything in its replay process, and harms nobody."""
+"""Traces from a stranger: their code may do anything in its replay process, but does no harm outside."""
 import json
 import os
 
@@ -28,8 +28,8 @@ def test_scribbling_between_slices_harms_nobody(folder):
 
 
 def strange(folder, mode, rounds, memory=None):
-    """What becomes of the windows of a program that does its worst in its replay process, without the first and last, in
-    which it does not yet, or no more: the reasons."""
+    """The reasons why the windows of a hostile program could not be replayed; without the first and the last window, in which it does
+    nothing hostile."""
     _, trace = tbdtest.record([tbdtest.program("stranger"), mode, str(rounds)], folder, "window=200000")
     env = {"TBD_REPLAY_SECONDS": "1", **({"TBD_REPLAY_MEMORY": str(memory)} if memory else {})}
     result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--no-cache", "--json", "verify"], stdin=None, env=env)
@@ -45,7 +45,7 @@ def test_a_program_that_writes_into_its_driver_s_plan_is_ended(folder):
 
 
 def test_a_program_that_lies_about_its_replay_is_found_out(folder):
-    """Some lies the honest part of the process contradicts before the driver looks."""
+    """Some lies are contradicted by the process's own honest code before the driver looks."""
     reasons = strange(folder, "lie", 16)
     assert any("misbehaves" in what for what in reasons), reasons
 

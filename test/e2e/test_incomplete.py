@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""An answer that had to leave windows out says so, in its exit status, in JSON and in a note; one that did not need them
-does not; and it is not kept for the next time."""
+"""An answer that had to leave windows out says so in its exit status, in JSON and in a note, and it is not kept.  An answer
+that did not need these windows does not."""
 import ctypes
 import glob
 import json
@@ -24,7 +24,7 @@ def file_of(trace, window, suffix):
 
 
 def lose(trace, window):
-    """All that is kept of a window; returns what brings it back."""
+    """Removes everything that is kept of a window; returns a function that brings it back."""
     files = [file for suffix in ("toc", "trace", "blocks") for file in glob.glob(os.path.join(trace.path, "windows", "*", "%03d.%s" % (window, suffix)))]
     for file in files:
         shutil.copy2(file, file + ".whole")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Conditions over variables of the program: they hold exactly where `print` says so, and what is wrong is
-said in one line that points at the place."""
+"""Conditions over variables of the program: they hold exactly where `print` says so, and an error is
+one line that points at its place."""
 import os
 import random
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Windows that are born lean: their pages are differences to what the windows before ended with.  Whatever becomes of the
-trace, memory is what it would be if all pages were whole, and damage costs few windows."""
+"""Windows that are born lean: their pages are differences from the contents at the end of earlier windows.  Memory is the same
+as if all pages were whole, whatever happens to the trace, and damage affects few windows."""
 import os
 import re
 import shutil
@@ -123,7 +123,7 @@ def test_damage_costs_the_windows_of_a_group(folder):
         result = trace.tbdq("verify", json_output=False)
         assert result.code == 3 and b"diverged" not in result.out + result.err, result
         lost = sorted({int(n) for n in re.findall(rb"window (\d+) was not replayed", result.out)})
-        # The window behind the group begins with what the last one of the group ended with.
+        # The window after the group begins with the state that the group ended with.
         assert hit in lost and set(lost) <= set(range(hit, 6 * GROUP + 1)), (lost, result)
         assert b"%d windows were not replayed" % len(lost) in result.out and count > 6 * GROUP + 1, result
     with open(toc_of(trace, hit), "wb") as f:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whole questions where memory runs out: each allocation of tbdq and of its libraries fails once, alone and with all
-that follow.  Either the answer is right, or tbdq says what it could not do."""
+"""Whole questions without enough memory: each allocation of tbdq and of its libraries fails once, alone and with all
+later ones.  Either the answer is right, or tbdq says what it could not do."""
 import os
 import random
 

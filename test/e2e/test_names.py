@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Names and values in programs compiled in unusual ways: overloads, enumerators, containers; thread-local variables of
-libraries; debug information in type units, in files that programs share (dwz), behind a debug link."""
+libraries; debug information in type units, in files that programs share (dwz), and found by a debug link."""
 import os
 import subprocess
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Processes: what is forked has a trace of its own, whole and linked to its parent's; the program's results
-are the native ones; nothing is left over."""
+"""Processes: a forked child has a trace of its own, whole and linked to its parent's; the program's results
+are the native ones; no process or file is left over."""
 import os
 import shutil
 import time

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Traces travel: what a replay needs of the processor is what the program used, not all that the recording's had."""
+"""Traces are portable: a replay needs the processor features that the program used, not all features of the recording's processor."""
 import os
 import re
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A question that takes long says on a terminal how far it is, and nowhere else; Ctrl-C ends it and leaves the trace, and what
-questions keep beside it, in order."""
+"""A long question shows its progress on a terminal, and nowhere else.  Ctrl-C ends it; the trace and the files of its
+cache stay valid."""
 import glob
 import os
 import re
@@ -93,7 +93,7 @@ def test_an_interrupted_question_leaves_everything_in_order(folder):
     before = files_below(trace.path)
     for enough in (1, 3, 9):
         terminal = Terminal(trace, *KEPT)
-        # so many windows are kept, and it goes on
+        # this many windows are kept, and it goes on
         while len(glob.glob(trace.path + "/cache/*.raised")) < enough and terminal.process.poll() is None:
             time.sleep(0.001)
         os.write(terminal.master, b"\x03")

@@ -139,7 +139,7 @@ def test_zsh_completes(folder):
 
 
 def test_completion_is_fast(folder):
-    """Warm, as at the prompt, it must not be felt; the first time files are read."""
+    """After the first completion, which reads files, the user must not notice the time."""
     trace = record(folder)
     trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==sum_list")
     prompt = Prompt(trace, folder)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Real programs: identical output, zero divergences, and an answer that something else confirms."""
+"""Real programs: identical output, zero divergences, and an answer that another tool confirms."""
 import os
 import shutil
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What must not go wrong when things go wrong: killed programs, killed organizers, full and
+"""Errors outside our control: killed programs, killed organizers, full and
 unwritable disks, damaged traces, programs that cannot be traced.  The program's results never change;
-whatever is said, is said in one line."""
+the tracer prints one line."""
 import errno
 import glob
 import os
@@ -289,7 +289,7 @@ def test_damage_to_the_image_costs_only_windows_that_need_its_page(folder):
 
 
 def test_windows_that_need_what_is_lost_are_damaged_not_divergent(folder):
-    """Without their events windows are replayed: a block that is not known then, or memory of a lost window, is the damage's."""
+    """Windows without their events are replayed; an unknown block, or memory of a lost window, is then caused by the damage."""
     _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=1000")
     trace.ask("lower", "all", "2")
     lost = 0

@@ -135,7 +135,7 @@ def test_what_the_index_does_not_cover_is_found_by_the_summaries(folder):
 
 
 def test_memory_is_the_same_at_every_level(folder):
-    """What windows hold that are lowered: without a replay where they do not modify it, else with one."""
+    """Memory in lowered windows: without a replay if they do not modify it, otherwise with one."""
     trace = recorded(folder, "strings", 3000)
     chance, last = random.Random(9), trace.info()["blocks"] - 1
     stores = [int(e["addr"], 16) for e in trace.ask("all", "store", "where", "time>%d" % (last * 9 // 10))]

@@ -71,7 +71,7 @@ def test_slices_give_the_answers_of_the_whole(folder):
 
 
 def entries_replayed(trace, size, *argv):
-    """Block entries that all replays for a question were to run through."""
+    """Block entries that all replays for a question had to run."""
     argv = [tbdtest.TBDQ, "-t", trace.path, "--no-cache", "--explain", *argv]
     result = tbdtest.run(argv, stdin=None, env={"TBD_SLICE_BLOCKS": str(size)})
     assert result.code == 0, result

@@ -132,7 +132,7 @@ GLOBALS = ["counter", "hidden", "ratio", "third", "ready", "byte", "letter", "ti
 
 
 def known(text):
-    """Without the reason, which gdb does not say; a struct of which nothing is known is not known."""
+    """Removes the reason, which gdb does not give; a struct without a known member counts as not known."""
     text = re.sub(r"<optimized out: [^>]*>", "<optimized out>", text)
     return re.sub(r"^\{[\w ={},]*(<optimized out>[\w ={},]*)+\}$", "<optimized out>", text)
 

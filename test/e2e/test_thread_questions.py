@@ -29,7 +29,7 @@ class Reading:
 
     def __init__(self, trace):
         self.entries = []   # (time, thread, address)
-        self.entered = []   # (time, thread): blocks behind a call of their thread
+        self.entered = []   # (time, thread): blocks after a call of their thread
         self.calls = []     # (time of the call's block, thread)
         self.switches = []  # (time of the next block, thread, from)
         thread = trace.ask("threads")[0]["thread"]

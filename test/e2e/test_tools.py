@@ -33,7 +33,7 @@ def calls_in(log):
 
 
 def test_strace(folder):
-    """What it watches runs natively, so that it shows what it shows natively."""
+    """A program that is watched by ptrace runs natively, so that the watching tool shows its usual results."""
     program, logs = compiled(folder, LOOP), [folder + "/native.log", folder + "/traced.log"]
     argv = [tbdtest.need("strace"), "-e", "trace=clone,rt_sigaction,futex,getrandom,pread64,exit_group", "-o"]
     native = tbdtest.run(argv + [logs[0], program])
@@ -62,7 +62,7 @@ def test_gdb_long(folder):
 # ---- what the compiler adds ----
 
 def test_sanitizers(folder):
-    """Their runtimes take the engine's addresses, or do not stand other libraries before them: such programs run natively."""
+    """Their runtimes need the engine's addresses, or must be the first library: such programs run natively."""
     for i, (compiler, kind) in enumerate((("gcc", "address"), ("gcc", "thread"), ("clang", "address"), ("clang", "memory"))):
         program = "%s/%d" % (folder, i)
         argv = [compiler, "-g", "-fsanitize=" + kind, "-o", program, put(folder, "program.c", LOOP)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every command of docs/TUTORIAL.md gives the answer that stands below it; addresses and times may differ."""
+"""Every command of docs/TUTORIAL.md gives the answer that is printed below it there; addresses and times may differ."""
 import os
 import re
 import subprocess

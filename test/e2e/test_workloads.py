@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What people do with programs all day - build, version, query, script, stress - recorded with all its processes:
-the native results, and every process' trace whole and replayed.  docs/PROGRAMS.md has what the long forms measured."""
+"""Everyday work with programs - building, version control, databases, scripts, stress tests - recorded with all its processes:
+the results are the native ones, and every process's trace is whole and replays.  docs/PROGRAMS.md has the measurements of the long forms."""
 import os
 import shutil
 
@@ -55,7 +55,7 @@ def c_file(functions, seed):
 
 
 def test_gcc_large_file(folder):
-    """cc1 and as come by exec; what they make is what they make natively."""
+    """cc1 and as are started by exec; their output is the native one."""
     source = put(folder, "large.c", c_file(270 if tbdtest.LONG else 4, 1))
     output = folder + "/large.o"
     argv = [tbdtest.need("gcc"), "-O1", "-c", "-o", output, source]

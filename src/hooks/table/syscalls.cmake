@@ -14,7 +14,7 @@ add_library(tbd_syscalls STATIC ${TBD_SYSCALLS_SOURCES}
   ${CMAKE_CURRENT_LIST_DIR}/sys_host.c)
 target_link_libraries(tbd_syscalls PUBLIC tbd_host)
 
-# Compiles the table as the engine does, whoever else is mid-edit.
+# Compiles the table as the engine does, independently of the rest of the engine.
 add_library(tbd_syscalls_engine_check OBJECT EXCLUDE_FROM_ALL ${TBD_SYSCALLS_SOURCES})
 target_link_libraries(tbd_syscalls_engine_check PUBLIC tbd_engine)
 
