@@ -157,15 +157,15 @@ size_t tbd_c_unescape(const char *text, size_t length, char *out, size_t bytes)
 static size_t unknown_type(const struct tbd_c_reader *r, size_t length)
 {
     static const char *const tags[] = { "struct", "union", "class", "enum" };
-    struct tbd_c_reader behind = *r;
+    struct tbd_c_reader rest = *r;
 
     for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
         if (strlen(tags[i]) != length || strncmp(r->text + r->at, tags[i], length) != 0)
             continue;
-        behind.at += length;
-        (void)tbd_c_peek(&behind);
-        length = tbd_c_name_here(&behind);
-        return length == 0 ? 0 : behind.at + length - r->at;
+        rest.at += length;
+        (void)tbd_c_peek(&rest);
+        length = tbd_c_name_here(&rest);
+        return length == 0 ? 0 : rest.at + length - r->at;
     }
     return 0;
 }
