@@ -56,8 +56,8 @@ struct tbd_patcher_callbacks {
 
 struct tbd_codegen_config {
     uint32_t hook_set; /* TBD_HOOK_* */
-    uint32_t
-        max_insns; /* <= TBD_BLOCK_MAX_INSNS; part of a block's definition: same in play and replay */
+    /* <= TBD_BLOCK_MAX_INSNS; part of a block's definition: same in play and replay */
+    uint32_t max_insns;
     const struct tbd_note_site *notes; /* TBD_HOOK_NOTES: by pc, ascending; borrowed until the next
                                           configure or tbd_patcher_place_notes() */
     uint64_t note_count;

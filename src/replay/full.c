@@ -46,7 +46,7 @@ static struct tbd_gather_most most_of(const struct tbd_window *window)
 }
 
 /* Half of the machine's memory. */
-static uint64_t much_memory(void)
+static uint64_t half_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES);
 
@@ -62,7 +62,7 @@ static void expect(const struct tbd_worker *worker)
     uint64_t bytes = window->blocks * TBD_RECORD_MAX_BYTES +
                      states * state_pages(window) * 2 * TBD_PAGE_SIZE +
                      CALL_ENTRIES * event_bytes(window);
-    uint64_t most = worker->range.slice ? UINT64_MAX : much_memory();
+    uint64_t most = worker->range.slice ? UINT64_MAX : half_memory();
 
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
 }

@@ -38,40 +38,39 @@
 /* The data needed for each entry of a block, in one word, so that the words of four entries are
  * added in one step:
  *
- *     | events, itself included: 16 | operand bytes: 16 | nothing to be taken: 1 | id in the table:
- *     31 |
+ *     | events, its entry included: 16 | operand bytes: 16 | SIZES_NONE: 1 | id in the table: 31 |
  *
  * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST
  * events: so no field overflows into the next one. */
-typedef uint64_t slim_t;
-#define SLIM_NONE   (1u << 31) /* the trace has no such block, or one with another record */
+#define SIZES_NONE  (1u << 31) /* the trace has no such block, or one with another record */
 #define EVENTS_MOST (UINT16_MAX / 4)
 #define AT_ONCE     4u
 _Static_assert(AT_ONCE *TBD_RECORD_MAX_BYTES <= UINT16_MAX,
                "four records' lengths fit their field");
 
-static slim_t slim_of(const struct tbd_block *block, uint32_t id)
+static uint64_t sizes_of(const struct tbd_block *block, uint32_t id)
 {
-    return id | (slim_t)block->def.operand_bytes << 32 | (slim_t)(block->def.op_count + 1u) << 48;
+    return id | (uint64_t)block->def.operand_bytes << 32 |
+           (uint64_t)(block->def.op_count + 1u) << 48;
 }
 
-static bool is_none(slim_t slim)
+static bool is_none(uint64_t sizes)
 {
-    return slim & SLIM_NONE;
+    return sizes & SIZES_NONE;
 }
 
-static uint32_t operand_bytes(slim_t slim)
+static uint32_t operand_bytes(uint64_t sizes)
 {
-    return slim >> 32 & UINT16_MAX;
+    return sizes >> 32 & UINT16_MAX;
 }
 
 struct tbd_gather {
     struct tbd_consumer *consumer; /* borrowed */
-    struct tbd_block_table *table; /* the table for which `slim` was made; we own a reference */
-    slim_t *slim;                  /* by id of the stream; then SLIM_NONE up to a power of two */
-    uint32_t slim_count;
-    uint32_t slim_mask; /* that power of two minus one */
-    size_t slim_capacity;
+    struct tbd_block_table *table; /* the table for which `sizes` was made; we own a reference */
+    uint64_t *sizes;               /* by id of the stream; then SIZES_NONE up to a power of two */
+    uint32_t sizes_count;
+    uint32_t sizes_mask; /* that power of two minus one */
+    size_t sizes_capacity;
 
     struct tbd_window *window;     /* owned until the window is finished */
     uint32_t *entries;             /* large buffer; owned until then */
@@ -122,7 +121,7 @@ void tbd_gather_free(struct tbd_gather *g)
     drop(g);
     tbd_block_table_release(g->table);
     tbd_replay_end_free(&g->end);
-    free(g->slim);
+    free(g->sizes);
     free(g->log_offsets);
     free(g);
 }
@@ -135,7 +134,7 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->area = area;
     g->operands = area ? tbd_area_bytes(area) : NULL;
     if (g->consumer != consumer || g->table != tbd_consumer_table(consumer))
-        g->slim_count = 0;
+        g->sizes_count = 0;
     g->consumer = consumer;
     tbd_block_table_retain(tbd_consumer_table(consumer));
     tbd_block_table_release(g->table);
@@ -168,7 +167,7 @@ void tbd_gather_forget(struct tbd_gather *g)
 {
     drop(g);
     g->consumer = NULL;
-    g->slim_count = 0;
+    g->sizes_count = 0;
 }
 
 static enum tbd_status wrong(struct tbd_gather *g, const char *what)
@@ -179,18 +178,18 @@ static enum tbd_status wrong(struct tbd_gather *g, const char *what)
 
 /* ---- blocks ---- */
 
-/* Reserves space for `count`; new words are SLIM_NONE. */
-static bool reserve_slim(struct tbd_gather *g, uint32_t count)
+/* Reserves space for `count`; new words are SIZES_NONE. */
+static bool reserve_sizes(struct tbd_gather *g, uint32_t count)
 {
     uint32_t capacity = 1024;
 
     while (capacity < count)
         capacity *= 2;
-    if (!tbd_array_reserve(&g->slim, capacity, &g->slim_capacity, sizeof(*g->slim)))
+    if (!tbd_array_reserve(&g->sizes, capacity, &g->sizes_capacity, sizeof(*g->sizes)))
         return false;
-    for (uint32_t i = g->slim_count; i < capacity; i++)
-        g->slim[i] = SLIM_NONE;
-    g->slim_mask = capacity - 1;
+    for (uint32_t i = g->sizes_count; i < capacity; i++)
+        g->sizes[i] = SIZES_NONE;
+    g->sizes_mask = capacity - 1;
     return true;
 }
 
@@ -200,18 +199,18 @@ static enum tbd_status take_definitions(struct tbd_gather *g)
     const struct tbd_block_plan *plans = tbd_consumer_plans(g->consumer);
     uint32_t count = tbd_consumer_plan_count(g->consumer);
 
-    if (g->slim_count > count)
+    if (g->sizes_count > count)
         return TBD_OK;
-    if (!reserve_slim(g, count + 1))
+    if (!reserve_sizes(g, count + 1))
         return TBD_NOMEM;
-    for (; g->slim_count <= count; g->slim_count++) {
-        const struct tbd_block_plan *plan = &plans[g->slim_count];
+    for (; g->sizes_count <= count; g->sizes_count++) {
+        const struct tbd_block_plan *plan = &plans[g->sizes_count];
         const struct tbd_block *block =
-            g->slim_count && plan->id ? tbd_block_table_get(g->table, plan->id) : NULL;
+            g->sizes_count && plan->id ? tbd_block_table_get(g->table, plan->id) : NULL;
 
         if (block && block->def.operand_bytes == plan->operand_bytes &&
             block->def.op_count < EVENTS_MOST)
-            g->slim[g->slim_count] = slim_of(block, plan->id);
+            g->sizes[g->sizes_count] = sizes_of(block, plan->id);
     }
     return TBD_OK;
 }
@@ -225,22 +224,22 @@ struct taking {
 static size_t take_fours(const struct tbd_gather *g, const volatile uint32_t *from, size_t count,
                          uint32_t *out, struct taking *io)
 {
-    const slim_t *slim = g->slim;
-    const uint32_t mask = g->slim_mask;
+    const uint64_t *sizes = g->sizes;
+    const uint32_t mask = g->sizes_mask;
     const size_t have = g->have;
     size_t in = io->in, i;
     uint64_t index = io->index;
 
     for (i = 0; i + AT_ONCE <= count; i += AT_ONCE) {
         uint32_t a = from[i], b = from[i + 1], c = from[i + 2], d = from[i + 3];
-        slim_t s, t, u, v, sum;
+        uint64_t s, t, u, v, sum;
 
         if ((a | b | c | d) > mask)
             break;
-        s = slim[a];
-        t = slim[b];
-        u = slim[c];
-        v = slim[d];
+        s = sizes[a];
+        t = sizes[b];
+        u = sizes[c];
+        v = sizes[d];
         sum = s + t + u + v;
         if (is_none(s | t | u | v) || operand_bytes(sum) > have - in)
             break;
@@ -264,7 +263,7 @@ static size_t take_some(struct tbd_gather *g, const volatile uint32_t *from, siz
 
     for (; i < count; i++) {
         uint32_t entry = from[i];
-        slim_t block = entry <= g->slim_mask ? g->slim[entry] : SLIM_NONE;
+        uint64_t block = entry <= g->sizes_mask ? g->sizes[entry] : SIZES_NONE;
 
         if (is_none(block) || operand_bytes(block) > g->have - at.in)
             break;
@@ -404,9 +403,9 @@ static enum tbd_status take_message(struct tbd_gather *g, uint32_t kind)
 
 static const char *why_not_a_block(const struct tbd_gather *g, uint32_t entry)
 {
-    if (!entry || entry >= g->slim_count)
+    if (!entry || entry >= g->sizes_count)
         return "a block that was not defined";
-    if (is_none(g->slim[entry]))
+    if (is_none(g->sizes[entry]))
         return "a block that play did not have";
     return "a record outside the operands";
 }
@@ -417,7 +416,7 @@ static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
 {
     if (entry & TBD_ENTRY_MESSAGE)
         return take_message(g, entry & ~TBD_ENTRY_MESSAGE);
-    if (entry && entry < g->slim_count && !is_none(g->slim[entry]))
+    if (entry && entry < g->sizes_count && !is_none(g->sizes[entry]))
         return TBD_NOTFOUND;
     return wrong(g, why_not_a_block(g, entry));
 }

@@ -129,8 +129,8 @@ enum tbd_page_answer { TBD_PAGE_ABSENT = 0, TBD_PAGE_GIVEN = 1, TBD_PAGE_ZERO = 
 
 struct tbd_plan_request {
     uint64_t address; /*  0: stub: page wanted */
-    uint64_t
-        order; /*  8: stub: its mapping was made by the last of this many log messages; 0: before the window */
+    /*  8: stub: its mapping was made by the last of this many log messages; 0: before the window */
+    uint64_t order;
     uint32_t answer;        /* 16: driver: enum tbd_page_answer */
     uint32_t reserved;      /* 20 */
     uint8_t contents[4096]; /* 24: driver */
@@ -146,9 +146,9 @@ struct tbd_plan_report {
     uint32_t instruction; /*  4: K of the divergence, or TBD_PLAN_LAST_INSN */
     uint64_t time;        /*  8: relative */
     uint32_t thread;      /* 16: tid: of the divergence */
-    uint32_t
-        code_changed; /* 20: executable mappings were replaced: keep no code for the next window */
-    char what[256];   /* 24 */
+    /* 20: executable mappings were replaced: keep no code for the next window */
+    uint32_t code_changed;
+    char what[256];      /* 24 */
     uint64_t area_count; /* patch areas reserved so far, for collisions with later windows */
     struct tbd_plan_range areas[TBD_PLAN_AREAS];
 };
@@ -178,25 +178,27 @@ struct tbd_plan_head {
     struct tbd_plan_section log;     /* struct tbd_plan_log */
     struct tbd_plan_section dirty;   /* uint64_t: pages that play wrote */
     struct tbd_plan_section stops;   /* struct tbd_plan_stop */
-    struct tbd_plan_section
-        notes; /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); if they differ from the previous plan's, TBD_PLAN_FLUSH is set */
+    /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); if they differ from the previous plan's,
+     * TBD_PLAN_FLUSH is set */
+    struct tbd_plan_section notes;
     struct tbd_plan_section avoid;  /* struct tbd_plan_range: no patch areas here */
     struct tbd_plan_section prefer; /* struct tbd_plan_range: where play had its patch areas */
-    struct tbd_plan_section
-        keep; /* struct tbd_plan_range: code that is as in the previous window */
-    struct tbd_plan_section
-        threads; /* struct tbd_plan_thread: one more than the most that can wait */
-    struct tbd_plan_section
-        forced_specials; /* uint64_t: instructions that the engine executes from the start on (patcher/forced_specials.h); the log has later ones, and at a window's start all */
+    /* struct tbd_plan_range: code that is as in the previous window */
+    struct tbd_plan_section keep;
+    /* struct tbd_plan_thread: one more than the most that can wait */
+    struct tbd_plan_section threads;
+    /* uint64_t: instructions that the engine executes from the start on
+     * (patcher/forced_specials.h); the log has later ones, and at a window's start all */
+    struct tbd_plan_section forced_specials;
     /* Slices (replay/slices.h), relative times.  A window in which the program was killed has
      * none. */
-    uint64_t
-        from; /* before it, nothing is put into the stream; then the state is sent, unless it is 0 */
+    /* before it, nothing is put into the stream; then the state is sent, unless it is 0 */
+    uint64_t from;
     uint64_t until; /* the replay ends here: at `blocks`, or at a slice's end */
-    uint64_t
-        slice; /* the state is sent each time this many entries have passed; 0: only at the end */
-    struct tbd_plan_section
-        gone; /* uint64_t: further pages of the state, as long as they are mapped */
+    /* the state is sent each time this many entries have passed; 0: only at the end */
+    uint64_t slice;
+    /* uint64_t: further pages of the state, as long as they are mapped */
+    struct tbd_plan_section gone;
 
     /* stub */
     struct tbd_plan_request page;

@@ -359,7 +359,7 @@ void tbd_process_go(struct tbd_process *process)
 
 /* Sleeps until the turn changes, a chunk is published, or SLICE_MS have passed.  Kernels before
  * 5.16 cannot wait for two words, so there it sleeps a short time. */
-static void sleep_for_news(const struct tbd_process *process)
+static void sleep_until_event(const struct tbd_process *process)
 {
     // clang-format off
     struct futex_waitv words[2] = {
@@ -381,7 +381,7 @@ static void sleep_for_news(const struct tbd_process *process)
         syscall(SYS_futex, &process->shared->turn, FUTEX_WAIT, TBD_TURN_RUN, &shortly, NULL, 0);
 }
 
-static bool has_news(const struct tbd_process *process)
+static bool has_new_chunk(const struct tbd_process *process)
 {
     return process->published &&
            __atomic_load_n(process->published, __ATOMIC_ACQUIRE) != process->seen_published;
@@ -401,7 +401,7 @@ static bool is_over(struct tbd_process *process, enum tbd_process_event *out, st
         *out = TBD_PROCESS_PAGE;
     else if (turn != TBD_TURN_RUN)
         found = misbehaves(why, "it takes a turn that it cannot have") != TBD_OK;
-    else if (has_news(process))
+    else if (has_new_chunk(process))
         *out = TBD_PROCESS_STREAM;
     else
         found = has_died(process, why);
@@ -412,8 +412,8 @@ enum tbd_process_event tbd_process_wait(struct tbd_process *process, struct tbd_
 {
     enum tbd_process_event event = TBD_PROCESS_DEAD;
 
-    while (tbd_watch_look(&process->watch, why) == TBD_OK && !is_over(process, &event, why))
-        sleep_for_news(process);
+    while (tbd_watch_check(&process->watch, why) == TBD_OK && !is_over(process, &event, why))
+        sleep_until_event(process);
     return event;
 }
 

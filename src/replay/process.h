@@ -23,10 +23,11 @@ struct tbd_process {
     int plan_fd;
     int stream_fd;
     int life_fd; /* of a pipe; the process notices when it is closed */
-    struct tbd_plan_head *
-        plan; /* our own copy: head and tables of the plan that is being made, or was carried out; TBD_PLAN_BULK mapped */
-    struct tbd_plan_head *
-        shared; /* the memory that the process sees, and may change at any time; TBD_PLAN_MAX_BYTES mapped */
+    /* our own copy: head and tables of the plan that is being made, or was carried out;
+     * TBD_PLAN_BULK mapped */
+    struct tbd_plan_head *plan;
+    /* the memory that the process sees, and may change at any time; TBD_PLAN_MAX_BYTES mapped */
+    struct tbd_plan_head *shared;
     uint64_t plan_at;      /* next free byte of `plan` */
     uint64_t bulk_at;      /* next free byte after TBD_PLAN_BULK */
     uint64_t shared_bytes; /* size of the file */

@@ -59,8 +59,8 @@ struct tbd_reg_state {
     uint8_t xsave[4096];  /* regs.xsave_bytes of it; longer images are cut */
     uint8_t *stack; /* input: buffer of stack_capacity bytes for the stack; NULL: not wanted */
     size_t stack_capacity; /* at most TBD_REPLAY_STACK_BYTES */
-    uint64_t
-        stack_start; /* output: address of the stack_bytes bytes in `stack`; 0 at a window's ends */
+    /* output: address of the stack_bytes bytes in `stack`; 0 at a window's ends */
+    uint64_t stack_start;
     size_t stack_bytes;
 };
 #define TBD_REPLAY_STACK_BYTES 65536u
@@ -85,7 +85,8 @@ tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker, const struct tb
 
 enum tbd_verify {
     TBD_VERIFY_ALL, /* also modified pages, and every event if the window has its events */
-    TBD_VERIFY_QUICK /* as replayed for a question: end registers, contents of modified pages, system calls, messages */
+    /* as replayed for a question: end registers, contents of modified pages, system calls, messages */
+    TBD_VERIFY_QUICK
 };
 
 /* Replays `window` in full and compares it with the trace.  TBD_OK, or TBD_DIVERGED. */

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LOOK_MS       100
-#define BASE_SECONDS  60    /* of processor time; half as many without any progress */
-#define NS_PER_BLOCK  10000 /* of processor time, for each block entry */
-#define NOT_LOOKED_MS 5000  /* after such a pause, tbdq itself was stopped */
+#define CHECK_MS     100
+#define BASE_SECONDS 60    /* of processor time; half as many without any progress */
+#define NS_PER_BLOCK 10000 /* of processor time, for each block entry */
+#define PAUSE_MS     5000  /* after such a pause, tbdq itself was stopped */
 
 static uint64_t now_ms(void)
 {
@@ -63,10 +63,10 @@ void tbd_watch_begin(struct tbd_process_watch *watch, pid_t pid, uint64_t blocks
     watch->most_ns = watch->used_ns + base_seconds() * 1000000000 + blocks * NS_PER_BLOCK;
     watch->most_idle_ms = base_seconds() * 500;
     watch->idle_ms = now_ms();
-    watch->next_ms = watch->idle_ms + LOOK_MS;
+    watch->next_ms = watch->idle_ms + CHECK_MS;
 }
 
-static uint64_t held_bytes(const struct tbd_process_watch *watch)
+static uint64_t resident_bytes(const struct tbd_process_watch *watch)
 {
     unsigned long size, resident = 0;
     char path[64];
@@ -82,29 +82,29 @@ static uint64_t held_bytes(const struct tbd_process_watch *watch)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static enum tbd_status look(struct tbd_process_watch *watch, uint64_t now, struct tbd_error *why)
+static enum tbd_status check(struct tbd_process_watch *watch, uint64_t now, struct tbd_error *why)
 {
     uint64_t used = used_ns(watch);
 
-    if (used != watch->used_ns || now - watch->next_ms > NOT_LOOKED_MS)
+    if (used != watch->used_ns || now - watch->next_ms > PAUSE_MS)
         watch->idle_ms = now;
     watch->used_ns = used;
-    watch->next_ms = now + LOOK_MS;
+    watch->next_ms = now + CHECK_MS;
     if (used > watch->most_ns)
         return tbd_process_error(why, TBD_STUBDIED,
                                  "it takes more processor time than its window can");
     if (now - watch->idle_ms > watch->most_idle_ms)
         return tbd_process_error(why, TBD_STUBDIED, "no progress for %lu seconds",
                                  watch->most_idle_ms / 1000);
-    if (watch->most_bytes && held_bytes(watch) > watch->most_bytes)
+    if (watch->most_bytes && resident_bytes(watch) > watch->most_bytes)
         return tbd_process_error(why, TBD_STUBDIED, "it takes more than %lu MB of memory",
                                  watch->most_bytes >> 20);
     return TBD_OK;
 }
 
-enum tbd_status tbd_watch_look(struct tbd_process_watch *watch, struct tbd_error *why)
+enum tbd_status tbd_watch_check(struct tbd_process_watch *watch, struct tbd_error *why)
 {
     uint64_t now = now_ms();
 
-    return now < watch->next_ms ? TBD_OK : look(watch, now, why);
+    return now < watch->next_ms ? TBD_OK : check(watch, now, why);
 }

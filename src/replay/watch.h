@@ -28,7 +28,7 @@ struct tbd_process_watch {
 /* Called when work on `blocks` block entries begins; 0: its start-up. */
 void tbd_watch_begin(struct tbd_process_watch *watch, pid_t pid, uint64_t blocks);
 /* Called repeatedly while it works.  TBD_STUBDIED: it hangs, or uses too much; `why` says which. */
-TBD_MUST_CHECK enum tbd_status tbd_watch_look(struct tbd_process_watch *watch,
-                                              struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status tbd_watch_check(struct tbd_process_watch *watch,
+                                               struct tbd_error *why);
 
 #endif

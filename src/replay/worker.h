@@ -29,8 +29,8 @@ struct tbd_worker {
     uint32_t hook_set; /* of the present plan */
 
     const struct tbd_window *window; /* the present window; borrowed */
-    const struct tbd_window *
-        slice; /* of `window`: the replay begins at its start; NULL: at the window's start; borrowed */
+    /* of `window`: the replay begins at its start; NULL: at the window's start; borrowed */
+    const struct tbd_window *slice;
     struct tbd_worker_range range;
     const struct tbd_region *regions; /* those where the replay begins; borrowed from the trace */
     size_t region_count;

@@ -20,8 +20,8 @@ struct tbd_merge {
     struct tbd_disk_shift *shifts;
     struct tbd_window *out;
     uint32_t loading; /* a part; later parts are loaded already */
-    struct tbd_page_numbers
-        later; /* pages that the loaded parts modified: the first part that did */
+    /* pages that the loaded parts modified: the first part that did */
+    struct tbd_page_numbers later;
 };
 
 /* Each fills in its field of m->out from all parts, and may destroy the parts' own.  False: no

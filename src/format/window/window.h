@@ -59,8 +59,8 @@ struct tbd_early_call {
 
 struct tbd_page_contents {
     uint64_t address;
-    uint64_t
-        time; /* relative: 0 = at the window's start; else after the mapping made at this time */
+    /* relative: 0 = at the window's start; else after the mapping made at this time */
+    uint64_t time;
     uint32_t order;       /* log messages (tbd_window.log) of the window before this moment */
     const uint8_t *bytes; /* 4096; borrowed from the window */
 };
@@ -86,8 +86,8 @@ struct tbd_called_thread {
 /* A window in memory, whether it came from disk or from a replay. */
 struct tbd_window {
     const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
-    bool
-        has_last_block; /* the program ended in the block with the absolute time `last_time`, before */
+    /* the program ended in the block with the absolute time `last_time`, before */
+    bool has_last_block;
     uint64_t last_time; /* its instruction `last_offset` */
     uint64_t last_offset;
     struct tbd_block_table *blocks_by_id; /* the blocks its entries name (holds one reference) */

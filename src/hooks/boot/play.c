@@ -44,7 +44,7 @@ static void settle(struct tbd_thread *thread)
             tbd_detach(thread, tbd_assert_failure(), TBD_END_WHOLE);
         if (tbd_leaving_why())
             tbd_detach(thread, tbd_leaving_why(), TBD_END_WHOLE);
-        tbd_window_do_what_is_due(thread);
+        tbd_window_handle_due(thread);
         if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) &&
             !tbd_signals_take_held())
             break;

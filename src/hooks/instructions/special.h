@@ -14,8 +14,8 @@ struct tbd_special_run {
     const struct tbd_slot *slot;
     enum tbd_special kind;
     uint32_t insn_bytes;
-    uint32_t
-        others; /* number of writes of others, which precede the instruction's own in the effects */
+    /* number of writes of others, which precede the instruction's own in the effects */
+    uint32_t others;
     bool is_left;              /* only a part of a repeated instruction can be executed now */
     struct tbd_page_wait wait; /* if the block was left: the page to wait for */
     struct tbd_regs before;

@@ -175,8 +175,8 @@ bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info)
 struct restored {
     const uint8_t *image;
     uint64_t present; /* components in it */
-    uint64_t
-        compacted; /* components in its layout, with TBD_VECTOR_COMPACTED; 0: standard format */
+    /* components in its layout, with TBD_VECTOR_COMPACTED; 0: standard format */
+    uint64_t compacted;
 };
 
 /* Legacy components: x87 and SSE share the first 512 bytes. */

@@ -127,6 +127,6 @@ void tbd_userfault_adopt(struct tbd_effects *effects, const struct tbd_sys_range
     tbd_userfault_set_run_once(0);
     for (uint64_t page = tbd_userfault_page_of(range->address); tbd_userfault_count && page < end;
          page += TBD_PAGE_SIZE)
-        if (tbd_userfault_has_come(page))
+        if (tbd_userfault_is_filled(page))
             adopt_page(effects, page, others);
 }

@@ -7,11 +7,11 @@
  * it are missing: the touch map's cells are guarded like those of shared memory
  * (hooks/memory/shared.h), and before the engine executes an instruction there
  *
- *     missing?   the block is left in front of the instruction; without the turn lock the page is touched, as the
- *                instruction would, from user mode at the same address, until it is there; then the
- *                block is entered anew
- *     new?       a page that has come since it was looked at last holds what others wrote: logged as such (zeros
- *                before), unless this process's own UFFDIO_COPY has logged it
+ *     missing?   the block is left before the instruction.  Without the turn lock, the thread
+ *                accesses the page as the instruction would, from user mode and at the same
+ *                address, until the page is present; then the block is entered again
+ *     new?       a page that was filled since the last check has writes of others: they are logged
+ *                (zeros before), unless this process' own UFFDIO_COPY has logged them
  *
  * A system call whose memory has missing pages is made without the turn lock
  * (hooks/calls/waiting.c).

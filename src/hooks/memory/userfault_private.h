@@ -16,7 +16,7 @@ bool tbd_userfault_drop_pages(uint64_t start, uint64_t end);
 void tbd_userfault_drop_ranges(void);
 
 /* Is the page present, although it is not logged? */
-bool tbd_userfault_has_come(uint64_t page);
+bool tbd_userfault_is_filled(uint64_t page);
 void tbd_userfault_set_logged(uint64_t page);
 /* The index of the page of the touch map that has its cell. */
 uint64_t tbd_userfault_cells_of(uint64_t page);

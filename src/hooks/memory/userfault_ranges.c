@@ -17,8 +17,8 @@ enum {
 
 static struct {
     struct tbd_userfault_range range[MAX_RANGES];
-    uint64_t
-        run_once; /* a page for which waiting failed: the next access to it is made without waiting */
+    /* a page for which waiting failed: the next access to it is made without waiting */
+    uint64_t run_once;
     bool has_bits;
 } userfault;
 
@@ -196,7 +196,7 @@ void tbd_userfault_set_run_once(uint64_t page)
     userfault.run_once = page;
 }
 
-bool tbd_userfault_has_come(uint64_t page)
+bool tbd_userfault_is_filled(uint64_t page)
 {
     return tbd_userfault_find(page) && !is_logged(page) && (state_of(page) & BIT_PRESENT);
 }

@@ -154,7 +154,7 @@ static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
     uint64_t left = ring->due - time;
 
     if (ring->due == TBD_TIME_NEVER || left == 0 || left >= TBD_ENTRIES_BYTES / 4)
-        return 0; /* left == 0: space for messages; the caller handles what is due before translated code runs */
+        return 0; /* left == 0: space for messages; the caller first handles what is due */
     return TBD_ENTRIES_BYTES - left * 4;
 }
 

@@ -27,10 +27,10 @@ struct tbd_ring {
     uint32_t operands_most; /* operand bytes of the largest chunk so far */
     uint32_t collected;     /* number of chunks given back whose slots were put into `free` */
     uint32_t free_count;
-    uint8_t free
-        [TBD_STREAM_MAX_CHUNKS]; /* slots; on top the one given back last, which is in the caches */
-    uint8_t taken
-        [TBD_STREAM_MAX_CHUNKS]; /* the slot of chunk `number`, at number % chunk_count, until it is collected */
+    /* slots; on top the one given back last, which is in the caches */
+    uint8_t free[TBD_STREAM_MAX_CHUNKS];
+    /* the slot of chunk `number`, at number % chunk_count, until it is collected */
+    uint8_t taken[TBD_STREAM_MAX_CHUNKS];
     uint32_t messages; /* message entries in the open chunk */
     /* id of the last block entered in the chunks before; 0 if there is none */
     uint32_t last_block;
@@ -38,8 +38,9 @@ struct tbd_ring {
     bool is_protected;       /* a signal handler has made an entries area inaccessible: */
     uint32_t protected_slot; /* that of the chunk that was open then */
     bool full;               /* block table or heap is full: recording must stop */
-    uint64_t
-        area; /* replay: the area for the window's operands (tbd_ring_area(), set before tbd_ring_start()); 0: each chunk has its own operands */
+    /* replay: the area for the window's operands (tbd_ring_area(), set before tbd_ring_start());
+     * 0: each chunk has its own operands */
+    uint64_t area;
     uint64_t area_at; /* with `area`: where the open chunk's operands begin */
 };
 

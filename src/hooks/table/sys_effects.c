@@ -134,9 +134,9 @@ void tbd_sys_not_described(struct tbd_sys_sink *sink)
     sink->described = false;
 }
 
-void tbd_sys_waits_not(struct tbd_sys_sink *sink)
+void tbd_sys_cannot_wait(struct tbd_sys_sink *sink)
 {
-    sink->waits_not = true;
+    sink->cannot_wait = true;
 }
 
 /* ---- the rules ---- */
@@ -249,7 +249,7 @@ bool tbd_syscall_may_wait(const struct tbd_sys_call *call)
     for (unsigned i = 0; i < 6; i++)
         if (row->args[i].effect == TBD_EFFECT_OTHER)
             emit_other(&sink, row->args[i].unit, call->args);
-    return !sink.waits_not;
+    return !sink.cannot_wait;
 }
 
 size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out, size_t max)

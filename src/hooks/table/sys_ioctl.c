@@ -116,5 +116,5 @@ void tbd_effect_ioctl(struct tbd_sys_sink *sink, const uint64_t *args)
     /* A command that waits does not write.  One that does both would write at a time that is not
      * known. */
     if (sink->count)
-        tbd_sys_waits_not(sink);
+        tbd_sys_cannot_wait(sink);
 }

@@ -74,7 +74,7 @@ static bool is_futex_wait(uint32_t command)
 void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     if (!is_futex_wait(tbd_sys_futex_command(args[1])))
-        tbd_sys_waits_not(sink);
+        tbd_sys_cannot_wait(sink);
     switch (tbd_sys_futex_command(args[1])) {
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:

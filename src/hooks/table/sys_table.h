@@ -129,7 +129,7 @@ struct tbd_sys_sink {
     const struct tbd_sys_call *call;
     bool after;                      /* did_write: `result`, `may` are valid */
     bool described;                  /* cleared by tbd_sys_not_described() */
-    bool waits_not;                  /* set by tbd_sys_waits_not() */
+    bool cannot_wait;                /* set by tbd_sys_cannot_wait() */
     bool lost;                       /* after the call: a place was not among `may` */
     int64_t result;                  /* before: 0 */
     const struct tbd_sys_range *may; /* borrowed for the call */
@@ -153,7 +153,7 @@ void tbd_sys_emit_iovec(struct tbd_sys_sink *sink, uint64_t array, uint64_t coun
 /* This command's effects are not known (ioctl, prctl, ...). */
 void tbd_sys_not_described(struct tbd_sys_sink *sink);
 /* The call may wait, but this command of it does not. */
-void tbd_sys_waits_not(struct tbd_sys_sink *sink);
+void tbd_sys_cannot_wait(struct tbd_sys_sink *sink);
 
 /* Values in program memory; 0 where it cannot be read. */
 uint32_t tbd_sys_u32(uint64_t address);

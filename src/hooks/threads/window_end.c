@@ -54,7 +54,7 @@ static void end_large_window_now(struct tbd_ring *ring, struct tbd_thread *threa
 
 /* Ends the window and gives another thread its turn, if they are due.  The first turn of a second thread may be due
  * before what the open chunk ends for: the chunk is cut short then. */
-void tbd_window_do_what_is_due(struct tbd_thread *thread)
+void tbd_window_handle_due(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
     uint64_t due;

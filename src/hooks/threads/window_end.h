@@ -9,7 +9,7 @@
 #include "patcher/thread.h"
 
 /* At a block boundary: the window's end and another thread's turn, if they are due. */
-void tbd_window_do_what_is_due(struct tbd_thread *thread);
+void tbd_window_handle_due(struct tbd_thread *thread);
 /* Sends END and the last window's end; everything is handed over.  `offset`: as in struct
  * tbd_msg_end. */
 void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text);

@@ -55,7 +55,7 @@ static int real_prot(uint32_t prot)
     return (int)(prot & (PROT_READ | PROT_WRITE));
 }
 
-static bool is_the_program_s(uint64_t start, uint64_t end)
+static bool is_outside_engine(uint64_t start, uint64_t end)
 {
     return start <= end && (end <= TBD_ENGINE_BASE || start >= TBD_ENGINE_END);
 }
@@ -64,13 +64,13 @@ static bool real_map(uint64_t start, uint64_t bytes, int prot)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 
-    TBD_INVARIANT("MEMORY-3", is_the_program_s(start, start + bytes));
+    TBD_INVARIANT("MEMORY-3", is_outside_engine(start, start + bytes));
     return tbd_sys_mmap(start, bytes, prot, flags, -1, 0) == (long)start;
 }
 
 static void real_unmap(uint64_t start, uint64_t end)
 {
-    TBD_INVARIANT("MEMORY-3", is_the_program_s(start, end));
+    TBD_INVARIANT("MEMORY-3", is_outside_engine(start, end));
     for (uint64_t at = start, next; at < end; at = next) {
         next = tbd_present_run_end(at, end);
         if (tbd_present_has(at))
@@ -81,7 +81,7 @@ static void real_unmap(uint64_t start, uint64_t end)
 
 static void real_protect(uint64_t start, uint64_t end, int prot)
 {
-    TBD_INVARIANT("MEMORY-3", is_the_program_s(start, end));
+    TBD_INVARIANT("MEMORY-3", is_outside_engine(start, end));
     for (uint64_t at = start, next; at < end; at = next) {
         next = tbd_present_run_end(at, end);
         if (tbd_present_has(at))
@@ -239,7 +239,7 @@ static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_pla
     return used;
 }
 
-static void fill_anew(const struct tbd_plan_head *head, const struct tbd_plan_page *page)
+static void refill(const struct tbd_plan_head *head, const struct tbd_plan_page *page)
 {
     if (page->contents == TBD_PLAN_SAME_PAGE)
         return;
@@ -259,7 +259,7 @@ static const char *place_pages(const struct tbd_plan_head *head)
 
         used = 1;
         if (region && tbd_present_has(pages[i].address) && region->prot == ORDINARY)
-            fill_anew(head, &pages[i]);
+            refill(head, &pages[i]);
         if (!region || tbd_present_has(pages[i].address))
             continue; /* it stayed mapped */
         if (pages[i].contents == TBD_PLAN_SAME_PAGE)

@@ -33,8 +33,9 @@ struct tbd_stub {
     bool is_partial;   /* nothing is sent to the stream */
     uint32_t hook_set; /* of the existing translations; 0 at first */
     uint64_t end;      /* absolute time at which the replay is over */
-    uint64_t
-        slice_end; /* likewise the end of the slice, or of the part before the first one; TBD_TIME_NEVER: no slices */
+    /* likewise the end of the slice, or of the part before the first one; TBD_TIME_NEVER: no
+     * slices */
+    uint64_t slice_end;
     uint64_t extra;     /* entries that are no block entries: rests of blocks after stops inside */
     uint64_t log_next;  /* index of the next log entry */
     uint64_t between;   /* index of the next entry that is due between blocks, if >= log_next */

@@ -135,7 +135,7 @@ void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message)
                              thread->tid, event.thread);
         tbd_stub.has_ended = true;
         tbd_log_send(message);
-        if (!tbd_log_peek(TBD_MSG_THREAD)) /* no other thread was left */
+        if (!tbd_log_peek(TBD_MSG_THREAD)) /* no other thread follows */
             tbd_stub_finish();
     }
 }
