@@ -95,7 +95,24 @@ def test_tab_completes(folder):
     value = trace.one("print", "first->key")["value"]
     said = prompt.ask("print first->ke\t\r", "+0> ")
     assert value in said.split(), (value, said)
+    prompt.ask("reverse-fin\t\r")
+    assert trace.one("where")["function"] != "sum_list", "a reverse command is completed to itself"
     prompt.quit()
+
+
+def test_an_empty_line_repeats_a_move(folder):
+    trace = record(folder)
+    start = ("goto", "first", "forward", "func_enter", 1, "where", "func==push")
+    trace.one(*start)
+    steps = [tbdtest.position(trace.one("stepi")) + "> " for _ in range(3)]
+    trace.one(*start)
+    prompt = Prompt(trace, folder)
+    for keys, wanted in zip(("stepi\r", "\r", "\r"), steps):
+        prompt.ask(keys, wanted)
+    assert "#0" in prompt.ask("bt\r", steps[-1])
+    assert "#0" not in prompt.ask("\r", steps[-1]), "what moves nothing is not repeated"
+    prompt.quit()
+    assert tbdtest.position(trace.one("where")) + "> " == steps[-1]
 
 
 def completions(trace, line):
@@ -110,6 +127,13 @@ def test_shells_complete(folder):
     assert {"key", "next"} <= set(completions(trace, "print first->")), completions(trace, "print first->")
     assert "total" in completions(trace, "print tot") and "variables.c" in completions(trace, "goto first forward store 1 where src=<var")
     assert completions(trace, "all store where newv") == ["newval"]
+    for line, words in (("reverse-fin", ["reverse-finish"]), ("reverse-st", ["reverse-step", "reverse-stepi"]), ("bt ", ["thread", "threads"]),
+                        ("count store of first by ", ["func", "line", "thread", "value"]), ("info reg", ["registers"]),
+                        ("all syscall where syscall != openat", ["openat", "openat2"]), ("signals where signal==SIGAL", ["SIGALRM"]),
+                        ("goto @", ["@entry"]), ("help scr", ["scripts"])):
+        if line == "goto @":
+            trace.tbdq("mark", "entry", json_output=False)
+        assert completions(trace, line) == words, (line, completions(trace, line))
     no_trace = subprocess.run([tbdtest.TBDQ, "-t", folder + "/none", "--complete", "mod"], stdout=subprocess.PIPE, check=True)
     assert no_trace.stdout == b"modules\n"
     script = """PATH=%s:$PATH; . %s/completion/tbdq.bash; COMP_WORDS=(tbdq -t %s print 'first->ke'); COMP_CWORD=4; _tbdq

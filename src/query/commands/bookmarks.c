@@ -86,6 +86,17 @@ static bool find(struct tbd_session *session, const char *name, size_t bytes,
     return found;
 }
 
+void tbd_bookmarks_each(struct tbd_session *session, void (*each)(void *context, const char *name),
+                        void *context)
+{
+    size_t count;
+    struct bookmark *all = read_all(session, &count);
+
+    for (size_t i = 0; all != NULL && i < count; i++)
+        each(context, all[i].name);
+    free(all);
+}
+
 static size_t name_length(const char *text)
 {
     size_t length = 0;

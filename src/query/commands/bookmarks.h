@@ -9,4 +9,8 @@
  * without memory. */
 char *tbd_bookmarks_expand(struct tbd_session *session, const char *line);
 
+/* Calls `each` with every name. */
+void tbd_bookmarks_each(struct tbd_session *session, void (*each)(void *context, const char *name),
+                        void *context);
+
 #endif

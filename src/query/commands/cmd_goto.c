@@ -5,6 +5,7 @@
 #include "query/text/progress.h"
 #include "query/search/search.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,16 @@ static size_t find_then(const char *text, size_t from)
     return from;
 }
 
+/* "main", "list.c:31" */
+static bool is_place(const struct tbd_command_run *run)
+{
+    const char *word = run->argc == 1 ? run->argv[0] : "0";
+
+    if (strcmp(word, "first") == 0 || strcmp(word, "last") == 0 || strcmp(word, "current") == 0)
+        return false;
+    return isalpha((unsigned char)*word) || *word == '_' || strchr(word, ':') != NULL;
+}
+
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
 {
     struct tbd_command_run part = *run;
@@ -299,6 +310,8 @@ enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
     enum tbd_exit result = TBD_EXIT_FOUND;
     size_t from = run->arguments, to;
 
+    if (is_place(run))
+        return tbd_command_go_to_place(run);
     for (bool more = true; more && result == TBD_EXIT_FOUND; from = to + strlen(" then ")) {
         to = find_then(run->text, from);
         more = run->text[to] != '\0';

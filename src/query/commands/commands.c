@@ -38,11 +38,12 @@ const struct tbd_command tbd_commands[] = {
       "Number, name, when and by which thread it was made, when it ended, its block entries, how often\n"
       "it was given control.  Threads run one at a time; '*' marks the one that has control.",
       "tbdq threads", true },
-    { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
+    { "goto", tbd_command_goto, "first | last | TIME[+K] | FUNCTION | FILE:LINE | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"
       "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, line, signal or\n"
       "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
+      "FUNCTION and FILE:LINE are where they are reached next.\n"
       "`then` goes on from what was found: goto last backward store of p then backward\n"
       "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
       "first and last stand before the first and after the last event.  A store or load of\n"
@@ -77,6 +78,42 @@ const struct tbd_command tbd_commands[] = {
     { "reverse-stepi", tbd_command_reverse_stepi, "[COUNT]",
       "to the instruction before", "",
       "tbdq reverse-stepi", true },
+    { "break", tbd_command_break, "PLACE [if CONTEXT]",
+      "stop there when `continue` gets there",
+      "PLACE is a function, FILE:LINE, or the number of a line in the current file.  CONTEXT is a\n"
+      "condition: see `tbdq help context`.  A function is entered at its first instruction.\n"
+      "Breakpoints last as long as the prompt or the script.",
+      "break insert if key > 10", true },
+    { "tbreak", tbd_command_tbreak, "PLACE [if CONTEXT]",
+      "the same for one stop", "",
+      "tbreak list.c:31", true },
+    { "watch", tbd_command_watch, "EXPR [if CONTEXT]",
+      "stop at the instruction that changes a variable",
+      "EXPR is a C expression at the current position; the bytes that it denotes now are watched, of\n"
+      "any size, without a limit of number, in both directions.",
+      "watch list->count", true },
+    { "rwatch", tbd_command_rwatch, "EXPR [if CONTEXT]",
+      "stop at the instruction that reads a variable", "",
+      "rwatch total", true },
+    { "breakpoints", tbd_command_breakpoints, "",
+      "the breakpoints and watched variables", "",
+      "breakpoints", false },
+    { "delete", tbd_command_delete, "[NUMBER ...]",
+      "remove breakpoints; all, without a number", "",
+      "delete 2", false },
+    { "continue", tbd_command_continue, "[COUNT]",
+      "go to the next breakpoint or change of a watched variable",
+      "If none is reached: to the end of the recording, with exit status 1.",
+      "continue", true },
+    { "reverse-continue", tbd_command_reverse_continue, "[COUNT]",
+      "go back to the breakpoint before",
+      "If there is none: to the beginning of the recording, with exit status 1.",
+      "reverse-continue", true },
+    { "until", tbd_command_go_to_place, "PLACE",
+      "go to the next time that a place is reached",
+      "PLACE is a function, FILE:LINE, or the number of a line in the current file; `goto PLACE` is the\n"
+      "same for the first two.",
+      "tbdq until list.c:31", true },
     { "all", tbd_command_all, "TYPE [of EXPR] [where CONTEXT]",
       "every such event, in order",
       "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"

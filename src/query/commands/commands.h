@@ -150,6 +150,16 @@ enum tbd_exit tbd_command_reverse_step(struct tbd_command_run *run);
 enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run);
 enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run);
 enum tbd_exit tbd_command_reverse_stepi(struct tbd_command_run *run);
+enum tbd_exit tbd_command_break(struct tbd_command_run *run);
+enum tbd_exit tbd_command_tbreak(struct tbd_command_run *run);
+enum tbd_exit tbd_command_watch(struct tbd_command_run *run);
+enum tbd_exit tbd_command_rwatch(struct tbd_command_run *run);
+enum tbd_exit tbd_command_breakpoints(struct tbd_command_run *run);
+enum tbd_exit tbd_command_delete(struct tbd_command_run *run);
+enum tbd_exit tbd_command_continue(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_continue(struct tbd_command_run *run);
+/* "PLACE", a function, FILE:LINE or a line's number: goes to the next time that it is reached. */
+enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run);
 enum tbd_exit tbd_command_where(struct tbd_command_run *run);
 enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
 enum tbd_exit tbd_command_mem(struct tbd_command_run *run);

@@ -5,6 +5,8 @@
  * whose members are wanted.  Otherwise the word is completed by names that can stand anywhere. */
 #include "query/commands/complete.h"
 
+#include "query/commands/bookmarks.h"
+#include "hooks/table/syscalls.h"
 #include "base/array.h"
 #include "base/escape.h"
 #include "query/text/demangle.h"
@@ -14,10 +16,12 @@
 
 #include <ctype.h>
 #include <dwarf.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD_BYTES 256
+#define WORD_BYTES   256
+#define SYSCALLS_MAX 1024 /* numbers that may have a name */
 
 struct completer {
     struct tbd_session *session;
@@ -281,6 +285,21 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == ':' || c == '$' || c == '@';
 }
 
+/* Where the word before the cursor begins.  A command's name, the first word, may have hyphens: the end of
+ * `reverse-finish` is no command of its own. */
+static size_t word_start(const char *line, size_t length)
+{
+    size_t from = length, first = strspn(line, " ");
+
+    while (from > 0 && is_word(line[from - 1]))
+        from--;
+    for (size_t at = first; at < length && (is_word(line[at]) || line[at] == '-'); at++) {
+        if (at + 1 == length)
+            return first;
+    }
+    return from;
+}
+
 /* Words before the one that is completed; the first of them in `first`. */
 static size_t words_before(const struct completer *c, char *first)
 {
@@ -313,6 +332,99 @@ static bool has_word(const struct completer *c, const char *word)
     return false;
 }
 
+/* What commands take besides names of the program.  A row is about the words after `after`; NULL:
+ * the first word. */
+static const struct {
+    const char *command, *after;
+    const char *words[8];
+} arguments[] = {
+    { "info",
+      NULL,
+      { "args", "breakpoints", "frame", "locals", "registers", "sharedlibrary", "threads" } },
+    { "bt", NULL, { "thread", "threads" } },
+    { "where", NULL, { "thread" } },
+    { "regs", NULL, { "thread" } },
+    { "count", "by", { "func", "line", "thread", "value" } },
+    { "verify", NULL, { "-j", "--quick" } },
+    { "lower", NULL, { "all" } },
+    { "raise", NULL, { "all" } },
+    { "merge", NULL, { "all" } },
+    { "help", NULL, { "context", "scripts", "gdb" } },
+};
+
+static bool is_after(const struct completer *c, const char *word, size_t before)
+{
+    size_t end = c->out->from, length;
+
+    if (word == NULL)
+        return before == 1;
+    while (end > 0 && c->line[end - 1] == ' ')
+        end--;
+    length = strlen(word);
+    return end > length && c->line[end - length - 1] == ' ' &&
+           memcmp(c->line + end - length, word, length) == 0;
+}
+
+/* True: nothing else can stand there. */
+static bool complete_by_table(struct completer *c, const char *command, size_t before)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+        if (strcmp(arguments[i].command, command) != 0 || !is_after(c, arguments[i].after, before))
+            continue;
+        add_all(c, arguments[i].words);
+        found = true;
+    }
+    return found;
+}
+
+/* The value that a condition compares `name` with: "syscall == wr", "signal!=SIG". */
+static bool is_compared_with(const struct completer *c, const char *name)
+{
+    size_t end = c->out->from, length = strlen(name);
+
+    while (end > 0 && c->line[end - 1] == ' ')
+        end--;
+    if (end < 2 || c->line[end - 1] != '=' || strchr("=!", c->line[end - 2]) == NULL)
+        return false;
+    for (end -= 2; end > 0 && c->line[end - 1] == ' ';)
+        end--;
+    return end >= length && memcmp(c->line + end - length, name, length) == 0 &&
+           (end == length || !isalnum((unsigned char)c->line[end - length - 1]));
+}
+
+static bool complete_value(struct completer *c)
+{
+    if (is_compared_with(c, "syscall")) {
+        for (uint64_t number = 0; number < SYSCALLS_MAX; number++) {
+            const char *name = tbd_syscall_name(number);
+
+            if (name != NULL)
+                add(c, name);
+        }
+        return true;
+    }
+    if (!is_compared_with(c, "signal"))
+        return false;
+    for (int number = 1; number < SIGRTMIN; number++) {
+        const char *name = sigabbrev_np(number);
+        char text[32];
+
+        if (name != NULL && snprintf(text, sizeof(text), "SIG%s", name) > 0)
+            add(c, text);
+    }
+    return true;
+}
+
+static void add_bookmark(void *context, const char *name)
+{
+    char text[WORD_BYTES];
+
+    if (snprintf(text, sizeof(text), "@%s", name) < (int)sizeof(text))
+        add(context, text);
+}
+
 static void complete_goto(struct completer *c, size_t before)
 {
     static const char *const from[] = { "current", "first", "last", NULL };
@@ -331,14 +443,18 @@ static void complete_goto(struct completer *c, size_t before)
 
 static void complete_argument(struct completer *c, const char *command, size_t before)
 {
-    bool is_search = strcmp(command, "goto") == 0, is_all = strcmp(command, "all") == 0;
+    bool is_search = strcmp(command, "goto") == 0;
+    bool is_all = strcmp(command, "all") == 0 || strcmp(command, "count") == 0;
     bool in_condition = has_word(c, "where"), is_file;
 
-    if (strcmp(command, "help") == 0) {
-        add_commands(c);
-        add(c, "context");
+    if (c->word[0] == '@' && c->session != NULL) {
+        tbd_bookmarks_each(c->session, add_bookmark, c);
         return;
     }
+    if (strcmp(command, "help") == 0)
+        add_commands(c);
+    if (complete_by_table(c, command, before) || (in_condition && complete_value(c)))
+        return;
     if (!in_condition && !has_word(c, "of")) {
         if (is_search)
             complete_goto(c, before);
@@ -369,9 +485,7 @@ void tbd_complete(struct tbd_session *session, const char *line, size_t length,
     char first[WORD_BYTES] = "";
     size_t before;
 
-    *out = (struct tbd_completions){ .from = length };
-    while (out->from > 0 && is_word(line[out->from - 1]))
-        out->from--;
+    *out = (struct tbd_completions){ .from = word_start(line, length) };
     if (length - out->from >= WORD_BYTES)
         return;
     memcpy(c.word, line + out->from, length - out->from);

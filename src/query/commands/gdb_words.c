@@ -36,35 +36,42 @@ static const struct word_row same[] = {
     { "whatis", "ptype" },
     { "when", "where" },
     { "disassemble", "disas" },
+    { "b", "break" },
+    { "br", "break" },
+    { "tb", "tbreak" },
+    { "c", "continue" },
+    { "fg", "continue" },
+    { "rc", "reverse-continue" },
+    { "d", "delete" },
+    { "u", "until" },
+    { "advance", "until" },
     { NULL, NULL },
 };
 
 /* In the order in which a beginning of the word is looked up: `info s` is the stack. */
 static const struct word_row infos[] = {
-    { "args", "locals" },     { "frame", "frame" },
-    { "locals", "locals" },   { "registers", "regs" },
-    { "stack", "bt" },        { "sharedlibrary", "modules" },
-    { "threads", "threads" }, { "inferiors", "processes" },
-    { "source", "list 1" },   { "checkpoints", "marks" },
-    { "program", "where" },   { NULL, NULL },
+    { "args", "locals" },
+    { "frame", "frame" },
+    { "breakpoints", "breakpoints" },
+    { "watchpoints", "breakpoints" },
+    { "locals", "locals" },
+    { "registers", "regs" },
+    { "stack", "bt" },
+    { "sharedlibrary", "modules" },
+    { "threads", "threads" },
+    { "inferiors", "processes" },
+    { "source", "list 1" },
+    { "checkpoints", "marks" },
+    { "program", "where" },
+    { NULL, NULL },
 };
 
 static const char see_gdb[] = "`tbdq help gdb` lists the equivalents of gdb's commands";
 
 static const struct word_row others[] = {
-    { "break",
-      "go there at once: goto current forward func_enter 1 where func==NAME, or line 1 where "
-      "src=<FILE,LINE>" },
-    { "continue",
-      "say what to go to: goto current forward func_enter 1 where func==NAME, or goto last" },
-    { "reverse-continue",
-      "say what to go to: goto current backward func_enter 1 where func==NAME, or goto first" },
-    { "watch", "who wrote it last: goto current backward store 1 of EXPR; next: forward; all: "
-               "stores of EXPR" },
-    { "rwatch", "goto current forward load 1 of EXPR" },
+    { "awatch", "two of them: watch EXPR and rwatch EXPR" },
     { "run",
       "it has run: goto first, goto last, goto first forward func_enter 1 where func==main" },
-    { "until", "goto current forward line 1 where src=<FILE,LINE>" },
     { "display", "print EXPR at each position; all values it had: history EXPR" },
     { "set", "the past cannot be changed" },
     { "call", "functions of the program are not called; what they returned: calls NAME" },
@@ -76,9 +83,7 @@ static const struct word_row others[] = {
 };
 
 static const struct word_row short_forms[] = {
-    { "b", "break" },      { "tbreak", "break" }, { "c", "continue" }, { "rc", "reverse-continue" },
-    { "awatch", "watch" }, { "r", "run" },        { "start", "run" },  { "advance", "until" },
-    { "u", "until" },      { "ni", "nexti" },     { "i", "info" },     { NULL, NULL },
+    { "r", "run" }, { "start", "run" }, { "ni", "nexti" }, { "i", "info" }, { NULL, NULL },
 };
 
 static const char *find(const struct word_row *rows, const char *word)

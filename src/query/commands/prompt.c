@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* prompt.c - see prompt.h; lines are edited by libedit
  *
- * After a move (a command that changed the position) the new source line is shown.
+ * After a move (a command that changed the position) the new source line is shown, and an empty line
+ * repeats the move.
  * Ctrl-C ends the line that is being edited, or the question that is being answered; Ctrl-D
  * ends the program. */
 #include "query/commands/prompt.h"
@@ -257,7 +258,7 @@ enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_opti
     char prompt[128], path[PATH_BYTES];
     bool has_path = tbd_user_path("XDG_STATE_HOME", ".local/state", "history", path, sizeof(path));
     enum tbd_exit result = TBD_EXIT_FOUND;
-    char *line;
+    char *line, *again = NULL; /* the last line, if it moved the position */
 
     completed = session;
     signal(SIGPIPE, SIG_IGN); /* a pager that is left early */
@@ -276,11 +277,22 @@ enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_opti
             remember(text);
         if (is_end(text))
             break;
-        if (*text != '\0')
-            result = answer(session, options, text);
+        if (*text != '\0' || again != NULL) {
+            struct tbd_position before = tbd_session_current(session);
+
+            result = answer(session, options, *text != '\0' ? text : again);
+            if (is_same(before, tbd_session_current(session))) {
+                free(again);
+                again = NULL;
+            } else if (*text != '\0') {
+                free(again);
+                again = strdup(text);
+            }
+        }
         free(line);
     }
     free(line);
+    free(again);
     if (has_path)
         save_history(path);
     tbd_completions_free(&completions);

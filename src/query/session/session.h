@@ -7,6 +7,7 @@
 #define TBD_QUERY_SESSION_H
 
 #include "format/coding/pick.h"
+#include "query/session/breakpoints.h"
 #include "query/session/left_out.h"
 #include "query/session/disas.h"
 #include "query/session/stack.h"
@@ -78,7 +79,8 @@ struct tbd_session {
     bool has_thread; /* --thread was given: the remembered thread is ignored */
     struct tbd_session_stats stats;
     struct tbd_left_out left_out; /* windows that are missing from the answers of this command */
-    struct tbd_error why;         /* the reason of the last failure */
+    struct tbd_breakpoints breakpoints;
+    struct tbd_error why; /* the reason of the last failure */
     struct tbd_divergence divergence;
     struct tbd_session_held windows[TBD_SESSION_WINDOWS];
     struct {

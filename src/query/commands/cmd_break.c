@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT
+/* cmd_break.c - break, watch, continue and their likes, with gdb's meaning
+ *
+ * A breakpoint is a question (session/breakpoints.h); `continue` asks all of them and goes to the nearest
+ * answer.  Where none is left it goes to the end of the recording, as gdb does.  A watched expression is
+ * resolved to bytes of memory when it is given. */
+#include "query/commands/commands.h"
+
+#include "query/commands/output.h"
+#include "query/search/search.h"
+#include "query/session/source.h"
+#include "query/session/source_place.h"
+
+#include "base/safe_stream.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a user wrote ---- */
+
+struct wish {
+    const char *place; /* [place, place_end): where, or what is watched */
+    const char *place_end;
+    const char *condition; /* up to the text's end; NULL: none */
+};
+
+static const char *skip_blanks(const char *text)
+{
+    return text + strspn(text, " \t");
+}
+
+/* "PLACE [if CONDITION]"; false: there is no place. */
+static bool read_wish(const struct tbd_command_run *run, struct wish *out)
+{
+    const char *text = run->text + run->arguments, *found = strstr(text, " if ");
+
+    *out = (struct wish){ .place = text, .place_end = found != NULL ? found : strchr(text, '\0') };
+    out->condition = found != NULL ? skip_blanks(found + strlen(" if ")) : NULL;
+    while (out->place_end > out->place && isblank((unsigned char)out->place_end[-1]))
+        out->place_end--;
+    return out->place_end > out->place && (out->condition == NULL || *out->condition != '\0');
+}
+
+static bool is_number(const char *text, const char *end)
+{
+    const char *at = text;
+
+    while (at < end && isdigit((unsigned char)*at))
+        at++;
+    return at == end && at > text;
+}
+
+/* Such names are looked up; others are patterns, which need not fit anything. */
+static bool is_identifier(const char *text, const char *end)
+{
+    const char *at = text;
+
+    while (at < end && (isalnum((unsigned char)*at) || *at == '_'))
+        at++;
+    return at == end && !isdigit((unsigned char)*text);
+}
+
+/* The name of the source file at the current position; NULL: none is known.  Without its folder: a condition
+ * does not know a path with ".." in it. */
+static const char *current_file(struct tbd_session *session)
+{
+    struct tbd_source_line line;
+    struct tbd_place place;
+    const char *slash;
+
+    if (tbd_session_place(session, tbd_session_current(session), &place) != TBD_OK ||
+        !tbd_source_line_at(session, place.window, place.pc, &line))
+        return NULL;
+    slash = strrchr(line.file, '/');
+    return slash == NULL ? line.file : slash + 1;
+}
+
+/* "TYPE where PLACE" for a function, FILE:LINE, or a line of the current file; NULL without
+ * memory, or after a message and *out_result. */
+static char *place_question(struct tbd_command_run *run, const struct wish *wish,
+                            enum tbd_exit *out_result)
+{
+    const char *colon = wish->place_end;
+    const char *file;
+    int length = (int)(wish->place_end - wish->place);
+    const char *quote;
+    char *out = NULL;
+
+    *out_result = TBD_EXIT_SYSTEM;
+    while (colon > wish->place && *colon != ':')
+        colon--;
+    if (is_number(wish->place, wish->place_end)) {
+        file = current_file(run->session);
+        if (file == NULL) {
+            *out_result = tbd_command_usage(run, "no source file is known here: FILE:LINE");
+            return NULL;
+        }
+        return asprintf(&out, "line where src=<%s,%.*s>", file, length, wish->place) < 0 ? NULL
+                                                                                         : out;
+    }
+    if (colon > wish->place && is_number(colon + 1, wish->place_end))
+        return asprintf(&out, "line where src=<%.*s,%.*s>", (int)(colon - wish->place), wish->place,
+                        (int)(wish->place_end - colon - 1), colon + 1) < 0
+                   ? NULL
+                   : out;
+    if (memchr(wish->place, '"', (size_t)length) != NULL || *wish->place == '*') {
+        *out_result =
+            tbd_command_usage(run, "a place is a function, FILE:LINE, or a line's number");
+        return NULL;
+    }
+    quote = is_identifier(wish->place, wish->place_end) ? "" : "\"";
+    return asprintf(&out, "func_enter where func==%s%.*s%s", quote, length, wish->place, quote) < 0
+               ? NULL
+               : out;
+}
+
+/* ---- setting ---- */
+
+/* The question of a breakpoint from a position on; errors are said to be in `run`. */
+static enum tbd_exit read_question(struct tbd_command_run *run, struct tbd_position from,
+                                   bool backward, struct tbd_question *out)
+{
+    enum tbd_exit result = tbd_command_read_all(run, 0, strlen(run->text), out);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    out->from = TBD_FROM_POSITION;
+    out->position = from;
+    out->backward = backward;
+    out->count = 1;
+    return TBD_EXIT_FOUND;
+}
+
+static struct tbd_command_run run_of(const struct tbd_command_run *run, const char *question)
+{
+    struct tbd_command_run own = *run;
+
+    own.text = question;
+    own.arguments = 0;
+    own.argc = 0;
+    own.silent = true;
+    return own;
+}
+
+/* The nearest event of one question; TBD_EXIT_NOT_FOUND: none. */
+static enum tbd_exit find_one(const struct tbd_command_run *run, const char *text,
+                              struct tbd_position from, bool backward, struct tbd_event *out)
+{
+    struct tbd_command_run own = run_of(run, text);
+    struct tbd_question question;
+    struct tbd_query_error error = { 0 };
+    struct tbd_search search = { .session = run->session, .question = &question, .error = &error };
+    uint64_t found = 0;
+    enum tbd_exit result = read_question(&own, from, backward, &question);
+    enum tbd_status status;
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    status = question.is_lost ? TBD_NOMEM : tbd_search_run(&search, out, &found);
+    if (status == TBD_NOTFOUND)
+        result = TBD_EXIT_NOT_FOUND;
+    else if (status != TBD_OK)
+        result = error.status != TBD_OK ? tbd_command_wrong(&own, &error)
+                                        : tbd_command_fail(&own, status);
+    tbd_question_free(&question);
+    return result;
+}
+
+static void print_set(const struct tbd_command_run *run, const struct tbd_breakpoint *one)
+{
+    json_t *object;
+
+    if (!run->session->json) {
+        fprintf(run->out, "%u: %s\n", one->number, tbd_shown(one->shown));
+        return;
+    }
+    object = json_object();
+    json_object_set_new(object, "number", json_integer(one->number));
+    json_object_set_new(object, "what", tbd_output_text(one->shown));
+    json_object_set_new(object, "stops", json_integer((json_int_t)one->stops));
+    tbd_output_line(object, run->out);
+}
+
+/* Keeps a question if it means something: after the end of the recording it has no answer, but its
+ * names are looked up. */
+static enum tbd_exit keep(struct tbd_command_run *run, const char *question, bool is_temporary)
+{
+    struct tbd_breakpoint *made;
+    struct tbd_event event;
+    enum tbd_exit result = find_one(run, question, tbd_session_last(run->session), false, &event);
+
+    if (result != TBD_EXIT_FOUND && result != TBD_EXIT_NOT_FOUND)
+        return result;
+    made = tbd_breakpoints_add(&run->session->breakpoints, run->text, question, is_temporary);
+    if (made == NULL)
+        return tbd_command_no_memory();
+    print_set(run, made);
+    return TBD_EXIT_FOUND;
+}
+
+/* Takes `question`. */
+static enum tbd_exit keep_with(struct tbd_command_run *run, char *question, const struct wish *wish,
+                               bool is_temporary)
+{
+    char *whole = question;
+    enum tbd_exit result;
+
+    if (wish->condition != NULL && asprintf(&whole, "%s and (%s)", question, wish->condition) < 0)
+        whole = NULL;
+    result = whole == NULL ? tbd_command_no_memory() : keep(run, whole, is_temporary);
+    if (whole != question)
+        free(whole);
+    free(question);
+    return result;
+}
+
+static enum tbd_exit set_breakpoint(struct tbd_command_run *run, bool is_temporary)
+{
+    enum tbd_exit result;
+    struct wish wish;
+    char *question;
+
+    if (!read_wish(run, &wish))
+        return tbd_command_usage(run, "expected a function, FILE:LINE, or a line's number");
+    question = place_question(run, &wish, &result);
+    if (question == NULL)
+        return result == TBD_EXIT_SYSTEM ? tbd_command_no_memory() : result;
+    return keep_with(run, question, &wish, is_temporary);
+}
+
+enum tbd_exit tbd_command_break(struct tbd_command_run *run)
+{
+    return set_breakpoint(run, false);
+}
+
+enum tbd_exit tbd_command_tbreak(struct tbd_command_run *run)
+{
+    return set_breakpoint(run, true);
+}
+
+/* ---- watching ---- */
+
+enum watched { WATCHED_CHANGE, WATCHED_LOAD };
+
+/* The bytes that an expression denotes now; says why it has none. */
+static enum tbd_exit find_bytes(struct tbd_command_run *run, const struct wish *wish,
+                                uint64_t *out_address, uint64_t *out_bytes)
+{
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result = tbd_command_value_of(
+        run, tbd_session_current(run->session), (size_t)(wish->place - run->text),
+        (size_t)(wish->place_end - run->text), &place, &data);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    *out_address = data.address;
+    *out_bytes =
+        data.bits != 0 ? (data.bit_offset + data.bits + 7) / 8 : tbd_type_look(&data.type).bytes;
+    if (!data.is_known || !data.in_memory || *out_bytes == 0)
+        result = tbd_command_usage(run, "it has no place in memory here: a register or a result "
+                                        "cannot be watched (`history` has a variable's values)");
+    tbd_source_place_close(&place);
+    return result;
+}
+
+static enum tbd_exit watch(struct tbd_command_run *run, enum watched what)
+{
+    uint64_t address, bytes;
+    struct wish wish;
+    enum tbd_exit result;
+    char *question;
+    int length;
+
+    if (!read_wish(run, &wish))
+        return tbd_command_usage(run, "expected an expression, such as list->head");
+    result = find_bytes(run, &wish, &address, &bytes);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (what == WATCHED_LOAD)
+        length =
+            asprintf(&question, "load where touches[%#" PRIx64 ",%" PRIu64 "]", address, bytes);
+    else if (bytes <= 8)
+        length = asprintf(&question,
+                          "store where touches[%#" PRIx64 ",%" PRIu64 "] and mem[%#" PRIx64
+                          ",%" PRIu64 "] != after[%#" PRIx64 ",%" PRIu64 "]",
+                          address, bytes, address, bytes, address, bytes);
+    else
+        length =
+            asprintf(&question, "store where touches[%#" PRIx64 ",%" PRIu64 "]", address, bytes);
+    return length < 0 ? tbd_command_no_memory() : keep_with(run, question, &wish, false);
+}
+
+enum tbd_exit tbd_command_watch(struct tbd_command_run *run)
+{
+    return watch(run, WATCHED_CHANGE);
+}
+
+enum tbd_exit tbd_command_rwatch(struct tbd_command_run *run)
+{
+    return watch(run, WATCHED_LOAD);
+}
+
+/* ---- the list ---- */
+
+enum tbd_exit tbd_command_breakpoints(struct tbd_command_run *run)
+{
+    const struct tbd_breakpoints *list = &run->session->breakpoints;
+
+    if (run->argc != 0)
+        return tbd_command_usage(run, "breakpoints takes no arguments");
+    for (size_t i = 0; i < list->count; i++)
+        print_set(run, &list->all[i]);
+    if (list->count == 0 && !run->session->json)
+        fprintf(run->out, "there are none: break PLACE, watch EXPR\n");
+    return list->count != 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+}
+
+enum tbd_exit tbd_command_delete(struct tbd_command_run *run)
+{
+    if (run->argc == 0)
+        tbd_breakpoints_clear(&run->session->breakpoints);
+    for (unsigned i = 0; i < run->argc; i++) {
+        const char *word = run->argv[i];
+
+        if (!is_number(word, strchr(word, '\0')) ||
+            !tbd_breakpoints_remove(&run->session->breakpoints, (unsigned)strtoul(word, NULL, 10)))
+            return tbd_command_usage(run, "there is no such breakpoint: `breakpoints` lists them");
+    }
+    return TBD_EXIT_FOUND;
+}
+
+/* ---- going on ---- */
+
+static bool is_nearer(struct tbd_position a, struct tbd_position b, bool backward)
+{
+    bool is_before = a.time < b.time || (a.time == b.time && a.offset < b.offset);
+    bool is_after = a.time > b.time || (a.time == b.time && a.offset > b.offset);
+
+    return backward ? is_after : is_before;
+}
+
+/* The nearest event of all breakpoints; TBD_EXIT_NOT_FOUND: none is left. */
+static enum tbd_exit find_nearest(struct tbd_command_run *run, struct tbd_position from,
+                                  bool backward, struct tbd_event *out, unsigned *out_number)
+{
+    const struct tbd_breakpoints *list = &run->session->breakpoints;
+    enum tbd_exit result = TBD_EXIT_NOT_FOUND;
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct tbd_event event = { 0 };
+        enum tbd_exit one = find_one(run, list->all[i].question, from, backward, &event);
+
+        if (one != TBD_EXIT_FOUND && one != TBD_EXIT_NOT_FOUND)
+            return one;
+        if (one == TBD_EXIT_FOUND &&
+            (result == TBD_EXIT_NOT_FOUND || is_nearer(event.position, out->position, backward))) {
+            *out = event;
+            *out_number = list->all[i].number;
+            result = TBD_EXIT_FOUND;
+        }
+    }
+    return result;
+}
+
+static void count_stop(struct tbd_breakpoints *list, unsigned number)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->all[i].number != number)
+            continue;
+        list->all[i].stops++;
+        if (list->all[i].is_temporary)
+            (void)tbd_breakpoints_remove(list, number);
+        return;
+    }
+}
+
+static enum tbd_exit go_to_end(struct tbd_command_run *run, bool backward)
+{
+    struct tbd_position end =
+        backward ? tbd_session_first(run->session) : tbd_session_last(run->session);
+    enum tbd_exit result = tbd_command_go(run, end);
+
+    if (result == TBD_EXIT_FOUND && !run->session->json)
+        fprintf(run->out, "no breakpoint is reached: here the recording %s\n",
+                backward ? "begins" : "ends");
+    return result == TBD_EXIT_FOUND ? TBD_EXIT_NOT_FOUND : result;
+}
+
+static void move_to(struct tbd_command_run *run, const struct tbd_event *event)
+{
+    if (run->session->has_at)
+        run->session->at = event->position;
+    tbd_session_move(run->session, event->position,
+                     (event->flags & TBD_EVENT_RESUMED) != 0 ? event->thread : 0);
+}
+
+static void print_stop(struct tbd_command_run *run, const struct tbd_event *event, unsigned number)
+{
+    json_t *object = tbd_output_event(run->session, event);
+
+    json_object_set_new(object, "breakpoint", json_integer(number));
+    if (!run->session->json)
+        fprintf(run->out, "breakpoint %u: ", number);
+    tbd_output_print_event(run->session, object, run->out);
+    json_decref(object);
+}
+
+static enum tbd_exit go_on(struct tbd_command_run *run, bool backward)
+{
+    uint64_t count = 1;
+    char *end = NULL;
+    struct tbd_event event = { 0 };
+    unsigned number = 0;
+    enum tbd_exit result;
+
+    if (run->argc != 0)
+        count = strtoull(run->argv[0], &end, 0);
+    if (run->argc > 1 || count == 0 || (end != NULL && *end != '\0'))
+        return tbd_command_usage(run, "expected a count of at least 1");
+    for (; count != 0; count--) {
+        result = find_nearest(run, tbd_session_current(run->session), backward, &event, &number);
+        if (result == TBD_EXIT_NOT_FOUND)
+            return go_to_end(run, backward);
+        if (result != TBD_EXIT_FOUND)
+            return result;
+        move_to(run, &event);
+        count_stop(&run->session->breakpoints, number);
+    }
+    print_stop(run, &event, number);
+    return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_continue(struct tbd_command_run *run)
+{
+    return go_on(run, false);
+}
+
+enum tbd_exit tbd_command_reverse_continue(struct tbd_command_run *run)
+{
+    return go_on(run, true);
+}
+
+/* ---- until PLACE, goto PLACE ---- */
+
+enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run)
+{
+    struct tbd_event event = { 0 };
+    enum tbd_exit result;
+    struct wish wish;
+    char *text;
+
+    if (!read_wish(run, &wish))
+        return tbd_command_usage(run, "expected a function, FILE:LINE, or a line's number");
+    text = place_question(run, &wish, &result);
+    if (text == NULL)
+        return result == TBD_EXIT_SYSTEM ? tbd_command_no_memory() : result;
+    result = find_one(run, text, tbd_session_current(run->session), false, &event);
+    if (result == TBD_EXIT_FOUND) {
+        json_t *object = tbd_output_event(run->session, &event);
+
+        move_to(run, &event);
+        tbd_output_print_event(run->session, object, run->out);
+        json_decref(object);
+    } else if (result == TBD_EXIT_NOT_FOUND && !run->session->json) {
+        fprintf(run->out,
+                "not found after the current position; before it: goto current backward "
+                "%.*s 1 %s\n",
+                (int)strcspn(text, " "), text, tbd_shown(strchr(text, ' ') + 1));
+    }
+    free(text);
+    return result;
+}
