@@ -374,6 +374,10 @@ static void begin_page(struct sim *s, uint32_t page, bool mapped)
         note_store(s, s->maker->time - 1, SIM_MESSAGE, SIM_BASE + page * 4096ull, 4096);
 
     note->remap = true;
+    note->was_mapped = s->mapped[page];
+    note->page = malloc(4096);
+    require(note->page);
+    memcpy(note->page, s->memory + page * 4096u, 4096);
     s->mapped[page] = mapped;
     s->known[page] = false;
     s->read[page] = false;
@@ -481,5 +485,7 @@ void sim_run(struct sim *s, struct maker *m, uint64_t seed, uint32_t steps, uint
 
 void sim_free(struct sim *s)
 {
+    for (size_t i = 0; i < s->store_count; i++)
+        free(s->stores[i].page);
     free(s->stores);
 }

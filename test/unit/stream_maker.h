@@ -44,7 +44,9 @@ struct sim_store {
     uint64_t address;
     uint32_t bytes;
     uint8_t old_bytes[64];
-    bool remap; /* the page at `address` was mapped anew: earlier memory is not comparable */
+    bool remap;      /* the page at `address` was mapped anew, or unmapped; before, */
+    uint8_t *page;   /* it held this (owned), */
+    bool was_mapped; /* if it was mapped */
 };
 #define SIM_MESSAGE 0xffffu
 

@@ -203,6 +203,51 @@ static void windows_that_do_not_follow_are_refused(void **state)
     tbd_key_segment_clear(&segment);
 }
 
+/* Is the key among those collected from the window? */
+static bool is_collected(const struct tbd_window *window, uint64_t wanted)
+{
+    struct tbd_buffer out = { 0 };
+    struct tbd_reader in;
+    uint64_t key = 0;
+    bool found = false;
+
+    tbd_keys_collect(window, &out);
+    in = (struct tbd_reader){ out.bytes, out.bytes + out.used, false };
+    while (in.at < in.end && !found) {
+        key += tbd_reader_varint(&in);
+        found = key == wanted;
+    }
+    assert_false(in.failed || out.failed);
+    tbd_buffer_free(&out);
+    return found;
+}
+
+static void blocks_have_keys_for_entries_and_calls(void **state)
+{
+    static const struct {
+        struct tbd_block_summary block;
+        bool may_be_called;
+    } rows[] = {
+        { { .id = 3, .count = 2, .enters = 0 }, false },
+        { { .id = 4, .count = 2, .enters = 1 }, true },
+        { { .id = 9, .count = 2, .enters = 2 }, true },
+        { { .id = 12, .count = 0, .enters = 0 }, true }, /* not counted */
+    };
+    struct tbd_block_summary blocks[4];
+    struct tbd_window window = { .block_summaries = blocks, .block_summary_count = 4 };
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        blocks[i] = rows[i].block;
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(is_collected(&window, tbd_key(TBD_KEY_BLOCK, blocks[i].id)));
+        assert_int_equal(is_collected(&window, tbd_key(TBD_KEY_ENTER, blocks[i].id)),
+                         rows[i].may_be_called);
+    }
+    assert_false(is_collected(&window, tbd_key(TBD_KEY_BLOCK, 5)));
+    assert_false(is_collected(&window, tbd_key(TBD_KEY_ENTER, 5)));
+}
+
 /* A damaged file is refused, or its answers include every window that has the key. */
 static void damage_leaves_no_window_out(void **state)
 {
@@ -254,6 +299,7 @@ int main(void)
         cmocka_unit_test(segments_answer_what_they_were_made_of),
         cmocka_unit_test(words_at_impossible_addresses_have_keys_in_order),
         cmocka_unit_test(windows_that_do_not_follow_are_refused),
+        cmocka_unit_test(blocks_have_keys_for_entries_and_calls),
         cmocka_unit_test(damage_leaves_no_window_out),
     };
 

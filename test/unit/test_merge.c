@@ -10,11 +10,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #define PARTS_MOST 9u
 #define KEYS       64u
+#define PAGES      20000u
 
 static unsigned seed;
 
@@ -30,11 +32,37 @@ static bool has_key(unsigned part, unsigned key)
     return (part * 7 + key * 5 + (part + 1) * key % 3) % 4 != 0;
 }
 
+static unsigned keys_of(unsigned part)
+{
+    unsigned keys = 0;
+
+    for (unsigned key = 0; key < KEYS; key++)
+        keys += has_key(part, key);
+    return keys;
+}
+
+static void unmap_list(void *list)
+{
+    munmap((void *)((uintptr_t)list & ~(uintptr_t)4095), 8192);
+}
+
+/* Memory that ends where the next byte cannot be read: nobody looks past the end of a list. */
+static void *list_memory(struct tbd_window *window, size_t bytes)
+{
+    uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(pages != MAP_FAILED && bytes <= 4096);
+    assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
+    assert_true(tbd_window_adopt_with(window, pages + 4096 - bytes, unmap_list));
+    return pages + 4096 - bytes;
+}
+
 static void fill_part(struct tbd_window *window, unsigned part)
 {
-    struct tbd_word_summary *words = tbd_window_memory(window, KEYS * sizeof(*words));
-    struct tbd_block_summary *blocks = tbd_window_memory(window, KEYS * sizeof(*blocks));
-    uint64_t *pages = tbd_window_memory(window, KEYS * sizeof(*pages));
+    size_t keys = keys_of(part);
+    struct tbd_word_summary *words = list_memory(window, keys * sizeof(*words));
+    struct tbd_block_summary *blocks = list_memory(window, keys * sizeof(*blocks));
+    uint64_t *pages = list_memory(window, keys * sizeof(*pages));
 
     for (unsigned key = 0; key < KEYS; key++) {
         unsigned enters = random_below(3), count = enters + 1;
@@ -149,19 +177,27 @@ static void lists_are_united_in_order(void **state)
         }
 }
 
+/* Every second page of the first few, then some far apart in no order, so that their slots collide. */
+static uint64_t page_address(uint64_t page)
+{
+    if (page >= PAGES / 2)
+        page = (page * 0x2545f491ull & 0xfffffff) + PAGES;
+    return page * 2 * 4096;
+}
+
 static void a_page_is_found_with_what_was_put_last(void **state)
 {
     struct tbd_page_numbers table = { 0 };
 
     (void)state;
     assert_null(tbd_page_numbers_find(&table, 4096));
-    for (uint64_t page = 0; page < 20000; page++)
-        assert_true(tbd_page_numbers_put(&table, page * 3 * 4096, 1));
-    for (uint64_t page = 0; page < 20000; page += 2)
-        assert_true(tbd_page_numbers_put(&table, page * 3 * 4096, 2));
-    for (uint64_t page = 0; page < 20000; page++) {
-        assert_int_equal(*tbd_page_numbers_find(&table, page * 3 * 4096), page % 2 ? 1 : 2);
-        assert_null(tbd_page_numbers_find(&table, (page * 3 + 1) * 4096));
+    for (uint64_t page = 0; page < PAGES; page++)
+        assert_true(tbd_page_numbers_put(&table, page_address(page), 1));
+    for (uint64_t page = 0; page < PAGES; page += 2)
+        assert_true(tbd_page_numbers_put(&table, page_address(page), 2));
+    for (uint64_t page = 0; page < PAGES; page++) {
+        assert_int_equal(*tbd_page_numbers_find(&table, page_address(page)), page % 2 ? 1 : 2);
+        assert_null(tbd_page_numbers_find(&table, page_address(page) + 4096));
     }
     tbd_page_numbers_free(&table);
     assert_null(tbd_page_numbers_find(&table, 0));

@@ -89,7 +89,9 @@ static void wrong_options_are_named(void **state)
     assert_false(parse("dir"));
     assert_false(parse("dir="));
     assert_false(parse("chunks=1"));
+    assert_true(parse("chunks=2") && parse("chunks=64"));
     assert_false(parse("chunks=65"));
+    assert_true(parse("window=16"));
     assert_false(parse("window=99999999999999999999999"));
     assert_false(parse("="));
 }

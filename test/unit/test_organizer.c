@@ -14,6 +14,7 @@
 #include "organizer/build.h"
 #include "organizer_run.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +192,57 @@ static void directory_and_files_are_private(void **state)
     sim_free(&s);
 }
 
+static void send_file_region(struct maker *m, uint64_t start, const char *path, uint32_t prot)
+{
+    struct stat st;
+    uint8_t payload[sizeof(struct tbd_msg_region) + 128] = { 0 };
+    struct tbd_msg_region region = {
+        .start = start, .end = start + 4096, .prot = prot, .map_flags = MAP_PRIVATE
+    };
+
+    assert_int_equal(stat(path, &st), 0);
+    region.inode = st.st_ino;
+    region.device = (uint32_t)st.st_dev;
+    memcpy(payload, &region, sizeof(region));
+    memcpy(payload + sizeof(region), path, strlen(path));
+    maker_message(m, TBD_MSG_REGION, payload, sizeof(region) + strlen(path) + 1);
+}
+
+static unsigned files_in(const char *path)
+{
+    DIR *dir = opendir(path);
+    unsigned files = 0;
+
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        files += entry->d_name[0] != '.';
+    closedir(dir);
+    return files;
+}
+
+/* A file of data may change while it is mapped: it is copied at the end, if it did not. */
+static void an_executable_file_is_copied_and_one_that_may_change_is_not(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct run run;
+    char path[160];
+
+    (void)state;
+    maker_open(&m, 0);
+    run_start(&run, &m, 1, TBD_ORGANIZE_LEAN_NEVER);
+    sim_start(&s, &m, 1);
+    send_file_region(&m, 0x7f0000000000, "/proc/self/exe", PROT_READ | PROT_EXEC);
+    send_file_region(&m, 0x7f0000010000, "/etc/passwd", PROT_READ);
+    sim_end_window(&s);
+    sim_end(&s);
+    run_finish(&run);
+    snprintf(path, sizeof(path), "%s/latest/modules", run_root);
+    assert_int_equal(files_in(path), 1);
+    maker_close(&m);
+    sim_free(&s);
+}
+
 /* ---- hostile streams: whatever the bytes, the trace opens or nothing is left ---- */
 
 static void scribbled_streams_never_harm(void **state)
@@ -321,6 +374,7 @@ int main(void)
         cmocka_unit_test(producer_that_is_gone_already_is_noticed),
         cmocka_unit_test(unwritable_root_is_said_and_leaves_nothing),
         cmocka_unit_test(directory_and_files_are_private),
+        cmocka_unit_test(an_executable_file_is_copied_and_one_that_may_change_is_not),
         cmocka_unit_test(scribbled_streams_never_harm),
         cmocka_unit_test(a_chunk_in_no_slot_is_refused),
         cmocka_unit_test(opened_again_a_trace_has_the_same_windows_whatever_was_dropped),

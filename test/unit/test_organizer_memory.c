@@ -5,6 +5,7 @@
  * is the program's. */
 #include "format/pages/pages.h"
 
+#include "format/pages/page_base.h"
 #include "format/window/window.h"
 #include "organizer_run.h"
 
@@ -20,7 +21,7 @@
 /* ---- memory: the model's stores are undone one by one ---- */
 
 static void check_memory(struct sim *s, struct tbd_trace *trace, struct tbd_position pos,
-                         const bool *comparable, unsigned tries)
+                         unsigned tries)
 {
     uint32_t index = tbd_trace_window_of(trace, pos.time);
     struct tbd_window *window = run_load(trace, index);
@@ -33,8 +34,6 @@ static void check_memory(struct sim *s, struct tbd_trace *trace, struct tbd_posi
         uint8_t got[96];
         enum tbd_status status = tbd_trace_read(trace, window, pos, address, got, bytes);
 
-        if (!comparable[page])
-            continue;
         if (!s->mapped[page]) {
             assert_int_equal(status, TBD_UNMAPPED);
             continue;
@@ -53,23 +52,21 @@ static void memory_is_right_at_every_position_back_to_the_start(void **state)
     static struct sim s;
     struct maker m;
     struct tbd_trace *trace;
-    bool comparable[SIM_PAGES];
 
     (void)state;
     run_simulate(&s, &m, 7, 37, 900, 100);
     trace = run_open_latest();
     assert_int_equal(tbd_trace_info(trace)->blocks, 900);
-    memset(comparable, 1, sizeof(comparable));
     for (size_t i = s.store_count; i-- > 0;) {
         const struct sim_store *store = &s.stores[i];
         struct tbd_position pos = { store->time, store->insn == SIM_MESSAGE ? 7 : store->insn };
 
+        memcpy(s.memory + (store->address - SIM_BASE),
+               store->remap ? store->page : store->old_bytes, store->bytes);
         if (store->remap)
-            comparable[(store->address - SIM_BASE) / 4096] = false;
-        else
-            memcpy(s.memory + (store->address - SIM_BASE), store->old_bytes, store->bytes);
+            s.mapped[(store->address - SIM_BASE) / 4096] = store->was_mapped;
         if (sim_random(&s) % 8 == 0)
-            check_memory(&s, trace, pos, comparable, 12);
+            check_memory(&s, trace, pos, 12);
     }
     tbd_trace_close(trace);
     maker_close(&m);
@@ -131,6 +128,62 @@ static void pages_at_window_starts_follow_from_the_windows_before(void **state)
         }
         tbd_window_free(before);
     }
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
+static void pages_that_stay_have_the_same_contents(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct tbd_trace *trace;
+    unsigned staying = 0;
+
+    (void)state;
+    run_simulate(&s, &m, 3, 0, 240, 3);
+    trace = run_open_latest();
+    for (uint32_t first = 0; first + 4 < tbd_trace_window_count(trace); first++)
+        for (uint32_t i = 0; i < 3 * SIM_PAGES; i++) {
+            uint64_t address = SIM_BASE + i % SIM_PAGES * 4096ull;
+            uint32_t last = first + i / SIM_PAGES;
+            uint8_t before[4096] = { 0 }, after[4096] = { 0 };
+
+            if (!tbd_trace_page_stays(trace, first, last, address))
+                continue;
+            assert_int_equal(tbd_trace_page_at_start(trace, first, address, before),
+                             tbd_trace_page_at_start(trace, last + 1, address, after));
+            assert_memory_equal(before, after, sizeof(before));
+            staying++;
+        }
+    assert_true(staying > 500);
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
+/* The image has pages 0 to 5. */
+static void pages_known_at_the_start_are_those_of_the_image(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct tbd_trace *trace;
+    uint64_t *pages;
+    size_t count;
+
+    (void)state;
+    run_simulate(&s, &m, 3, 0, 240, 60);
+    trace = run_open_latest();
+    assert_int_equal(tbd_trace_known_pages(trace, 0, &pages, &count), TBD_OK);
+    assert_int_equal(count, 6);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(pages[i], SIM_BASE + i * 4096);
+    free(pages);
+    assert_int_equal(tbd_trace_known_pages(trace, 3, &pages, &count), TBD_OK);
+    assert_true(count > 6); /* some are there twice */
+    for (size_t i = 0; i < count; i++)
+        assert_true(pages[i] % 4096 == 0 && pages[i] - SIM_BASE < SIM_PAGES * 4096ull);
+    free(pages);
     tbd_trace_close(trace);
     maker_close(&m);
     sim_free(&s);
@@ -207,6 +260,8 @@ int main(void)
         cmocka_unit_test(memory_is_right_at_every_position_back_to_the_start),
         cmocka_unit_test(pages_mapped_again_begin_with_zeroes),
         cmocka_unit_test(pages_at_window_starts_follow_from_the_windows_before),
+        cmocka_unit_test(pages_that_stay_have_the_same_contents),
+        cmocka_unit_test(pages_known_at_the_start_are_those_of_the_image),
         cmocka_unit_test(page_seen_last_had_other_contents_at_first),
     };
 

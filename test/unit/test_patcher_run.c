@@ -232,6 +232,7 @@ static void without_chain(void **state)
 
 /* ---- code made by the test ---- */
 
+#define MANY       20000u
 #define CODE_BYTES 0x40000u
 
 static uint8_t *code_memory(void)
@@ -286,6 +287,48 @@ static void changed_code_is_translated_anew(void **state)
                                 (uint64_t)(uintptr_t)memory + 9);
         assert_int_equal(harness_call(memory, args), 5 + k);
     }
+}
+
+static void note_last_id(const struct harness_event *event, void *arg)
+{
+    uint64_t start = harness_definition(event->id)->def.start;
+    uint32_t *last = arg;
+
+    if (start - (uint64_t)(uintptr_t)code_memory() < CODE_BYTES && event->id > *last)
+        *last = event->id;
+}
+
+static uint32_t last_id_of_call(uint8_t *code)
+{
+    static const uint64_t args[6];
+    uint32_t last = 0;
+
+    harness_set_sink(note_last_id, &last);
+    harness_call(code, args);
+    harness_set_sink(NULL, NULL);
+    return last;
+}
+
+/* So many that the tables of blocks and ids grow: each jumps to the next. */
+static void many_blocks_are_found_again_and_keep_their_ids(void **state)
+{
+    uint8_t *memory = code_memory();
+    uint64_t start = (uint64_t)(uintptr_t)memory;
+    uint32_t last, blocks;
+
+    (void)state;
+    tbd_patcher_flush_range(harness_thread(), start, start + CODE_BYTES);
+    for (unsigned k = 0; k < MANY; k++)
+        memcpy(memory + 5 * k, (uint8_t[]){ 0xe9, 0, 0, 0, 0 }, 5);
+    memory[5 * MANY] = 0xc3;
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, false);
+    last = last_id_of_call(memory);
+    blocks = tbd_patcher_stats().blocks;
+    assert_true(last >= MANY && blocks >= MANY);
+    assert_int_equal(last_id_of_call(memory), last);
+    assert_in_range(tbd_patcher_stats().blocks, blocks, blocks + 1); /* one of the harness */
+    tbd_patcher_flush_range(harness_thread(), start, start + 5 * MANY);
+    assert_int_equal(last_id_of_call(memory), last);
 }
 
 static unsigned store_into_itself(uint8_t *memory, unsigned k)
@@ -358,6 +401,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(targets_with_the_same_low_half_do_not_drive_each_other_out),
         cmocka_unit_test(changed_code_is_translated_anew),
         cmocka_unit_test(code_that_changes_is_noticed_without_a_flush),
+        cmocka_unit_test(many_blocks_are_found_again_and_keep_their_ids),
     };
 
     if (harness_obstacle()) {

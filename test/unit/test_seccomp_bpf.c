@@ -180,9 +180,25 @@ static void test_against_kernel(void **unused)
     assert_true(killed > 20 && refused > 100 && answered > 100);
 }
 
+static void programs_of_no_length_or_too_great_a_one_are_refused(void **unused)
+{
+    static struct sock_filter program[BPF_MAXINSNS + 2];
+
+    (void)unused;
+    for (size_t i = 0; i < BPF_MAXINSNS + 2; i++)
+        program[i] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    assert_false(tbd_bpf_is_valid(program + 1, 0));
+    assert_true(tbd_bpf_is_valid(program, 1));
+    assert_true(tbd_bpf_is_valid(program, BPF_MAXINSNS));
+    assert_false(tbd_bpf_is_valid(program, BPF_MAXINSNS + 1));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_against_kernel) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_kernel),
+        cmocka_unit_test(programs_of_no_length_or_too_great_a_one_are_refused),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

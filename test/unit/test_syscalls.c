@@ -772,6 +772,57 @@ static void every_byte_the_kernel_changes_is_in_the_table(void **state)
     assert_true(calls >= 80);
 }
 
+static size_t may_write(const char *name, const uint64_t args[6], struct tbd_sys_range *out)
+{
+    struct tbd_sys_call call = { .number = (uint64_t)tbd_syscall_number(name, strlen(name)) };
+
+    memcpy(call.args, args, sizeof(call.args));
+    return tbd_syscall_may_write(&call, out, TBD_SYS_MAX_RANGES);
+}
+
+/* An array goes on in memory, but the call names only its first elements. */
+static void elements_that_a_call_does_not_name_are_not_written(void **state)
+{
+    static const struct {
+        const char *name;
+        void (*prepare)(void);
+        size_t ranges[5]; /* for 0 to 4 elements; the second vector is empty */
+    } rows[] = {
+        { "readv", with_vectors, { 0, 1, 1, 2, 3 } },
+        { "recvmmsg", with_headers, { 0, 8, 16, 24, 32 } },
+    };
+    struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+        uint64_t args[6] = { 0, A(0x9000) };
+
+        rows[k].prepare();
+        for (args[2] = 0; args[2] <= 4; args[2]++)
+            assert_int_equal(may_write(rows[k].name, args, may), rows[k].ranges[args[2]]);
+    }
+}
+
+static void a_message_for_which_nobody_wants_a_name_gets_no_length_of_it(void **state)
+{
+    const uint64_t args[6] = { UDP_A, A(0x9000), 0 };
+    struct tbd_sys_range may[TBD_SYS_MAX_RANGES], did[TBD_SYS_MAX_RANGES];
+    struct tbd_sys_call call = { .number = SYS_recvmsg, .args = { UDP_A, A(0x9000), 0 } };
+
+    (void)state;
+    for (int has_name = 0; has_name < 2; has_name++) {
+        size_t may_count, did_count;
+
+        header(0x9000, 0x10000);
+        put64(0x9000, has_name ? A(0x10100) : 0);
+        may_count = may_write("recvmsg", args, may);
+        did_count = tbd_syscall_did_write(&call, 60, may, may_count, did, TBD_SYS_MAX_RANGES);
+        assert_int_equal(is_inside(A(0x9008), did, did_count), has_name);
+        did_count = tbd_syscall_did_write(&call, -EAGAIN, may, may_count, did, TBD_SYS_MAX_RANGES);
+        assert_int_equal(total(did, did_count), 0);
+    }
+}
+
 /* ---- the rest of the interface ---- */
 
 static void names_and_numbers_agree(void **state)
@@ -1172,6 +1223,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_byte_the_kernel_changes_is_in_the_table),
     };
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elements_that_a_call_does_not_name_are_not_written),
+        cmocka_unit_test(a_message_for_which_nobody_wants_a_name_gets_no_length_of_it),
         cmocka_unit_test(names_and_numbers_agree),
         cmocka_unit_test(gates_of_the_engine_are_flags_of_rows),
         cmocka_unit_test(refused_calls_have_no_effects),
