@@ -16,7 +16,7 @@
 #define WORDS  1000u
 #define START  0x600000u
 
-/* Of one store: where, and the bytes before. */
+/* One store: where, and the bytes before. */
 struct record {
     uint64_t address;
     uint64_t old;
