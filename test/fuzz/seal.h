@@ -5,7 +5,7 @@
 #define TBD_TEST_SEAL_H
 
 #include "format/files/codec.h"
-#include "format/files/disk.h"
+#include "format/files/disk_window.h"
 
 #include <stddef.h>
 #include <stdint.h>

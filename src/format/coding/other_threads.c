@@ -2,6 +2,7 @@
 /* other_threads.c - see other_threads.h */
 #include "format/coding/other_threads.h"
 
+#include "format/files/disk_window.h"
 #include "format/window/window_make.h"
 
 #include <string.h>

@@ -11,6 +11,7 @@
 #include "format/coding/packed.h"
 
 #include "format/coding/pick_private.h"
+#include "format/files/disk_window.h"
 #include "format/files/file_names.h"
 #include "format/files/large_buffers.h"
 #include "format/window/window_make.h"

@@ -6,7 +6,7 @@
 
 #include "base/layout.h"
 #include "format/files/codec.h"
-#include "format/files/disk.h"
+#include "format/files/disk_window.h"
 
 /* Appends the PAGES payload for these pages of a TOC. */
 void tbd_page_list_put(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out);

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/binary_search.h"
+#include "format/files/disk_window.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef TBD_FORMAT_TOC_H
 #define TBD_FORMAT_TOC_H
 
-#include "format/files/disk.h"
+#include "format/files/disk_window.h"
 #include "format/files/file.h"
 #include "format/trace/trace.h"
 

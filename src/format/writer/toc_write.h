@@ -4,7 +4,7 @@
 #define TBD_FORMAT_TOC_WRITE_H
 
 #include "format/files/codec.h"
-#include "format/files/disk.h"
+#include "format/files/disk_window.h"
 #include "format/window/window.h"
 
 struct tbd_toc_content {
