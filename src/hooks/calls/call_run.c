@@ -22,11 +22,25 @@ static bool meets_signals(uint64_t number)
     return tbd_syscall_flags(number) & TBD_SYS_BLOCKS || number == __NR_rt_sigpending;
 }
 
+/* A call that was interrupted for nothing is made again. */
+static int64_t without_dropped(const struct tbd_signals *signals, int64_t result)
+{
+    if (result != -EINTR || !signals->has_dropped || tbd_signals_come(signals))
+        return result;
+    return TBD_CALL_INTERRUPTED;
+}
+
 int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys)
 {
     bool lends = meets_signals(sys->number) && tbd_signals_lend(signals);
-    int64_t result = tbd_program_syscall(sys, &signals->pending);
+    int64_t result;
 
+    signals->has_dropped = false;
+    signals->directs = sys->number == __NR_rt_tgsigqueueinfo;
+    result = without_dropped(signals, tbd_program_syscall(sys, &signals->pending));
+    signals->directs = false;
+    if (result != -EINTR)
+        signals->has_temporary = false;
     if (lends)
         tbd_signals_lend_end(signals);
     return result;

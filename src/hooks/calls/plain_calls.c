@@ -113,8 +113,10 @@ void tbd_call_perform_here(struct tbd_call *call)
         perform_outside(call);
     else
         call->result = tbd_call_perform(&call->sys);
-    if (call->result == TBD_CALL_INTERRUPTED)
+    if (call->result == TBD_CALL_INTERRUPTED) {
+        tbd_effects_undo(call->effects); /* waitid writes before it is restarted */
         return;
+    }
     did_count =
         tbd_syscall_did_write(&call->sys, call->result, may, may_count, did, TBD_SYS_MAX_RANGES);
     if (call->result == -EFAULT)

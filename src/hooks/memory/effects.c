@@ -304,6 +304,15 @@ void tbd_effects_compare(struct tbd_effects *effects)
     tbd_snapshot_drop(&effects->snapshot);
 }
 
+void tbd_effects_undo(struct tbd_effects *effects)
+{
+    tbd_effects_compare(effects);
+    for (uint32_t i = 0; i < effects->write_count; i++)
+        tbd_copy_to_program(effects->writes[i].address, effects->writes[i].old,
+                            (size_t)effects->writes[i].bytes);
+    tbd_effects_clear(effects);
+}
+
 /* ---- sending ---- */
 
 struct sender {

@@ -35,6 +35,8 @@ void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range
                          size_t count);
 /* Adds a write for all bytes that differ from the saved ones. */
 void tbd_effects_compare(struct tbd_effects *effects);
+/* All bytes that differ from the saved ones are set back to them, and nothing is reported. */
+void tbd_effects_undo(struct tbd_effects *effects);
 /* Adds a write at `address` that replaced `old` (borrowed until sent). */
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes);
 

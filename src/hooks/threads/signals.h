@@ -76,6 +76,8 @@ struct tbd_signals {
     struct tbd_held_signals held; /* for this thread */
     uint64_t lent;                /* the kernel has these during the call; */
     uint64_t lent_own;            /* these of them are for this thread */
+    bool has_dropped;             /* one came that the program does not notice */
+    bool directs;                 /* it is in a call that sends a signal to one thread */
 };
 
 /* By signal number, for all threads. */
@@ -118,9 +120,14 @@ void tbd_signals_after_exec(void);
 /* Blocks every signal but the five in the kernel; returns the previous mask. */
 uint64_t tbd_signals_block_all(void);
 void tbd_signals_set_kernel_mask(uint64_t mask);
+/* The mask that the kernel has while translated code runs with `mask`.  As long as a signal is held
+ * that the mask lets in, all others stay blocked: the held one comes first. */
+uint64_t tbd_signals_kernel_mask(uint64_t mask);
 /* Gives the kernel the program's mask again, unless a signal is queued. */
 void tbd_signals_let_in(void);
 
+/* Is one about to be delivered to this thread? */
+bool tbd_signals_come(const struct tbd_signals *signals);
 /* APP: queues a signal that was held and that the mask lets in now.  True: one is queued. */
 bool tbd_signals_take_held(void);
 /* FORK_CHILD: a child begins without signals that wait. */

@@ -17,6 +17,7 @@ int64_t tbd_sigreturn_perform(struct tbd_ucontext *context);
 
 struct tbd_action tbd_actions[TBD_SIGNAL_COUNT];
 static bool are_ours;
+static uint64_t installed; /* the kernel has the engine's handler for these */
 
 static uint64_t at(const char *label)
 {
@@ -33,6 +34,13 @@ static void install(uint64_t signo, uint64_t flags)
     };
 
     tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&ours), 0, 8);
+    installed |= BIT(signo);
+}
+
+static int64_t leave_to_kernel(uint64_t signo)
+{
+    installed &= ~BIT(signo);
+    return tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
 }
 
 void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old)
@@ -69,7 +77,7 @@ bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *
 void tbd_signals_restore_handlers(void)
 {
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if (tbd_signals_is_ours(signo))
+        if (installed & BIT(signo)) /* `installed` may be that of the parent of a vfork */
             tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
 }
 
@@ -122,8 +130,17 @@ void tbd_signals_clear_handlers(void)
         if (tbd_signals_is_ours(signo))
             install(signo, 0);
         else
-            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(action), 0, 8);
+            leave_to_kernel(signo);
     }
+}
+
+/* Signals that are ignored by default keep the engine's handler: the kernel would forget one that
+ * waits, which it does not when it resets a handler itself. */
+void tbd_signals_reset(uint32_t signo)
+{
+    tbd_actions[signo].handler = 0;
+    if (!tbd_signals_is_ours(signo) && !(IGNORED_BY_DEFAULT & BIT(signo)))
+        leave_to_kernel(signo);
 }
 
 /* Ignored signals stay ignored in the new program, and the mask is inherited. */
@@ -183,7 +200,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
     if (tbd_signals_is_ours(signo))
         install(signo, action->flags);
     else
-        result = tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(action), 0, 8);
+        result = leave_to_kernel(signo);
     return result;
 }
 
@@ -204,7 +221,7 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
     tbd_signals_now()->mask = mask & ~UNBLOCKABLE;
     /* While a signal is queued everything stays blocked; its delivery applies the mask. */
     if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
-        tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
+        tbd_signals_set_kernel_mask(tbd_signals_kernel_mask(mask));
     return 0;
 }
 
@@ -261,7 +278,7 @@ bool tbd_signals_return(struct tbd_thread *thread)
     copy = context;
     copy.altstack =
         (struct tbd_altstack){ .sp = thread->engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
-    copy.mask = context.mask & ~ALWAYS_OURS;
+    copy.mask = tbd_signals_kernel_mask(context.mask);
     is_bad = tbd_sigreturn_perform(&copy); /* vector state and mask */
     tbd_signals_now()->mask = context.mask & ~UNBLOCKABLE;
     tbd_ucontext_get(&context, regs);

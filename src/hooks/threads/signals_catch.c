@@ -295,10 +295,16 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     struct tbd_signals *signals = &saved->signals;
     bool settles = settles_anyway(context->rip);
 
-    if (signo == SIGCHLD && code_of(info) > 0 && exits->hides_child(info))
+    if (signo == SIGCHLD && code_of(info) > 0 && exits->hides_child(info)) {
+        signals->has_dropped = true;
         return;
+    }
     if ((ALWAYS_OURS & BIT(signo)) && hold(saved, (uint32_t)signo, info, context->rip))
         return;
+    if (tbd_signals_ignores((uint64_t)signo)) {
+        signals->has_dropped = true;
+        return;
+    }
     fill_queued(&signals->queued, signo, info, context);
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
     context->mask |= ~ALWAYS_OURS;

@@ -23,7 +23,7 @@
 static void apply_mask(uint64_t mask)
 {
     tbd_signals_now()->mask = mask & ~UNBLOCKABLE;
-    tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
+    tbd_signals_set_kernel_mask(tbd_signals_kernel_mask(mask));
 }
 
 /* False where the frame would begin below the signal stack that it is for (get_sigframe() of the
@@ -165,18 +165,7 @@ void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t o
     die(thread, signo, offset, false);
 }
 
-static void reset_once(uint32_t signo, struct tbd_action *action)
-{
-    struct tbd_action none = { 0 };
-
-    if (!(action->flags & SA_RESETHAND))
-        return;
-    action->handler = 0;
-    if (!tbd_signals_is_ours(signo))
-        tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&none), 0, 8);
-}
-
-static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_action *action)
+static void after_delivery(const struct tbd_queued_signal *queued, const struct tbd_action *action)
 {
     struct tbd_signals *signals = tbd_signals_now();
     uint64_t mask = signals->has_temporary ? signals->temporary_mask : signals->mask;
@@ -185,7 +174,8 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
     signals->has_temporary = false;
     if (signals->altstack.flags & SS_AUTODISARM)
         signals->altstack = (struct tbd_altstack){ .flags = SS_DISABLE };
-    reset_once(queued->signo, action);
+    if (action->flags & SA_RESETHAND)
+        tbd_signals_reset(queued->signo);
     apply_mask(mask);
 }
 
@@ -205,15 +195,16 @@ static void remember_fault(const struct tbd_queued_signal *fault)
 
 /* The kernel cannot build the frame: its SIGSEGV takes the signal's place, or ends the program
  * (signal_setup_done()). */
-static void fail(struct tbd_thread *thread, uint32_t signo, struct tbd_action *action)
+static void fail(struct tbd_thread *thread, uint32_t signo)
 {
     const struct tbd_signals *signals = tbd_signals_now();
 
-    reset_once(signo, action);
+    if (tbd_actions[signo].flags & SA_RESETHAND)
+        tbd_signals_reset(signo);
     if (signo == SIGSEGV || !tbd_signals_hold_segv())
         die(thread, SIGSEGV, TBD_END_WHOLE, true);
-    tbd_signals_set_kernel_mask((signals->has_temporary ? signals->temporary_mask : signals->mask) &
-                                ~ALWAYS_OURS);
+    tbd_signals_set_kernel_mask(
+        tbd_signals_kernel_mask(signals->has_temporary ? signals->temporary_mask : signals->mask));
 }
 
 void tbd_signals_force_segv(struct tbd_thread *thread)
@@ -224,7 +215,7 @@ void tbd_signals_force_segv(struct tbd_thread *thread)
 
 static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
 {
-    struct tbd_action *action = &tbd_actions[queued->signo];
+    const struct tbd_action *action = &tbd_actions[queued->signo];
     struct tbd_effects *effects = tbd_effects_get();
     struct built built;
     struct tbd_sys_range range;
@@ -233,7 +224,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
         tbd_detach(thread, "no memory for signal frames", TBD_END_WHOLE);
     remember_fault(queued);
     if (!place_frame(thread, action, &built.place)) {
-        fail(thread, queued->signo, action);
+        fail(thread, queued->signo);
         return;
     }
     range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
@@ -242,7 +233,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     tbd_effects_watch(effects, &range, 1);
     if (!can_write(&range) ||
         !tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes)) {
-        fail(thread, queued->signo, action);
+        fail(thread, queued->signo);
         return;
     }
     tbd_effects_written(effects, &range, 1);
@@ -264,7 +255,7 @@ void tbd_signals_deliver(struct tbd_thread *thread)
         deliver(thread, &queued);
         return;
     }
-    if (handler == 0)
+    if (handler == 0 && !tbd_signals_ignores(queued.signo))
         die(thread, queued.signo, TBD_END_WHOLE, true);
     apply_mask(signals->mask); /* the program has ignored it meanwhile */
 }

@@ -155,16 +155,16 @@ static void nudge_another_locked(const struct tbd_signals *signals, uint32_t sig
     }
 }
 
-/* pthread_sigqueue() cannot be told from sigqueue(), but the kernel prefers the main thread for the
- * latter. */
+/* pthread_sigqueue() by another thread cannot be told from sigqueue(), but the kernel prefers the
+ * main thread for the latter. */
 static bool is_for_thread(const struct tbd_signals *signals, uint32_t signo, const uint8_t *info)
 {
+    bool is_main = tbd_saved_context_of_sigsafe(signals)->tid == tbd_recording.pid;
     int32_t code = code_of(info);
 
     if (signals->lent & BIT(signo))
         return signals->lent_own & BIT(signo);
-    return code == SI_TKILL || code > 0 ||
-           (code == SI_QUEUE && tbd_saved_context_of_sigsafe(signals)->tid != tbd_recording.pid);
+    return code == SI_TKILL || code > 0 || (code == SI_QUEUE && (signals->directs || !is_main));
 }
 
 bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8_t *info,
@@ -185,10 +185,15 @@ bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8
     if (keeps && !is_own && (process.set & ~nudged & BIT(signo)))
         nudge_another_locked(signals, signo);
     unlock(old);
-    return keeps || tbd_actions[signo].handler == 1;
+    return keeps;
 }
 
 /* ---- a held signal goes on ---- */
+
+uint64_t tbd_signals_kernel_mask(uint64_t mask)
+{
+    return waiting(tbd_signals_now()) & ~mask ? ~ALWAYS_OURS : mask & ~ALWAYS_OURS;
+}
 
 /* The kernel's order: the thread's own first, then by number. */
 static uint32_t choose_locked(struct tbd_signals *signals, uint8_t *info)
@@ -202,13 +207,21 @@ static uint32_t choose_locked(struct tbd_signals *signals, uint8_t *info)
     return signo;
 }
 
+bool tbd_signals_come(const struct tbd_signals *signals)
+{
+    return __atomic_load_n(&signals->pending, __ATOMIC_ACQUIRE) ||
+           (waiting(signals) & ~blocked(signals));
+}
+
 bool tbd_signals_take_held(void)
 {
     struct tbd_signals *signals = tbd_signals_now();
     uint64_t old;
 
-    if (!(waiting(signals) & ~blocked(signals)))
+    if (!(waiting(signals) & ~blocked(signals))) {
+        signals->has_temporary = false; /* no handler has run in the call that ended */
         return false;
+    }
     old = lock();
     if (!signals->pending) {
         struct tbd_queued_signal *queued = &signals->queued;

@@ -24,5 +24,5 @@ void tbd_signals_let_in(void)
     const struct tbd_signals *signals = tbd_signals_now();
 
     if (!__atomic_load_n(&signals->pending, __ATOMIC_ACQUIRE))
-        tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+        tbd_signals_set_kernel_mask(tbd_signals_kernel_mask(signals->mask));
 }

@@ -39,12 +39,17 @@ enum {
      BIT(SIGVTALRM) | BIT(SIGPROF) | BIT(SIGIO) | BIT(SIGPWR) | BIT(SIGSYS) |                      \
      ~(BIT(SIGRTMIN) - 1)) /* and the real-time signals */
 
+#define IGNORED_BY_DEFAULT (BIT(SIGCHLD) | BIT(SIGCONT) | BIT(SIGURG) | BIT(SIGWINCH))
+
+/* signals_calls.c: its handler has run once (SA_RESETHAND). */
+void tbd_signals_reset(uint32_t signo);
+
 /* signals_catch.c */
 void tbd_signals_set_exits(const struct tbd_signal_exits *exits);
 
 /* signals_held.c */
 /* SIG: a signal of ALWAYS_OURS was sent to this thread.  True: it is held, as it must be if it
- * `is_later`, or ignored.  `info` may be changed to that of another signal of this number, which is
+ * `is_later`.  `info` may be changed to that of another signal of this number, which is
  * to be delivered in its place. */
 bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8_t *info,
                               bool is_later);
@@ -63,6 +68,13 @@ static inline bool tbd_signals_is_ours(uint64_t signo)
     return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
            /* which they do not end */
            (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_recording.pid != 1);
+}
+
+static inline bool tbd_signals_ignores(uint64_t signo)
+{
+    uint64_t handler = tbd_actions[signo].handler;
+
+    return handler == 1 || (handler == 0 && (IGNORED_BY_DEFAULT & BIT(signo)));
 }
 
 static inline bool tbd_altstack_holds(const struct tbd_altstack *stack, uint64_t sp)
