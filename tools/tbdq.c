@@ -15,6 +15,7 @@
 #include "base/safe_stream.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -104,6 +105,13 @@ static int set_thread(struct tbd_session *session, const char *text)
     session->thread = (uint32_t)tid;
     session->has_thread = true;
     return TBD_EXIT_FOUND;
+}
+
+static void print_owner(const struct tbd_session *session)
+{
+    if (session->info->is_foreign)
+        fprintf(stderr, "tbdq: note: the trace belongs to another user (%" PRIu32 ")\n",
+                session->info->owner);
 }
 
 /* Questions are still answered, from the parts that can be read. */
@@ -220,6 +228,7 @@ static int ask(const struct options *options, size_t count, char **words)
         if (status == TBD_NOTRACE)
             print_traces_hint();
     } else {
+        print_owner(&session);
         print_damage(&session);
         result = answer(&session, options, out, count, words);
         print_symbol_notes(&session);

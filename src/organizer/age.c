@@ -34,6 +34,7 @@
 #include "format/merging/replayed_events.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,19 +166,17 @@ static uint64_t bytes_of(const struct tbd_disk_window *window)
     return window->toc_bytes + window->trace_bytes + window->block_bytes;
 }
 
-static uint64_t folder_bytes(const char *path, const char *folder, uint32_t *out_files)
+static uint64_t folder_bytes(int of, const char *folder, uint32_t *out_files)
 {
-    char name[4096];
     struct dirent *entry;
     struct stat status;
     uint64_t bytes = 0;
-    DIR *dir;
+    DIR *dir = tbd_dir_list(of, folder);
 
-    snprintf(name, sizeof(name), "%s/%s", path, folder);
-    dir = opendir(name);
     while (dir && (entry = readdir(dir)))
         if (strcmp(entry->d_name, "index") != 0 && strcmp(entry->d_name, "blocks") != 0 &&
-            !fstatat(dirfd(dir), entry->d_name, &status, 0) && S_ISREG(status.st_mode)) {
+            !fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) &&
+            S_ISREG(status.st_mode)) {
             bytes += (uint64_t)status.st_size;
             ++*out_files;
         }
@@ -204,16 +203,16 @@ static uint64_t total_bytes(const struct tbd_ager *ager)
 
 static void measure_others_locked(struct tbd_ager *ager)
 {
-    const char *path = tbd_writer_path(ager->writer);
+    int dir = tbd_writer_dir(ager->writer);
     uint32_t files = 0;
     uint64_t limit = tbd_age_bytes(&ager->limits);
-    uint64_t other = folder_bytes(path, ".", &files) + folder_bytes(path, "modules", &files);
+    uint64_t other = folder_bytes(dir, ".", &files) + folder_bytes(dir, "modules", &files);
 
     ager->key_files = 0;
-    ager->keys = folder_bytes(path, "keys", &ager->key_files);
+    ager->keys = folder_bytes(dir, "keys", &ager->key_files);
     other += ager->keys;
     ager->other = other;
-    ager->cache = folder_bytes(path, "cache", &files);
+    ager->cache = folder_bytes(dir, "cache", &files);
     if (ager->cache < tbd_cache_share(limit))
         ager->cache = tbd_cache_share(limit);
     ager->measured_bytes = window_bytes(ager);
@@ -732,23 +731,21 @@ static enum tbd_status drop(struct tbd_ager *ager, const struct plan *plan,
 /* The oldest file of the index over windows, by its name: it begins with the time. */
 static void drop_keys(struct tbd_ager *ager)
 {
-    char path[4096], oldest[300] = "";
+    char name[320], oldest[300] = "";
     struct dirent *entry;
     uint32_t files;
-    DIR *dir;
+    DIR *dir = tbd_dir_list(tbd_writer_dir(ager->writer), "keys");
 
-    snprintf(path, sizeof(path), "%s/keys", tbd_writer_path(ager->writer));
-    dir = opendir(path);
     while (dir && (entry = readdir(dir)))
         if (entry->d_name[0] != '.' && (!*oldest || strcmp(entry->d_name, oldest) < 0))
             snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
     if (dir)
         closedir(dir);
-    snprintf(path, sizeof(path), "keys/%s", oldest);
+    snprintf(name, sizeof(name), "keys/%s", oldest);
     pthread_mutex_lock(ager->lock);
     files = ager->key_files;
     if (*oldest)
-        tbd_writer_remove(ager->writer, path);
+        tbd_writer_remove(ager->writer, name);
     measure_others_locked(ager);
     ager->is_stuck |= ager->key_files >= files;
     pthread_mutex_unlock(ager->lock);

@@ -650,7 +650,8 @@ def test_a_trace_that_cannot_be_written(folder):
     script = tbdtest.run(setpriv + ["-q"], stdin=b"goto first forward func_enter 3 where func==main or func==fib\nup\nframe\nwhere\n"
                          b"goto first\nwhere\nframe\n")
     lines = script.out.decode().splitlines()
-    assert script.code == 0 and not script.err and lines[-2].startswith("0+0 ") and lines[-1].startswith("#0 "), script
+    assert script.code == 0 and script.err == b"tbdq: note: the trace belongs to another user (0)\n", script
+    assert lines[-2].startswith("0+0 ") and lines[-1].startswith("#0 "), script
     assert [line for line in lines if line.startswith("#1 ")], script
 
 

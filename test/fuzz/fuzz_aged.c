@@ -19,6 +19,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,9 +34,11 @@ static struct tbd_buffer good[NAMES];
 
 static void read_file(size_t file)
 {
+    struct tbd_dir dir = { .fd = tbd_dir_open(path), .path = path };
     struct tbd_file mapped;
 
-    check(!tbd_file_map(path, names[file], &mapped, NULL));
+    check(!tbd_file_map(dir, names[file], &mapped, NULL));
+    close(dir.fd);
     tbd_buffer_put(&good[file], mapped.bytes, mapped.size);
     tbd_file_close(&mapped);
 }

@@ -7,6 +7,7 @@
  * The input patches one of them (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and
  * all checksums are made good again.  Oracles: no crash, and what can be loaded can be walked to
  * its end; an answer is given to its own question only. */
+#include "format/files/trace_dir.h"
 #include "format/merging/answer.h"
 #include "format/merging/change.h"
 #include "format/merging/replayed_events.h"
@@ -25,6 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { RAISED_2, RAISED_1, ANSWER, FILES };
 
 static char root[FOLDER_BYTES], path[80], names[FILES][64];
+static struct tbd_dir folder; /* root */
 static struct tbd_buffer good[FILES];
 static struct tbd_trace *trace;
 
@@ -89,13 +91,13 @@ static bool use(size_t file)
     struct tbd_cursor cursor;
 
     if (file == ANSWER) {
-        if (tbd_answer_load(trace, root, &answer, NULL))
+        if (tbd_answer_load(trace, folder, &answer, NULL))
             return false;
         check(strlen(answer.text) <= answer.bytes);
         free((void *)(uintptr_t)answer.text);
         return true;
     }
-    if (tbd_raised_load(trace, (uint32_t)file, root, names[file], &window, NULL))
+    if (tbd_raised_load(trace, (uint32_t)file, folder, names[file], &window, NULL))
         return false;
     if (tbd_cursor_seek(window, window->first_time, &cursor))
         while (cursor.kind != TBD_AT_END)
@@ -108,6 +110,7 @@ static void set_up(void)
 {
     record_small(root, 17, 3, 30, (struct tbd_age_limits){ 0 });
     snprintf(path, sizeof(path), "%s/fuzz-1", root);
+    folder = (struct tbd_dir){ .fd = tbd_dir_open(root), .path = root };
     make_raised();
     make_answer();
     for (size_t i = 0; i < FILES; i++) {

@@ -139,6 +139,7 @@ static void segments_answer_what_they_were_made_of(void **state)
         struct tbd_key_segment segment;
         struct tbd_buffer file = { 0 };
         struct tbd_key_files files = { 0 };
+        struct tbd_dir dir = { .fd = tbd_dir_open(path), .path = path };
         const struct tbd_keys *asked;
         uint64_t blocks;
 
@@ -147,9 +148,9 @@ static void segments_answer_what_they_were_made_of(void **state)
         tbd_key_segment_encode(&segment, ID, &file);
         assert_false(file.failed);
         write_segment(path, &file);
-        tbd_key_files_list(&files, path);
+        tbd_key_files_list(&files, dir.fd);
         assert_int_equal(files.count, 1);
-        asked = tbd_key_files_get(&files, 0, path, ID);
+        asked = tbd_key_files_get(&files, 0, dir, ID);
         assert_non_null(asked);
         check_answers(asked);
         assert_int_equal(tbd_keys_windows(asked, 0, 100, &blocks), 1);
@@ -158,6 +159,7 @@ static void segments_answer_what_they_were_made_of(void **state)
                          tbd_keys_all(asked));
         assert_int_equal(tbd_keys_windows(asked, 50, 20, &blocks), 0);
         tbd_key_files_free(&files);
+        close(dir.fd);
         tbd_key_segment_clear(&segment);
         tbd_buffer_free(&file);
     }
@@ -266,6 +268,7 @@ static void damage_leaves_no_window_out(void **state)
         size_t at = next_random() % whole;
         uint8_t bit = (uint8_t)(1u << next_random() % 8);
         struct tbd_key_files files = { 0 };
+        struct tbd_dir dir = { .fd = tbd_dir_open(path), .path = path };
         const struct tbd_keys *asked;
 
         if (i % 3)
@@ -273,8 +276,8 @@ static void damage_leaves_no_window_out(void **state)
         else
             file.used = at;
         write_segment(path, &file);
-        tbd_key_files_list(&files, path);
-        asked = tbd_key_files_get(&files, 0, path, ID);
+        tbd_key_files_list(&files, dir.fd);
+        asked = tbd_key_files_get(&files, 0, dir, ID);
         refused += !asked;
         for (int k = 0; asked && k < 200; k++) {
             size_t key = next_random() % KEYS;
@@ -283,6 +286,7 @@ static void damage_leaves_no_window_out(void **state)
             assert_int_equal(tbd_keys_any(asked, &keys[key], 1) & masks[key], masks[key]);
         }
         tbd_key_files_free(&files);
+        close(dir.fd);
         file.used = whole;
         if (i % 3)
             file.bytes[at] ^= bit;

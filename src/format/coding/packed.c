@@ -71,7 +71,7 @@ struct packed {
     uint8_t *content; /* from large_buffers.h; owned */
 };
 
-static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_file_kind kind,
+static enum tbd_status open_packed(struct tbd_dir dir, uint32_t window, enum tbd_file_kind kind,
                                    uint64_t trace_id, struct packed *out, struct tbd_error *why)
 {
     struct tbd_disk_packed *head = &out->head;
@@ -81,7 +81,7 @@ static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_f
     *out = (struct packed){ 0 };
     tbd_window_file_name(window, 1, kind == TBD_FILE_TRACE ? "trace" : "blocks", name,
                          sizeof(name));
-    status = tbd_file_map(path, name, &out->file, why);
+    status = tbd_file_map(dir, name, &out->file, why);
     if (status)
         return status;
     if (out->file.size < sizeof(*head))
@@ -126,10 +126,10 @@ static void close_packed(struct packed *p)
     p->content = NULL;
 }
 
-static enum tbd_status open_content(const char *path, uint32_t window, enum tbd_file_kind kind,
+static enum tbd_status open_content(struct tbd_dir dir, uint32_t window, enum tbd_file_kind kind,
                                     uint64_t trace_id, struct packed *out, struct tbd_error *why)
 {
-    enum tbd_status status = open_packed(path, window, kind, trace_id, out, why);
+    enum tbd_status status = open_packed(dir, window, kind, trace_id, out, why);
 
     return status ? status : unpack(out, why);
 }
@@ -198,36 +198,35 @@ static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
     return status;
 }
 
-enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id, struct tbd_window *window,
+enum tbd_status tbd_packed_get(struct tbd_dir dir, uint64_t trace_id, struct tbd_window *window,
                                struct tbd_error *why)
 {
     struct packed p;
-    enum tbd_status status =
-        open_content(path, window->number, TBD_FILE_ENTRIES, trace_id, &p, why);
+    enum tbd_status status = open_content(dir, window->number, TBD_FILE_ENTRIES, trace_id, &p, why);
 
     if (!status)
         status = get_entries(&p, window, why);
     close_packed(&p);
     if (status)
         return status;
-    status = open_content(path, window->number, TBD_FILE_TRACE, trace_id, &p, why);
+    status = open_content(dir, window->number, TBD_FILE_TRACE, trace_id, &p, why);
     if (!status)
         status = get_records(&p, window, why);
     close_packed(&p);
     return status;
 }
 
-enum tbd_status tbd_packed_pick(const char *path, uint64_t trace_id, struct tbd_window *window,
+enum tbd_status tbd_packed_pick(struct tbd_dir dir, uint64_t trace_id, struct tbd_window *window,
                                 struct tbd_picker *picker, struct tbd_error *why)
 {
     struct packed entries, records = { 0 };
     enum tbd_status status =
-        open_content(path, window->number, TBD_FILE_ENTRIES, trace_id, &entries, why);
+        open_content(dir, window->number, TBD_FILE_ENTRIES, trace_id, &entries, why);
 
     if (!status)
         status = check_entries(&entries, window, why);
     if (!status && tbd_picker_needs_records(picker))
-        status = open_content(path, window->number, TBD_FILE_TRACE, trace_id, &records, why);
+        status = open_content(dir, window->number, TBD_FILE_TRACE, trace_id, &records, why);
     if (!status && records.content && !is_possible(&records, window))
         status = tbd_error_set(why, TBD_CORRUPT, records.file.path, 88, "impossible length");
     if (!status) {

@@ -18,10 +18,10 @@ void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *win
 /* Fill window->entries and window->operands from the files; `window` has index, blocks_by_id, log,
  * entry_count and operand_bytes as the TOC says.  Not yet checked against each other:
  * tbd_window_index(). */
-TBD_MUST_CHECK enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id,
+TBD_MUST_CHECK enum tbd_status tbd_packed_get(struct tbd_dir dir, uint64_t trace_id,
                                               struct tbd_window *window, struct tbd_error *why);
 /* The same for the events that `picker` wants.  TBD_NOTFOUND as tbd_picker_pick(). */
-TBD_MUST_CHECK enum tbd_status tbd_packed_pick(const char *path, uint64_t trace_id,
+TBD_MUST_CHECK enum tbd_status tbd_packed_pick(struct tbd_dir dir, uint64_t trace_id,
                                                struct tbd_window *window, struct tbd_picker *picker,
                                                struct tbd_error *why);
 

@@ -4,9 +4,12 @@
  * Invariants
  * FILE-1  No byte of a mapped file is used before its offset was checked against the file's size.
  *     (not checked: it is what decoding checks of its input)
- * FILE-2  A file written by tbd_write_file() exists under its name only when it is complete. (not
- *     checked: test_crash lets each change of a file fail) */
+ * FILE-2  A file that others may change is copied before it is checked: what was checked stays what
+ *     it was, and cutting the file short does no harm.  One that only this user may change is
+ *     mapped; if it is cut short then, cut_files.h says so. (not checked: test_trace_dir does) */
 #include "format/files/file.h"
+
+#include "base/open_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +40,9 @@ enum tbd_status tbd_error_set(struct tbd_error *why, enum tbd_status status, con
     return status;
 }
 
+#define SPARSE_RATIO 64u /* as far as file systems compress */
+#define SPARSE_FREE  ((uint64_t)1 << 20)
+
 static uint64_t record_checksum(const struct tbd_record *head, const void *payload)
 {
     return XXH3_64bits_withSeed(payload, head->bytes,
@@ -45,36 +51,104 @@ static uint64_t record_checksum(const struct tbd_record *head, const void *paylo
 
 /* ---- reading ---- */
 
-enum tbd_status tbd_file_map(const char *path, const char *name, struct tbd_file *out,
+/* Files are written from end to end, but a file system may compress them, or not keep pages of
+ * zeros.  Reading what is said to be there must not take longer than what is there can. */
+static bool is_sparse(const struct stat *info)
+{
+    return (uint64_t)info->st_size / SPARSE_RATIO > (uint64_t)info->st_blocks * 512 + SPARSE_FREE;
+}
+
+/* Keeps FILE-2. */
+static enum tbd_status read_copy(int fd, struct tbd_file *out)
+{
+    uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    uint8_t *at;
+
+    if (out->size > most)
+        return TBD_NOMEM;
+    at = mmap(NULL, out->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return TBD_NOMEM;
+    out->bytes = at;
+    for (size_t done = 0; done < out->size;) {
+        ssize_t got = pread(fd, at + done, out->size - done, (off_t)done);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) { /* an error, or it was cut short since fstat() */
+            tbd_file_close(out);
+            return TBD_IO;
+        }
+        done += (size_t)got;
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status map_private(int fd, struct tbd_file *out)
+{
+    void *at = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+    if (at == MAP_FAILED)
+        return TBD_NOMEM;
+    out->bytes = at;
+    return TBD_OK;
+}
+
+static enum tbd_status take(int fd, const char *name, bool may_have_holes, struct tbd_file *out,
+                            struct tbd_error *why)
+{
+    enum tbd_status status;
+    struct stat info;
+
+    errno = 0;
+    if (fstat(fd, &info) != 0)
+        return tbd_error_set(why, TBD_IO, name, 0, "%s", strerror(errno));
+    if (!info.st_size)
+        return tbd_error_set(why, TBD_TRUNCATED, name, 0, "the file is empty");
+    if (!may_have_holes && is_sparse(&info))
+        return tbd_error_set(
+            why, TBD_CORRUPT, name, 0, "it says %llu bytes, of which only %llu are on the disk",
+            (unsigned long long)info.st_size, (unsigned long long)info.st_blocks * 512);
+    out->size = (size_t)info.st_size;
+    status = tbd_is_private(&info) ? map_private(fd, out) : read_copy(fd, out);
+    if (status)
+        return tbd_error_set(why, status, name, 0, "cannot read its %llu bytes: %s",
+                             (unsigned long long)info.st_size,
+                             errno ? strerror(errno) : tbd_status_text(status));
+    return TBD_OK;
+}
+
+enum tbd_status tbd_file_take(int fd, const char *name, struct tbd_file *out, struct tbd_error *why)
+{
+    bool may_have_holes = true;
+
+    *out = (struct tbd_file){ 0 };
+    snprintf(out->path, sizeof(out->path), "%.*s", (int)sizeof(out->path) - 1, name);
+    return take(fd, name, may_have_holes, out, why);
+}
+
+enum tbd_status tbd_file_map(struct tbd_dir dir, const char *name, struct tbd_file *out,
                              struct tbd_error *why)
 {
+    bool may_have_holes = false;
+    enum tbd_status status;
     char full[4096];
-    struct stat st;
-    void *at;
     int fd;
 
     *out = (struct tbd_file){ 0 };
-    snprintf(full, sizeof(full), "%s/%s", path, name);
     snprintf(out->path, sizeof(out->path), "%.*s", (int)sizeof(out->path) - 1, name);
-    fd = open(full, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tbd_error_set(why, errno == ENOENT ? TBD_NOTRACE : TBD_IO, full, 0, "%s",
-                             strerror(errno));
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return tbd_error_set(why, TBD_IO, full, 0, "not a regular file");
+    fd = tbd_open_below(dir.fd, name, O_RDONLY);
+    if (fd < 0) {
+        status = errno == ENOENT ? TBD_NOTRACE : TBD_IO;
+        snprintf(full, sizeof(full), "%s/%s", dir.path, name);
+        return tbd_error_set(why, status, full, 0, "%s",
+                             errno == EINVAL || errno == EISDIR ? "not a regular file"
+                             : errno == ELOOP                   ? "a link, which is not followed"
+                                                                : strerror(errno));
     }
-    if (!st.st_size) {
-        close(fd);
-        return tbd_error_set(why, TBD_TRUNCATED, full, 0, "the file is empty");
-    }
-    at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    status = take(fd, name, may_have_holes, out, why);
     close(fd);
-    if (at == MAP_FAILED)
-        return tbd_error_set(why, TBD_NOMEM, full, 0, "cannot map it: %s", strerror(errno));
-    out->bytes = at;
-    out->size = (size_t)st.st_size;
-    return TBD_OK;
+    return status;
 }
 
 enum tbd_status tbd_file_check_header(const struct tbd_file_header *header, enum tbd_file_kind kind,
@@ -104,10 +178,10 @@ enum tbd_status tbd_file_check_header(const struct tbd_file_header *header, enum
     return TBD_OK;
 }
 
-enum tbd_status tbd_file_open(const char *path, const char *name, enum tbd_file_kind kind,
+enum tbd_status tbd_file_open(struct tbd_dir dir, const char *name, enum tbd_file_kind kind,
                               uint64_t trace_id, struct tbd_file *out, struct tbd_error *why)
 {
-    enum tbd_status status = tbd_file_map(path, name, out, why);
+    enum tbd_status status = tbd_file_map(dir, name, out, why);
     const struct tbd_file_header *header;
 
     if (status)
@@ -241,41 +315,4 @@ void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, cons
 
     tbd_buffer_put(out, payload, bytes);
     tbd_file_finish_record(out, begin);
-}
-
-enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes)
-{
-    const uint8_t *at = data;
-
-    while (bytes) {
-        ssize_t done = write(fd, at, bytes);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? TBD_NOSPACE : TBD_IO;
-        at += done;
-        bytes -= (size_t)done;
-    }
-    return TBD_OK;
-}
-
-enum tbd_status tbd_write_file(int dir, const char *name, const void *data, size_t bytes)
-{
-    char temporary[300];
-    enum tbd_status status;
-    int fd;
-
-    snprintf(temporary, sizeof(temporary), "%s.part", name);
-    fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
-    status = tbd_write_all(fd, data, bytes);
-    if (close(fd) && !status)
-        status = TBD_IO;
-    if (!status && renameat(dir, temporary, dir, name))
-        status = TBD_IO;
-    if (status)
-        unlinkat(dir, temporary, 0);
-    return status;
 }

@@ -8,6 +8,7 @@
 
 #include "format/files/codec.h"
 #include "format/files/disk.h"
+#include "format/files/trace_dir.h"
 
 struct tbd_file {
     const uint8_t *bytes; /* mapped; NULL when closed */
@@ -28,13 +29,16 @@ enum tbd_status tbd_error_set(struct tbd_error *why, enum tbd_status status, con
                               uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 5, 6), cold));
 
-/* Maps `name` below the directory `path` and checks the header.  `trace_id` 0 accepts any. */
-TBD_MUST_CHECK enum tbd_status tbd_file_open(const char *path, const char *name,
+/* Maps `name` below the directory and checks the header.  `trace_id` 0 accepts any. */
+TBD_MUST_CHECK enum tbd_status tbd_file_open(struct tbd_dir dir, const char *name,
                                              enum tbd_file_kind kind, uint64_t trace_id,
                                              struct tbd_file *out, struct tbd_error *why);
 /* The same without a header: any file. */
-TBD_MUST_CHECK enum tbd_status tbd_file_map(const char *path, const char *name,
+TBD_MUST_CHECK enum tbd_status tbd_file_map(struct tbd_dir dir, const char *name,
                                             struct tbd_file *out, struct tbd_error *why);
+/* ... one that is open already, and may have holes. */
+TBD_MUST_CHECK enum tbd_status tbd_file_take(int fd, const char *name, struct tbd_file *out,
+                                             struct tbd_error *why);
 void tbd_file_close(struct tbd_file *file);
 const struct tbd_file_header *tbd_file_header(const struct tbd_file *file);
 
@@ -62,12 +66,5 @@ void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, cons
 /* Begin and end a record; its payload is appended between the two calls. */
 size_t tbd_file_begin_record(struct tbd_buffer *out, enum tbd_record_type type);
 void tbd_file_finish_record(struct tbd_buffer *out, size_t begin);
-
-/* Writes all bytes at the descriptor's position. */
-TBD_MUST_CHECK enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes);
-/* Creates `name` in directory `dir`, mode 0600, under a temporary name and renames it when
- * complete. */
-TBD_MUST_CHECK enum tbd_status tbd_write_file(int dir, const char *name, const void *data,
-                                              size_t bytes);
 
 #endif

@@ -87,7 +87,7 @@ static enum tbd_status read_records(struct tbd_file *file, struct tbd_answer *an
     return unpack(file, &text, answer, why);
 }
 
-enum tbd_status tbd_answer_load(const struct tbd_trace *trace, const char *folder,
+enum tbd_status tbd_answer_load(const struct tbd_trace *trace, struct tbd_dir folder,
                                 struct tbd_answer *answer, struct tbd_error *why)
 {
     struct tbd_file file = { 0 };

@@ -5,6 +5,7 @@
 #ifndef TBD_FORMAT_ANSWER_H
 #define TBD_FORMAT_ANSWER_H
 
+#include "format/files/trace_dir.h"
 #include "format/trace/trace.h"
 #include "format/files/codec.h"
 
@@ -24,7 +25,7 @@ void tbd_answer_put(const struct tbd_trace *trace, const struct tbd_answer *answ
                     struct tbd_buffer *out);
 /* The answer to answer->question; answer->text is the caller's to free.  TBD_NOTRACE: there is no
  * file.  TBD_NOTFOUND: the file belongs to another question. */
-TBD_MUST_CHECK enum tbd_status tbd_answer_load(const struct tbd_trace *trace, const char *folder,
+TBD_MUST_CHECK enum tbd_status tbd_answer_load(const struct tbd_trace *trace, struct tbd_dir folder,
                                                struct tbd_answer *answer, struct tbd_error *why);
 
 #endif

@@ -418,11 +418,9 @@ static void remove_keys(const struct tbd_trace *trace, struct tbd_writer *writer
 {
     uint64_t first_time = tbd_trace_window(trace, first)->first_time, latest = 0;
     struct dirent *entry;
-    char path[4096];
-    DIR *folder;
+    char name[300];
+    DIR *folder = tbd_dir_list(tbd_trace_dir(trace).fd, "keys");
 
-    snprintf(path, sizeof(path), "%s/keys", tbd_trace_path(trace));
-    folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         uint64_t time = strtoull(entry->d_name, NULL, 16);
 
@@ -433,8 +431,8 @@ static void remove_keys(const struct tbd_trace *trace, struct tbd_writer *writer
         rewinddir(folder);
     while (folder && (entry = readdir(folder)))
         if (*entry->d_name != '.' && strtoull(entry->d_name, NULL, 16) < latest) {
-            snprintf(path, sizeof(path), "keys/%s", entry->d_name);
-            tbd_writer_remove(writer, path);
+            snprintf(name, sizeof(name), "keys/%s", entry->d_name);
+            tbd_writer_remove(writer, name);
         }
     if (folder)
         closedir(folder);

@@ -97,7 +97,7 @@ static enum tbd_status take_record(struct raised *r, const struct tbd_record_vie
     return TBD_OK;
 }
 
-static enum tbd_status open_raised(const struct tbd_trace *trace, const char *folder,
+static enum tbd_status open_raised(const struct tbd_trace *trace, struct tbd_dir folder,
                                    const char *name, struct raised *r, struct tbd_error *why)
 {
     struct tbd_record_view record;
@@ -190,7 +190,7 @@ static enum tbd_status fill(const struct raised *r, struct tbd_window *window,
     return status ? tbd_error_set(why, status, r->file.path, 0, "impossible events") : TBD_OK;
 }
 
-enum tbd_status tbd_raised_load(struct tbd_trace *trace, uint32_t index, const char *folder,
+enum tbd_status tbd_raised_load(struct tbd_trace *trace, uint32_t index, struct tbd_dir folder,
                                 const char *name, struct tbd_window **out, struct tbd_error *why)
 {
     struct raised r = { 0 };

@@ -8,6 +8,7 @@
 #define TBD_FORMAT_REPLAYED_EVENTS_H
 
 #include "format/files/codec.h"
+#include "format/files/trace_dir.h"
 #include "format/trace/trace.h"
 
 /* Files below a trace's cache/ take at most a sixteenth of its `budget` (bytes; 0: no limit). */
@@ -27,7 +28,7 @@ void tbd_raised_put(const struct tbd_trace *trace, const struct tbd_window *wind
 /* Loads window `index` with the events of the file `name` below the directory `folder`.
  * TBD_NOTRACE: there is no file.  TBD_NOTFOUND: the file is of another window or level. */
 TBD_MUST_CHECK enum tbd_status tbd_raised_load(struct tbd_trace *trace, uint32_t index,
-                                               const char *folder, const char *name,
+                                               struct tbd_dir folder, const char *name,
                                                struct tbd_window **out, struct tbd_error *why);
 
 #endif

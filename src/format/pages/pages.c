@@ -15,6 +15,7 @@
  *     never used. (not checked: test_organizer_memory compares with a simulated memory) */
 #include "format/pages/pages.h"
 
+#include "base/open_file.h"
 #include "format/pages/pages_private.h"
 #include "format/trace/damage.h"
 
@@ -120,9 +121,8 @@ static enum tbd_status from_image(struct tbd_trace *trace, const struct tbd_page
 
 /* A file below modules/. */
 struct tbd_mapped_copy {
-    const char *path; /* borrowed from the trace's module */
-    const uint8_t *bytes;
-    size_t size;
+    const char *name;     /* borrowed from the trace's module */
+    struct tbd_file file; /* closed: it cannot be read */
 };
 
 static void release(void *part)
@@ -132,7 +132,7 @@ static void release(void *part)
     tbd_page_history_free(&pages->history);
     free(pages->kept);
     for (size_t i = 0; i < pages->copy_count; i++)
-        munmap((void *)(uintptr_t)pages->copies[i].bytes, pages->copies[i].size);
+        tbd_file_close(&pages->copies[i].file);
     free(pages->copies);
 }
 
@@ -154,35 +154,29 @@ struct tbd_trace_pages *tbd_trace_pages_locked(struct tbd_trace *trace)
 }
 
 /* The trace's own copy of a file, mapped until the trace is closed.  NULL when it cannot be. */
-static const struct tbd_mapped_copy *copy_of(struct tbd_trace *trace, const char *path)
+static const struct tbd_file *copy_of(struct tbd_trace *trace, const char *name)
 {
     struct tbd_trace_pages *pages = tbd_trace_pages_locked(trace);
     struct tbd_mapped_copy *grown, *copy;
-    struct stat status;
     int fd;
 
     if (!pages)
         return NULL;
     for (size_t i = 0; i < pages->copy_count; i++)
-        if (!strcmp(pages->copies[i].path, path))
-            return &pages->copies[i];
+        if (!strcmp(pages->copies[i].name, name))
+            return &pages->copies[i].file;
     grown = realloc(pages->copies, (pages->copy_count + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
     pages->copies = grown;
-    copy = &grown[pages->copy_count];
-    *copy = (struct tbd_mapped_copy){ .path = path };
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !fstat(fd, &status) && status.st_size > 0) {
-        copy->size = (size_t)status.st_size;
-        copy->bytes = mmap(NULL, copy->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    }
-    if (fd >= 0)
+    copy = &grown[pages->copy_count++];
+    *copy = (struct tbd_mapped_copy){ .name = name };
+    fd = tbd_open_below(tbd_trace_dir(trace).fd, name, O_RDONLY);
+    if (fd >= 0) {
+        (void)!tbd_file_take(fd, name, &copy->file, NULL);
         close(fd);
-    if (!copy->size || copy->bytes == MAP_FAILED)
-        return NULL;
-    pages->copy_count++;
-    return copy;
+    }
+    return &copy->file;
 }
 
 static enum tbd_status from_file(struct tbd_trace *trace, const struct tbd_page_query *q,
@@ -190,10 +184,10 @@ static enum tbd_status from_file(struct tbd_trace *trace, const struct tbd_page_
 {
     const struct tbd_region *region = &q->piece->region;
     uint64_t offset = region->file_offset + (q->address - region->start);
-    const struct tbd_mapped_copy *copy = region->copy ? copy_of(trace, region->copy) : NULL;
+    const struct tbd_file *copy = region->copy ? copy_of(trace, region->copy) : NULL;
     size_t there = 0;
 
-    if (!copy)
+    if (!copy || !copy->bytes)
         return TBD_NOTFOUND;
     if (offset < copy->size)
         there = copy->size - offset < 4096 ? copy->size - offset : 4096;

@@ -24,7 +24,7 @@ static struct tbd_key_files *files_locked(struct tbd_trace *trace)
     struct tbd_key_files *files = tbd_trace_part_locked(trace, &class);
 
     if (files)
-        tbd_key_files_list(files, tbd_trace_path(trace));
+        tbd_key_files_list(files, tbd_trace_dir(trace).fd);
     return files;
 }
 
@@ -72,7 +72,7 @@ const struct tbd_keys *tbd_trace_segment(struct tbd_trace *trace, size_t index)
     tbd_trace_lock(trace);
     files = files_locked(trace);
     keys =
-        files ? tbd_key_files_get(files, index, tbd_trace_path(trace), tbd_trace_id(trace)) : NULL;
+        files ? tbd_key_files_get(files, index, tbd_trace_dir(trace), tbd_trace_id(trace)) : NULL;
     tbd_trace_unlock(trace);
     return keys;
 }

@@ -321,10 +321,10 @@ static enum tbd_status read_toc(struct tbd_toc *toc, const struct tbd_wanted_pag
 static enum tbd_status read_events(const struct tbd_trace *trace, struct tbd_window *window,
                                    struct tbd_picker *picker, struct tbd_error *why)
 {
-    const char *path = tbd_trace_path(trace);
+    struct tbd_dir dir = tbd_trace_dir(trace);
     uint64_t id = tbd_trace_id(trace);
-    enum tbd_status status = picker ? tbd_packed_pick(path, id, window, picker, why)
-                                    : tbd_packed_get(path, id, window, why);
+    enum tbd_status status = picker ? tbd_packed_pick(dir, id, window, picker, why)
+                                    : tbd_packed_get(dir, id, window, why);
 
     window->has_events = !status;
     return status;

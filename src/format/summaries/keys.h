@@ -17,6 +17,7 @@
 
 #include "format/files/codec.h"
 #include "format/files/disk.h"
+#include "format/files/trace_dir.h"
 #include "format/window/window.h"
 
 enum tbd_key_kind {
@@ -96,12 +97,12 @@ struct tbd_key_files {
     size_t count, capacity;
     bool is_listed;
 };
-void tbd_key_files_list(struct tbd_key_files *files, const char *path);
+void tbd_key_files_list(struct tbd_key_files *files, int dir);
 void tbd_key_files_free(struct tbd_key_files *files);
-/* For a trace with this path and id.  Opened on first use, borrowed until all are freed.  NULL: it
+/* For a trace with this directory and id.  Opened on first use, borrowed until all are freed.  NULL: it
  * is damaged. */
 const struct tbd_keys *tbd_key_files_get(struct tbd_key_files *files, size_t index,
-                                         const char *path, uint64_t trace_id);
+                                         struct tbd_dir dir, uint64_t trace_id);
 /* The first segment that does not end before `time`. */
 size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time);
 /* Does the segment with this index begin before `time`? */

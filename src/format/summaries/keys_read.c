@@ -233,7 +233,7 @@ struct tbd_key_file {
     struct tbd_keys *keys; /* owned; NULL until asked for, or damaged */
 };
 
-static struct tbd_keys *open_keys(const struct tbd_key_file *which, const char *path,
+static struct tbd_keys *open_keys(const struct tbd_key_file *which, struct tbd_dir dir,
                                   uint64_t trace_id)
 {
     struct tbd_keys *keys = calloc(1, sizeof(*keys));
@@ -242,7 +242,7 @@ static struct tbd_keys *open_keys(const struct tbd_key_file *which, const char *
 
     snprintf(name, sizeof(name), "keys/%016" PRIx64 "-%08" PRIx32, which->first_time,
              which->window);
-    if (!keys || tbd_file_open(path, name, TBD_FILE_KEYS, trace_id, &file, NULL)) {
+    if (!keys || tbd_file_open(dir, name, TBD_FILE_KEYS, trace_id, &file, NULL)) {
         free(keys);
         return NULL;
     }
@@ -280,21 +280,19 @@ static void list_file(struct tbd_key_files *files, const char *name)
         files->files[files->count++] = file;
 }
 
-void tbd_key_files_list(struct tbd_key_files *files, const char *path)
+void tbd_key_files_list(struct tbd_key_files *files, int dir)
 {
     struct dirent *entry;
-    char name[4200];
-    DIR *dir;
+    DIR *list;
 
     if (files->is_listed)
         return;
     files->is_listed = true;
-    snprintf(name, sizeof(name), "%s/keys", path);
-    dir = opendir(name);
-    while (dir && (entry = readdir(dir)))
+    list = tbd_dir_list(dir, "keys");
+    while (list && (entry = readdir(list)))
         list_file(files, entry->d_name);
-    if (dir)
-        closedir(dir);
+    if (list)
+        closedir(list);
     if (files->count)
         qsort(files->files, files->count, sizeof(*files->files), compare_files);
 }
@@ -315,14 +313,14 @@ bool tbd_key_files_begins_before(const struct tbd_key_files *files, size_t index
 }
 
 const struct tbd_keys *tbd_key_files_get(struct tbd_key_files *files, size_t index,
-                                         const char *path, uint64_t trace_id)
+                                         struct tbd_dir dir, uint64_t trace_id)
 {
     struct tbd_key_file *file = index < files->count ? &files->files[index] : NULL;
 
     if (!file)
         return NULL;
     if (!file->tried)
-        file->keys = open_keys(file, path, trace_id);
+        file->keys = open_keys(file, dir, trace_id);
     file->tried = true;
     return file->keys;
 }

@@ -4,11 +4,11 @@
 
 #include "base/array.h"
 #include "base/binary_search.h"
+#include "base/open_file.h"
 #include "format/files/file_names.h"
 #include "format/files/page_list.h"
 #include "format/trace/trace_private.h"
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ enum tbd_status tbd_damage_open(struct tbd_trace *trace, const char *name, enum 
                                 struct tbd_file *out, struct tbd_error *why)
 {
     struct tbd_error own = { 0 };
-    enum tbd_status status = tbd_file_open(trace->path, name, kind, trace->id, out, &own);
+    enum tbd_status status = tbd_file_open(trace->dir, name, kind, trace->id, out, &own);
 
     if (!status || status == TBD_NOTRACE || status == TBD_IO || status == TBD_NOMEM) {
         if (why)
@@ -61,7 +61,7 @@ enum tbd_status tbd_damage_open(struct tbd_trace *trace, const char *name, enum 
         return status;
     }
     tbd_damage_note(trace, "%s, offset %llu: %s", name, (unsigned long long)own.offset, own.detail);
-    status = tbd_file_map(trace->path, name, out, why);
+    status = tbd_file_map(trace->dir, name, out, why);
     if (status == TBD_TRUNCATED || (!status && out->size <= sizeof(struct tbd_file_header))) {
         tbd_file_close(out); /* the whole file is lost: it counts as one without records */
         *out = (struct tbd_file){ 0 };
@@ -127,11 +127,11 @@ static uint32_t find_span(const struct tbd_trace *trace, uint32_t number)
 {
     struct dirent *entry;
     uint32_t span = 1;
-    char path[4200];
+    char path[64];
     DIR *folder;
 
-    snprintf(path, sizeof(path), "%s/windows/%u", trace->path, number / 1000);
-    folder = opendir(path);
+    snprintf(path, sizeof(path), "windows/%u", number / 1000);
+    folder = tbd_dir_list(trace->dir.fd, path);
     while (folder && (entry = readdir(folder))) {
         unsigned first, many;
         int end = 0;
@@ -149,11 +149,11 @@ static uint64_t file_bytes(const struct tbd_trace *trace, uint32_t window, const
 {
     struct stat status;
     char name[64];
-    char path[4200];
 
     tbd_window_file_name(window, 1, suffix, name, sizeof(name));
-    snprintf(path, sizeof(path), "%s/%s", trace->path, name);
-    return stat(path, &status) || status.st_size < 0 ? 0 : (uint64_t)status.st_size;
+    return tbd_stat_below(trace->dir.fd, name, &status) && S_ISREG(status.st_mode)
+               ? (uint64_t)status.st_size
+               : 0;
 }
 
 /* Page numbers with their kinds, as in the index. */

@@ -162,7 +162,7 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
     if (!summary)
         return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", window);
     tbd_window_file_name(summary->number, summary->span, "toc", name, sizeof(name));
-    status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, why);
+    status = tbd_file_open(trace->dir, name, TBD_FILE_TOC, trace->id, &out->file, why);
     if (status == TBD_NOTRACE && trace->damage.count)
         return tbd_error_set(why, TBD_TRUNCATED, name, 0,
                              "it is not there: the index has lost what became of it");
@@ -192,7 +192,7 @@ enum tbd_status tbd_toc_peek(const struct tbd_trace *trace, uint32_t number, uin
 
     *out = (struct tbd_toc){ 0 };
     tbd_window_file_name(number, span, "toc", name, sizeof(name));
-    status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, NULL);
+    status = tbd_file_open(trace->dir, name, TBD_FILE_TOC, trace->id, &out->file, NULL);
     if (!status)
         status = read_records(out, NULL);
     if (!status && out->meta.window.window != number)
@@ -210,7 +210,7 @@ enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct tbd_toc *ou
 
     *out = (struct tbd_toc){ .window = UINT32_MAX };
     tbd_image_name(&trace->index.base, name, sizeof(name));
-    status = tbd_file_open(trace->path, name, TBD_FILE_IMAGE, trace->id, &out->file, why);
+    status = tbd_file_open(trace->dir, name, TBD_FILE_IMAGE, trace->id, &out->file, why);
     if (status == TBD_NOTRACE && trace->info.finished)
         return tbd_error_set(why, TBD_TRUNCATED, name, 0, "it is not there");
     if (status == TBD_NOTRACE)

@@ -9,8 +9,11 @@
 #include "format/trace/trace_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- where traces are ---- */
 
@@ -49,23 +52,8 @@ static void find_copies(struct tbd_trace *trace)
     }
 }
 
-/* `path` NULL: the latest trace.  *out is the caller's to free. */
-static enum tbd_status resolve_path(const char *path, char **out, struct tbd_error *why)
+static enum tbd_status cannot_open(const char *path, struct tbd_error *why)
 {
-    char root[3072];
-    char latest[4096];
-
-    *out = NULL;
-    if (!path) {
-        if (tbd_trace_root(root, sizeof(root)))
-            return tbd_error_set(why, TBD_NOTRACE, "", 0,
-                                 "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
-        snprintf(latest, sizeof(latest), "%s/latest", root);
-        path = latest;
-    }
-    *out = realpath(path, NULL);
-    if (*out)
-        return TBD_OK;
     return tbd_error_set(why,
                          errno == ENOMEM                       ? TBD_NOMEM
                          : errno == ENOENT || errno == ENOTDIR ? TBD_NOTRACE
@@ -73,33 +61,90 @@ static enum tbd_status resolve_path(const char *path, char **out, struct tbd_err
                          path, 0, "%s", strerror(errno));
 }
 
-/* `of`: NULL, or the handle whose index is read. */
+static enum tbd_status foreign(const char *path, unsigned owner, struct tbd_error *why)
+{
+    return tbd_error_set(why, TBD_NOTRACE, path, 0,
+                         "it is another user's (%u): only -t TRACE opens such a trace", owner);
+}
+
+/* The trace to which `latest` in the root leads, unless somebody else put the link there. */
+static enum tbd_status find_latest(char *out, size_t bytes, struct tbd_error *why)
+{
+    char root[3072];
+    struct stat link;
+
+    if (tbd_trace_root(root, sizeof(root)))
+        return tbd_error_set(why, TBD_NOTRACE, "", 0,
+                             "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
+    snprintf(out, bytes, "%s/latest", root);
+    if (lstat(out, &link))
+        return cannot_open(out, why);
+    return link.st_uid == geteuid() ? TBD_OK : foreign(out, link.st_uid, why);
+}
+
+/* Fills in path, directory and owner.  `path` NULL: the latest trace. */
+static enum tbd_status open_directory(struct tbd_trace *trace, const char *path,
+                                      struct tbd_error *why)
+{
+    bool is_named = path != NULL;
+    char latest[4096];
+    enum tbd_status status = is_named ? TBD_OK : find_latest(latest, sizeof(latest), why);
+    struct stat info;
+
+    if (status)
+        return status;
+    path = is_named ? path : latest;
+    trace->path = realpath(path, NULL);
+    if (!trace->path)
+        return cannot_open(path, why);
+    trace->info.path = trace->dir.path = trace->path;
+    trace->dir.fd = tbd_dir_open(trace->path);
+    if (trace->dir.fd < 0 || fstat(trace->dir.fd, &info))
+        return cannot_open(trace->path, why);
+    trace->info.owner = info.st_uid;
+    trace->info.is_foreign = info.st_uid != geteuid();
+    return trace->info.is_foreign && !is_named ? foreign(trace->path, info.st_uid, why) : TBD_OK;
+}
+
+/* The same directory, even if another one has its path by now. */
+static enum tbd_status share_directory(struct tbd_trace *trace, const struct tbd_trace *of,
+                                       struct tbd_error *why)
+{
+    trace->path = strdup(of->path);
+    if (!trace->path)
+        return TBD_NOMEM;
+    trace->info.path = trace->dir.path = trace->path;
+    trace->info.owner = of->info.owner;
+    trace->info.is_foreign = of->info.is_foreign;
+    trace->dir.fd = fcntl(of->dir.fd, F_DUPFD_CLOEXEC, 0);
+    return trace->dir.fd < 0 ? cannot_open(of->path, why) : TBD_OK;
+}
+
+/* `of`: NULL, or the handle whose directory, and if it is undamaged whose index, is read. */
 static enum tbd_status open_trace(const char *path, bool with_blocks, const struct tbd_trace *of,
                                   struct tbd_trace **out, struct tbd_error *why)
 {
-    struct tbd_trace *trace;
-    char *full;
-    enum tbd_status status = resolve_path(path, &full, why);
+    struct tbd_trace *trace = calloc(1, sizeof(*trace));
+    enum tbd_status status;
 
     *out = NULL;
-    if (status)
-        return status;
-    trace = calloc(1, sizeof(*trace));
-    if (!trace) {
-        free(full);
+    if (!trace)
         return TBD_NOMEM;
-    }
-    trace->path = full;
-    trace->info.path = full;
+    trace->dir.fd = -1;
     pthread_mutex_init(&trace->lock, NULL);
     trace->blocks = tbd_block_table_new();
-    status = trace->blocks ? tbd_trace_read_head(trace, why) : TBD_NOMEM;
+    status = !trace->blocks ? TBD_NOMEM
+             : of           ? share_directory(trace, of, why)
+                            : open_directory(trace, path, why);
     if (!status)
-        status = tbd_trace_read_index(trace, of, why);
+        status = tbd_trace_read_head(trace, why);
+    if (!status)
+        status = tbd_trace_read_index(trace, of && !of->damage.count ? of : NULL, why);
     if (!status && with_blocks)
         status = tbd_trace_read_blocks(trace, why);
     if (status == TBD_NOMEM)
-        tbd_error_set(why, TBD_NOMEM, full, 0, "the tables do not fit into memory");
+        tbd_error_set(why, TBD_NOMEM, trace->path ? trace->path : "", 0,
+                      "the tables do not fit into memory");
     if (status) {
         tbd_trace_close(trace);
         return status;
@@ -117,7 +162,7 @@ enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct 
 enum tbd_status tbd_trace_open_again(const struct tbd_trace *of, struct tbd_trace **out,
                                      struct tbd_error *why)
 {
-    return open_trace(of->path, true, of->damage.count ? NULL : of, out, why);
+    return open_trace(NULL, true, of, out, why);
 }
 
 enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
@@ -148,6 +193,8 @@ void tbd_trace_close(struct tbd_trace *trace)
     tbd_file_close(&trace->header);
     tbd_file_close(&trace->header_copy);
     tbd_damage_free(trace);
+    if (trace->dir.fd >= 0)
+        close(trace->dir.fd);
     pthread_mutex_destroy(&trace->lock);
     free(trace->argv);
     free(trace->path);
@@ -164,6 +211,11 @@ uint64_t tbd_trace_id(const struct tbd_trace *trace)
 const char *tbd_trace_path(const struct tbd_trace *trace)
 {
     return trace->path;
+}
+
+struct tbd_dir tbd_trace_dir(const struct tbd_trace *trace)
+{
+    return trace->dir;
 }
 
 const struct tbd_file *tbd_trace_header(const struct tbd_trace *trace)

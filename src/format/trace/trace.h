@@ -23,6 +23,8 @@ struct tbd_trace;
 
 struct tbd_trace_info {
     const char *path;    /* of the trace directory */
+    uint32_t owner;      /* user id */
+    bool is_foreign;     /* the owner is not this user */
     const char *program; /* path of the executable */
     const char *cwd;
     char *const *argv; /* argc strings, then NULL */
@@ -52,8 +54,8 @@ struct tbd_trace_info {
 };
 
 /* Opens the trace directory at `path`.  With NULL the latest one under the trace root
- * ($TBD_DIR or $XDG_DATA_HOME/tbd or ~/.local/share/tbd).  On failure *out is NULL and
- * `why`, if given, says which file and offset. */
+ * ($TBD_DIR or $XDG_DATA_HOME/tbd or ~/.local/share/tbd), if it is this user's and this user's
+ * `latest` leads there.  On failure *out is NULL and `why`, if given, says which file and offset. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
                                               struct tbd_error *why);
 /* Opens the same trace again, for another thread: with the windows of `of`, under the same indexes,
@@ -110,7 +112,7 @@ struct tbd_region {
     uint64_t start, end, file_offset, inode;
     uint32_t device, prot, map_flags, flags; /* as struct tbd_msg_region */
     const char *path;                        /* "" for anonymous memory */
-    const char *copy; /* path of the trace's own copy of that file, or NULL */
+    const char *copy; /* name of the trace's own copy of that file below its directory, or NULL */
 };
 
 /* Regions at the start of window `window`.  The array is borrowed until the trace is closed. */

@@ -14,6 +14,7 @@
 /* The id in the header of each of the trace's files. */
 uint64_t tbd_trace_id(const struct tbd_trace *trace);
 const char *tbd_trace_path(const struct tbd_trace *trace);
+struct tbd_dir tbd_trace_dir(const struct tbd_trace *trace);
 const struct tbd_file *tbd_trace_header(const struct tbd_trace *trace);
 
 void tbd_trace_lock(struct tbd_trace *trace);

@@ -80,7 +80,7 @@ static bool has_head(const struct tbd_trace *trace)
 static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *why)
 {
     enum tbd_status status =
-        tbd_file_open(trace->path, "header", TBD_FILE_HEADER, 0, &trace->header, why);
+        tbd_file_open(trace->dir, "header", TBD_FILE_HEADER, 0, &trace->header, why);
     struct tbd_record_view record;
 
     if (status)
@@ -103,7 +103,7 @@ static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *wh
 static enum tbd_status read_header_copy(struct tbd_trace *trace)
 {
     enum tbd_status status =
-        tbd_file_open(trace->path, "index", TBD_FILE_INDEX, trace->id, &trace->header_copy, NULL);
+        tbd_file_open(trace->dir, "index", TBD_FILE_INDEX, trace->id, &trace->header_copy, NULL);
     struct tbd_record_view record;
 
     if (status)
@@ -140,12 +140,11 @@ static enum tbd_status read_head(struct tbd_trace *trace, struct tbd_error *why)
  * time. */
 #define MOMENT_SECONDS 2
 
-static bool is_being_made(const char *path)
+static bool is_being_made(const struct tbd_trace *trace)
 {
     struct stat info;
 
-    return !stat(path, &info) && S_ISDIR(info.st_mode) &&
-           time(NULL) - info.st_mtime <= MOMENT_SECONDS;
+    return !fstat(trace->dir.fd, &info) && time(NULL) - info.st_mtime <= MOMENT_SECONDS;
 }
 
 enum tbd_status tbd_trace_read_head(struct tbd_trace *trace, struct tbd_error *why)
@@ -153,7 +152,7 @@ enum tbd_status tbd_trace_read_head(struct tbd_trace *trace, struct tbd_error *w
     static const struct timespec moment = { .tv_nsec = 5000000 };
     enum tbd_status status = read_head(trace, why);
 
-    while (status == TBD_NOTRACE && is_being_made(trace->path)) {
+    while (status == TBD_NOTRACE && is_being_made(trace)) {
         nanosleep(&moment, NULL);
         status = read_head(trace, why);
     }

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/array.h"
+#include "base/open_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +82,7 @@ static enum tbd_status read_module(struct tbd_trace *trace, const struct tbd_rec
     if (!grown)
         return TBD_NOMEM;
     trace->index.modules = grown;
-    if (asprintf(&module.copy, "%s/modules/%s", trace->path, name) < 0)
+    if (asprintf(&module.copy, "modules/%s", name) < 0)
         return TBD_NOMEM;
     trace->index.modules[trace->index.module_count++] = module;
     return TBD_OK;
@@ -400,12 +401,9 @@ static void place_events(struct tbd_trace *trace)
 /* Does an organizer hold the lock on the header? */
 static bool is_being_recorded(const struct tbd_trace *trace)
 {
-    char name[4096];
+    int fd = tbd_open_below(trace->dir.fd, "header", O_RDONLY);
     bool locked = false;
-    int fd;
 
-    snprintf(name, sizeof(name), "%s/header", trace->path);
-    fd = open(name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     if (flock(fd, LOCK_SH | LOCK_NB))

@@ -18,7 +18,7 @@ struct tbd_index_window {
 struct tbd_index_module {
     struct tbd_disk_module disk;
     const char *path; /* borrowed from the index file */
-    char *copy;       /* owned: path of the copy */
+    char *copy;       /* owned: name of the copy below the directory */
 };
 
 struct tbd_trace_index {

@@ -54,6 +54,7 @@ struct tbd_open_tocs {
 struct tbd_trace {
     struct tbd_trace_info info;
     char *path;
+    struct tbd_dir dir; /* at `path`; stays this directory whatever happens there */
     uint64_t id;
     /* trace_head.c */
     char **argv;

@@ -2,7 +2,7 @@
 /* writer.c - making a trace directory: all files except those of windows
  *
  * Invariants
- * WRITER-1  A file of a window exists under its name only when complete (tbd_write_file); the index
+ * WRITER-1  A file of a window exists under its name only when complete (tbd_dir_write); the index
  *     names a window only after its files exist; the block file holds a block before the index
  *     names a window with it. (not checked: test_crash lets each change of a file fail)
  * WRITER-2  index and blocks only grow, by whole records; a failed write is truncated away. (not
@@ -12,12 +12,14 @@
  *     lets each change of a file fail) */
 #include "format/writer/writer_private.h"
 
+#include "base/open_file.h"
 #include "format/files/modules.h"
 #include "format/writer/toc_write.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -61,12 +63,12 @@ static void plain_name(const char *program, char *out, size_t bytes)
         snprintf(out, bytes, "program");
 }
 
-static unsigned long highest_number(const char *root, const char *name)
+static unsigned long highest_number(int root, const char *name)
 {
     size_t length = strlen(name);
     unsigned long highest = 0;
     struct dirent *entry;
-    DIR *dir = opendir(root);
+    DIR *dir = tbd_dir_list(root, ".");
 
     while (dir && (entry = readdir(dir))) {
         unsigned long n;
@@ -83,6 +85,17 @@ static unsigned long highest_number(const char *root, const char *name)
     return highest;
 }
 
+/* In a root where others may rename, what has the name may not be what was made. */
+static bool is_ours(int dir)
+{
+    struct stat info;
+
+    if (fstat(dir, &info))
+        return false;
+    errno = EPERM;
+    return info.st_uid == geteuid();
+}
+
 static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
 {
     unsigned long n;
@@ -90,25 +103,28 @@ static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
 
     plain_name(program, name, sizeof(name));
     if (make_parents(w->root))
-        return TBD_IO;
-    for (n = highest_number(w->root, name) + 1;; n++) {
+        return tbd_dir_failure();
+    w->root_dir = tbd_dir_open(w->root);
+    if (w->root_dir < 0)
+        return tbd_dir_failure();
+    for (n = highest_number(w->root_dir, name) + 1;; n++) {
         if (asprintf(&w->path, "%s/%s-%lu", w->root, name, n) < 0) {
             w->path = NULL;
             return TBD_NOMEM;
         }
-        if (!mkdir(w->path, 0700))
+        if (!mkdirat(w->root_dir, strrchr(w->path, '/') + 1, 0700))
             break;
         free(w->path);
         w->path = NULL;
         if (errno != EEXIST)
-            return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+            return tbd_dir_failure();
     }
     w->name = strrchr(w->path, '/') + 1;
-    w->root_dir = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     tbd_modules_clean(w->root_dir);
-    w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (w->dir < 0 || mkdirat(w->dir, "windows", 0700) || mkdirat(w->dir, "modules", 0700))
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    w->dir = tbd_open_folder_below(w->root_dir, w->name);
+    if (w->dir < 0 || !is_ours(w->dir) || mkdirat(w->dir, "windows", 0700) ||
+        mkdirat(w->dir, "modules", 0700))
+        return tbd_dir_failure();
     return TBD_OK;
 }
 
@@ -119,7 +135,7 @@ static enum tbd_status make_reserve(struct tbd_writer *w)
     enum tbd_status status = TBD_OK;
 
     if (fd < 0)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+        return tbd_dir_failure();
     for (int i = 0; i < RESERVE_BYTES / 4096 && !status; i++)
         status = tbd_write_all(fd, zero, sizeof(zero));
     close(fd);
@@ -168,19 +184,25 @@ void tbd_writer_close(int fd)
 
 static void remove_unstarted(struct tbd_writer *w)
 {
-    static const char *const names[] = { "reserve", "index",       "blocks",
-                                         "header",  "header.part", "image" };
+    static const char *const names[] = { "reserve", "index", "blocks", "header", "image" };
 
+    if (w->dir < 0)
+        return;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlinkat(w->dir, names[i], 0);
     unlinkat(w->dir, "windows", AT_REMOVEDIR);
     unlinkat(w->dir, "modules", AT_REMOVEDIR);
-    rmdir(w->path);
+    unlinkat(w->root_dir, w->name, AT_REMOVEDIR);
 }
 
 const char *tbd_writer_path(const struct tbd_writer *w)
 {
     return w->path;
+}
+
+int tbd_writer_dir(const struct tbd_writer *w)
+{
+    return w->dir;
 }
 
 /* ---- append-only files ---- */
@@ -205,7 +227,7 @@ static void put_closed(const struct tbd_writer *w)
 {
     struct tbd_disk_closed closed = { .index_bytes = (uint64_t)w->index_bytes };
     struct tbd_buffer record = { 0 };
-    int fd = openat(w->dir, "header", O_WRONLY | O_CLOEXEC);
+    int fd = tbd_open_below(w->dir, "header", O_WRONLY);
     off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 
     tbd_file_put_record(&record, TBD_REC_CLOSED, &closed, sizeof(closed));
@@ -243,7 +265,7 @@ static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
 
     *fd = openat(w->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (*fd < 0)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+        return tbd_dir_failure();
     tbd_file_put_header(&head, kind, 0, w->id);
     status = tbd_writer_append(*fd, size, &head);
     tbd_buffer_free(&head);
@@ -253,31 +275,36 @@ static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
 /* The file is locked before it gets its name, so that no reader sees a trace without the lock. */
 static enum tbd_status create_header(struct tbd_writer *w, const struct tbd_buffer *content)
 {
+    struct tbd_new_file file;
     enum tbd_status status;
 
     if (content->failed)
         return TBD_NOMEM;
-    w->header = openat(w->dir, "header.part", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (w->header < 0)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
-    if (flock(w->header, LOCK_EX | LOCK_NB))
-        return TBD_IO;
-    status = tbd_write_all(w->header, content->bytes, content->used);
-    if (!status && renameat(w->dir, "header.part", w->dir, "header"))
-        status = TBD_IO;
+    status = tbd_new_file(w->dir, "header", &file);
+    if (status)
+        return status;
+    status = flock(file.fd, LOCK_EX | LOCK_NB)
+                 ? TBD_IO
+                 : tbd_write_all(file.fd, content->bytes, content->used);
+    if (status)
+        tbd_new_file_drop(&file);
+    else
+        status = tbd_new_file_finish(&file);
+    w->header = status ? -1 : file.fd;
     return status;
 }
 
 static void link_latest(const struct tbd_writer *w)
 {
-    char temporary[4200];
-    char latest[4200];
+    char temporary[64];
+    uint64_t random;
 
-    snprintf(temporary, sizeof(temporary), "%s/.latest-%d", w->root, getpid());
-    snprintf(latest, sizeof(latest), "%s/latest", w->root);
-    unlink(temporary);
-    if (symlink(w->name, temporary) || rename(temporary, latest))
-        unlink(temporary);
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return;
+    snprintf(temporary, sizeof(temporary), ".latest-%016" PRIx64, random);
+    if (!symlinkat(w->name, w->root_dir, temporary) &&
+        renameat(w->root_dir, temporary, w->root_dir, "latest"))
+        unlinkat(w->root_dir, temporary, 0);
 }
 
 /* A forked child does not become `latest`: the user asked for the program. */
@@ -436,7 +463,7 @@ enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_con
     enum tbd_status status = tbd_image_put(pages, count, w->id, &out);
 
     if (!status)
-        status = tbd_write_file(w->dir, "image", out.bytes, out.used);
+        status = tbd_dir_write(w->dir, "image", out.bytes, out.used);
     tbd_buffer_free(&out);
     return status;
 }

@@ -24,6 +24,7 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_new(const char *root, const char *prog
 /* A writer that has not written a header deletes its directory. */
 void tbd_writer_free(struct tbd_writer *writer);
 const char *tbd_writer_path(const struct tbd_writer *writer);
+int tbd_writer_dir(const struct tbd_writer *writer); /* borrowed */
 
 /* `payload` is that of TBD_MSG_START.  Makes the trace visible, and ROOT/latest point to it. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_start(struct tbd_writer *writer, const void *payload,

@@ -5,6 +5,8 @@
  * Used while it is recorded, and afterwards through tbd_writer_open(). */
 #include "format/writer/writer_private.h"
 
+#include "base/open_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +20,8 @@ static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
 {
     struct tbd_record_view record;
     struct tbd_file file;
-    enum tbd_status status = tbd_file_open(w->path, "index", TBD_FILE_INDEX, 0, &file, why);
+    enum tbd_status status =
+        tbd_file_open((struct tbd_dir){ w->dir, w->path }, "index", TBD_FILE_INDEX, 0, &file, why);
 
     if (status)
         return status;
@@ -29,7 +32,7 @@ static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
     tbd_file_close(&file);
     if (status != TBD_NOTFOUND && status != TBD_TRUNCATED)
         return status;
-    w->index = openat(w->dir, "index", O_RDWR | O_CLOEXEC);
+    w->index = tbd_open_below(w->dir, "index", O_RDWR);
     if (w->index < 0 || ftruncate(w->index, w->index_bytes) ||
         lseek(w->index, w->index_bytes, SEEK_SET) < 0)
         return tbd_error_set(why, TBD_IO, w->path, 0, "index: %s", strerror(errno));
@@ -38,9 +41,9 @@ static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
 
 static enum tbd_status open_trace(struct tbd_writer *w, struct tbd_error *why)
 {
-    w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->dir = tbd_dir_open(w->path);
     if (w->dir >= 0)
-        w->header = openat(w->dir, "header", O_RDONLY | O_CLOEXEC);
+        w->header = tbd_open_below(w->dir, "header", O_RDONLY);
     if (w->header < 0)
         return tbd_error_set(why, TBD_NOTRACE, w->path, 0, "%s", strerror(errno));
     if (flock(w->header, LOCK_EX | LOCK_NB))
@@ -73,36 +76,31 @@ enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out, struc
 enum tbd_status tbd_writer_file(struct tbd_writer *w, const char *name,
                                 const struct tbd_buffer *content)
 {
-    return content->failed ? TBD_NOMEM
-                           : tbd_write_file(w->dir, name, content->bytes, content->used);
+    return content->failed ? TBD_NOMEM : tbd_dir_write(w->dir, name, content->bytes, content->used);
 }
 
 void tbd_writer_remove(struct tbd_writer *w, const char *name)
 {
-    if (unlinkat(w->dir, name, 0) && errno == EISDIR)
-        unlinkat(w->dir, name, AT_REMOVEDIR);
+    tbd_dir_remove(w->dir, name);
 }
 
 /* The new file is open before it gets its name: later appends go to the right file. */
 enum tbd_status tbd_writer_index(struct tbd_writer *w, const struct tbd_buffer *content)
 {
-    static const char temporary[] = "index.part";
-    enum tbd_status status = content->failed ? TBD_NOMEM : TBD_OK;
-    int fd = -1;
+    struct tbd_new_file file;
+    enum tbd_status status = content->failed ? TBD_NOMEM : tbd_new_file(w->dir, "index", &file);
 
-    if (!status) {
-        fd = openat(w->dir, temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        status = fd < 0 ? TBD_IO : tbd_write_all(fd, content->bytes, content->used);
-    }
-    if (!status && renameat(w->dir, temporary, w->dir, "index"))
-        status = TBD_IO;
-    if (status) {
-        tbd_writer_close(fd);
-        unlinkat(w->dir, temporary, 0);
+    if (status)
         return status;
-    }
+    status = tbd_write_all(file.fd, content->bytes, content->used);
+    if (status)
+        tbd_new_file_drop(&file);
+    else
+        status = tbd_new_file_finish(&file);
+    if (status)
+        return status;
     tbd_writer_close(w->index);
-    w->index = fd;
+    w->index = file.fd;
     w->index_bytes = (off_t)content->used;
     return TBD_OK;
 }

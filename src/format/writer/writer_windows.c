@@ -23,7 +23,7 @@ static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, 
 
     tbd_window_file_name(window, 1, suffix, name, sizeof(name));
     if (!content->failed)
-        status = tbd_write_file(w->dir, name, content->bytes, content->used);
+        status = tbd_dir_write(w->dir, name, content->bytes, content->used);
     *out_bytes = content->used;
     content->used = 0;
     return status;
@@ -36,7 +36,7 @@ static void remove_window_files(struct tbd_writer *w, uint32_t window)
 
     for (size_t i = 0; i < 3; i++) {
         tbd_window_file_name(window, 1, suffixes[i], name, sizeof(name));
-        unlinkat(w->dir, name, 0);
+        tbd_dir_remove(w->dir, name);
     }
 }
 
@@ -71,15 +71,16 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
 static enum tbd_status make_folder(struct tbd_writer *w, uint32_t window)
 {
     uint32_t folder = window / 1000;
+    enum tbd_status status;
     char name[64];
 
     if (__atomic_load_n(&w->folders, __ATOMIC_ACQUIRE) == folder + 1)
         return TBD_OK;
     snprintf(name, sizeof(name), "windows/%u", folder);
-    if (mkdirat(w->dir, name, 0700) && errno != EEXIST)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
-    __atomic_store_n(&w->folders, folder + 1, __ATOMIC_RELEASE);
-    return TBD_OK;
+    status = tbd_dir_make_folder(w->dir, name);
+    if (!status)
+        __atomic_store_n(&w->folders, folder + 1, __ATOMIC_RELEASE);
+    return status;
 }
 
 enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
@@ -185,7 +186,6 @@ void tbd_writer_segment(const struct tbd_writer *w, const struct tbd_key_segment
     char name[64];
 
     tbd_key_segment_name(segment, name, sizeof(name));
-    (void)mkdirat(w->dir, "keys", 0700);
-    if (!file->failed)
-        (void)!tbd_write_file(w->dir, name, file->bytes, file->used);
+    if (!tbd_dir_make_folder(w->dir, "keys") && !file->failed)
+        (void)!tbd_dir_write(w->dir, name, file->bytes, file->used);
 }

@@ -11,7 +11,9 @@
 #include "query/commands/answers.h"
 
 #include "query/text/user_interrupt.h"
+#include "format/files/trace_dir.h"
 #include "format/merging/answer.h"
+#include "format/trace/trace_handle.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -97,15 +99,13 @@ static void put_link_folders(FILE *out, const char *module)
 
 static void put_position(FILE *out, const struct tbd_session *session)
 {
-    char path[4096], line[256];
+    char line[256];
 
     if (session->has_at)
         fprintf(out, "at %" PRIu64 "+%" PRIu32 "\n", session->at.time, session->at.offset);
     for (int i = 0; i < 2; i++) { /* what goto and frame remember */
-        FILE *file;
+        FILE *file = tbd_dir_text(tbd_trace_dir(session->trace).fd, i == 0 ? "position" : "frame");
 
-        snprintf(path, sizeof(path), "%s/%s", session->info->path, i == 0 ? "position" : "frame");
-        file = fopen(path, "re");
         if (file != NULL && fgets(line, sizeof(line), file) != NULL)
             fprintf(out, "%d %s", i, line);
         if (file != NULL)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* bookmarks.c - names for positions: lines "NAME TIME+K" in the file `bookmarks` of the trace
  *
- * The last line of a name counts.  Bookmarks are a convenience, like the remembered position:
- * questions work even if the file is damaged. */
+ * Bookmarks are a convenience, like the remembered position: questions work even if the file is
+ * damaged. */
 #include "query/commands/bookmarks.h"
 
 #include "query/commands/output.h"
 
 #include "base/safe_stream.h"
+#include "format/files/file.h"
+#include "format/trace/trace_handle.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NAME_MAX_BYTES 64u
 #define BOOKMARKS_MAX  1024u
@@ -23,11 +23,6 @@ struct bookmark {
     char name[NAME_MAX_BYTES];
     struct tbd_position position;
 };
-
-static void path_of(const struct tbd_session *session, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%s/bookmarks", session->info->path);
-}
 
 static bool read_line(const char *line, struct bookmark *out)
 {
@@ -55,12 +50,10 @@ static struct bookmark *read_all(const struct tbd_session *session, size_t *out_
 {
     struct bookmark *all = calloc(BOOKMARKS_MAX, sizeof(*all));
     struct bookmark one;
-    char path[4096], line[256];
-    FILE *file;
+    char line[256];
+    FILE *file = all == NULL ? NULL : tbd_dir_text(tbd_trace_dir(session->trace).fd, "bookmarks");
 
     *out_count = 0;
-    path_of(session, path, sizeof(path));
-    file = all == NULL ? NULL : fopen(path, "re");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         if (read_line(line, &one))
             put(all, out_count, &one);
@@ -141,22 +134,42 @@ static bool is_name(const char *text)
     return length != 0 && length < NAME_MAX_BYTES && text[length] == '\0';
 }
 
+static void put_text(struct tbd_buffer *out, const struct bookmark *all, size_t count)
+{
+    char line[256];
+
+    for (size_t i = 0; i < count; i++) {
+        int length = snprintf(line, sizeof(line), "%s %" PRIu64 "+%" PRIu32 "\n", all[i].name,
+                              all[i].position.time, all[i].position.offset);
+
+        tbd_buffer_put(out, line, (size_t)length);
+    }
+}
+
+/* The file is made anew: of two who add one in the same moment, one may get lost. */
 static enum tbd_exit add(struct tbd_command_run *run, const char *name)
 {
-    struct tbd_position position = tbd_session_current(run->session);
-    char path[4096];
-    int fd;
-    bool good;
+    struct bookmark one = { .position = tbd_session_current(run->session) };
+    struct tbd_buffer text = { 0 };
+    enum tbd_status status = TBD_NOMEM;
+    size_t count;
+    struct bookmark *all = read_all(run->session, &count);
 
-    path_of(run->session, path, sizeof(path));
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        fprintf(stderr, "tbdq: cannot write bookmarks: %s\n", path);
-        return TBD_EXIT_SYSTEM;
+    snprintf(one.name, sizeof(one.name), "%s", name);
+    if (all != NULL) {
+        put(all, &count, &one);
+        put_text(&text, all, count);
+        if (!text.failed)
+            status = tbd_dir_write(tbd_trace_dir(run->session->trace).fd, "bookmarks", text.bytes,
+                                   text.used);
     }
-    good = dprintf(fd, "%s %" PRIu64 "+%" PRIu32 "\n", name, position.time, position.offset) > 0;
-    good = close(fd) == 0 && good;
-    return good ? TBD_EXIT_FOUND : TBD_EXIT_SYSTEM;
+    tbd_buffer_free(&text);
+    free(all);
+    if (status == TBD_OK)
+        return TBD_EXIT_FOUND;
+    fprintf(stderr, "tbdq: cannot write bookmarks: %s/bookmarks: %s\n",
+            tbd_shown(run->session->info->path), tbd_status_text(status));
+    return TBD_EXIT_SYSTEM;
 }
 
 enum tbd_exit tbd_command_mark(struct tbd_command_run *run)

@@ -19,6 +19,8 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define NO_PARENT SIZE_MAX
 
@@ -40,6 +42,11 @@ struct process_list {
 };
 
 /* ---- reading ---- */
+
+struct process_folder {
+    const char *folder;
+    const struct tbd_trace_info *asked;
+};
 
 static char *join_arguments(const struct tbd_trace_info *info)
 {
@@ -85,16 +92,21 @@ static enum tbd_status add_row(struct process_list *list, const struct tbd_trace
     return TBD_OK;
 }
 
-/* A folder that is no trace, or a damaged one, is left out. */
-static enum tbd_status add_trace(struct process_list *list, const char *folder, const char *name,
-                                 const char *asked)
+/* A folder that is no trace, or a damaged one, is left out, and so are traces of others than this
+ * user and the owner of the trace that is asked: nobody has asked for them. */
+static enum tbd_status add_trace(struct process_list *list, const struct process_folder *in,
+                                 const char *name)
 {
+    const char *asked = in->asked->path;
     struct tbd_trace *trace;
     struct tbd_error why;
+    struct stat info;
     char path[4096];
     enum tbd_status status;
 
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path) ||
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", in->folder, name) >= sizeof(path) ||
+        lstat(path, &info) != 0 || !S_ISDIR(info.st_mode) ||
+        (info.st_uid != geteuid() && info.st_uid != in->asked->owner) ||
         tbd_trace_open_summary(path, &trace, &why) != TBD_OK)
         return TBD_OK;
     status = add_row(list, tbd_trace_info(trace), asked);
@@ -102,9 +114,9 @@ static enum tbd_status add_trace(struct process_list *list, const char *folder, 
     return status;
 }
 
-static enum tbd_status read_folder(struct process_list *list, const char *folder, const char *asked)
+static enum tbd_status read_folder(struct process_list *list, const struct process_folder *in)
 {
-    DIR *directory = opendir(folder);
+    DIR *directory = opendir(in->folder);
     enum tbd_status status = TBD_OK;
     struct dirent *entry;
 
@@ -112,7 +124,7 @@ static enum tbd_status read_folder(struct process_list *list, const char *folder
         return TBD_IO;
     while (status == TBD_OK && (entry = readdir(directory)) != NULL) {
         if (entry->d_name[0] != '.' && entry->d_type != DT_LNK && entry->d_type != DT_REG)
-            status = add_trace(list, folder, entry->d_name, asked);
+            status = add_trace(list, in, entry->d_name);
     }
     closedir(directory);
     return status;
@@ -252,15 +264,16 @@ static void print_tree(const struct tbd_command_run *run, const struct process_l
 
 enum tbd_exit tbd_command_processes(struct tbd_command_run *run)
 {
-    const char *asked = run->session->info->path;
+    const struct tbd_trace_info *asked = run->session->info;
     struct process_list list = { 0 };
     enum tbd_status status;
     char folder[4096];
 
     if (run->argc != 0)
         return tbd_command_usage(run, "processes takes no arguments");
-    snprintf(folder, sizeof(folder), "%s", asked);
-    status = read_folder(&list, dirname(folder), asked);
+    snprintf(folder, sizeof(folder), "%s", asked->path);
+    status =
+        read_folder(&list, &(struct process_folder){ .folder = dirname(folder), .asked = asked });
     if (status == TBD_OK)
         make_tree(&list);
     for (size_t i = 0; status == TBD_OK && i < list.count; i++)

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/array.h"
 #include "base/binary_search.h"
+#include "base/open_file.h"
 #include "query/debuginfo/debug_cache.h"
 #include "query/debuginfo/dwarf_index.h"
 
@@ -18,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#define PATH_BYTES 4096
 #define RANGES_MAX (1u << 22)
 #define VISITS_MAX (1u << 22)
 
@@ -169,12 +172,60 @@ bool tbd_dwarf_is_shared_unit(Dwarf_Die *die)
     return dwarf_tag(die) == DW_TAG_partial_unit || dwarf_tag(die) == DW_TAG_type_unit;
 }
 
+static const char *text_of(Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+
+    return dwarf_formstring(dwarf_attr(die, name, &attribute));
+}
+
+/* `folder` and `name` joined as libdw does, which opens the result by itself. */
+static bool is_openable(const char *folder, const char *name, const char *suffix)
+{
+    char path[3 * PATH_BYTES];
+
+    return (size_t)snprintf(path, sizeof(path), "%s%s%s%s", name[0] == '/' ? "" : folder,
+                            name[0] == '/' || folder[0] == '\0' ? "" : "/", name,
+                            suffix) < sizeof(path) &&
+           tbd_is_openable(path);
+}
+
+/* Would libdw, which opens what stands there, come to a FIFO, a device or a planted link? */
+static bool may_look_for_split(struct tbd_dwarf *dwarf, Dwarf_Die *die)
+{
+    const struct tbd_elf_file *file = dwarf->file;
+    const struct tbd_elf_one *of = file->debug.elf != NULL ? &file->debug : &file->main;
+    const char *name = text_of(die, DW_AT_dwo_name), *folder = text_of(die, DW_AT_comp_dir);
+    char link[64], path[PATH_BYTES], below[2 * PATH_BYTES];
+    char *slash;
+    ssize_t length;
+
+    if (name == NULL)
+        name = text_of(die, DW_AT_GNU_dwo_name);
+    if (name == NULL)
+        return true;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", of->fd);
+    length = readlink(link, path, sizeof(path) - 1);
+    path[length < 0 ? 0 : length] = '\0';
+    if (!is_openable("", path, ".dwp"))
+        return false;
+    slash = strrchr(path, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    snprintf(below, sizeof(below), "%s%s%s", folder != NULL && folder[0] == '/' ? "" : path,
+             folder == NULL || folder[0] == '/' ? "" : "/", folder == NULL ? "" : folder);
+    return is_openable(path, name, "") && is_openable(below, name, "");
+}
+
 /* A unit whose entries are in a file of their own (.dwo): these, if it is there. */
-static void take_split(Dwarf_Die *die)
+static void take_split(struct tbd_dwarf *dwarf, Dwarf_Die *die)
 {
     Dwarf_Die split = { .addr = NULL };
     uint8_t type = 0;
 
+    if (dwarf_cu_info(die->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) != 0 ||
+        type != DW_UT_skeleton || !may_look_for_split(dwarf, die))
+        return;
     if (dwarf_cu_info(die->cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
         type == DW_UT_skeleton && split.addr != NULL)
         *die = split;
@@ -241,7 +292,7 @@ bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out)
     unit = index < dwarf->unit_count ? &dwarf->units[index] : NULL;
     if (unit == NULL || entry_at(unit->dwarf, unit->at, unit->is_apart, out) == NULL)
         return false;
-    take_split(out);
+    take_split(dwarf, out);
     return true;
 }
 
@@ -258,7 +309,7 @@ static bool unit_by_table(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *
         dwarf_offdie(dwarf->dwarf, offset, out) == NULL || !is_unit(out) ||
         dwarf_haspc(out, address) != 1)
         return false;
-    take_split(out);
+    take_split(dwarf, out);
     return true;
 }
 

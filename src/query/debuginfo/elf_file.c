@@ -5,7 +5,8 @@
  * formats).
  *
  * ELF_FILE-1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that
- *     shrinks is a read error, not SIGBUS. (not checked: it is what decoding checks of its input)
+ *     shrinks is a read error, not SIGBUS, and stays what was checked. (not checked: it is what
+ *     decoding checks of its input)
  * ELF_FILE-2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.
  *             Later code relies on it.
  * ELF_FILE-3  A separate debug file is used only if its build id is the same, or, for files without
@@ -14,6 +15,7 @@
 #include "query/debuginfo/elf_file.h"
 
 #include "base/assert.h"
+#include "base/open_file.h"
 #include "query/debuginfo/dwarf_file.h"
 
 #include <fcntl.h>
@@ -97,18 +99,13 @@ static bool is_usable(Elf *elf)
            header.e_machine == EM_X86_64;
 }
 
-static enum tbd_status one_open(const char *path, Elf_Cmd how, struct tbd_elf_one *out)
+/* Keeps ELF_FILE-1.  Takes the descriptor; a negative one fails. */
+static enum tbd_status one_take(int fd, Elf_Cmd how, struct tbd_elf_one *out)
 {
-    struct stat info;
-
-    *out = (struct tbd_elf_one){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) };
-    if (out->fd < 0)
+    *out = (struct tbd_elf_one){ .fd = fd };
+    if (fd < 0)
         return TBD_IO;
-    if (fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        tbd_elf_one_close(out);
-        return TBD_IO;
-    }
-    out->elf = elf_begin(out->fd, how, NULL); /* ELF_FILE-1 */
+    out->elf = elf_begin(fd, how, NULL);
     if (!is_usable(out->elf)) {
         tbd_elf_one_close(out);
         return TBD_CORRUPT;
@@ -261,18 +258,20 @@ static struct tbd_elf_file *file_new(void)
     return file;
 }
 
-static enum tbd_status open_file(const char *path, Elf_Cmd how, struct tbd_elf_file **out)
+/* Takes the descriptor. */
+static enum tbd_status take_file(int fd, const char *path, Elf_Cmd how, struct tbd_elf_file **out)
 {
     struct tbd_elf_file *file;
     enum tbd_status status;
 
     *out = NULL;
-    if (elf_version(EV_CURRENT) == EV_NONE)
-        return TBD_SYSTEM;
-    file = file_new();
-    if (!file)
+    file = elf_version(EV_CURRENT) == EV_NONE ? NULL : file_new();
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
         return TBD_NOMEM;
-    status = one_open(path, how, &file->main);
+    }
+    status = one_take(fd, how, &file->main);
     if (status != TBD_OK) {
         tbd_elf_close(file);
         return status;
@@ -282,12 +281,16 @@ static enum tbd_status open_file(const char *path, Elf_Cmd how, struct tbd_elf_f
 
 enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out)
 {
-    return open_file(path, ELF_C_READ, out);
+    return take_file(tbd_open_named(path), path, ELF_C_READ, out);
 }
 
-enum tbd_status tbd_elf_open_copy(const char *path, const char *origin, struct tbd_elf_file **out)
+enum tbd_status tbd_elf_open_copy(int dir, const char *name, const char *origin,
+                                  struct tbd_elf_file **out)
 {
-    enum tbd_status status = open_file(path, ELF_C_READ_MMAP, out);
+    int fd = tbd_open_below(dir, name, O_RDONLY);
+    struct stat info;
+    bool is_private = fd >= 0 && fstat(fd, &info) == 0 && tbd_is_private(&info);
+    enum tbd_status status = take_file(fd, name, is_private ? ELF_C_READ_MMAP : ELF_C_READ, out);
 
     if (status == TBD_OK)
         (*out)->origin = strdup(origin);
@@ -430,14 +433,9 @@ static bool has_build_id(Elf *elf, const uint8_t *wanted, size_t wanted_bytes)
 
 bool tbd_elf_one_open(const char *path, const uint8_t *id, size_t id_bytes, struct tbd_elf_one *out)
 {
-    struct stat info;
-
-    *out = (struct tbd_elf_one){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) };
-    if (out->fd < 0)
+    if (one_take(tbd_open_named(path), ELF_C_READ, out) != TBD_OK)
         return false;
-    if (fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode))
-        out->elf = elf_begin(out->fd, ELF_C_READ, NULL); /* ELF_FILE-1 */
-    if (out->elf != NULL && elf_kind(out->elf) == ELF_K_ELF && has_build_id(out->elf, id, id_bytes))
+    if (has_build_id(out->elf, id, id_bytes))
         return true;
     tbd_elf_one_close(out);
     return false;
@@ -471,7 +469,7 @@ static bool has_checksum(int fd, uint32_t expected)
 /* Keeps ELF_FILE-3.  `checksum` is NULL if there is no debug link to go by. */
 static bool try_debug(struct tbd_elf_file *file, const char *path, const uint32_t *checksum)
 {
-    if (one_open(path, ELF_C_READ, &file->debug) != TBD_OK)
+    if (one_take(tbd_open_named(path), ELF_C_READ, &file->debug) != TBD_OK)
         return false;
     if (file->build_id_bytes ? has_build_id(file->debug.elf, file->build_id, file->build_id_bytes)
                              : checksum && has_checksum(file->debug.fd, *checksum)) {

@@ -101,9 +101,9 @@ struct tbd_elf_file {
 
 /* Fails with TBD_IO (cannot be read), TBD_CORRUPT (not a usable 64-bit x86 ELF file), TBD_NOMEM. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out);
-/* A trace's own copy of the file at `origin`: nobody else writes to it, so it is
- * mapped, not read. */
-TBD_MUST_CHECK enum tbd_status tbd_elf_open_copy(const char *path, const char *origin,
+/* A trace's own copy of the file at `origin`: `name` below the directory `dir`.  It is mapped if
+ * nobody else may write to it. */
+TBD_MUST_CHECK enum tbd_status tbd_elf_open_copy(int dir, const char *name, const char *origin,
                                                  struct tbd_elf_file **out);
 /* Copies `bytes` bytes at `image`: the vDSO. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open_image(const char *name, const void *image, size_t bytes,

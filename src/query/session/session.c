@@ -5,9 +5,9 @@
  * trace directory.  It is a convenience: if the file cannot be used, questions start from the
  * trace's last position. */
 #include "query/session/session.h"
+#include "format/trace/trace_handle.h"
 #include "format/window/cursor.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,25 +197,13 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
 
 /* ---- the remembered position ---- */
 
-static bool position_path(const struct tbd_session *session, const char *suffix, char *out,
-                          size_t bytes)
-{
-    int length = snprintf(out, bytes, "%s/position%s", session->info->path, suffix);
-
-    return length > 0 && (size_t)length < bytes;
-}
-
 static bool read_position(const struct tbd_session *session, struct tbd_position *out,
                           uint32_t *out_thread)
 {
-    char path[4096];
+    FILE *file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "position");
     char text[64];
-    FILE *file;
     int items = 0;
 
-    if (!position_path(session, "", path, sizeof(path)))
-        return false;
-    file = fopen(path, "re");
     if (file == NULL)
         return false;
     *out_thread = 0;
@@ -247,38 +235,20 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
 /* A user who comes back to a position does not expect the frame selected on an earlier visit. */
 static void forget_frame(const struct tbd_session *session)
 {
-    char path[4096];
-    int length = snprintf(path, sizeof(path), "%s/frame", session->info->path);
-
-    if (length > 0 && (size_t)length < sizeof(path))
-        (void)unlink(path);
+    tbd_dir_remove(tbd_trace_dir(session->trace).fd, "frame");
 }
 
 static bool write_position(const struct tbd_session *session, struct tbd_position position,
                            uint32_t thread)
 {
-    char path[4096];
-    char temporary[4096];
-    char suffix[32];
-    int fd;
-    bool written;
+    char text[96];
+    int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32, position.time, position.offset);
 
-    snprintf(suffix, sizeof(suffix), ".%d", (int)getpid());
-    if (!position_path(session, "", path, sizeof(path)) ||
-        !position_path(session, suffix, temporary, sizeof(temporary)))
-        return false;
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return false;
-    written = dprintf(fd, "%" PRIu64 "+%" PRIu32, position.time, position.offset) > 0;
     if (thread != 0)
-        written = dprintf(fd, " thread %" PRIu32, thread) > 0 && written;
-    written = dprintf(fd, "\n") > 0 && written;
-    written = close(fd) == 0 && written;
-    written = written && rename(temporary, path) == 0;
-    if (!written)
-        unlink(temporary);
-    return written;
+        used += snprintf(text + used, sizeof(text) - (size_t)used, " thread %" PRIu32, thread);
+    used += snprintf(text + used, sizeof(text) - (size_t)used, "\n");
+    return tbd_dir_write(tbd_trace_dir(session->trace).fd, "position", text, (size_t)used) ==
+           TBD_OK;
 }
 
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)

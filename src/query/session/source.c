@@ -2,11 +2,16 @@
 /* source.c - see source.h */
 #include "query/session/source.h"
 
+#include "base/open_file.h"
+#include "format/files/trace_dir.h"
+#include "format/trace/trace_handle.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FUNCTIONS_MAX  32u
 #define FRAMES_MAX     65536u
@@ -80,17 +85,9 @@ static enum tbd_status add_calls(struct tbd_session *session, struct tbd_source_
     return TBD_OK;
 }
 
-static bool selection_path(const struct tbd_session *session, char *out, size_t bytes)
-{
-    int length = snprintf(out, bytes, "%s/frame", session->info->path);
-
-    return length > 0 && (size_t)length < bytes;
-}
-
 /* A line "TIME+K NUMBER": it is valid only at this position. */
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
 {
-    char path[4096];
     struct tbd_position at = session->unwritten.position;
     size_t number = 0;
     FILE *file;
@@ -98,7 +95,7 @@ size_t tbd_source_selected(const struct tbd_session *session, struct tbd_positio
     if (session->unwritten.has_position || session->unwritten.has_frame)
         return at.time == position.time && at.offset == position.offset ? session->unwritten.frame
                                                                         : 0;
-    file = selection_path(session, path, sizeof(path)) ? fopen(path, "re") : NULL;
+    file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "frame");
     if (file == NULL)
         return 0;
     if (fscanf(file, "%" SCNu64 "+%" SCNu32 " %zu", &at.time, &at.offset, &number) != 3 ||
@@ -110,17 +107,15 @@ size_t tbd_source_selected(const struct tbd_session *session, struct tbd_positio
 
 void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number)
 {
-    char path[4096];
-    FILE *file = selection_path(session, path, sizeof(path)) ? fopen(path, "we") : NULL;
+    char text[96];
+    int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32 " %zu\n", position.time,
+                        position.offset, number);
 
-    if (file == NULL) {
-        session->unwritten.has_frame = true;
-        session->unwritten.position = position;
-        session->unwritten.frame = number;
+    if (tbd_dir_write(tbd_trace_dir(session->trace).fd, "frame", text, (size_t)used) == TBD_OK)
         return;
-    }
-    fprintf(file, "%" PRIu64 "+%" PRIu32 " %zu\n", position.time, position.offset, number);
-    fclose(file);
+    session->unwritten.has_frame = true;
+    session->unwritten.position = position;
+    session->unwritten.frame = number;
 }
 
 enum tbd_status tbd_source_stack(struct tbd_session *session, struct tbd_position position,
@@ -178,20 +173,22 @@ static bool index_lines(struct tbd_source_text *text, size_t bytes)
     return true;
 }
 
-/* The path comes from the program's debug information: only a regular file is opened. */
+/* The path comes from the program's debug information. */
 bool tbd_source_load(const char *path, struct tbd_source_text *out)
 {
     struct stat info;
-    FILE *file;
+    int fd = tbd_open_named(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
     size_t bytes = 0;
 
     *out = (struct tbd_source_text){ .bytes = NULL };
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILE_MAX_BYTES)
+    if (file == NULL) {
+        if (fd >= 0)
+            close(fd);
         return false;
-    file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    out->bytes = calloc((size_t)info.st_size + 1, 1);
+    }
+    if (fstat(fd, &info) == 0 && info.st_size <= FILE_MAX_BYTES)
+        out->bytes = calloc((size_t)info.st_size + 1, 1);
     if (out->bytes != NULL)
         bytes = fread(out->bytes, 1, (size_t)info.st_size, file);
     fclose(file);

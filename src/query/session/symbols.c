@@ -16,6 +16,7 @@
 #include "base/layout.h"
 #include "base/binary_search.h"
 #include "format/pages/pages.h"
+#include "format/trace/trace_handle.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -237,7 +238,8 @@ static struct known_file *file_of(struct tbd_symbols *symbols, uint32_t window,
         known->file = open_vdso(symbols, window, region);
     } else if (!region->copy) {
         known->file = open_original(symbols, region);
-    } else if (tbd_elf_open_copy(region->copy, region->path, &known->file) != TBD_OK) {
+    } else if (tbd_elf_open_copy(tbd_trace_dir(symbols->trace).fd, region->copy, region->path,
+                                 &known->file) != TBD_OK) {
         add_note(symbols, "the trace's copy of %s cannot be used: %s", region->path, region->copy);
         known->file = open_original(symbols, region);
     }

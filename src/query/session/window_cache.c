@@ -14,14 +14,14 @@
 
 #include "base/assert.h"
 #include "base/array.h"
+#include "base/open_file.h"
 #include "format/files/file.h"
 #include "format/merging/replayed_events.h"
+#include "format/trace/trace_handle.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -30,17 +30,16 @@
 
 #define SPACE_MIN  (256ull << 20) /* left on the disk */
 #define NAME_BYTES 64
-#define PATH_BYTES 4096
 
 struct tbd_window_cache {
     pthread_mutex_t lock;
-    char folder[PATH_BYTES];
-    int dir;     /* -1: not open yet */
-    bool is_off; /* something went wrong */
+    int trace;          /* the trace's directory; borrowed */
+    struct tbd_dir dir; /* fd is -1: not open yet */
+    bool is_off;        /* something went wrong */
+    bool is_listed;     /* `total` is known */
     uint64_t limit;
     uint64_t total;   /* bytes in the folder, as far as this process knows */
     uint64_t written; /* by this process */
-    unsigned names;   /* temporary files so far */
 };
 
 uint64_t tbd_window_cache_limit(const struct tbd_trace *trace)
@@ -51,15 +50,12 @@ uint64_t tbd_window_cache_limit(const struct tbd_trace *trace)
 struct tbd_window_cache *tbd_window_cache_new(const struct tbd_trace *trace, uint64_t limit)
 {
     struct tbd_window_cache *cache = calloc(1, sizeof(*cache));
-    int length;
 
     if (cache == NULL)
         return NULL;
-    length =
-        snprintf(cache->folder, sizeof(cache->folder), "%s/cache", tbd_trace_info(trace)->path);
-    cache->is_off = length < 0 || (size_t)length >= sizeof(cache->folder);
+    cache->trace = tbd_trace_dir(trace).fd;
     cache->limit = limit != 0 ? limit : tbd_window_cache_limit(trace);
-    cache->dir = -1;
+    cache->dir = (struct tbd_dir){ .fd = -1, .path = "cache" };
     pthread_mutex_init(&cache->lock, NULL);
     return cache;
 }
@@ -68,13 +64,21 @@ void tbd_window_cache_free(struct tbd_window_cache *cache)
 {
     if (cache == NULL)
         return;
-    if (cache->dir >= 0)
-        close(cache->dir);
+    if (cache->dir.fd >= 0)
+        close(cache->dir.fd);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }
 
 /* ---- what is there ---- */
+
+/* Once open, it stays open. */
+static bool open_existing_locked(struct tbd_window_cache *cache)
+{
+    if (cache->dir.fd < 0)
+        cache->dir.fd = tbd_open_folder_below(cache->trace, "cache");
+    return cache->dir.fd >= 0;
+}
 
 struct cached_file {
     char name[NAME_BYTES];
@@ -94,8 +98,7 @@ static int by_use(const void *a, const void *b)
 /* All files, also other processes' and incomplete ones. NULL: none, or no memory. */
 static struct cached_file *list_files(int folder, size_t *out_count, uint64_t *out_bytes)
 {
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = tbd_dir_list(folder, ".");
     struct cached_file *files = NULL;
     struct dirent *entry;
     struct stat info;
@@ -103,8 +106,6 @@ static struct cached_file *list_files(int folder, size_t *out_count, uint64_t *o
 
     *out_count = 0;
     *out_bytes = 0;
-    if (dir == NULL && fd >= 0)
-        close(fd);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         size_t length = strlen(entry->d_name);
 
@@ -131,11 +132,11 @@ static void make_space_locked(struct tbd_window_cache *cache, uint64_t more)
     struct cached_file *files;
     size_t count;
 
-    files = list_files(cache->dir, &count, &cache->total);
+    files = list_files(cache->dir.fd, &count, &cache->total);
     if (files != NULL)
         qsort(files, count, sizeof(*files), by_use);
     for (size_t i = 0; i < count && cache->total + more > most; i++) {
-        if (unlinkat(cache->dir, files[i].name, 0) == 0)
+        if (unlinkat(cache->dir.fd, files[i].name, 0) == 0)
             cache->total -= files[i].bytes;
     }
     free(files);
@@ -143,32 +144,19 @@ static void make_space_locked(struct tbd_window_cache *cache, uint64_t more)
 
 /* ---- writing ---- */
 
-/* Is this an incomplete file of a process that has ended? name_temporary_locked() names them. */
-static void remove_left(int folder, const char *name)
-{
-    int pid;
-
-    if (sscanf(name, "new.%d.", &pid) == 1 && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
-        (void)unlinkat(folder, name, 0);
-}
-
 static bool open_folder_locked(struct tbd_window_cache *cache)
 {
-    struct cached_file *files;
-    uint64_t bytes;
     size_t count;
 
-    if (cache->dir >= 0)
-        return true;
-    (void)mkdir(cache->folder, 0700);
-    cache->dir = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (cache->dir < 0)
+    if (!open_existing_locked(cache) && tbd_dir_make_folder(cache->trace, "cache") == TBD_OK)
+        (void)open_existing_locked(cache);
+    if (cache->dir.fd < 0)
         return false;
-    files = list_files(cache->dir, &count, &bytes);
-    for (size_t i = 0; i < count; i++)
-        remove_left(cache->dir, files[i].name);
-    free(files);
-    cache->total = bytes;
+    if (!cache->is_listed) {
+        tbd_dir_clean(cache->dir.fd);
+        free(list_files(cache->dir.fd, &count, &cache->total));
+        cache->is_listed = true;
+    }
     return true;
 }
 
@@ -176,7 +164,7 @@ static bool has_space(const struct tbd_window_cache *cache, uint64_t bytes)
 {
     struct statvfs disk;
 
-    return fstatvfs(cache->dir, &disk) == 0 &&
+    return fstatvfs(cache->dir.fd, &disk) == 0 &&
            (uint64_t)disk.f_bavail * disk.f_frsize >= SPACE_MIN + bytes;
 }
 
@@ -203,32 +191,21 @@ static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
     return true;
 }
 
-static void name_temporary_locked(struct tbd_window_cache *cache, char *out)
-{
-    snprintf(out, NAME_BYTES, "new.%d.%u", (int)getpid(), cache->names++);
-}
-
-static bool reserve(struct tbd_window_cache *cache, uint64_t bytes, char *out_temporary)
+static bool reserve(struct tbd_window_cache *cache, uint64_t bytes)
 {
     bool good;
 
     pthread_mutex_lock(&cache->lock);
     good = reserve_locked(cache, bytes);
     cache->is_off |= !good;
-    name_temporary_locked(cache, out_temporary);
     pthread_mutex_unlock(&cache->lock);
     return good;
 }
 
-static bool write_file(struct tbd_window_cache *cache, const char *name, const char *temporary,
+static bool write_file(struct tbd_window_cache *cache, const char *name,
                        const struct tbd_buffer *content)
 {
-    if (tbd_write_file(cache->dir, temporary, content->bytes, content->used) != TBD_OK)
-        return false;
-    if (renameat(cache->dir, temporary, cache->dir, name) == 0)
-        return true;
-    unlinkat(cache->dir, temporary, 0);
-    return false;
+    return tbd_dir_write(cache->dir.fd, name, content->bytes, content->used) == TBD_OK;
 }
 
 static bool is_off(struct tbd_window_cache *cache)
@@ -244,15 +221,14 @@ static bool is_off(struct tbd_window_cache *cache)
 void tbd_window_cache_put(struct tbd_window_cache *cache, const struct tbd_trace *trace,
                           const struct tbd_window *window)
 {
-    char name[NAME_BYTES], temporary[NAME_BYTES];
+    char name[NAME_BYTES];
     struct tbd_buffer content = { 0 };
 
     if (is_off(cache))
         return;
     tbd_raised_name(trace, window->index, name, sizeof(name));
     tbd_raised_put(trace, window, &content);
-    if (!content.failed && reserve(cache, content.used, temporary) &&
-        !write_file(cache, name, temporary, &content)) {
+    if (!content.failed && reserve(cache, content.used) && !write_file(cache, name, &content)) {
         pthread_mutex_lock(&cache->lock);
         cache->is_off = true;
         pthread_mutex_unlock(&cache->lock);
@@ -263,25 +239,30 @@ void tbd_window_cache_put(struct tbd_window_cache *cache, const struct tbd_trace
 void tbd_window_cache_keep(struct tbd_window_cache *cache, const char *name,
                            const struct tbd_buffer *content)
 {
-    char temporary[NAME_BYTES];
     bool good;
 
     pthread_mutex_lock(&cache->lock);
     good = content->used <= cache->limit / 8 && take_space_locked(cache, content->used);
-    name_temporary_locked(cache, temporary);
     pthread_mutex_unlock(&cache->lock);
     if (good)
-        (void)write_file(cache, name, temporary, content);
+        (void)write_file(cache, name, content);
 }
 
 /* ---- reading ---- */
 
+static bool open_to_read(struct tbd_window_cache *cache)
+{
+    bool good;
+
+    pthread_mutex_lock(&cache->lock);
+    good = open_existing_locked(cache);
+    pthread_mutex_unlock(&cache->lock);
+    return good;
+}
+
 static void mark_used(const struct tbd_window_cache *cache, const char *name)
 {
-    char path[PATH_BYTES + NAME_BYTES];
-
-    snprintf(path, sizeof(path), "%s/%s", cache->folder, name);
-    (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+    (void)utimensat(cache->dir.fd, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 bool tbd_window_cache_answer(struct tbd_window_cache *cache, const struct tbd_trace *trace,
@@ -289,7 +270,7 @@ bool tbd_window_cache_answer(struct tbd_window_cache *cache, const struct tbd_tr
 {
     char name[NAME_BYTES];
 
-    if (tbd_answer_load(trace, cache->folder, answer, NULL) != TBD_OK)
+    if (!open_to_read(cache) || tbd_answer_load(trace, cache->dir, answer, NULL) != TBD_OK)
         return false;
     tbd_answer_name(answer->question, name, sizeof(name));
     mark_used(cache, name);
@@ -303,7 +284,8 @@ struct tbd_window *tbd_window_cache_get(struct tbd_window_cache *cache, struct t
     struct tbd_window *window;
 
     tbd_raised_name(trace, index, name, sizeof(name));
-    if (tbd_raised_load(trace, index, cache->folder, name, &window, NULL) != TBD_OK)
+    if (!open_to_read(cache) ||
+        tbd_raised_load(trace, index, cache->dir, name, &window, NULL) != TBD_OK)
         return NULL;
     mark_used(cache, name);
     return window;
