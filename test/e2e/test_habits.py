@@ -45,6 +45,31 @@ def test_what_has_no_equal_is_told_how(folder):
     assert result.code == 2 and b"help gdb" in result.err and not result.out, result
 
 
+def test_what_is_tried_first(folder):
+    trace = recorded(folder)
+    assert said(trace, "stores settings.limit").out == said(trace, "stores of settings.limit").out != b""
+    for joined, apart in (("print settings.limit/x", "print /x settings.limit"), ("p settings.limit/t", "print /t settings.limit")):
+        assert said(trace, joined).out == said(trace, apart).out != b"", joined
+    assert said(trace, "print settings.limit/settings.limit").out == b"1\n", "no format, but a division"
+    rows = trace.tbdq("--csv", "bt", json_output=False).out.decode().split("\r\n")
+    assert rows[0] == "frame,pc,module,function,file,line" and rows[1].split(",")[3] == "main", rows
+    assert b"write" in said(trace, "count syscall by value").out
+    for line, wrong in (("trace 10 5", b"before the first"), ("syscalls where syscall == opeat", b"system call called 'opeat'"),
+                        ("signals where signal != SIGFOO", b"signal called 'SIGFOO'")):
+        result = said(trace, line)
+        assert result.code == 2 and wrong in result.err and not result.out, (line, result)
+
+
+def test_disas_of_a_function_is_gdbs(folder):
+    trace = recorded(folder)
+    ours = trace.ask("disas", "main")
+    theirs = subprocess.run([tbdtest.need("gdb"), "-nx", "-batch", "-ex", "disassemble /r main", os.path.join(tbdtest.BUILD, "examples/overflow")],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
+    offsets = [int(n) for n in re.findall(r"<\+(\d+)>:", theirs)]
+    assert [int(row["pc"], 16) - int(ours[0]["pc"], 16) for row in ours] == offsets and len(offsets) > 10, (ours, theirs)
+    assert ours[0]["function"] == "main" and len(trace.ask("disas", "2")) == 2
+
+
 def test_help_has_every_word(folder):
     with open(TABLE, encoding="utf-8") as f:
         words = re.findall(r'^    \{ "([\w-]+)",\s', f.read(), re.M)
@@ -155,6 +180,6 @@ def test_every_thread_s_stack_and_share(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_values_one_behind_the_other, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
+    tbdtest.main(test_values_one_behind_the_other, test_what_is_tried_first, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
                  test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
                  test_places_to_list_and_memory_by_expression, test_what_is_not_there_is_told_where_it_is_not)

@@ -336,10 +336,9 @@ enum tbd_exit tbd_command_delete(struct tbd_command_run *run)
 
 static bool is_nearer(struct tbd_position a, struct tbd_position b, bool backward)
 {
-    bool is_before = a.time < b.time || (a.time == b.time && a.offset < b.offset);
-    bool is_after = a.time > b.time || (a.time == b.time && a.offset > b.offset);
+    int order = tbd_position_compare(a, b);
 
-    return backward ? is_after : is_before;
+    return backward ? order > 0 : order < 0;
 }
 
 /* The nearest event of all breakpoints; TBD_EXIT_NOT_FOUND: none is left. */

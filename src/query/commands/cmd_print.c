@@ -93,6 +93,24 @@ static void take_format(const struct tbd_command_run *run, struct print_request 
     }
 }
 
+/* "EXPR/x" without a blank: a format, unless there is a variable called x. */
+static void take_joined_format(struct tbd_command_run *run, struct print_request *out)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_source_place place;
+    struct tbd_data data;
+
+    if (out->format != 0 || out->to < out->from + 3 || !is_format(run->text + out->to - 2))
+        return;
+    if (tbd_source_evaluate(run->session, tbd_session_current(run->session), run->text, out->to - 1,
+                            out->to, &place, &data, &error) == TBD_OK) {
+        tbd_source_place_close(&place);
+        return;
+    }
+    out->format = run->text[out->to - 1];
+    out->to -= 2;
+}
+
 /* EXPR@COUNT, as in gdb: cuts the count off. */
 static enum tbd_exit take_count(struct tbd_command_run *run, struct print_request *request)
 {
@@ -196,6 +214,7 @@ enum tbd_exit tbd_command_print(struct tbd_command_run *run)
     if (run->argc == 0)
         return tbd_command_usage(run, "print takes an expression");
     take_format(run, &request);
+    take_joined_format(run, &request);
     result = take_count(run, &request);
     if (result == TBD_EXIT_FOUND)
         result = tbd_command_value_of(run, tbd_session_current(run->session), request.from,

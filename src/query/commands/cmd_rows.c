@@ -8,8 +8,10 @@
 #include "query/search/search.h"
 
 #include "base/array.h"
+#include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,9 +72,22 @@ enum tbd_exit tbd_command_stores(struct tbd_command_run *run)
     static const char *const columns[] = { "position", "addr",   "size",     "oldval",
                                            "newval",   "source", "function", NULL };
 
-    if (run->argc < 2 || (strcmp(run->argv[0], "of") != 0 && strcmp(run->argv[0], "where") != 0))
-        return tbd_command_usage(run, "stores takes `of EXPRESSION`, or a condition");
-    return list_type(run, TBD_EVENT_STORE, columns);
+    const char *arguments = run->text + run->arguments;
+    struct tbd_command_run own = *run;
+    enum tbd_exit result;
+    char *text;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "stores takes an expression, or a condition");
+    if (strncmp(arguments, "of ", 3) == 0 || strncmp(arguments, "where ", 6) == 0)
+        return list_type(run, TBD_EVENT_STORE, columns);
+    if (asprintf(&text, "stores of %s", arguments) < 0)
+        return tbd_command_no_memory();
+    own.text = text;
+    own.arguments = strlen("stores ");
+    result = list_type(&own, TBD_EVENT_STORE, columns);
+    free(text);
+    return result;
 }
 
 enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run)
@@ -314,6 +329,23 @@ static uint64_t value_of(const struct tbd_event *event)
     }
 }
 
+/* A number, or the name of a system call or signal. */
+static void value_text(const struct tbd_event *event, char *out, size_t bytes)
+{
+    const char *name = NULL, *prefix = "";
+
+    if (event->type == TBD_EVENT_SYSCALL) {
+        name = tbd_syscall_name(event->number);
+    } else if (event->type == TBD_EVENT_SIGNAL && event->number < NSIG) {
+        name = sigabbrev_np((int)event->number);
+        prefix = "SIG";
+    }
+    if (name != NULL)
+        snprintf(out, bytes, "%s%s", prefix, name);
+    else
+        snprintf(out, bytes, "0x%" PRIx64, value_of(event));
+}
+
 static void group_of(const struct row_counting *counting, const struct tbd_event *event, char *out,
                      size_t bytes)
 {
@@ -326,7 +358,7 @@ static void group_of(const struct row_counting *counting, const struct tbd_event
     if (strcmp(counting->by, "thread") == 0)
         snprintf(out, bytes, "%" PRIu32, event->thread);
     else if (strcmp(counting->by, "value") == 0)
-        snprintf(out, bytes, "0x%" PRIx64, value_of(event));
+        value_text(event, out, bytes);
     else if (strcmp(counting->by, "line") == 0 &&
              tbd_source_line_at(session, window, event->pc, &line))
         snprintf(out, bytes, "%s:%" PRIu32, line.file, line.line);

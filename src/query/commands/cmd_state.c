@@ -3,6 +3,7 @@
 #include "query/commands/commands.h"
 #include "query/debuginfo/register_names.h"
 #include "query/commands/output.h"
+#include "query/commands/rows.h"
 
 #include "base/safe_stream.h"
 
@@ -235,16 +236,11 @@ static void print_frame_text(const struct tbd_command_run *run, uint32_t window,
             tbd_output_source_text(&source->source, line, sizeof(line)));
 }
 
-static void print_frame(const struct tbd_command_run *run, uint32_t window, size_t number,
-                        const struct tbd_frame *frame, const struct tbd_source_frame *source)
+static json_t *frame_object(const struct tbd_command_run *run, uint32_t window, size_t number,
+                            const struct tbd_frame *frame, const struct tbd_source_frame *source)
 {
-    json_t *object;
+    json_t *object = json_object();
 
-    if (!run->session->json) {
-        print_frame_text(run, window, number, frame, source);
-        return;
-    }
-    object = json_object();
     json_object_set_new(object, "frame", json_integer((json_int_t)number));
     if (run->session->thread != 0)
         json_object_set_new(object, "thread", json_integer((json_int_t)run->session->thread));
@@ -259,27 +255,54 @@ static void print_frame(const struct tbd_command_run *run, uint32_t window, size
     json_object_set_new(object, "sp", tbd_output_hex(frame->sp));
     json_object_set_new(object, "cfa", tbd_output_hex(frame->cfa));
     json_object_set_new(object, "guess", json_boolean(tbd_frame_is_guess(frame)));
-    tbd_output_line(object, run->out);
+    return object;
+}
+
+static json_t *object_of(const struct tbd_command_run *run, const struct tbd_source_stack *stack,
+                         size_t number)
+{
+    return frame_object(run, stack->window, number, &stack->frames[stack->calls[number].stack],
+                        &stack->calls[number]);
 }
 
 void tbd_command_print_frame(const struct tbd_command_run *run,
                              const struct tbd_source_stack *stack, size_t number)
 {
-    print_frame(run, stack->window, number, &stack->frames[stack->calls[number].stack],
-                &stack->calls[number]);
+    if (run->session->json)
+        tbd_output_line(object_of(run, stack, number), run->out);
+    else
+        print_frame_text(run, stack->window, number, &stack->frames[stack->calls[number].stack],
+                         &stack->calls[number]);
+}
+
+static enum tbd_exit print_rows(const struct tbd_command_run *run,
+                                const struct tbd_source_stack *stack)
+{
+    static const char *const columns[] = {
+        "frame", "pc", "module", "function", "file", "line", NULL
+    };
+    struct tbd_rows rows;
+
+    tbd_rows_start(&rows, run, columns);
+    for (size_t i = 0; i < stack->count; i++)
+        tbd_rows_add(&rows, object_of(run, stack, i));
+    return tbd_rows_end(&rows);
 }
 
 enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position)
 {
     struct tbd_source_stack stack;
     enum tbd_status status = tbd_source_stack(run->session, position, &stack);
+    enum tbd_exit result = TBD_EXIT_FOUND;
 
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    for (size_t i = 0; i < stack.count; i++)
+    if (run->session->csv)
+        result = print_rows(run, &stack);
+    for (size_t i = 0; i < stack.count && !run->session->csv; i++)
         tbd_command_print_frame(run, &stack, i);
     tbd_source_stack_free(&stack);
-    return TBD_EXIT_FOUND;
+    return result;
 }
 
 enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
@@ -318,6 +341,28 @@ static void print_insn(const struct tbd_command_run *run, struct tbd_position po
     tbd_output_line(object, run->out);
 }
 
+/* An instruction that was not necessarily executed. */
+static void print_code(const struct tbd_command_run *run, uint32_t window,
+                       const struct tbd_block_insn *insn)
+{
+    char text[256], name[256];
+    json_t *object;
+
+    tbd_disas_text(run->session->disas, window, insn->bytes, insn->length, insn->pc, text,
+                   sizeof(text));
+    if (!run->session->json) {
+        tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
+        fprintf(run->out, "0x%012" PRIx64 "  %-40s %s\n", insn->pc, tbd_shown(name),
+                tbd_shown(text));
+        return;
+    }
+    object = json_object();
+    json_object_set_new(object, "pc", tbd_output_hex(insn->pc));
+    tbd_output_symbol(run->session, window, insn->pc, object);
+    json_object_set_new(object, "text", tbd_output_text(text));
+    tbd_output_line(object, run->out);
+}
+
 /* Instructions as executed, block by block. */
 static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_position position,
                                    uint64_t count)
@@ -341,15 +386,56 @@ static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_posit
     return TBD_OK;
 }
 
+/* All of a function, from memory as it is at the position. */
+static enum tbd_exit disassemble_function(struct tbd_command_run *run, struct tbd_position position,
+                                          const struct tbd_symbol *symbol)
+{
+    uint32_t window = tbd_trace_window_of(run->session->trace, position.time);
+    size_t bytes = symbol->end - symbol->start, length;
+    uint8_t *code = malloc(bytes);
+    enum tbd_status status =
+        code == NULL ? TBD_NOMEM
+                     : tbd_session_read(run->session, position, symbol->start, code, bytes);
+
+    for (size_t at = 0; status == TBD_OK && at < bytes; at += length) {
+        struct tbd_block_insn insn = { .pc = symbol->start + at, .bytes = code + at };
+        char text[256];
+
+        length = tbd_disas_text(run->session->disas, window, code + at, bytes - at, insn.pc, text,
+                                sizeof(text));
+        length += length == 0;
+        insn.length = (uint32_t)length;
+        print_code(run, window, &insn);
+    }
+    free(code);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
+#define FUNCTION_MAX (1u << 20) /* bytes */
+
+/* Is the argument a function's name? */
+static bool find_function(struct tbd_command_run *run, struct tbd_position position,
+                          struct tbd_symbol *out)
+{
+    uint32_t window = tbd_trace_window_of(run->session->trace, position.time);
+
+    return run->argc == 1 &&
+           tbd_symbols_find(run->session->symbols, window, run->argv[0], out, 1) > 0 &&
+           out->is_function && out->end > out->start && out->end - out->start <= FUNCTION_MAX;
+}
+
 enum tbd_exit tbd_command_disas(struct tbd_command_run *run)
 {
+    struct tbd_symbol symbol;
     struct tbd_position position = tbd_session_current(run->session);
     uint64_t count = 10;
     enum tbd_exit result = TBD_EXIT_FOUND;
     enum tbd_status status;
 
     if (run->argc > 1)
-        return tbd_command_usage(run, "disas takes at most a number of instructions");
+        return tbd_command_usage(run, "disas takes a function, or a number of instructions");
+    if (find_function(run, position, &symbol))
+        return disassemble_function(run, position, &symbol);
     if (run->argc == 1)
         result = tbd_command_value(run, 0, position, &count);
     if (result != TBD_EXIT_FOUND)

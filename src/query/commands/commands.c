@@ -119,7 +119,7 @@ const struct tbd_command tbd_commands[] = {
       "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"
       "none.",
       "tbdq all func_enter where func==main", false },
-    { "stores", tbd_command_stores, "of EXPR [where CONTEXT]",
+    { "stores", tbd_command_stores, "[of] EXPR [where CONTEXT]",
       "all stores to a variable, as rows", "",
       "tbdq stores of list->head where 'newval == 0'", true },
     { "calls", tbd_command_calls, "FUNCTION [where CONTEXT]",
@@ -223,9 +223,10 @@ const struct tbd_command tbd_commands[] = {
     { "ptype", tbd_command_ptype, "TYPE | EXPRESSION",
       "a type, its size, and where its members are", "",
       "tbdq ptype struct node", true },
-    { "disas", tbd_command_disas, "[COUNT]",
-      "instructions from the current position on, as they were executed",
-      "The instructions of the blocks entered from here on; COUNT (default 10) of them.",
+    { "disas", tbd_command_disas, "[COUNT | FUNCTION]",
+      "instructions from the current position on, as they were executed; or a function's",
+      "The instructions of the blocks entered from here on; COUNT (default 10) of them.  All instructions\n"
+      "of FUNCTION, as memory holds them at the current position.",
       "tbdq disas 20", true },
     { "verify", tbd_command_verify, "[-j WORKERS] [--quick]",
       "replay every window and compare it with what was recorded",
