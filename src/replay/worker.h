@@ -56,7 +56,7 @@ struct tbd_worker {
     uint64_t *before; /* those of the previous plan; likewise */
     size_t before_count, before_capacity;
     uint64_t asked; /* sum of the block entries of its replays */
-    bool is_at_end; /* in the process, they have their contents at the end of window `ended` */
+    bool is_at_end; /* pages of `before` are in the process as at the end of window `ended` */
     uint32_t ended;
 };
 

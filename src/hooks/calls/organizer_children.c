@@ -190,11 +190,11 @@ static bool look_first(struct tbd_call *call)
 {
     uint8_t info[INFO_BYTES];
     struct tbd_sys_call look;
-    bool waits_not;
+    bool has_wnohang;
 
     if (!make_look(&call->sys, info, &look))
         return true;
-    waits_not = look.args[3] & WNOHANG;
+    has_wnohang = look.args[3] & WNOHANG;
     if (are_unwaited())
         look.args[3] |= WNOHANG;
     for (;;) {
@@ -204,11 +204,11 @@ static bool look_first(struct tbd_call *call)
         }
         memset(info, 0, sizeof(info));
         tbd_call_pause_as(call, &look);
-        if (!call->result && !pid_in(info) && !waits_not)
+        if (!call->result && !pid_in(info) && !has_wnohang)
             pause_a_moment(call);
         if (call->result == TBD_CALL_INTERRUPTED || call->result == -EINTR)
             return false;
-        if (call->result < 0 || (!pid_in(info) && waits_not))
+        if (call->result < 0 || (!pid_in(info) && has_wnohang))
             return true;
         /* GONE: the signal handler has reaped it already */
         if (pid_in(info) && who_is(pid_in(info)) == OTHER) {
