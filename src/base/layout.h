@@ -17,7 +17,7 @@
  *   BASE + 56 GiB       play: the second touch map (hooks/memory/shared.h); replay: one bit a page, present or not
  *   BASE + 60 GiB       play only: one bit a page: logged (hooks/memory/userfault.h)
  *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB
- *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/calls/waiting.c)
+ *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/calls/exchange.c)
  *   BASE + 4 TiB        end
  *
  * The thread area holds, relative to its gs base G (one for all threads: they take turns, hooks/threads/threads.h):

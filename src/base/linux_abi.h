@@ -14,6 +14,7 @@
 #include <linux/signal.h> /* SIG..., SA_..., SS_..., siginfo_t, SI_..., struct sigaction, stack_t */
 #include <asm/sigcontext.h> /* struct sigcontext, struct _fpx_sw_bytes, FP_XSTATE_MAGIC... */
 #include <asm/ucontext.h>   /* struct ucontext, UC_... */
+#include <asm/socket.h>     /* SOL_SOCKET, SO_... */
 
 #include <linux/capability.h> /* _LINUX_CAPABILITY_VERSION_... */
 #include <linux/dqblk_xfs.h>  /* Q_X... */
@@ -41,6 +42,17 @@
 #endif
 #ifndef F_GETDELEG /* 6.19 */
 #define F_GETDELEG (F_LINUX_SPECIFIC_BASE + 15)
+#endif
+
+/* sockets: the kernel has these in headers of its own only */
+#ifndef MSG_TRUNC
+#define MSG_TRUNC 0x20
+#endif
+#ifndef SOL_IP
+#define SOL_IP 0
+#endif
+#ifndef SOL_IPV6
+#define SOL_IPV6 41
 #endif
 
 /* ptrace */

@@ -21,6 +21,9 @@ extern const struct tbd_call_policy *tbd_call_policy; /* special_calls.c */
 /* waiting.c: makes the call while other threads run, and notes its effects afterwards.  False:
  * there was no memory for it, and nothing was done.  The result can be TBD_CALL_INTERRUPTED. */
 bool tbd_call_wait(struct tbd_call *call);
+/* The same without giving way, for a call whose large buffers may stay almost empty; false for others
+ * too. */
+bool tbd_call_large(struct tbd_call *call);
 /* Like tbd_call_wait(), for a call that writes nothing. */
 void tbd_call_wait_plainly(struct tbd_call *call);
 /* Like tbd_call_wait_plainly(), but makes the call `sys` in its place. */

@@ -78,8 +78,10 @@ bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, 
     struct tbd_sys_range range = { address, bytes };
 
     tbd_effects_watch(call->effects, &range, 1);
-    if (!tbd_copy_to_program(address, data, bytes))
+    if (!tbd_copy_to_program(address, data, bytes)) {
+        tbd_effects_compare(call->effects); /* up to the page that is not there */
         return false;
+    }
     tbd_effects_written(call->effects, &range, 1);
     return true;
 }

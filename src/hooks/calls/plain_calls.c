@@ -6,9 +6,11 @@
  * and after.  Context: APP. */
 #include "base/linux.h"
 #include "base/string.h"
+#include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/own_memory.h"
 #include "hooks/calls/userfault_calls.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
@@ -97,6 +99,19 @@ static void note_temporary_mask(const struct tbd_sys_call *sys)
                                                        sizeof(signals->temporary_mask));
 }
 
+/* The result says what was written only where nothing stopped the kernel: a call that fails may have
+ * written part of its places, and a page that cannot be written ends a transfer somewhere before it. */
+static bool tells_all(const struct tbd_call *call, const struct tbd_sys_range *may, size_t count)
+{
+    if (tbd_sys_failed(call->result))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!tbd_regions_allow(&tbd_memory.regions, may[i].address, may[i].address + may[i].bytes,
+                               PROT_WRITE))
+            return false;
+    return !tbd_effects_is_short(call->effects);
+}
+
 void tbd_call_perform_here(struct tbd_call *call)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
@@ -117,13 +132,13 @@ void tbd_call_perform_here(struct tbd_call *call)
         tbd_effects_undo(call->effects); /* waitid writes before it is restarted */
         return;
     }
+    if (!tells_all(call, may, may_count)) {
+        tbd_effects_compare(call->effects);
+        return;
+    }
     did_count =
         tbd_syscall_did_write(&call->sys, call->result, may, may_count, did, TBD_SYS_MAX_RANGES);
-    if (call->result == -EFAULT)
-        tbd_effects_compare(
-            call->effects); /* the kernel may have written any part of it, or none */
-    else
-        tbd_effects_written(call->effects, did, did_count);
+    tbd_effects_written(call->effects, did, did_count);
 }
 
 /* Gives way to other threads, or to somebody who fills pages that the kernel is about to use. */
@@ -135,7 +150,7 @@ static bool gives_way(const struct tbd_sys_call *sys)
 void tbd_call_described(struct tbd_call *call)
 {
     note_temporary_mask(&call->sys);
-    if (!gives_way(&call->sys) || !tbd_call_wait(call))
+    if (gives_way(&call->sys) ? !tbd_call_wait(call) : !tbd_call_large(call))
         tbd_call_perform_here(call);
     if (call->result != -EINTR)
         tbd_signals_now()->has_temporary = false;

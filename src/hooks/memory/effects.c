@@ -39,7 +39,9 @@ struct tbd_effects {
     struct tbd_arena old;
     uint32_t saved_count;
     uint32_t write_count;
+    uint64_t lowest, highest; /* bounds of the writes whose new bytes are read when sent */
     bool is_cut;
+    bool is_short;
     struct tbd_snapshot snapshot; /* of all memory, instead of saved pages */
 };
 
@@ -71,7 +73,10 @@ void tbd_effects_clear(struct tbd_effects *effects)
     tbd_arena_rewind(&effects->old, effects->old.start);
     effects->saved_count = 0;
     effects->write_count = 0;
+    effects->lowest = UINT64_MAX;
+    effects->highest = 0;
     effects->is_cut = false;
+    effects->is_short = false;
 }
 
 bool tbd_effects_is_cut(const struct tbd_effects *effects)
@@ -79,10 +84,15 @@ bool tbd_effects_is_cut(const struct tbd_effects *effects)
     return effects->is_cut;
 }
 
+bool tbd_effects_is_short(const struct tbd_effects *effects)
+{
+    return effects->is_short;
+}
+
 /* ---- before ---- */
 
-/* Saves the readable bytes from the start of the range; returns their number. */
-static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
+/* Saves the readable bytes from the start of the range. */
+static void save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
     uint64_t left = (uint64_t)(effects->old.end - effects->old.at);
     uint64_t got;
@@ -97,7 +107,7 @@ static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t byt
     if (got)
         effects->saved[effects->saved_count++] = (struct saved){ address, got, effects->old.at };
     effects->old.at += got;
-    return got;
+    effects->is_short |= got < bytes;
 }
 
 /* Unreadable parts need no old bytes: the kernel writes in ascending order and stops at the first
@@ -179,10 +189,48 @@ static void add_write(struct tbd_effects *effects, uint64_t address, uint64_t by
     effects->writes[effects->write_count++] = (struct write){ address, bytes, old, NULL };
 }
 
+static bool overlaps(const struct write *write, uint64_t address, uint64_t end)
+{
+    return !write->now && write->address < end && address < write->address + write->bytes;
+}
+
+static void add_after(struct tbd_effects *effects, uint32_t first, uint64_t address, uint64_t end,
+                      const uint8_t *old)
+{
+    for (uint32_t i = first; i < effects->write_count && address < end; i++) {
+        const struct write *write = &effects->writes[i];
+        uint64_t write_end = write->address + write->bytes;
+
+        if (!overlaps(write, address, end))
+            continue;
+        if (address < write->address)
+            add_after(effects, i + 1, address, write->address, old);
+        old = old ? old + (write_end - address) : NULL;
+        address = write_end;
+    }
+    if (address < end)
+        add_write(effects, address, end - address, old);
+}
+
+/* Places of one call may overlap, as in getresuid(p, p, p): a byte is told once, with what it held
+ * before the call. */
+static void add_once(struct tbd_effects *effects, uint64_t address, uint64_t bytes,
+                     const uint8_t *old)
+{
+    uint64_t end = address + bytes;
+
+    if (address >= effects->highest || end <= effects->lowest)
+        add_write(effects, address, bytes, old);
+    else
+        add_after(effects, 0, address, end, old);
+    effects->lowest = address < effects->lowest ? address : effects->lowest;
+    effects->highest = end > effects->highest ? end : effects->highest;
+}
+
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes)
 {
     if (bytes)
-        add_write(effects, address, bytes, old);
+        add_once(effects, address, bytes, old);
 }
 
 static const uint8_t *keep(struct tbd_effects *effects, const void *data, size_t bytes)
@@ -227,8 +275,8 @@ static void written_range(struct tbd_effects *effects, uint64_t address, uint64_
         uint64_t piece = inside < bytes ? inside : bytes;
 
         if (saved || effects->is_cut)
-            add_write(effects, address, piece,
-                      saved ? saved->old + (address - saved->address) : NULL);
+            add_once(effects, address, piece,
+                     saved ? saved->old + (address - saved->address) : NULL);
         address += piece;
         bytes -= piece;
     }
@@ -252,7 +300,7 @@ static void compare_page(struct tbd_effects *effects, const struct saved *saved,
     while (last > first && now[last - 1] == saved->old[last - 1])
         last--;
     if (first < last)
-        add_write(effects, saved->address + first, last - first, saved->old + first);
+        add_once(effects, saved->address + first, last - first, saved->old + first);
 }
 
 static void compare_saved(struct tbd_effects *effects, const struct saved *saved)
@@ -292,6 +340,14 @@ static void compare_with_snapshot(void *context, uint64_t address)
     compare_saved(effects, &page);
     if (effects->write_count != before)
         effects->old.at += TBD_PAGE_SIZE;
+}
+
+void tbd_effects_add_changed(struct tbd_effects *effects, uint64_t address, const void *old,
+                             size_t bytes)
+{
+    struct saved saved = { address, bytes, old };
+
+    compare_saved(effects, &saved);
 }
 
 void tbd_effects_compare(struct tbd_effects *effects)

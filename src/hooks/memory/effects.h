@@ -30,6 +30,8 @@ void tbd_effects_note_wiped(uint64_t start, uint64_t end);
 void tbd_effects_watch_all(struct tbd_effects *effects);
 /* The watched range was cut: some old bytes are missing. */
 bool tbd_effects_is_cut(const struct tbd_effects *effects);
+/* Part of a watched range was not there: whoever writes to it stops somewhere before. */
+bool tbd_effects_is_short(const struct tbd_effects *effects);
 
 void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                          size_t count);
@@ -37,8 +39,12 @@ void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range
 void tbd_effects_compare(struct tbd_effects *effects);
 /* All bytes that differ from the saved ones are set back to them, and nothing is reported. */
 void tbd_effects_undo(struct tbd_effects *effects);
-/* Adds a write at `address` that replaced `old` (borrowed until sent). */
+/* Adds a write at `address` that replaced `old` (borrowed until sent), without the bytes that were
+ * added before. */
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes);
+/* Those of them that have changed. */
+void tbd_effects_add_changed(struct tbd_effects *effects, uint64_t address, const void *old,
+                             size_t bytes);
 
 /* Like tbd_effects_add(), but takes the new contents from `now` instead of reading them when sent;
  * both are copied. */

@@ -70,6 +70,18 @@ bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64
     return false;
 }
 
+bool tbd_regions_allow(const struct tbd_regions *regions, uint64_t start, uint64_t end,
+                       uint32_t prot)
+{
+    for (size_t i = tbd_regions_lower(regions, start); start < end; i++) {
+        if (i == regions->count || regions->table[i].map.start > start ||
+            !(regions->table[i].map.prot & prot))
+            return false;
+        start = regions->table[i].map.end;
+    }
+    return true;
+}
+
 bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end)
 {
     return allows_any(regions, start, end, PROT_EXEC);

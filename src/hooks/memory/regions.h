@@ -41,6 +41,9 @@ bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t
 /* Do pages of [start, end) share cells of the touch map (base/layout.h) with pages of other readable
  * regions, or with each other? */
 bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64_t end);
+/* Is every byte of [start, end) in a region with this protection? */
+bool tbd_regions_allow(const struct tbd_regions *regions, uint64_t start, uint64_t end,
+                       uint32_t prot);
 /* Is any byte of [start, end) in a region with PROT_EXEC? */
 bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end);
 

@@ -71,6 +71,15 @@ void tbd_effect_getxattrat(struct tbd_sys_sink *sink, const uint64_t *args)
     tbd_sys_emit_result(sink, tbd_sys_u64(args[4]), tbd_sys_u32(args[4] + 8), 1);
 }
 
+/* ---- pipes ---- */
+
+/* At the reading end of a pipe; at the other one the kernel reads, so these buffers are never
+ * exchanged for others (hooks/calls/exchange.c). */
+void tbd_effect_vmsplice(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_iovec(sink, args[1], args[2], sink->result > 0 ? (uint64_t)sink->result : 0);
+}
+
 /* ---- quotas ---- */
 
 /* What the command in the upper 24 bits writes. */

@@ -9,6 +9,7 @@
  */
 #include "hooks/table/sys_table.h"
 
+#include "base/linux_abi.h"
 #include "hooks/table/program_bytes.h"
 
 #define SOCKADDR_MAX 128
@@ -28,21 +29,23 @@ struct message_header {
 };
 _Static_assert(sizeof(struct message_header) == 56, "struct msghdr of the kernel");
 
-/* A message header at `address`, with `bytes` bytes of received data; negative: none. */
-static void emit_message(struct tbd_sys_sink *sink, uint64_t address, int64_t bytes)
+/* A message header at `address`, with `bytes` bytes of received data; negative: none.  False: there is
+ * no header. */
+static bool emit_message(struct tbd_sys_sink *sink, uint64_t address, int64_t bytes)
 {
     struct message_header h;
     bool arrived = bytes >= 0;
     uint64_t name_bytes;
 
     if (!tbd_copy_from_program(&h, address, sizeof(h)))
-        return;
+        return false;
     name_bytes = h.name_bytes < SOCKADDR_MAX ? h.name_bytes : SOCKADDR_MAX;
     tbd_sys_emit(sink, h.name, name_bytes, arrived ? name_bytes : 0);
     tbd_sys_emit(sink, h.control, h.control_bytes, arrived ? h.control_bytes : 0);
     tbd_sys_emit(sink, address + 8, 4, arrived && h.name ? 4 : 0);
     tbd_sys_emit(sink, address + 40, 12, arrived ? 12 : 0); /* controllen and flags */
     tbd_sys_emit_iovec(sink, h.vectors, h.vector_count, arrived ? (uint64_t)bytes : 0);
+    return true;
 }
 
 void tbd_effect_recvmsg(struct tbd_sys_sink *sink, const uint64_t *args)
@@ -58,7 +61,8 @@ void tbd_effect_recvmmsg(struct tbd_sys_sink *sink, const uint64_t *args)
         uint64_t header = args[1] + (uint64_t)i * MMSG_BYTES;
         bool arrived = (int64_t)i < sink->result;
 
-        emit_message(sink, header, arrived ? (int64_t)tbd_sys_u32(header + 56) : -1);
+        if (!emit_message(sink, header, arrived ? (int64_t)tbd_sys_u32(header + 56) : -1))
+            return; /* the kernel stops there too */
         tbd_sys_emit(sink, header + 56, 4, arrived ? 4 : 0);
     }
 }
@@ -70,6 +74,46 @@ void tbd_effect_sendmmsg(struct tbd_sys_sink *sink, const uint64_t *args)
     for (uint32_t i = 0; i < count && i < MMSG_MAX; i++)
         tbd_sys_emit(sink, args[1] + (uint64_t)i * MMSG_BYTES + 56, 4,
                      (int64_t)i < sink->result ? 4 : 0);
+}
+
+/* ---- options ---- */
+
+/* The counters that a table of netfilter had are written where the new table says: struct ipt_replace,
+ * struct arpt_replace, struct ebt_replace have their number and address at these offsets. */
+#define COUNTER_BYTES 16u
+#define COUNTERS_MAX  (1u << 20)
+
+static void emit_counters(struct tbd_sys_sink *sink, uint64_t number, uint64_t address)
+{
+    uint32_t count = tbd_sys_u32(number);
+
+    tbd_sys_emit_success(sink, tbd_sys_u64(address),
+                         (count < COUNTERS_MAX ? count : 0) * (uint64_t)COUNTER_BYTES);
+}
+
+void tbd_effect_setsockopt(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    enum { TABLES = 64, ARP_TABLES = 96, BRIDGE_TABLES = 128 };
+    uint32_t level = (uint32_t)args[1];
+
+    if (level != SOL_IP && level != SOL_IPV6)
+        return;
+    switch ((uint32_t)args[2]) {
+    case TABLES: emit_counters(sink, args[3] + 84, args[3] + 88); break;
+    case ARP_TABLES: emit_counters(sink, args[3] + 68, args[3] + 72); break;
+    case BRIDGE_TABLES: emit_counters(sink, args[3] + 96, args[3] + 104); break;
+    default: break;
+    }
+}
+
+/* Capacity and length are in bytes, but for a filter in instructions. */
+void tbd_effect_getsockopt(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    bool is_filter = (uint32_t)args[1] == SOL_SOCKET && (uint32_t)args[2] == SO_GET_FILTER;
+    uint32_t length = tbd_sys_u32(args[4]);
+
+    tbd_sys_emit_success(sink, args[3],
+                         length & 0x80000000u ? 0 : length * (is_filter ? 8ull : 1ull));
 }
 
 /* msgrcv: a long for the type, then `result` bytes. */

@@ -217,6 +217,22 @@ void tbd_effect_lsm_list_modules(struct tbd_sys_sink *sink, const uint64_t *args
     tbd_sys_emit_result(sink, args[0], tbd_sys_u32(args[1]), 8);
 }
 
+/* After -E2BIG, the structure's first word is the size that the kernel supports. */
+void tbd_effect_sched_setattr(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit(sink, args[1], 4, sink->result == -E2BIG ? 4 : 0);
+}
+
+/* Other commands return a number, and do not write to a buffer. */
+void tbd_effect_syslog(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    enum { READ = 2, READ_ALL = 3, READ_CLEAR = 4 };
+    uint32_t command = (uint32_t)args[0];
+
+    if (command >= READ && command <= READ_CLEAR)
+        tbd_sys_emit_result(sink, args[1], (int32_t)args[2] > 0 ? (uint32_t)args[2] : 0, 1);
+}
+
 /* After -E2BIG, the structure's second word is the size that the kernel supports. */
 void tbd_effect_perf_event_open(struct tbd_sys_sink *sink, const uint64_t *args)
 {

@@ -112,7 +112,8 @@ const struct tbd_sys_row *tbd_sys_row(uint64_t number);
     X(shmctl) X(msgctl) X(msgrcv) X(sysfs) X(quotactl) X(quotactl_fd) X(keyctl) X(ptrace) X(clone) \
     X(clone3) X(capget) X(name_to_handle_at) X(get_mempolicy) \
     X(mincore) X(seccomp) X(statmount) X(lsm_get_self_attr) X(lsm_list_modules) X(getxattrat) \
-    X(process_vm_writev) X(perf_event_open)
+    X(process_vm_writev) X(perf_event_open) X(setsockopt) X(getsockopt) X(syslog) X(vmsplice) \
+    X(sched_setattr)
 // clang-format on
 
 enum tbd_sys_other {

@@ -55,6 +55,7 @@ struct tbd_saved_context {
     /* the program's word that the kernel clears at the thread's end (CLONE_CHILD_CLEARTID) */
     uint64_t cleared;
     uint64_t scratch_bytes;         /* mapped at its scratch area */
+    uint64_t scratch_used;          /* most of these that calls can have touched */
     struct tbd_saved_context *next; /* after it in the queue of ready threads */
     uint32_t index;
     bool is_watched; /* the kernel clears `alive` in place of `cleared` */
