@@ -122,7 +122,7 @@ enum tbd_status tbd_build_go_on(struct work *w)
             return TBD_NOMEM;
     }
     TBD_INVARIANT("BUILD-3", w->pages_pending == 0);
-    if (w->regs.count && !w->index)
+    if (w->regs.count && !w->index && !w->time)
         w->out->has_start_regs = true;
     w->regs.count = 0;
     return TBD_OK;
@@ -258,6 +258,7 @@ static bool look_at_raw(struct work *w, const struct tbd_raw_window *raw)
     w->operands = raw->operands;
     w->operand_bytes = raw->operand_bytes;
     w->plan_count = raw->plan_count;
+    w->highest_id = raw->highest_id;
     w->cut = raw->cut;
     return tbd_build_reserve(w->builder, raw->plan_count, raw->highest_id);
 }
@@ -296,7 +297,7 @@ static void fill_counts(struct tbd_product *out)
     out->counts.first_time = out->window->first_time;
     out->counts.blocks = out->window->blocks;
     out->counts.complete = out->window->complete;
-    out->counts.level = TBD_LEVEL_EVENTS;
+    out->counts.level = out->window->is_uncounted ? TBD_LEVEL_BITS : TBD_LEVEL_EVENTS;
 }
 
 /* Without memory: frees everything except what builders reuse. */

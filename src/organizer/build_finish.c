@@ -164,6 +164,41 @@ static bool find_first_contents(struct work *w)
     return tbd_undo_first_contents(w->window, &notes);
 }
 
+/* ---- windows that are not counted ---- */
+
+static size_t put_addresses(uint64_t *out, const struct tbd_page_contents *pages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = pages[i].address;
+    return count;
+}
+
+/* Nobody knows more than which pages were modified and which blocks there are: any of their words and any of these
+ * blocks may be meant. */
+static bool list_all(struct work *w)
+{
+    struct tbd_window *window = w->window;
+    uint64_t *pages =
+        tbd_window_memory(window, (window->dirty_count + window->gone_count) * sizeof(*pages));
+    struct tbd_block_summary *blocks = tbd_window_memory(window, w->highest_id * sizeof(*blocks));
+    size_t count;
+
+    if (!pages || !blocks)
+        return false;
+    count = put_addresses(pages, window->dirty, window->dirty_count);
+    count += put_addresses(pages + count, window->gone, window->gone_count);
+    window->all_words = pages;
+    window->all_words_count = tbd_numbers_sort_unique(pages, count);
+    for (uint32_t id = 1; id <= w->highest_id; id++)
+        blocks[id - 1] = (struct tbd_block_summary){ .id = id, .count = 1, .enters = 1 };
+    window->block_summaries = blocks;
+    window->block_summary_count = w->highest_id;
+    window->level = TBD_LEVEL_BITS;
+    window->has_events = false;
+    w->out->counts.stores = w->out->counts.calls = w->out->counts.returns = 0;
+    return true;
+}
+
 bool tbd_build_finish(struct work *w)
 {
     struct tbd_window *window = w->window;
@@ -188,6 +223,8 @@ bool tbd_build_finish(struct work *w)
     if (good)
         w->out->image = pick_pages(w, is_image, &w->out->image_count);
     good = good && window->dirty && window->gone && w->out->image && find_first_contents(w);
+    if (good && window->is_uncounted)
+        good = list_all(w);
     if (good)
         window->digest = tbd_window_digest(window);
     if (w->builder->codes)

@@ -23,6 +23,11 @@ static bool cut_last_block(struct work *w, uint64_t limit)
 
     if (!block || limit >= block->def.insn_count)
         return true;
+    if (w->window->is_uncounted) {
+        w->called = 0;
+        w->last_plan = NULL;
+        return true;
+    }
     if (!tbd_array_grow(&w->cuts, w->cut_count, &w->cut_capacity, sizeof(*w->cuts)))
         return false;
     w->cuts[w->cut_count++] = (struct cut_block){ w->last_index, (uint32_t)limit };
@@ -148,7 +153,7 @@ static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_
     state.xsave = tbd_build_keep(w, payload + sizeof(state.regs), state.regs.xsave_bytes);
     if (!state.xsave)
         return TBD_NOMEM;
-    if (!w->index && !w->regs.count) {
+    if (!w->index && !w->time && !w->regs.count) {
         w->window->regs = state.regs;
         w->window->xsave = state.xsave;
     }
@@ -207,6 +212,33 @@ static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, u
     return TBD_OK;
 }
 
+/* Blocks of which only the first and the last are known (count=later). */
+static enum tbd_status take_passed(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    const struct tbd_block_plan *plans = w->plans;
+    struct tbd_msg_passed passed;
+    enum tbd_status status;
+
+    if (bytes < sizeof(passed))
+        return tbd_build_damage(w, "a count of blocks that is too short");
+    memcpy(&passed, payload, sizeof(passed));
+    if (!passed.blocks || !passed.first || passed.first > w->plan_count || !passed.last ||
+        passed.last > w->plan_count || !plans[passed.first].id || !plans[passed.last].id)
+        return tbd_build_damage(w, "a block that was not defined");
+    if (passed.blocks > UINT32_MAX - w->time)
+        return tbd_build_damage(w, "too many entries");
+    status = tbd_build_go_on(w);
+    if (status)
+        return status;
+    if (tbd_turns_is_open(&w->turns) && !tbd_turns_open(&w->turns, plans[passed.first].id, w->time))
+        return TBD_NOMEM;
+    w->window->is_uncounted = true;
+    w->time += passed.blocks;
+    w->last_plan = &plans[passed.last];
+    w->called = w->last_plan->calls ? w->last_plan->id : 0;
+    return TBD_OK;
+}
+
 /* A message that is taken out of the order of events. */
 static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
@@ -226,6 +258,7 @@ static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *
     case TBD_MSG_NOTE: return take_side(w, kind, payload, bytes);
     case TBD_MSG_WINDOW_END: return take_window_end(w, payload, bytes);
     case TBD_MSG_END: return take_end(w, payload, bytes);
+    case TBD_MSG_PASSED: return take_passed(w, payload, bytes);
     default: return tbd_build_damage(w, "a message of unknown kind");
     }
 }

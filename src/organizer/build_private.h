@@ -98,6 +98,7 @@ struct work {
     struct tbd_builder *builder;
     const struct tbd_block_plan *plans;
     uint32_t plan_count;
+    uint32_t highest_id;
     struct tbd_product *out;
     struct tbd_window *window;
     uint32_t *entries; /* the raw window's, rewritten in place */

@@ -44,6 +44,7 @@ static enum tbd_status join_start(struct tbd_join *join, const struct tbd_produc
         .window_blocks = join->head->window_blocks,
         .hook_set = join->head->hook_set,
         .budget = join->budget,
+        .flags = join->head->flags & TBD_STREAM_ONLY_COUNTS ? TBD_CONFIG_COUNT_LATER : 0,
     };
     enum tbd_status status;
 
@@ -158,9 +159,13 @@ static enum tbd_status join_threads(struct tbd_join *join, const struct tbd_prod
  * lock. */
 static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *window)
 {
-    enum tbd_status status = tbd_backlink_heads_words(
-        join->heads, join->windows, (struct tbd_word_summary *)(uintptr_t)window->words,
-        window->word_count);
+    enum tbd_status status;
+
+    if (window->is_uncounted) /* nobody asks level 1 for backlinks, and raising makes them */
+        return TBD_OK;
+    status = tbd_backlink_heads_words(join->heads, join->windows,
+                                      (struct tbd_word_summary *)(uintptr_t)window->words,
+                                      window->word_count);
 
     return status ? status
                   : tbd_backlink_heads_blocks(
@@ -213,7 +218,7 @@ static enum tbd_status join_kept_locked(struct tbd_join *join, struct tbd_produc
 
 static bool is_worth_keeping(const struct tbd_window *window)
 {
-    return window->entry_count || window->dirty_count || window->gone_count;
+    return window->entry_count || window->blocks || window->dirty_count || window->gone_count;
 }
 
 static enum tbd_status join_locked(struct tbd_join *join, struct tbd_product *product,

@@ -79,6 +79,8 @@ static inline bool tbd_organizer_is_lean(const struct organizer *o, bool is_urge
 {
     enum tbd_organize_lean lean = o->options->lean;
 
+    if (o->head->flags & TBD_STREAM_ONLY_COUNTS) /* there are no events */
+        return is_complete;
     return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_urgent)) &&
            tbd_organizer_is_replayable(o, is_complete);
 }

@@ -77,7 +77,8 @@ static void build_window(struct organizer *o, struct tbd_job *job)
     if (job->status)
         return;
     if (job->is_lean && job->product.window->complete) {
-        job->product.counts.level = TBD_LEVEL_COUNTS;
+        if (job->product.counts.level > TBD_LEVEL_COUNTS)
+            job->product.counts.level = TBD_LEVEL_COUNTS;
         __atomic_store_n(&o->has_lean, true, __ATOMIC_RELAXED);
         tbd_page_bases_copy(&job->bases, o->versions, job->product.window);
     }
@@ -115,7 +116,7 @@ static void wait_for_space(struct organizer *o, uint64_t number, bool keep)
 static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
 {
     const struct tbd_product *product = &job->product;
-    bool is_lean = product->counts.level == TBD_LEVEL_COUNTS;
+    bool is_lean = product->counts.level < TBD_LEVEL_EVENTS;
     struct tbd_window_extra extra = { .coded = product->coded,
                                       .base = is_lean ? tbd_page_bases_find : NULL,
                                       .context = &job->bases };

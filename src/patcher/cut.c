@@ -419,6 +419,13 @@ static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config
 _Static_assert(TBD_BLOCK_MAX_INSNS *(8 + 8 + 64) + 72 + NOTES_MAX_BYTES <= TBD_RECORD_MAX_BYTES,
                "an address of a load, a store of 64 bytes at each instruction, a call, and notes");
 
+/* The definition has the ops that a replay reports; the code that is made reports none. */
+static void omit_records(struct tbd_cut *cut)
+{
+    __builtin_memset(cut->first_op, 0, sizeof(cut->first_op));
+    __builtin_memset(cut->record_before, 0, sizeof(cut->record_before));
+}
+
 void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                    const struct tbd_codegen_config *config, uint64_t pc)
 {
@@ -436,6 +443,8 @@ void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *call
         cut->def.last_insn = (uint16_t)(cut->insn[cut->count - 1].pc - pc);
     cut->def.code_hash = tbd_hash64((const void *)(uintptr_t)pc, cut->def.code_bytes);
     lay_out(cut, config);
+    if (config->omits_records)
+        omit_records(cut);
 }
 
 void tbd_cut_shorten(struct tbd_cut *cut, uint32_t insns)

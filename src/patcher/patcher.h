@@ -61,7 +61,9 @@ struct tbd_codegen_config {
     const struct tbd_note_site *notes; /* TBD_HOOK_NOTES: by pc, ascending; borrowed until the next
                                           configure or tbd_patcher_place_notes() */
     uint64_t note_count;
-    bool link;           /* false: every block leaves through the engine (testing) */
+    bool
+        omits_records; /* blocks are defined as with the hook set, but write only entries and touch marks */
+    bool link;         /* false: every block leaves through the engine (testing) */
     bool odd_stack;      /* the patcher's own: rsp has been seen not to be a multiple of 8 */
     uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
 };

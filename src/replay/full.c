@@ -178,6 +178,9 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
     if (status != TBD_OK)
         return status;
     *out = product.window;
+    (*out)->stores = product.counts.stores;
+    (*out)->calls = product.counts.calls;
+    (*out)->returns = product.counts.returns;
     (*out)->index = worker->window->index;
     (*out)->regs.thread =
         worker->window->regs.thread; /* the thread in control at its start: for cursors */

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""run_program.py SOURCE BINARY [--v3]: one test program, native against traced, as its source's comments
-say (see test/programs/check.h).  With --v3 as on a processor without AVX-512, replayed on this one, too."""
+"""run_program.py SOURCE BINARY [--v3] [--later]: one test program, native against traced, as its source's comments
+say (see test/programs/check.h).  With --v3 as on a processor without AVX-512, replayed on this one, too; with --later
+recorded with count=later, and forked children are verified as well."""
 import os
 import re
 import shlex
@@ -35,6 +36,15 @@ def check_end(result, want):
     assert result.code == expected, "native run ended with %d, not %d: %r" % (result.code, expected, result)
 
 
+def check_later(first):
+    """No window with blocks was counted, and those of other processes replay, too."""
+    for trace in tbdtest.traces(os.path.dirname(first.path)):
+        if any(w["blocks"] and not w["uncounted"] for w in trace.ask("windows")):
+            raise AssertionError("%s has counted windows" % trace)
+        if trace.path != first.path:
+            trace.verify(timeout=200)
+
+
 def check(source, binary, folder):
     want = attributes(source)
     lacking = missing_feature(want.get("cpu", "").split())
@@ -44,6 +54,8 @@ def check(source, binary, folder):
     how = {"stdin": want.get("stdin", "").encode(), "timeout": 100,
            "env": dict(pair.split("=", 1) for pair in want.get("env", "").split())}
     options = want.get("options", "")
+    if "--later" in sys.argv:
+        options = options + ",count=later" if options else "count=later"
     if "--v3" in sys.argv:
         how["env"].update(tbdtest.V3_ENV)
         options = options + "," + tbdtest.V3 if options else tbdtest.V3
@@ -58,6 +70,8 @@ def check(source, binary, folder):
         trace.verify(timeout=200)
         if "--v3" in sys.argv:
             trace.verify(timeout=200, env=tbdtest.REPLAY_V3)
+        if "--later" in sys.argv:
+            check_later(trace)
     info = trace.info()
     if "end" in want:
         assert info["end"] == want["end"], info

@@ -98,6 +98,8 @@ def trace_env(root, options="", preload=""):
     `options` says otherwise: what is compared must not depend on its speed."""
     if "lean=" not in options:
         options += ",lean=never" if options else "lean=never"
+    if os.environ.get("TBD_TEST_OPTIONS") and "count=" not in options:
+        options += "," + os.environ["TBD_TEST_OPTIONS"]
     return {"LD_PRELOAD": (preload + ":" if preload else "") + LIBRARY, "TBD_DIR": root, "TBD_OPTIONS": options}
 
 

@@ -139,7 +139,7 @@ static void check_word_bits(const struct sample *sample)
     uint32_t end = sample->blocks[sample->count - 1].id + 3;
     size_t count, at;
 
-    tbd_word_bits_put(&out, sample->words, sample->count);
+    tbd_word_bits_put(&out, sample->words, sample->count, NULL, 0);
     record = record_of(&out);
     assert_int_equal(tbd_bits_count(&record, &count), TBD_OK);
     assert_int_equal(count, sample->count);
@@ -192,10 +192,37 @@ static void every_key_is_found_and_no_other(void **state)
     }
 }
 
+/* Pages 1 and 2 are neighbours; words lie before, between, in and after pages. */
+static void all_words_of_pages_are_put_with_single_ones(void **state)
+{
+    static const uint64_t pages[] = { 0x1000, 0x2000, 0x5000 };
+    static const struct tbd_word_summary words[] = { { .word = 0xff0 },  { .word = 0x1000 },
+                                                     { .word = 0x2ff8 }, { .word = 0x3000 },
+                                                     { .word = 0x4ff8 }, { .word = 0x5008 },
+                                                     { .word = 0x7000 } };
+    struct tbd_buffer out = { 0 };
+    struct tbd_record_view record;
+    size_t count;
+
+    (void)state;
+    tbd_word_bits_put(&out, words, 7, pages, 3);
+    record = record_of(&out);
+    assert_int_equal(tbd_bits_count(&record, &count), TBD_OK);
+    assert_int_equal(count, 3 * 512 + 4);
+    for (uint64_t word = 0; word < 0x8000; word += 8) {
+        bool is_there = (word >= 0x1000 && word < 0x3000) || word >> 12 == 5 || word == 0xff0 ||
+                        word == 0x3000 || word == 0x4ff8 || word == 0x7000;
+
+        assert_int_equal(tbd_word_bits_find(&record, word), is_there ? TBD_OK : TBD_NOTFOUND);
+    }
+    tbd_buffer_free(&out);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_found_and_no_other),
+        cmocka_unit_test(all_words_of_pages_are_put_with_single_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,8 +62,9 @@ struct tbd_file_header {
     uint64_t checksum;       /* 56: XXH3_64 of the 56 bytes before */
 };
 /* need_features */
-#define TBD_NEEDS_ZSTD  1u /* frames may be Zstandard ones */
-#define TBD_NEEDS_KNOWN TBD_NEEDS_ZSTD
+#define TBD_NEEDS_ZSTD     1u /* frames may be Zstandard ones */
+#define TBD_NEEDS_COUNTING 2u /* windows may be uncounted: TBD_WINDOW_UNCOUNTED */
+#define TBD_NEEDS_KNOWN    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING)
 _Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
 _Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
 _Static_assert(offsetof(struct tbd_file_header, checksum) == 56, "offset");
@@ -164,9 +165,10 @@ struct tbd_disk_config {
     uint64_t hook_set;      /*  8 */
     /* 16: bytes that the trace may have (budget or keep); 0: no limit, or not known */
     uint64_t budget;
-    uint64_t reserved; /* 24 */
+    uint64_t flags; /* 24: TBD_CONFIG_* */
 };
 _Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 bytes");
+#define TBD_CONFIG_COUNT_LATER 1u /* windows were recorded uncounted */
 
 struct tbd_disk_module {
     uint64_t inode;    /*  0 */
@@ -216,7 +218,7 @@ struct tbd_disk_window {
     uint32_t window;      /*   0 */
     uint8_t level;        /*   4: enum tbd_level */
     uint8_t complete;     /*   5 */
-    uint16_t reserved;    /*   6 */
+    uint16_t flags;       /*   6: TBD_WINDOW_* */
     uint64_t first_time;  /*   8 */
     uint64_t blocks;      /*  16 */
     uint64_t toc_bytes;   /*  24: sizes of its files */
@@ -234,6 +236,9 @@ struct tbd_disk_window {
     uint64_t highest_id;  /* 120: block ids it may use: the block file holds them all */
 };
 _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 bytes");
+/* No events were counted, so level 1: words are all those of pages that were modified, blocks all that the program had
+ * entered by then, and stores, calls and returns are 0. */
+#define TBD_WINDOW_UNCOUNTED 1u
 
 /* `count` consecutive windows, the first of them `window.window`, are one window now, with new
  * files or another level.  If count > 1, moments in them that the index has move: one shift for

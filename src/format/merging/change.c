@@ -252,6 +252,12 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
     if (!begin(trace, window->index, 1, out))
         return TBD_NOMEM;
     out->disk.window.level = TBD_LEVEL_EVENTS;
+    if (out->disk.window.flags & TBD_WINDOW_UNCOUNTED) {
+        out->disk.window.flags &= (uint16_t)~TBD_WINDOW_UNCOUNTED;
+        out->disk.window.stores = window->stores;
+        out->disk.window.calls = window->calls;
+        out->disk.window.returns = window->returns;
+    }
     status = write_toc(trace, writer, window, window->index, out);
     if (!status)
         status = write_events(writer, window, tbd_trace_id(trace), &out->disk.window);
@@ -279,6 +285,7 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
         disk->specials += more->specials;
         disk->signals += more->signals;
         disk->complete = more->complete;
+        disk->flags |= more->flags;
         if (more->highest_id > disk->highest_id)
             disk->highest_id = more->highest_id;
     }

@@ -298,6 +298,8 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
             ->damage_count) /* a better reader may restore what this one could not */
         return TBD_CORRUPT;
     tbd_file_put_header(out, TBD_FILE_INDEX, 0, tbd_trace_id(trace));
+    if (tbd_trace_info(trace)->counts_later)
+        tbd_file_need(out, TBD_NEEDS_COUNTING);
     put_head(&w);
     if (base.window)
         put_record(&w, TBD_REC_BASE, NULL, &base, sizeof(base));

@@ -287,6 +287,7 @@ static void read_meta(const struct tbd_toc *toc, struct tbd_window *window)
     window->first_time = toc->meta.window.first_time;
     window->blocks = toc->meta.window.blocks;
     window->complete = toc->meta.window.complete != 0;
+    window->is_uncounted = toc->meta.window.flags & TBD_WINDOW_UNCOUNTED;
     window->regs = toc->meta.regs;
     window->end_regs = toc->meta.end_regs;
     window->digest = toc->meta.digest;

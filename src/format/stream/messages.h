@@ -37,6 +37,7 @@ enum tbd_message_kind {
     TBD_MSG_THREAD = 14,      /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
     TBD_MSG_SHARED = 15,      /* struct tbd_msg_shared + uint64_t addresses of instructions */
     TBD_MSG_CODE = 16,        /* struct tbd_msg_code, then writes */
+    TBD_MSG_PASSED = 17,      /* struct tbd_msg_passed: block entries that are not in the stream */
     TBD_MSG_KIND_COUNT
 };
 
@@ -272,6 +273,15 @@ struct tbd_msg_code {
     uint64_t start;       /* 8 */
 };
 _Static_assert(sizeof(struct tbd_msg_code) == 16, "tbd_msg_code is 16 bytes");
+
+/* Blocks were entered, one after another, of which no entries are in the stream. */
+struct tbd_msg_passed {
+    uint32_t blocks;   /*  0: how many, at least 1 */
+    uint32_t first;    /*  4: id of the first */
+    uint32_t last;     /*  8: and of the last */
+    uint32_t reserved; /* 12 */
+};
+_Static_assert(sizeof(struct tbd_msg_passed) == 16, "tbd_msg_passed is 16 bytes");
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,   /* value = exit status */

@@ -14,16 +14,20 @@
  *
  *       | entries area | guard page | operand area | guard page |
  *
- *   areas_offset              replay only: operand areas of area_bytes and a guard page.  In one of
- *                             them (replay/plan.h says which) the operands of a window's chunks
+ *   areas_offset              areas of area_bytes and a guard page.  Replay: in one of them
+ *                             (replay/plan.h says which) the operands of a window's chunks
  *                             follow one another, in place of the chunks' own areas, so that they
- *                             need not be copied together.
+ *                             need not be copied together.  Play that only counts: the one in which
+ *                             block entries are counted, the engine's own.
  *
  * Entries are uint32_t.  An entry is the id of a block (1 .. 2^31-1), written when the block is
  * entered, or TBD_ENTRY_MESSAGE | kind, written after a message is complete.  0 means "nothing
  * yet": the consumer zeroes the entries area before it gives a chunk back.  Operands are bytes
  * without padding, in the order of the entries: a block's record (fixed length, laid out by its
  * ops), or a message: struct tbd_message followed by its payload.
+ *
+ * A stream that only counts (recorded with count=later) has no block entries: there each message that
+ * comes after some begins with a TBD_MSG_PASSED, which says how many.
  *
  * Translated code keeps the next-entry pointer in r15 and the next-operand pointer in r14.  There
  * is no bounds check: the entries area is filled from a start chosen so that it ends at the guard
@@ -59,7 +63,7 @@
 #include <stdint.h>
 
 #define TBD_STREAM_MAGIC   0x0a0d6d6165727473ull /* "stream\r\n" */
-#define TBD_STREAM_VERSION 2
+#define TBD_STREAM_VERSION 3
 
 #define TBD_ENTRY_MESSAGE 0x80000000u
 
@@ -108,8 +112,8 @@ struct tbd_stream_head {
     uint32_t pid;           /*  76: of the producer */
     uint64_t areas_offset;  /*  80 */
     uint64_t area_bytes;    /*  88: without the guard page */
-    uint32_t area_count;    /*  96: 0 in play */
-    uint32_t reserved0;     /* 100 */
+    uint32_t area_count;    /*  96: 0 in play, 1 if it only counts */
+    uint32_t flags;         /* 100: TBD_STREAM_* */
 
     /* engine writes, organizer reads (acquire) */
     _Alignas(64) uint32_t published; /* 128: chunks handed over so far, modulo 2^32 */
@@ -129,6 +133,8 @@ struct tbd_stream_head {
     _Alignas(64) struct tbd_chunk chunks[TBD_STREAM_MAX_CHUNKS]; /* 256: at number % chunk_count */
 };
 _Static_assert(sizeof(struct tbd_stream_head) == 256 + 32 * TBD_STREAM_MAX_CHUNKS, "no padding");
+
+#define TBD_STREAM_ONLY_COUNTS 1u /* block entries are in TBD_MSG_PASSED */
 
 enum tbd_engine_state {
     TBD_ENGINE_RUNNING = 0,

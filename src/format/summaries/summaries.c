@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#define PAGE_WORDS  512u
 #define KEY_NONE    UINT64_MAX
 #define ENTRY_BYTES 60u /* six numbers with the key, at most */
 
@@ -149,12 +150,27 @@ static void put_runs(struct tbd_buffer *out, enum tbd_record_type type, struct r
     free(list->runs);
 }
 
-void tbd_word_bits_put(struct tbd_buffer *out, const struct tbd_word_summary *words, size_t count)
+static void run_add_page(struct run_list *list, uint64_t page)
+{
+    run_add(list, page / 8);
+    if (!list->failed)
+        list->runs[list->count - 1].more += PAGE_WORDS - 1;
+}
+
+void tbd_word_bits_put(struct tbd_buffer *out, const struct tbd_word_summary *words, size_t count,
+                       const uint64_t *pages, size_t page_count)
 {
     struct run_list list = { 0 };
+    size_t page = 0;
 
-    for (size_t i = 0; i < count && !list.failed; i++)
-        run_add(&list, words[i].word / 8);
+    for (size_t i = 0; i < count && !list.failed; i++) {
+        while (page < page_count && pages[page] <= words[i].word && !list.failed)
+            run_add_page(&list, pages[page++]);
+        if (!page || words[i].word - pages[page - 1] >= PAGE_WORDS * 8)
+            run_add(&list, words[i].word / 8);
+    }
+    while (page < page_count && !list.failed)
+        run_add_page(&list, pages[page++]);
     put_runs(out, TBD_REC_WORD_BITS, &list);
 }
 

@@ -13,7 +13,9 @@ void tbd_block_summaries_put(struct tbd_buffer *out, uint32_t window,
                              const struct tbd_block_summary *blocks, size_t count);
 
 /* Append the record of level 1: only which keys there are, as runs of consecutive keys. */
-void tbd_word_bits_put(struct tbd_buffer *out, const struct tbd_word_summary *words, size_t count);
+/* `pages`: addresses, sorted, of pages with all their words. */
+void tbd_word_bits_put(struct tbd_buffer *out, const struct tbd_word_summary *words, size_t count,
+                       const uint64_t *pages, size_t page_count);
 /* `called`: only blocks that were entered by a call. */
 void tbd_block_bits_put(struct tbd_buffer *out, const struct tbd_block_summary *blocks,
                         size_t count, bool called);

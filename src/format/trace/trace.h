@@ -35,6 +35,7 @@ struct tbd_trace_info {
     uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
     uint64_t window_blocks; /* N */
     uint64_t budget;        /* bytes that it may have; 0: no limit, or not known */
+    bool counts_later;      /* windows were recorded uncounted (count=later) */
     uint64_t xcr0;
     uint64_t brk_end;   /* end of the heap at take-over */
     uint32_t hook_set;  /* TBD_HOOK_*: what was recorded */

@@ -67,6 +67,7 @@ static enum tbd_status read_head_record(struct tbd_trace *trace,
         memcpy(&config, record->payload, sizeof(config));
         trace->info.window_blocks = config.window_blocks;
         trace->info.budget = config.budget;
+        trace->info.counts_later = config.flags & TBD_CONFIG_COUNT_LATER;
         trace->has_config = true;
     }
     return TBD_OK;

@@ -125,7 +125,8 @@ static struct tbd_index_window make_window(struct tbd_trace *trace,
     struct tbd_index_window window = {
         .summary = { .number = disk->window, .span = span, .first_time = disk->first_time,
                      .blocks = disk->blocks, .level = (enum tbd_level)disk->level,
-                     .complete = disk->complete != 0, .toc_bytes = disk->toc_bytes,
+                     .complete = disk->complete != 0,
+                     .is_uncounted = disk->flags & TBD_WINDOW_UNCOUNTED, .toc_bytes = disk->toc_bytes,
                      .trace_bytes = disk->trace_bytes, .block_bytes = disk->block_bytes,
                      .stores = disk->stores, .calls = disk->calls, .returns = disk->returns,
                      .syscalls = disk->syscalls, .specials = disk->specials,
@@ -232,6 +233,14 @@ static enum tbd_status read_base(struct tbd_trace *trace, const struct tbd_recor
     return TBD_OK;
 }
 
+/* A replay may count what play has not. */
+static void count_totals(struct tbd_trace_info *info, const struct tbd_disk_window *disk, int sign)
+{
+    info->stores += (uint64_t)sign * disk->stores;
+    info->calls += (uint64_t)sign * disk->calls;
+    info->returns += (uint64_t)sign * disk->returns;
+}
+
 /* Moves moments in the windows at places from .. from+count-1 into the first of them, by each
  * window's shift. */
 static void move_moments(struct tbd_trace *trace, uint32_t from, uint32_t count,
@@ -283,6 +292,9 @@ static enum tbd_status merge_windows(struct tbd_trace *trace, const struct tbd_r
         trace->reading.next_pages = trace->index.windows[from].pages;
         trace->reading.next_pages_bytes = trace->index.windows[from].pages_bytes;
     }
+    for (uint32_t i = 0; i < change->count; i++)
+        count_totals(&trace->info, &trace->index.windows[from + i].disk, -1);
+    count_totals(&trace->info, &change->window, 1);
     trace->index.windows[from] = make_window(trace, &change->window, change->span);
     memmove(trace->index.windows + from + 1, trace->index.windows + from + change->count,
             (trace->index.window_count - from - change->count) * sizeof(*trace->index.windows));

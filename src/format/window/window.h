@@ -28,7 +28,9 @@ struct tbd_window_summary { /* in memory for every window, from the trace's inde
     uint64_t blocks; /* block entries in it */
     enum tbd_level level;
     bool complete; /* false: the last window of a killed program (no end state) */
-    bool is_lost;  /* its files and its index record are damaged: nothing else is known */
+    bool
+        is_uncounted; /* its lists of words and blocks have more than what happened; stores, calls, returns are 0 */
+    bool is_lost; /* its files and its index record are damaged: nothing else is known */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches; /* of threads */
@@ -97,9 +99,10 @@ struct tbd_window {
     uint64_t blocks;
     enum tbd_level level; /* of its summaries: BITS, or more */
     bool complete;
-    bool has_events; /* entries and operands are there (level 3 or raised) */
-    bool has_loads;  /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
-    bool is_picked;  /* only some blocks' entries are there, for walks alone
+    bool is_uncounted; /* as in struct tbd_window_summary */
+    bool has_events;   /* entries and operands are there (level 3 or raised) */
+    bool has_loads;    /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
+    bool is_picked;    /* only some blocks' entries are there, for walks alone
                                       (format/coding/pick.h) */
 
     struct tbd_regs regs;     /* at its start */
@@ -128,8 +131,14 @@ struct tbd_window {
 
     const struct tbd_word_summary *words; /* sorted by word */
     size_t word_count;
+    /* addresses, sorted, of pages all of whose words count as stored to, beside `words`: an uncounted
+     * window that is being recorded */
+    const uint64_t *all_words;
+    size_t all_words_count;
     const struct tbd_block_summary *block_summaries; /* sorted by id */
     size_t block_summary_count;
+
+    uint64_t stores, calls, returns; /* where a replay has counted them; else 0 */
 
     /* Blocks that were entered by a call in an earlier window: they count among `enters`. */
     const struct tbd_early_call *early_calls;

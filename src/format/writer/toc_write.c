@@ -318,7 +318,8 @@ static void put_summaries(struct tbd_buffer *out, const struct tbd_toc_content *
         tbd_block_summaries_put(out, window->number, window->block_summaries,
                                 window->block_summary_count);
     } else {
-        tbd_word_bits_put(out, window->words, window->word_count);
+        tbd_word_bits_put(out, window->words, window->word_count, window->all_words,
+                          window->all_words_count);
         tbd_block_bits_put(out, window->block_summaries, window->block_summary_count, false);
         tbd_block_bits_put(out, window->block_summaries, window->block_summary_count, true);
     }
@@ -344,6 +345,8 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     tbd_file_put_header(out, TBD_FILE_TOC, window->number, content->trace_id);
     if (content->is_old)
         tbd_file_need(out, TBD_NEEDS_ZSTD);
+    if (content->disk->flags & TBD_WINDOW_UNCOUNTED)
+        tbd_file_need(out, TBD_NEEDS_COUNTING);
     put_meta(out, window, content->disk);
     put_state(out, window);
     tbd_thread_states_put(out, window);

@@ -258,7 +258,7 @@ void tbd_writer_free(struct tbd_writer *w)
 }
 
 static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
-                                      enum tbd_file_kind kind, int *fd, off_t *size)
+                                      enum tbd_file_kind kind, uint64_t needs, int *fd, off_t *size)
 {
     struct tbd_buffer head = { 0 };
     enum tbd_status status;
@@ -267,6 +267,7 @@ static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
     if (*fd < 0)
         return tbd_dir_failure();
     tbd_file_put_header(&head, kind, 0, w->id);
+    tbd_file_need(&head, needs);
     status = tbd_writer_append(*fd, size, &head);
     tbd_buffer_free(&head);
     return status;
@@ -328,15 +329,17 @@ static void put_head(struct tbd_buffer *out, const void *payload, size_t bytes,
 enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size_t bytes,
                                  const struct tbd_disk_config *config)
 {
+    uint64_t needs = config->flags & TBD_CONFIG_COUNT_LATER ? TBD_NEEDS_COUNTING : 0;
     struct tbd_buffer content = { 0 };
     enum tbd_status status;
 
     tbd_file_put_header(&content, TBD_FILE_HEADER, 0, w->id);
+    tbd_file_need(&content, needs);
     put_head(&content, payload, bytes, config);
     put_head(&w->pending, payload, bytes, config); /* the index has a copy */
-    status = create_growing(w, "index", TBD_FILE_INDEX, &w->index, &w->index_bytes);
+    status = create_growing(w, "index", TBD_FILE_INDEX, needs, &w->index, &w->index_bytes);
     if (!status)
-        status = create_growing(w, "blocks", TBD_FILE_BLOCKS, &w->blocks, &w->blocks_bytes);
+        status = create_growing(w, "blocks", TBD_FILE_BLOCKS, 0, &w->blocks, &w->blocks_bytes);
     if (!status)
         status = create_header(w, &content);
     tbd_buffer_free(&content);

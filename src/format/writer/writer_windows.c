@@ -95,6 +95,7 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
         .disk = { .window = window->number,
                   .level = (uint8_t)counts->level,
                   .complete = window->complete,
+                  .flags = window->is_uncounted ? TBD_WINDOW_UNCOUNTED : 0,
                   .first_time = window->first_time,
                   .blocks = window->blocks,
                   .stores = counts->stores,

@@ -79,6 +79,7 @@ struct tbd_codegen_config tbd_begin_codegen(void)
     return (struct tbd_codegen_config){
         .hook_set = (uint32_t)tbd_recording.hooks,
         .max_insns = (uint32_t)tbd_runtime.options.max_insns,
+        .omits_records = tbd_mode()->omits_records,
         .link = tbd_runtime.options.link,
     };
 }
@@ -160,6 +161,7 @@ static bool make_stream(int fd)
         .def_capacity = 1u << 20,
         .heap_capacity = 1ull << 30,
         .window_blocks = options->window,
+        .only_counts = tbd_mode()->omits_records,
         .hook_set = (uint32_t)tbd_recording.hooks,
         .pid = tbd_recording.pid,
     };
@@ -184,6 +186,7 @@ static bool may_make_file(uint64_t bytes)
 static bool start_recording(void)
 {
     struct tbd_ring_config config = { .chunks = (uint32_t)tbd_runtime.options.chunks,
+                                      .only_counts = tbd_mode()->omits_records,
                                       .def_capacity = 1u << 20,
                                       .heap_capacity = 1ull << 30 };
     long fd;

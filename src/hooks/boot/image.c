@@ -17,6 +17,7 @@
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/pagemap.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/memory/unlinked_files.h"
 #include "hooks/stream/recording.h"
 
 enum { TEXT_BYTES = 65536 };
@@ -156,6 +157,7 @@ static void send_memory(void)
             send_pages(&map, &regions->table[i]);
     }
     tbd_pagemap_close(&map);
+    tbd_written_files_send(tbd_thread_now(), 0, TBD_USER_END);
     tbd_registers_send(&tbd_recording.ring, tbd_thread_now(), &tbd_processor.vector);
 }
 

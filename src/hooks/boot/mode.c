@@ -11,11 +11,12 @@
 
 // clang-format off
 static const struct tbd_mode modes[TBD_MODE_COUNT] = {
-    [TBD_MODE_TRACED]  = { "traced",  TBD_TURNS_LOCK,  TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     true },
-    [TBD_MODE_PATCHED] = { "patched", TBD_TURNS_ALONE, TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, true },
-    [TBD_MODE_REPLAY]  = { "replay",  TBD_TURNS_LOG,   TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     true },
-    [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false },
-    [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   EVERYTHING,     false },
+    [TBD_MODE_TRACED]  = { "traced",  TBD_TURNS_LOCK,  TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     false, true },
+    [TBD_MODE_LATER]   = { "later",   TBD_TURNS_LOCK,  TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     true,  true },
+    [TBD_MODE_PATCHED] = { "patched", TBD_TURNS_ALONE, TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
+    [TBD_MODE_REPLAY]  = { "replay",  TBD_TURNS_LOG,   TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     false, true },
+    [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false, false },
+    [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   EVERYTHING,     false, false },
 };
 // clang-format on
 
@@ -24,7 +25,11 @@ static const struct tbd_patcher_callbacks *callbacks;
 
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
-    return options->hooks == TBD_HOOKS_NONE ? TBD_MODE_PATCHED : TBD_MODE_TRACED;
+    if (options->hooks == TBD_HOOKS_NONE)
+        return TBD_MODE_PATCHED;
+    /* without all hooks no replay brings the same events */
+    return options->count == TBD_COUNT_LATER && options->hooks == TBD_HOOKS_PLAY ? TBD_MODE_LATER
+                                                                                 : TBD_MODE_TRACED;
 }
 
 void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mode_parts *parts)

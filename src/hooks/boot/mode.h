@@ -21,7 +21,8 @@
 #pragma GCC visibility push(hidden)
 
 enum tbd_mode_kind {
-    TBD_MODE_TRACED,  /* play: every block translated, every event in the stream */
+    TBD_MODE_TRACED, /* play: every block translated, every event in the stream */
+    TBD_MODE_LATER, /* the same blocks, of which only time and pages are recorded; a replay finds the events */
     TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
     TBD_MODE_REPLAY,  /* a window of a trace is run again */
     TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
@@ -52,8 +53,9 @@ struct tbd_mode {
     enum tbd_mode_turns turns;
     enum tbd_mode_code code;
     enum tbd_mode_events events;
-    uint32_t hooks; /* TBD_HOOK_*: the events it can report */
-    bool exists;    /* in this version */
+    uint32_t hooks;     /* TBD_HOOK_*: the events it can report */
+    bool omits_records; /* translated code writes no operands, and entries only to be counted */
+    bool exists;        /* in this version */
 };
 
 /* The code that differs between play and replay. */

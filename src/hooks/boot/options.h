@@ -16,6 +16,8 @@
 
 enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
 
+enum tbd_count_choice { TBD_COUNT_NOW = 0, TBD_COUNT_LATER = 1 };
+
 /* What the program is told about AVX-512.  V3: the processor has none.  V3_TEST: in addition, its
  * state is not saved; only for programs that do not use it. */
 enum tbd_cpu_choice { TBD_CPU_OWN = 0, TBD_CPU_V3 = 1, TBD_CPU_V3_TEST = 2 };
@@ -39,6 +41,7 @@ struct tbd_options {
     /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
     uint64_t keep;
     uint64_t lean;     /* enum tbd_lean_choice: are windows written without events? */
+    uint64_t count;    /* enum tbd_count_choice: who counts the events, play or a replay? */
     uint64_t cpu;      /* enum tbd_cpu_choice */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
 };

@@ -118,7 +118,7 @@ static void boundary(struct tbd_thread *thread)
     struct tbd_ring *ring = &tbd_recording.ring;
 
     tbd_ring_unprotect_sigsafe(ring);
-    tbd_ring_turn(ring, thread, 0);
+    tbd_ring_go_on(ring, thread);
     settle(thread);
 }
 

@@ -253,6 +253,7 @@ void tbd_call_mmap(struct tbd_call *call)
     add_region(call, &map, path);
     if (map.inode)
         tbd_unlinked_files_send(call->thread, &map, (int)args[4]);
+    tbd_written_files_send(call->thread, map.start, map.end);
 }
 
 struct lookup {
@@ -392,6 +393,7 @@ static void protect_memory(struct tbd_call *call)
         tbd_regions_protect(&tbd_memory.regions, range.start, range.end,
                             (uint32_t)call->sys.args[2] & 7);
     send_regions(call, range.start, range.end, false);
+    tbd_written_files_send(call->thread, range.start, range.end);
 }
 
 /* The heap stays one region, however often it grows. */

@@ -23,7 +23,7 @@ uint8_t *tbd_shared_view(uint64_t page)
     if (found)
         return found;
     found = tbd_shared_take_view(page);
-    if (found && tbd_recording.is_on)
+    if (found && tbd_recording.is_on && !tbd_pages_is_changed(&tbd_memory.pages, page))
         tbd_window_send_first(&tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages, page);
     return found;
 }

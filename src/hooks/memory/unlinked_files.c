@@ -13,7 +13,8 @@
 
 enum { MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
 
-#define MOST_BYTES (4ull << 20)
+#define MOST_BYTES   (4ull << 20)
+#define MOST_WRITTEN (256ull << 20)
 /* File times may be some milliseconds late. */
 #define SECOND 1000000000ull
 
@@ -33,11 +34,61 @@ static bool is_wanted(const struct tbd_msg_region *map)
     return tbd_recording_has_pages() && !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ;
 }
 
+/* Up to the file's end.  Pages that were written in this window have been in the trace since the mapping could be
+ * written. */
+static void send_up_to(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
+{
+    for (uint64_t at = start; at < start + bytes; at += TBD_PAGE_SIZE)
+        if (!tbd_pages_is_changed(&tbd_memory.pages, at) &&
+            !tbd_window_send_first(&tbd_recording.ring, thread, &tbd_memory.pages, at))
+            return;
+}
+
 static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
 {
-    bytes = bytes < MOST_BYTES ? bytes : MOST_BYTES;
-    for (uint64_t at = start; at < start + bytes; at += TBD_PAGE_SIZE)
-        tbd_window_send_first(&tbd_recording.ring, thread, &tbd_memory.pages, at);
+    send_up_to(thread, start, bytes < MOST_BYTES ? bytes : MOST_BYTES);
+}
+
+static void send_written(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
+{
+    send_up_to(thread, start, bytes < MOST_WRITTEN ? bytes : MOST_WRITTEN);
+    if (bytes > MOST_WRITTEN)
+        tbd_recording_note(1,
+                           "of %lu MB of a file mapped to be written, the first %lu are recorded",
+                           bytes >> 20, (unsigned long)(MOST_WRITTEN >> 20));
+}
+
+static bool has_copy(const struct tbd_msg_region *map)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *other = &regions->table[i].map;
+
+        if (other->prot & PROT_EXEC && other->inode == map->inode && other->device == map->device)
+            return true;
+    }
+    return false;
+}
+
+static bool may_be_written(const struct tbd_msg_region *map)
+{
+    return tbd_memory.pages.omits_stores && map->inode && map->prot & PROT_WRITE &&
+           is_wanted(map) && !has_copy(map);
+}
+
+void tbd_written_files_send(struct tbd_thread *thread, uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        uint64_t from = map->start > start ? map->start : start;
+
+        if (may_be_written(map))
+            send_written(thread, from, (map->end < end ? map->end : end) - from);
+    }
 }
 
 void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
@@ -62,7 +113,9 @@ void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, ui
         const struct tbd_msg_region *map = &regions->table[i].map;
         uint64_t from = map->start > start ? map->start : start;
 
-        if (map->inode && is_wanted(map))
+        if (may_be_written(map))
+            send_written(thread, from, (map->end < end ? map->end : end) - from);
+        else if (map->inode && is_wanted(map))
             send(thread, from, (map->end < end ? map->end : end) - from);
     }
 }

@@ -32,6 +32,11 @@ bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address)
     return *cell_of(pages, page) || is_known(pages, page);
 }
 
+bool tbd_pages_is_changed(const struct tbd_pages *pages, uint64_t address)
+{
+    return pages->omits_stores && (*cell_of(pages, address >> TBD_PAGE_SHIFT) & 0xff00);
+}
+
 static void set_known(struct tbd_pages *pages, uint64_t page)
 {
     if (pages->known)
@@ -96,12 +101,15 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
     return true;
 }
 
-void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
+bool tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, uint64_t address)
 {
-    if (!is_known(pages, address >> TBD_PAGE_SHIFT) &&
-        tbd_window_send_page(ring, thread, address, TBD_PAGE_FIRST))
-        set_known(pages, address >> TBD_PAGE_SHIFT);
+    if (is_known(pages, address >> TBD_PAGE_SHIFT))
+        return true;
+    if (!tbd_window_send_page(ring, thread, address, TBD_PAGE_FIRST))
+        return false;
+    set_known(pages, address >> TBD_PAGE_SHIFT);
+    return true;
 }
 
 /* ---- scanning ---- */
@@ -136,8 +144,8 @@ static void note_read(struct scan *scan, uint64_t page)
 
 static void send_contents(struct scan *scan, uint64_t page, bool written)
 {
-    uint64_t flags =
-        (written ? TBD_PAGE_DIRTY : 0) | (is_known(scan->pages, page) ? 0 : TBD_PAGE_FIRST);
+    bool is_first = !is_known(scan->pages, page) && !(written && scan->pages->omits_stores);
+    uint64_t flags = (written ? TBD_PAGE_DIRTY : 0) | (is_first ? TBD_PAGE_FIRST : 0);
 
     if (!flags)
         return;
@@ -247,7 +255,7 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
         for (uint64_t page = stretches[i].start >> TBD_PAGE_SHIFT; page < limit; page++) {
             uint16_t marks = *cell_of(pages, page);
 
-            if (marks)
+            if (marks && !((marks & 0xff00) && pages->omits_stores))
                 send_unknown(&scan, page);
             if ((marks & 0xff) && page + 1 < limit && !is_exact(page + 1))
                 send_unknown(&scan, page + 1);

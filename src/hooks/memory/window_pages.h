@@ -15,6 +15,9 @@ struct tbd_pages {
     uint8_t *known;
     uint64_t dirty; /* pages sent as dirty in this window, for WINDOW_END */
     uint64_t read;
+    /* stores are not recorded: what a page held before the window's stores cannot be found from what
+     * it holds after them, so pages that were written are never sent as FIRST */
+    bool omits_stores;
 };
 #define TBD_KNOWN_BYTES (TBD_USER_END >> TBD_PAGE_SHIFT >> 3)
 
@@ -41,8 +44,8 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
 /* Sends a page as it is now; false if it cannot be read. */
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags);
-/* Sends a page, unless the trace knows its contents; marks stay. */
-void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
+/* Sends a page, unless the trace knows its contents; marks stay.  False if it cannot be read. */
+bool tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, uint64_t address);
 /* Called after the registers were sent (instructions/registers.h).  Sends WINDOW_END, hands over
  * the chunk, and opens the next window's first chunk, with `due` as its boundary. */
@@ -51,6 +54,8 @@ void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struc
 
 /* Was the page used in this window, or does the trace know its contents? */
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
+/* Was the page written in this window by stores that are not recorded?  Then what it held before is not to be found in it. */
+bool tbd_pages_is_changed(const struct tbd_pages *pages, uint64_t address);
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);
 /* Clears these marks. */
 void tbd_pages_forget(struct tbd_pages *pages, uint64_t start, uint64_t end);

@@ -17,6 +17,8 @@
  *     takes all chunks, and the area is used from its beginning.
  * RING-5  Every slot is in exactly one state: open, in `free`, or taken by a chunk not yet
  *     collected.
+ * RING-6  A ring that counts: time is `first_time` plus the entries from `counted` on; those before
+ *     are in `passed`, or were sent.
  */
 #include "hooks/stream/ring.h"
 
@@ -29,6 +31,8 @@ enum {
     WAIT_MS = 50,
 };
 #define AROUND_BYTES 65536u
+/* The end of an area of TBD_ENTRIES_BYTES, in which entries are only counted. */
+#define COUNTING_BYTES 131072u
 
 static uint32_t place_of(const struct tbd_ring *ring, uint32_t number)
 {
@@ -60,6 +64,12 @@ static uint64_t operands_end(const struct tbd_ring *ring)
     return operands_start(ring) + TBD_OPERANDS_BYTES;
 }
 
+/* Where translated code writes its entries. */
+static uint64_t filled_entries(const struct tbd_ring *ring)
+{
+    return ring->counting ? ring->counting : entries_start(ring, ring->slot);
+}
+
 static uint64_t page_up(uint64_t bytes)
 {
     return (bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
@@ -79,15 +89,16 @@ static void lay_out(struct tbd_stream_head *head, const struct tbd_ring_config *
         .window_blocks = config->window_blocks,
         .hook_set = config->hook_set,
         .pid = config->pid,
+        .flags = config->only_counts ? TBD_STREAM_ONLY_COUNTS : 0,
     };
     head->defs_offset = page_up(sizeof(*head));
     head->heap_offset =
         head->defs_offset + page_up((uint64_t)config->def_capacity * sizeof(struct tbd_block_def));
     head->chunks_offset = head->heap_offset + head->heap_capacity;
     head->areas_offset = head->chunks_offset + (uint64_t)config->chunks * TBD_CHUNK_STRIDE;
-    head->area_count = config->areas;
-    head->area_bytes = config->area_bytes;
-    head->total_bytes = head->areas_offset + config->areas * (config->area_bytes + TBD_PAGE_SIZE);
+    head->area_count = config->only_counts ? 1 : config->areas;
+    head->area_bytes = config->only_counts ? TBD_ENTRIES_BYTES : config->area_bytes;
+    head->total_bytes = head->areas_offset + head->area_count * (head->area_bytes + TBD_PAGE_SIZE);
 }
 
 uint64_t tbd_ring_bytes(const struct tbd_ring_config *config)
@@ -144,18 +155,46 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
     ring->head = (struct tbd_stream_head *)TBD_STREAM_BASE;
     lay_out(ring->head, config);
     free_slots(ring, config->chunks);
+    ring->counting = config->only_counts ? tbd_ring_area(ring, 0) : 0;
     return TBD_OK;
 }
 
 /* ---- chunks ---- */
 
-static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
+/* Into an area whose last `bytes` are used. */
+static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time, uint64_t bytes)
 {
     uint64_t left = ring->due - time;
 
-    if (ring->due == TBD_TIME_NEVER || left == 0 || left >= TBD_ENTRIES_BYTES / 4)
-        return 0; /* left == 0: space for messages; the caller first handles what is due */
+    if (ring->due == TBD_TIME_NEVER || left == 0 || left >= bytes / 4)
+        left = bytes / 4; /* left == 0: space for messages; the caller first handles what is due */
     return TBD_ENTRIES_BYTES - left * 4;
+}
+
+/* ---- only counting ---- */
+
+/* Opens the area in which entries are counted anew. */
+static void open_counting(struct tbd_ring *ring, uint64_t *entry_next)
+{
+    *entry_next = ring->counted =
+        ring->counting + start_offset(ring, ring->first_time, COUNTING_BYTES);
+}
+
+/* The entries so far are in `passed`. */
+static void take_count(struct tbd_ring *ring, uint64_t entry_next)
+{
+    uint32_t count = (uint32_t)((entry_next - ring->counted) / 4);
+
+    TBD_INVARIANT("RING-6",
+                  entry_next >= ring->counted && entry_next <= ring->counting + TBD_ENTRIES_BYTES);
+    if (!count)
+        return;
+    if (!ring->passed.blocks)
+        ring->passed.first = *(const uint32_t *)ring->counted;
+    ring->passed.last = ring->last_block = *(const uint32_t *)(entry_next - 4);
+    ring->passed.blocks += count;
+    ring->first_time += count;
+    ring->counted = entry_next;
 }
 
 /* Is there no space in the area for another chunk (RING-4)? */
@@ -168,7 +207,7 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
                        uint64_t *operand_next)
 {
     struct tbd_chunk *chunk = open_one(ring);
-    uint64_t offset = start_offset(ring, time);
+    uint64_t offset = ring->counting ? 0 : start_offset(ring, time, TBD_ENTRIES_BYTES);
 
     ring->first_time = time;
     ring->messages = 0;
@@ -178,7 +217,10 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
     chunk->flags = 0;
     chunk->slot = ring->slot;
     __atomic_store_n(&chunk->entry_count, TBD_COUNT_OPEN, __ATOMIC_RELEASE);
-    *entry_next = entries_start(ring, ring->slot) + offset;
+    ring->message_at = entries_start(ring, ring->slot) + offset;
+    *entry_next = ring->message_at;
+    if (ring->counting)
+        open_counting(ring, entry_next);
     ring->area_at = *operand_next;
     *operand_next = operands_start(ring);
     TBD_INVARIANT("RING-4", !ring->area || !is_used_up(ring, *operand_next));
@@ -188,11 +230,13 @@ static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
 {
     uint64_t first = entries_start(ring, ring->slot) + open_one(ring)->entries_offset;
 
-    return (uint32_t)((entry_next - first) / 4);
+    return (uint32_t)(((ring->counting ? ring->message_at : entry_next) - first) / 4);
 }
 
 static uint64_t time_at(const struct tbd_ring *ring, uint64_t entry_next)
 {
+    if (ring->counting)
+        return ring->first_time + (entry_next - ring->counted) / 4;
     return ring->first_time + open_entries(ring, entry_next) - ring->messages;
 }
 
@@ -270,8 +314,10 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     struct tbd_stream_head *head = ring->head;
     struct tbd_chunk *chunk = open_one(ring);
 
-    TBD_INVARIANT("RING-1", entry_next >= entries_start(ring, ring->slot) + chunk->entries_offset &&
-                                entry_next <= entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES);
+    TBD_INVARIANT("RING-1",
+                  ring->counting ||
+                      (entry_next >= entries_start(ring, ring->slot) + chunk->entries_offset &&
+                       entry_next <= entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES));
     TBD_INVARIANT("RING-3", !ring->discard);
     TBD_INVARIANT("STREAM-4", ring->messages <= open_entries(ring, entry_next));
     TBD_INVARIANT("STREAM-5", head->engine_state != TBD_ENGINE_ENDED);
@@ -296,6 +342,8 @@ static uint32_t last_block(const struct tbd_ring *ring, uint64_t entry_next)
 {
     uint32_t count = open_entries(ring, entry_next);
 
+    if (ring->counting)
+        return entry_next > ring->counted ? *(const uint32_t *)(entry_next - 4) : ring->last_block;
     for (const uint32_t *entry = (const uint32_t *)entry_next; count; count--)
         if (!(*--entry & TBD_ENTRY_MESSAGE))
             return *entry;
@@ -313,7 +361,10 @@ static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_
     uint64_t time = time_at(ring, *entry_next);
     bool wraps = is_used_up(ring, *operand_next);
 
-    ring->last_block = last_block(ring, *entry_next);
+    if (ring->counting)
+        take_count(ring, *entry_next);
+    else
+        ring->last_block = last_block(ring, *entry_next);
     if (wraps)
         flags |= TBD_CHUNK_WRAPS;
     if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
@@ -337,25 +388,76 @@ uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thr
     return time_at(ring, thread->entry_next);
 }
 
-void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags)
+void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread)
 {
-    turn(ring, &thread->entry_next, &thread->operand_next, flags);
+    if (!ring->counting) {
+        tbd_ring_turn(ring, thread, 0);
+        return;
+    }
+    take_count(ring, thread->entry_next);
+    open_counting(ring, &thread->entry_next);
 }
 
 void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due)
 {
     ring->due = due;
-    tbd_ring_turn(ring, thread, 0);
+    tbd_ring_go_on(ring, thread);
 }
 
 /* ---- messages ---- */
 
+/* With a message, its PASSED may come. */
+#define PASSED_BYTES (sizeof(struct tbd_message) + sizeof(struct tbd_msg_passed))
+
 static bool has_space(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
 {
     uint64_t entries_end = entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES;
+    uint64_t entry_next = ring->counting ? ring->message_at + 4 : thread->entry_next;
 
-    return thread->entry_next + 4 <= entries_end &&
+    bytes += ring->counting ? PASSED_BYTES : 0;
+    return entry_next + 4 <= entries_end &&
            thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end(ring);
+}
+
+static uint8_t *put_head(struct tbd_thread *thread, enum tbd_message_kind kind, size_t bytes)
+{
+    struct tbd_message head = { (uint32_t)kind, (uint32_t)bytes };
+    uint8_t *at = (uint8_t *)thread->operand_next;
+
+    memcpy(at, &head, sizeof(head));
+    return at + sizeof(head);
+}
+
+/* The message whose head and payload are at operand_next is complete. */
+static void end_message(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    uint64_t *entry_next = ring->counting ? &ring->message_at : &thread->entry_next;
+    struct tbd_message head;
+
+    memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
+    thread->operand_next += sizeof(head) + head.bytes;
+    ring->messages++;
+    __atomic_store_n((uint32_t *)*entry_next, TBD_ENTRY_MESSAGE | head.kind, __ATOMIC_RELEASE);
+    *entry_next += 4;
+}
+
+/* Says how many blocks were entered since the last message. */
+static void send_passed(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    take_count(ring, thread->entry_next);
+    if (!ring->passed.blocks)
+        return;
+    memcpy(put_head(thread, TBD_MSG_PASSED, sizeof(ring->passed)), &ring->passed,
+           sizeof(ring->passed));
+    end_message(ring, thread);
+    ring->passed.blocks = 0;
+}
+
+void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags)
+{
+    if (ring->counting && !ring->discard && has_space(ring, thread, 0))
+        send_passed(ring, thread);
+    turn(ring, &thread->entry_next, &thread->operand_next, flags);
 }
 
 /* A chunk shortened for `due` has few entries left.  A message takes one of them; the remaining
@@ -370,15 +472,14 @@ static void make_space(struct tbd_ring *ring, struct tbd_thread *thread, size_t 
 uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
                           enum tbd_message_kind kind, size_t bytes)
 {
-    struct tbd_message head = { (uint32_t)kind, (uint32_t)bytes };
-    uint8_t *at;
-
     if (ring->discard || bytes > TBD_MESSAGE_MAX_BYTES)
         return NULL;
     make_space(ring, thread, bytes);
-    at = (uint8_t *)thread->operand_next;
-    memcpy(at, &head, sizeof(head));
-    return at + sizeof(head);
+    if (ring->discard)
+        return NULL;
+    if (ring->counting)
+        send_passed(ring, thread);
+    return put_head(thread, kind, bytes);
 }
 
 void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
@@ -386,12 +487,8 @@ void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
     struct tbd_message head;
 
     memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
-    TBD_INVARIANT("RING-2", has_space(ring, thread, head.bytes));
-    thread->operand_next += sizeof(head) + head.bytes;
-    ring->messages++;
-    __atomic_store_n((uint32_t *)thread->entry_next, TBD_ENTRY_MESSAGE | head.kind,
-                     __ATOMIC_RELEASE);
-    thread->entry_next += 4;
+    TBD_INVARIANT("RING-2", thread->operand_next + sizeof(head) + head.bytes <= operands_end(ring));
+    end_message(ring, thread);
 }
 
 void tbd_ring_send(struct tbd_ring *ring, struct tbd_thread *thread, enum tbd_message_kind kind,
@@ -451,9 +548,8 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
 
     if (!ring->head)
         return TBD_GUARD_NONE;
-    entries = entries_start(ring, ring->slot);
-    if (ring->is_protected &&
-        address - entries_start(ring, ring->protected_slot) < TBD_ENTRIES_BYTES)
+    entries = filled_entries(ring);
+    if (ring->is_protected && address - ring->protected_at < TBD_ENTRIES_BYTES)
         return TBD_GUARD_ENTRIES;
     if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
         return TBD_GUARD_ENTRIES;
@@ -474,20 +570,20 @@ void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
 {
     if (ring->is_protected)
         return;
-    ring->protected_slot = ring->slot;
+    ring->protected_at = filled_entries(ring);
     ring->is_protected = true;
-    tbd_sys_mprotect(entries_start(ring, ring->protected_slot), TBD_ENTRIES_BYTES, PROT_NONE);
+    tbd_sys_mprotect(ring->protected_at, TBD_ENTRIES_BYTES, PROT_NONE);
 }
 
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
 {
-    uint32_t slot = ring->protected_slot;
+    uint64_t at = ring->protected_at;
 
     if (!ring->is_protected)
         return;
     ring->is_protected = false;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    tbd_sys_mprotect(entries_start(ring, slot), TBD_ENTRIES_BYTES, TBD_PROT_RW);
+    tbd_sys_mprotect(at, TBD_ENTRIES_BYTES, TBD_PROT_RW);
 }
 
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
@@ -520,7 +616,7 @@ void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thr
     uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
     uint32_t bytes;
 
-    if (id == 0 || id > head->def_count)
+    if (ring->counting || id == 0 || id > head->def_count)
         return;
     bytes = defs[id - 1].operand_bytes;
     if (thread->operand_next + bytes > operands_end(ring))

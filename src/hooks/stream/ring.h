@@ -3,6 +3,9 @@
  *
  * Used by play and by the replay stub.  One producer thread at a time.  The open chunk's cursors are
  * thread->entry_next and thread->operand_next (in translated code r15 and r14).
+ *
+ * A ring that only counts (count=later) takes messages alone: block entries go into one small area
+ * again and again, and TBD_MSG_PASSED says before a message how many there were.
  * Contexts: APP, BOOT; functions with _sigsafe SIG as well. */
 #ifndef TBD_HOOKS_RING_H
 #define TBD_HOOKS_RING_H
@@ -16,8 +19,9 @@
 
 struct tbd_ring {
     struct tbd_stream_head *head;
-    uint64_t bytes;      /* of the mapping */
-    uint64_t first_time; /* time of the open chunk's first block entry */
+    uint64_t bytes; /* of the mapping */
+    uint64_t
+        first_time; /* time of the open chunk's first block entry; when counting, of the next one at `counted` */
     /* time at which `boundary` must be called: the entries area ends there */
     uint64_t due;
     uint64_t window_bytes;  /* operands of the window's chunks before the open one */
@@ -34,14 +38,18 @@ struct tbd_ring {
     uint32_t messages; /* message entries in the open chunk */
     /* id of the last block entered in the chunks before; 0 if there is none */
     uint32_t last_block;
-    bool discard;            /* nobody consumes: chunks are reused, nothing is handed over */
-    bool is_protected;       /* a signal handler has made an entries area inaccessible: */
-    uint32_t protected_slot; /* that of the chunk that was open then */
-    bool full;               /* block table or heap is full: recording must stop */
+    bool discard;          /* nobody consumes: chunks are reused, nothing is handed over */
+    bool is_protected;     /* a signal handler has made an entries area inaccessible: */
+    uint64_t protected_at; /* this one */
+    bool full;             /* block table or heap is full: recording must stop */
     /* replay: the area for the window's operands (tbd_ring_area(), set before tbd_ring_start());
      * 0: each chunk has its own operands */
     uint64_t area;
-    uint64_t area_at; /* with `area`: where the open chunk's operands begin */
+    uint64_t area_at;  /* with `area`: where the open chunk's operands begin */
+    uint64_t counting; /* the area in which block entries are counted; 0: they are in the chunks */
+    uint64_t counted;  /* then: entries of it before this one are in `passed` */
+    uint64_t message_at;          /* where the open chunk's next entry goes: a message's */
+    struct tbd_msg_passed passed; /* since the last message */
 };
 
 struct tbd_ring_config {
@@ -51,6 +59,7 @@ struct tbd_ring_config {
     uint64_t window_blocks;
     uint32_t hook_set;
     uint32_t pid;
+    bool only_counts;
     uint32_t areas; /* operand areas, and bytes in each: a multiple of the page size */
     uint64_t area_bytes;
 };
@@ -76,6 +85,8 @@ uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thr
 uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread);
 /* Hands the open chunk over (if anything is in it) and opens the next, waiting until one is free. */
 void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags);
+/* A block's entry store has reached the entries area's end: opens the next chunk, or the area anew. */
+void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread);
 /* Sets the next due time; takes effect at once. */
 void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due);
 

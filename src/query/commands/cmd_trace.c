@@ -40,6 +40,15 @@ struct level_sum {
     uint64_t toc, trace, block;
 };
 
+static uint32_t count_uncounted(const struct tbd_session *session)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < tbd_trace_window_count(session->trace); i++)
+        count += tbd_trace_window(session->trace, i)->is_uncounted;
+    return count;
+}
+
 static void sum_levels(const struct tbd_session *session, struct level_sum sums[LEVELS])
 {
     memset(sums, 0, LEVELS * sizeof(sums[0]));
@@ -111,6 +120,7 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     put_count(object, "blocks", info->blocks);
     put_count(object, "windows", tbd_trace_window_count(session->trace));
     put_count(object, "window_blocks", info->window_blocks);
+    put_count(object, "uncounted", count_uncounted(session));
     put_count(object, "distinct_blocks", tbd_trace_block_count(session->trace));
     put_count(object, "stores", info->stores);
     put_count(object, "calls", info->calls);
@@ -131,6 +141,7 @@ static void print_info(const struct tbd_session *session, const struct level_sum
                        FILE *out)
 {
     const struct tbd_trace_info *info = session->info;
+    uint32_t uncounted = count_uncounted(session);
     char end[64];
 
     fprintf(out, "trace      %s\nprogram    %s\narguments ", tbd_shown(info->path),
@@ -151,6 +162,12 @@ static void print_info(const struct tbd_session *session, const struct level_sum
             " system calls, %" PRIu64 " special instructions, %" PRIu64 " signals\n",
             info->stores, info->calls, info->returns, info->syscalls, info->specials,
             info->signals);
+    if (uncounted != 0)
+        fprintf(out,
+                "uncounted  %" PRIu32
+                " windows, whose stores, calls and returns are not among these: "
+                "`raise` counts them\n",
+                uncounted);
     if (tbd_trace_thread_count(session->trace) > 1)
         fprintf(out, "threads    %" PRIu32 ", %" PRIu64 " switches\n",
                 tbd_trace_thread_count(session->trace), info->switches);
@@ -193,12 +210,13 @@ static void print_window(const struct tbd_command_run *run, uint32_t index)
 
     if (!run->session->json) {
         fprintf(run->out,
-                "%6" PRIu32 "  time %-12" PRIu64 " blocks %-9" PRIu64 " level %u%s  TOC %" PRIu64
+                "%6" PRIu32 "  time %-12" PRIu64 " blocks %-9" PRIu64 " level %u%s%s  TOC %" PRIu64
                 "  trace %" PRIu64 "  block %" PRIu64 "  stores %" PRIu64 "  calls %" PRIu64
                 "  system calls %" PRIu64 "\n",
                 index, window->first_time, window->blocks, window->level,
-                window->complete ? "" : " incomplete", window->toc_bytes, window->trace_bytes,
-                window->block_bytes, window->stores, window->calls, window->syscalls);
+                window->complete ? "" : " incomplete", window->is_uncounted ? " uncounted" : "",
+                window->toc_bytes, window->trace_bytes, window->block_bytes, window->stores,
+                window->calls, window->syscalls);
         return;
     }
     object = json_object();
@@ -207,6 +225,7 @@ static void print_window(const struct tbd_command_run *run, uint32_t index)
     put_count(object, "blocks", window->blocks);
     put_count(object, "level", window->level);
     json_object_set_new(object, "complete", json_boolean(window->complete));
+    json_object_set_new(object, "uncounted", json_boolean(window->is_uncounted));
     put_count(object, "toc_bytes", window->toc_bytes);
     put_count(object, "trace_bytes", window->trace_bytes);
     put_count(object, "block_bytes", window->block_bytes);

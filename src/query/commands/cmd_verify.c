@@ -195,11 +195,22 @@ static json_t *isolation(void)
                                               : json_boolean(isolation == TBD_ISOLATION_FULL);
 }
 
+/* Windows of which play has counted no events: the rest of what it knew was compared. */
+static uint32_t count_uncounted(const struct verify *verify)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < verify->windows; i++)
+        count += tbd_trace_window(verify->session->trace, i)->is_uncounted;
+    return count;
+}
+
 static enum tbd_exit print_result(const struct tbd_command_run *run, const struct verify *verify,
                                   double seconds)
 {
     uint32_t diverged = atomic_load(&verify->diverged);
     uint32_t failed = atomic_load(&verify->failed);
+    uint32_t uncounted = count_uncounted(verify);
     json_t *object;
 
     for (uint32_t i = 0, shown = 0; i < verify->windows; i++) {
@@ -213,6 +224,7 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         json_object_set_new(object, "blocks", json_integer((json_int_t)run->session->info->blocks));
         json_object_set_new(object, "divergences", json_integer((json_int_t)diverged));
         json_object_set_new(object, "not_replayed", json_integer((json_int_t)failed));
+        json_object_set_new(object, "uncounted", json_integer((json_int_t)uncounted));
         json_object_set_new(object, "incomplete", json_boolean(failed != 0));
         json_object_set_new(object, "seconds", json_real(seconds));
         json_object_set_new(object, "namespaces", isolation());
@@ -224,6 +236,12 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         if (failed != 0)
             fprintf(run->out, "%" PRIu32 " windows were not replayed: nothing is known of them\n",
                     failed);
+        if (uncounted != 0)
+            fprintf(run->out,
+                    "%" PRIu32
+                    " windows were recorded uncounted: their time, log and end state were "
+                    "compared\n",
+                    uncounted);
         if (run->explain && tbd_replay_isolation() == TBD_ISOLATION_CALLS)
             fprintf(run->out, "replay processes had no namespaces of their own here\n");
     }

@@ -188,6 +188,10 @@ static bool may_hold_summary(const struct tbd_search_plan *plan,
     if (summary->first_time > plan->time_high ||
         (summary->blocks != 0 && summary->first_time + summary->blocks < plan->time_low))
         return false;
+    if (summary->is_uncounted &&
+        (plan->type == TBD_EVENT_STORE || plan->type == TBD_EVENT_FUNC_ENTER ||
+         plan->type == TBD_EVENT_FUNC_EXIT))
+        return true;
     switch (plan->type) {
     case TBD_EVENT_STORE: return summary->stores + implicit != 0;
     case TBD_EVENT_FUNC_ENTER: return summary->calls != 0 || plan->has_threads;

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Windows that a replay counts (count=later): whatever is asked, the answers are those of a run that was counted while it ran."""
+import glob
+import os
+import subprocess
+import sys
+
+import run_program
+import tbdtest
+
+# As long as each other: the programs' stacks begin at the same place.
+NOW, LATER = "count=now,insns=64", "count=later,keep=0"
+
+
+def both(folder, name, options=""):
+    """The same run at the same addresses, counted and uncounted."""
+    found = []
+    for count, where in ((NOW, "now"), (LATER, "ltr")):
+        result, trace = tbdtest.record(tbdtest.fixed([tbdtest.program(name)]), os.path.join(folder, where), count + options)
+        assert result.code == 0 and trace, result
+        found.append(next(t for t in tbdtest.traces(os.path.join(folder, where)) if os.path.basename(t.path).startswith(name)))
+    now, later = found
+    assert now.info()["blocks"] == later.info()["blocks"]
+    assert now.info()["uncounted"] == 0 and later.info()["uncounted"] == later.info()["windows"]
+    return now, later
+
+
+def answers(trace, *words, at=None):
+    """Without the process' number."""
+    return [{key: value for key, value in line.items() if key not in ("thread", "tid", "pid")} for line in trace.ask(*words, at=at)]
+
+
+def same_answers(now, later, *questions):
+    for words in questions:
+        expected = answers(now, *words)
+        assert expected, words
+        assert answers(later, *words) == expected, words
+
+
+def test_questions_have_the_same_answers(folder):
+    now, later = both(folder, "many_windows", ",window=200000")
+    last = now.info()["blocks"]
+    same_answers(now, later, ("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"), ("history", "marks"), ("syscalls",),
+                 ("goto", "last", "backward", "store", "1", "where", "touches[&marks,4]"),
+                 ("goto", "first", "forward", "store", "1", "where", "touches[&rare,8]"),
+                 ("goto", "first", "forward", "func_exit", "3", "where", "func==mark"))
+    for at in map(str, (last // 7, last // 2, last - 1000)):
+        for words in (("regs",), ("bt",), ("mem", "&table + 64", "64"), ("print", "marks"), ("goto", "current", "forward", "load", "1"), ("goto", "current", "backward", "store", "1")):
+            assert answers(later, *words, at=at) == answers(now, *words, at=at), (at, words)
+    later.verify()
+
+
+def test_questions_about_calls_and_stores(folder):
+    for name in ("recursion", "stores", "funcptr"):
+        now, later = both(os.path.join(folder, name), name, ",window=20000")
+        for kind in ("func_enter", "func_exit", "store"):
+            assert later.count(kind) == now.count(kind), (name, kind)
+        same_answers(now, later, ("calls", "main"), ("count", "func_enter", "by", "func"))
+
+
+def test_raising_counts(folder):
+    now, later = both(folder, "many_windows", ",window=500000")
+    later.ask("raise", "all")
+    later.verify()
+    counted, info = now.info(), later.info()
+    assert info["uncounted"] == 0
+    for key in ("stores", "calls", "returns", "syscalls", "specials", "blocks"):
+        assert info[key] == counted[key], key
+    for a, b in zip(now.ask("windows"), later.ask("windows")):
+        assert all(a[key] == b[key] for key in ("level", "stores", "calls", "returns", "uncounted")), (a, b)
+    later.ask("lower", "all", "2")
+    later.verify()
+
+
+def test_uncounted_windows_merge_and_grow_old(folder):
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, "merged"), "count=later,window=100000")
+    expected = trace.ask("stores", "of", "rare")
+    trace.ask("merge", "all", "8")
+    assert any(w["uncounted"] for w in trace.ask("windows"))
+    assert trace.ask("stores", "of", "rare") == expected
+    trace.verify()
+    _, tight = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, "tight"), "count=later,window=20000,budget=16M")
+    tight.verify()
+
+
+def test_killed_programs_keep_all_windows(folder):
+    argv = [tbdtest.program("thread_spin" if "--spin" in sys.argv else "many_windows")]
+    for delay in (0.1, 0.3):
+        where = os.path.join(folder, str(delay))
+        process = tbdtest.start(argv, where, "count=later,window=20000")
+        tbdtest.await_organizer(where, process)
+        try:
+            process.wait(delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.wait()
+        tbdtest.wait_organizers(where)
+        trace = tbdtest.find_trace(where, argv[0])
+        if trace:
+            trace.verify()
+
+
+def test_every_program(folder):
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("for scripts/check --long")
+    sys.argv.append("--later")
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs")
+    for source in sorted(glob.glob(root + "/*.c") + glob.glob(root + "/*.cc")):
+        name = os.path.splitext(os.path.basename(source))[0]
+        try:
+            run_program.check(source, tbdtest.program(name), os.path.join(folder, name))
+        except tbdtest.Skip as reason:
+            print("%s: skipped: %s" % (name, reason))
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
