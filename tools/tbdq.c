@@ -208,6 +208,14 @@ static void print_traces_hint(void)
                 root);
 }
 
+/* The command of the line, if it is about no trace in particular; NULL: another one, or none. */
+static const struct tbd_command *command_without_trace(size_t count, char **words)
+{
+    const struct tbd_command *command = count == 0 ? NULL : tbd_command_find(words[0]);
+
+    return command != NULL && command->needs_no_trace ? command : NULL;
+}
+
 /* Asks the words of the command line; without words starts the prompt. */
 static int ask(const struct options *options, size_t count, char **words)
 {
@@ -218,9 +226,21 @@ static int ask(const struct options *options, size_t count, char **words)
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     FILE *out = tbd_safe_stream(stdout);
     struct tbd_command_run run = { .session = &session, .text = "", .out = out };
-    enum tbd_status status = out == NULL ? TBD_NOMEM : tbd_session_open(&session, options->trace);
+    const struct tbd_command *command = command_without_trace(count, words);
+    enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
     int result;
 
+    if (status == TBD_OK && command != NULL && options->complete == NULL) {
+        run.argc = (unsigned)count - 1;
+        run.argv = words + 1;
+        run.text = words[0];
+        run.arguments = strlen(words[0]);
+        result = (int)command->run(&run);
+        fclose(out);
+        return result;
+    }
+    if (status == TBD_OK)
+        status = tbd_session_open(&session, options->trace);
     if (options->complete != NULL) {
         result = print_completions(status == TBD_OK ? &session : NULL, out, options->complete);
     } else if (status != TBD_OK) {

@@ -36,12 +36,13 @@ struct tbd_command_run {
 
 struct tbd_command {
     const char *name;
-    enum tbd_exit (*run)(struct tbd_command_run *run); /* NULL: needs no trace, see tools/tbdq.c */
-    const char *synopsis;                              /* after the name */
+    enum tbd_exit (*run)(struct tbd_command_run *run);
+    const char *synopsis; /* after the name */
     const char *summary;
     const char *help; /* paragraphs */
     const char *example;
     bool wants_position; /* the session's has_at matters */
+    bool needs_no_trace; /* the session need not be open */
 };
 
 /* Ends with a NULL name. */
@@ -125,6 +126,8 @@ enum tbd_exit tbd_command_info(struct tbd_command_run *run);
 enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
 enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
 enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
+enum tbd_exit tbd_command_ls(struct tbd_command_run *run);
+enum tbd_exit tbd_command_rm(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
 enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
