@@ -23,13 +23,19 @@ static const struct tbd_mode modes[TBD_MODE_COUNT] = {
 static const struct tbd_mode *entered;
 static const struct tbd_patcher_callbacks *callbacks;
 
+const struct tbd_mode *tbd_mode_row(enum tbd_mode_kind kind)
+{
+    return &modes[kind];
+}
+
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
-    if (options->hooks == TBD_HOOKS_NONE)
+    bool later = options->mode == TBD_MODE_LATER || options->count == TBD_COUNT_LATER;
+
+    if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;
     /* without all hooks no replay brings the same events */
-    return options->count == TBD_COUNT_LATER && options->hooks == TBD_HOOKS_PLAY ? TBD_MODE_LATER
-                                                                                 : TBD_MODE_TRACED;
+    return later && options->hooks == TBD_HOOKS_PLAY ? TBD_MODE_LATER : TBD_MODE_TRACED;
 }
 
 void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mode_parts *parts)

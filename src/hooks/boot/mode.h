@@ -20,30 +20,21 @@
  * table. */
 #pragma GCC visibility push(hidden)
 
-enum tbd_mode_kind {
-    TBD_MODE_TRACED, /* play: every block translated, every event in the stream */
-    TBD_MODE_LATER, /* the same blocks, of which only time and pages are recorded; a replay finds the events */
-    TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
-    TBD_MODE_REPLAY,  /* a window of a trace is run again */
-    TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
-    TBD_MODE_FREE, /* to come: threads at the same time, each with rings of its own */
-    TBD_MODE_COUNT
-};
-
+/* 0 is none of these: a row that leaves one out is seen (test_mode.c). */
 enum tbd_mode_turns {
-    TBD_TURNS_ALONE, /* one thread: when a second one starts, the program is let go */
-    TBD_TURNS_LOCK,  /* one at a time: the holder of the turn lock (threads/threads.h) */
-    TBD_TURNS_LOG,   /* as the log says */
-    TBD_TURNS_ALL,   /* nobody waits */
+    TBD_TURNS_ALONE = 1, /* one thread: when a second one starts, the program is let go */
+    TBD_TURNS_LOCK,      /* one at a time: the holder of the turn lock (threads/threads.h) */
+    TBD_TURNS_LOG,       /* as the log says */
+    TBD_TURNS_ALL,       /* nobody waits */
 };
 
 enum tbd_mode_code {
-    TBD_CODE_TRANSLATED, /* blocks in patch areas */
-    TBD_CODE_OWN,        /* the program's own, with patches where the engine must be called */
+    TBD_CODE_TRANSLATED = 1, /* blocks in patch areas */
+    TBD_CODE_OWN,            /* the program's own, with patches where the engine must be called */
 };
 
 enum tbd_mode_events {
-    TBD_EVENTS_NOWHERE,
+    TBD_EVENTS_NOWHERE = 1,
     TBD_EVENTS_STREAM, /* one stream of the process, in order */
     TBD_EVENTS_RINGS,  /* one ring for each thread, kept until somebody reads it */
 };
@@ -65,7 +56,11 @@ struct tbd_mode_parts {
     tbd_next_others_function next_others; /* NULL: there is no log */
 };
 
-/* The mode that these options ask for. */
+/* The row of a mode, also of one that is to come. */
+const struct tbd_mode *tbd_mode_row(enum tbd_mode_kind kind);
+
+/* The mode that these options ask for: `hooks=none` and `count=later` are other
+ * ways to say `mode=patched` and `mode=later`. */
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options);
 
 /* Enters the mode.  It reports the events in `hooks`, as far as it can.  `parts` is borrowed for

@@ -14,6 +14,8 @@ struct choice {
     uint64_t value;
 };
 
+#define IS_COMING UINT64_MAX /* a choice's value: only a later version has it */
+
 struct option_row {
     char name[12];
     char values[48];
@@ -43,6 +45,10 @@ static const struct option_row rows[] = {
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
       .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
       .high = TBD_BLOCK_MAX_INSNS },
+    { .name = "mode", .values = "traced|later|patched", .help = "later: as with count=later; patched: translated, and nothing is reported",
+      .kind = KIND_CHOICE, .offset = AT(mode), .initial = TBD_MODE_TRACED,
+      .choices = { { "traced", TBD_MODE_TRACED }, { "later", TBD_MODE_LATER }, { "patched", TBD_MODE_PATCHED },
+                   { "native", IS_COMING }, { "free", IS_COMING } } },
     { .name = "hooks", .values = "play|full|blocks|none", .help = "what is reported",
       .kind = KIND_CHOICE, .offset = AT(hooks), .initial = TBD_HOOKS_PLAY,
       .choices = { { "play", TBD_HOOKS_PLAY }, { "full", TBD_HOOKS_FULL | TBD_HOOK_TOUCH },
@@ -153,14 +159,23 @@ static bool parse_size(const struct option_row *row, const char *text, uint64_t 
     return value < (1ull << 62) / unit;
 }
 
-static bool parse_choice(const struct option_row *row, const char *text, uint64_t *out)
+/* NULL: it has no such choice. */
+static const struct choice *find_choice(const struct option_row *row, const char *text)
 {
     for (size_t i = 0; i < sizeof(row->choices) / sizeof(row->choices[0]); i++)
-        if (row->choices[i].name[0] && strcmp(row->choices[i].name, text) == 0) {
-            *out = row->choices[i].value;
-            return true;
-        }
-    return false;
+        if (row->choices[i].name[0] && strcmp(row->choices[i].name, text) == 0)
+            return &row->choices[i];
+    return NULL;
+}
+
+static bool parse_choice(const struct option_row *row, const char *text, uint64_t *out)
+{
+    const struct choice *choice = find_choice(row, text);
+
+    if (!choice || choice->value == IS_COMING)
+        return false;
+    *out = choice->value;
+    return true;
 }
 
 static bool set_value(struct tbd_options *options, const struct option_row *row, const char *text)
@@ -217,11 +232,25 @@ static const char *take(const char *text, char stop, char *out, size_t bytes)
     return text;
 }
 
+static void say_wrong(const struct option_row *row, const char *value, char *why, size_t why_bytes)
+{
+    const struct choice *choice = find_choice(row, value);
+
+    if (row->kind == KIND_NUMBER)
+        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
+                row->name, row->low, row->high);
+    else if (choice && choice->value == IS_COMING)
+        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS: this version has %s, '%s' is to come",
+                row->name, row->values, choice->name);
+    else
+        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %s", row->name, row->values);
+}
+
 static const char *parse_one(struct tbd_options *options, const char *text, char *why,
                              size_t why_bytes)
 {
     char name[32];
-    char value[TBD_OPTION_TEXT_BYTES];
+    char value[TBD_OPTION_TEXT_BYTES] = "";
     const struct option_row *row;
 
     text = take(text, '=', name, sizeof(name));
@@ -232,11 +261,7 @@ static const char *parse_one(struct tbd_options *options, const char *text, char
     }
     text = *text == '=' ? take(text + 1, ',', value, sizeof(value)) : NULL;
     if (!text || !set_value(options, row, value)) {
-        if (row->kind == KIND_NUMBER)
-            tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
-                    name, row->low, row->high);
-        else
-            tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %s", name, row->values);
+        say_wrong(row, value, why, why_bytes);
         return NULL;
     }
     return text;

@@ -22,6 +22,17 @@ enum tbd_count_choice { TBD_COUNT_NOW = 0, TBD_COUNT_LATER = 1 };
  * state is not saved; only for programs that do not use it. */
 enum tbd_cpu_choice { TBD_CPU_OWN = 0, TBD_CPU_V3 = 1, TBD_CPU_V3_TEST = 2 };
 
+/* The ways to run: hooks/boot/mode.h. */
+enum tbd_mode_kind {
+    TBD_MODE_TRACED, /* play: every block translated, every event in the stream */
+    TBD_MODE_LATER, /* the same blocks, of which only time and pages are recorded; a replay finds the events */
+    TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
+    TBD_MODE_REPLAY,  /* a window of a trace is run again */
+    TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
+    TBD_MODE_FREE, /* to come: threads at the same time, each with rings of its own */
+    TBD_MODE_COUNT
+};
+
 struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES]; /* "" = the organizer's default */
     /* "" = beside libtbd.so; "none" = events are thrown away */
@@ -31,6 +42,7 @@ struct tbd_options {
     uint64_t quantum;
     uint64_t chunks;
     uint64_t max_insns;
+    uint64_t mode;    /* enum tbd_mode_kind */
     uint64_t hooks;   /* TBD_HOOK_* */
     uint64_t log;     /* enum tbd_log_level */
     uint64_t link;    /* 0 or 1 */
