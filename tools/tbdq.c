@@ -16,7 +16,6 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,19 +318,6 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
-/* Jansson leaves out values for which it has no memory, and such an answer would be wrong. */
-static void *allocate_answer(size_t bytes)
-{
-    void *block = malloc(bytes);
-
-    if (block == NULL) {
-        (void)fflush(stdout);
-        fprintf(stderr, "tbdq: %s\n", tbd_status_text(TBD_NOMEM));
-        _exit(TBD_EXIT_SYSTEM);
-    }
-    return block;
-}
-
 int main(int argc, char **argv)
 {
     struct options options = { 0 };
@@ -340,7 +326,6 @@ int main(int argc, char **argv)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int result;
 
-    json_set_alloc_funcs(allocate_answer, free);
     tbd_safe_messages();
     options.workers = processors < 1 ? 1 : (unsigned)processors;
     result = parse_options(argc, argv, &options);

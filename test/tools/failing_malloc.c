@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* failing_malloc.c - preloaded: allocations number TBD_FAIL_FIRST to TBD_FAIL_LAST of a process fail,
- * whoever makes them, libraries too
+ * whoever makes them, libraries too; with TBD_FAIL_BYTES only those of at least so many bytes are counted, and may fail
  *
  * At its end the process says in the file TBD_FAIL_COUNT how many there were. */
 #include <errno.h>
@@ -13,15 +13,17 @@ void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);
 
 static atomic_ulong made;
-static unsigned long first, last;
+static unsigned long first, last, least;
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *from = getenv("TBD_FAIL_FIRST"), *to = getenv("TBD_FAIL_LAST");
+    const char *from = getenv("TBD_FAIL_FIRST"), *to = getenv("TBD_FAIL_LAST"),
+               *bytes = getenv("TBD_FAIL_BYTES");
 
     made = 0;
     first = from ? strtoul(from, NULL, 10) : 0;
     last = to ? strtoul(to, NULL, 10) : first;
+    least = bytes ? strtoul(bytes, NULL, 10) : 0;
 }
 
 __attribute__((destructor)) static void end(void)
@@ -38,10 +40,13 @@ __attribute__((destructor)) static void end(void)
     fclose(file);
 }
 
-static int fails(void)
+static int fails(size_t bytes)
 {
-    unsigned long number = ++made;
+    unsigned long number;
 
+    if (bytes < least)
+        return 0;
+    number = ++made;
     if (!first || number < first || number > last)
         return 0;
     errno = ENOMEM;
@@ -50,17 +55,17 @@ static int fails(void)
 
 void *malloc(size_t bytes)
 {
-    return fails() ? NULL : __libc_malloc(bytes);
+    return fails(bytes) ? NULL : __libc_malloc(bytes);
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    return fails() ? NULL : __libc_calloc(count, bytes);
+    return fails(count * bytes) ? NULL : __libc_calloc(count, bytes);
 }
 
 void *realloc(void *block, size_t bytes)
 {
-    return fails() ? NULL : __libc_realloc(block, bytes);
+    return fails(bytes) ? NULL : __libc_realloc(block, bytes);
 }
 
 void *reallocarray(void *block, size_t count, size_t bytes)

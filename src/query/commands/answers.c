@@ -9,6 +9,7 @@
  * ANSWERS-3  An answer that needed no window is not kept: it is quickly found again. (not checked:
  *     it is about what is not done) */
 #include "query/commands/answers.h"
+#include "query/text/shortage.h"
 
 #include "query/text/user_interrupt.h"
 #include "format/files/trace_dir.h"
@@ -167,8 +168,8 @@ static bool is_worth_keeping(const struct tbd_session *session)
 {
     const struct tbd_session_stats *stats = &session->stats;
 
-    return tbd_left_out_is_empty(&session->left_out) && stats->divisions == 0 &&
-           stats->unmapped == 0 && stats->optimized == 0 &&
+    return !tbd_shortage_seen() && tbd_left_out_is_empty(&session->left_out) &&
+           stats->divisions == 0 && stats->unmapped == 0 && stats->optimized == 0 &&
            tbd_symbols_note(session->symbols, 0) == NULL &&
            (stats->scanned >= WINDOWS_MIN || stats->raised + stats->cached != 0);
 }

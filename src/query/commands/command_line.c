@@ -7,6 +7,7 @@
 #include "query/commands/gdb_words.h"
 #include "query/commands/output.h"
 #include "query/commands/script.h"
+#include "query/text/shortage.h"
 
 #include "base/safe_stream.h"
 
@@ -189,6 +190,15 @@ static enum tbd_exit tell_left_out(const struct tbd_command_run *run, enum tbd_e
     return result <= TBD_EXIT_NOT_FOUND ? TBD_EXIT_TRACE : result;
 }
 
+/* What has been printed may lack something; a command that has failed has said so itself. */
+static enum tbd_exit tell_shortage(enum tbd_exit result)
+{
+    if (!tbd_shortage_seen() || result > TBD_EXIT_NOT_FOUND)
+        return result;
+    fprintf(stderr, "tbdq: %s: the answer may lack something\n", tbd_status_text(TBD_NOMEM));
+    return TBD_EXIT_SYSTEM;
+}
+
 /* `text` begins with the command's name. */
 static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line_options *options,
                               const char *text, size_t count, char *const *words)
@@ -210,7 +220,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
         return tbd_line_unknown(words[0]);
     session->stats = (struct tbd_session_stats){ 0 };
     tbd_left_out_clear(&session->left_out);
-    return tell_left_out(&run, tbd_answers_run(&run, command));
+    return tell_shortage(tell_left_out(&run, tbd_answers_run(&run, command)));
 }
 
 /* Runs a line of gdb's after its translation. */

@@ -9,6 +9,7 @@
  *     (not checked: other processes write there, too) */
 #include "query/text/user_cache.h"
 
+#include "query/text/shortage.h"
 #include "query/text/user_path.h"
 
 #include <dirent.h>
@@ -122,7 +123,8 @@ bool tbd_user_cache_make(const char *path, uint64_t bytes, bool (*fill)(void *co
     bool good;
 
     length = snprintf(temporary, sizeof(temporary), "%.*s/", (int)(slash - path), path);
-    if (is_off || bytes > CACHE_MAX || length < 0 || (size_t)length + 16 >= sizeof(temporary))
+    if (is_off || tbd_shortage_seen() || bytes > CACHE_MAX || length < 0 ||
+        (size_t)length + 16 >= sizeof(temporary))
         return false;
     make_space(temporary, bytes);
     snprintf(temporary + length, sizeof(temporary) - (size_t)length, ".new-XXXXXX");
