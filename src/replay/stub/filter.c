@@ -45,14 +45,14 @@ static const struct call_rule rules[] = {
       { { BITS_OF, 2, 1, { PROT_READ | PROT_WRITE | PROT_EXEC } }, { ONE_OF, 3, 1, { MAPPED } } } },
     { __NR_mprotect, { { BITS_OF, 2, 1, { PROT_READ | PROT_WRITE } } } },
     { __NR_madvise, { { ONE_OF, 2, 2, { MADV_DONTNEED, MADV_DONTDUMP } } } },
-    { __NR_munmap, { { NO_CHECK } } },
+    { __NR_munmap, { { .kind = NO_CHECK } } },
     { __NR_mremap, { { ONE_OF, 3, 1, { MREMAP_MAYMOVE | MREMAP_FIXED } } } },
-    { __NR_rt_sigreturn, { { NO_CHECK } } },
+    { __NR_rt_sigreturn, { { .kind = NO_CHECK } } },
     { __NR_restart_syscall,
-      { { NO_CHECK } } }, /* the kernel restarts a wait with it after SIGSTOP and SIGCONT */
+      { { .kind = NO_CHECK } } }, /* the kernel restarts a wait with it after SIGSTOP and SIGCONT */
     { __NR_arch_prctl,
       { { ONE_OF, 0, 4, { ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS, ARCH_GET_GS } } } },
-    { __NR_exit_group, { { NO_CHECK } } },
+    { __NR_exit_group, { { .kind = NO_CHECK } } },
 };
 
 struct filter {
