@@ -44,7 +44,8 @@ static void lower(uint32_t window, enum tbd_level level)
     struct tbd_writer *writer;
     struct tbd_trace *whole;
 
-    check(!tbd_writer_open(path, &writer, NULL) && !tbd_trace_open(path, &whole, NULL));
+    check(!tbd_writer_open(path, &writer, NULL));
+    check(!tbd_trace_open(path, &whole, NULL));
     check(!tbd_change_lower(whole, writer, window, level, &change, NULL));
     check(!tbd_change_commit(writer, &change));
     tbd_change_free(&change);

@@ -139,7 +139,9 @@ static int organize_until(const char *program, const struct tbd_age_limits *age,
         is_watching = true;
         _exit(organize(program, age) ? 1 : 0);
     }
-    assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
 

@@ -116,8 +116,8 @@ static void free_merge(struct tbd_merge *m)
 }
 
 /* The same numbers again, in the same order. */
-static void expect(unsigned count, uint8_t level, unsigned key, struct tbd_word_summary *word,
-                   struct tbd_block_summary *block)
+static void expect(unsigned count, enum tbd_level level, unsigned key,
+                   struct tbd_word_summary *word, struct tbd_block_summary *block)
 {
     *word = (struct tbd_word_summary){ .word = key * 8 };
     *block = (struct tbd_block_summary){ .id = key };
