@@ -132,12 +132,13 @@ static void find_places(struct tbd_elf_file *file, struct tbd_dwarf *dwarf)
 
     assert_true(symbols->count > PLACES);
     for (place_count = 0; place_count < PLACES; place_count++) {
-        const struct tbd_elf_symbol *symbol = &symbols->all[symbols->count * place_count / PLACES];
+        uint64_t start = symbols->all[symbols->count * place_count / PLACES].start;
+        const struct tbd_elf_symbol *symbol = tbd_elf_symbol_at(file, start); /* a label has none */
 
-        places[place_count].start = symbol->start;
+        places[place_count].start = start;
         snprintf(places[place_count].name, sizeof(places[0].name), "%s",
-                 tbd_elf_symbol_at(file, symbol->start)->name);
-        if (tbd_dwarf_line_at(dwarf, symbol->start, &line))
+                 symbol ? symbol->name : "");
+        if (tbd_dwarf_line_at(dwarf, start, &line))
             places[place_count].line = line.line;
     }
 }
