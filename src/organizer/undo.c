@@ -172,7 +172,8 @@ static void undo_store(struct undo_set *set, uint64_t address, uint64_t bytes,
             part = bytes;
         undo_in_page(set, address, part, old_bytes, time, order);
         address += part;
-        old_bytes += old_bytes ? part : 0;
+        if (old_bytes)
+            old_bytes += part;
         bytes -= part;
     }
 }

@@ -56,13 +56,21 @@ static bool may_straddle(const struct tbd_touch_plan *plan, const struct tbd_acc
     return !(a->flags & TBD_ACCESS_ALIGNED) && !on_stack;
 }
 
+/* From the bracket's first address.  Addresses wrap around: constants may be as far apart as can be. */
+static int64_t distance(const struct tbd_bracket *b, const struct tbd_address *address)
+{
+    return (int64_t)((uint64_t)address->add - (uint64_t)b->first.add);
+}
+
 static struct tbd_bracket *find(struct tbd_touch_plan *plan, const struct tbd_address *address,
-                                int64_t low, int64_t high)
+                                int64_t size)
 {
     for (uint32_t n = plan->count; n > 0 && plan->count - n < RECENT; n--) {
         struct tbd_bracket *b = &plan->bracket[n - 1];
+        int64_t low = distance(b, address);
 
-        if (tbd_address_same_roots(&b->first, address) && span_with(b, low, high) <= SPAN)
+        if (tbd_address_same_roots(&b->first, address) && low > -SPAN && low < SPAN &&
+            span_with(b, low, low + size - 1) <= SPAN)
             return b;
     }
     return NULL;
@@ -71,9 +79,8 @@ static struct tbd_bracket *find(struct tbd_touch_plan *plan, const struct tbd_ad
 void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn,
                    uint8_t access, const struct tbd_address *address, bool shares)
 {
-    int64_t low = address->add;
-    int64_t high = address->add + a->size - 1;
-    struct tbd_bracket *b = shares ? find(plan, address, low, high) : NULL;
+    struct tbd_bracket *b = shares ? find(plan, address, a->size) : NULL;
+    int64_t low;
 
     if (!b) {
         b = &plan->bracket[plan->count++];
@@ -91,26 +98,28 @@ void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint
     }
     if (a->flags & TBD_ACCESS_WRITE)
         b->may_straddle |= may_straddle(plan, a);
-    extend(b, low, high, a->flags);
+    low = distance(b, address);
+    extend(b, low, low + a->size - 1, a->flags);
 }
 
-static bool same_page(int64_t a, int64_t b)
+/* Are all bytes that the bracket, of constant addresses, writes on one page? */
+static bool is_one_page(const struct tbd_bracket *b)
 {
-    return (a & -4096) == (b & -4096);
+    uint64_t low = (uint64_t)b->first.add + (uint64_t)b->write_low;
+
+    return (low & 4095) + (uint64_t)(b->write_high - b->write_low) < 4096;
 }
 
 static void finish_writes(const struct tbd_bracket *b, struct tbd_touch *t)
 {
-    bool one_page = b->is_constant ? same_page(b->write_low, b->write_high) : !b->may_straddle;
-
     if (b->write_low > b->write_high)
         return;
     t->marks |= TBD_MARK_LOW;
-    t->low_at = (int16_t)(b->write_low - b->first.add);
-    if (one_page)
+    t->low_at = (int16_t)b->write_low;
+    if (b->is_constant ? is_one_page(b) : !b->may_straddle)
         return;
     t->marks |= TBD_MARK_HIGH;
-    t->high_at = (int16_t)(b->write_high - b->first.add);
+    t->high_at = (int16_t)b->write_high;
 }
 
 /* A page written counts as read. */
@@ -122,7 +131,7 @@ static void finish_reads(const struct tbd_bracket *b, struct tbd_touch *t)
     if (b->read_low > b->read_high || covered)
         return;
     t->marks |= TBD_MARK_READ;
-    t->read_at = (int16_t)(b->read_low - b->first.add);
+    t->read_at = (int16_t)b->read_low;
 }
 
 void tbd_touch_finish(const struct tbd_touch_plan *plan,

@@ -38,7 +38,7 @@ struct tbd_bracket {
     uint8_t access;
     bool is_constant;
     bool may_straddle;           /* it may write two pages */
-    int64_t read_low, read_high; /* bytes read, relative as `add` is; read_high < read_low: none */
+    int64_t read_low, read_high; /* bytes read, relative to `first`; read_high < read_low: none */
     int64_t write_low, write_high;
 };
 

@@ -201,11 +201,12 @@ static enum tbd_status read_early_calls(const struct tbd_toc *toc, struct tbd_wi
                                         struct tbd_error *why)
 {
     const struct tbd_record_view *record = &toc->early_calls;
-    struct tbd_reader in = { record->payload, record->payload + record->bytes, false };
     struct tbd_early_call *calls;
+    struct tbd_reader in;
 
     if (!record->payload)
         return TBD_OK;
+    in = (struct tbd_reader){ record->payload, record->payload + record->bytes, false };
     calls = tbd_window_memory(window, record->bytes / 3 * sizeof(*calls));
     if (!calls)
         return TBD_NOMEM;
