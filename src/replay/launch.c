@@ -33,6 +33,13 @@
 #define ALONE            __attribute__((no_sanitize("address", "undefined", "thread")))
 #define SIGNAL_SET_BYTES 8
 
+/* The thread sanitizer's clone() takes the child for one with memory of its own, and from then on looks at this thread as it
+ * does at a forked one: its locks count no more. */
+#ifdef __SANITIZE_THREAD__
+int __clone(int (*body)(void *), void *stack, int flags, void *argument, ...);
+#define clone __clone
+#endif
+
 struct child_start {
     int exe, fds[3];
     int flags;
