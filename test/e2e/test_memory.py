@@ -33,7 +33,7 @@ def check(result, expected, what):
 
 
 def sweep(folder, *words, at="", least=0):
-    """`at`: a question for the position to ask at.  `least`: only allocations of so many bytes fail."""
+    """`at`: a question for the position to ask at.  `least`: only allocations of at least this many bytes fail."""
     if not os.path.exists(LIBRARY):
         raise tbdtest.Skip("sanitizers have their own malloc()")
     _, trace = tbdtest.record([tbdtest.program("variables")], folder, "window=2000")

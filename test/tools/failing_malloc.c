@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* failing_malloc.c - preloaded: allocations number TBD_FAIL_FIRST to TBD_FAIL_LAST of a process fail,
- * whoever makes them, libraries too; with TBD_FAIL_BYTES only those of at least so many bytes are counted, and may fail
+ * whoever makes them, libraries too; with TBD_FAIL_BYTES only those of at least this many bytes are counted, and may fail
  *
  * At its end the process says in the file TBD_FAIL_COUNT how many there were. */
 #include <errno.h>
