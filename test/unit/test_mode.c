@@ -137,7 +137,7 @@ static void options_choose_what_exists(void **state)
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_PATCHED);
     assert_true(tbd_options_parse(&options, "count=later", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_LATER);
-    assert_true(tbd_options_parse(&options, "mode=later,hooks=full", why, sizeof(why)));
+    assert_true(tbd_options_parse(&options, "mode=later,hooks=blocks", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED); /* no replay brings the same events */
     assert_true(tbd_options_parse(&options, "hooks=full", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED);
