@@ -99,12 +99,16 @@ struct tbd_window *run_load(struct tbd_trace *trace, uint32_t index)
 void run_simulate_as(enum tbd_organize_lean lean, struct sim *s, struct maker *m, uint64_t seed,
                      uint32_t chunk_entries, uint32_t steps, uint32_t window_steps)
 {
+    struct tbd_trace *trace;
     struct run run;
 
     maker_open(m, chunk_entries);
     run_start(&run, m, 3, lean);
     sim_run(s, m, seed, steps, window_steps);
     run_finish(&run);
+    trace = run_open_latest();
+    assert_null(tbd_trace_damage(trace, 0));
+    tbd_trace_close(trace);
 }
 
 void run_simulate(struct sim *s, struct maker *m, uint64_t seed, uint32_t chunk_entries,

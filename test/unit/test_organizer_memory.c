@@ -6,7 +6,7 @@
 #include "format/pages/pages.h"
 
 #include "format/pages/page_base.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "organizer_run.h"
 
 #include <setjmp.h>
@@ -20,12 +20,32 @@
 
 /* ---- memory: the model's stores are undone one by one ---- */
 
+/* The whole window as its only slice (replay/slices.h): it knows what pages held when it began. */
+static void make_slice(struct tbd_trace *trace, struct tbd_window *window)
+{
+    struct tbd_page_contents *start = tbd_window_memory(window, SIM_PAGES * sizeof(*start));
+    uint8_t *bytes = tbd_window_memory(window, SIM_PAGES * 4096);
+
+    assert_true(start && bytes);
+    for (uint64_t page = 0; page < SIM_PAGES; page++, bytes += 4096) {
+        uint64_t address = SIM_BASE + page * 4096;
+
+        if (!tbd_trace_page_at_start(trace, window->index, address, bytes))
+            start[window->start_count++] =
+                (struct tbd_page_contents){ .address = address, .bytes = bytes };
+    }
+    window->start = start;
+    window->is_slice = true;
+}
+
 static void check_memory(struct sim *s, struct tbd_trace *trace, struct tbd_position pos,
                          unsigned tries)
 {
     uint32_t index = tbd_trace_window_of(trace, pos.time);
     struct tbd_window *window = run_load(trace, index);
 
+    if (sim_random(s) % 2)
+        make_slice(trace, window);
     while (tries--) {
         uint32_t page = (uint32_t)(sim_random(s) % SIM_PAGES);
         uint32_t offset = (uint32_t)(sim_random(s) % 4000);
