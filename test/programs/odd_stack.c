@@ -6,7 +6,7 @@
 #include "check.h"
 #include <sys/mman.h>
 
-#define PAGES 64
+#define PAGES 80
 static unsigned char *memory;
 
 static uint64_t push_at_once(void *top, uint64_t value)
@@ -48,12 +48,23 @@ static uint64_t push_words(void *top, uint64_t value)
     return result;
 }
 
+static uint64_t push_after_popw(void *top, uint64_t value)
+{
+    uint64_t result;
+
+    __asm__ volatile("mov %%rsp, %%r12; lea 15(%1), %%rsp; and $-16, %%rsp; popw %w0; push %2; pop %0; mov %%r12, %%rsp"
+                     : "=&r"(result) : "r"(top), "r"(value) : "r12", "memory", "cc");
+    return result;
+}
+
 int main(void)
 {
     memory = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
-    for (uint64_t n = 0; n < PAGES / 8; n++) { /* two pages for each push, and none in between */
-        unsigned char *edge = memory + n * 8 * 4096 + 4096;
+    for (uint64_t n = 0; n < PAGES / 10; n++) /* first: no block has begun with such a pointer yet */
+        CHECK(push_after_popw(memory + n * 10 * 4096 + 9 * 4096, ~n) == ~n);
+    for (uint64_t n = 0; n < PAGES / 10; n++) { /* two pages for each push, and none in between */
+        unsigned char *edge = memory + n * 10 * 4096 + 4096;
 
         CHECK(push_elsewhere(edge + 4, ~n) == ~n);
         CHECK(push_at_once(edge + 8192 + 3, ~n) == ~n);
