@@ -21,6 +21,8 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
+#include <linux/netfilter_arp/arp_tables.h>
+#include <linux/netfilter_ipv4/ip_tables.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -866,6 +868,32 @@ static void commands_without_a_row_are_not_described(void **state)
     assert_int_equal(tbd_syscall_may_write(&unknown, may, 4), 0);
 }
 
+/* Nobody has packet filters where tests run: the places alone are looked at. */
+static void a_replaced_table_of_filters_gives_its_counters_back(void **state)
+{
+    struct xt_counters counters[7];
+    struct ipt_replace request = { .num_counters = 7, .counters = counters };
+    struct arpt_replace arp = { .num_counters = 3, .counters = counters };
+    struct tbd_sys_call call = {
+        SYS_setsockopt, { 3, IPPROTO_IP, IPT_SO_SET_REPLACE, (uint64_t)(uintptr_t)&request }
+    };
+    struct tbd_sys_range may[4], did[4];
+
+    (void)state;
+    assert_int_equal(tbd_syscall_may_write(&call, may, 4), 1);
+    assert_int_equal(may[0].address, (uint64_t)(uintptr_t)counters);
+    assert_int_equal(may[0].bytes, sizeof(counters));
+    assert_int_equal(tbd_syscall_did_write(&call, 0, may, 1, did, 4), 1);
+    assert_int_equal(did[0].bytes, sizeof(counters));
+    assert_int_equal(tbd_syscall_did_write(&call, -EPERM, may, 1, did, 4), 0);
+    call.args[2] = ARPT_SO_SET_REPLACE;
+    call.args[3] = (uint64_t)(uintptr_t)&arp;
+    assert_int_equal(tbd_syscall_may_write(&call, may, 4), 1);
+    assert_int_equal(may[0].bytes, 3 * sizeof(counters[0]));
+    call.args[1] = SOL_SOCKET;
+    assert_int_equal(tbd_syscall_may_write(&call, may, 4), 0);
+}
+
 /* ---- modes and flags ---- */
 
 /* Names of the rows that `is_one` picks, in order. */
@@ -1231,6 +1259,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(calls_that_write_files_say_where_from),
         cmocka_unit_test(some_commands_wait_and_others_do_not),
         cmocka_unit_test(commands_without_a_row_are_not_described),
+        cmocka_unit_test(a_replaced_table_of_filters_gives_its_counters_back),
         cmocka_unit_test(no_argument_makes_ranges_leave_user_space_or_the_array),
         cmocka_unit_test(lines_read_like_strace),
     };

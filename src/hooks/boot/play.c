@@ -162,19 +162,19 @@ static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
  * program is let go, and the processor executes it. */
 static void bad_code(struct tbd_thread *thread)
 {
-    bool unused;
+    bool unused, lacks_bytes = true;
     uint64_t pc = thread->regs.rip;
     uint64_t fetchable = executable((struct tbd_app_pc){ pc }, TBD_INSN_MAX_BYTES, &unused);
     const struct tbd_slot *slot =
-        fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
+        fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable, &lacks_bytes) : NULL;
 
     if (tbd_vsyscall_perform(thread)) {
         settle(thread);
         return;
     }
     if (slot)
-        tbd_slot_run(thread, slot); /* the signal handler leaves it */
-    if (fetchable == TBD_INSN_MAX_BYTES || slot)
+        tbd_slot_run(thread, slot); /* leaves through the signal handler */
+    if (!lacks_bytes)
         tbd_detach(thread, "it runs an instruction that is not known", tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, pc + fetchable);
     settle(thread);

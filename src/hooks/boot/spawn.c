@@ -136,6 +136,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
     raise_descriptor_limit();
     reset_signals();
+    tbd_sys3(__NR_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0); /* it would be inherited */
     arrange_descriptors(fd);
     tbd_sys3(__NR_execve, tbd_sys_pointer(path), tbd_sys_pointer(argv),
              tbd_sys_pointer(environment));

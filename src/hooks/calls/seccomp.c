@@ -194,13 +194,11 @@ static void finish(struct tbd_call *call, int64_t result)
 
 /* Returns the error of the checks that the kernel makes before it reads the instructions; EFAULT:
  * it has no objection. */
-static int64_t ask(const struct filter_request *request, uint16_t count)
+static int64_t ask(const struct filter_request *request, const struct sock_fprog *fprog)
 {
-    struct sock_fprog unreadable = { .len = count, .filter = (struct sock_filter *)NOWHERE };
-
     if (own()->newest)
         tbd_seccomp_give_up_privileges(); /* this thread may have got its filters from another one */
-    return tbd_seccomp_set_natively(request->flags, request->by_prctl, &unreadable);
+    return tbd_seccomp_set_natively(request->flags, request->by_prctl, fprog);
 }
 
 static bool has_given_up_privileges(void)
@@ -276,17 +274,20 @@ static void keep_filter(const struct filter_request *request, uint32_t count)
     own()->newest = filter;
 }
 
+/* Reads the filter's instructions to the end of `instructions`. */
+static int64_t check_program(const struct sock_fprog *fprog)
+{
+    if (!read_program(fprog))
+        return -EFAULT;
+    return tbd_bpf_is_valid(&instructions[instruction_count], fprog->len) ? 0 : -EINVAL;
+}
+
+/* The program has been read. */
 static int64_t add_filter(const struct filter_request *request, const struct sock_fprog *fprog)
 {
     bool for_all = request->flags & SECCOMP_FILTER_FLAG_TSYNC;
     uint32_t unrelated = for_all ? find_unrelated() : 0;
 
-    if (!fprog->filter)
-        return -EINVAL;
-    if (!read_program(fprog))
-        return -EFAULT;
-    if (!tbd_bpf_is_valid(&instructions[instruction_count], fprog->len))
-        return -EINVAL;
     if (fprog->len + path_instructions(own()->newest) > MAX_PATH_INSTRUCTIONS)
         return -ENOMEM;
     if (unrelated)
@@ -301,12 +302,17 @@ static void set_filter(struct tbd_call *call, const struct filter_request *reque
 {
     struct sock_fprog fprog = { 0 };
     bool is_readable = tbd_copy_from_program(&fprog, request->address, sizeof(fprog));
-    int64_t answer;
+    const struct sock_fprog unreadable = { fprog.len, (struct sock_filter *)NOWHERE };
+    int64_t answer = ask(request, is_readable ? &unreadable : (const struct sock_fprog *)NOWHERE);
 
-    if (!is_readable)
-        fprog.len = 1;
-    answer = ask(request, fprog.len);
-    if (answer != -EFAULT || !is_readable) {
+    if (answer != -EFAULT || !is_readable || !fprog.filter) {
+        finish(call, answer == -EFAULT && is_readable ? -EINVAL : answer);
+        return;
+    }
+    if (filter_count == MAX_FILTERS || instruction_count + BPF_MAXINSNS > MAX_INSTRUCTIONS)
+        tbd_call_detach(call, "it has too many filters for system calls (seccomp)");
+    answer = check_program(&fprog);
+    if (answer) {
         finish(call, answer);
         return;
     }
@@ -314,8 +320,6 @@ static void set_filter(struct tbd_call *call, const struct filter_request *reque
         tbd_call_detach(call, "another process answers its system calls (seccomp)");
     if (!has_given_up_privileges())
         tbd_call_detach(call, "it restricts its system calls with privileges (seccomp)");
-    if (filter_count == MAX_FILTERS || instruction_count + BPF_MAXINSNS > MAX_INSTRUCTIONS)
-        tbd_call_detach(call, "it has too many filters for system calls (seccomp)");
     finish(call, add_filter(request, &fprog));
 }
 
@@ -336,8 +340,7 @@ static void set_strict(struct tbd_call *call)
     finish(call, 0);
 }
 
-/* True: the call is done; the same holds for the next function. */
-static bool answer_prctl(struct tbd_call *call)
+bool tbd_seccomp_answers_prctl(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
 
@@ -363,6 +366,7 @@ static bool answer_prctl(struct tbd_call *call)
     }
 }
 
+/* True: the call is done. */
 static bool answer_seccomp(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
@@ -378,12 +382,6 @@ static bool answer_seccomp(struct tbd_call *call)
         return true;
     default: return false;
     }
-}
-
-void tbd_call_prctl(struct tbd_call *call)
-{
-    if (!answer_prctl(call))
-        tbd_call_plain(call);
 }
 
 void tbd_call_seccomp(struct tbd_call *call)

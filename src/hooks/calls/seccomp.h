@@ -27,6 +27,8 @@
 struct tbd_call;
 /* Judges a call.  True: the call is refused and finished.  May not return. */
 bool tbd_seccomp_refuses(struct tbd_call *call);
+/* True: the option is one of seccomp's, and the call is done. */
+bool tbd_seccomp_answers_prctl(struct tbd_call *call);
 
 /* Can a new program be recorded under these filters? */
 bool tbd_seccomp_lets_record(const struct tbd_seccomp *state);

@@ -52,8 +52,8 @@ static void decode(void *arg)
     struct tbd_slot_decoded *d = arg;
 
     api.init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    d->ok = api.decode_full(&decoder, d->bytes, d->length, &d->insn, d->operands) ==
-            ZYAN_STATUS_SUCCESS;
+    d->status = api.decode_full(&decoder, d->bytes, d->length, &d->insn, d->operands);
+    d->ok = d->status == ZYAN_STATUS_SUCCESS;
 }
 
 void tbd_slot_init(const struct tbd_decoder_api *functions,
@@ -157,6 +157,8 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
     return NULL;
 }
 
+/* ---- instructions that raise a signal ---- */
+
 /* Opcodes that are invalid in 64-bit mode and that the decoder does not report. */
 static bool is_invalid_opcode(uint8_t opcode)
 {
@@ -169,32 +171,59 @@ static bool is_invalid_opcode(uint8_t opcode)
     return false;
 }
 
-/* A slot with ud2, which raises the same signal. */
-static const struct tbd_slot *get_invalid(uint64_t pc)
+/* Bytes that are invalid whatever instructions a newer processor has.  (What the decoder just does
+ * not know may be one of those.) */
+static bool is_invalid(const struct tbd_slot_decoded *d)
 {
-    static const uint8_t ud2[] = { 0x0f, 0x0b };
+    return d->status == ZYDIS_STATUS_ILLEGAL_LOCK || d->status == ZYDIS_STATUS_ILLEGAL_LEGACY_PFX ||
+           d->status == ZYDIS_STATUS_ILLEGAL_REX || d->status == ZYDIS_STATUS_BAD_REGISTER ||
+           d->status == ZYDIS_STATUS_INVALID_MASK || is_invalid_opcode(d->bytes[0]);
+}
+
+/* A slot with an instruction that raises the same signal: ud2, or hlt. */
+static const struct tbd_slot *get_fault(uint64_t pc, enum tbd_slot_fault fault)
+{
+    static const uint8_t code[][2] = {
+        [TBD_SLOT_INVALID] = { 0x0f, 0x0b }, [TBD_SLOT_PROTECTION] = { 0xf4, 0xf4 }
+    };
     struct area *area = find_area(pc);
     uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
+    struct tbd_slot *slot;
 
     if (!area)
         return NULL;
-    area->slots[place].pc = 0;
-    area->slots[place].code = area->start + place * SLOT_BYTES;
-    memcpy((uint8_t *)area->slots[place].code, ud2, sizeof(ud2));
-    return &area->slots[place];
+    slot = &area->slots[place];
+    *slot = (struct tbd_slot){ .code = area->start + place * SLOT_BYTES };
+    memcpy((uint8_t *)slot->code, code[fault], sizeof(code[fault]));
+    return slot;
 }
 
-const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit)
+const struct tbd_slot *tbd_slot_get_fault(const struct tbd_thread *thread,
+                                          enum tbd_slot_fault fault)
+{
+    return get_fault(thread->regs.rip, fault);
+}
+
+const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit,
+                                            bool *out_lacks_bytes)
 {
     uint8_t bytes[TBD_SLOT_INSN_MAX];
     struct tbd_slot_decoded d = { .bytes = bytes, .length = limit };
 
+    *out_lacks_bytes = false;
     if (limit > TBD_SLOT_INSN_MAX || !tbd_copy_from_program(bytes, thread->regs.rip, limit))
         return NULL;
     tbd_processor_decode(decode, &d);
     if (d.ok)
         return tbd_slot_get(thread, d.insn.length);
-    return is_invalid_opcode(bytes[0]) ? get_invalid(thread->regs.rip) : NULL;
+    *out_lacks_bytes = d.status == ZYDIS_STATUS_NO_MORE_DATA ||
+                       /* the processor fetches all of them before it finds that */
+                       (d.status == ZYDIS_STATUS_INSTRUCTION_TOO_LONG && limit < sizeof(bytes));
+    if (*out_lacks_bytes)
+        return NULL;
+    if (d.status == ZYDIS_STATUS_INSTRUCTION_TOO_LONG)
+        return get_fault(thread->regs.rip, TBD_SLOT_PROTECTION);
+    return is_invalid(&d) ? get_fault(thread->regs.rip, TBD_SLOT_INVALID) : NULL;
 }
 
 void tbd_slot_forget(void)

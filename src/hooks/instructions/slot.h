@@ -22,8 +22,14 @@ void tbd_slot_init(const struct tbd_decoder_api *functions,
 
 /* The slot for the instruction at regs.rip, of `bytes` bytes; NULL if it cannot be made. */
 const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t bytes);
-/* Likewise, for an instruction that raises a signal; `limit` bytes can be fetched there. */
-const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit);
+/* The same for an instruction that raises a signal, of which `limit` bytes can be fetched.  NULL:
+ * it is not known what the bytes do, or, *out_lacks_bytes, these are not all of it. */
+const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit,
+                                            bool *out_lacks_bytes);
+enum tbd_slot_fault { TBD_SLOT_INVALID, TBD_SLOT_PROTECTION };
+/* Slot that raises SIGILL or SIGSEGV at regs.rip, as an invalid or a forbidden instruction does. */
+const struct tbd_slot *tbd_slot_get_fault(const struct tbd_thread *thread,
+                                          enum tbd_slot_fault fault);
 /* Runs it; updates registers and flags, but not rip.  Does not return after a fault. */
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot);
 /* Runs one element of a string instruction, without prefixes for segments and 32-bit addresses: its

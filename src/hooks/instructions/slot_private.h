@@ -46,6 +46,7 @@ struct tbd_slot_decoded {
     const uint8_t *bytes;
     uint32_t length;
     bool ok;
+    uint32_t status; /* ZYDIS_STATUS_..., or success */
     ZydisDecodedInstruction insn;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 };

@@ -152,6 +152,8 @@ void tbd_effect_ptrace(struct tbd_sys_sink *sink, const uint64_t *args)
     case PTRACE_GET_THREAD_AREA: tbd_sys_emit_success(sink, data, 16); break;
     case PTRACE_GETSIGINFO: tbd_sys_emit_success(sink, data, SI_MAX_SIZE); break;
     case PTRACE_GETREGSET: emit_regset(sink, data); break;
+    case PTRACE_SETREGSET: tbd_sys_emit_success(sink, data + 8, 8); break;
+    case PTRACE_ARCH_PRCTL: tbd_effect_arch_prctl(sink, (uint64_t[2]){ data, args[2] }); break;
     case PTRACE_PEEKSIGINFO: emit_peeked_signals(sink, args[2], data); break;
     case PTRACE_SECCOMP_GET_FILTER: tbd_sys_emit_result(sink, data, 8 * BPF_MAXINSNS, 8); break;
     case PTRACE_GETSIGMASK:

@@ -280,6 +280,15 @@ static void supply(struct tbd_thread *thread, const struct tbd_message *message,
     tbd_log_send(message);
 }
 
+/* Did the instruction fault because the program had the kernel forbid it (PR_SET_TSC,
+ * ARCH_SET_CPUID)? */
+static bool is_forbidden(const struct tbd_thread *thread, enum tbd_special special)
+{
+    return (special == TBD_SPECIAL_RDTSC || special == TBD_SPECIAL_RDTSCP ||
+            special == TBD_SPECIAL_CPUID) &&
+           tbd_log_peek(TBD_MSG_INTERRUPTED) && tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION);
+}
+
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
     const struct tbd_message *message = tbd_log_peek(TBD_MSG_SPECIAL);
@@ -291,6 +300,8 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
     }
     if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
         tbd_stub_finish(); /* the program was killed before the instruction was logged */
+    if (!message && is_forbidden(thread, special))
+        tbd_slot_run(thread, tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION));
     if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED)) {
         supply(thread, message, insn_bytes);
     } else {
@@ -322,10 +333,11 @@ static bool run_vsyscall(struct tbd_thread *thread)
  * the signal (a trap comes after its instruction, a fault sets RF). */
 void tbd_stub_bad_code(struct tbd_thread *thread)
 {
-    bool unused;
+    bool unused, lacks_bytes = true;
     struct tbd_app_pc pc = { thread->regs.rip };
     uint64_t bytes = tbd_stub_callbacks.executable(pc, TBD_INSN_MAX_BYTES, &unused);
-    const struct tbd_slot *slot = bytes ? tbd_slot_get_raising(thread, (uint32_t)bytes) : NULL;
+    const struct tbd_slot *slot =
+        bytes ? tbd_slot_get_raising(thread, (uint32_t)bytes, &lacks_bytes) : NULL;
 
     if (run_vsyscall(thread)) {
         tbd_stub_settle(thread);
@@ -333,6 +345,8 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
     }
     if (slot)
         tbd_slot_run(thread, slot); /* the signal handler leaves it */
+    if (!lacks_bytes)
+        tbd_stub_detached("an instruction is not known");
     tbd_stub_faulted(0, 0, thread->regs.rip);
 }
 
