@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: MIT
-/* debugged.c - see debugged.h.  Files that cannot be read do not count. */
+/* debugged.c - see debugged.h.  Files that cannot be read do not count.
+ *
+ * A recorded process is asked by a signal that its engine always handles (signals.h,
+ * TBD_LET_GO_VALUE).  It has gone when its stream is unmapped. */
 #include "hooks/calls/debugged.h"
 
 #include "base/fmt.h"
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
+#include "base/sys.h"
 #include "hooks/memory/proc.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/signals.h"
+
+enum { PATIENCE_MS = 2000 };
 
 struct wanted {
     const char *start; /* of the line */
@@ -46,4 +55,60 @@ bool tbd_debugged_by_recorded(void)
     tbd_fmt(path, sizeof(path), "/proc/%s/maps", tracer);
     tbd_fmt(start, sizeof(start), "%lx-", (uint64_t)TBD_ENGINE_BASE);
     return find_line(path, start, rest, sizeof(rest));
+}
+
+static bool has_stream(uint32_t tid)
+{
+    char path[40];
+    char start[24];
+    char rest[8];
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/maps", tid);
+    tbd_fmt(start, sizeof(start), "%lx-", (uint64_t)TBD_STREAM_BASE);
+    return find_line(path, start, rest, sizeof(rest));
+}
+
+/* A child of vfork has its parent's memory, but not its handlers. */
+static bool catches_trap(const char *status)
+{
+    char set[20];
+    char digit = find_line(status, "SigCgt:\t", set, sizeof(set)) ? set[14] : '0';
+
+    return digit >= 'a' ? (digit - 'a' + 10) & 1 : digit & 1; /* bit 4: SIGTRAP */
+}
+
+static uint32_t number(const char *digits)
+{
+    uint32_t value = 0;
+
+    while (*digits >= '0' && *digits <= '9')
+        value = value * 10 + (uint32_t)(*digits++ - '0');
+    return value;
+}
+
+static bool ask(uint32_t tid)
+{
+    siginfo_t info = { .si_signo = SIGTRAP, .si_code = SI_QUEUE };
+    char status[40];
+    char group[16];
+
+    tbd_fmt(status, sizeof(status), "/proc/%u/status", tid);
+    if (!find_line(status, "Tgid:\t", group, sizeof(group)) || number(group) == tbd_recording.pid ||
+        !catches_trap(status))
+        return false;
+    info.si_ptr = (void *)TBD_LET_GO_VALUE;
+    return !tbd_sys_failed(
+        tbd_sys4(__NR_rt_tgsigqueueinfo, number(group), tid, SIGTRAP, tbd_sys_pointer(&info)));
+}
+
+void tbd_debugged_release(uint32_t tid)
+{
+    static const uint64_t moment[2] = { 0, 1000000 };
+
+    if (!has_stream(tid) || !ask(tid))
+        return;
+    for (int i = 0; i < PATIENCE_MS && has_stream(tid); i++)
+        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0); /* its last steps */
+    tbd_recording_note(0, "process %u goes on natively: this program debugs it", tid);
 }

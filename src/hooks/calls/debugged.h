@@ -9,8 +9,12 @@
 #define TBD_HOOKS_DEBUGGED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Context: BOOT. */
 bool tbd_debugged_by_recorded(void);
+/* APP: the program is about to debug this thread of another process.  If it is recorded it is asked
+ * to go on natively, and has done so when the function returns (or does not, for two seconds). */
+void tbd_debugged_release(uint32_t tid);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/calls/debugged.h"
 #include "hooks/calls/exec_environment.h"
 #include "hooks/calls/seccomp.h"
 #include "hooks/instructions/processor.h"
@@ -521,5 +522,7 @@ void tbd_call_ptrace(struct tbd_call *call)
 {
     if (call->sys.args[0] == PTRACE_TRACEME)
         tbd_call_detach(call, "it has its parent watch it (ptrace)");
+    if (call->sys.args[0] == PTRACE_ATTACH || call->sys.args[0] == PTRACE_SEIZE)
+        tbd_debugged_release((uint32_t)call->sys.args[1]);
     tbd_call_plain(call);
 }

@@ -2,7 +2,8 @@
 /* leaving.h - ends the recording, or the replay, of the program
  *
  * Code that cannot go on calls tbd_detach() or tbd_leave_soon(); the mode (boot/mode.h) sets at the
- * beginning what these do.  Contexts: BOOT for tbd_leaving_init(), else APP. */
+ * beginning what these do.  Contexts: BOOT for tbd_leaving_init(), else APP; tbd_leave_soon() SIG
+ * too. */
 #ifndef TBD_HOOKS_LEAVING_H
 #define TBD_HOOKS_LEAVING_H
 

@@ -20,6 +20,7 @@ static void let_go(const char *why, uint64_t offset)
         tbd_say("process %u goes on untraced: %s", tbd_recording.pid, why);
     tbd_signals_block_all();
     tbd_signals_repeat_last_fault();
+    __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
     tbd_signals_restore_handlers();
     tbd_threads_release();
 }

@@ -36,7 +36,7 @@ void tbd_threads_leave(struct tbd_saved_context *saved)
 {
     struct tbd_regs regs = saved->regs;
 
-    tbd_signals_block_all();
+    tbd_signals_set_kernel_mask(~0ull); /* the handlers are the program's by now */
     restore_cleared(saved);
     tbd_signals_restore_thread(&saved->signals);
     tbd_set_gs_base(regs.gs_base);

@@ -21,6 +21,7 @@
 #ifndef TBD_HOOKS_SIGNALS_H
 #define TBD_HOOKS_SIGNALS_H
 
+#include "base/layout.h"
 #include "hooks/table/syscalls.h"
 #include "patcher/thread.h"
 
@@ -29,6 +30,9 @@
 #define TBD_SIGNAL_COUNT        65 /* 1 .. 64 */
 #define TBD_SIGINFO_BYTES       128
 #define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
+/* SIGTRAP with this value is another engine's: the program is to go on natively
+ * (hooks/calls/debugged.h). */
+#define TBD_LET_GO_VALUE (TBD_ENGINE_BASE + 0x7ead)
 
 /* The layout of the kernel. */
 struct tbd_action {

@@ -15,6 +15,7 @@
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/memory/shared.h"
+#include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/threads.h"
 #include "patcher/patcher.h"
@@ -288,6 +289,34 @@ static bool hold(struct tbd_saved_context *saved, uint32_t signo, uint8_t *info,
     return true;
 }
 
+/* The call, or the wait for a page, that the signal has come in is not begun, or made again. */
+static void interrupt(struct tbd_ucontext *context)
+{
+    if (is_between(context->rip, tbd_program_syscall_check, tbd_program_syscall_done))
+        continue_at(context, tbd_program_syscall_interrupted);
+    if (is_between(context->rip, tbd_touch_begin, tbd_touch_end))
+        continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
+}
+
+/* Asked by another engine. */
+static bool is_let_go(int signo, const uint8_t *info)
+{
+    siginfo_t given;
+
+    memcpy(&given, info, sizeof(given));
+    return signo == SIGTRAP && given.si_code == SI_QUEUE &&
+           (uint64_t)(uintptr_t)given.si_ptr == TBD_LET_GO_VALUE;
+}
+
+static void let_go(struct tbd_saved_context *saved, struct tbd_ucontext *context)
+{
+    tbd_leave_soon("a recorded program debugs it (ptrace)");
+    saved->signals.has_dropped = true;
+    interrupt(context);
+    if (tbd_saved_context_is_holder_sigsafe(saved))
+        kick();
+}
+
 /* A thread that does not have its turn checks `pending` when it gets the turn lock. */
 static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
@@ -299,6 +328,10 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
         signals->has_dropped = true;
         return;
     }
+    if (is_let_go(signo, info)) {
+        let_go(saved, context);
+        return;
+    }
     if ((ALWAYS_OURS & BIT(signo)) && hold(saved, (uint32_t)signo, info, context->rip))
         return;
     if (tbd_signals_ignores((uint64_t)signo)) {
@@ -308,10 +341,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     fill_queued(&signals->queued, signo, info, context);
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
     context->mask |= ~ALWAYS_OURS;
-    if (is_between(context->rip, tbd_program_syscall_check, tbd_program_syscall_done))
-        continue_at(context, tbd_program_syscall_interrupted);
-    if (is_between(context->rip, tbd_touch_begin, tbd_touch_end))
-        continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
+    interrupt(context);
     if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
     kick();

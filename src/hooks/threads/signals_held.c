@@ -329,7 +329,7 @@ bool tbd_signals_lend(struct tbd_signals *signals)
 /* When the program was let go meanwhile the handlers are its own, and it goes on natively. */
 void tbd_signals_lend_end(struct tbd_signals *signals)
 {
-    if (__atomic_load_n(&tbd_threads.is_detached, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&tbd_threads.is_leaving, __ATOMIC_ACQUIRE))
         return;
     swap_mask(SIG_UNBLOCK, ALWAYS_OURS);
     signals->lent = 0;

@@ -83,6 +83,7 @@ struct tbd_threads {
     uint32_t leader_status;  /* status of the main thread, if it left first */
     uint32_t steps;          /* number of times that holders have stepped out */
     uint64_t quantum;        /* block entries until another thread's turn comes */
+    bool is_leaving;         /* handlers are about to be the program's */
     bool is_detached;
 };
 

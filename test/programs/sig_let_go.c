@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// libs: pthread
+// end: detached
+// missing: 32-bit
+/* Signals that wait when the program is let go: of the processor's kind and others, for the process and for threads.  They
+ * are still waiting then, and come with their values when they are let in. */
+#define _GNU_SOURCE
+#include "check.h"
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const int kinds[] = { SIGSEGV, SIGFPE, SIGTRAP, SIGUSR1, 40 /* a real-time signal */ };
+enum { KINDS = 5 };
+
+static __thread volatile int seen[65], value[65];
+static sem_t blocked, go;
+
+static void on_signal(int signo, siginfo_t *info, void *context)
+{
+    (void)context;
+    seen[signo]++;
+    value[signo] = info->si_code == SI_QUEUE ? info->si_value.sival_int : -info->si_code;
+}
+
+static sigset_t all(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (int i = 0; i < KINDS; i++)
+        sigaddset(&set, kinds[i]);
+    return set;
+}
+
+static int pending(void)
+{
+    sigset_t set;
+    int count = 0;
+
+    CHECK(sigpending(&set) == 0);
+    for (int i = 0; i < KINDS; i++)
+        count += sigismember(&set, kinds[i]);
+    return count;
+}
+
+static void let_in(const char *who)
+{
+    sigset_t set = all();
+
+    CHECK(pending() == KINDS && pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0 && pending() == 0);
+    printf("%s:", who);
+    for (int i = 0; i < KINDS; i++)
+        printf(" %d/%d", seen[kinds[i]], value[kinds[i]]);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void send(int n)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (i % 2 == n)
+            CHECK(pthread_kill(pthread_self(), kinds[i]) == 0);
+        else
+            CHECK(pthread_sigqueue(pthread_self(), kinds[i], (union sigval){ .sival_int = 100 * n + i }) == 0);
+}
+
+static void *wait_for_it(void *unused)
+{
+    send(0);
+    CHECK(sem_post(&blocked) == 0);
+    while (sem_wait(&go) != 0)
+        CHECK(errno == EINTR);
+    let_in("thread");
+    return unused;
+}
+
+int main(void)
+{
+    struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+    sigset_t set = all();
+    pthread_t thread;
+    long result;
+
+    for (int i = 0; i < KINDS; i++)
+        CHECK(sigaction(kinds[i], &action, NULL) == 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0 && sem_init(&blocked, 0, 0) == 0 && sem_init(&go, 0, 0) == 0);
+    CHECK(pthread_create(&thread, NULL, wait_for_it, NULL) == 0);
+    while (sem_wait(&blocked) != 0)
+        CHECK(errno == EINTR);
+    send(1);
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
+    let_in("main");
+    CHECK(sem_post(&go) == 0 && pthread_join(thread, NULL) == 0);
+    return 0;
+}
