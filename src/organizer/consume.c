@@ -447,13 +447,43 @@ void tbd_consumer_wait(struct tbd_consumer *c, unsigned timeout_ms)
 
 /* ---- the end ---- */
 
+/* Entries that are not 0. */
+static uint32_t count_entries(const uint8_t *entries, uint32_t limit)
+{
+    uint32_t count = 0, entry;
+
+    for (; count < limit; count++) {
+        memcpy(&entry, entries + (size_t)count * 4, sizeof(entry));
+        if (!entry)
+            break;
+    }
+    return count;
+}
+
+/* Bytes of the chunk's operands that these messages take: there is nothing else in it. */
+static uint32_t message_bytes(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
+{
+    const uint8_t *operands = operands_of(c, chunk);
+    uint32_t bytes = 0;
+
+    for (uint32_t i = 0; i < chunk->entry_count; i++) {
+        struct tbd_message head;
+
+        if (TBD_OPERANDS_BYTES - bytes < sizeof(head))
+            break;
+        tbd_copy_once(&head, operands + bytes, sizeof(head));
+        if (head.bytes > TBD_OPERANDS_BYTES - bytes - sizeof(head))
+            break;
+        bytes += (uint32_t)sizeof(head) + head.bytes;
+    }
+    return bytes;
+}
+
 /* Takes the open chunk as if it had been published: its entries up to the first 0, and operands
  * without an end (the entries tell). */
 static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error *why)
 {
     struct tbd_chunk chunk;
-    const uint8_t *entries;
-    uint32_t limit;
 
     tbd_copy_once(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
     if (chunk.entry_count != TBD_COUNT_OPEN)
@@ -462,19 +492,73 @@ static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error 
     chunk.operand_bytes = TBD_OPERANDS_BYTES;
     if (check_chunk(c, c->taken, &chunk, NULL))
         return TBD_OK;
-    entries = entries_of(c, &chunk);
-    limit = (TBD_ENTRIES_BYTES - chunk.entries_offset) / 4;
-    for (chunk.entry_count = 0; chunk.entry_count < limit; chunk.entry_count++) {
-        uint32_t entry;
-
-        memcpy(&entry, entries + (size_t)chunk.entry_count * 4, sizeof(entry));
-        if (!entry)
-            break;
-    }
+    chunk.entry_count =
+        count_entries(entries_of(c, &chunk), (TBD_ENTRIES_BYTES - chunk.entries_offset) / 4);
     if (!chunk.entry_count)
         return TBD_OK;
+    if (c->head->flags & TBD_STREAM_ONLY_COUNTS)
+        chunk.operand_bytes = message_bytes(c, &chunk);
     c->raw.cut = true;
     return copy_chunk(c, c->taken, &chunk, why);
+}
+
+static uint32_t entry_at(const uint8_t *entries, uint32_t index)
+{
+    uint32_t entry;
+
+    memcpy(&entry, entries + (size_t)index * 4, sizeof(entry));
+    return entry;
+}
+
+/* The block that was entered last may not be complete: it counts only if it stores nothing, as with
+ * entries (organizer/build.c). */
+static bool may_be_incomplete(const struct tbd_consumer *c, uint32_t id)
+{
+    return id <= c->plan_count && c->plans[id].operand_bytes;
+}
+
+/* What a producer that only counts has counted since its last message. */
+static struct tbd_msg_passed counted_at_last(const struct tbd_consumer *c)
+{
+    const uint8_t *area = c->bytes + c->areas.offset;
+    struct tbd_msg_passed passed;
+    uint64_t from;
+    uint32_t count;
+
+    tbd_copy_once(&passed, &c->head->passed, sizeof(passed));
+    tbd_copy_once(&from, &c->head->counted, sizeof(from));
+    if (!c->areas.count || c->areas.bytes < TBD_ENTRIES_BYTES || from % 4 ||
+        from > TBD_ENTRIES_BYTES)
+        return passed;
+    area += from;
+    count = count_entries(area, (uint32_t)(TBD_ENTRIES_BYTES - from) / 4);
+    if (count && may_be_incomplete(c, entry_at(area, count - 1)))
+        count--;
+    if (!count)
+        return passed;
+    if (!passed.blocks)
+        passed.first = entry_at(area, 0);
+    passed.last = entry_at(area, count - 1);
+    passed.blocks += count;
+    return passed;
+}
+
+static enum tbd_status take_counted(struct tbd_consumer *c)
+{
+    struct tbd_msg_passed passed = counted_at_last(c);
+    struct tbd_message head = { TBD_MSG_PASSED, sizeof(passed) };
+    struct tbd_raw_window *raw = &c->raw;
+
+    if (!passed.blocks)
+        return TBD_OK;
+    if (!raw_reserve(c, 1, sizeof(head) + sizeof(passed)))
+        return TBD_NOMEM;
+    raw->cut = true;
+    raw->entries[raw->entry_count++] = TBD_ENTRY_MESSAGE | TBD_MSG_PASSED;
+    memcpy(raw->operands + raw->operand_bytes, &head, sizeof(head));
+    memcpy(raw->operands + raw->operand_bytes + sizeof(head), &passed, sizeof(passed));
+    raw->operand_bytes += sizeof(head) + sizeof(passed);
+    return TBD_OK;
 }
 
 enum tbd_status tbd_consumer_salvage(struct tbd_consumer *c, struct tbd_raw_window *out,
@@ -488,6 +572,8 @@ enum tbd_status tbd_consumer_salvage(struct tbd_consumer *c, struct tbd_raw_wind
     status = tbd_consumer_import(c, why);
     if (!status && !ended)
         status = take_open_chunk(c, why);
+    if (!status && !ended && c->head->flags & TBD_STREAM_ONLY_COUNTS)
+        status = take_counted(c);
     if (status)
         return status;
     if (!c->raw.entry_count)

@@ -85,7 +85,7 @@ def test_uncounted_windows_merge_and_grow_old(folder):
 
 
 def test_killed_programs_keep_all_windows(folder):
-    argv = [tbdtest.program("thread_spin" if "--spin" in sys.argv else "many_windows")]
+    argv = [tbdtest.program("many_windows")]
     for delay in (0.1, 0.3):
         where = os.path.join(folder, str(delay))
         process = tbdtest.start(argv, where, "count=later,window=20000")
@@ -99,6 +99,16 @@ def test_killed_programs_keep_all_windows(folder):
         trace = tbdtest.find_trace(where, argv[0])
         if trace:
             trace.verify()
+
+
+def test_blocks_after_the_last_event_from_outside_are_kept(folder):
+    """The program kills itself in a call that never returns: what it did since the call before is only counted."""
+    argv = [tbdtest.program("die_kill")]
+    result, trace = tbdtest.record(argv, folder, "count=later")
+    assert result.code == -9, result
+    trace.verify()
+    stack = trace.ask("bt", at="last")
+    assert [frame["function"] for frame in stack[:2]] == ["kill", "main"], stack
 
 
 def test_every_program(folder):

@@ -122,6 +122,10 @@ struct tbd_stream_head {
     uint64_t waits;                  /* 144: times the engine found all chunks full */
     uint32_t engine_state;           /* 152: TBD_ENGINE_* */
     uint32_t engine_lock;            /* 156: robust futex word, see TBD_ENGINE_EXEC */
+    /* only counting: entries of the area up to this offset, and of the area before it was used
+     * again, are in `passed`, or were sent; the rest are those that are not 0 */
+    uint64_t counted;             /* 160 */
+    struct tbd_msg_passed passed; /* 168 */
 
     /* organizer writes, engine reads (acquire) */
     _Alignas(64) uint32_t released; /* 192: chunks given back so far, modulo 2^32 */

@@ -173,28 +173,44 @@ static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time, uint64_
 
 /* ---- only counting ---- */
 
-/* Opens the area in which entries are counted anew. */
+/* When the program is killed, the organizer reads what was counted: in what order the fields of the
+ * head change, so that nothing is counted twice, the compiler must leave as it is. */
+static void set_counted(struct tbd_ring *ring, uint64_t entry_next)
+{
+    ring->counted = entry_next;
+    __atomic_store_n(&ring->head->counted, entry_next - ring->counting, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Opens the area in which entries are counted anew; all of them are in `passed`. */
 static void open_counting(struct tbd_ring *ring, uint64_t *entry_next)
 {
-    *entry_next = ring->counted =
-        ring->counting + start_offset(ring, ring->first_time, COUNTING_BYTES);
+    if (ring->counted > ring->counting_start)
+        memset((void *)ring->counting_start, 0, ring->counted - ring->counting_start);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    ring->counting_start = ring->counting + start_offset(ring, ring->first_time, COUNTING_BYTES);
+    *entry_next = ring->counting_start;
+    set_counted(ring, *entry_next);
 }
 
 /* The entries so far are in `passed`. */
 static void take_count(struct tbd_ring *ring, uint64_t entry_next)
 {
+    struct tbd_msg_passed *passed = &ring->head->passed;
+    uint64_t from = ring->counted;
     uint32_t count = (uint32_t)((entry_next - ring->counted) / 4);
 
     TBD_INVARIANT("RING-6",
                   entry_next >= ring->counted && entry_next <= ring->counting + TBD_ENTRIES_BYTES);
     if (!count)
         return;
-    if (!ring->passed.blocks)
-        ring->passed.first = *(const uint32_t *)ring->counted;
-    ring->passed.last = ring->last_block = *(const uint32_t *)(entry_next - 4);
-    ring->passed.blocks += count;
+    ring->last_block = *(const uint32_t *)(entry_next - 4);
     ring->first_time += count;
-    ring->counted = entry_next;
+    set_counted(ring, entry_next);
+    if (!passed->blocks)
+        passed->first = *(const uint32_t *)from;
+    passed->last = ring->last_block;
+    __atomic_store_n(&passed->blocks, passed->blocks + count, __ATOMIC_RELEASE);
 }
 
 /* Is there no space in the area for another chunk (RING-4)? */
@@ -395,7 +411,10 @@ void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread)
         return;
     }
     take_count(ring, thread->entry_next);
-    open_counting(ring, &thread->entry_next);
+    if (ring->head->passed.blocks >> 31)
+        tbd_ring_turn(ring, thread, 0); /* before it overflows */
+    else
+        open_counting(ring, &thread->entry_next);
 }
 
 void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due)
@@ -444,13 +463,15 @@ static void end_message(struct tbd_ring *ring, struct tbd_thread *thread)
 /* Says how many blocks were entered since the last message. */
 static void send_passed(struct tbd_ring *ring, struct tbd_thread *thread)
 {
+    struct tbd_msg_passed *passed = &ring->head->passed;
+
     take_count(ring, thread->entry_next);
-    if (!ring->passed.blocks)
+    if (!passed->blocks)
         return;
-    memcpy(put_head(thread, TBD_MSG_PASSED, sizeof(ring->passed)), &ring->passed,
-           sizeof(ring->passed));
+    memcpy(put_head(thread, TBD_MSG_PASSED, sizeof(*passed)), passed, sizeof(*passed));
+    __atomic_store_n(&passed->blocks, 0, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     end_message(ring, thread);
-    ring->passed.blocks = 0;
 }
 
 void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags)
