@@ -29,6 +29,13 @@ void *memmove(void *dst, const void *src, size_t bytes)
 
     if ((uintptr_t)dst - (uintptr_t)src >= bytes)
         return memcpy(dst, src, bytes);
+    for (; bytes >= 8; bytes -= 8) {
+        uint64_t word;
+
+        __builtin_memcpy(&word, from -= 8, 8);
+        __builtin_memcpy(to -= 8, &word, 8);
+        __asm__ volatile("" : : : "memory");
+    }
     while (bytes--) {
         *--to = *--from;
         __asm__ volatile("" : : : "memory");

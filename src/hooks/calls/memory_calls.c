@@ -123,13 +123,19 @@ static void flush_code(struct tbd_call *call, uint64_t start, uint64_t end)
         tbd_patcher_flush_range(call->thread, start, end);
 }
 
-static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
+/* What follows changes the table of regions, and calls tbd_shared_update(). */
+static void forget_but_regions(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     flush_code(call, start, end);
-    tbd_regions_remove(&tbd_memory.regions, start, end);
     tbd_pages_set_known(&tbd_memory.pages, start, end, false);
     tbd_shared_forget(start, end);
     tbd_userfault_unregister(start, end);
+}
+
+static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    forget_but_regions(call, start, end);
+    tbd_regions_remove(&tbd_memory.regions, start, end);
     tbd_shared_update(start, end);
 }
 
@@ -181,7 +187,7 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
     bool is_fresh = !map->inode;
     struct tbd_msg_region told;
 
-    forget(call, map->start, map->end);
+    forget_but_regions(call, map->start, map->end);
     send_unmap(call, map->start, map->end);
     if (may_others_write(map))
         map->flags |= TBD_REGION_SHARED;
@@ -207,6 +213,38 @@ static struct tbd_sys_call map_call(const struct tbd_call *call)
     return sys;
 }
 
+#define MOST_TRIES 64u /* at ranges that are taken by what is not in the table (patch areas) */
+
+/* Only once nothing else is free does the kernel choose an address in the engine's range: then it has
+ * chosen too early for a replay, and for what the engine maps later. */
+static void place_outside_engine(struct tbd_call *call, struct tbd_sys_call *sys)
+{
+    uint64_t at = TBD_USER_END - TBD_PAGE_SIZE;
+    uint64_t bytes = page_up(sys->args[1]);
+
+    tbd_sys_munmap((uint64_t)call->result, bytes);
+    call->result = -ENOMEM;
+    sys->args[3] |= MAP_FIXED_NOREPLACE;
+    for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
+        at = tbd_regions_gap(&tbd_memory.regions, bytes, at);
+        if (!at)
+            return;
+        sys->args[0] = at;
+        call->result = tbd_call_perform(sys);
+        if (call->result != -EEXIST)
+            return;
+    }
+    call->result = -ENOMEM;
+}
+
+static bool is_in_engine_range(const struct tbd_call *call)
+{
+    uint64_t start = (uint64_t)call->result;
+
+    return !tbd_sys_failed(call->result) && call->result != TBD_CALL_INTERRUPTED &&
+           overlaps(start, start + page_up(call->sys.args[1]), TBD_ENGINE_BASE, TBD_ENGINE_END);
+}
+
 /* The program asks for an address in the engine's range: the engine acts as if something were
  * mapped there, and the kernel chooses another place. */
 static void perform_wish(struct tbd_call *call)
@@ -223,6 +261,8 @@ static void perform_wish(struct tbd_call *call)
         sys.args[0] = 0;
     }
     perform_as(call, &sys);
+    if (is_in_engine_range(call))
+        place_outside_engine(call, &sys);
     tbd_call_finish(call);
 }
 

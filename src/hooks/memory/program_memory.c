@@ -33,6 +33,7 @@ static bool send_everywhere(struct tbd_thread *thread, enum sent what)
 {
     struct tbd_stretch stretches[STRETCH_BATCH];
     const struct tbd_regions *regions = &tbd_memory.regions;
+    bool can_fold = tbd_regions_any_folds(regions);
     bool any_folds = false;
     size_t count = 0;
 
@@ -42,7 +43,7 @@ static bool send_everywhere(struct tbd_thread *thread, enum sent what)
 
         if (!is_sent(map))
             continue;
-        folds = tbd_regions_folds(regions, map->start, map->end);
+        folds = can_fold && tbd_regions_folds(regions, map->start, map->end);
         any_folds |= folds;
         stretches[count++] = (struct tbd_stretch){ map->start, map->end, folds };
         if (count == STRETCH_BATCH) {

@@ -29,6 +29,7 @@ bool tbd_regions_init(struct tbd_regions *regions)
 void tbd_regions_clear(struct tbd_regions *regions)
 {
     regions->count = 0;
+    memset(regions->paths, 0, sizeof(regions->paths));
     tbd_arena_rewind(&regions->arena, regions->arena.start);
 }
 
@@ -53,6 +54,74 @@ static bool allows_any(const struct tbd_regions *regions, uint64_t start, uint64
          i < regions->count && regions->table[i].map.start < end; i++)
         if (regions->table[i].map.prot & prot)
             return true;
+    return false;
+}
+
+#define LOWEST_GAP (1ull << 20)
+
+/* The highest range of this size in [start, end), or 0. */
+static uint64_t highest_in(uint64_t start, uint64_t end, uint64_t bytes)
+{
+    return end > start && end - start >= bytes ? end - bytes : 0;
+}
+
+uint64_t tbd_regions_gap(const struct tbd_regions *regions, uint64_t bytes, uint64_t below)
+{
+    for (size_t i = tbd_regions_lower(regions, below - 1) + 1; i-- > 0;) {
+        uint64_t start = i ? regions->table[i - 1].map.end : LOWEST_GAP;
+        uint64_t end = i < regions->count && regions->table[i].map.start < below
+                           ? regions->table[i].map.start
+                           : below;
+        uint64_t at = highest_in(start > TBD_ENGINE_END ? start : TBD_ENGINE_END, end, bytes);
+
+        if (!at)
+            at = highest_in(start, end < TBD_ENGINE_BASE ? end : TBD_ENGINE_BASE, bytes);
+        if (at)
+            return at;
+    }
+    return 0;
+}
+
+#define SPANS (TBD_USER_END / TBD_TOUCH_SPAN)
+
+/* Do readable regions from `i` to `i_end` have pages at the same distance from `i_base` as others have
+ * from `j_base`? */
+static bool spans_meet(const struct tbd_regions *regions, size_t i, size_t i_end, uint64_t i_base,
+                       size_t j, size_t j_end, uint64_t j_base)
+{
+    while (i < i_end && j < j_end) {
+        const struct tbd_msg_region *a = &regions->table[i].map;
+        const struct tbd_msg_region *b = &regions->table[j].map;
+
+        if (!(a->prot & PROT_READ) || a->end - i_base <= b->start - j_base)
+            i++;
+        else if (!(b->prot & PROT_READ) || b->end - j_base <= a->start - i_base)
+            j++;
+        else
+            return true;
+    }
+    return false;
+}
+
+bool tbd_regions_any_folds(const struct tbd_regions *regions)
+{
+    size_t first[SPANS + 1];
+
+    for (size_t n = 0; n <= SPANS; n++) {
+        uint64_t base = n * TBD_TOUCH_SPAN;
+
+        first[n] = tbd_regions_lower(regions, base);
+        if (first[n] == regions->count || regions->table[first[n]].map.start >= base)
+            continue;
+        if (regions->table[first[n]].map.prot & PROT_READ)
+            return true; /* it crosses a bound: tbd_regions_folds() finds out more */
+        first[n]++;
+    }
+    for (size_t n = 0; n < SPANS; n++)
+        for (size_t m = n + 1; m < SPANS && first[n] < first[n + 1]; m++)
+            if (spans_meet(regions, first[n], first[n + 1], n * TBD_TOUCH_SPAN, first[m],
+                           first[m + 1], m * TBD_TOUCH_SPAN))
+                return true;
     return false;
 }
 
@@ -144,33 +213,62 @@ bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t en
     return true;
 }
 
-/* Most mappings are of a few files: compares with the last few paths before it makes a copy. */
+/* FNV-1a. */
+static uint32_t hash_of(const char *path)
+{
+    uint32_t hash = 0x811c9dc5u;
+
+    for (; *path; path++)
+        hash = (hash ^ (uint8_t)*path) * 0x01000193u;
+    return hash;
+}
+
+/* Most mappings come from few files. */
 static const char *intern(struct tbd_regions *regions, const char *path)
 {
     size_t bytes = strlen(path) + 1;
-    char *copy;
+    struct tbd_region_path **bucket = &regions->paths[hash_of(path) % TBD_REGION_PATHS];
+    struct tbd_region_path *known;
 
-    for (size_t i = regions->count; i-- > 0;)
-        if (strcmp(regions->table[i].path, path) == 0)
-            return regions->table[i].path;
-    copy = tbd_arena_alloc(&regions->arena, bytes, 1);
-    if (!copy)
+    for (known = *bucket; known; known = known->next)
+        if (strcmp(known->text, path) == 0)
+            return known->text;
+    known = tbd_arena_alloc(&regions->arena, sizeof(*known) + bytes, sizeof(void *));
+    if (!known)
         return "";
-    memcpy(copy, path, bytes);
-    return copy;
+    known->next = *bucket;
+    memcpy(known->text, path, bytes);
+    *bucket = known;
+    return known->text;
+}
+
+/* Programs map the same range again and again: the rest of the table need not move for that. */
+static bool replaces_one(struct tbd_regions *regions, struct tbd_mapped_region *region,
+                         const char *path)
+{
+    struct tbd_mapped_region *there = tbd_regions_find(regions, region->map.start);
+
+    if (!there || there->map.start != region->map.start || there->map.end != region->map.end)
+        return false;
+    region->path = *path ? intern(regions, path) : "";
+    *there = *region;
+    return true;
 }
 
 bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *map,
                      const char *path)
 {
     struct tbd_mapped_region region = { .map = *map };
+    bool is_last = !regions->count || regions->table[regions->count - 1].map.end <= map->start;
 
-    if (map->end <= map->start)
+    if (map->end <= map->start || (!is_last && replaces_one(regions, &region, path)))
         return true;
-    if (!tbd_regions_remove(regions, map->start, map->end) || regions->count == regions->capacity)
+    if (!is_last && !tbd_regions_remove(regions, map->start, map->end))
+        return false;
+    if (regions->count == regions->capacity)
         return false;
     region.path = *path ? intern(regions, path) : "";
-    insert_at(regions, tbd_regions_lower(regions, map->start), &region);
+    insert_at(regions, is_last ? regions->count : tbd_regions_lower(regions, map->start), &region);
     return true;
 }
 

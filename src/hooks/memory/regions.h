@@ -15,11 +15,18 @@ struct tbd_mapped_region {
     const char *path; /* "" = anonymous; lives as long as the table */
 };
 
+struct tbd_region_path {
+    struct tbd_region_path *next; /* with the same hash */
+    char text[];
+};
+#define TBD_REGION_PATHS 1024u
+
 struct tbd_regions {
     struct tbd_mapped_region *table;
     size_t count;
     size_t capacity;
     struct tbd_arena arena; /* paths */
+    struct tbd_region_path *paths[TBD_REGION_PATHS];
 };
 
 bool tbd_regions_init(struct tbd_regions *regions);
@@ -41,6 +48,10 @@ bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t
 /* Do pages of [start, end) share cells of the touch map (base/layout.h) with pages of other readable
  * regions, or with each other? */
 bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64_t end);
+/* The highest free range of this size below an address, outside the engine's; 0 if there is none. */
+uint64_t tbd_regions_gap(const struct tbd_regions *regions, uint64_t bytes, uint64_t below);
+/* Can tbd_regions_folds() be true of any region?  Takes one pass over the table. */
+bool tbd_regions_any_folds(const struct tbd_regions *regions);
 /* Is every byte of [start, end) in a region with this protection? */
 bool tbd_regions_allow(const struct tbd_regions *regions, uint64_t start, uint64_t end,
                        uint32_t prot);

@@ -75,20 +75,14 @@ static struct cells cells_of(uint64_t start, uint64_t end)
                            (end >> TBD_PAGE_SHIFT) >> TBD_SHARED_CELL_SHIFT };
 }
 
-static bool is_needed_by(const struct tbd_mapped_region *region, uint64_t index)
-{
-    struct cells cells = cells_of(region->map.start, region->map.end);
-
-    return (index - cells.first) % CELL_PAGES <= cells.last - cells.first;
-}
-
+/* Do pages whose marks are in this page of cells, or beside them, belong to shared memory? */
 static bool is_guard_needed(uint64_t index)
 {
-    const struct tbd_regions *regions = &tbd_memory.regions;
+    const uint64_t bytes = TBD_PAGE_SIZE << TBD_SHARED_CELL_SHIFT;
 
-    for (size_t i = 0; i < regions->count; i++)
-        if ((regions->table[i].map.flags & TBD_REGION_SHARED) &&
-            is_needed_by(&regions->table[i], index))
+    for (uint64_t start = index * bytes; start < TBD_USER_END; start += TBD_TOUCH_SPAN)
+        if (tbd_regions_any(&tbd_memory.regions, start ? start - 1 : 0,
+                            start + bytes + TBD_PAGE_SIZE, TBD_REGION_SHARED))
             return true;
     return tbd_userfault_needs_guard(index);
 }
@@ -96,6 +90,7 @@ static bool is_guard_needed(uint64_t index)
 void tbd_shared_update(uint64_t start, uint64_t end)
 {
     struct cells cells = cells_of(start, end);
+    bool adds; /* guards, not only takes them away */
 
     if (!tbd_shared_is_needed() && !tbd_userfault_count &&
         !tbd_regions_any(&tbd_memory.regions, start, end, TBD_REGION_SHARED))
@@ -104,9 +99,14 @@ void tbd_shared_update(uint64_t start, uint64_t end)
         tbd_leave_soon("no memory for what other processes may write");
         return;
     }
+    adds =
+        tbd_userfault_count || tbd_regions_any(&tbd_memory.regions, start, end, TBD_REGION_SHARED);
     for (uint64_t at = cells.first; at <= cells.last && at - cells.first < CELL_PAGES; at++) {
-        bool needed = is_guard_needed(at % CELL_PAGES);
+        bool needed;
 
+        if (!adds && !is_guarded(at % CELL_PAGES))
+            continue;
+        needed = is_guard_needed(at % CELL_PAGES);
         if (needed != is_guarded(at % CELL_PAGES))
             set_guard(at % CELL_PAGES, needed);
     }

@@ -6,7 +6,9 @@
  * undoes the window's stores to get the contents at its start. */
 #include "hooks/memory/window_pages.h"
 
+#include "base/linux.h"
 #include "base/string.h"
+#include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 
@@ -43,23 +45,48 @@ static void set_known(struct tbd_pages *pages, uint64_t page)
         pages->known[page >> 3] |= (uint8_t)(1u << (page & 7));
 }
 
+static void set_bits(struct tbd_pages *pages, uint64_t page, uint64_t last, bool known)
+{
+    for (; page < last; page++)
+        pages->known[page >> 3] = (uint8_t)((pages->known[page >> 3] & ~(1u << (page & 7))) |
+                                            (unsigned)known << (page & 7));
+}
+
+/* Bytes of the map; where it is large and cleared, memory is given back. */
+static void set_bytes(uint8_t *from, uint8_t *to, bool known)
+{
+    const uint64_t large = 16 * TBD_PAGE_SIZE;
+    uint64_t first = (tbd_sys_pointer(from) + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+    uint64_t last = tbd_sys_pointer(to) & ~(TBD_PAGE_SIZE - 1);
+
+    if (known || (uint64_t)(to - from) < large ||
+        tbd_sys_madvise(first, last - first, MADV_DONTNEED)) {
+        memset(from, known ? 0xff : 0, (size_t)(to - from));
+        return;
+    }
+    memset(from, 0, first - tbd_sys_pointer(from));
+    memset(to - (tbd_sys_pointer(to) - last), 0, tbd_sys_pointer(to) - last);
+}
+
+/* Programs use little of so large a mapping; pages that are not known are sent when they are used. */
+#define NEVER_KNOWN_BYTES (64ull << 30)
+
 void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, bool known)
 {
     uint64_t page = start >> TBD_PAGE_SHIFT;
     uint64_t last = (end + TBD_PAGE_SIZE - 1) >> TBD_PAGE_SHIFT;
+    uint64_t first_byte = (page + 7) >> 3, last_byte = last >> 3;
 
     if (!pages->known || last > TBD_USER_END >> TBD_PAGE_SHIFT)
         return;
-    for (; page < last && page & 7; page++)
-        pages->known[page >> 3] = (uint8_t)((pages->known[page >> 3] & ~(1u << (page & 7))) |
-                                            (unsigned)known << (page & 7));
-    if (last - page >= 8 && page < last) {
-        memset(pages->known + (page >> 3), known ? 0xff : 0, (last - page) >> 3);
-        page += (last - page) & ~7ull;
+    known = known && end - start < NEVER_KNOWN_BYTES;
+    if (first_byte >= last_byte) {
+        set_bits(pages, page, last, known);
+        return;
     }
-    for (; page < last; page++)
-        pages->known[page >> 3] = (uint8_t)((pages->known[page >> 3] & ~(1u << (page & 7))) |
-                                            (unsigned)known << (page & 7));
+    set_bits(pages, page, first_byte * 8, known);
+    set_bytes(pages->known + first_byte, pages->known + last_byte, known);
+    set_bits(pages, last_byte * 8, last, known);
 }
 
 static void set_marks(const struct tbd_pages *pages, uint64_t start, uint64_t end, size_t byte,

@@ -26,6 +26,12 @@
 /* The most that a stack grows below its start. */
 #define GROWTH_BYTES (1ull << 30)
 
+/* A fresh mapping of this size is mapped where it is used, LAZY_STEP at a time: programs reserve
+ * terabytes and use little. */
+#define LAZY_BYTES  (64ull << 30)
+#define LAZY_STEP   (2ull << 20)
+#define REGION_LAZY (1u << 31) /* absent pages are zero; not a flag of traces */
+
 static struct tbd_plan_head *plan;
 
 /* tbd_memory.regions, as in play, so that code shared with play sees the program's mappings.  In
@@ -183,7 +189,7 @@ static bool add_regions(const struct tbd_plan_head *head)
         struct tbd_msg_region map = { .start = from[i].start,
                                       .end = from[i].end,
                                       .prot = from[i].prot,
-                                      .flags = from[i].flags,
+                                      .flags = from[i].flags & ~REGION_LAZY,
                                       .map_flags = from[i].map_flags,
                                       .inode = from[i].is_file };
 
@@ -293,6 +299,17 @@ static bool place_answer(const struct tbd_msg_region *region, uint64_t page)
     return place_run(plan, &one, 1, region) == 1;
 }
 
+static bool place_zeros(const struct tbd_msg_region *region, uint64_t page)
+{
+    uint64_t step_end = page + LAZY_STEP;
+    uint64_t end = tbd_present_run_end(page, step_end < region->end ? step_end : region->end);
+
+    if (!real_map(page, end - page, real_prot(region->prot)))
+        return false;
+    tbd_present_set(page, end);
+    return true;
+}
+
 static bool allows(uint32_t prot, uint32_t access)
 {
     if (prot & (PROT_WRITE | PROT_EXEC))
@@ -309,6 +326,8 @@ static struct tbd_msg_region *obtain(uint64_t address)
 
     if (!region || tbd_present_has(page))
         return region;
+    if (region->flags & REGION_LAZY)
+        return place_zeros(region, page) ? region : NULL;
     plan->page.address = page;
     plan->page.order = region->device;
     tbd_turn_ask_page(plan);
@@ -394,6 +413,7 @@ bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, ui
     struct tbd_msg_region map = { .start = start,
                                   .end = start + page_up(bytes),
                                   .prot = prot,
+                                  .flags = zero && bytes >= LAZY_BYTES ? REGION_LAZY : 0,
                                   .inode = !zero,
                                   .device = (uint32_t)order };
 
@@ -402,7 +422,7 @@ bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, ui
     real_unmap(start, map.end);
     if (!tbd_regions_add(table(), &map, ""))
         return false;
-    if (!zero)
+    if (!zero || map.flags & REGION_LAZY)
         return true;
     if (!real_map(start, map.end - start, real_prot(prot)))
         return false;

@@ -111,12 +111,14 @@ static void mark_dirty_pages(void)
 static void send_marked_pages(void)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
+    bool can_fold = tbd_regions_any_folds(regions);
     bool any_folds = false;
 
     for (size_t i = 0; i < regions->count; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
-        struct tbd_stretch stretch = { map->start, map->end,
-                                       tbd_regions_folds(regions, map->start, map->end) };
+        struct tbd_stretch stretch = {
+            map->start, map->end, can_fold && tbd_regions_folds(regions, map->start, map->end)
+        };
 
         if (map->prot & PROT_READ)
             tbd_window_send_pages(&tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages,
