@@ -126,9 +126,9 @@ static void returns_and_calls_remove_dead_frames(void **state)
     size_t count;
 
     (void)state;
-    assert_true(tbd_callers_call(&callers, 0x1000, 0xa));
-    assert_true(tbd_callers_call(&callers, 0x0f00, 0xb));
-    assert_true(tbd_callers_call(&callers, 0x0e00, 0xc));
+    assert_true(tbd_callers_call(&callers, 0x1000, 0xa, 0));
+    assert_true(tbd_callers_call(&callers, 0x0f00, 0xb, 0));
+    assert_true(tbd_callers_call(&callers, 0x0e00, 0xc, 0));
     pcs = tbd_callers_pcs(&callers, 0xd, &count);
     assert_int_equal(count, 4);
     assert_int_equal(pcs[0], 0xd);
@@ -137,10 +137,35 @@ static void returns_and_calls_remove_dead_frames(void **state)
     tbd_callers_return(&callers, 0x0e00);
     tbd_callers_pcs(&callers, 1, &count);
     assert_int_equal(count, 3);
-    assert_true(tbd_callers_call(&callers, 0x0f80, 0xe)); /* longjmp dropped the frame at 0x0f00 */
+    assert_true(
+        tbd_callers_call(&callers, 0x0f80, 0xe, 0)); /* longjmp dropped the frame at 0x0f00 */
     pcs = tbd_callers_pcs(&callers, 1, &count);
     assert_int_equal(count, 3);
     assert_int_equal(pcs[1], 0xe);
+    tbd_callers_free(&callers);
+}
+
+static void a_frame_is_found_by_its_slot(void **state)
+{
+    struct tbd_callers callers = { 0 };
+    const struct tbd_callers_frame *frame;
+    bool is_over;
+
+    (void)state;
+    assert_true(tbd_callers_call(&callers, 0x1000, 0xa, 7));
+    assert_true(tbd_callers_call(&callers, 0x0f00, 0xb, 8));
+    frame = tbd_callers_at(&callers, 0x0f00, &is_over);
+    assert_true(frame != NULL && !is_over);
+    assert_int_equal(frame->call_pc, 0xb);
+    assert_int_equal(frame->time, 8);
+    frame = tbd_callers_at(&callers, 0x1000, &is_over);
+    assert_true(frame != NULL && is_over && frame->time == 7);
+    assert_null(tbd_callers_at(&callers, 0x0f80, &is_over));
+    assert_true(is_over);
+    assert_null(tbd_callers_at(&callers, 0x0e00, &is_over));
+    assert_false(is_over);
+    assert_null(tbd_callers_at(&callers, 0x1008, &is_over));
+    assert_true(is_over);
     tbd_callers_free(&callers);
 }
 
@@ -537,6 +562,7 @@ int main(void)
         cmocka_unit_test(probes_find_what_memory_held),
         cmocka_unit_test(probes_do_not_invent_bytes),
         cmocka_unit_test(returns_and_calls_remove_dead_frames),
+        cmocka_unit_test(a_frame_is_found_by_its_slot),
         cmocka_unit_test(stores_include_those_of_system_calls),
         cmocka_unit_test(functions_are_entered_at_the_called_block),
         cmocka_unit_test(system_calls_and_block_entries_are_found),

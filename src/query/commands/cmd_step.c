@@ -2,8 +2,10 @@
 /* cmd_step.c - steps by line, function and instruction, both ways
  *
  * A step is a goto: lines are events, and a function's frame is known by its CFA, which conditions
- * call `frame`.  The CFA of the caller is larger. */
-#include "query/commands/commands.h"
+ * call `frame`.  The CFA of the caller is larger; that of a function called later may be the same,
+ * so `next` looks whether the frame ended on the way. */
+#include "query/commands/frame_end.h"
+#include "query/session/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,19 +91,97 @@ static void where_frame(struct tbd_question *question, enum tbd_event_field fiel
     tbd_question_where_field(question, TBD_FIELD_THREAD, TBD_EXPR_EQ, thread);
 }
 
-static enum tbd_exit go_by_lines_of_frame(struct tbd_command_run *run, bool backward)
-{
-    struct tbd_question question = from_here(run, backward, TBD_EVENT_LINE);
-    uint32_t thread;
-    uint64_t frame;
-    enum tbd_status status = current_frame(run->session, &frame);
+/* ---- next ---- */
 
-    if (status == TBD_OK)
-        status = current_thread(run->session, &thread);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    where_frame(&question, TBD_FIELD_FRAME, frame, thread);
-    return go(run, &question);
+/* The line events of this function and its callers, or with `above` of its callers alone. */
+static struct tbd_question lines_of(const struct tbd_frame_call *call, struct tbd_position from,
+                                    bool backward, bool above)
+{
+    struct tbd_question question = backward ? tbd_question_before(from, TBD_EVENT_LINE)
+                                            : tbd_question_after(from, TBD_EVENT_LINE);
+
+    where_frame(&question, TBD_FIELD_FRAME, call->slot + 8 + above, call->thread);
+    return question;
+}
+
+/* Does a step end here, where a function has come back to its caller or a jump has led? */
+static bool is_stop(struct tbd_session *session, struct tbd_position position,
+                    enum tbd_frame_end end)
+{
+    struct tbd_source_line line;
+    uint32_t window;
+    uint64_t pc;
+
+    return tbd_session_pc(session, position, &window, &pc) == TBD_OK &&
+           tbd_source_line_at(session, window, pc, &line) && (end == TBD_FRAME_LEFT || line.begins);
+}
+
+/* The frame may end before the next line of it and its callers: then what is called in the rest of
+ * the caller's line does not count.  As in gdb, a return to the start of a statement is a step's
+ * end. */
+static enum tbd_exit next_line(struct tbd_command_run *run, const struct tbd_frame_call *call)
+{
+    struct tbd_question question = lines_of(call, call->since, false, false);
+    struct tbd_event line, event;
+    enum tbd_frame_end end;
+    bool is_found = tbd_command_find_event(run, &question, &line) == TBD_OK;
+
+    question = lines_of(call, call->since, false, false);
+    if (tbd_frame_find_end(run, call, is_found ? &line.position : NULL, &end, &event) != TBD_OK ||
+        (is_found && tbd_position_compare(event.position, line.position) >= 0) ||
+        (end == TBD_FRAME_RETURNS &&
+         tbd_frame_thread_block(run, false, call->thread, &event.position) != TBD_OK))
+        return tbd_command_ask(run, &question);
+    tbd_question_free(&question);
+    if (is_stop(run->session, event.position, end))
+        return tbd_command_go(run, event.position);
+    question = lines_of(call, event.position, false, true);
+    return tbd_command_ask(run, &question);
+}
+
+/* The function may have been entered after that line: then only lines of callers count. */
+static enum tbd_exit line_before(struct tbd_command_run *run, const struct tbd_frame_call *call)
+{
+    struct tbd_question question = lines_of(call, call->since, true, false);
+    struct tbd_position past = { call->since.time, call->since.offset + 1 };
+    struct tbd_event line, entry;
+
+    if (tbd_command_find_event(run, &question, &line) != TBD_OK)
+        line.position = tbd_session_first(run->session);
+    question = tbd_question_before(past, TBD_EVENT_FUNC_ENTER);
+    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, call->slot);
+    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, call->thread);
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, line.position.time);
+    if (tbd_command_find_event(run, &question, &entry) != TBD_OK ||
+        tbd_position_compare(entry.position, line.position) <= 0)
+        question = lines_of(call, call->since, true, false);
+    else
+        question = lines_of(call, entry.position, true, true);
+    return tbd_command_ask(run, &question);
+}
+
+static enum tbd_exit next_lines(struct tbd_command_run *run, bool backward)
+{
+    struct tbd_command_run part = *run;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    struct tbd_position at = run->session->at;
+    struct tbd_frame_call call;
+    enum tbd_status status;
+    uint64_t count;
+
+    if (!take_count(run, &count))
+        return tbd_command_usage(run, "expected a count of at least 1");
+    for (; count != 0 && result == TBD_EXIT_FOUND; count--) {
+        part.silent = run->silent || count != 1;
+        status = tbd_frame_call_at(run->session, tbd_session_current(run->session), &call);
+        if (status != TBD_OK)
+            result = tbd_command_fail(run, status);
+        else
+            result = backward ? line_before(&part, &call) : next_line(&part, &call);
+    }
+    if (run->session->has_at)
+        run->session->at = at;
+    return result;
 }
 
 enum tbd_exit tbd_command_step(struct tbd_command_run *run)
@@ -116,60 +196,55 @@ enum tbd_exit tbd_command_reverse_step(struct tbd_command_run *run)
 
 enum tbd_exit tbd_command_next(struct tbd_command_run *run)
 {
-    return go_by_lines_of_frame(run, false);
+    return next_lines(run, false);
 }
 
 enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run)
 {
-    return go_by_lines_of_frame(run, true);
+    return next_lines(run, true);
 }
 
 /* ---- functions ---- */
 
-/* Finds the thread's next block, or the one before; blocks of other threads may lie between.  The
- * result is the first instruction of the next block, or the last one of the block before. */
-static enum tbd_status thread_block(struct tbd_command_run *run, bool backward, uint32_t thread,
-                                    struct tbd_position *out)
+/* Goes to the return, and prints the result with it; then to the caller. */
+static enum tbd_exit go_over_return(struct tbd_command_run *run, struct tbd_position at,
+                                    uint32_t thread)
 {
-    struct tbd_question question = backward ? tbd_question_before(*out, TBD_EVENT_BLOCK_ENTRY)
-                                            : tbd_question_after(*out, TBD_EVENT_BLOCK_ENTRY);
-    struct tbd_event event;
-    struct tbd_place place;
-    enum tbd_status status;
+    struct tbd_question question = tbd_question_first(TBD_EVENT_FUNC_EXIT);
+    enum tbd_exit result;
 
-    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, thread);
-    status = tbd_command_find_event(run, &question, &event);
-    if (status == TBD_OK)
-        *out = event.position;
-    if (status == TBD_OK && backward)
-        status = tbd_session_place(run->session, *out, &place);
-    if (status == TBD_OK && backward)
-        out->offset = place.insns == 0 ? 0 : place.insns - 1;
-    return status;
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_EQ, at.time);
+    tbd_question_where_field(&question, TBD_FIELD_OFFSET, TBD_EXPR_EQ, at.offset);
+    result = tbd_command_ask(run, &question);
+    if (result != TBD_EXIT_FOUND || tbd_frame_thread_block(run, false, thread, &at) != TBD_OK)
+        return result;
+    return tbd_command_go(run, at);
 }
 
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
-    struct tbd_position from = tbd_session_current(run->session), next;
-    uint64_t frame;
-    uint32_t thread;
+    struct tbd_frame_call call;
+    struct tbd_event event;
+    enum tbd_frame_end end;
     struct tbd_question question;
-    enum tbd_exit result = current_call(run, "finish takes no arguments", &frame, &thread);
+    enum tbd_status status =
+        tbd_frame_call_at(run->session, tbd_session_current(run->session), &call);
 
-    if (result != TBD_EXIT_FOUND)
-        return result;
-    /* Search from before this instruction: it may be the return itself. */
-    if (from.offset != 0)
-        from.offset--;
-    else if (from.time != 0)
-        from = (struct tbd_position){ from.time - 1, TBD_BLOCK_MAX_INSNS };
-    question = tbd_question_after(from, TBD_EVENT_FUNC_EXIT);
-    where_frame(&question, TBD_FIELD_SP, frame - 8, thread);
-    result = tbd_command_ask(run, &question);
-    next = tbd_session_current(run->session);
-    if (result != TBD_EXIT_FOUND || thread_block(run, false, thread, &next) != TBD_OK)
-        return result;
-    return tbd_command_go(run, next);
+    if (run->argc != 0)
+        return tbd_command_usage(run, "finish takes no arguments");
+    if (status == TBD_OK)
+        status = tbd_frame_find_end(run, &call, NULL, &end, &event);
+    if (status == TBD_NOTFOUND) {
+        question = tbd_question_after(call.since, TBD_EVENT_FUNC_EXIT);
+        where_frame(&question, TBD_FIELD_SP, call.slot, call.thread);
+        return tbd_command_ask(run, &question);
+    }
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    if (end == TBD_FRAME_RETURNS)
+        return go_over_return(run, event.position, call.thread);
+    fprintf(stderr, "tbdq: note: the function did not return: it was " TBD_FRAME_LEFT_TEXT "\n");
+    return tbd_command_go(run, event.position);
 }
 
 enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
@@ -193,7 +268,7 @@ enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
     if (result != TBD_EXIT_FOUND)
         return result;
     call = tbd_session_current(run->session);
-    status = thread_block(run, true, thread, &call);
+    status = tbd_frame_thread_block(run, true, thread, &call);
     return status == TBD_OK ? tbd_command_go(run, call) : tbd_command_fail(run, status);
 }
 

@@ -70,7 +70,8 @@ const struct tbd_command tbd_commands[] = {
       "tbdq next 3", true, false },
     { "finish", tbd_command_finish, "",
       "to the instruction after the return of this function",
-      "Shows the return with its value, and moves to the instruction after the call.",
+      "Shows the return with its value, and moves to the instruction after the call.  If an exception or\n"
+      "longjmp leaves the function, moves to where the program goes on.",
       "tbdq finish", true, false },
     { "stepi", tbd_command_stepi, "[COUNT]",
       "to the next instruction", "",
@@ -133,8 +134,9 @@ const struct tbd_command tbd_commands[] = {
       "tbdq stores of list->head where 'newval == 0'", true, false },
     { "calls", tbd_command_calls, "FUNCTION [where CONTEXT]",
       "all calls of a function: parameters, result, caller, entry and exit",
-      "Nesting counts the calls of the same function around it.  Parameters in memory or in vector\n"
-      "registers are shown as ?.",
+      "Nesting counts the calls of the same function around it.  A call that an exception or longjmp\n"
+      "left has no exit and no result, and says so.  Parameters in memory or in vector registers are\n"
+      "shown as ?.",
       "tbdq calls insert where 'key > 10'", true, false },
     { "lines", tbd_command_lines, "FILE[:LINE] [where CONTEXT]",
       "when a source line's code was begun", "",

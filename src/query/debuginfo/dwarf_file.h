@@ -29,6 +29,7 @@ void tbd_dwarf_free(struct tbd_dwarf *dwarf);
 struct tbd_source_line {
     const char *file; /* borrowed from the debug information */
     uint32_t line;    /* >= 1 */
+    bool begins;      /* a statement begins at the very address that was asked for */
 };
 /* The line whose instructions include `address`. */
 bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out);

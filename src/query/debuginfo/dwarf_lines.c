@@ -51,6 +51,8 @@ static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
         return false;
     out->file = dwarf_linesrc(row, NULL, NULL);
     out->line = (uint32_t)line;
+    if (dwarf_linebeginstatement(row, &out->begins) != 0)
+        out->begins = false;
     return out->file != NULL;
 }
 
@@ -99,6 +101,7 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
     after = rows_until(lines, count, address);
     if (after == 0 || !take_row(best_row(lines, after - 1), out))
         return false;
+    out->begins &= line_address(lines, after - 1) == address;
     out->file = tbd_dwarf_whole_path(dwarf, &unit, out->file);
     return true;
 }

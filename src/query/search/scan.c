@@ -71,7 +71,7 @@ void tbd_scan_settle(struct tbd_scan *scan)
     if (scan->probes != NULL)
         tbd_probes_step(scan->probes);
     if (scan->has_push)
-        (void)tbd_callers_call(scan->callers, scan->push_slot, scan->push_pc);
+        (void)tbd_callers_call(scan->callers, scan->push_slot, scan->push_pc, scan->push_time);
     scan->has_push = false;
 }
 
@@ -213,6 +213,7 @@ static void at_call(struct tbd_scan *scan)
         scan->has_push = true;
         scan->push_slot = operands.sp - 8;
         scan->push_pc = pc;
+        scan->push_time = scan->cursor.time;
     }
     if (scan->type != TBD_EVENT_FUNC_ENTER)
         return;
@@ -224,8 +225,23 @@ static void at_call(struct tbd_scan *scan)
         .args = { operands.rdi, operands.rsi, operands.rdx, operands.rcx, operands.r8,
                   operands.r9 },
         .thread = scan->cursor.thread,
-        .flags = TBD_EVENT_HAS_SP,
+        .flags = TBD_EVENT_HAS_SP | (tail ? TBD_EVENT_BY_JUMP : 0),
     };
+}
+
+/* Tells a frame that ends from one that an exception jumps into. */
+static void note_call(const struct tbd_callers *callers, struct tbd_event *event)
+{
+    bool is_over;
+    const struct tbd_callers_frame *frame = tbd_callers_at(callers, event->sp, &is_over);
+
+    if (is_over)
+        event->flags |= TBD_EVENT_OVER;
+    if (frame == NULL)
+        return;
+    event->flags |= TBD_EVENT_HAS_CALL;
+    event->from = frame->call_pc;
+    event->began = frame->time;
 }
 
 static void at_return(struct tbd_scan *scan)
@@ -240,6 +256,8 @@ static void at_return(struct tbd_scan *scan)
         event.sp = operands[0];
         event.retval = operands[1];
         event.flags = TBD_EVENT_HAS_SP;
+        if (scan->callers != NULL)
+            note_call(scan->callers, &event);
         tbd_scan_deliver(scan, &event);
     }
     if (scan->callers != NULL)

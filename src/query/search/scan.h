@@ -58,7 +58,7 @@ struct tbd_scan {
     uint32_t limit; /* only instructions of the current block below this one ran */
     uint32_t insn;  /* the op whose effects are not applied yet: see settle() in scan.c */
     bool has_push;  /* it is a call: a frame for `callers` */
-    uint64_t push_slot, push_pc;
+    uint64_t push_slot, push_pc, push_time;
     uint64_t due; /* bit i: instruction i of the block `due_at` is an event, not delivered yet */
     struct tbd_event due_at; /* position of its first instruction */
     uint32_t due_id;

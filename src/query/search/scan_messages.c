@@ -120,7 +120,8 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     event.pc = signal.handler;
     if (scan->callers != NULL)
         (void)tbd_callers_call(scan->callers, signal.frame,
-                               interrupted_rip(&signal, payload, message->bytes));
+                               interrupted_rip(&signal, payload, message->bytes),
+                               event.position.time);
     event.thread = scan->cursor.thread;
     deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
     if (scan->type != TBD_EVENT_SIGNAL)

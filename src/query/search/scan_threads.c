@@ -72,7 +72,7 @@ static bool make_waiting(const struct tbd_window *window, const struct tbd_calle
         .args = { regs->gpr[TBD_RDI], regs->gpr[TBD_RSI], regs->gpr[TBD_RDX], regs->gpr[TBD_RCX],
                   regs->gpr[TBD_R8], regs->gpr[TBD_R9] },
         .thread = called->thread,
-        .flags = TBD_EVENT_HAS_SP,
+        .flags = TBD_EVENT_HAS_SP | (out->by_jump ? TBD_EVENT_BY_JUMP : 0),
     };
     return true;
 }

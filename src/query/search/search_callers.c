@@ -87,14 +87,15 @@ static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs
         const struct tbd_frame *callee = &frames[i - 2];
         uint64_t cfa = callee->cfa != 0 ? callee->cfa : frames[i - 1].sp;
 
-        (void)tbd_callers_call(&run->callers, cfa - 8, frames[i - 1].call_pc);
+        (void)tbd_callers_call(&run->callers, cfa - 8, frames[i - 1].call_pc, 0);
     }
     free(frames);
 }
 
 bool tbd_search_needs_callers(const struct tbd_search_run *run)
 {
-    return ((run->uses | run->all_uses) & (TBD_USES_STACK | TBD_USES_FRAME)) != 0;
+    return run->question->keeps_frames ||
+           ((run->uses | run->all_uses) & (TBD_USES_STACK | TBD_USES_FRAME)) != 0;
 }
 
 void tbd_search_forget_callers(struct tbd_search_run *run)

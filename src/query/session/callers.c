@@ -24,19 +24,30 @@ static void drop_below(struct tbd_callers *callers, uint64_t slot)
         callers->count--;
 }
 
-bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc)
+bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc, uint64_t time)
 {
     drop_below(callers, slot);
     if (!tbd_array_grow(&callers->frames, callers->count, &callers->capacity,
                         sizeof(*callers->frames)))
         return false;
-    callers->frames[callers->count++] = (struct tbd_callers_frame){ slot, call_pc };
+    callers->frames[callers->count++] = (struct tbd_callers_frame){ slot, call_pc, time };
     return true;
 }
 
 void tbd_callers_return(struct tbd_callers *callers, uint64_t slot)
 {
     drop_below(callers, slot);
+}
+
+const struct tbd_callers_frame *tbd_callers_at(const struct tbd_callers *callers, uint64_t slot,
+                                               bool *out_is_over)
+{
+    size_t i = callers->count;
+
+    while (i != 0 && callers->frames[i - 1].slot < slot)
+        i--;
+    *out_is_over = i != callers->count;
+    return i != 0 && callers->frames[i - 1].slot == slot ? &callers->frames[i - 1] : NULL;
 }
 
 const uint64_t *tbd_callers_pcs(struct tbd_callers *callers, uint64_t pc, size_t *out_count)

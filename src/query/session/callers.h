@@ -15,6 +15,7 @@
 struct tbd_callers_frame {
     uint64_t slot;
     uint64_t call_pc; /* address inside the call instruction, in the caller */
+    uint64_t time;    /* of the block with the call; 0: before the walk began */
 };
 
 struct tbd_callers {
@@ -27,8 +28,12 @@ struct tbd_callers {
 void tbd_callers_clear(struct tbd_callers *callers);
 void tbd_callers_free(struct tbd_callers *callers);
 /* False when out of memory. */
-bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc);
+bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc, uint64_t time);
 void tbd_callers_return(struct tbd_callers *callers, uint64_t slot);
+/* The frame whose return address is at `slot`; NULL if there is none.  *out_is_over: it made calls
+ * that have not returned. */
+const struct tbd_callers_frame *tbd_callers_at(const struct tbd_callers *callers, uint64_t slot,
+                                               bool *out_is_over);
 /* call_pc of all frames, innermost (`pc`) first; borrowed until the next call.  NULL when out of
  * memory. */
 const uint64_t *tbd_callers_pcs(struct tbd_callers *callers, uint64_t pc, size_t *out_count);

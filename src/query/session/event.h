@@ -44,12 +44,20 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_HAS_SP    1u
 #define TBD_EVENT_HAS_VALUE 2u /* `value` is known */
 #define TBD_EVENT_RESUMED   4u /* of a call in which its thread waited: `began` is valid */
+#define TBD_EVENT_BY_JUMP   8u /* func_enter: by a jump, of an import stub or a tail call */
+/* func_exit, where the walk keeps frames (tbd_question.keeps_frames): a call's frame has its return
+ * address at `sp`.  `from` is in that call's instruction; `began` is its time, 0 if it was made
+ * before the walk began. */
+#define TBD_EVENT_HAS_CALL 16u
+/* func_exit: calls that this frame made have not returned */
+#define TBD_EVENT_OVER 32u
 
 struct tbd_event {
     enum tbd_event_type type;
     struct tbd_position position;
     uint64_t pc;
-    /* func_enter: address of the call or jump that led here; signal: the interrupted address */
+    /* func_enter: address of the call or jump that led here; signal: the interrupted address;
+     * func_exit: see TBD_EVENT_HAS_CALL */
     uint64_t from;
     uint64_t addr;        /* store, load */
     uint64_t size;        /* store, load: bytes */
@@ -60,7 +68,7 @@ struct tbd_event {
     uint64_t args[6];  /* func_enter, syscall */
     uint64_t retval;   /* func_exit, syscall */
     uint64_t number;   /* syscall, signal */
-    uint64_t began;    /* time of the block that ends with the call (TBD_EVENT_RESUMED) */
+    uint64_t began;    /* time of the block that ends with the call (RESUMED, HAS_CALL) */
     uint32_t previous; /* thread_switch: the thread that had control before */
     uint32_t reason;   /* thread_switch: enum tbd_thread_reason */
     uint32_t thread;
