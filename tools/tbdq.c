@@ -12,6 +12,7 @@
 #include "query/commands/script.h"
 #include "query/text/user_cache.h"
 
+#include "base/cut_file.h"
 #include "base/safe_stream.h"
 
 #include <getopt.h>
@@ -327,6 +328,7 @@ int main(int argc, char **argv)
     int result;
 
     tbd_safe_messages();
+    tbd_cut_file_guard("tbdq", TBD_EXIT_TRACE);
     options.workers = processors < 1 ? 1 : (unsigned)processors;
     result = parse_options(argc, argv, &options);
     if (result >= 0)

@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PART_BYTES 256
+#define PART_BYTES   256
+#define SPARSE_RATIO 64u /* as far as file systems compress */
+#define SPARSE_FREE  ((uint64_t)1 << 20)
 
 static int refuse(int fd, int error)
 {
@@ -133,6 +135,16 @@ int tbd_open_below(int dir, const char *name, int access)
 bool tbd_is_private(const struct stat *info)
 {
     return info->st_uid == geteuid() && (info->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool tbd_is_sparse(const struct stat *info)
+{
+    return (uint64_t)info->st_size / SPARSE_RATIO > (uint64_t)info->st_blocks * 512 + SPARSE_FREE;
+}
+
+uint64_t tbd_memory_most(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 }
 
 static bool is_ours(const struct stat *link)

@@ -9,6 +9,7 @@
 #define TBD_BASE_OPEN_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct stat;
@@ -30,6 +31,11 @@ bool tbd_stat_below(int dir, const char *name, struct stat *out);
 int tbd_open_named(const char *path);
 /* May only this user change the file? */
 bool tbd_is_private(const struct stat *info);
+/* Does the file have far fewer bytes than it says?  Ours are written from end to end, but a file
+ * system may compress them; reading one must not take longer than what is there can. */
+bool tbd_is_sparse(const struct stat *info);
+/* What one thing that a file describes may take of this machine's memory: half of it. */
+uint64_t tbd_memory_most(void);
 /* May such a file be given to a library that opens it by itself?  True also if it does not exist. */
 bool tbd_is_openable(const char *path);
 

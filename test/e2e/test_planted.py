@@ -5,6 +5,7 @@ a link, or changes a file of the reader."""
 import os
 import shutil
 import stat
+import struct
 import subprocess
 
 import tbdtest
@@ -183,6 +184,93 @@ def test_sources_that_are_no_files_are_not_shown(folder):
         plant()
         assert b"return 0" not in ask(trace, "list").out
         os.unlink(source)
+
+# ---- files that are not what they say ----
+
+def test_giants_with_holes_are_refused_at_once(folder):
+    trace = recorded(folder)
+    ask(trace, "verify")
+    for name in ("header", "index", "blocks", "image", "windows/0/000.toc", "windows/0/000.trace", "windows/0/000.blocks"):
+        path = os.path.join(trace.path, name)
+        size = os.path.getsize(path)
+        try:
+            os.truncate(path, 1 << 40)
+        except OSError as error:
+            raise tbdtest.Skip("this file system has no files of 1 TB") from error
+        for mode in (0o600, 0o660):
+            os.chmod(path, mode)
+            result = ask(trace, "verify", "-j", "1")
+            text = result.out + result.err
+            assert (result.code == 0 and name == "header") or result.code == 3, (name, result)
+            assert b"says 1099511627776 bytes" in text, (name, result)
+        os.truncate(path, size)
+    assert ask(trace, "verify").code == 0
+
+
+def test_an_exchanged_module_is_not_used(folder):
+    trace = recorded(folder)
+    modules = os.path.join(trace.path, "modules")
+    name = next(name for name in os.listdir(modules) if "libc.so" in name)
+    with open(os.path.join(modules, name), "rb") as file:
+        content = file.read()
+    os.unlink(os.path.join(modules, name))
+    at = len(content) // 2 // 4096 * 4096
+    for changed in (content[:-1], content + b"\0", bytes(64) + content[64:], content[:-64] + bytes(64),
+                    bytes(byte ^ 1 for byte in content)):
+        with open(os.path.join(modules, name), "wb") as file:
+            file.write(changed)
+        result = ask(trace, "info")
+        assert b"modules/%s: it is not the file that was recorded" % os.fsencode(name) in result.err, (at, result)
+    with open(os.path.join(modules, name), "wb") as file:
+        file.write(content)
+    result = ask(trace, "verify")
+    assert result.code == 0 and not result.err, result
+
+
+def inflated(folder, program, size):
+    """A copy of the program whose debug information says that it becomes this large."""
+    objcopy, bomb = tbdtest.need("objcopy"), os.path.join(folder, "bomb")
+    subprocess.run([objcopy, "--compress-debug-sections=zlib", program, bomb], check=True)
+    with open(bomb, "rb") as file:
+        content = bytearray(file.read())
+    at, entry, count, names = struct.unpack_from("<Q", content, 40)[0], *struct.unpack_from("<HHH", content, 58)
+    strings = struct.unpack_from("<Q", content, at + names * entry + 24)[0]
+    done = 0
+    for i in range(count):
+        name, _, flags, _, offset = struct.unpack_from("<IIQQQ", content, at + i * entry)
+        text = bytes(content[strings + name:content.index(0, strings + name)])
+        if flags & 0x800 and text.startswith(b".debug_"):  # SHF_COMPRESSED; Elf64_Chdr.ch_size
+            struct.pack_into("<Q", content, offset + 8, size)
+            done += 1
+    with open(bomb, "wb") as file:
+        file.write(content)
+    assert done, "nothing is compressed"
+    return bomb
+
+
+def test_debug_sections_that_inflate_are_left_out(folder):
+    source, program = os.path.join(folder, "text.c"), os.path.join(folder, "text")
+    with open(source, "w", encoding="ascii") as file:
+        file.write("#include <stdio.h>\nint number;\nint main(void)\n{\n    number = printf(\"text\\n\");\n    return 0;\n}\n" +
+                   "".join("int text_%d(long a, long b);\nint text_%d(long a, long b) { return (int)(a * b); }\n" % (i, i) for i in range(100)))
+    subprocess.run([tbdtest.need("gcc"), "-g", "-O0", "-o", program, source], check=True)
+    for size in (3 << 30, 1 << 40, (1 << 64) - 1):
+        says_that_it_is_left_out(inflated(folder, program, size), os.path.join(folder, "traces-%d" % size))
+    zeros = os.path.join(folder, "zeros")
+    with open(zeros, "wb") as file:
+        file.truncate(256 << 20)
+    for options in (["--update-section", ".debug_str=" + zeros, program], ["--compress-debug-sections=zlib", "zip"]):
+        subprocess.run(["objcopy", *options, "zip"], cwd=folder, check=True)
+    says_that_it_is_left_out(os.path.join(folder, "zip"), os.path.join(folder, "traces-zip"))
+    assert os.path.getsize(os.path.join(folder, "zip")) < 1 << 20
+
+
+def says_that_it_is_left_out(program, root):
+    _, trace = tbdtest.record([program], root)
+    for words in (("bt",), ("goto", "last", "backward", "store", "where", "func==main"), ("list",)):
+        ask(trace, *words)
+    result = ask(trace, "lines", "text.c")
+    assert b"note: the debug information of %s is not used: unpacked it would take" % os.fsencode(program) in result.err, result
 
 
 if __name__ == "__main__":

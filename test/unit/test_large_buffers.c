@@ -3,6 +3,8 @@
 /* test_large_buffers.c - large buffers are reused, and grow without losing their contents */
 #include "format/files/large_buffers.h"
 
+#include "base/open_file.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,6 +62,14 @@ static void test_sizes(void **state)
     assert_ptr_not_equal(small, large);
     tbd_large_buffer_give(small);
     tbd_large_buffer_give(middle);
+}
+
+/* What a file says to be larger than this machine can hold is not tried. */
+static void test_most(void **state)
+{
+    (void)state;
+    assert_null(tbd_large_buffer_take(tbd_memory_most() + 4096));
+    assert_null(tbd_large_buffer_take((size_t)1 << 46));
 }
 
 /* Contents stay, whether a buffer is copied (a small one) or stretched; others are not touched. */
@@ -121,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_last_given_first_taken),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_most),
         cmocka_unit_test(test_grows),
         cmocka_unit_test(test_taken_and_stretched),
         cmocka_unit_test(test_too_much),

@@ -171,11 +171,11 @@ _Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 byte
 #define TBD_CONFIG_COUNT_LATER 1u /* windows were recorded uncounted */
 
 struct tbd_disk_module {
-    uint64_t inode;    /*  0 */
-    uint64_t bytes;    /*  8: size of the file */
-    int64_t mtime_ns;  /* 16 */
-    uint32_t device;   /* 24 */
-    uint32_t reserved; /* 28 */
+    uint64_t inode;   /*  0 */
+    uint64_t bytes;   /*  8: size of the file */
+    int64_t mtime_ns; /* 16 */
+    uint32_t device;  /* 24 */
+    uint32_t digest;  /* 28: of pieces of the file (modules.h); 0: older traces have none */
 };
 _Static_assert(sizeof(struct tbd_disk_module) == 32, "tbd_disk_module is 32 bytes");
 

@@ -40,9 +40,6 @@ enum tbd_status tbd_error_set(struct tbd_error *why, enum tbd_status status, con
     return status;
 }
 
-#define SPARSE_RATIO 64u /* as far as file systems compress */
-#define SPARSE_FREE  ((uint64_t)1 << 20)
-
 static uint64_t record_checksum(const struct tbd_record *head, const void *payload)
 {
     return XXH3_64bits_withSeed(payload, head->bytes,
@@ -51,20 +48,12 @@ static uint64_t record_checksum(const struct tbd_record *head, const void *paylo
 
 /* ---- reading ---- */
 
-/* Files are written from end to end, but a file system may compress them, or not keep pages of
- * zeros.  Reading what is said to be there must not take longer than what is there can. */
-static bool is_sparse(const struct stat *info)
-{
-    return (uint64_t)info->st_size / SPARSE_RATIO > (uint64_t)info->st_blocks * 512 + SPARSE_FREE;
-}
-
 /* Keeps FILE-2. */
 static enum tbd_status read_copy(int fd, struct tbd_file *out)
 {
-    uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
     uint8_t *at;
 
-    if (out->size > most)
+    if (out->size > tbd_memory_most())
         return TBD_NOMEM;
     at = mmap(NULL, out->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
@@ -105,7 +94,7 @@ static enum tbd_status take(int fd, const char *name, bool may_have_holes, struc
         return tbd_error_set(why, TBD_IO, name, 0, "%s", strerror(errno));
     if (!info.st_size)
         return tbd_error_set(why, TBD_TRUNCATED, name, 0, "the file is empty");
-    if (!may_have_holes && is_sparse(&info))
+    if (!may_have_holes && tbd_is_sparse(&info))
         return tbd_error_set(
             why, TBD_CORRUPT, name, 0, "it says %llu bytes, of which only %llu are on the disk",
             (unsigned long long)info.st_size, (unsigned long long)info.st_blocks * 512);

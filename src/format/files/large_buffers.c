@@ -10,6 +10,8 @@
  *     use, in the order in which they were given back. */
 #include "format/files/large_buffers.h"
 
+#include "base/open_file.h"
+
 #include "base/assert.h"
 
 #include <pthread.h>
@@ -115,7 +117,7 @@ void *tbd_large_buffer_take(size_t bytes)
     size_t whole = piece_bytes(bytes);
     struct large_buffer *buffer, *larger;
 
-    if (!whole)
+    if (!whole || whole > tbd_memory_most())
         return NULL;
     pthread_mutex_lock(&lock);
     buffer = find_kept_locked(whole);

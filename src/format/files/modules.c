@@ -19,6 +19,10 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
+
+#define DIGEST_PIECES      32u
+#define DIGEST_PIECE_BYTES 4096u
 
 static void close_fd(int fd)
 {
@@ -127,6 +131,42 @@ static bool link_shared(int shared, int from, const struct stat *st, int trace, 
     return true;
 }
 
+/* ---- which file it is ---- */
+
+/* XXH3 of DIGEST_PIECES pieces, the first one at the file's begin, the last one at its end. */
+static bool digest_of(int fd, uint64_t bytes, uint32_t *out)
+{
+    static const uint64_t piece = DIGEST_PIECE_BYTES;
+    uint64_t last = bytes > piece ? bytes - piece : 0, sum = bytes;
+    uint8_t buffer[DIGEST_PIECE_BYTES];
+
+    for (uint64_t i = 0; i < DIGEST_PIECES; i++) {
+        uint64_t at = bytes <= piece * DIGEST_PIECES ? i * piece : last / (DIGEST_PIECES - 1) * i;
+        ssize_t got;
+
+        if (i == DIGEST_PIECES - 1 && at < last)
+            at = last;
+        if (at >= bytes)
+            break;
+        got = pread(fd, buffer, sizeof(buffer), (off_t)at);
+        if (got <= 0)
+            return false;
+        sum = XXH3_64bits_withSeed(buffer, (size_t)got, sum);
+    }
+    *out = (uint32_t)sum ? (uint32_t)sum : 1;
+    return true;
+}
+
+bool tbd_module_is(int fd, const struct tbd_disk_module *disk)
+{
+    struct stat st;
+    uint32_t digest;
+
+    if (fstat(fd, &st) || (uint64_t)st.st_size != disk->bytes)
+        return false;
+    return !disk->digest || (digest_of(fd, disk->bytes, &digest) && digest == disk->digest);
+}
+
 bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
                       struct tbd_disk_module *disk)
 {
@@ -142,6 +182,8 @@ bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
         disk->mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
         good = (shared >= 0 && link_shared(shared, from, &st, trace, full)) ||
                copy_to(from, st.st_size, trace, full);
+        if (good && !digest_of(from, disk->bytes, &disk->digest))
+            disk->digest = 0;
     }
     close_fd(from);
     close_fd(shared);

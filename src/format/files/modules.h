@@ -15,9 +15,13 @@
 void tbd_modules_clean(int root);
 
 /* Makes modules/NAME in the trace directory `trace` from the file at `path`, if that still has
- * disk->inode; fills in size and time.  False: no copy could be made, and the trace goes on without
+ * disk->inode; fills in size, time and digest.  False: no copy could be made, and the trace goes on without
  * it. */
 bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
                       struct tbd_disk_module *disk);
+
+/* Is this the file that was kept?  By its size, and a digest of pieces all over it: enough to tell
+ * another version or another file, in bounded time, not to find each damaged byte. */
+bool tbd_module_is(int fd, const struct tbd_disk_module *disk);
 
 #endif

@@ -6,6 +6,8 @@
 #include "format/trace/trace.h"
 
 #include "base/binary_search.h"
+#include "base/open_file.h"
+#include "format/files/modules.h"
 #include "format/trace/trace_private.h"
 
 #include <errno.h>
@@ -37,6 +39,23 @@ enum tbd_status tbd_trace_root(char *out, size_t bytes)
 
 /* ---- open, close ---- */
 
+/* A copy that is not the file it was made from would give wrong names, lines and memory. */
+static void refuse_exchanged(struct tbd_trace *trace)
+{
+    for (size_t m = 0; m < trace->index.module_count; m++) {
+        struct tbd_index_module *module = &trace->index.modules[m];
+        int fd = tbd_open_below(trace->dir.fd, module->copy, O_RDONLY);
+
+        if (fd < 0)
+            continue; /* who wants it says so */
+        module->is_exchanged = !tbd_module_is(fd, &module->disk);
+        if (module->is_exchanged)
+            tbd_damage_note(trace, "%s: it is not the file that was recorded", module->copy);
+        close(fd);
+    }
+    trace->info.damage_count = trace->damage.count;
+}
+
 static void find_copies(struct tbd_trace *trace)
 {
     for (size_t i = 0; i < trace->mappings.event_count; i++) {
@@ -45,7 +64,8 @@ static void find_copies(struct tbd_trace *trace)
         if (!region->inode)
             continue;
         for (size_t m = 0; m < trace->index.module_count; m++)
-            if (trace->index.modules[m].disk.inode == region->inode &&
+            if (!trace->index.modules[m].is_exchanged &&
+                trace->index.modules[m].disk.inode == region->inode &&
                 trace->index.modules[m].disk.device == region->device &&
                 strcmp(trace->index.modules[m].path, region->path) == 0)
                 region->copy = trace->index.modules[m].copy;
@@ -149,6 +169,8 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, const stru
         tbd_trace_close(trace);
         return status;
     }
+    if (with_blocks)
+        refuse_exchanged(trace);
     find_copies(trace);
     *out = trace;
     return TBD_OK;

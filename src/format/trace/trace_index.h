@@ -17,8 +17,9 @@ struct tbd_index_window {
 
 struct tbd_index_module {
     struct tbd_disk_module disk;
-    const char *path; /* borrowed from the index file */
-    char *copy;       /* owned: name of the copy below the directory */
+    const char *path;  /* borrowed from the index file */
+    char *copy;        /* owned: name of the copy below the directory */
+    bool is_exchanged; /* what has that name is another file */
 };
 
 struct tbd_trace_index {

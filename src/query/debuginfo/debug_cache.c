@@ -2,15 +2,20 @@
 /* debug_cache.c - see debug_cache.h */
 #include "query/debuginfo/debug_cache.h"
 
+#include "base/open_file.h"
 #include "query/text/user_cache.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COPY_MAX    (512ull << 20)
-#define WORTH_BYTES (256u << 10) /* smaller files are unpacked quickly enough */
+#define COPY_MAX (512ull << 20)
+/* Debug information is packed to a half or a tenth. */
+#define UNPACK_RATIO 64u
+#define UNPACK_FREE  (64ull << 20)
+#define WORTH_BYTES  (256u << 10) /* smaller files are unpacked quickly enough */
 
 /* Names the file by what it was made from. */
 static bool copy_path(int fd, const char *build_id, char *out, size_t bytes)
@@ -40,6 +45,65 @@ static bool open_copy(const char *path, struct tbd_elf_one *out)
 }
 
 /* ---- writing ---- */
+
+/* ---- how large it becomes ---- */
+
+/* A section .zdebug_NAME begins with "ZLIB" and its size, most significant byte first. */
+static uint64_t old_packed_bytes(Elf_Scn *section)
+{
+    Elf_Data *data = elf_rawdata(section, NULL);
+    uint64_t bytes = 0;
+
+    if (data == NULL || data->d_buf == NULL || data->d_size < 12 ||
+        memcmp(data->d_buf, "ZLIB", 4) != 0)
+        return 0;
+    for (int i = 4; i < 12; i++)
+        bytes = bytes << 8 | ((const uint8_t *)data->d_buf)[i];
+    return bytes;
+}
+
+static bool has_old_name(Elf *elf, size_t names, const GElf_Shdr *header)
+{
+    const char *name = elf_strptr(elf, names, header->sh_name);
+
+    return name != NULL && strncmp(name, ".zdebug", 7) == 0;
+}
+
+bool tbd_elf_one_can_unpack(const struct tbd_elf_one *one, uint64_t *out_bytes)
+{
+    uint64_t bytes = 0, packed = 0;
+    Elf_Scn *section = NULL;
+    size_t names = 0;
+
+    (void)elf_getshdrstrndx(one->elf, &names);
+    while ((section = elf_nextscn(one->elf, section)) != NULL) {
+        GElf_Shdr header;
+        GElf_Chdr head;
+        uint64_t more = 0;
+
+        if (gelf_getshdr(section, &header) == NULL || header.sh_type == SHT_NOBITS)
+            continue;
+        if ((header.sh_flags & SHF_COMPRESSED) != 0 && gelf_getchdr(section, &head) != NULL)
+            more = head.ch_size;
+        else if (has_old_name(one->elf, names, &header))
+            more = old_packed_bytes(section);
+        if (more != 0)
+            packed += header.sh_size;
+        bytes = bytes + more < bytes ? UINT64_MAX : bytes + more;
+    }
+    *out_bytes = bytes;
+    return bytes <= UNPACK_FREE || (bytes / UNPACK_RATIO <= packed && bytes <= tbd_memory_most());
+}
+
+bool tbd_elf_can_unpack(struct tbd_elf_file *file, const struct tbd_elf_one *one)
+{
+    uint64_t bytes;
+
+    if (tbd_elf_one_can_unpack(one, &bytes))
+        return true;
+    file->refused_bytes = bytes;
+    return false;
+}
 
 /* Bytes that unpacking will add; 0: nothing is packed. */
 static uint64_t packed_bytes(Elf *elf)
@@ -106,13 +170,14 @@ bool tbd_debug_cache_open(const struct tbd_elf_one *debug, const char *build_id,
 {
     char path[TBD_USER_CACHE_PATH];
     int from = debug->fd;
+    struct stat info;
     uint64_t bytes;
 
     *out = (struct tbd_elf_one){ .fd = -1 };
-    if (debug->fd < 0 || debug->elf == NULL)
+    if (debug->fd < 0 || debug->elf == NULL || fstat(debug->fd, &info) != 0)
         return false;
     bytes = packed_bytes(debug->elf);
-    if (bytes < WORTH_BYTES || bytes > COPY_MAX ||
+    if (bytes < WORTH_BYTES || bytes > COPY_MAX || info.st_size > (off_t)COPY_MAX ||
         !copy_path(debug->fd, build_id, path, sizeof(path)))
         return false;
     return open_copy(path, out) ||

@@ -15,4 +15,10 @@
 bool tbd_debug_cache_open(const struct tbd_elf_one *debug, const char *build_id,
                           struct tbd_elf_one *out);
 
+/* May the debug information be unpacked in memory?  Sections say how large they become: gigabytes
+ * from a small file are not meant to be read.  False also sets file->refused_bytes. */
+bool tbd_elf_can_unpack(struct tbd_elf_file *file, const struct tbd_elf_one *one);
+/* The same for any file; *out_bytes: what it would take. */
+bool tbd_elf_one_can_unpack(const struct tbd_elf_one *one, uint64_t *out_bytes);
+
 #endif

@@ -5,6 +5,8 @@
  *     is what decoding checks of its input) */
 #include "query/debuginfo/dwarf_alt.h"
 
+#include "query/debuginfo/debug_cache.h"
+
 #include <elfutils/libdwelf.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,10 +49,13 @@ void tbd_dwarf_alt_open(const struct tbd_elf_file *file, Dwarf *dwarf, struct tb
     const void *id;
     ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id);
 
+    uint64_t unpacked;
+
     *out = (struct tbd_dwarf_alt){ .one = { .fd = -1 } };
     if (bytes < (ssize_t)ID_BYTES_MIN || bytes > (ssize_t)ID_BYTES_MAX ||
         (!open_by_id(id, (size_t)bytes, &out->one) &&
-         !open_by_name(of, name, id, (size_t)bytes, &out->one)))
+         !open_by_name(of, name, id, (size_t)bytes, &out->one)) ||
+        !tbd_elf_one_can_unpack(&out->one, &unpacked))
         return;
     out->dwarf = dwarf_begin_elf(out->one.elf, DWARF_C_READ, NULL);
     if (out->dwarf != NULL)

@@ -53,7 +53,8 @@ struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file)
     file->source_tried = true;
     if (!has_debug_info(elf))
         elf = tbd_elf_debug(file);
-    if (!has_debug_info(elf))
+    if (!has_debug_info(elf) ||
+        !tbd_elf_can_unpack(file, elf == file->main.elf ? &file->main : &file->debug))
         return NULL;
     file->source = calloc(1, sizeof(*file->source));
     if (file->source == NULL)
@@ -179,7 +180,23 @@ static const char *text_of(Dwarf_Die *die, unsigned name)
     return dwarf_formstring(dwarf_attr(die, name, &attribute));
 }
 
-/* `folder` and `name` joined as libdw does, which opens the result by itself. */
+/* A file that libdw opens, and unpacks, by itself. */
+static bool is_harmless(const char *path)
+{
+    struct tbd_elf_one one = { .fd = -1 };
+    uint64_t bytes;
+    bool good;
+
+    if (!tbd_is_openable(path))
+        return false;
+    one.fd = tbd_open_named(path);
+    one.elf = one.fd < 0 ? NULL : elf_begin(one.fd, ELF_C_READ, NULL);
+    good = one.elf == NULL || tbd_elf_one_can_unpack(&one, &bytes);
+    tbd_elf_one_close(&one);
+    return good;
+}
+
+/* `folder` and `name` joined as libdw does. */
 static bool is_openable(const char *folder, const char *name, const char *suffix)
 {
     char path[3 * PATH_BYTES];
@@ -187,10 +204,10 @@ static bool is_openable(const char *folder, const char *name, const char *suffix
     return (size_t)snprintf(path, sizeof(path), "%s%s%s%s", name[0] == '/' ? "" : folder,
                             name[0] == '/' || folder[0] == '\0' ? "" : "/", name,
                             suffix) < sizeof(path) &&
-           tbd_is_openable(path);
+           is_harmless(path);
 }
 
-/* Would libdw, which opens what stands there, come to a FIFO, a device or a planted link? */
+/* Would libdw come to a FIFO, a device, a planted link, or gigabytes out of nothing? */
 static bool may_look_for_split(struct tbd_dwarf *dwarf, Dwarf_Die *die)
 {
     const struct tbd_elf_file *file = dwarf->file;

@@ -16,6 +16,7 @@
 
 #include "base/assert.h"
 #include "base/open_file.h"
+#include "query/debuginfo/debug_cache.h"
 #include "query/debuginfo/dwarf_file.h"
 
 #include <fcntl.h>
@@ -28,6 +29,7 @@
 #define ADDRESS_LIMIT     (1ull << 47)
 #define NOTES_MAX_BYTES   (64u << 10)
 #define NAMES_BLOCK_BYTES (16u << 10)
+#define CHECKED_MAX_BYTES (1ll << 30) /* some seconds */
 
 struct tbd_names_block {
     struct tbd_names_block *before; /* owned */
@@ -102,9 +104,15 @@ static bool is_usable(Elf *elf)
 /* Keeps ELF_FILE-1.  Takes the descriptor; a negative one fails. */
 static enum tbd_status one_take(int fd, Elf_Cmd how, struct tbd_elf_one *out)
 {
+    struct stat info;
+
     *out = (struct tbd_elf_one){ .fd = fd };
     if (fd < 0)
         return TBD_IO;
+    if (fstat(fd, &info) != 0 || tbd_is_sparse(&info)) {
+        tbd_elf_one_close(out);
+        return TBD_CORRUPT;
+    }
     out->elf = elf_begin(fd, how, NULL);
     if (!is_usable(out->elf)) {
         tbd_elf_one_close(out);
@@ -457,13 +465,13 @@ static bool has_checksum(int fd, uint32_t expected)
     uint8_t buffer[65536];
     uint32_t crc = 0xffffffffu;
     off_t at = 0;
-    ssize_t got;
+    ssize_t got = 0;
 
-    while ((got = pread(fd, buffer, sizeof(buffer), at)) > 0) {
+    while (at < CHECKED_MAX_BYTES && (got = pread(fd, buffer, sizeof(buffer), at)) > 0) {
         crc = crc32_add(crc, buffer, (size_t)got);
         at += got;
     }
-    return got == 0 && ~crc == expected;
+    return at < CHECKED_MAX_BYTES && got == 0 && ~crc == expected;
 }
 
 /* Keeps ELF_FILE-3.  `checksum` is NULL if there is no debug link to go by. */
@@ -575,8 +583,9 @@ static void load_debug_frame(struct tbd_elf_file *file)
     if (!elf || (!section_named(elf, ".debug_frame", &header) &&
                  !section_named(elf, ".zdebug_frame", &header)))
         elf = file->main.elf;
-    if (!section_named(elf, ".debug_frame", &header) &&
-        !section_named(elf, ".zdebug_frame", &header))
+    if ((!section_named(elf, ".debug_frame", &header) &&
+         !section_named(elf, ".zdebug_frame", &header)) ||
+        !tbd_elf_can_unpack(file, elf == file->main.elf ? &file->main : &file->debug))
         return;
     file->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (file->dwarf)

@@ -95,6 +95,7 @@ struct tbd_elf_file {
     Dwarf *dwarf;           /* of the debug file, or of the file itself */
     Dwarf_CFI *debug_frame; /* owned by `dwarf` */
     bool dwarf_tried;
+    uint64_t refused_bytes;   /* the debug information would take this much; 0: it is not refused */
     struct tbd_dwarf *source; /* owned; dwarf_file.h; NULL: none */
     bool source_tried;
 };

@@ -92,8 +92,24 @@ __attribute__((format(printf, 2, 3))) static void add_note(struct tbd_symbols *s
     grown[symbols->note_count++] = kept;
 }
 
-const char *tbd_symbols_note(const struct tbd_symbols *symbols, size_t index)
+/* Debug information is looked at when it is needed. */
+static void add_refused(struct tbd_symbols *symbols)
 {
+    for (struct known_file *known = symbols->files; known; known = known->next) {
+        if (!known->file || known->file->refused_bytes == 0 || known->is_refused)
+            continue;
+        known->is_refused = true;
+        add_note(symbols,
+                 "the debug information of %s is not used: unpacked it would take %" PRIu64
+                 " bytes",
+                 known->shown, known->file->refused_bytes);
+    }
+}
+
+const char *tbd_symbols_note(struct tbd_symbols *symbols, size_t index)
+{
+    if (index == 0)
+        add_refused(symbols);
     return index < symbols->note_count ? symbols->notes[index] : NULL;
 }
 

@@ -29,7 +29,7 @@ void tbd_symbols_free(struct tbd_symbols *symbols); /* NULL is fine */
 
 /* What is wrong with a module, one line each ("/usr/bin/x changed since recording ..."); NULL past
  * the last. Grows as questions open files. */
-const char *tbd_symbols_note(const struct tbd_symbols *symbols, size_t index);
+const char *tbd_symbols_note(struct tbd_symbols *symbols, size_t index);
 
 struct tbd_module {
     const char *name;          /* last part of the path; "[vdso]" */

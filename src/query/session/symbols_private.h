@@ -13,6 +13,7 @@ struct known_file {
     char *shown;             /* owned; the path that the program mapped */
     uint64_t inode;
     uint32_t device;
+    bool is_refused;           /* a note says so */
     struct tbd_elf_file *file; /* owned; NULL: cannot be used (SYMBOLS-2) */
 };
 
