@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
@@ -172,6 +173,9 @@ static const char *why_untraced(int fd, const struct stat *file)
     if ((file->st_mode & S_ISUID && file->st_uid != geteuid()) ||
         (file->st_mode & S_ISGID && file->st_gid != getegid()))
         return "it is a set-uid program, and libraries cannot be preloaded into it";
+    /* as libc decides: a root that runs it gains nothing by them */
+    if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)
+        return "it has file capabilities, and libraries cannot be preloaded into it";
     if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
         memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return NULL;

@@ -68,6 +68,7 @@ void tbd_organizer_fail_locked(struct organizer *o, enum tbd_status status, cons
     if (o->failed)
         return;
     snprintf(o->failure, sizeof(o->failure), "%s: %s", what, tbd_status_text(status));
+    snprintf(o->head->failure, sizeof(o->head->failure), "%s", o->failure);
     __atomic_store_n(&o->failed, status, __ATOMIC_RELEASE);
     say_state(o->head, TBD_ORGANIZER_FAILED);
 }

@@ -63,7 +63,8 @@
 #include <stdint.h>
 
 #define TBD_STREAM_MAGIC   0x0a0d6d6165727473ull /* "stream\r\n" */
-#define TBD_STREAM_VERSION 3
+#define TBD_STREAM_VERSION 4
+#define TBD_FAILURE_BYTES  320u
 
 #define TBD_ENTRY_MESSAGE 0x80000000u
 
@@ -135,8 +136,12 @@ struct tbd_stream_head {
     uint32_t reserved1;             /* 204 */
 
     _Alignas(64) struct tbd_chunk chunks[TBD_STREAM_MAX_CHUNKS]; /* 256: at number % chunk_count */
+    /* After the chunks: why, with a NUL; written before organizer_state says FAILED */
+    char failure[TBD_FAILURE_BYTES];
 };
-_Static_assert(sizeof(struct tbd_stream_head) == 256 + 32 * TBD_STREAM_MAX_CHUNKS, "no padding");
+_Static_assert(sizeof(struct tbd_stream_head) ==
+                   256 + 32 * TBD_STREAM_MAX_CHUNKS + TBD_FAILURE_BYTES,
+               "no padding");
 
 #define TBD_STREAM_ONLY_COUNTS 1u /* block entries are in TBD_MSG_PASSED */
 

@@ -47,6 +47,27 @@ static void fix_folder(char *const *environment)
     tbd_fmt(dir, TBD_OPTION_TEXT_BYTES, "%s/%s", cwd, given);
 }
 
+void tbd_begin_say_no_proc(void)
+{
+    tbd_say("cannot read /proc/self/maps: process %u runs untraced", (uint32_t)tbd_sys_getpid());
+    tbd_say("hint: /proc must be mounted where the program runs");
+}
+
+void tbd_begin_say_no_memory(void)
+{
+    uint64_t limit[2] = { 0, 0 };
+
+    tbd_sys4(__NR_prlimit64, 0, RLIMIT_AS, 0, tbd_sys_pointer(limit));
+    if (limit[0] != RLIM64_INFINITY) {
+        tbd_say("the limit of %lu MB on the address space is too small: the program runs untraced",
+                limit[0] >> 20);
+        tbd_say("hint: ulimit -v unlimited");
+        return;
+    }
+    tbd_say("cannot reserve the engine's address space: the program runs untraced");
+    tbd_say("hint: memory is limited (vm.overcommit_memory=2)");
+}
+
 /* Makes a copy, because the program may overwrite its own environment. */
 bool tbd_begin_environment(char **envp)
 {
@@ -58,7 +79,7 @@ bool tbd_begin_environment(char **envp)
         bytes += strlen(envp[count]) + 1;
     bytes += (count + 1) * sizeof(char *);
     if (!tbd_arena_init(&arena, bytes)) {
-        tbd_say("cannot reserve the engine's address space: the program runs untraced");
+        tbd_begin_say_no_memory();
         return false;
     }
     tbd_runtime.environment = tbd_arena_alloc(&arena, (count + 1) * sizeof(char *), 8);
@@ -197,10 +218,13 @@ static bool start_recording(void)
         return false;
     }
     fd = tbd_sys3(__NR_memfd_create, tbd_sys_pointer("tbd-stream"), MFD_CLOEXEC, 0);
-    if (tbd_sys_failed(fd) || !make_stream((int)fd)) {
+    if (tbd_sys_failed(fd)) {
         tbd_say("cannot make the shared memory for the stream: the program runs untraced");
-        if (!tbd_sys_failed(fd))
-            tbd_sys_close((int)fd);
+        return false;
+    }
+    if (!make_stream((int)fd)) {
+        tbd_begin_say_no_memory();
+        tbd_sys_close((int)fd);
         return false;
     }
     tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
@@ -217,7 +241,7 @@ bool tbd_begin_stream(void)
         return start_recording();
     if (make_stream(-1))
         return true;
-    tbd_say("cannot reserve memory for the stream: the program runs untraced");
+    tbd_begin_say_no_memory();
     return false;
 }
 

@@ -11,6 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Says why there is no memory for the engine: a limit, if there is one. */
+void tbd_begin_say_no_memory(void);
+/* Says why the process's mappings are not known. */
+void tbd_begin_say_no_proc(void);
+
 /* Keeps a copy of the environment for the organizers of this process and its children, and
  * determines the folder of the traces. */
 bool tbd_begin_environment(char **envp);

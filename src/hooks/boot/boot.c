@@ -262,10 +262,12 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     }
     tbd_recording.pid = (uint32_t)tbd_sys_getpid();
     thread = map_thread();
-    if (!thread || !map_page_maps() || !tbd_regions_init(&tbd_memory.regions) ||
-        !tbd_begin_mappings(boot->library)) {
-        tbd_say("cannot reserve the engine's address space: the program runs untraced");
-        tbd_say("hint: memory is limited (ulimit -v, vm.overcommit_memory=2)");
+    if (!thread || !map_page_maps() || !tbd_regions_init(&tbd_memory.regions)) {
+        tbd_begin_say_no_memory();
+        return NULL;
+    }
+    if (!tbd_begin_mappings(boot->library)) {
+        tbd_begin_say_no_proc();
         return NULL;
     }
     if (!tbd_begin_environment(boot->envp))

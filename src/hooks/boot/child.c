@@ -46,7 +46,11 @@ static void forget_code(void)
 /* Reads the mappings before the patch areas exist: patch areas are not the program's. */
 static bool begin(void)
 {
-    if (tbd_begin_mappings(0) && tbd_code_areas_map())
+    if (!tbd_begin_mappings(0)) {
+        tbd_begin_say_no_proc();
+        return false;
+    }
+    if (tbd_code_areas_map())
         return tbd_begin_stream() && tbd_begin_recording();
     tbd_say("no memory for a trace of process %u: it runs untraced", tbd_recording.pid);
     return false;

@@ -4,7 +4,7 @@
  * Runs in the first constructor (-z initfirst), before every other library's.  If something goes
  * wrong, it prints one line and the program runs natively.  Context: BOOT. */
 #include "base/layout.h"
-#include "base/linux.h"
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -39,6 +39,21 @@ struct link_list {
 };
 extern const struct link_list _r_debug __attribute__((weak, visibility("default")));
 extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
+
+static void say_unmapped(void)
+{
+    uint64_t limit[2] = { RLIM64_INFINITY, 0 };
+
+    tbd_sys4(__NR_prlimit64, 0, RLIMIT_AS, 0, tbd_sys_pointer(limit));
+    if (limit[0] != RLIM64_INFINITY) {
+        tbd_say("the limit of %lu MB on the address space is too small: the program runs untraced",
+                limit[0] >> 20);
+        tbd_say("hint: ulimit -v unlimited");
+        return;
+    }
+    tbd_say("cannot map the engine at %p: the program runs untraced", (void *)TBD_ENGINE_BASE);
+    tbd_say("hint: the address range is taken, or memory is limited");
+}
 
 void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_boot_regs *regs);
 
@@ -125,8 +140,7 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
     if (has_sanitizer())
         return;
     if (!map_engine(header)) {
-        tbd_say("cannot map the engine at %p: the program runs untraced", (void *)TBD_ENGINE_BASE);
-        tbd_say("hint: the address range is taken, or memory is limited (ulimit -v)");
+        say_unmapped();
         return;
     }
     if (mark[0] != TBD_ENGINE_MAGIC) {

@@ -36,7 +36,7 @@ static void settle(struct tbd_thread *thread)
         __atomic_store_n(&thread->kick, 0, __ATOMIC_RELAXED);
         tbd_ring_unprotect_sigsafe(ring);
         if (ring->discard && tbd_recording.is_on)
-            tbd_detach(thread, "the organizer is gone", TBD_END_WHOLE);
+            tbd_detach(thread, tbd_recording_gone_why(), TBD_END_WHOLE);
         if (ring->full)
             tbd_detach(thread, "too many different blocks", TBD_END_WHOLE);
         TBD_INVARIANT("THREAD-1", thread->mark == TBD_THREAD_MARK);

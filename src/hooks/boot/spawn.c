@@ -112,6 +112,18 @@ static void add_limits(const char **argv, char numbers[4][24])
     }
 }
 
+static void say_no_start(const char *path, long error)
+{
+    const char *why = error == -ENOENT   ? ": it is not there, or not in this root folder (chroot)"
+                      : error == -EACCES ? ": no permission"
+                      : error == -ENOMEM || error == -EAGAIN ? ": memory or processes are limited"
+                                                             : "";
+
+    tbd_say("cannot start the organizer: %s%s", path, why);
+    tbd_say("hint: process %u runs untraced; tbd-organizer must be beside libtbd.so",
+            tbd_recording.pid);
+}
+
 _Noreturn static void become_organizer(int fd, char **envp)
 {
     char buffer[TBD_OPTION_TEXT_BYTES + 16];
@@ -122,6 +134,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     const char *argv[18] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
+    long result;
 
     tbd_fmt(pid, sizeof(pid), "%u", tbd_recording.pid);
     add_limits(argv + 5, numbers);
@@ -138,9 +151,9 @@ _Noreturn static void become_organizer(int fd, char **envp)
     reset_signals();
     tbd_sys3(__NR_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0); /* it would be inherited */
     arrange_descriptors(fd);
-    tbd_sys3(__NR_execve, tbd_sys_pointer(path), tbd_sys_pointer(argv),
-             tbd_sys_pointer(environment));
-    tbd_say("cannot start the organizer: %s", path);
+    result = tbd_sys3(__NR_execve, tbd_sys_pointer(path), tbd_sys_pointer(argv),
+                      tbd_sys_pointer(environment));
+    say_no_start(path, result);
     __atomic_store_n(&head->organizer_state, TBD_ORGANIZER_FAILED, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->organizer_state);
     tbd_sys_exit_group(127);

@@ -3,8 +3,11 @@
 #include "hooks/stream/recording.h"
 
 #include "base/fmt.h"
+#include "base/linux.h"
 #include "base/log.h"
+#include "base/string.h"
 #include "base/sys.h"
+#include "hooks/stream/patience.h"
 
 struct tbd_recording tbd_recording;
 
@@ -46,18 +49,38 @@ uint32_t tbd_recording_last_insns(const struct tbd_thread *thread)
     return defs[id - 1].insn_count;
 }
 
+const char *tbd_recording_gone_why(void)
+{
+    static char text[TBD_FAILURE_BYTES + 32];
+    const struct tbd_stream_head *head = tbd_recording.ring.head;
+    char failure[TBD_FAILURE_BYTES];
+
+    if (__atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE) != TBD_ORGANIZER_FAILED)
+        return "the organizer is gone: it was killed";
+    memcpy(failure, head->failure, sizeof(failure));
+    failure[sizeof(failure) - 1] = '\0';
+    tbd_fmt(text, sizeof(text), "the trace cannot be written: %s", failure);
+    return text;
+}
+
 void tbd_recording_wait_done(void)
 {
     struct tbd_stream_head *head = tbd_recording.ring.head;
+    struct tbd_patience patience = { 0 };
 
     if (!tbd_recording.is_on)
         return;
     for (;;) {
         uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
-        uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
 
-        if (state == TBD_ORGANIZER_DONE || state == TBD_ORGANIZER_FAILED || (lock & 0x40000000u))
+        if (state == TBD_ORGANIZER_DONE)
             return;
-        tbd_sys_futex_wait(&head->organizer_state, state, 50);
+        if (tbd_ring_consumer_died(&tbd_recording.ring)) {
+            if (tbd_log_level >= TBD_LOG_WARN)
+                tbd_say("the trace of process %u ends early: %s", tbd_recording.pid,
+                        tbd_recording_gone_why());
+            return;
+        }
+        tbd_patience_wait(&patience, &head->organizer_state, state, head->organizer_lock);
     }
 }

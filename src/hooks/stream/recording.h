@@ -46,7 +46,9 @@ void tbd_recording_keep_kick(struct tbd_thread *thread);
 /* The number of instructions in the block entered last; 0: no block was entered, or blocks are not
  * recorded. */
 uint32_t tbd_recording_last_insns(const struct tbd_thread *thread);
-/* Waits until the organizer has written everything, or is gone. */
+/* Why there is no organizer any more, in words. */
+const char *tbd_recording_gone_why(void);
+/* Waits until the organizer has written everything, or is gone: then says so. */
 void tbd_recording_wait_done(void);
 
 #endif

@@ -26,10 +26,8 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/stream/patience.h"
 
-enum {
-    WAIT_MS = 50,
-};
 #define AROUND_BYTES 65536u
 /* The end of an area of TBD_ENTRIES_BYTES, in which entries are only counted. */
 #define COUNTING_BYTES 131072u
@@ -256,7 +254,7 @@ static uint64_t time_at(const struct tbd_ring *ring, uint64_t entry_next)
     return ring->first_time + open_entries(ring, entry_next) - ring->messages;
 }
 
-static bool consumer_died(const struct tbd_ring *ring)
+bool tbd_ring_consumer_died(const struct tbd_ring *ring)
 {
     uint32_t lock = __atomic_load_n(&ring->head->organizer_lock, __ATOMIC_ACQUIRE);
     uint32_t state = __atomic_load_n(&ring->head->organizer_state, __ATOMIC_ACQUIRE);
@@ -303,6 +301,8 @@ static void enter_slot(struct tbd_ring *ring, uint32_t slot)
 static void take_slot(struct tbd_ring *ring, uint32_t count)
 {
     struct tbd_stream_head *head = ring->head;
+    struct tbd_patience patience = { 0 };
+    uint32_t before = 0;
     bool waited = false;
 
     while (!ring->discard) {
@@ -316,11 +316,14 @@ static void take_slot(struct tbd_ring *ring, uint32_t count)
         }
         if (!waited)
             __atomic_store_n(&head->waits, head->waits + 1, __ATOMIC_RELAXED);
+        if (waited && released != before)
+            patience.waits = 0; /* it works */
         waited = true;
-        if (consumer_died(ring))
+        before = released;
+        if (tbd_ring_consumer_died(ring))
             ring->discard = true;
         else
-            tbd_sys_futex_wait(&head->released, released, WAIT_MS);
+            tbd_patience_wait(&patience, &head->released, released, head->organizer_lock);
     }
 }
 

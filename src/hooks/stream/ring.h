@@ -65,6 +65,8 @@ struct tbd_ring_config {
 };
 
 /* Bytes that a stream with these sizes takes in its file. */
+/* Has the organizer died, or given up? */
+bool tbd_ring_consumer_died(const struct tbd_ring *ring);
 uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
 /* Sets the size of the empty memory file `fd`, maps it at TBD_STREAM_BASE and formats it; then
  * the consumer may open it.  With fd < 0 the stream is private memory without a consumer

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Recording where something is missing: disk space, memory, /proc, rights, an organizer that answers.  The program's results stay its
+own, and one line says what the matter is."""
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import tbdtest
+
+NOBODY = 65534
+
+
+def said(result):
+    """The tracer's lines, without hints."""
+    return [line for line in result.err.decode().splitlines() if re.match("tbd: (?!hint: )", line)]
+
+
+def own(result):
+    """The program's own results."""
+    err = b"".join(line for line in result.err.splitlines(True) if not line.startswith((b"tbd: ", b"hint: ")))
+    return result.code, result.out, err
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise tbdtest.Skip("needs root")
+
+
+def one_reason(native, traced, *words):
+    assert own(native) == own(traced), (native, traced)
+    lines = said(traced)
+    assert len(lines) == 1 and all(word in lines[0] for word in words), lines
+
+
+def test_a_disk_without_space_at_any_moment(folder):
+    """From too small for anything to nearly enough."""
+    disk = os.path.join(folder, "disk")
+    os.mkdir(disk)
+    argv = [tbdtest.program("many_windows")]
+    native, full = tbdtest.run(argv), 0
+    for kilobytes in (4, 8, 32, 64, 68, 72, 80, 100, 160, 256, 400):
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dk" % kilobytes, "tmpfs", disk], check=False, stderr=subprocess.PIPE)
+        if mount.returncode:
+            raise tbdtest.Skip("no permission to mount a small file system")
+        try:
+            traced = tbdtest.run(argv, env=tbdtest.trace_env(disk, "window=20000"))
+            tbdtest.wait_organizers(disk)
+            trace = tbdtest.find_trace(disk, argv[0])
+            complete = trace is not None and trace.info()["end"] == "exit 0"
+            if complete:
+                assert own(native) == own(traced) and not said(traced), (kilobytes, traced)
+            else:
+                full += 1
+                one_reason(native, traced, "space")
+        finally:
+            subprocess.run(["umount", "-l", disk], check=False)
+    assert full > 4, full
+
+
+def began(folder, options=""):
+    """A program that runs for long, its organizer, and where its messages go."""
+    root, err = os.path.join(folder, "traces"), os.path.join(folder, "err")
+    with open(err, "wb") as file:
+        process = tbdtest.start([tbdtest.program("stuck_organizer")], root, "chunks=2" + options, stdin=subprocess.PIPE, stderr=file)
+    tbdtest.await_organizer(root, process)
+    return process, tbdtest.organizers(root)[0], err
+
+
+def wait_for(path, text, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with open(path, "rb") as file:
+            if text in file.read():
+                return
+        time.sleep(0.1)
+    raise AssertionError("nobody says %r" % text)
+
+
+def test_a_stopped_organizer_is_said(folder):
+    process, organizer, err = began(folder)
+    assert process.stdout.readline() == b"ready\n"
+    os.kill(organizer, signal.SIGSTOP)
+    process.stdin.write(b"work\n")
+    process.stdin.flush()
+    wait_for(err, b"waits for process %d, which writes its trace and is stopped" % organizer)
+    assert process.poll() is None
+    os.kill(organizer, signal.SIGCONT)
+    process.stdin.write(b"end\n")
+    out, _ = process.communicate(timeout=100)
+    assert process.returncode == 3 and out == b"worked\nended\n", (process.returncode, out)
+    with open(err, encoding="ascii") as file:
+        assert len(file.read().splitlines()) == 2  # with the hint
+    tbdtest.wait_organizers(folder)
+    trace = tbdtest.find_trace(os.path.join(folder, "traces"), "stuck_organizer")
+    assert trace.info()["end"] == "exit 3"
+    trace.verify()
+
+
+def test_an_organizer_stopped_at_the_end_is_said(folder):
+    process, organizer, err = began(folder)
+    assert process.stdout.readline() == b"ready\n"
+    os.kill(organizer, signal.SIGSTOP)
+    process.stdin.write(b"end\n")
+    process.stdin.flush()
+    wait_for(err, b"is stopped")
+    os.kill(organizer, signal.SIGKILL)
+    out, _ = process.communicate(timeout=100)
+    assert process.returncode == 3 and out == b"ended\n", (process.returncode, out)
+    wait_for(err, b"ends early: the organizer is gone: it was killed", 1)
+
+
+def test_an_organizer_that_is_killed_is_said(folder):
+    process, organizer, err = began(folder)
+    assert process.stdout.readline() == b"ready\n"
+    os.kill(organizer, signal.SIGKILL)
+    out, _ = process.communicate(b"work\nend\n", timeout=100)
+    assert process.returncode == 3 and out == b"worked\nended\n", (process.returncode, out)
+    wait_for(err, b"goes on untraced: the organizer is gone: it was killed", 1)
+
+
+def test_limits_of_the_address_space(folder):
+    argv = [tbdtest.program("stores")]
+    native, refused = tbdtest.run(argv), 0
+    for megabytes in (60, 200, 1000, 4000, 16000, 64000, 300000, 1 << 20):
+        def limit(bytes_=megabytes << 20):
+            resource.setrlimit(resource.RLIMIT_AS, (bytes_, bytes_))
+
+        root = os.path.join(folder, str(megabytes))
+        os.mkdir(root)
+        done = subprocess.run(argv, env=tbdtest.clean_env(tbdtest.trace_env(root)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, preexec_fn=limit, timeout=100, check=False)
+        traced = tbdtest.Result(done.stdout, done.stderr, done.returncode)
+        tbdtest.wait_organizers(root)
+        trace = tbdtest.find_trace(root, argv[0])
+        if trace is not None and trace.info()["end"] == "exit %d" % native.code:
+            assert own(native) == own(traced) and not said(traced), (megabytes, traced)
+            trace.verify()
+            continue
+        refused += 1
+        one_reason(native, traced, "limit of %d MB" % megabytes)
+        assert b"ulimit -v" in traced.err, traced
+    assert refused > 2, refused
+
+
+def test_without_proc(folder):
+    """As in a chroot without it."""
+    inside = [tbdtest.need("unshare"), "--mount"]
+    script = ["sh", "-c", "mount -t tmpfs none /proc && exec \"$0\" \"$@\""]
+    if tbdtest.run(inside + script + ["true"]).code:
+        inside += ["--user", "--map-root-user"]
+    if tbdtest.run(inside + script + ["true"]).code:
+        raise tbdtest.Skip("no permission to hide /proc")
+    command = [tbdtest.program("stores")]
+    env = tbdtest.trace_env(os.path.join(folder, "traces"))
+    preload = ["env"] + ["%s=%s" % pair for pair in env.items()]
+    one_reason(tbdtest.run(inside + script + command), tbdtest.run(inside + script + preload + command), "/proc/self/maps", "untraced")
+
+
+def test_a_child_in_another_root_folder(folder):
+    """It cannot find its organizer there."""
+    need_root()
+    root = os.path.join(folder, "root")
+    os.mkdir(root)
+    text = "import os,sys\nos.chroot(sys.argv[1])\npid = os.fork()\nif pid == 0: os._exit(5)\nprint(os.waitpid(pid, 0)[1])\n"
+    argv = [sys.executable, "-S", "-E", "-c", text, root]
+    native = tbdtest.run(argv)
+    if native.code:
+        raise tbdtest.Skip("no permission for another root folder")
+    traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"))
+    one_reason(native, traced, "/proc/self/maps", "untraced")
+    assert trace.info()["end"] == "exit 0"
+    proc = os.path.join(root, "proc")
+    os.mkdir(proc)
+    if subprocess.run(["mount", "--bind", "/proc", proc], check=False, stderr=subprocess.DEVNULL).returncode:
+        return
+    try:
+        traced = tbdtest.run(argv, env=tbdtest.trace_env(os.path.join(folder, "traces")))
+        one_reason(native, traced, "cannot start the organizer", "root folder")
+    finally:
+        subprocess.run(["umount", "-l", proc], check=False)
+
+
+def test_a_program_with_file_capabilities(folder):
+    need_root()
+    os.chmod(folder, 0o755)
+    program = os.path.join(folder, "stores")
+    shutil.copy(tbdtest.program("stores"), program)
+    if tbdtest.run([tbdtest.need("setcap"), "cap_net_bind_service+ep", program]).code:
+        raise tbdtest.Skip("no permission to give capabilities to a file")
+    for name in ("tbd", "libtbd.so"):
+        shutil.copy(os.path.join(tbdtest.BUILD, name), folder)
+    other = [tbdtest.need("setpriv"), "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
+    native = tbdtest.run(other + [program])
+    traced = tbdtest.run(other + [os.path.join(folder, "tbd"), "record", "--", program])
+    one_reason(native, traced, "file capabilities", program)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[value for name, value in sorted(globals().items()) if name.startswith("test_")])
