@@ -124,6 +124,41 @@ def test_an_organizer_that_is_killed_is_said(folder):
     wait_for(err, b"goes on untraced: the organizer is gone: it was killed", 1)
 
 
+HANGS = """#!%s
+import ctypes, mmap, os, time
+stream = mmap.mmap(3, 4096)
+base = ctypes.addressof(ctypes.c_char.from_buffer(stream))
+entry, robust = (ctypes.c_int64 * 1)(), (ctypes.c_int64 * 3)()
+entry[0], robust[0] = ctypes.addressof(robust), ctypes.addressof(entry)
+robust[1] = base + 200 - ctypes.addressof(entry)  # organizer_lock
+ctypes.c_uint32.from_address(base + 200).value = os.getpid()
+ctypes.CDLL(None).syscall(273, ctypes.byref(robust), 24)  # set_robust_list
+ctypes.c_uint32.from_address(base + 196).value = 1  # organizer_state: READY
+time.sleep(1000)
+""" % sys.executable
+
+
+def test_an_organizer_that_hangs_is_said(folder):
+    path, err = os.path.join(folder, "tbd-organizer"), os.path.join(folder, "err")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HANGS)
+    os.chmod(path, 0o755)
+    with open(err, "wb") as file:
+        process = tbdtest.start([tbdtest.program("stuck_organizer")], os.path.join(folder, "traces"), "chunks=2,organizer=" + path,
+                                stdin=subprocess.PIPE, stderr=file)
+    assert process.stdout.readline() == b"ready\n"
+    process.stdin.write(b"work\n")
+    process.stdin.flush()
+    wait_for(err, b"has done nothing for 20 seconds")
+    with open(err, "rb") as file:
+        pid = int(re.search(rb"waits for process (\d+),", file.read())[1])
+    assert process.poll() is None
+    os.kill(pid, signal.SIGKILL)
+    out, _ = process.communicate(b"end\n", timeout=100)
+    assert process.returncode == 3 and out == b"worked\nended\n", (process.returncode, out)
+    wait_for(err, b"goes on untraced: the organizer is gone", 1)
+
+
 def test_limits_of_the_address_space(folder):
     argv = [tbdtest.program("stores")]
     native, refused = tbdtest.run(argv), 0
@@ -184,6 +219,17 @@ def test_a_child_in_another_root_folder(folder):
         one_reason(native, traced, "cannot start the organizer", "root folder")
     finally:
         subprocess.run(["umount", "-l", proc], check=False)
+
+
+def test_a_fifo_is_not_executed(folder):
+    """The kernel does not wait at it."""
+    fifo, script = os.path.join(folder, "fifo"), os.path.join(folder, "script")
+    os.mkfifo(fifo, 0o755)
+    with open(script, "w", encoding="ascii") as file:
+        file.write("#! %s\n" % fifo)
+    os.chmod(script, 0o755)
+    for path in (fifo, script):
+        tbdtest.check_run([tbdtest.need("env"), "-i", path], folder, timeout=60)  # so that we add the variables
 
 
 def test_a_program_with_file_capabilities(folder):

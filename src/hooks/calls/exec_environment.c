@@ -20,6 +20,8 @@ enum {
     TEXT_BYTES = 4096,
     MAX_VARIABLES = 4096,
     MAX_OWN = 8,
+    OPEN_FLAGS =
+        O_CLOEXEC | O_NONBLOCK | O_NOCTTY, /* it may be a FIFO, at which execve does not wait */
 };
 
 static const char library[] = "libtbd.so";
@@ -38,7 +40,7 @@ static int open_program(const struct tbd_sys_call *sys)
     if (has_folder && sys->args[4] & AT_EMPTY_PATH && tbd_copy_from_program(&first, path, 1) &&
         !first)
         return (int)tbd_sys3(__NR_fcntl, folder, F_DUPFD_CLOEXEC, 0);
-    return (int)tbd_sys4(__NR_openat, folder, path, O_CLOEXEC, 0);
+    return (int)tbd_sys4(__NR_openat, folder, path, OPEN_FLAGS, 0);
 }
 
 /* Set-uid programs and those with capabilities ignore LD_PRELOAD. */
@@ -104,7 +106,7 @@ static int open_interpreter(char *head)
     for (end = path; *end && *end != ' ' && *end != '\t' && *end != '\n'; end++)
         ;
     *end = '\0';
-    return (int)tbd_sys_open(path, O_CLOEXEC, 0);
+    return (int)tbd_sys_open(path, OPEN_FLAGS, 0);
 }
 
 static bool can_be_recorded(const struct tbd_sys_call *sys)
