@@ -17,9 +17,25 @@
 #include "hooks/threads/program_call.h"
 #include "hooks/threads/threads.h"
 
+static bool has_signalfd;
+
+/* Does the call find signals that wait, or could one that must wait cut it short?  Calls that only
+ * wait are not worth two more system calls each as long as nobody sends such signals: the first one
+ * that is held interrupts the call, which is made again. */
 static bool meets_signals(uint64_t number)
 {
-    return tbd_syscall_flags(number) & TBD_SYS_BLOCKS || number == __NR_rt_sigpending;
+    switch (number) {
+    case __NR_rt_sigpending:
+    case __NR_rt_sigtimedwait:
+    case __NR_rt_sigsuspend:
+    case __NR_ppoll:
+    case __NR_pselect6:
+    case __NR_epoll_pwait:
+    case __NR_epoll_pwait2: return true;
+    default:
+        return (has_signalfd || tbd_signals_were_held()) &&
+               (tbd_syscall_flags(number) & TBD_SYS_BLOCKS);
+    }
 }
 
 /* A call that was interrupted for nothing is made again. */
@@ -30,15 +46,29 @@ static int64_t without_dropped(const struct tbd_signals *signals, int64_t result
     return TBD_CALL_INTERRUPTED;
 }
 
+static int64_t perform(struct tbd_signals *signals, const struct tbd_sys_call *sys)
+{
+    int64_t result;
+
+    switch (sys->number) {
+    case __NR_rt_tgsigqueueinfo:
+        signals->directs = true;
+        result = tbd_program_syscall(sys, &signals->pending);
+        signals->directs = false;
+        return result;
+    case __NR_signalfd:
+    case __NR_signalfd4: has_signalfd = true; return tbd_program_syscall(sys, &signals->pending);
+    default: return tbd_program_syscall(sys, &signals->pending);
+    }
+}
+
 int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys)
 {
     bool lends = meets_signals(sys->number) && tbd_signals_lend(signals);
     int64_t result;
 
     signals->has_dropped = false;
-    signals->directs = sys->number == __NR_rt_tgsigqueueinfo;
-    result = without_dropped(signals, tbd_program_syscall(sys, &signals->pending));
-    signals->directs = false;
+    result = without_dropped(signals, perform(signals, sys));
     if (result != -EINTR)
         signals->has_temporary = false;
     if (lends)

@@ -130,6 +130,8 @@ uint64_t tbd_signals_kernel_mask(uint64_t mask);
 /* Gives the kernel the program's mask again, unless a signal is queued. */
 void tbd_signals_let_in(void);
 
+/* Has the engine ever held a signal? */
+bool tbd_signals_were_held(void);
 /* Is one about to be delivered to this thread? */
 bool tbd_signals_come(const struct tbd_signals *signals);
 /* APP: queues a signal that was held and that the mask lets in now.  True: one is queued. */

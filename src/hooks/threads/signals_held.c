@@ -28,6 +28,7 @@
 static struct tbd_held_signals process;
 static uint64_t nudged; /* another thread is about to take these of `process` */
 static uint32_t lock_word;
+static bool were_held;
 
 /* ---- the lock ---- */
 
@@ -167,6 +168,11 @@ static bool is_for_thread(const struct tbd_signals *signals, uint32_t signo, con
     return code == SI_TKILL || code > 0 || (code == SI_QUEUE && (signals->directs || !is_main));
 }
 
+bool tbd_signals_were_held(void)
+{
+    return were_held;
+}
+
 bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8_t *info,
                               bool is_later)
 {
@@ -185,6 +191,8 @@ bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8
     if (keeps && !is_own && (process.set & ~nudged & BIT(signo)))
         nudge_another_locked(signals, signo);
     unlock(old);
+    if (keeps)
+        were_held = signals->has_dropped = true; /* if it is not let in after the call */
     return keeps;
 }
 
@@ -315,13 +323,12 @@ bool tbd_signals_lend(struct tbd_signals *signals)
 
     if (!kept)
         return false;
+    swap_mask(SIG_BLOCK, kept); /* what comes from here on waits in the kernel */
     if (waiting(signals) & signals->mask) {
         uint64_t old = lock();
 
         lend_locked(signals, waiting(signals) & signals->mask);
-        unlock(old | kept);
-    } else {
-        swap_mask(SIG_BLOCK, kept);
+        unlock(old);
     }
     return true;
 }
