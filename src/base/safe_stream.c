@@ -67,7 +67,7 @@ static int close_safe(void *context)
     return good ? 0 : -1;
 }
 
-static FILE *open_stream(FILE *to, int buffering)
+FILE *tbd_safe_stream(FILE *to)
 {
     struct safe *safe = calloc(1, sizeof(*safe));
     FILE *stream = NULL;
@@ -80,22 +80,23 @@ static FILE *open_stream(FILE *to, int buffering)
     if (stream == NULL)
         free(safe);
     else
-        setvbuf(stream, NULL, buffering, 0);
+        setvbuf(stream, NULL, _IOLBF, 0);
     return stream;
 }
 
-FILE *tbd_safe_stream(FILE *to)
-{
-    return open_stream(to, _IOLBF);
-}
-
-/* stderr is a variable in glibc: "it can be set like any other" (libc manual, Standard Streams). */
+/* stderr is a variable in glibc: "it can be set like any other" (libc manual, Standard Streams). It
+ * is never closed. */
 void tbd_safe_messages(void)
 {
-    FILE *stream = open_stream(stderr, _IONBF);
+    static struct safe messages;
+    FILE *stream;
 
-    if (stream != NULL)
+    messages.to = stderr;
+    stream = fopencookie(&messages, "w", (cookie_io_functions_t){ .write = write_safe });
+    if (stream != NULL) {
+        setvbuf(stream, NULL, _IONBF, 0);
         stderr = stream;
+    }
 }
 
 const char *tbd_shown(const char *text)
