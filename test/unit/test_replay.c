@@ -118,13 +118,13 @@ static void put_image(struct tbd_writer *writer)
     assert_int_equal(tbd_writer_image(writer, pages, 2), TBD_OK);
 }
 
-static struct tbd_log_entry *getpid_log(uint64_t time, uint64_t number)
+static struct tbd_log_entry *getpid_log(struct tbd_window *window, uint64_t time, uint64_t number)
 {
     struct {
         struct tbd_message head;
         struct tbd_msg_syscall call;
-    } *message = calloc(1, sizeof(*message));
-    struct tbd_log_entry *log = calloc(1, sizeof(*log));
+    } *message = tbd_window_memory(window, sizeof(*message));
+    struct tbd_log_entry *log = tbd_window_memory(window, sizeof(*log));
 
     message->head = (struct tbd_message){ TBD_MSG_SYSCALL, sizeof(message->call) };
     message->call.number = number;
@@ -142,6 +142,7 @@ static void put_window(struct tbd_writer *writer, uint64_t call_number)
     struct tbd_window_files files;
     uint64_t mask;
     uint32_t bytes = xsave_facts(&mask);
+    uint8_t *image = xsave_image(bytes, mask);
 
     window->blocks = LOOPS + 3;
     window->complete = true;
@@ -153,13 +154,16 @@ static void put_window(struct tbd_writer *writer, uint64_t call_number)
     window->regs.thread = 1;
     window->regs.xsave_bytes = bytes;
     window->end_regs = window->regs;
-    window->xsave = window->end_xsave = xsave_image(bytes, mask);
-    window->log = getpid_log(LOOPS + 2, call_number);
+    window->xsave = window->end_xsave = image;
+    window->log = getpid_log(window, LOOPS + 2, call_number);
     window->log_count = 1;
     assert_int_equal(
         tbd_writer_put_window(writer, window, &counts, &(struct tbd_window_extra){ 0 }, &files),
         TBD_OK);
     assert_int_equal(tbd_writer_commit_window(writer, &files), TBD_OK);
+    tbd_window_free(window);
+    tbd_block_table_release(table);
+    free(image);
 }
 
 static void make_trace(const char *name, uint64_t call_number)
