@@ -161,6 +161,9 @@ _Static_assert(sizeof(struct tbd_msg_syscall) == 72, "tbd_msg_syscall is 72 byte
 /* not made: a filter of the program's own (seccomp) gave the result, or, with NORETURN, ended
  * the thread */
 #define TBD_SYSCALL_REFUSED 16u
+/* it failed after part of its effect: the sixth argument of mprotect, pkey_mprotect and madvise is the
+ * number of bytes for which they worked; mmap and mremap have unmapped their target */
+#define TBD_SYSCALL_PARTIAL 32u
 
 enum tbd_special {
     TBD_SPECIAL_RDTSC = 1,

@@ -12,6 +12,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/calls/failed_maps.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/maps.h"
@@ -144,6 +145,28 @@ static bool failed(const struct tbd_call *call)
     return tbd_sys_failed(call->result) || call->result == TBD_CALL_INTERRUPTED;
 }
 
+static bool was_refused(const struct tbd_call *call)
+{
+    return failed(call) && call->result != TBD_CALL_INTERRUPTED;
+}
+
+/* Before the message: the call that failed has worked for this many bytes. */
+static void note_part(struct tbd_call *call, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    call->flags |= TBD_SYSCALL_PARTIAL;
+    call->sys.args[5] = bytes;
+}
+
+/* Before the message: has the call that failed unmapped its target? */
+static void note_target(struct tbd_call *call, uint64_t start, uint64_t bytes)
+{
+    if (was_refused(call) && bytes && start + bytes > start && start + bytes <= TBD_USER_END &&
+        tbd_failed_unmapped(start, start + bytes))
+        call->flags |= TBD_SYSCALL_PARTIAL;
+}
+
 /* With userfaultfd the kernel may wait until somebody has read the event from the descriptor. */
 static void perform_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
@@ -157,6 +180,12 @@ static void perform(struct tbd_call *call)
 {
     perform_as(call, &call->sys);
     tbd_call_finish(call);
+}
+
+static void forget_target(struct tbd_call *call, uint64_t start, uint64_t bytes)
+{
+    forget(call, start, start + bytes);
+    send_unmap(call, start, start + bytes);
 }
 
 /* ---- mmap, shmat ---- */
@@ -263,6 +292,8 @@ static void perform_wish(struct tbd_call *call)
     perform_as(call, &sys);
     if (is_in_engine_range(call))
         place_outside_engine(call, &sys);
+    if (sys.args[3] & MAP_FIXED)
+        note_target(call, sys.args[0], page_up(sys.args[1]));
     tbd_call_finish(call);
 }
 
@@ -284,6 +315,8 @@ void tbd_call_mmap(struct tbd_call *call)
         map.file_offset = args[5];
     }
     perform_wish(call);
+    if (call->flags & TBD_SYSCALL_PARTIAL)
+        forget_target(call, args[0], bytes);
     if (failed(call))
         return;
     map.map_flags =
@@ -331,7 +364,7 @@ void tbd_call_shmat(struct tbd_call *call)
     struct tbd_sys_call sys = call->sys;
     uint64_t bytes = segment_bytes(sys.args[0]);
 
-    call->sys.args[5] = 0;
+    call->sys.args[5] = sys.args[1] ? bytes : 0; /* what is looked at before, if it fails */
     if (sys.args[1] && bytes)
         capture(call, sys.args[1] & ~(TBD_PAGE_SIZE - 1),
                 (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
@@ -353,30 +386,45 @@ void tbd_call_shmat(struct tbd_call *call)
         tbd_recording_note(1, "a shared memory segment could not be found in the mappings");
 }
 
-/* The mappings of the segment attached at this address; the program may have cut them in pieces. */
-static struct tbd_range segment_at(uint64_t start)
+/* A piece of a segment that is attached at `start`, where the program may have unmapped others. */
+static bool is_piece(const struct tbd_mapped_region *region, uint64_t start)
+{
+    return tbd_starts_with(region->path, "/SYSV") &&
+           region->map.file_offset == region->map.start - start;
+}
+
+/* From `start` to the end of the segment's last piece; nothing if there is none.  `*out_alone`: is
+ * nothing else in between? */
+static struct tbd_range segment_at(uint64_t start, bool *out_alone)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
-    const struct tbd_mapped_region *first = tbd_regions_find(regions, start);
     struct tbd_range range = { start, start };
+    const struct tbd_mapped_region *first = NULL;
+    bool alone = true;
 
-    if (!first || first->map.start != start)
-        return range;
+    *out_alone = true;
     for (size_t i = tbd_regions_lower(regions, start); i < regions->count; i++) {
-        const struct tbd_msg_region *map = &regions->table[i].map;
+        const struct tbd_mapped_region *region = &regions->table[i];
 
-        if (map->start != range.end || map->inode != first->map.inode ||
-            map->device != first->map.device)
-            break;
-        range.end = map->end;
+        if (!is_piece(region, start) || (first && (region->map.inode != first->map.inode ||
+                                                   region->map.device != first->map.device))) {
+            alone = false;
+            continue;
+        }
+        first = first ? first : region;
+        range.end = region->map.end;
+        *out_alone = alone;
     }
     return range;
 }
 
 void tbd_call_shmdt(struct tbd_call *call)
 {
-    struct tbd_range range = segment_at(call->sys.args[0]);
+    bool is_alone;
+    struct tbd_range range = segment_at(call->sys.args[0], &is_alone);
 
+    if (!is_alone)
+        tbd_call_detach(call, "it detaches a segment between whose pages others are mapped");
     capture(call, range.start, range.end);
     call->sys.args[5] = range.end - range.start;
     perform(call);
@@ -423,7 +471,11 @@ static void protect_memory(struct tbd_call *call)
     check_range(call, range.start, call->sys.args[1]);
     if (!(call->sys.args[2] & PROT_READ))
         capture(call, range.start, range.end);
-    perform(call);
+    perform_as(call, &call->sys);
+    if (was_refused(call) && !(range.start & (TBD_PAGE_SIZE - 1)) && range.start < range.end)
+        note_part(call, tbd_failed_protect(range.start, range.end,
+                                           (uint32_t)call->sys.args[2] & TBD_PROT_RWX));
+    tbd_call_finish(call);
     if (call->result == TBD_CALL_INTERRUPTED || call->result == -EINVAL)
         return;
     flush_code(call, range.start, range.end);
@@ -504,6 +556,50 @@ static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
     tbd_unlinked_files_send_again(call->thread, start, end);
 }
 
+/* Several mappings can move together, with the holes between them (Linux 6.17). */
+static bool is_move(const struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+
+    return args[1] && page_up(args[1]) == page_up(args[2]) && !(args[3] & MREMAP_DONTUNMAP) &&
+           (uint64_t)call->result != args[0];
+}
+
+static void move_piece(struct tbd_call *call, struct tbd_mapped_region piece, uint64_t start,
+                       uint64_t end)
+{
+    if (piece.map.inode)
+        piece.map.file_offset += start - piece.map.start;
+    piece.map.start = (uint64_t)call->result + (start - call->sys.args[0]);
+    piece.map.end = piece.map.start + (end - start);
+    piece.map.flags &= ~TBD_REGION_HEAP;
+    forget_target(call, start, end - start);
+    forget_target(call, piece.map.start, end - start);
+    if (!tbd_regions_add(&tbd_memory.regions, &piece.map, piece.path))
+        tbd_leave_soon("it has too many mappings");
+    tbd_shared_update(piece.map.start, piece.map.end);
+    /* its pages become known when they are touched */
+    send_regions(call, piece.map.start, piece.map.end, false);
+}
+
+static void move_pieces(struct tbd_call *call)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+    uint64_t end = call->sys.args[0] + page_up(call->sys.args[1]);
+
+    for (uint64_t at = call->sys.args[0]; at < end;) {
+        size_t i = tbd_regions_lower(regions, at);
+        struct tbd_mapped_region piece;
+
+        if (i == regions->count || regions->table[i].map.start >= end)
+            return;
+        piece = regions->table[i];
+        at = piece.map.start > at ? piece.map.start : at;
+        move_piece(call, piece, at, piece.map.end < end ? piece.map.end : end);
+        at = piece.map.end;
+    }
+}
+
 void tbd_call_mremap(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
@@ -524,9 +620,18 @@ void tbd_call_mremap(struct tbd_call *call)
         capture(call, args[4], args[4] + bytes);
     }
     capture(call, args[0], old_end);
-    perform(call);
+    perform_as(call, &call->sys);
+    if (args[3] & MREMAP_FIXED)
+        note_target(call, args[4], bytes);
+    tbd_call_finish(call);
+    if (call->flags & TBD_SYSCALL_PARTIAL)
+        forget_target(call, args[4], bytes);
     if (failed(call))
         return;
+    if (is_move(call) && !is_userfault) {
+        move_pieces(call);
+        return;
+    }
     if (moved.map.inode)
         moved.map.file_offset += args[0] - moved.map.start;
     moved.map.start = (uint64_t)call->result;
@@ -549,6 +654,21 @@ void tbd_call_mremap(struct tbd_call *call)
     send_regions(call, moved.map.start, moved.map.end, false);
 }
 
+/* The kernel frees no pages of files, and stops at the first. */
+static uint64_t free_limit(uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (map->inode || map->map_flags & MAP_SHARED)
+            return map->start > start ? map->start : start;
+    }
+    return end;
+}
+
 /* MADV_FREE may drop pages at any later time, or never.  The engine makes it MADV_DONTNEED, which
  * drops them at once: the program must expect that too. */
 void tbd_call_madvise(struct tbd_call *call)
@@ -558,6 +678,7 @@ void tbd_call_madvise(struct tbd_call *call)
     uint64_t advice = call->sys.args[2];
     bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
                  advice == MADV_DONTNEED_LOCKED;
+    uint64_t limit = end;
     struct tbd_sys_call sys = call->sys;
 
     if (!drops) {
@@ -568,11 +689,22 @@ void tbd_call_madvise(struct tbd_call *call)
     }
     check_range(call, start, call->sys.args[1]);
     capture(call, start, end);
-    if (advice == MADV_FREE)
+    if (advice == MADV_FREE) {
         sys.args[2] = MADV_DONTNEED;
+        limit = free_limit(start, end);
+        sys.args[1] = limit < end ? limit - start : sys.args[1];
+    }
     perform_as(call, &sys);
+    if (limit < end && (!failed(call) || call->result == -ENOMEM)) {
+        note_part(call, limit - start);
+        call->result = -EINVAL;
+    } else if (was_refused(call) && !(start & (TBD_PAGE_SIZE - 1)) && start < end) {
+        note_part(call, tbd_failed_advise(start, limit, sys.args[2]));
+    }
     tbd_call_finish(call);
-    if (failed(call))
+    if (call->flags & TBD_SYSCALL_PARTIAL)
+        end = start + call->sys.args[5];
+    else if (failed(call))
         return;
     drop_contents(call, start, end);
 }

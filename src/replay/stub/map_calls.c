@@ -2,7 +2,7 @@
 /* map_calls.c - system calls that change mappings, done again in a replay process
  *
  * Files are not opened: pages of file mappings come from the trace when they are touched.  Calls
- * that failed in play change nothing. */
+ * that failed in play change what play says (TBD_SYSCALL_PARTIAL). */
 #include "replay/stub/logged_events.h"
 
 #include "base/linux_abi.h"
@@ -50,17 +50,22 @@ static bool is_fresh(const struct tbd_msg_syscall *call)
     return (call->args[3] & MAP_ANONYMOUS) && (call->args[3] & MAP_TYPE) == MAP_PRIVATE;
 }
 
+static void note_shared(uint64_t address)
+{
+    struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
+
+    if (region)
+        region->map.map_flags = MAP_SHARED;
+}
+
 static bool do_mmap(const struct tbd_msg_syscall *call)
 {
-    struct tbd_mapped_region *region;
-
     forget_code(call->result, call->args[1]);
     if (!tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2], is_fresh(call),
                         this_order()))
         return false;
-    region = tbd_regions_find(&tbd_memory.regions, call->result);
-    if (region && (call->args[3] & MAP_TYPE) != MAP_PRIVATE)
-        region->map.map_flags = MAP_SHARED;
+    if ((call->args[3] & MAP_TYPE) != MAP_PRIVATE)
+        note_shared(call->result);
     return true;
 }
 
@@ -84,8 +89,11 @@ static bool do_shmat(const struct tbd_msg_syscall *call)
     bool may_write = !(call->args[2] & SHM_RDONLY);
 
     forget_code(call->result, call->args[5]);
-    return tbd_memory_map(call->result, call->args[5], PROT_READ | (may_write ? PROT_WRITE : 0u),
-                          false, this_order());
+    if (!tbd_memory_map(call->result, call->args[5], PROT_READ | (may_write ? PROT_WRITE : 0u),
+                        false, this_order()))
+        return false;
+    note_shared(call->result);
+    return true;
 }
 
 static bool do_shmdt(const struct tbd_msg_syscall *call)
@@ -107,6 +115,29 @@ static bool protect(const struct tbd_msg_syscall *call)
            tbd_memory_protect(call->args[0], call->args[1], (uint32_t)call->args[2] & TBD_PROT_RWX);
 }
 
+/* Several mappings can move together, with the holes between them. */
+static bool move_pieces(const struct tbd_msg_syscall *call)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+    uint64_t end = call->args[0] + page_up(call->args[1]);
+
+    for (uint64_t at = call->args[0]; at < end;) {
+        size_t i = tbd_regions_lower(regions, at);
+        uint64_t piece_end, to;
+
+        if (i == regions->count || regions->table[i].map.start >= end)
+            break;
+        if (regions->table[i].map.start > at)
+            at = regions->table[i].map.start;
+        piece_end = regions->table[i].map.end < end ? regions->table[i].map.end : end;
+        to = call->result + (at - call->args[0]);
+        if (!tbd_memory_move(at, piece_end - at, to, piece_end - at, this_order()))
+            return false;
+        at = piece_end;
+    }
+    return true;
+}
+
 static bool do_mremap(const struct tbd_msg_syscall *call)
 {
     forget_code(call->args[0], call->args[1]);
@@ -114,6 +145,9 @@ static bool do_mremap(const struct tbd_msg_syscall *call)
     if (!call->args[1]) /* maps shared memory a second time */
         return tbd_memory_map(call->result, call->args[2], PROT_READ | PROT_WRITE, false,
                               this_order());
+    if (page_up(call->args[1]) == page_up(call->args[2]) && call->args[0] != call->result &&
+        !(call->args[3] & MREMAP_DONTUNMAP))
+        return move_pieces(call);
     if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2], this_order()))
         return false;
     return !(call->args[3] & MREMAP_DONTUNMAP) ||
@@ -184,10 +218,30 @@ static bool do_arch_prctl(const struct tbd_msg_syscall *call, struct tbd_thread 
     return true;
 }
 
+/* What a call did before it failed. */
+static bool do_part(const struct tbd_msg_syscall *call)
+{
+    struct tbd_msg_syscall part = *call;
+
+    part.args[1] = call->args[5];
+    switch (call->number) {
+    case __NR_mprotect:
+    case __NR_pkey_mprotect: return protect(&part);
+    case __NR_madvise: return do_madvise(&part);
+    case __NR_mmap: return do_munmap(call);
+    case __NR_mremap:
+        forget_code(call->args[4], call->args[2]);
+        return tbd_memory_unmap(call->args[4], call->args[2]);
+    default: return true;
+    }
+}
+
 bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
 {
-    if (has_failed(call) || call->flags & TBD_SYSCALL_CONTINUED)
+    if (call->flags & TBD_SYSCALL_CONTINUED)
         return true;
+    if (has_failed(call))
+        return !(call->flags & TBD_SYSCALL_PARTIAL) || do_part(call);
     switch (call->number) {
 #define X(number, name, mode, ...) TBD_SYS_IF_MAP(mode, case number : return do_##name(call);)
 #include "hooks/table/syscalls.def"

@@ -454,11 +454,13 @@ bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t order)
     if (!is_program_range(start, page_up(bytes)))
         return false;
     while (start < end) {
-        const struct tbd_mapped_region *region = tbd_regions_find(table(), start);
+        size_t i = tbd_regions_lower(table(), start);
+        const struct tbd_mapped_region *region = &table()->table[i];
         uint64_t part_end;
 
-        if (!region)
+        if (i == table()->count || region->map.start >= end)
             return true;
+        start = region->map.start > start ? region->map.start : start;
         part_end = region->map.end < end ? region->map.end : end;
         if (!tbd_memory_map(start, part_end - start, region->map.prot, !region->map.inode, order))
             return false;
@@ -488,6 +490,12 @@ static bool grow_in_place(const struct tbd_msg_region *old, uint64_t start, uint
     return start >= end || tbd_memory_map(start, end - start, old->prot, !old->inode, order);
 }
 
+/* Play takes the contents of such memory anew after the call: others may have written to it. */
+static bool is_shared_file(const struct tbd_msg_region *map)
+{
+    return map->inode && map->map_flags & MAP_SHARED;
+}
+
 bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t new_bytes,
                      uint64_t order)
 {
@@ -505,11 +513,15 @@ bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t ne
         old.start = from;
         old.end = from + kept;
         old.device = (uint32_t)order; /* absent pages will get their contents as of now */
+        if (is_shared_file(&old))
+            real_unmap(old.start, old.end);
         return tbd_regions_add(table(), &old, "") && grow_in_place(&old, old_end, new_end, order);
     }
     if (!tbd_memory_map(to, new_end - to, old.prot, false, order))
         return false;
-    move_pages(from, kept, to);
+    if (!is_shared_file(&old))
+        move_pages(from, kept, to);
     tbd_regions_find(table(), to)->map.inode = old.inode;
+    tbd_regions_find(table(), to)->map.map_flags = old.map_flags;
     return tbd_memory_unmap(from, old_end - from) && grow_in_place(&old, to + kept, new_end, order);
 }
