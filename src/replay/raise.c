@@ -20,6 +20,7 @@ struct raise_run {
     struct tbd_writer *writer;
     struct tbd_backlink_heads *heads; /* for the windows before `next`; NULL until needed */
     uint32_t next;
+    enum tbd_level level; /* wanted */
 };
 
 static struct tbd_word_summary *words_of(const struct tbd_window *window)
@@ -96,7 +97,7 @@ static enum tbd_status raise_window(struct raise_run *r, uint32_t index,
     else
         status = find_links(r, window, why);
     if (!status)
-        status = tbd_change_raise(r->trace, r->writer, window, &change, why);
+        status = tbd_change_raise(r->trace, r->writer, window, r->level, &change, why);
     if (!status)
         status = tbd_change_commit(r->writer, &change);
     tbd_change_free(&change);
@@ -104,23 +105,23 @@ static enum tbd_status raise_window(struct raise_run *r, uint32_t index,
     return status;
 }
 
-bool tbd_raise_is_possible(const struct tbd_trace *trace, uint32_t window)
+bool tbd_raise_is_possible(const struct tbd_trace *trace, uint32_t window, enum tbd_level level)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
 
-    return summary->level < TBD_LEVEL_EVENTS && summary->span == 1 &&
-           tbd_slice_count(trace, window) <= 1;
+    return summary->level < level && summary->span == 1 && tbd_slice_count(trace, window) <= 1;
 }
 
 enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *replayer,
                                   struct tbd_writer *writer, uint32_t from, uint32_t to,
-                                  struct tbd_divergence *divergence, struct tbd_error *why)
+                                  enum tbd_level level, struct tbd_divergence *divergence,
+                                  struct tbd_error *why)
 {
-    struct raise_run r = { .trace = trace, .replayer = replayer, .writer = writer };
+    struct raise_run r = { .trace = trace, .replayer = replayer, .writer = writer, .level = level };
     enum tbd_status status = TBD_OK;
 
     for (uint32_t i = from; i <= to && !status; i++)
-        if (tbd_raise_is_possible(trace, i))
+        if (tbd_raise_is_possible(trace, i, level))
             status = raise_window(&r, i, divergence, why);
     tbd_backlink_heads_free(r.heads);
     return status;

@@ -61,6 +61,11 @@ def test_questions_about_calls_and_stores(folder):
 
 def test_raising_counts(folder):
     now, later = both(folder, "many_windows", ",window=500000")
+    later.ask("raise", "1-3", "2")
+    assert [(w["level"], w["uncounted"]) for w in later.ask("windows")][:5] == [(1, True)] + [(2, False)] * 3 + [(1, True)]
+    later.ask("raise", "all", "2")
+    assert {w["level"] for w in later.ask("windows")} == {2} and later.info()["stores"] == now.info()["stores"]
+    later.verify()
     later.ask("raise", "all")
     later.verify()
     counted, info = now.info(), later.info()

@@ -239,8 +239,8 @@ static enum tbd_status write_events(struct tbd_writer *writer, const struct tbd_
 }
 
 enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
-                                 const struct tbd_window *window, struct tbd_change *out,
-                                 struct tbd_error *why)
+                                 const struct tbd_window *window, enum tbd_level level,
+                                 struct tbd_change *out, struct tbd_error *why)
 {
     enum tbd_status status;
 
@@ -251,7 +251,7 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
                              window->index);
     if (!begin(trace, window->index, 1, out))
         return TBD_NOMEM;
-    out->disk.window.level = TBD_LEVEL_EVENTS;
+    out->disk.window.level = (uint8_t)level;
     if (out->disk.window.flags & TBD_WINDOW_UNCOUNTED) {
         out->disk.window.flags &= (uint16_t)~TBD_WINDOW_UNCOUNTED;
         out->disk.window.stores = window->stores;
@@ -259,7 +259,7 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
         out->disk.window.returns = window->returns;
     }
     status = write_toc(trace, writer, window, window->index, out);
-    if (!status)
+    if (!status && level == TBD_LEVEL_EVENTS)
         status = write_events(writer, window, tbd_trace_id(trace), &out->disk.window);
     if (status)
         tbd_error_set(why, status, tbd_trace_path(trace), 0, "window %u", window->index);

@@ -53,10 +53,12 @@ TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct 
                                                 enum tbd_level level, uint64_t brief_blocks,
                                                 struct tbd_change *out, struct tbd_error *why);
 
-/* Writes the files of `window`, which has everything that a window of level 3 has. */
+/* Writes the files of `window`, which has everything that a window of level 3 has; at level 2,
+ * without its events. */
 TBD_MUST_CHECK enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 const struct tbd_window *window,
-                                                struct tbd_change *out, struct tbd_error *why);
+                                                enum tbd_level level, struct tbd_change *out,
+                                                struct tbd_error *why);
 
 TBD_MUST_CHECK enum tbd_status tbd_change_commit(struct tbd_writer *writer,
                                                  const struct tbd_change *change);

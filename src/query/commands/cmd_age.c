@@ -136,14 +136,14 @@ static void say_left(const struct ageing *a, uint32_t left)
             left, a->from, a->to);
 }
 
-static enum tbd_status raise_all(struct ageing *a)
+static enum tbd_status raise_all(struct ageing *a, enum tbd_level level)
 {
     struct tbd_session *session = a->run->session;
     struct tbd_replayer *replayer = NULL;
     enum tbd_status status = tbd_replayer_new(a->trace, 1, &replayer, &session->why);
 
     if (status == TBD_OK)
-        status = tbd_raise_windows(a->trace, replayer, a->writer, a->from, a->to,
+        status = tbd_raise_windows(a->trace, replayer, a->writer, a->from, a->to, level,
                                    &session->divergence, &session->why);
     tbd_replayer_free(replayer);
     return status;
@@ -152,27 +152,31 @@ static enum tbd_status raise_all(struct ageing *a)
 enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
 {
     struct ageing a = { 0 };
-    uint32_t wanted = 0, left = 0;
+    uint32_t wanted = 0, left = 0, level = TBD_LEVEL_EVENTS;
     enum tbd_status status;
 
-    if (run->argc != 1)
-        return tbd_command_usage(run, "raise takes windows");
+    if (run->argc < 1 || run->argc > 2 ||
+        (run->argc == 2 &&
+         (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]), &level) ||
+          level < TBD_LEVEL_COUNTS || level > TBD_LEVEL_EVENTS)))
+        return tbd_command_usage(run, "raise takes windows, and 2 or 3");
     status = begin(&a, run);
     if (status != TBD_OK)
         return finish(&a, tbd_command_fail(run, status));
     if (!parse_range(&a, run->argv[0]))
         return finish(&a, tbd_command_usage(run, "there are no such windows"));
     for (uint32_t i = a.from; i <= a.to; i++) {
-        bool is_possible = tbd_raise_is_possible(a.trace, i);
+        bool is_possible = tbd_raise_is_possible(a.trace, i, (enum tbd_level)level);
 
         wanted += is_possible;
-        left += !is_possible && tbd_trace_window(a.trace, i)->level < TBD_LEVEL_EVENTS;
+        left += !is_possible && tbd_trace_window(a.trace, i)->level < level;
     }
     if (left != 0)
         say_left(&a, left);
     if (left != 0 && wanted == 0)
         return finish(&a, TBD_EXIT_USAGE);
-    return report(&a, wanted == 0 ? TBD_OK : raise_all(&a), "raised", wanted);
+    return report(&a, wanted == 0 ? TBD_OK : raise_all(&a, (enum tbd_level)level), "raised",
+                  wanted);
 }
 
 /* ---- merge ---- */

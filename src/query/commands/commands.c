@@ -254,9 +254,10 @@ const struct tbd_command tbd_commands[] = {
       "either: only which words were stored to and which blocks entered.  Questions are answered as\n"
       "before.",
       "tbdq lower 0-99 2", false, false },
-    { "raise", tbd_command_raise, "WINDOWS",
-      "bring windows back to level 3 by replay",
-      "Their files are then what was recorded, byte for byte.",
+    { "raise", tbd_command_raise, "WINDOWS [2|3]",
+      "bring windows back to level 3 by replay, or count them: level 2",
+      "Their files are then what was recorded, byte for byte.  Windows recorded with count=later\n"
+      "have been counted then.",
       "tbdq raise 3", false, false },
     { "merge", tbd_command_merge, "WINDOWS [COUNT]",
       "make one window of several, or of every COUNT of them",
