@@ -29,9 +29,7 @@ static struct window_keys *make_keys(const struct tbd_window *window)
 
 void tbd_key_files_collect(struct organizer *o, const struct tbd_job *job)
 {
-    /* the TOC of an uncounted window says as much in less space */
-    struct window_keys *keys =
-        job->keep && !job->product.window->is_uncounted ? make_keys(job->product.window) : NULL;
+    struct window_keys *keys = job->keep ? make_keys(job->product.window) : NULL;
     struct window_keys **at = &o->keys;
 
     pthread_mutex_lock(&o->lock);

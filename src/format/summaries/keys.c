@@ -148,18 +148,24 @@ static void put_words(struct sequence *sequence, const struct tbd_window *window
 void tbd_keys_collect(const struct tbd_window *window, struct tbd_buffer *out)
 {
     struct sequence sequence = { .out = out };
+    bool has_all = window->all_words; /* else its lists say the same */
+    size_t blocks = has_all ? 0 : window->block_summary_count;
 
     put_words(&sequence, window);
-    for (size_t i = 0; i < window->block_summary_count; i++)
+    for (size_t i = 0; i < blocks; i++)
         put_key(&sequence, tbd_key(TBD_KEY_BLOCK, window->block_summaries[i].id));
     /* without counts, only the entry itself is known */
-    for (size_t i = 0; i < window->block_summary_count; i++)
+    for (size_t i = 0; i < blocks; i++)
         if (window->block_summaries[i].enters || !window->block_summaries[i].count)
             put_key(&sequence, tbd_key(TBD_KEY_ENTER, window->block_summaries[i].id));
     put_targets(&sequence, window);
     for (size_t i = 0; i < window->read_page_count; i++)
         put_key(&sequence, tbd_key(TBD_KEY_READ_PAGE, window->read_pages[i] / 4096));
     put_messages(&sequence, window);
+    for (size_t i = 0; i < window->all_words_count; i++)
+        put_key(&sequence, tbd_key(TBD_KEY_ALL_WORDS, window->all_words[i] / 4096));
+    if (has_all)
+        put_key(&sequence, tbd_key(TBD_KEY_ALL_BLOCKS, 0));
 }
 
 /* ---- segments ---- */

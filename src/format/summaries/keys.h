@@ -29,6 +29,9 @@ enum tbd_key_kind {
     TBD_KEY_SYSCALL = 6,   /* number */
     TBD_KEY_SIGNAL = 7,    /* number */
     TBD_KEY_CARRIED = 8,   /* 0: a system call ends here that an earlier window's block began */
+    /* of uncounted windows, in place of words and blocks: */
+    TBD_KEY_ALL_WORDS = 9,   /* page number: stores may touch any of its words */
+    TBD_KEY_ALL_BLOCKS = 10, /* 0: any block may be entered */
 };
 
 #define TBD_KEY_BITS 58

@@ -36,7 +36,9 @@ static uint64_t find_addresses(const struct window_subject *subject, uint64_t fi
         return tbd_keys_range(subject->keys, tbd_key(TBD_KEY_READ_PAGE, page),
                               tbd_key(TBD_KEY_READ_PAGE, last / 4096));
     return tbd_keys_range(subject->keys, tbd_key(TBD_KEY_WORD, first / 8),
-                          tbd_key(TBD_KEY_WORD, last / 8));
+                          tbd_key(TBD_KEY_WORD, last / 8)) |
+           tbd_keys_range(subject->keys, tbd_key(TBD_KEY_ALL_WORDS, first / 4096),
+                          tbd_key(TBD_KEY_ALL_WORDS, last / 4096));
 }
 
 static struct masks ask_leaf(const struct window_subject *subject, int32_t index)
@@ -108,7 +110,7 @@ bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
     plan->wanted_count = 0;
     plan->wanted = NULL;
     if (plan->has_blocks)
-        plan->wanted = calloc(2 * (size_t)plan->block_count + 1, sizeof(*plan->wanted));
+        plan->wanted = calloc(2 * (size_t)plan->block_count + 2, sizeof(*plan->wanted));
     if (plan->segments == NULL || (plan->has_blocks && plan->wanted == NULL))
         return false;
     for (uint32_t id = 1; plan->has_blocks && id < plan->block_count; id++) {
@@ -118,8 +120,10 @@ bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
         plan->wanted[plan->wanted_count++] =
             tbd_key(TBD_KEY_TARGET, tbd_trace_block(trace, id)->def.start);
     }
-    if (plan->has_blocks) /* its block is in another window */
+    if (plan->has_blocks) { /* its block is in another window */
         plan->wanted[plan->wanted_count++] = tbd_key(TBD_KEY_CARRIED, 0);
+        plan->wanted[plan->wanted_count++] = tbd_key(TBD_KEY_ALL_BLOCKS, 0);
+    }
     if (plan->wanted_count != 0)
         qsort(plan->wanted, plan->wanted_count, sizeof(*plan->wanted), compare_keys);
     return true;
