@@ -116,6 +116,18 @@ def test_blocks_after_the_last_event_from_outside_are_kept(folder):
     assert [frame["function"] for frame in stack[:2]] == ["kill", "main"], stack
 
 
+def test_auto_counts_later_on_few_processors(folder):
+    for count, options in ((1, "count=auto"), (1, "count=now"), (3, "count=auto")):
+        processors = sorted(os.sched_getaffinity(0))[:count]
+        if len(processors) < count:
+            continue
+        argv = [tbdtest.need("taskset"), "-c", ",".join(map(str, processors)), tbdtest.program("stores")]
+        where = os.path.join(folder, "%d-%s" % (count, options[6:]))
+        tbdtest.record(argv, where, options)
+        later = tbdtest.find_trace(where, tbdtest.program("stores")).info()["uncounted"] != 0
+        assert later == (count < 3 and options == "count=auto"), (count, options)
+
+
 def test_every_program(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("for scripts/check --long")

@@ -3,6 +3,8 @@
 #include "hooks/boot/mode.h"
 
 #include "base/assert.h"
+#include "base/linux_abi.h"
+#include "base/sys.h"
 #include "hooks/boot/decoder.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/stream/recording.h"
@@ -28,14 +30,35 @@ const struct tbd_mode *tbd_mode_row(enum tbd_mode_kind kind)
     return &modes[kind];
 }
 
+/* The organizer then works beside the program; with fewer it takes the program's time. */
+#define ENOUGH_PROCESSORS 3u
+#define MASK_WORDS        128u
+
+static unsigned count_processors(void)
+{
+    uint64_t mask[MASK_WORDS];
+    long bytes = tbd_sys3(__NR_sched_getaffinity, 0, sizeof(mask), tbd_sys_pointer(mask));
+    unsigned count = 0;
+
+    for (long i = 0; !tbd_sys_failed(bytes) && i < bytes / 8; i++)
+        for (uint64_t left = mask[i]; left; left &= left - 1)
+            count++;
+    return count ? count : ENOUGH_PROCESSORS;
+}
+
+static bool counts_later(const struct tbd_options *options)
+{
+    return options->mode == TBD_MODE_LATER || options->count == TBD_COUNT_LATER ||
+           (options->count == TBD_COUNT_AUTO && count_processors() < ENOUGH_PROCESSORS);
+}
+
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
-    bool later = options->mode == TBD_MODE_LATER || options->count == TBD_COUNT_LATER;
-
     if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;
     /* without all hooks no replay brings the same events */
-    return later && options->hooks == TBD_HOOKS_PLAY ? TBD_MODE_LATER : TBD_MODE_TRACED;
+    return options->hooks == TBD_HOOKS_PLAY && counts_later(options) ? TBD_MODE_LATER
+                                                                     : TBD_MODE_TRACED;
 }
 
 void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mode_parts *parts)

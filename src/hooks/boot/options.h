@@ -16,7 +16,7 @@
 
 enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
 
-enum tbd_count_choice { TBD_COUNT_NOW = 0, TBD_COUNT_LATER = 1 };
+enum tbd_count_choice { TBD_COUNT_NOW = 0, TBD_COUNT_LATER = 1, TBD_COUNT_AUTO = 2 };
 
 /* What the program is told about AVX-512.  V3: the processor has none.  V3_TEST: in addition, its
  * state is not saved; only for programs that do not use it. */
