@@ -25,11 +25,13 @@ static inline bool condition_has_no_symbols(void *context, const char *name, uin
     return false;
 }
 
-/* False: it has no value, as it is no condition, has no type, or has no meaning at the address. */
-static inline bool condition_value(const struct tbd_c_scope *scope, const char *text, uint64_t *out)
+/* False: it has no value, as it is no condition, has no type, or has no meaning at the address.
+ * `line` 0: the source line is not known. */
+static inline bool condition_value_in_line(const struct tbd_c_scope *scope, uint32_t line,
+                                           const char *text, uint64_t *out)
 {
     const struct tbd_expr_names names = { .address = condition_has_no_symbols };
-    struct tbd_lower lower = { .scope = scope, .type = TBD_EVENT_LINE };
+    struct tbd_lower lower = { .scope = scope, .type = TBD_EVENT_LINE, .line = line };
     struct tbd_event event = { .type = TBD_EVENT_LINE };
     struct tbd_expr_env env = { .event = &event,
                                 .read = condition_read,
@@ -50,6 +52,11 @@ static inline bool condition_value(const struct tbd_c_scope *scope, const char *
     tbd_expr_free(expr);
     *out = value.v;
     return value.state == TBD_VALUE_OK;
+}
+
+static inline bool condition_value(const struct tbd_c_scope *scope, const char *text, uint64_t *out)
+{
+    return condition_value_in_line(scope, 0, text, out);
 }
 
 #endif

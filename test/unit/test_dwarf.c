@@ -311,6 +311,24 @@ static void expressions_have_their_values(void **state)
     }
 }
 
+static void a_condition_on_a_line_has_a_value_where_the_line_is_known(void **state)
+{
+    struct tbd_elf_file *file = open_made(0);
+    struct asked asked;
+    uint64_t value;
+
+    (void)state;
+    start_asking(&asked, file, symbol(file, "main")->start);
+    assert_false(condition_value_in_line(&asked.scope, 0, "line == 7", &value));
+    for (uint32_t line = 6; line <= 8; line++) {
+        assert_true(condition_value_in_line(&asked.scope, line, "line == 7", &value));
+        assert_int_equal(value, line == 7);
+        assert_true(condition_value_in_line(&asked.scope, line, "line - total > 10", &value));
+        assert_int_equal(value, line + 3 > 10);
+    }
+    tbd_elf_close(file);
+}
+
 static void errors_point_at_the_word(void **state)
 {
     struct tbd_elf_file *file = open_made(3);
@@ -445,6 +463,7 @@ int main(void)
         cmocka_unit_test(lines_have_their_addresses),
         cmocka_unit_test(inlined_functions_are_around_an_address),
         cmocka_unit_test(expressions_have_their_values),
+        cmocka_unit_test(a_condition_on_a_line_has_a_value_where_the_line_is_known),
         cmocka_unit_test(errors_point_at_the_word),
         cmocka_unit_test(random_text_does_no_harm),
         cmocka_unit_test(damaged_files_do_no_harm),

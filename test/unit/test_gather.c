@@ -151,17 +151,20 @@ static void *run(void *argument)
 
 /* ---- the driver ---- */
 
-static struct tbd_window *replay(struct fixture *f, struct tbd_operand_area *area, uint32_t pages)
+/* The process runs, and all that it sends is taken.  `most` NULL: as much as it likes. */
+static void collect(struct fixture *f, struct tbd_operand_area *area, uint32_t pages,
+                    const struct tbd_gather_most *most)
 {
     struct order order = { f, pages };
     enum tbd_status status = TBD_NOTFOUND;
-    struct tbd_window *window;
     pthread_t thread;
 
     f->ring.area = area ? tbd_ring_area(&f->ring, tbd_area_index(area)) : 0;
     tbd_consumer_area(f->consumer, area ? tbd_area_index(area) : TBD_NO_AREA);
     tbd_ring_start(&f->ring, &f->thread, 0, TBD_TIME_NEVER);
     assert_int_equal(tbd_gather_begin(f->gather, f->consumer, area, 0, 7), TBD_OK);
+    if (most)
+        tbd_gather_expect(f->gather, most);
     assert_int_equal(pthread_create(&thread, NULL, run, &order), 0);
     while (status == TBD_NOTFOUND) {
         status = tbd_gather_take(f->gather, NULL);
@@ -170,6 +173,13 @@ static struct tbd_window *replay(struct fixture *f, struct tbd_operand_area *are
     }
     assert_int_equal(status, TBD_OK);
     pthread_join(thread, NULL);
+}
+
+static struct tbd_window *replay(struct fixture *f, struct tbd_operand_area *area, uint32_t pages)
+{
+    struct tbd_window *window;
+
+    collect(f, area, pages, NULL);
     assert_int_equal(tbd_gather_finish(f->gather, &window, NULL), TBD_OK);
     return window;
 }
@@ -275,6 +285,28 @@ static void a_process_gone_astray_cannot_change_a_message_afterwards(void **stat
     tbd_window_free(window);
 }
 
+static void more_than_play_had_is_a_divergence(void **state)
+{
+    const struct tbd_gather_most had = { .events = CALLS,
+                                         .event_bytes = CALLS * sizeof(struct tbd_msg_syscall),
+                                         .pages = 2 };
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 4; i++) {
+        struct tbd_gather_most most = had;
+        struct tbd_window *window;
+
+        most.events -= i == 1;
+        most.event_bytes -= i == 2;
+        most.pages -= i == 3;
+        collect(f, tbd_area_take(f->areas), 2, &most);
+        assert_int_equal(tbd_gather_finish(f->gather, &window, NULL), i ? TBD_DIVERGED : TBD_OK);
+        assert_int_equal(window->complete, i == 0);
+        assert_int_equal(window->log_count, i == 1 || i == 2 ? CALLS - 1 : CALLS);
+        tbd_window_free(window);
+    }
+}
+
 static void windows_outlive_the_process_and_areas_are_lent_once(void **state)
 {
     struct fixture *f = *state;
@@ -306,6 +338,7 @@ int main(void)
         TEST(a_window_larger_than_its_area_comes_whole),
         TEST(an_area_that_comes_back_has_nothing_of_the_window_before),
         TEST(a_process_gone_astray_cannot_change_a_message_afterwards),
+        TEST(more_than_play_had_is_a_divergence),
         TEST(windows_outlive_the_process_and_areas_are_lent_once),
     };
 

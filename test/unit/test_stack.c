@@ -310,6 +310,77 @@ static bool read_same(void *context, uint64_t address, void *out, size_t bytes)
     return bytes <= 8;
 }
 
+/* ---- expressions in frame information ---- */
+
+/* Operator (DW_OP_*), its operands as bytes with a sign, its result. */
+#define EXPRESSIONS(X)                                                                             \
+    X(0x1a, 6, 3, 2)                                                                               \
+    X(0x21, 6, 3, 7) X(0x27, 6, 3, 5) X(0x22, 6, 3, 9) X(0x1c, 6, 3, 3) X(0x1e, 6, 3, 18)          \
+        X(0x24, 3, 2, 12) X(0x25, 13, 2, 3) X(0x29, 3, 2, 0) X(0x29, 3, 3, 1) X(0x2e, 3, 2, 1)     \
+            X(0x2e, 3, 3, 0) X(0x2a, 2, 3, 0) X(0x2a, 3, 3, 1) X(0x2a, 3, 2, 1) X(0x2b, 2, 3, 0)   \
+                X(0x2b, 3, 3, 0) X(0x2b, 3, 2, 1) X(0x2c, 2, 3, 1) X(0x2c, 3, 3, 1)                \
+                    X(0x2c, 3, 2, 0) X(0x2d, 2, 3, 1) X(0x2d, 3, 3, 0) X(0x2d, 3, 2, 0)            \
+                        X(0x2d, 0xff, 1, 1) X(0x2b, 0xff, 1, 0) X(0x2a, 1, 0xff, 1)                \
+                            X(0x2c, 1, 0xff, 0)
+
+/* At each nop the frame begins at rsp + 8 + 8 * (a OP b). */
+#define AT_A_NOP(op, a, b, result)                                                                 \
+    ".cfi_escape 0x0f, 12, 0x77, 0, 0x09, " #a ", 0x09, " #b ", " #op                              \
+    ", 0x33, 0x24, 0x22, 0x23, 8\n  nop\n"
+
+__asm__(".pushsection .text\n"
+        ".type with_expressions, @function\n"
+        "with_expressions:\n"
+        ".cfi_startproc\n" EXPRESSIONS(
+            AT_A_NOP) "  ret\n"
+                      ".cfi_endproc\n"
+                      ".size with_expressions, .-with_expressions\n.popsection\n");
+void with_expressions(void);
+
+#define STACK_WORDS 32u
+
+/* Word i of the stack is the address of instruction i of recurse(): each is a caller of its own. */
+static uint64_t caller(uint64_t i)
+{
+    return (uint64_t)(uintptr_t)recurse + 1 + i;
+}
+
+static bool read_callers(void *context, uint64_t address, void *out, size_t bytes)
+{
+    uint64_t word = (address - *(const uint64_t *)context) / 8, value = caller(word);
+
+    if (word >= STACK_WORDS || bytes != 8)
+        return false;
+    memcpy(out, &value, sizeof(value));
+    return true;
+}
+
+static void operators_of_frame_information_give_the_caller(void **state)
+{
+#define RESULT(op, a, b, result) result,
+    static const uint64_t wanted[] = { EXPRESSIONS(RESULT) };
+    struct tbd_regs regs = { .gpr[TBD_RSP] = 0x7ffff000 };
+    struct tbd_stack_memory memory = { read_callers, &regs.gpr[TBD_RSP] };
+    struct tbd_frame frames[8];
+    struct tbd_symbols *symbols;
+    struct live live;
+    size_t count;
+
+    (void)state;
+    assert_true(live_start(&live, body_no_cfi));
+    assert_int_equal(tbd_symbols_new_fixed(live.regions, live.region_count, &symbols), TBD_OK);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        regs.rip = (uint64_t)(uintptr_t)with_expressions + i;
+        assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, 8, &count), TBD_OK);
+        assert_true(count >= 2);
+        assert_int_equal(frames[0].cfa, regs.gpr[TBD_RSP] + 8 + 8 * wanted[i]);
+        assert_int_equal(frames[1].pc, caller(wanted[i]));
+        assert_false(tbd_frame_is_guess(&frames[1]));
+    }
+    tbd_symbols_free(symbols);
+    live_end(&live);
+}
+
 static void hostile_memory_ends_the_walk(void **state)
 {
     struct tbd_stack_memory memory = { read_nothing, NULL };
@@ -343,6 +414,7 @@ int main(void)
         cmocka_unit_test(a_signal_frame_leads_to_the_interrupted_code),
         cmocka_unit_test(code_without_information_is_left_by_a_marked_guess),
         cmocka_unit_test(a_call_through_a_wild_pointer_shows_its_caller),
+        cmocka_unit_test(operators_of_frame_information_give_the_caller),
         cmocka_unit_test(hostile_memory_ends_the_walk),
     };
 
