@@ -98,6 +98,34 @@ static void probes_find_what_memory_held(void **state)
     free(log);
 }
 
+/* So many words that the table of those that are waited for grows. */
+static void many_words_can_be_waited_for(void **state)
+{
+    enum { WORDS = 2000 };
+    static uint32_t numbers[WORDS];
+    static uint64_t old[WORDS]; /* stays, as in a window */
+    struct tbd_window window = { .complete = true };
+    struct tbd_probes *probes;
+
+    (void)state;
+    assert_int_equal(tbd_probes_new(NULL, &window, &probes), TBD_OK);
+    for (uint64_t i = 0; i < WORDS; i++)
+        numbers[i] = tbd_probes_add(probes, (struct tbd_position){ 0 }, PAGE + i * 296, 8, false);
+    for (uint64_t i = 0; i < WORDS; i++) {
+        old[i] = i * 3 + 1;
+        tbd_probes_step(probes);
+        tbd_probes_store(probes, PAGE + i * 296, 8, (const uint8_t *)&old[i]);
+    }
+    tbd_probes_finish(probes);
+    for (uint64_t i = 0; i < WORDS; i++) {
+        uint64_t value;
+
+        assert_true(tbd_probes_answer(probes, numbers[i], &value));
+        assert_int_equal(value, old[i]);
+    }
+    tbd_probes_free(probes);
+}
+
 static void probes_do_not_invent_bytes(void **state)
 {
     static const uint8_t memory[4096] = { 1, 2, 3 };
@@ -560,6 +588,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(probes_find_what_memory_held),
+        cmocka_unit_test(many_words_can_be_waited_for),
         cmocka_unit_test(probes_do_not_invent_bytes),
         cmocka_unit_test(returns_and_calls_remove_dead_frames),
         cmocka_unit_test(a_frame_is_found_by_its_slot),
