@@ -39,14 +39,14 @@ static void make_slice(struct tbd_trace *trace, struct tbd_window *window)
 }
 
 static void check_memory(struct sim *s, struct tbd_trace *trace, struct tbd_position pos,
-                         unsigned tries)
+                         bool is_slice)
 {
     uint32_t index = tbd_trace_window_of(trace, pos.time);
     struct tbd_window *window = run_load(trace, index);
 
-    if (sim_random(s) % 2)
+    if (is_slice)
         make_slice(trace, window);
-    while (tries--) {
+    for (int i = 0; i < 12; i++) {
         uint32_t page = (uint32_t)(sim_random(s) % SIM_PAGES);
         uint32_t offset = (uint32_t)(sim_random(s) % 4000);
         uint32_t bytes = 1 + (uint32_t)(sim_random(s) % 96);
@@ -85,8 +85,10 @@ static void memory_is_right_at_every_position_back_to_the_start(void **state)
                store->remap ? store->page : store->old_bytes, store->bytes);
         if (store->remap)
             s.mapped[(store->address - SIM_BASE) / 4096] = store->was_mapped;
-        if (sim_random(&s) % 8 == 0)
-            check_memory(&s, trace, pos, 12);
+        if (store->remap || sim_random(&s) % 8 == 0) {
+            check_memory(&s, trace, pos, false);
+            check_memory(&s, trace, pos, true);
+        }
     }
     tbd_trace_close(trace);
     maker_close(&m);
