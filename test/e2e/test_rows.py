@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import subprocess
 
 import othertools
 import tbdtest
@@ -173,6 +174,51 @@ def test_answers_are_as_documented(folder):
             for found in trace.ask(*words, at="last"):
                 check_object(name, objects[name], found)
     check_object("not found", objects["not found"], json.loads(trace.tbdq("goto", "first", "forward", "store", 1, "where", "time==0+0").out))
+
+
+IMPORTS = """
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) int work(int n)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%d", n);
+    return abs(atoi(text));
+}
+int main(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 9; i++) {
+        sum += work(i);
+        puts("x");
+    }
+    return sum != 36;
+}
+"""
+
+
+def test_callers_are_not_import_stubs(folder):
+    source = folder + "/imports.c"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(IMPORTS)
+    for binding in ("lazy", "now"):
+        path = folder + "/" + binding
+        # -O0: no call is a tail call, and none is left out.
+        subprocess.run(["cc", "-g", "-O0", "-fno-builtin", "-Wl,-z," + binding, "-o", path, source], check=True)
+        for options in ("", "window=150"):
+            trace = tbdtest.record([path], folder + "/traces-" + binding + options, options)[1]
+            for function, caller in (("puts", "main"), ("snprintf", "work"), ("atoi", "work"), ("work", "main")):
+                rows = trace.ask("calls", function)
+                assert len(rows) == 9, (binding, options, function, rows)
+                for row in rows:
+                    assert re.match(r"%s!%s\+0x" % (binding, caller), row["caller"]), (binding, options, row)
+                    frames = trace.ask("bt", at=tbdtest.position(row))
+                    assert frames[1]["function"] == caller, (row, frames)
+                stacked = trace.ask("all", "func_enter", "where", "stack=<**,%s,%s>" % (caller, function))
+                assert [tbdtest.position(e) for e in stacked] == [tbdtest.position(row) for row in rows], (function, stacked)
+            counts = {row["by"]: row["count"] for row in trace.ask("count", "func_enter", "by", "func")}
+            assert not [name for name in counts if "@plt" in name or "_dl_runtime_resolve" in name], counts
+            assert counts["libc.so.6!puts"] == 9 and counts[binding + "!work"] == 9, counts
 
 
 def test_the_language_page_says_what_help_says(folder):

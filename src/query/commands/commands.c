@@ -134,6 +134,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq stores of list->head where 'newval == 0'", true, false },
     { "calls", tbd_command_calls, "FUNCTION [where CONTEXT]",
       "all calls of a function: parameters, result, caller, entry and exit",
+      "The caller is the instruction that makes the call; import stubs on the way are skipped.\n"
       "Nesting counts the calls of the same function around it.  A call that an exception or longjmp\n"
       "left has no exit and no result, and says so.  Parameters in memory or in vector registers are\n"
       "shown as ?.",

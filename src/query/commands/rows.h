@@ -31,4 +31,10 @@ enum tbd_exit tbd_rows_end(struct tbd_rows *rows);
 json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *event);
 json_t *tbd_rows_position(struct tbd_position position);
 
+/* Reads the run's "NAME [where CONTEXT]": all events of a type in a function or at a source line.
+ * *out is a question only after TBD_EXIT_FOUND. */
+enum tbd_exit tbd_rows_read_named(struct tbd_command_run *run, enum tbd_event_type type,
+                                  enum tbd_name_kind kind, const char *usage,
+                                  struct tbd_question *out);
+
 #endif

@@ -24,7 +24,8 @@ struct tbd_question {
     bool is_search;               /* false: go to `from`, nothing else is filled */
     bool backward;
     bool is_lost; /* no memory */
-    /* Events of func_exit say which call's frame ends: TBD_EVENT_HAS_CALL, TBD_EVENT_OVER. */
+    /* Events of func_exit say which call's frame ends (TBD_EVENT_HAS_CALL, TBD_EVENT_OVER), those of
+     * func_enter come from the call, not from an import stub on the way. */
     bool keeps_frames;
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */

@@ -142,6 +142,26 @@ static bool is_function(const struct tbd_scan *scan, uint64_t target)
            symbol.name == NULL || symbol.start == target;
 }
 
+/* A jump of an import stub, or of the loader that binds it (_dl_runtime_resolve). */
+static bool is_of_stub(const struct tbd_scan *scan, uint64_t from)
+{
+    struct tbd_symbol symbol;
+
+    return scan->symbols != NULL &&
+           tbd_symbols_at(scan->symbols, scan->window->index, from, &symbol) &&
+           (symbol.is_stub || strncmp(symbol.module, "ld-", strlen("ld-")) == 0);
+}
+
+/* The call that led to a stub is the one whose return address is on top of the stack. */
+static void skip_stub(const struct tbd_scan *scan, struct tbd_event *event)
+{
+    bool is_over;
+    const struct tbd_callers_frame *frame = tbd_callers_at(scan->callers, event->sp, &is_over);
+
+    if (frame != NULL && is_of_stub(scan, event->from))
+        event->from = frame->call_pc;
+}
+
 static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
 {
     struct tbd_event *event = &scan->waiting.event;
@@ -151,6 +171,8 @@ static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
         return;
     event->position = (struct tbd_position){ .time = time };
     event->pc = target;
+    if (scan->keeps_frames && scan->waiting.by_jump)
+        skip_stub(scan, event);
     tbd_scan_deliver(scan, event);
 }
 
@@ -256,7 +278,7 @@ static void at_return(struct tbd_scan *scan)
         event.sp = operands[0];
         event.retval = operands[1];
         event.flags = TBD_EVENT_HAS_SP;
-        if (scan->callers != NULL)
+        if (scan->keeps_frames)
             note_call(scan->callers, &event);
         tbd_scan_deliver(scan, &event);
     }

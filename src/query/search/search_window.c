@@ -95,6 +95,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .lines = run->lines,
         .probes = feed,
         .callers = run->has_callers ? &run->callers : NULL,
+        .keeps_frames = run->question->keeps_frames,
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,
