@@ -135,7 +135,7 @@ static void check_error(const struct tbd_query_error *error, const char *text)
 
 static void try_condition(const char *text, enum tbd_event_type type)
 {
-    static const struct tbd_expr_names names = { find_address, find_ranges, NULL };
+    static const struct tbd_expr_names names = { find_address, find_ranges, NULL, NULL };
     struct tbd_query_error error = { 0 };
     struct tbd_query_error again = { 0 };
     struct tbd_expr *expr = NULL;

@@ -56,7 +56,7 @@ static bool find_ranges(void *context, const char *name, enum tbd_name_kind kind
     return true;
 }
 
-static const struct tbd_expr_names names = { find_address, find_ranges, NULL };
+static const struct tbd_expr_names names = { find_address, find_ranges, NULL, NULL };
 
 static struct tbd_expr *parse(const char *text, enum tbd_event_type type)
 {
@@ -526,6 +526,32 @@ static void names_that_do_not_exist_are_pointed_at(void **state)
     tbd_expr_free(expr);
 }
 
+static bool say_where(void *context, const char *name, char *out, size_t bytes)
+{
+    (void)context;
+    snprintf(out, bytes, "list.c:31 (in main)");
+    return strcmp(name, "twice") == 0;
+}
+
+static void a_function_without_code_of_its_own_is_said_to_be_inlined(void **state)
+{
+    static const struct tbd_expr_names own = { find_address, find_ranges, say_where, NULL };
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr = NULL;
+
+    (void)state;
+    assert_int_equal(tbd_expr_parse("func==twice", 0, TBD_EVENT_FUNC_ENTER, &expr, &error), TBD_OK);
+    assert_int_equal(tbd_expr_bind_names(expr, &own, true, &error), TBD_NAME);
+    assert_int_equal(error.at, 6);
+    assert_non_null(strstr(error.message, "'twice' is inlined"));
+    assert_non_null(strstr(error.hint, "list.c:31 (in main)"));
+    tbd_expr_free(expr);
+    assert_int_equal(tbd_expr_parse("module==twice", 0, TBD_EVENT_STORE, &expr, &error), TBD_OK);
+    assert_int_equal(tbd_expr_bind_names(expr, &own, true, &error), TBD_NAME);
+    assert_null(strstr(error.message, "inlined"));
+    tbd_expr_free(expr);
+}
+
 static void deep_nesting_is_refused(void **state)
 {
     char text[4001];
@@ -812,6 +838,7 @@ int main(void)
         cmocka_unit_test(constants_are_folded_for_the_planner),
         cmocka_unit_test(wrong_words_are_pointed_at),
         cmocka_unit_test(names_that_do_not_exist_are_pointed_at),
+        cmocka_unit_test(a_function_without_code_of_its_own_is_said_to_be_inlined),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(questions_have_all_forms),
         cmocka_unit_test(wrong_questions_are_pointed_at),

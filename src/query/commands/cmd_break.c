@@ -8,6 +8,7 @@
 
 #include "query/commands/output.h"
 #include "query/search/search.h"
+#include "query/session/inlined.h"
 #include "query/session/source.h"
 #include "query/session/source_place.h"
 
@@ -77,6 +78,32 @@ static const char *current_file(struct tbd_session *session)
     return slash == NULL ? line.file : slash + 1;
 }
 
+/* The first instructions of a function's inlined copies, if it has no code of its own; else NULL. */
+static char *inlined_question(struct tbd_session *session, const struct wish *wish)
+{
+    struct tbd_position here = tbd_session_current(session);
+    uint32_t window = tbd_trace_window_of(session->trace, here.time);
+    char *name = strndup(wish->place, (size_t)(wish->place_end - wish->place)), *out = NULL;
+    struct tbd_dwarf_inlined *all = NULL;
+    struct tbd_symbol symbol;
+    size_t count = 0, bytes = 0;
+    FILE *text;
+
+    if (name != NULL && is_identifier(wish->place, wish->place_end) && window != UINT32_MAX &&
+        tbd_symbols_find(session->symbols, window, name, &symbol, 1) == 0)
+        all = tbd_inlined_find(session->symbols, window, name, &count);
+    free(name);
+    text = count == 0 ? NULL : open_memstream(&out, &bytes);
+    for (size_t i = 0; text != NULL && i < count; i++)
+        fprintf(text, "%spc==%#" PRIx64, i == 0 ? "state where (" : " or ", all[i].entry);
+    if (text != NULL) {
+        fputc(')', text);
+        fclose(text);
+    }
+    free(all);
+    return out;
+}
+
 /* "TYPE where PLACE" for a function, FILE:LINE, or a line of the current file; NULL without
  * memory, or after a message and *out_result. */
 static char *place_question(struct tbd_command_run *run, const struct wish *wish,
@@ -110,6 +137,9 @@ static char *place_question(struct tbd_command_run *run, const struct wish *wish
             tbd_command_usage(run, "a place is a function, FILE:LINE, or a line's number");
         return NULL;
     }
+    out = inlined_question(run->session, wish);
+    if (out != NULL)
+        return out;
     quote = is_identifier(wish->place, wish->place_end) ? "" : "\"";
     return asprintf(&out, "func_enter where func==%s%.*s%s", quote, length, wish->place, quote) < 0
                ? NULL

@@ -3,6 +3,7 @@
 #include "query/commands/commands.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/commands/output.h"
+#include "query/session/inlined.h"
 
 #include "base/safe_stream.h"
 
@@ -148,6 +149,20 @@ static bool find_file(struct tbd_session *session, uint32_t window, const char *
     return false;
 }
 
+/* An inlined function begins where the code of its first copy does. */
+static bool find_inlined(struct tbd_session *session, uint32_t window, const char *name,
+                         struct tbd_source_line *out)
+{
+    size_t count;
+    struct tbd_dwarf_inlined *all = tbd_inlined_find(session->symbols, window, name, &count);
+    bool found = false;
+
+    for (size_t i = 0; i < count && !found; i++)
+        found = tbd_source_line_at(session, window, all[i].entry, out);
+    free(all);
+    return found;
+}
+
 /* Finds FUNCTION or FILE:LINE in the modules mapped at the position. */
 static bool find_location(struct tbd_session *session, struct tbd_position position,
                           const char *text, struct tbd_source_line *out)
@@ -160,9 +175,11 @@ static bool find_location(struct tbd_session *session, struct tbd_position posit
 
     if (window == UINT32_MAX)
         return false;
+    if ((colon == NULL || !isdigit((unsigned char)colon[1])) &&
+        tbd_symbols_find(session->symbols, window, text, &symbol, 1) != 0)
+        return tbd_source_line_at(session, window, symbol.start, out);
     if (colon == NULL || !isdigit((unsigned char)colon[1]))
-        return tbd_symbols_find(session->symbols, window, text, &symbol, 1) != 0 &&
-               tbd_source_line_at(session, window, symbol.start, out);
+        return find_inlined(session, window, text, out);
     snprintf(file, sizeof(file), "%.*s", (int)(colon - text), text);
     found = find_file(session, window, file, (uint32_t)strtoul(colon + 1, NULL, 10), out);
     return found && out->line != 0;

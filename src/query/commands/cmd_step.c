@@ -5,6 +5,7 @@
  * call `frame`.  The CFA of the caller is larger; that of a function called later may be the same,
  * so `next` looks whether the frame ended on the way. */
 #include "query/commands/frame_end.h"
+#include "query/session/inlined.h"
 #include "query/session/source.h"
 
 #include <stdlib.h>
@@ -221,8 +222,38 @@ static enum tbd_exit go_over_return(struct tbd_command_run *run, struct tbd_posi
     return tbd_command_go(run, at);
 }
 
+/* The thread's next instruction that is outside of this copy of an inlined function, in the function
+ * around it or in a caller. */
+static enum tbd_exit leave_inlined(struct tbd_command_run *run, const struct tbd_frame_call *call,
+                                   const struct tbd_dwarf_inlined *inlined)
+{
+    struct tbd_question question = tbd_question_after(call->since, TBD_EVENT_STATE);
+
+    where_frame(&question, TBD_FIELD_FRAME, call->slot + 8, call->thread);
+    for (size_t i = 0; i < inlined->range_count; i++)
+        tbd_question_where(&question,
+                           tbd_expr_join(TBD_EXPR_OR,
+                                         tbd_expr_compare(TBD_EVENT_STATE, TBD_FIELD_PC,
+                                                          TBD_EXPR_LT, inlined->ranges[i].start),
+                                         tbd_expr_compare(TBD_EVENT_STATE, TBD_FIELD_PC,
+                                                          TBD_EXPR_GE, inlined->ranges[i].end)));
+    return tbd_command_ask(run, &question);
+}
+
+/* The copy of an inlined function that is the innermost frame. */
+static bool is_in_inlined(struct tbd_session *session, struct tbd_position position,
+                          struct tbd_dwarf_inlined *out)
+{
+    uint32_t window;
+    uint64_t pc;
+
+    return tbd_session_pc(session, position, &window, &pc) == TBD_OK &&
+           tbd_inlined_at(session->symbols, window, pc, out);
+}
+
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
+    struct tbd_dwarf_inlined inlined;
     struct tbd_frame_call call;
     struct tbd_event event;
     enum tbd_frame_end end;
@@ -232,6 +263,8 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 
     if (run->argc != 0)
         return tbd_command_usage(run, "finish takes no arguments");
+    if (status == TBD_OK && is_in_inlined(run->session, call.since, &inlined))
+        return leave_inlined(run, &call, &inlined);
     if (status == TBD_OK)
         status = tbd_frame_find_end(run, &call, NULL, &end, &event);
     if (status == TBD_NOTFOUND) {

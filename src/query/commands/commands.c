@@ -71,7 +71,8 @@ const struct tbd_command tbd_commands[] = {
     { "finish", tbd_command_finish, "",
       "to the instruction after the return of this function",
       "Shows the return with its value, and moves to the instruction after the call.  If an exception or\n"
-      "longjmp leaves the function, moves to where the program goes on.",
+      "longjmp leaves the function, moves to where the program goes on.  In an inlined function, moves to\n"
+      "the first instruction after its code.",
       "tbdq finish", true, false },
     { "stepi", tbd_command_stepi, "[COUNT]",
       "to the next instruction", "",
@@ -91,7 +92,8 @@ const struct tbd_command tbd_commands[] = {
     { "break", tbd_command_break, "PLACE [if CONTEXT]",
       "stop there when `continue` gets there",
       "PLACE is a function, FILE:LINE, or the number of a line in the current file.  CONTEXT is a\n"
-      "condition: see `tbdq help context`.  A function is entered at its first instruction.\n"
+      "condition: see `tbdq help context`.  A function is entered at its first instruction,\n"
+      "one that the compiler inlined at that of each copy.\n"
       "Breakpoints last as long as the prompt or the script.",
       "break insert if key > 10", true, false },
     { "tbreak", tbd_command_tbreak, "PLACE [if CONTEXT]",
@@ -318,7 +320,8 @@ void tbd_command_help_context(FILE *out)
     fprintf(
         out,
         "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
-        "  func, module    compared with a name or \"pattern*\" by == or !=\n"
+        "  func, module    compared with a name or \"pattern*\" by == or !=; also in inlined\n"
+        "                  copies of the function, which have no entries and exits\n"
         "  syscall         compared with a name or number: syscall==write\n"
         "  &NAME           address of a symbol; &module!NAME chooses the module\n"
         "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] after it\n"
@@ -491,7 +494,8 @@ enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
                                 struct tbd_position position, uint64_t *out)
 {
     uint32_t window = tbd_trace_window_of(run->session->trace, position.time);
-    struct tbd_window_names context = { run->session, window == UINT32_MAX ? 0 : window };
+    struct tbd_window_names context = { run->session, window == UINT32_MAX ? 0 : window,
+                                        TBD_EVENT_POSITION };
     struct tbd_expr_names names = tbd_window_names_of(&context);
     struct tbd_query_error error = { 0 };
     struct tbd_expr *expr;

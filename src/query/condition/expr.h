@@ -237,6 +237,8 @@ struct tbd_expr_names {
     bool (*address)(void *context, const char *name, uint64_t *out);
     bool (*ranges)(void *context, const char *name, enum tbd_name_kind kind,
                    struct tbd_range64 **out, size_t *out_count);
+    /* Says where a function was inlined, if that is why it has no ranges; may be NULL. */
+    bool (*explain)(void *context, const char *name, char *out, size_t bytes);
     void *context;
 };
 /* Replaces symbols by addresses and folds constants. An unknown symbol gives TBD_NAME and fills

@@ -3,6 +3,7 @@
 #include "query/condition/window_names.h"
 
 #include "query/debuginfo/dwarf_file.h"
+#include "query/session/inlined.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -88,6 +89,53 @@ static size_t tidy_ranges(struct tbd_range64 *ranges, size_t count)
     return used + 1;
 }
 
+static bool is_plain(const char *name)
+{
+    return strpbrk(name, "*?[!(<:") == NULL;
+}
+
+/* Adds the code of the copies of an inlined function; false without memory. */
+static bool add_inlined(const struct tbd_window_names *names, const char *name,
+                        struct tbd_range64 **out, size_t *count)
+{
+    struct tbd_dwarf_inlined *all;
+    struct tbd_range64 *bigger;
+    size_t copies = 0, used = *count;
+
+    if (names->type == TBD_EVENT_FUNC_ENTER || names->type == TBD_EVENT_FUNC_EXIT ||
+        !is_plain(name))
+        return true;
+    all = tbd_inlined_find(names->session->symbols, names->window, name, &copies);
+    bigger =
+        copies == 0 ? *out : realloc(*out, (used + copies * TBD_INLINED_RANGES) * sizeof(**out));
+    for (size_t i = 0; bigger != NULL && i < copies; i++) {
+        for (size_t k = 0; k < all[i].range_count; k++)
+            bigger[used++] = (struct tbd_range64){ all[i].ranges[k].start, all[i].ranges[k].end };
+    }
+    free(all);
+    if (bigger == NULL)
+        return false;
+    *out = bigger;
+    *count = used;
+    return true;
+}
+
+/* What to say about a name that no function has. */
+static bool explain(void *context, const char *name, char *out, size_t bytes)
+{
+    const struct tbd_window_names *names = context;
+    struct tbd_dwarf_inlined *all;
+    size_t count = 0;
+
+    if (!is_plain(name))
+        return false;
+    all = tbd_inlined_find(names->session->symbols, names->window, name, &count);
+    if (count != 0)
+        tbd_inlined_places(all, count, out, bytes);
+    free(all);
+    return count != 0;
+}
+
 static bool find_functions(const struct tbd_window_names *names, const char *name,
                            struct tbd_range64 **out, size_t *out_count)
 {
@@ -97,10 +145,12 @@ static bool find_functions(const struct tbd_window_names *names, const char *nam
     if (found == NULL)
         return false;
     *out = calloc(count + 1, sizeof(**out));
-    if (*out != NULL)
-        *out_count = tidy_ranges(*out, function_ranges(found, count, *out));
+    count = *out == NULL ? 0 : function_ranges(found, count, *out);
     free(found);
-    return *out != NULL;
+    if (*out == NULL || !add_inlined(names, name, out, &count))
+        return false;
+    *out_count = tidy_ranges(*out, count);
+    return true;
 }
 
 /* "libc" also means libc.so.6. */
@@ -203,6 +253,7 @@ static bool ranges_of(void *context, const char *name, enum tbd_name_kind kind,
 
 struct tbd_expr_names tbd_window_names_of(struct tbd_window_names *context)
 {
-    return (
-        struct tbd_expr_names){ .address = address_of, .ranges = ranges_of, .context = context };
+    return (struct tbd_expr_names){
+        .address = address_of, .ranges = ranges_of, .explain = explain, .context = context
+    };
 }

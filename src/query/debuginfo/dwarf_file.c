@@ -410,9 +410,8 @@ bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwar
     return out->count != 0;
 }
 
-/* Where an inlined function was called. */
-static struct tbd_source_line call_site(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
-                                        const Dwarf_Die *die)
+struct tbd_source_line tbd_dwarf_call_site(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
+                                           const Dwarf_Die *die)
 {
     struct tbd_source_line call = { .file = NULL };
     Dwarf_Die of_unit = *unit;
@@ -449,7 +448,7 @@ size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwa
                                                   .name = name == NULL ? "?" : name,
                                                   .is_inlined = tag == DW_TAG_inlined_subroutine };
         if (out[count].is_inlined)
-            out[count].call = call_site(scopes->dwarf, &scopes->unit, &die);
+            out[count].call = tbd_dwarf_call_site(scopes->dwarf, &scopes->unit, &die);
         count++;
         first = i + 1;
         if (tag == DW_TAG_subprogram)

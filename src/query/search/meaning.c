@@ -59,7 +59,7 @@ static enum tbd_status lower(struct tbd_meaning *meaning, uint32_t index)
 
 static enum tbd_status bind(struct tbd_meaning *meaning, const char *text, uint32_t index)
 {
-    struct tbd_window_names context = { meaning->session, index };
+    struct tbd_window_names context = { meaning->session, index, meaning->event.type };
     struct tbd_expr_names names = tbd_window_names_of(&context);
     struct tbd_query_error error;
     enum tbd_status status = tbd_expr_parse(text, 0, meaning->event.type, &meaning->where, &error);

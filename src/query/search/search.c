@@ -45,7 +45,7 @@ static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_
  * changed. */
 static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
 {
-    struct tbd_window_names context = { run->session, window };
+    struct tbd_window_names context = { run->session, window, run->question->type };
     struct tbd_expr_names names = tbd_window_names_of(&context);
     const struct tbd_module *modules = NULL;
     size_t changes = tbd_trace_mapping_changes(run->session->trace, window);
@@ -88,7 +88,7 @@ static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
     enum tbd_status status = TBD_OK;
 
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-        struct tbd_window_names context = { run->session, tries[i] };
+        struct tbd_window_names context = { run->session, tries[i], run->question->type };
         struct tbd_expr_names names = tbd_window_names_of(&context);
 
         status = tbd_expr_bind_names(run->where, &names, true, run->search->error);
@@ -101,7 +101,7 @@ static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
 static enum tbd_status bind_symbols(struct tbd_search_run *run, uint32_t start)
 {
     uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
-    struct tbd_window_names context = { run->session, start };
+    struct tbd_window_names context = { run->session, start, run->question->type };
     struct tbd_expr_names names = tbd_window_names_of(&context);
     enum tbd_status status = tbd_expr_bind_symbols(run->where, &names, run->search->error);
 

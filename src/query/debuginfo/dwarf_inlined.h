@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_inlined.h - where the compiler put functions into others */
+#ifndef TBD_QUERY_DWARF_INLINED_H
+#define TBD_QUERY_DWARF_INLINED_H
+
+#include "query/debuginfo/dwarf_file.h"
+
+#define TBD_INLINED_RANGES 16u
+
+/* One copy of an inlined function. */
+struct tbd_dwarf_inlined {
+    uint64_t entry;                                  /* its first instruction */
+    struct tbd_elf_range ranges[TBD_INLINED_RANGES]; /* its code, with what is inlined into it */
+    size_t range_count;                              /* at least 1 */
+    struct tbd_source_line call;                     /* where it was called; line 0: not known */
+    const char *outer; /* the function whose code it is in; NULL: not known */
+};
+
+/* The copies of functions called `name` (without namespaces).  Stores up to `max`, returns how many
+ * there are. */
+size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
+                         size_t max);
+/* The innermost copy around an address; false: the address is in no inlined function. */
+bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out);
+
+#endif

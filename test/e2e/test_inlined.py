@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Functions that the compiler inlined everywhere: breakpoints, `finish` and `list` as gdb, conditions by their code, clear messages."""
+import subprocess
+
+import othertools
+import tbdtest
+
+SOURCE = """\
+#include <stdio.h>
+volatile int table[8], sum;
+static inline __attribute__((always_inline)) void
+put(int at, int value)
+{
+    table[at & 7] = value;
+    sum += value;
+}
+static inline __attribute__((always_inline)) int
+twice(int n)
+{
+    put(n, n);
+    if (n % 3 == 0)
+        table[7] = n;
+    put(n + 1, n);
+    return 2 * n;
+}
+__attribute__((noinline)) static int user(int n)
+{
+    int result = twice(n);
+
+    table[0] = result;
+    return result + sum;
+}
+int main(void)
+{
+    int result = 0;
+
+    for (int i = 0; i < 6; i++)
+        result += user(i);
+    put(3, result);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
+def recorded(folder, level):
+    source, path = folder + "/inlined.c", folder + "/inlined" + level
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(SOURCE)
+    subprocess.run(["cc", "-g", level, "-fno-pie", "-no-pie", "-o", path, source], check=True)
+    return path, tbdtest.record([path], folder + "/traces" + level)[1]
+
+
+def stops_of_gdb(path, name):
+    """(pc, pc after `finish`) of every stop at the function."""
+    return othertools.gdb_script([path], """
+gdb.Breakpoint(%r)
+run()
+while alive():
+    row = [value("$pc")]
+    for b in gdb.breakpoints():
+        b.enabled = False
+    if gdb.newest_frame().type() == gdb.INLINE_FRAME:
+        gdb.execute("finish", to_string=True)
+        row.append(value("$pc"))
+    for b in gdb.breakpoints():
+        b.enabled = True
+    say(row)
+    go()
+""" % name)
+
+
+def test_breakpoints_stop_at_every_copy(folder):
+    for level, name, least in (("-O0", "twice", 6), ("-O1", "twice", 6), ("-O2", "twice", 6), ("-O0", "put", 13)):
+        path, trace = recorded(folder, level)
+        # Without `finish`: it moves gdb past the start of a copy that follows at once.
+        wanted = othertools.gdb_script([path], "gdb.Breakpoint(%r)\nrun()\nwhile alive():\n    say(value('$pc'))\n    go()\n" % name)
+        trace.one("goto", "first")
+        lines = ["break " + name] + ["continue"] * (len(wanted) + 1)
+        said = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--json"], stdin="\n".join(lines).encode() + b"\n")
+        found = [tbdtest.number(tbdtest.json.loads(line)["pc"]) for line in said.out.splitlines() if b'"breakpoint"' in line]
+        assert len(wanted) >= least and found == wanted, (level, name, [hex(x) for x in found], [hex(x) for x in wanted], said)
+        trace.one("goto", "first")
+        assert tbdtest.number(trace.one("goto", name)["pc"]) == wanted[0]
+
+
+def test_finish_ends_in_the_function_around(folder):
+    for level in ("-O0", "-O1", "-O2"):
+        path, trace = recorded(folder, level)
+        position, compared = "first", 0
+        for row in stops_of_gdb(path, "put"):
+            event = trace.one("goto", position, "forward", "state", 1, "where", "pc==%#x" % row[0])
+            position = tbdtest.position(event)
+            if len(row) == 1:
+                continue
+            trace.one("goto", position)
+            found = trace.ask("finish")[-1]
+            if level == "-O2":  # gdb goes on to the start of a statement: code is mixed
+                assert trace.ask("bt")[0]["function"] != "put", (level, event, found)
+                row[1] = tbdtest.number(found["pc"])
+            assert tbdtest.number(found["pc"]) == row[1], (level, event, found, [hex(x) for x in row])
+            compared += 1
+        assert compared >= 6, (level, compared)
+
+
+def test_conditions_know_the_code_of_copies(folder):
+    for level in ("-O0", "-O2"):
+        trace = recorded(folder, level)[1]
+        stores = trace.ask("all", "store", "of", "table", "where", "func==put")
+        everything = trace.ask("all", "store", "of", "table")
+        lines = {e["line"] for e in stores}
+        assert len(stores) == 13 and lines == {6}, (level, stores)
+        assert {e["line"] for e in everything if e not in stores} == {14, 22}, (level, everything)
+        around = trace.ask("all", "store", "of", "table", "where", "func==twice")
+        assert len(around) == 14 and {e["line"] for e in around} == {6, 14}, (level, around)
+
+
+def test_what_has_no_entry_is_said_to_be_inlined(folder):
+    trace = recorded(folder, "-O1")[1]
+    for words in (["calls", "twice"], ["all", "func_enter", "where", "func==twice"], ["count", "func_exit", "where", "func==twice"]):
+        answer = trace.tbdq(*words, json_output=False)
+        assert answer.code == 2 and b"'twice' is inlined" in answer.err and b"inlined.c:20 (in user)" in answer.err, (words, answer)
+    answer = trace.tbdq("calls", "nothing", json_output=False)
+    assert answer.code == 2 and b"inlined" not in answer.err.replace(b"inlined.c", b""), answer
+    texts = [row["text"] for row in trace.ask("list", "twice")]
+    assert "twice(int n)" in texts, texts
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
