@@ -45,7 +45,8 @@ struct tbd_product {
     bool has_end;
     struct tbd_msg_end end;
     char end_text[256];
-    struct tbd_turns turns; /* whose turn it was; its arrays live in the window */
+    const uint8_t *end_siginfo; /* TBD_SIGINFO_BYTES or NULL; lives in the window */
+    struct tbd_turns turns;     /* whose turn it was; its arrays live in the window */
     uint64_t thread_messages;
     uint64_t end_time; /* as WINDOW_END says */
     bool damaged;      /* cut at the first thing that is wrong; `damage` says what */

@@ -190,12 +190,19 @@ static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *p
 static enum tbd_status take_end(struct work *w, const uint8_t *payload, uint32_t bytes)
 {
     struct tbd_product *out = w->out;
+    uint32_t text_bytes, before = sizeof(out->end);
 
-    if (bytes < sizeof(out->end))
+    if (bytes < before)
         return tbd_build_damage(w, "an end message that is too short");
-    memcpy(&out->end, payload, sizeof(out->end));
-    snprintf(out->end_text, sizeof(out->end_text), "%.*s", (int)(bytes - sizeof(out->end)),
-             (const char *)payload + sizeof(out->end));
+    memcpy(&out->end, payload, before);
+    snprintf(out->end_text, sizeof(out->end_text), "%.*s", (int)(bytes - before),
+             (const char *)payload + before);
+    text_bytes = (uint32_t)strnlen((const char *)payload + before, bytes - before) + 1;
+    if (bytes >= before + text_bytes + TBD_SIGINFO_BYTES) {
+        out->end_siginfo = tbd_build_keep(w, payload + before + text_bytes, TBD_SIGINFO_BYTES);
+        if (!out->end_siginfo)
+            return TBD_NOMEM;
+    }
     out->has_end = true;
     return cut_last_block(w, out->end.offset) ? TBD_OK : TBD_NOMEM;
 }

@@ -36,6 +36,8 @@ struct tbd_join {
     bool has_end;
     struct tbd_msg_end end;
     char end_text[256];
+    bool has_end_siginfo;
+    uint8_t end_siginfo[TBD_SIGINFO_BYTES];
 };
 
 static enum tbd_status join_start(struct tbd_join *join, const struct tbd_product *product)
@@ -232,6 +234,9 @@ static enum tbd_status join_locked(struct tbd_join *join, struct tbd_product *pr
         join->has_end = true;
         join->end = product->end;
         memcpy(join->end_text, product->end_text, sizeof(product->end_text));
+        join->has_end_siginfo = product->end_siginfo != NULL;
+        if (product->end_siginfo)
+            memcpy(join->end_siginfo, product->end_siginfo, sizeof(join->end_siginfo));
     }
     join_side(join, product);
     join_damage(join, product);
@@ -294,6 +299,11 @@ void tbd_join_free(struct tbd_join *join)
 bool tbd_join_has_started(const struct tbd_join *join)
 {
     return join->started;
+}
+
+const uint8_t *tbd_join_end_siginfo(const struct tbd_join *join)
+{
+    return join->has_end_siginfo ? join->end_siginfo : NULL;
 }
 
 bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text,

@@ -32,6 +32,8 @@ bool tbd_join_has_started(const struct tbd_join *join);
 /* How the program ended, as the stream says; false if it does not. */
 bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text,
                   size_t bytes);
+/* TBD_SIGINFO_BYTES of the signal that ended it; NULL if not known. */
+const uint8_t *tbd_join_end_siginfo(const struct tbd_join *join);
 /* Copies the mapped files into the trace: a killed program's last window may need them. */
 void tbd_join_keep_files(struct tbd_join *join);
 

@@ -245,6 +245,7 @@ static enum tbd_status write_end(struct organizer *o)
     struct tbd_msg_end end = { .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
     char text[352] = "the program vanished (SIGKILL?)";
     bool has_end = tbd_join_end(o->join, &end, text, sizeof(text));
+    const uint8_t *siginfo = o->failed ? NULL : tbd_join_end_siginfo(o->join);
 
     if (o->failed) {
         end = (struct tbd_msg_end){ .how = TBD_ENDED_DETACHED, .offset = TBD_END_WHOLE };
@@ -255,7 +256,7 @@ static enum tbd_status write_end(struct organizer *o)
     } else if (!has_end) {
         tbd_join_keep_files(o->join);
     }
-    return tbd_writer_end(o->writer, &end, text);
+    return tbd_writer_end(o->writer, &end, text, siginfo);
 }
 
 /* Writes what can be written while the last windows are built. */

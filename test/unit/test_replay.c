@@ -180,7 +180,7 @@ static void make_trace(const char *name, uint64_t call_number)
     put_region(writer, DATA, 3);
     put_image(writer);
     put_window(writer, call_number);
-    assert_int_equal(tbd_writer_end(writer, &end, ""), TBD_OK);
+    assert_int_equal(tbd_writer_end(writer, &end, "", NULL), TBD_OK);
     if (tbd_trace_open(tbd_writer_path(writer), &trace, &why))
         fail_msg("%s: %s: %s", tbd_status_text(why.status), why.file, why.detail);
     tbd_writer_free(writer);

@@ -279,6 +279,8 @@ static void put_end(struct index_writer *w)
     begin = tbd_file_begin_record(w->out, TBD_REC_END);
     tbd_buffer_put(w->out, &info->end, sizeof(info->end));
     tbd_buffer_put(w->out, info->end_text, strlen(info->end_text) + 1);
+    if (info->end_siginfo)
+        tbd_buffer_put(w->out, info->end_siginfo, TBD_SIGINFO_BYTES);
     tbd_file_finish_record(w->out, begin);
 }
 

@@ -210,14 +210,16 @@ _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 by
 /* a repeated instruction that has not ended: the next block begins with it */
 #define TBD_SPECIAL_F_LEFT 4u
 
+#define TBD_SIGINFO_BYTES 128 /* of a siginfo_t, as the kernel fills it */
+
 struct tbd_msg_signal {
-    uint32_t signo;       /*  0 */
-    uint32_t write_count; /*  4: the frame, as implicit stores */
-    uint32_t flags;       /*  8: TBD_SIGNAL_* */
-    uint32_t reserved;    /* 12 */
-    uint64_t handler;     /* 16 */
-    uint64_t frame;       /* 24: address of the frame (handler's rsp) */
-    uint8_t siginfo[128]; /* 32 */
+    uint32_t signo;                     /*  0 */
+    uint32_t write_count;               /*  4: the frame, as implicit stores */
+    uint32_t flags;                     /*  8: TBD_SIGNAL_* */
+    uint32_t reserved;                  /* 12 */
+    uint64_t handler;                   /* 16 */
+    uint64_t frame;                     /* 24: address of the frame (handler's rsp) */
+    uint8_t siginfo[TBD_SIGINFO_BYTES]; /* 32 */
 };
 _Static_assert(sizeof(struct tbd_msg_signal) == 160, "tbd_msg_signal is 160 bytes");
 #define TBD_SIGNAL_SYNC 1u /* raised by the instruction at this position */
@@ -299,7 +301,7 @@ struct tbd_msg_end {
     uint32_t how;    /* 0: enum tbd_end_how */
     uint32_t value;  /* 4 */
     uint64_t offset; /* 8: K: of the last block, instructions 0..K-1 ran (TBD_END_WHOLE = all) */
-    /* text NUL */
+    /* text NUL; SIGNAL: then siginfo[TBD_SIGINFO_BYTES], unless nobody but the kernel knew it */
 };
 #define TBD_END_WHOLE UINT64_MAX
 

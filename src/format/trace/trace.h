@@ -44,7 +44,9 @@ struct tbd_trace_info {
     bool finished;          /* false: still being recorded */
     struct tbd_msg_end end; /* valid if finished */
     const char *end_text;
-    uint64_t blocks; /* block entries in all windows: one past the last time */
+    const uint8_t
+        *end_siginfo; /* TBD_SIGINFO_BYTES of the signal that ended it; NULL if not known */
+    uint64_t blocks;  /* block entries in all windows: one past the last time */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches;     /* of threads */
     uint32_t main_thread;  /* tid of the first thread */

@@ -342,12 +342,17 @@ static enum tbd_status read_end(struct tbd_trace *trace, const struct tbd_record
                            ? tbd_record_string(record->payload + sizeof(trace->info.end),
                                                record->payload + record->bytes)
                            : NULL;
+    const uint8_t *after;
 
     if (!text)
         return tbd_record_corrupt(&trace->reading.file, record, "the end record is too short", why);
     memcpy(&trace->info.end, record->payload, sizeof(trace->info.end));
     trace->info.finished = true;
     trace->info.end_text = text;
+    after = (const uint8_t *)text + strlen(text) + 1;
+    if (trace->info.end.how == TBD_ENDED_SIGNAL &&
+        (size_t)(record->payload + record->bytes - after) >= TBD_SIGINFO_BYTES)
+        trace->info.end_siginfo = after;
     trace->index.has_end = true;
     return TBD_OK;
 }

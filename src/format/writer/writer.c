@@ -482,7 +482,7 @@ void tbd_writer_expect_end(struct tbd_writer *w)
 }
 
 enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,
-                               const char *text)
+                               const char *text, const uint8_t *siginfo)
 {
     enum tbd_status status;
     size_t begin;
@@ -492,6 +492,8 @@ enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *e
     begin = tbd_file_begin_record(&w->pending, TBD_REC_END);
     tbd_buffer_put(&w->pending, end, sizeof(*end));
     tbd_buffer_put(&w->pending, text, strlen(text) + 1);
+    if (siginfo)
+        tbd_buffer_put(&w->pending, siginfo, TBD_SIGINFO_BYTES);
     tbd_file_finish_record(&w->pending, begin);
     status = tbd_writer_flush(w);
     if (!status)

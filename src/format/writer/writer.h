@@ -104,7 +104,9 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
 /* The end is near, and the program waits for it: does early what can be done for it, while other
  * threads still write windows. */
 void tbd_writer_expect_end(struct tbd_writer *writer);
+/* `siginfo`: TBD_SIGINFO_BYTES of the signal that ended the program, or NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_end(struct tbd_writer *writer,
-                                              const struct tbd_msg_end *end, const char *text);
+                                              const struct tbd_msg_end *end, const char *text,
+                                              const uint8_t *siginfo);
 
 #endif

@@ -28,7 +28,6 @@
 #include <stdbool.h>
 
 #define TBD_SIGNAL_COUNT        65 /* 1 .. 64 */
-#define TBD_SIGINFO_BYTES       128
 #define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
 /* SIGTRAP with this value is another engine's: the program is to go on natively
  * (hooks/calls/debugged.h). */

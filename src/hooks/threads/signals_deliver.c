@@ -144,9 +144,10 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
 }
 
 /* Dies as the kernel would end it: first the trace is ended, then the signal is taken natively. */
-_Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset, bool resend)
+_Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset,
+                          const uint8_t *info, bool resend)
 {
-    tbd_window_send_last(TBD_ENDED_SIGNAL, signo, offset, "");
+    tbd_window_send_fatal(signo, offset, info);
     tbd_recording_wait_done();
     if (resend) {
         struct tbd_action none = { 0 };
@@ -162,7 +163,15 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
 
 void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset)
 {
-    die(thread, signo, offset, false);
+    die(thread, signo, offset, NULL, false);
+}
+
+/* The SIGSEGV that the kernel forces on a thread has no address. */
+_Noreturn static void die_of_forced_segv(struct tbd_thread *thread)
+{
+    siginfo_t info = { .si_signo = SIGSEGV, .si_code = SI_KERNEL };
+
+    die(thread, SIGSEGV, TBD_END_WHOLE, (const uint8_t *)&info, true);
 }
 
 static void after_delivery(const struct tbd_queued_signal *queued, const struct tbd_action *action)
@@ -202,7 +211,7 @@ static void fail(struct tbd_thread *thread, uint32_t signo)
     if (tbd_actions[signo].flags & SA_RESETHAND)
         tbd_signals_reset(signo);
     if (signo == SIGSEGV || !tbd_signals_hold_segv())
-        die(thread, SIGSEGV, TBD_END_WHOLE, true);
+        die_of_forced_segv(thread);
     tbd_signals_set_kernel_mask(
         tbd_signals_kernel_mask(signals->has_temporary ? signals->temporary_mask : signals->mask));
 }
@@ -210,7 +219,7 @@ static void fail(struct tbd_thread *thread, uint32_t signo)
 void tbd_signals_force_segv(struct tbd_thread *thread)
 {
     if (!tbd_signals_hold_segv())
-        die(thread, SIGSEGV, TBD_END_WHOLE, true);
+        die_of_forced_segv(thread);
 }
 
 static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
@@ -256,7 +265,7 @@ void tbd_signals_deliver(struct tbd_thread *thread)
         return;
     }
     if (handler == 0 && !tbd_signals_ignores(queued.signo))
-        die(thread, queued.signo, TBD_END_WHOLE, true);
+        die(thread, queued.signo, TBD_END_WHOLE, queued.info, true);
     apply_mask(signals->mask); /* the program has ignored it meanwhile */
 }
 
@@ -271,7 +280,7 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
 
     if (!tbd_signals_has_handler(fault->signo))
         /* a trap comes after its instruction */
-        die(thread, fault->signo, offset, fault->signo == SIGTRAP);
+        die(thread, fault->signo, offset, fault->info, fault->signo == SIGTRAP);
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
         return; /* the queued signal first; the instruction will fault again */

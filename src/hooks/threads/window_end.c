@@ -74,11 +74,9 @@ void tbd_window_handle_due(struct tbd_thread *thread)
 }
 
 /* Closes the last window like every other, with the state that the program ended with. */
-void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text)
+static void send_last(const struct tbd_part *parts, uint32_t count)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
-    struct tbd_msg_end end = { .how = (uint32_t)how, .value = value, .offset = offset };
-    struct tbd_part parts[2] = { { &end, sizeof(end) }, { text, strlen(text) + 1 } };
 
     if (!tbd_recording.is_on || ring->discard)
         return;
@@ -88,10 +86,26 @@ void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset,
         tbd_recording_note(
             0, "%lu system calls were not described: their writes were found by comparison",
             tbd_recording.unknown_calls);
-    tbd_ring_send(ring, tbd_thread_now(), TBD_MSG_END, parts, 2);
+    tbd_ring_send(ring, tbd_thread_now(), TBD_MSG_END, parts, count);
     tbd_threads_send_regs(tbd_thread_now());
     tbd_registers_send(ring, tbd_thread_now(), &tbd_processor.vector);
     tbd_window_send_end(ring, tbd_thread_now(), &tbd_memory.pages, TBD_TIME_NEVER);
     __atomic_store_n(&ring->head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&ring->head->published);
+}
+
+void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text)
+{
+    struct tbd_msg_end end = { .how = (uint32_t)how, .value = value, .offset = offset };
+    struct tbd_part parts[2] = { { &end, sizeof(end) }, { text, strlen(text) + 1 } };
+
+    send_last(parts, 2);
+}
+
+void tbd_window_send_fatal(uint32_t signo, uint64_t offset, const uint8_t *siginfo)
+{
+    struct tbd_msg_end end = { .how = TBD_ENDED_SIGNAL, .value = signo, .offset = offset };
+    struct tbd_part parts[3] = { { &end, sizeof(end) }, { "", 1 }, { siginfo, TBD_SIGINFO_BYTES } };
+
+    send_last(parts, siginfo ? 3 : 2);
 }

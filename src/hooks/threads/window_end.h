@@ -13,5 +13,7 @@ void tbd_window_handle_due(struct tbd_thread *thread);
 /* Sends END and the last window's end; everything is handed over.  `offset`: as in struct
  * tbd_msg_end. */
 void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text);
+/* The same for a signal that ends the program; siginfo NULL: only the kernel knows it. */
+void tbd_window_send_fatal(uint32_t signo, uint64_t offset, const uint8_t *siginfo);
 
 #endif

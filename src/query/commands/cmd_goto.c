@@ -4,6 +4,7 @@
 #include "query/commands/output.h"
 #include "query/text/progress.h"
 #include "query/search/search.h"
+#include "query/session/signal_info.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -132,6 +133,13 @@ static void move_to(struct tbd_command_run *run, struct tbd_position position, u
     tbd_session_move(run->session, position, thread);
 }
 
+void tbd_command_take_end(struct tbd_session *session, struct tbd_event *event)
+{
+    if (event->position.time + 1 == session->info->blocks &&
+        tbd_position_compare(event->position, tbd_session_last(session)) == 0)
+        (void)tbd_signal_take_fatal(event, session->info);
+}
+
 enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position)
 {
     struct tbd_event event = { .type = TBD_EVENT_POSITION, .position = position };
@@ -142,6 +150,7 @@ enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position po
         return tbd_command_fail(run, status);
     event.pc = place.pc;
     event.thread = place.thread;
+    tbd_command_take_end(run->session, &event);
     move_to(run, position, 0);
     print_event(run, &event);
     return TBD_EXIT_FOUND;

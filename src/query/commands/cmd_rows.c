@@ -5,11 +5,11 @@
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 #include "query/search/search.h"
+#include "query/session/signal_info.h"
 
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,9 +99,8 @@ enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run)
 
 enum tbd_exit tbd_command_signals(struct tbd_command_run *run)
 {
-    static const char *const columns[] = {
-        "position", "thread", "signal", "from", "function", NULL
-    };
+    static const char *const columns[] = { "position", "thread", "signal",   "reason", "addr",
+                                           "effect",   "from",   "function", NULL };
 
     return list_type(run, TBD_EVENT_SIGNAL, columns);
 }
@@ -175,16 +174,12 @@ static uint64_t value_of(const struct tbd_event *event)
 /* A number, or the name of a system call or signal. */
 static void value_text(const struct tbd_event *event, char *out, size_t bytes)
 {
-    const char *name = NULL, *prefix = "";
+    const char *name = event->type == TBD_EVENT_SYSCALL ? tbd_syscall_name(event->number) : NULL;
 
-    if (event->type == TBD_EVENT_SYSCALL) {
-        name = tbd_syscall_name(event->number);
-    } else if (event->type == TBD_EVENT_SIGNAL && event->number < NSIG) {
-        name = sigabbrev_np((int)event->number);
-        prefix = "SIG";
-    }
-    if (name != NULL)
-        snprintf(out, bytes, "%s%s", prefix, name);
+    if (event->type == TBD_EVENT_SIGNAL)
+        (void)tbd_signal_name(event->number, out, bytes);
+    else if (name != NULL)
+        snprintf(out, bytes, "%s", name);
     else
         snprintf(out, bytes, "0x%" PRIx64, value_of(event));
 }

@@ -57,6 +57,8 @@ enum tbd_exit tbd_command_where(struct tbd_command_run *run)
         status = place_of_thread(run->session, &event);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
+    if (event.thread == place.thread)
+        tbd_command_take_end(run->session, &event);
     object = tbd_output_event(run->session, &event);
     tbd_output_print_event(run->session, object, run->out);
     json_decref(object);

@@ -2,9 +2,11 @@
 /* cmd_trace.c - info, windows, modules, dump: what the trace holds */
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
+#include "query/session/signal_info.h"
 #include "hooks/table/syscalls.h"
 
 #include "base/safe_stream.h"
+#include "format/reading/window_read.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
 
@@ -31,6 +33,41 @@ const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, s
     else
         snprintf(out, bytes, "%s", words[how]);
     return out;
+}
+
+/* The signal that ended the program, as an object with the place of its instruction; NULL if none
+ * did.  Only the last window's summary is read. */
+static json_t *end_object(struct tbd_session *session)
+{
+    struct tbd_event event = { .type = TBD_EVENT_SIGNAL };
+    uint32_t count = tbd_trace_window_count(session->trace);
+    struct tbd_window *last = NULL;
+    struct tbd_error why;
+    json_t *object;
+
+    if (!tbd_signal_take_fatal(&event, session->info))
+        return NULL;
+    object = json_object();
+    tbd_output_signal(&event, object);
+    if (count != 0 && tbd_window_load_summaries(session->trace, count - 1, &last, &why) == TBD_OK &&
+        last->complete) {
+        json_object_set_new(object, "thread", json_integer((json_int_t)last->end_regs.thread));
+        json_object_set_new(object, "pc", tbd_output_hex(last->end_regs.rip));
+        tbd_output_symbol(session, count - 1, last->end_regs.rip, object);
+    }
+    tbd_window_free(last);
+    return object;
+}
+
+static void print_end(struct tbd_session *session, FILE *out)
+{
+    json_t *object = end_object(session);
+
+    if (object != NULL) {
+        fprintf(out, "           ");
+        tbd_output_print_signal(object, out);
+    }
+    json_decref(object);
 }
 
 #define LEVELS (TBD_LEVEL_EVENTS + 1)
@@ -90,7 +127,7 @@ static json_t *levels_object(const struct level_sum sums[LEVELS])
     return levels;
 }
 
-static json_t *info_object(const struct tbd_session *session, const struct level_sum sums[LEVELS])
+static json_t *info_object(struct tbd_session *session, const struct level_sum sums[LEVELS])
 {
     const struct tbd_trace_info *info = session->info;
     json_t *object = json_object();
@@ -115,6 +152,8 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     json_object_set_new(object, "finished", json_boolean(info->finished));
     json_object_set_new(object, "end",
                         tbd_output_text(tbd_command_end_text(info, end, sizeof(end))));
+    if (info->finished && info->end.how == TBD_ENDED_SIGNAL)
+        json_object_set_new(object, "end_signal", end_object(session));
     put_count(object, "end_value", info->finished ? info->end.value : 0);
     json_object_set_new(object, "end_text", safe_string(info->end_text));
     put_count(object, "blocks", info->blocks);
@@ -137,8 +176,7 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     return object;
 }
 
-static void print_info(const struct tbd_session *session, const struct level_sum sums[LEVELS],
-                       FILE *out)
+static void print_info(struct tbd_session *session, const struct level_sum sums[LEVELS], FILE *out)
 {
     const struct tbd_trace_info *info = session->info;
     uint32_t uncounted = count_uncounted(session);
@@ -153,6 +191,7 @@ static void print_info(const struct tbd_session *session, const struct level_sum
             info->parent_pid, tbd_command_end_text(info, end, sizeof(end)),
             info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
             tbd_shown(info->end_text != NULL ? info->end_text : ""));
+    print_end(session, out);
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
     fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n",

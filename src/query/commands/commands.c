@@ -148,7 +148,7 @@ const struct tbd_command tbd_commands[] = {
       "all system calls, as rows", "",
       "tbdq syscalls where 'syscall == openat'", true, false },
     { "signals", tbd_command_signals, "[where CONTEXT]",
-      "all signals that were handled, as rows", "",
+      "signals that were handled, and the one that ended the program, as rows", "",
       "tbdq signals where 'signal == SIGALRM'", true, false },
     { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value]",
       "how many such events there are, by function, source line, thread or value",

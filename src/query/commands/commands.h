@@ -114,6 +114,8 @@ enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expr
                                    char **text);
 /* Moves to a position and prints what is there. */
 enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position);
+/* Adds the signal that ended the program, if that was at the event's position. */
+void tbd_command_take_end(struct tbd_session *session, struct tbd_event *event);
 /* The position `count` instructions before or after another; TBD_NOTIME past the ends. */
 TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
                                                   struct tbd_position from, bool backward,

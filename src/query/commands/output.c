@@ -3,13 +3,13 @@
  *
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
 #include "query/commands/output.h"
+#include "query/session/signal_info.h"
 
 #include "base/escape.h"
 #include "base/safe_stream.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,17 +228,22 @@ static void put_switch(const struct tbd_event *event, json_t *object)
         json_object_set_new(object, "reason", json_string(reasons[event->reason]));
 }
 
-static void put_signal(const struct tbd_event *event, json_t *object)
+void tbd_output_signal(const struct tbd_event *event, json_t *object)
 {
-    const char *name = event->number < NSIG ? sigabbrev_np((int)event->number) : NULL;
+    const char *code = tbd_signal_code_name(event->number, event->code);
+    bool is_fatal = (event->flags & TBD_EVENT_FATAL) != 0;
     char text[32];
 
-    if (name != NULL)
-        snprintf(text, sizeof(text), "SIG%s", name);
-    else
-        snprintf(text, sizeof(text), "%" PRIu64, event->number);
-    json_object_set_new(object, "signal", json_string(text));
-    json_object_set_new(object, "from", tbd_output_hex(event->from));
+    json_object_set_new(object, "signal",
+                        json_string(tbd_signal_name(event->number, text, sizeof(text))));
+    snprintf(text, sizeof(text), "%" PRId32, event->code);
+    if ((event->flags & TBD_EVENT_HAS_CODE) != 0)
+        json_object_set_new(object, "reason", json_string(code == NULL ? text : code));
+    if ((event->flags & TBD_EVENT_HAS_ADDR) != 0)
+        json_object_set_new(object, "addr", tbd_output_hex(event->addr));
+    if ((event->flags & TBD_EVENT_HAS_SENDER) != 0)
+        json_object_set_new(object, "sender", json_integer((json_int_t)event->sender));
+    json_object_set_new(object, "effect", json_string(is_fatal ? "ends the program" : "handled"));
 }
 
 static void put_own(struct tbd_session *session, const struct tbd_event *event, json_t *object)
@@ -257,8 +262,14 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
         break;
     case TBD_EVENT_SYSCALL: put_syscall(session, event, object); break;
     case TBD_EVENT_THREAD_SWITCH: put_switch(event, object); break;
-    case TBD_EVENT_SIGNAL: put_signal(event, object); break;
+    case TBD_EVENT_SIGNAL:
+        tbd_output_signal(event, object);
+        json_object_set_new(object, "from", tbd_output_hex(event->from));
+        break;
     case TBD_EVENT_POSITION:
+        if ((event->flags & TBD_EVENT_FATAL) != 0)
+            tbd_output_signal(event, object);
+        break;
     case TBD_EVENT_LINE:
     case TBD_EVENT_STATE:
     case TBD_EVENT_BLOCK_ENTRY:
@@ -354,9 +365,9 @@ static void print_args(const json_t *object, FILE *out)
 
 static void print_own(const json_t *object, FILE *out)
 {
-    static const char *const keys[] = { "addr",   "size",     "oldval",   "oldbytes",
-                                        "newval", "newbytes", "retval",   "signal",
-                                        "from",   "sp",       "previous", "reason" };
+    static const char *const keys[] = { "signal", "previous", "reason", "addr",     "size",
+                                        "oldval", "oldbytes", "newval", "newbytes", "retval",
+                                        "sender", "effect",   "from",   "sp" };
 
     if (json_object_get(object, "call") != NULL) {
         fprintf(out, "  %s", get(object, "call"));
@@ -383,6 +394,25 @@ static bool has_own(const json_t *object)
     return json_object_get(object, "addr") != NULL || json_object_get(object, "args") != NULL ||
            json_object_get(object, "retval") != NULL ||
            json_object_get(object, "previous") != NULL || json_object_get(object, "signal") != NULL;
+}
+
+void tbd_output_print_signal(const json_t *object, FILE *out)
+{
+    static const char *const keys[] = { "reason", "addr" };
+
+    fprintf(out, "%s", get(object, "signal"));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (json_object_get(object, keys[i]) != NULL)
+            fprintf(out, "  %s %s", keys[i], get(object, keys[i]));
+    }
+    if (json_object_get(object, "sender") != NULL)
+        fprintf(out, "  sender %" JSON_INTEGER_FORMAT,
+                json_integer_value(json_object_get(object, "sender")));
+    if (json_object_get(object, "pc") != NULL) {
+        fprintf(out, "  at ");
+        print_place(object, out);
+    }
+    fputc('\n', out);
 }
 
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)

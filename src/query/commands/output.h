@@ -19,8 +19,12 @@
 /* An object with the keys time, offset, thread, type, pc, module, function, text and those of this
  * type of event; owned by the caller. */
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event);
+/* The keys of a signal event, without `from`. */
+void tbd_output_signal(const struct tbd_event *event, json_t *object);
 /* Prints such an object as one line of JSON, or as lines of text. */
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out);
+/* "SIGSEGV  reason SEGV_MAPERR  addr 0x0  at 0x401136  crash!main+0x10  crash.c:7", of such keys. */
+void tbd_output_print_signal(const json_t *object, FILE *out);
 /* One line of JSON; releases `object`. */
 void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);

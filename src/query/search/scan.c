@@ -415,8 +415,10 @@ void tbd_scan_run(struct tbd_scan *scan)
     }
     tbd_scan_deliver_insns(scan, UINT32_MAX);
     tbd_scan_settle(scan);
-    if (scan->cursor.kind == TBD_AT_END)
+    if (scan->cursor.kind == TBD_AT_END) {
         tbd_scan_deliver_switch(scan, window->first_time + window->blocks, window->end_regs.rip);
+        tbd_scan_deliver_fatal(scan);
+    }
     /* with other threads the next window has the event: another thread may come first */
     if (scan->waiting.is_there && scan->cursor.kind == TBD_AT_END && window->complete &&
         window->end_thread_count == 0)

@@ -5,6 +5,7 @@
 
 #include "format/window/window_make.h"
 #include "query/search/scan_threads.h"
+#include "query/session/signal_info.h"
 
 #include <string.h>
 
@@ -130,6 +131,35 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     event.type = TBD_EVENT_SIGNAL;
     event.number = signal.signo;
     event.from = interrupted_rip(&signal, payload, message->bytes);
+    tbd_signal_take_info(&event, signal.siginfo);
+    tbd_scan_deliver(scan, &event);
+}
+
+/* The window that has the program's last block has the signal that ended it. */
+void tbd_scan_deliver_fatal(struct tbd_scan *scan)
+{
+    const struct tbd_window *window = scan->window;
+    const struct tbd_trace_info *info =
+        window->trace == NULL ? NULL : tbd_trace_info(window->trace);
+    struct tbd_event event = { .type = TBD_EVENT_SIGNAL, .thread = scan->cursor.thread };
+    struct tbd_block_insn insn;
+    struct tbd_cursor last;
+    uint64_t limit;
+
+    if (scan->type != TBD_EVENT_SIGNAL || info == NULL || info->blocks == 0 ||
+        !tbd_signal_take_fatal(&event, info) || info->blocks - 1 < window->first_time ||
+        !tbd_cursor_seek(window, info->blocks - 1, &last))
+        return;
+    event.position.time = info->blocks - 1;
+    event.pc = last.block->def.start;
+    limit = tbd_cursor_insn_limit(&last);
+    if (last.block->def.insn_count != 0) /* none: it begins with what is no instruction */
+        event.position.offset = last.block->def.insn_count - 1u;
+    if (limit < event.position.offset)
+        event.position.offset = (uint32_t)limit;
+    if (tbd_disas_insn(scan->disas, last.id, event.position.offset, &insn))
+        event.pc = insn.pc;
+    event.from = event.pc;
     tbd_scan_deliver(scan, &event);
 }
 

@@ -19,5 +19,7 @@ void tbd_scan_settle(struct tbd_scan *scan);
 
 /* scan_messages.c: handles the message at the cursor. */
 void tbd_scan_at_message(struct tbd_scan *scan);
+/* scan_messages.c: at the window's end. */
+void tbd_scan_deliver_fatal(struct tbd_scan *scan);
 
 #endif

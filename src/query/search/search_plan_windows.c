@@ -183,8 +183,18 @@ static enum tbd_plan_verdict ask_toc(const struct tbd_search_plan *plan, struct 
     return may != 0 ? TBD_PLAN_MAY_HOLD : TBD_PLAN_NOT_IN_TOC;
 }
 
-/* Decides from the summary in memory alone. */
-static bool may_hold_summary(const struct tbd_search_plan *plan,
+/* Does the window have the block in which a signal ended the program? */
+static bool is_fatal_window(const struct tbd_trace *trace, const struct tbd_window_summary *summary)
+{
+    const struct tbd_trace_info *info = tbd_trace_info(trace);
+
+    return info->finished && info->end.how == TBD_ENDED_SIGNAL &&
+           summary->first_time < info->blocks &&
+           summary->first_time + summary->blocks == info->blocks;
+}
+
+/* Decides from what is in memory alone. */
+static bool may_hold_summary(const struct tbd_search_plan *plan, const struct tbd_trace *trace,
                              const struct tbd_window_summary *summary)
 {
     uint64_t implicit = summary->syscalls + summary->specials + summary->signals;
@@ -202,7 +212,7 @@ static bool may_hold_summary(const struct tbd_search_plan *plan,
     case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
     case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
     case TBD_EVENT_THREAD_SWITCH: return summary->switches != 0;
-    case TBD_EVENT_SIGNAL: return summary->signals != 0;
+    case TBD_EVENT_SIGNAL: return summary->signals != 0 || is_fatal_window(trace, summary);
     case TBD_EVENT_LINE:
     case TBD_EVENT_STATE:
     case TBD_EVENT_POSITION:
@@ -219,7 +229,7 @@ enum tbd_plan_verdict tbd_plan_ask(struct tbd_search_plan *plan, struct tbd_trac
     const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
     enum tbd_plan_verdict answer;
 
-    if (!may_hold_summary(plan, summary))
+    if (!may_hold_summary(plan, trace, summary))
         return TBD_PLAN_OTHER_TIME;
     if (plan->has_thread &&
         (plan->thread > UINT32_MAX || !tbd_trace_thread_ran(trace, index, (uint32_t)plan->thread)))

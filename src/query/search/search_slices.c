@@ -62,6 +62,8 @@ static enum tbd_status want_all(struct sliced *s)
         status = tbd_window_load_summaries(session->trace, s->window, &window, &session->why);
     if (kind != 0 && status == TBD_OK)
         want_messages(s, window, kind);
+    if (kind == TBD_MSG_SIGNAL)
+        s->wanted[s->count - 1] = true; /* a signal may have ended the program there */
     for (uint32_t i = 0; kind == 0 && i < s->count; i++)
         s->wanted[i] = true;
     tbd_window_free(window);

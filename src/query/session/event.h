@@ -14,7 +14,8 @@
  *                own all the same
  *   thread_switch  the first instruction that the thread executes from here on
  *   line         the first instruction of a source line's code: the one before belongs to another
- *   signal       the handler's first instruction
+ *   signal       the handler's first instruction; of the signal that ended the program, the instruction
+ *                that it hit
  *   state        every instruction */
 #ifndef TBD_QUERY_EVENT_H
 #define TBD_QUERY_EVENT_H
@@ -51,6 +52,11 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_HAS_CALL 16u
 /* func_exit: calls that this frame made have not returned */
 #define TBD_EVENT_OVER 32u
+/* of signals: */
+#define TBD_EVENT_FATAL      64u /* it ended the program */
+#define TBD_EVENT_HAS_CODE   128u
+#define TBD_EVENT_HAS_ADDR   256u
+#define TBD_EVENT_HAS_SENDER 512u
 
 struct tbd_event {
     enum tbd_event_type type;
@@ -59,7 +65,7 @@ struct tbd_event {
     /* func_enter: address of the call or jump that led here; signal: the interrupted address;
      * func_exit: see TBD_EVENT_HAS_CALL */
     uint64_t from;
-    uint64_t addr;        /* store, load */
+    uint64_t addr;        /* store, load; signal: that of the fault */
     uint64_t size;        /* store, load: bytes */
     const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
     const uint8_t *fresh; /* store: size bytes written; NULL if the trace does not have them */
@@ -71,8 +77,10 @@ struct tbd_event {
     uint64_t began;    /* time of the block that ends with the call (RESUMED, HAS_CALL) */
     uint32_t previous; /* thread_switch: the thread that had control before */
     uint32_t reason;   /* thread_switch: enum tbd_thread_reason */
+    int32_t code;      /* signal: si_code */
+    uint32_t sender;   /* signal: process id of who sent it, or of the child */
     uint32_t thread;
-    uint32_t flags; /* TBD_EVENT_HAS_* */
+    uint32_t flags; /* TBD_EVENT_* */
 };
 
 /* The first min(size, 8) bytes as a little-endian number. */
