@@ -212,6 +212,29 @@ static int run(char **argv)
     return EXIT_CANNOT_RUN;
 }
 
+/* ---- the folder of traces ---- */
+
+/* The programs that it starts may have other folders: a relative path would name another one
+ * there. */
+static bool make_absolute(const char *given, char *out, size_t bytes)
+{
+    char cwd[PATH_MAX];
+
+    if (!given || !*given || *given == '/')
+        return false;
+    return getcwd(cwd, sizeof(cwd)) && (size_t)snprintf(out, bytes, "%s/%s", cwd, given) < bytes;
+}
+
+static bool fix_folder(const struct tbd_options *parsed, struct variable_text *options)
+{
+    char path[PATH_MAX];
+
+    if (make_absolute(parsed->dir, path, sizeof(path)) &&
+        !append_option(options, "dir", strlen("dir"), path)) /* the last one counts */
+        return false;
+    return !make_absolute(getenv("TBD_DIR"), path, sizeof(path)) || setenv("TBD_DIR", path, 1) == 0;
+}
+
 /* ---- the command line ---- */
 
 static int record(char **argv)
@@ -254,6 +277,8 @@ static int record(char **argv)
         fprintf(stderr, "tbd: libtbd.so is not beside tbd\ntbd: hint: install or build it again\n");
         return EXIT_CANNOT_RUN;
     }
+    if (!fix_folder(&parsed, &options))
+        return wrong_usage("too long", "the folder's path");
     if (options.used && setenv("TBD_OPTIONS", options.bytes, 1) != 0)
         return EXIT_CANNOT_RUN;
     return run(argv);

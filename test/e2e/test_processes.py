@@ -121,6 +121,21 @@ def test_relative_folder(folder):
     assert len(tbdtest.traces(os.path.join(here, "traces"))) == 3, os.listdir(os.path.join(here, "traces"))
 
 
+def test_relative_folder_of_tbd_record(folder):
+    """Programs that are executed elsewhere are recorded in the same folder; an option counts like the variable."""
+    command = ["--", "/bin/sh", "-c", "cd sub; /bin/ls >/dev/null; /bin/ls"]
+    for place, extra, env in (("variable", [], {"TBD_DIR": "variable"}), ("option", ["--dir=option"], {"TBD_DIR": "other"})):
+        os.makedirs(folder + "/sub", exist_ok=True)
+        result = tbdtest.run([tbdtest.TBD, "record", *extra, *command], env=tbdtest.clean_env(env), cwd=folder)
+        assert result.code == 0, result
+        tbdtest.wait_organizers(folder + "/" + place)
+        names = sorted(n for n in os.listdir(folder + "/" + place) if n.startswith(("ls-", "sh-")))
+        assert "ls-1" in names and "ls-2" in names and not os.listdir(folder + "/sub") and not os.path.exists(folder + "/other"), names
+        away = tbdtest.run([tbdtest.TBDQ, "info"], env=tbdtest.clean_env({"TBD_DIR": place}), cwd=folder + "/sub")
+        assert away.code != 0 and os.path.join(os.path.realpath(folder), "sub", place).encode() in away.err, away
+        assert tbdtest.run([tbdtest.TBDQ, "info"], env=tbdtest.clean_env({"TBD_DIR": place}), cwd=folder).code == 0
+
+
 def test_children_can_be_left_out(folder):
     root = os.path.join(folder, "traces")
     result, trace = tbdtest.record([tbdtest.program("processes"), "work"], root, "children=no")

@@ -113,7 +113,9 @@ def test_why_follows_copies_to_what_made_a_value(folder):
     assert "imul" in hops[-1]["text"] or "calculated" in hops[-1]["what"], hops
     positions = [[int(x) for x in (h["position"] + "+0").split("+")[:2]] for h in hops]
     assert positions == sorted(positions, reverse=True), positions
-    assert trace.ask("why", "paint", at="last")[-1]["what"].startswith("there since the start")
+    end = trace.ask("why", "paint", at="last")[-1]
+    assert end["what"].startswith("there since the start") and "variables_O" in end["what"], end
+    assert end["position"] is None and not {"pc", "text", "function", "source"} & set(end), end # no instruction made it
 
 
 def test_tables_csv_and_json_say_the_same(folder):
@@ -166,7 +168,7 @@ def test_answers_are_as_documented(folder):
                            ["all", "func_exit"], ["all", "syscall"], ["all", "line", "where", "func==main"], ["step"]],
                  "stores": [["stores", "of", "hidden"]], "calls": [["calls", "push"], ["calls", "printf"]], "lines": [["lines", "variables.c:%d" % line_of("counter++;")]],
                  "syscalls": [["syscalls"]], "count": [["count", "store", "of", "counter", "by", "line"]], "history": [["history", "counter"]],
-                 "trace": [["trace", "365", "first"], ["trace", "first", "400"]], "why": [["why", "hidden"]], "marks": [["marks"]],
+                 "trace": [["trace", "first", "365"], ["trace", "first", "400"]], "why": [["why", "hidden"]], "marks": [["marks"]],
                  "mem": [["mem", "&counter", "16"]], "print": [["print", "counter"]], "bt": [["bt"]], "not found": []}
     trace.ask("mark", "here", at="last")
     for name, asked in questions.items():

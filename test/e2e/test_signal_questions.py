@@ -89,6 +89,52 @@ def test_the_fatal_signal_survives_slices_and_levels(folder):
     assert trace.info()["end_signal"]["addr"] == fatal["addr"]
 
 
+HANDLERS = """
+for name in ("on_fault", "on_user"):
+    gdb.Breakpoint(name)
+run()
+while alive():
+    frame = gdb.newest_frame()
+    caller = frame.older()
+    if caller.type() == gdb.SIGTRAMP_FRAME:
+        caller = caller.older()
+    say([frame.name(), int(frame.read_var("signo")), caller.name()])
+    go()
+"""
+
+
+def test_handlers_are_functions_that_are_entered(folder):
+    path, trace, env = fixed("die_handled", folder)
+    wanted = othertools.gdb_script([path], HANDLERS, env=env)
+    assert [w[:2] for w in wanted] == [["on_fault", 11], ["on_fault", 8], ["on_fault", 4], ["on_user", 10]], wanted
+    rows = [row for name in ("on_fault", "on_user") for row in trace.ask("calls", name)]
+    found = [[r["function"], r["values"][0], r["caller"].split("!")[-1].split("+")[0]] for r in sorted(rows, key=lambda r: r["time"])]
+    for one, (name, signo, caller) in zip(found, wanted):
+        assert one[:2] == [name, "signo=%d" % signo] and (caller is None or one[2].split(".")[0] == caller or "raise" in caller or "kill" in caller), (one, caller)
+    assert len(found) == len(wanted), (found, wanted)
+    for kind in ("func_enter", "signal"):
+        assert trace.count(kind, "func==on_fault", 3) == 3 and trace.count(kind, "func==on_user && pc==on_user", 1) == 1
+    signals = [r for r in trace.ask("signals") if r["effect"] == "handled"]
+    entered = trace.events("func_enter", "func==on_fault || func==on_user")
+    assert [(e["time"], e["from"], int(e["args"][0], 16)) for e in entered] == [
+        (s["time"], s["from"], {"SIGSEGV": 11, "SIGFPE": 8, "SIGILL": 4, "SIGUSR1": 10}[s["signal"]]) for s in signals], (entered, signals)
+    back = trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==on_user")
+    assert tbdtest.position(back) == tbdtest.position(entered[-1])
+    assert rows[-1]["function"] == "on_user" and rows[-1]["exit"] is not None, rows[-1]
+
+
+def test_handlers_are_found_in_windows_that_call_nothing_else(folder):
+    trace = tbdtest.record([tbdtest.program("sig_random"), "1"], folder, "window=3000")[1]
+    handled = [s for s in trace.ask("signals") if s["effect"] == "handled"]
+    assert len(handled) > 3, handled
+    names = sorted({s["function"] for s in handled})
+    for name in names:
+        times = {s["time"] for s in handled if s["function"] == name}
+        entered = {e["time"] for e in trace.events("func_enter", "func==%s" % name)}
+        assert times <= entered, (name, sorted(times - entered)[:3])
+
+
 if __name__ == "__main__":
     tbdtest.main(test_signals_have_gdb_s_reasons_and_addresses, test_the_signal_that_ended_the_program_is_where_it_ended,
+                 test_handlers_are_functions_that_are_entered, test_handlers_are_found_in_windows_that_call_nothing_else,
                  test_the_fatal_signal_survives_slices_and_levels)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Source lines, inlined calls and variables at the same places as gdb: -O0 and -O2, DWARF 4 and 5."""
+import json
 import os
 import random
 import re
@@ -241,6 +242,40 @@ def test_frames_are_selected_and_listed(folder):
     assert trace.one("frame")["frame"] == 0, "the frame of the visit before"
     text = trace.tbdq("where", json_output=False).out
     assert b"  variables.c:" in text, text
+
+
+NODES = {"inner.c": "struct node { char c[3]; }; struct leaf { short s; };\n"
+                    "__attribute__((noinline)) int inner(int n) { struct node own = { { n } }; struct leaf l = { 1 }; return own.c[0] + l.s; }\n",
+         "outer.c": "struct node { long a, b; }; typedef unsigned char tiny; int inner(int);\n"
+                    "int main(void) { struct node own = { 1, 2 }; tiny t = 3; return inner((int)own.a) + t == 5 ? 0 : 1; }\n"}
+
+
+def test_types_are_those_of_the_selected_frame(folder):
+    paths = [os.path.join(folder, name) for name in NODES]
+    for path, text in zip(paths, NODES.values()):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    program = folder + "/types"
+    subprocess.run(["cc", "-g", "-O0", "-o", program, *paths], check=True)
+    trace = tbdtest.record([program], folder + "/traces")[1]
+    said = othertools.gdb_script([program], """
+gdb.Breakpoint("inner")
+run()
+for number in (0, 1):
+    gdb.execute("frame %d" % number, to_string=True)
+    for name in ("struct node", "own", "tiny", "int", "struct leaf"):
+        try:
+            say([number, name, int(gdb.parse_and_eval("sizeof(%s)" % name))])
+        except gdb.error:
+            say([number, name, None])
+""")
+    trace.one("goto", "first", "forward", "line", 1, "where", "func==inner")
+    for number, name, size in said:
+        trace.one("frame", number)
+        result = trace.tbdq("ptype", name)
+        if size is not None and (number, name) not in ((0, "tiny"), (1, "struct leaf")):  # gdb looks in other units, too
+            assert result.code == 0 and json.loads(result.out)["size"] == size, (number, name, size, result)
+    assert len(said) == 10 and [s[2] for s in said if s[1] == "struct node"] == [3, 16], said
 
 
 def test_stores_of_an_expression(folder):

@@ -11,6 +11,7 @@
 #include "format/trace/trace_private.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,12 @@ enum tbd_status tbd_trace_root(char *out, size_t bytes)
     const char *own = getenv("TBD_DIR");
     const char *data = getenv("XDG_DATA_HOME");
     const char *home = getenv("HOME");
+    char cwd[PATH_MAX];
     int length;
 
-    if (own && *own)
-        length = snprintf(out, bytes, "%s", own);
+    if (own && *own) /* absolute, so that messages say which folder it is here */
+        length = *own != '/' && getcwd(cwd, sizeof(cwd)) ? snprintf(out, bytes, "%s/%s", cwd, own)
+                                                         : snprintf(out, bytes, "%s", own);
     else if (data && *data)
         length = snprintf(out, bytes, "%s/tbd", data);
     else if (home && *home)

@@ -396,7 +396,8 @@ enum tbd_exit tbd_command_ptype(struct tbd_command_run *run)
 
     if (run->argc == 0)
         return tbd_command_usage(run, "ptype takes a type or an expression");
-    if (tbd_source_place_glance(run->session, position, &place)) {
+    if (tbd_source_place_glance(run->session, position, &place) ||
+        tbd_source_place_open(run->session, position, SIZE_MAX, &place) == TBD_OK) {
         is_type = print_named_type(run, &place);
         tbd_source_place_close(&place);
         if (is_type)

@@ -324,20 +324,36 @@ static bool is_followed(const struct why *why, const struct wanted_value *value)
     return false;
 }
 
+/* The row of memory that nobody stored to: no instruction belongs to it. */
+static void add_initial(struct why *why, const struct wanted_value *value, uint32_t depth)
+{
+    struct tbd_session *session = why->run->session;
+    uint32_t window = tbd_trace_window_of(session->trace, value->at.time);
+    const struct tbd_module *module =
+        tbd_symbols_module_at(session->symbols, window == UINT32_MAX ? 0 : window, value->address);
+    json_t *row = json_object();
+
+    say(why, "there since the start: nobody stored it");
+    if (module != NULL)
+        say(why, "; initial data of %s", module->name);
+    json_object_set_new(row, "position", json_null());
+    set_what(why, row, depth);
+    tbd_rows_add(&why->rows, row);
+}
+
 /* The row of a value that has no writer. */
 static void add_end(struct why *why, const struct wanted_value *value, uint32_t depth)
 {
-    struct tbd_position at =
-        value->place == TBD_WHY_MEMORY ? tbd_session_first(why->run->session) : value->at;
     struct tbd_place place;
 
-    if (value->place == TBD_WHY_MEMORY)
-        say(why, "there since the start: nobody stored it");
-    else
-        say(why, "the writer of %s is too far away",
-            value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
-    if (tbd_session_place(why->run->session, at, &place) == TBD_OK)
-        add_row(why, at, &place, depth);
+    if (value->place == TBD_WHY_MEMORY) {
+        add_initial(why, value, depth);
+        return;
+    }
+    say(why, "the writer of %s is too far away",
+        value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
+    if (tbd_session_place(why->run->session, value->at, &place) == TBD_OK)
+        add_row(why, value->at, &place, depth);
 }
 
 /* One hop, with its row; returns the number of values it leads to. */

@@ -106,6 +106,32 @@ static uint64_t interrupted_rip(const struct tbd_msg_signal *signal, const uint8
     return rip;
 }
 
+/* A handler is entered with the registers that the kernel gives it: they follow the frame's writes. */
+static void deliver_handler(struct tbd_scan *scan, const struct tbd_msg_signal *signal,
+                            const uint8_t *payload, uint32_t bytes, const struct tbd_event *at)
+{
+    struct tbd_event event = *at;
+    struct tbd_write_cursor writes;
+    struct tbd_write_view view;
+    struct tbd_regs regs;
+
+    tbd_writes_first(TBD_MSG_SIGNAL, payload, bytes, &writes);
+    while (tbd_writes_next(&writes, &view))
+        continue;
+    memcpy(&regs, writes.at, sizeof(regs)); /* the reader has checked that they are there */
+    event.type = TBD_EVENT_FUNC_ENTER;
+    event.from = interrupted_rip(signal, payload, bytes);
+    event.sp = signal->frame;
+    event.args[0] = regs.gpr[TBD_RDI];
+    event.args[1] = regs.gpr[TBD_RSI];
+    event.args[2] = regs.gpr[TBD_RDX];
+    event.args[3] = regs.gpr[TBD_RCX];
+    event.args[4] = regs.gpr[TBD_R8];
+    event.args[5] = regs.gpr[TBD_R9];
+    event.flags = TBD_EVENT_HAS_SP;
+    tbd_scan_deliver(scan, &event);
+}
+
 /* The handler's block comes next; the target of a waiting call comes when the handler is done. */
 static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
                       const uint8_t *payload)
@@ -125,9 +151,13 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
                                event.position.time);
     event.thread = scan->cursor.thread;
     deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
-    if (scan->type != TBD_EVENT_SIGNAL)
+    if (scan->type != TBD_EVENT_SIGNAL && scan->type != TBD_EVENT_FUNC_ENTER)
         return;
     tbd_scan_settle(scan);
+    if (scan->type == TBD_EVENT_FUNC_ENTER) {
+        deliver_handler(scan, &signal, payload, message->bytes, &event);
+        return;
+    }
     event.type = TBD_EVENT_SIGNAL;
     event.number = signal.signo;
     event.from = interrupted_rip(&signal, payload, message->bytes);

@@ -103,7 +103,8 @@ static int compare_keys(const void *left, const void *right)
 
 bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
 {
-    bool enter = plan->type == TBD_EVENT_FUNC_ENTER;
+    /* the entries of blocks by calls do not count those of signal handlers */
+    bool enter = plan->type == TBD_EVENT_FUNC_ENTER && tbd_trace_info(trace)->signals == 0;
 
     plan->segment_count = tbd_trace_segment_count(trace);
     plan->segments = calloc(plan->segment_count + 1, sizeof(*plan->segments));
@@ -208,7 +209,7 @@ static bool may_hold_summary(const struct tbd_search_plan *plan, const struct tb
         return true;
     switch (plan->type) {
     case TBD_EVENT_STORE: return summary->stores + implicit != 0;
-    case TBD_EVENT_FUNC_ENTER: return summary->calls != 0 || plan->has_threads;
+    case TBD_EVENT_FUNC_ENTER: return summary->calls + summary->signals != 0 || plan->has_threads;
     case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
     case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
     case TBD_EVENT_THREAD_SWITCH: return summary->switches != 0;

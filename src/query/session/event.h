@@ -5,7 +5,8 @@
  * 16") use the same names as conditions do.
  *
  * The state at an event is the state just before the instruction at `pc` executes:
- *   func_enter   the function's first instruction (the block after the call)
+ *   func_enter   the function's first instruction (the block after the call, or after the signal that
+ *                the function handles)
  *   func_exit    the return instruction
  *   block_entry  the block's first instruction, or the instruction the question asked for
  *   store, load  the accessing instruction; a system call's writes are stores of its instruction
@@ -62,8 +63,8 @@ struct tbd_event {
     enum tbd_event_type type;
     struct tbd_position position;
     uint64_t pc;
-    /* func_enter: address of the call or jump that led here; signal: the interrupted address;
-     * func_exit: see TBD_EVENT_HAS_CALL */
+    /* func_enter: address of the call or jump that led here; of a signal's handler, and signal: the
+     * interrupted address; func_exit: see TBD_EVENT_HAS_CALL */
     uint64_t from;
     uint64_t addr;        /* store, load; signal: that of the fault */
     uint64_t size;        /* store, load: bytes */
