@@ -4,6 +4,8 @@
 import os
 import re
 import subprocess
+import time
+
 
 import tbdtest
 
@@ -160,6 +162,27 @@ def test_nothing_is_shown_behind_a_crash(folder):
             assert trace.one("print", "before")["value"] == "1"
 
 
+def test_a_recording_that_has_only_begun_is_told(folder):
+    child = tbdtest.start(["/bin/sleep", "60"], folder)
+    try:
+        tbdtest.await_organizer(folder, child)
+        end = time.monotonic() + 60
+        while not os.path.exists(folder + "/sleep-1/windows") and time.monotonic() < end:
+            time.sleep(0.05)
+        for words in (["-t", folder + "/sleep-1", "info"], ["-t", "sleep-1", "goto", "last"], ["signals"]):
+            result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
+            lines = result.err.decode().splitlines()
+            assert result.code == 3 and len(lines) == 1 and "sleep-1: the recording has only begun" in lines[0], (words, result)
+    finally:
+        child.kill()
+        child.wait()
+    tbdtest.wait_organizers(folder)
+    assert tbdtest.run([tbdtest.TBDQ, "info"], env=tbdtest.clean_env({"TBD_DIR": folder})).code == 0
+    os.makedirs(folder + "/empty-1/windows")  # nobody records it
+    result = tbdtest.run([tbdtest.TBDQ, "-t", folder + "/empty-1", "info"])
+    assert result.code == 3 and b"no such trace" in result.err, result
+
+
 def test_every_thread_s_stack_and_share(folder):
     trace = tbdtest.record([tbdtest.program("threads")], folder)[1]
     rows = trace.ask("threads")
@@ -180,6 +203,6 @@ def test_every_thread_s_stack_and_share(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_values_one_behind_the_other, test_what_is_tried_first, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
+    tbdtest.main(test_a_recording_that_has_only_begun_is_told, test_values_one_behind_the_other, test_what_is_tried_first, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
                  test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
                  test_places_to_list_and_memory_by_expression, test_what_is_not_there_is_told_where_it_is_not)

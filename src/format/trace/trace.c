@@ -8,6 +8,7 @@
 #include "base/binary_search.h"
 #include "base/open_file.h"
 #include "format/files/modules.h"
+#include "format/trace/beginning.h"
 #include "format/trace/trace_private.h"
 
 #include <errno.h>
@@ -90,6 +91,13 @@ static enum tbd_status foreign(const char *path, unsigned owner, struct tbd_erro
                          "it is another user's (%u): only -t TRACE opens such a trace", owner);
 }
 
+static enum tbd_status beginning(const char *path, struct tbd_error *why)
+{
+    return tbd_error_set(why, TBD_BUSY, path, 0,
+                         "the recording has only begun: it can be asked when its first window has "
+                         "ended, or the program");
+}
+
 /* The trace to which `latest` in the root leads, unless somebody else put the link there. */
 static enum tbd_status find_latest(char *out, size_t bytes, struct tbd_error *why)
 {
@@ -100,8 +108,12 @@ static enum tbd_status find_latest(char *out, size_t bytes, struct tbd_error *wh
         return tbd_error_set(why, TBD_NOTRACE, "", 0,
                              "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
     snprintf(out, bytes, "%s/latest", root);
-    if (lstat(out, &link))
-        return cannot_open(out, why);
+    if (lstat(out, &link)) {
+        enum tbd_status status = cannot_open(out, why);
+
+        return status == TBD_NOTRACE && tbd_find_beginning(root, out, bytes) ? beginning(out, why)
+                                                                             : status;
+    }
     return link.st_uid == geteuid() ? TBD_OK : foreign(out, link.st_uid, why);
 }
 
@@ -159,6 +171,8 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, const stru
     status = !trace->blocks ? TBD_NOMEM
              : of           ? share_directory(trace, of, why)
                             : open_directory(trace, path, why);
+    if (!status && !of && tbd_is_beginning(trace->dir.fd))
+        status = beginning(trace->path, why);
     if (!status)
         status = tbd_trace_read_head(trace, why);
     if (!status)

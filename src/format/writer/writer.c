@@ -125,6 +125,7 @@ static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
     if (w->dir < 0 || !is_ours(w->dir) || mkdirat(w->dir, "windows", 0700) ||
         mkdirat(w->dir, "modules", 0700))
         return tbd_dir_failure();
+    (void)!flock(w->dir, LOCK_EX | LOCK_NB); /* until the header has one: FORMAT-4 */
     return TBD_OK;
 }
 

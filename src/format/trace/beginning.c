@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+/* beginning.c - see beginning.h */
+#include "format/trace/beginning.h"
+
+#include "base/open_file.h"
+#include "format/files/trace_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_later(const struct stat *a, const struct stat *b)
+{
+    return a->st_ctim.tv_sec != b->st_ctim.tv_sec ? a->st_ctim.tv_sec > b->st_ctim.tv_sec
+                                                  : a->st_ctim.tv_nsec > b->st_ctim.tv_nsec;
+}
+
+bool tbd_is_beginning(int dir)
+{
+    struct stat header;
+    bool is_locked;
+
+    if (tbd_stat_below(dir, "header", &header))
+        return false;
+    is_locked = flock(dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!is_locked)
+        (void)flock(dir, LOCK_UN);
+    return is_locked;
+}
+
+/* Is it one, this user's, and later than *latest? */
+static bool is_better(int root, const char *name, struct stat *latest)
+{
+    int dir = tbd_open_folder_below(root, name);
+    struct stat info;
+    bool is;
+
+    if (dir < 0)
+        return false;
+    is = !fstat(dir, &info) && info.st_uid == geteuid() && is_later(&info, latest) &&
+         tbd_is_beginning(dir);
+    close(dir);
+    if (is)
+        *latest = info;
+    return is;
+}
+
+bool tbd_find_beginning(const char *root, char *out, size_t bytes)
+{
+    int dir = tbd_dir_open(root);
+    DIR *list = dir < 0 ? NULL : tbd_dir_list(dir, ".");
+    struct stat latest = { 0 };
+    const struct dirent *entry;
+    bool found = false;
+
+    while (list && (entry = readdir(list))) {
+        if (entry->d_name[0] != '.' && is_better(dir, entry->d_name, &latest))
+            found = (size_t)snprintf(out, bytes, "%s/%s", root, entry->d_name) < bytes;
+    }
+    if (list)
+        closedir(list);
+    if (dir >= 0)
+        close(dir);
+    return found;
+}
