@@ -349,6 +349,7 @@ struct descent {
     uint32_t visits;
     Dwarf_Die path[TBD_DWARF_MAX_SCOPES]; /* outermost first */
     size_t depth;
+    bool looks_inside; /* functions and classes, too, for the methods of local classes */
 };
 
 static bool has_code(int tag)
@@ -357,9 +358,13 @@ static bool has_code(int tag)
            tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
 }
 
-static bool may_hold_functions(int tag)
+/* Lambdas and other local classes lie inside the function, whose code they are no part of. */
+static bool may_hold_functions(const struct descent *d, int tag)
 {
-    return tag == DW_TAG_namespace || tag == DW_TAG_module;
+    return tag == DW_TAG_namespace || tag == DW_TAG_module ||
+           (d->looks_inside &&
+            (tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block ||
+             tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type));
 }
 
 /* Follows the children of `die` that hold the address; false when there is none. */
@@ -379,16 +384,26 @@ static bool descend(struct descent *d, const Dwarf_Die *die, int nesting)
             (void)descend(d, &child, nesting + 1);
             return true;
         }
-        if (may_hold_functions(tag) && descend(d, &child, nesting + 1))
+        if (may_hold_functions(d, tag) && descend(d, &child, nesting + 1))
             return true;
         more = tbd_die_next(&child, &child);
     }
     return false;
 }
 
+/* Most code is found without a look inside other functions, which are most of a unit. */
+static bool find_scopes(const Dwarf_Die *unit, uint64_t address, struct descent *d)
+{
+    *d = (struct descent){ .address = address };
+    if (descend(d, unit, 0))
+        return true;
+    *d = (struct descent){ .address = address, .looks_inside = true };
+    return descend(d, unit, 0);
+}
+
 bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_scopes *out)
 {
-    struct descent d = { .address = address };
+    struct descent d;
 
     if (dwarf->last != NULL && dwarf->last_address == address) {
         *out = *dwarf->last;
@@ -396,7 +411,7 @@ bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwar
     }
     out->count = 0;
     out->dwarf = dwarf;
-    if (tbd_dwarf_unit_at(dwarf, address, &out->unit) && descend(&d, &out->unit, 0)) {
+    if (tbd_dwarf_unit_at(dwarf, address, &out->unit) && find_scopes(&out->unit, address, &d)) {
         out->count = d.depth;
         for (size_t i = 0; i < d.depth; i++)
             out->dies[i] = d.path[d.depth - 1 - i];
