@@ -14,7 +14,7 @@
 #define VISITS_MAX  4000000u
 #define NESTING_MAX 64
 
-struct walk {
+struct inlined_walk {
     struct tbd_dwarf *dwarf;
     const char *name;
     Dwarf_Die unit;
@@ -45,7 +45,8 @@ static bool take(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const Dwarf_Die
     return true;
 }
 
-static void visit(struct walk *walk, const Dwarf_Die *parent, const char *outer, int nesting)
+static void visit(struct inlined_walk *walk, const Dwarf_Die *parent, const char *outer,
+                  int nesting)
 {
     Dwarf_Die die;
 
@@ -73,7 +74,7 @@ static void visit(struct walk *walk, const Dwarf_Die *parent, const char *outer,
 size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
                          size_t max)
 {
-    struct walk walk = { .dwarf = dwarf, .name = name, .out = out, .max = max };
+    struct inlined_walk walk = { .dwarf = dwarf, .name = name, .out = out, .max = max };
     struct tbd_unit_walk units;
 
     tbd_unit_walk_start(&units, dwarf, name);
