@@ -32,9 +32,11 @@ static const char *path_in(const char *line, uint64_t address)
     uint64_t bounds[2] = { 0, 0 };
     const char *path;
 
-    for (int i = 0; i < 2; i++, line++)
+    for (int i = 0; i < 2; i++) {
         for (; *line && *line != '-' && *line != ' '; line++)
             bounds[i] = bounds[i] * 16 + (uint64_t)(*line <= '9' ? *line - '0' : *line - 'a' + 10);
+        line += *line != '\0';
+    }
     path = strchr(line, '/');
     return address >= bounds[0] && address < bounds[1] ? path : NULL;
 }

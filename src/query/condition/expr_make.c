@@ -193,15 +193,18 @@ static bool append_symbols(struct tbd_expr *to, const struct tbd_expr *from)
 static bool append_regexes(struct tbd_expr *to, const struct tbd_expr *from)
 {
     for (uint32_t i = 0; i < from->regex_count; i++) {
-        struct tbd_expr_regex copy = { .text = strdup(from->regexes[i].text) };
+        struct tbd_expr_regex *copy;
 
-        if (copy.text == NULL ||
-            !tbd_array_double(&to->regexes, to->regex_count, sizeof(*to->regexes)) ||
-            regcomp(&copy.compiled, copy.text, REG_EXTENDED | REG_NOSUB) != 0) {
-            free(copy.text);
+        if (!tbd_array_double(&to->regexes, to->regex_count, sizeof(*to->regexes)))
+            return false;
+        copy = &to->regexes[to->regex_count];
+        copy->text = strdup(from->regexes[i].text);
+        if (copy->text == NULL ||
+            regcomp(&copy->compiled, copy->text, REG_EXTENDED | REG_NOSUB) != 0) {
+            free(copy->text);
             return false;
         }
-        to->regexes[to->regex_count++] = copy;
+        to->regex_count++;
     }
     return true;
 }
