@@ -14,6 +14,7 @@
 #include "hooks/boot/begin.h"
 #include "hooks/boot/image.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/calls/lock_calls.h"
 #include "hooks/calls/userfault_calls.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/memory/code_areas.h"
@@ -60,6 +61,7 @@ bool tbd_child_record(struct tbd_thread *thread)
 {
     uint32_t parent = tbd_recording.pid;
 
+    tbd_lock_forget();
     tbd_userfault_reset();
     tbd_userfault_forget_descriptors();
     tbd_shared_reset();

@@ -71,7 +71,7 @@ void tbd_call_plain(struct tbd_call *call);
 void tbd_call_described(struct tbd_call *call);
 
 /* Functions for the rows MAP and SPECIAL of syscalls.def: tbd_call_mmap(), ...  MAP:
- * memory_calls.c; SPECIAL: special_calls.c and the files of families (futex_calls.c, seccomp.c,
+ * memory_calls.c; SPECIAL: special_calls.c and the files of families (futex_calls.c, lock_calls.c, seccomp.c,
  * userfault_calls.c, organizer_children.c, thread_calls.c). */
 #define X(number, name, mode, ...)                                                                 \
     TBD_SYS_IF_OWN(mode, void tbd_call_##name(struct tbd_call *call);)

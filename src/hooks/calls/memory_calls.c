@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/failed_maps.h"
+#include "hooks/calls/lock_calls.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/maps.h"
@@ -289,6 +290,7 @@ static void perform_wish(struct tbd_call *call)
         }
         sys.args[0] = 0;
     }
+    sys.args[3] |= tbd_lock_map_flags();
     perform_as(call, &sys);
     if (is_in_engine_range(call))
         place_outside_engine(call, &sys);
@@ -323,6 +325,7 @@ void tbd_call_mmap(struct tbd_call *call)
         (map.map_flags & ~(uint32_t)MAP_TYPE) | ((args[3] & MAP_TYPE) == 2 ? 2u : MAP_SHARED);
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
+    tbd_lock_mapped(map.start, bytes);
     add_region(call, &map, path);
     if (map.inode)
         tbd_unlinked_files_send(call->thread, &map, (int)args[4]);
@@ -526,6 +529,7 @@ void tbd_call_brk(struct tbd_call *call)
         forget(call, end, old_end);
         send_unmap(call, end, old_end);
     }
+    tbd_lock_mapped(old_end, end > old_end ? end - old_end : 0);
     grow_heap(call, old_end, end);
 }
 
