@@ -56,7 +56,9 @@ def test_what_is_tried_first(folder):
     rows = trace.tbdq("--csv", "bt", json_output=False).out.decode().split("\r\n")
     assert rows[0] == "frame,pc,module,function,file,line" and rows[1].split(",")[3] == "main", rows
     assert b"write" in said(trace, "count syscall by value").out
-    for line, wrong in (("trace 10 5", b"before the first"), ("syscalls where syscall == opeat", b"system call called 'opeat'"),
+    empty = said(trace, "trace 10 5")
+    assert empty.code == 1 and b"before the first" in empty.err, empty
+    for line, wrong in (("syscalls where syscall == opeat", b"system call called 'opeat'"),
                         ("signals where signal != SIGFOO", b"signal called 'SIGFOO'")):
         result = said(trace, line)
         assert result.code == 2 and wrong in result.err and not result.out, (line, result)

@@ -211,7 +211,7 @@ def test_scripts(folder):
     trace = recorded(folder, "O0_4")
     result = script(trace, folder, SCRIPT, 0)
     assert b"right 11\n" in result.out and result.out.splitlines()[-1].startswith(tbdtest.position(trace.one("where")).encode()), result
-    for line, said in (("assert key == 12", b"assertion failed"), ("expect nothing like that", b"expected"), ("goto nowhere", b"expected where"),
+    for line, said in (("assert key == 12", b"assertion failed"), ("expect nothing like that", b"expected"), ("goto nowhere", b"no function called"),
                        ("assert nosuch", b"nosuch"), ("echo ${nosuch}", b"nosuch"), ("bogus", b"bogus"), ("end", b"no if"),
                        ("let = 3", b"let NAME"), ("assert 1 / 0", b"zero"), ("if key ==", b"early"), ("if 1", b"has no end")):
         result = script(trace, folder, SCRIPT + line + "\n", 1)

@@ -313,15 +313,15 @@ static bool read_same(void *context, uint64_t address, void *out, size_t bytes)
 /* ---- expressions in frame information ---- */
 
 /* Operator (DW_OP_*), its operands as bytes with a sign, its result. */
-#define EXPRESSIONS(X)                                                                             \
-    X(0x1a, 6, 3, 2)                                                                               \
-    X(0x21, 6, 3, 7)                                                                               \
-    X(0x27, 6, 3, 5) X(0x22, 6, 3, 9) X(0x1c, 6, 3, 3) X(0x1e, 6, 3, 18) X(0x24, 3, 2, 12)         \
-        X(0x25, 13, 2, 3) X(0x29, 3, 2, 0) X(0x29, 3, 3, 1) X(0x2e, 3, 2, 1) X(0x2e, 3, 3, 0)      \
-            X(0x2a, 2, 3, 0) X(0x2a, 3, 3, 1) X(0x2a, 3, 2, 1) X(0x2b, 2, 3, 0) X(0x2b, 3, 3, 0)   \
-                X(0x2b, 3, 2, 1) X(0x2c, 2, 3, 1) X(0x2c, 3, 3, 1) X(0x2c, 3, 2, 0)                \
-                    X(0x2d, 2, 3, 1) X(0x2d, 3, 3, 0) X(0x2d, 3, 2, 0) X(0x2d, 0xff, 1, 1)         \
-                        X(0x2b, 0xff, 1, 0) X(0x2a, 1, 0xff, 1) X(0x2c, 1, 0xff, 0)
+// clang-format off
+#define EXPRESSIONS(X) \
+    X(0x1a, 6, 3, 2) X(0x21, 6, 3, 7) X(0x27, 6, 3, 5) X(0x22, 6, 3, 9) X(0x1c, 6, 3, 3) \
+    X(0x1e, 6, 3, 18) X(0x24, 3, 2, 12) X(0x25, 13, 2, 3) X(0x29, 3, 2, 0) X(0x29, 3, 3, 1) \
+    X(0x2e, 3, 2, 1) X(0x2e, 3, 3, 0) X(0x2a, 2, 3, 0) X(0x2a, 3, 3, 1) X(0x2a, 3, 2, 1) \
+    X(0x2b, 2, 3, 0) X(0x2b, 3, 3, 0) X(0x2b, 3, 2, 1) X(0x2c, 2, 3, 1) X(0x2c, 3, 3, 1) \
+    X(0x2c, 3, 2, 0) X(0x2d, 2, 3, 1) X(0x2d, 3, 3, 0) X(0x2d, 3, 2, 0) X(0x2d, 0xff, 1, 1) \
+    X(0x2b, 0xff, 1, 0) X(0x2a, 1, 0xff, 1) X(0x2c, 1, 0xff, 0)
+// clang-format on
 
 /* At each nop the frame begins at rsp + 8 + 8 * (a OP b). */
 #define AT_A_NOP(op, a, b, result)                                                                 \

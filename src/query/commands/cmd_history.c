@@ -314,7 +314,7 @@ enum tbd_exit tbd_command_trace(struct tbd_command_run *run)
         !read_position(run->session, run->argv[1], &listing.to))
         return tbd_command_usage(run, "trace takes two positions");
     if (tbd_position_compare(listing.to, from) < 0)
-        return tbd_command_usage(run, "the second position is before the first");
+        fprintf(stderr, "tbdq: note: the second position is before the first\n");
     question = tbd_question_after(from, TBD_EVENT_LINE);
     tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, listing.to.time);
     result = take_condition(run, &question);
