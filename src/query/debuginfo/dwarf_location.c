@@ -611,6 +611,27 @@ static void correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
         m->out->is_known = tbd_machine_fail(m, "its function has no frame yet");
 }
 
+/* An array of one dimension whose length the function computed (C's variable length arrays). */
+static void take_length(const struct tbd_machine *m, struct tbd_data *out)
+{
+    struct tbd_type_view view = tbd_type_look(&out->type);
+    struct tbd_machine bound = tbd_machine_nested(m, m->place);
+    struct tbd_data ignored = { .is_known = false };
+    Dwarf_Attribute attribute;
+    Dwarf_Die range;
+    uint64_t last = 0;
+
+    if (view.kind != TBD_TYPE_ARRAY || view.count != 0 || view.die.addr == NULL ||
+        !tbd_die_child(&view.die, &range) || dwarf_tag(&range) != DW_TAG_subrange_type ||
+        !tbd_die_attribute(&range, DW_AT_upper_bound, &attribute) ||
+        dwarf_whatform(&attribute) != DW_FORM_exprloc)
+        return;
+    bound.function = m->function;
+    bound.out = &ignored;
+    if (tbd_machine_run(&bound, &attribute) && pop(&bound, &last) && last < INT64_MAX)
+        out->type.count = last + 1;
+}
+
 void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *variable,
                         struct tbd_data *out)
 {
@@ -626,6 +647,8 @@ void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *varia
         out->is_known = run_location(&m, &attribute);
         if (!out->is_known || out->in_memory)
             correct_early(&m, &attribute, variable);
+        if (out->is_known && out->in_memory)
+            take_length(&m, out);
     } else {
         out->is_known = take_constant(variable, out);
         if (!out->is_known)

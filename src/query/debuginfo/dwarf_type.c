@@ -201,6 +201,17 @@ static struct tbd_type_view made_view(const struct tbd_type *type)
                                    .is_signed = is_signed_encoding(type->encoding) };
 }
 
+/* An array whose length is not in the debug information, of elements whose size is. */
+static void take_computed(const struct tbd_type *type, struct tbd_type_view *view)
+{
+    Dwarf_Die element;
+
+    view->count = type->count;
+    if (!tbd_die_reference(&view->die, DW_AT_type, &element) ||
+        __builtin_mul_overflow(view->count, size_of(&element, 0), &view->bytes))
+        view->count = view->bytes = 0;
+}
+
 struct tbd_type_view tbd_type_look(const struct tbd_type *type)
 {
     struct tbd_type_view view = { .kind = TBD_TYPE_POINTER, .bytes = 8 };
@@ -223,6 +234,8 @@ struct tbd_type_view tbd_type_look(const struct tbd_type *type)
     } else if (view.kind == TBD_TYPE_ARRAY) {
         view.bytes = array_size(&view.die, type->dimensions, 0);
         (void)tbd_type_array_counts(&view.die, type->dimensions, &view.count, &all);
+        if (type->count != 0 && type->dimensions == 0)
+            take_computed(type, &view);
     }
     view.encoding = (uint8_t)encoding;
     view.is_signed = is_signed_encoding(encoding);

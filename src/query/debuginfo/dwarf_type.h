@@ -16,6 +16,7 @@ struct tbd_type {
     uint8_t bytes;      /* of a type made here */
     uint8_t pointers;   /* levels of pointers to it, made here */
     uint8_t dimensions; /* of an array, indexed already */
+    uint64_t count;     /* elements of an array whose function computed its length; 0: see `die` */
 };
 
 enum tbd_type_kind {

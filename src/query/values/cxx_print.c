@@ -14,6 +14,7 @@
 #include <dwarf.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RB_NODE_BYTES   32u
@@ -22,8 +23,21 @@
 #define TREE_DEPTH_MAX  128
 #define COUNT_MAX       (1ull << 40)
 #define PATH_BYTES      64
+#define FORWARD_MAX     10000u /* nodes of a forward list, which does not know its length */
+#define BITSET_MAX      (1u << 16)
+#define TUPLE_MAX       64
 
-enum walk_kind { WALK_ARRAY, WALK_BITS, WALK_DEQUE, WALK_LIST, WALK_TREE, WALK_HASH, WALK_ONE };
+enum walk_kind {
+    WALK_ARRAY,
+    WALK_BITS,
+    WALK_DEQUE,
+    WALK_LIST,
+    WALK_TREE,
+    WALK_HASH,
+    WALK_ONE,
+    WALK_SET_BITS,
+    WALK_TUPLE
+};
 
 /* The member at "a.b.c", also in base classes. */
 static bool dig(const struct tbd_place_of *place, const struct tbd_data *data, const char *path,
@@ -114,11 +128,65 @@ static bool open_string(const struct tbd_place_of *place, const struct tbd_data 
     if ((!dig(place, data, "_M_dataplus._M_p", &first) && !dig(place, data, "_M_str", &first)) ||
         (!dig_number(place, data, "_M_string_length", &cxx->count) &&
          !dig_number(place, data, "_M_len", &cxx->count)) ||
-        !tbd_data_scalar(place, &first, &address) || !tbd_type_target(&first.type, &type) ||
-        tbd_type_look(&type).bytes != 1)
+        !tbd_data_scalar(place, &first, &address) || !tbd_type_target(&first.type, &type))
+        return false;
+    cxx->width = (uint8_t)tbd_type_look(&type).bytes;
+    if (cxx->width != 1 && cxx->width != 2 && cxx->width != 4)
         return false;
     tbd_data_at(address, &type, &cxx->data);
-    cxx->kind = TBD_CXX_STRING;
+    cxx->kind = cxx->width == 1 ? TBD_CXX_STRING : TBD_CXX_WIDE;
+    return true;
+}
+
+static bool open_path(const struct tbd_place_of *place, const struct tbd_data *data,
+                      struct tbd_cxx *cxx)
+{
+    struct tbd_data text, parts;
+
+    if (!dig(place, data, "_M_pathname", &text) || !dig(place, data, "_M_cmpts", &parts) ||
+        !open_string(place, &text, cxx))
+        return false;
+    snprintf(cxx->title, sizeof(cxx->title), "filesystem::path ");
+    return true;
+}
+
+static bool open_forward(const struct tbd_place_of *place, const struct tbd_data *data,
+                         struct tbd_cxx *cxx)
+{
+    if (!dig_number(place, data, "_M_impl._M_head._M_next", &cxx->node) ||
+        !type_argument(place, &data->type, 0, &cxx->type))
+        return false;
+    for (uint64_t node = cxx->node; node != 0 && cxx->count < FORWARD_MAX; cxx->count++) {
+        if (!read_word(place, node, &node))
+            return false;
+    }
+    cxx->walk = WALK_HASH;
+    cxx->kind = TBD_CXX_NUMBERED;
+    snprintf(cxx->title, sizeof(cxx->title), "%sstd::forward_list",
+             cxx->count == 0 ? "empty " : "");
+    return true;
+}
+
+/* Only bits that are set are elements. */
+static bool open_bitset(const struct tbd_place_of *place, const struct tbd_data *data,
+                        const char *name, struct tbd_cxx *cxx)
+{
+    struct tbd_data words;
+    uint64_t word;
+
+    cxx->end = strtoull(name + strlen("bitset<"), NULL, 10);
+    if (!dig(place, data, "_M_w", &words) || !words.in_memory || cxx->end > BITSET_MAX)
+        return false;
+    cxx->node = words.address;
+    for (uint64_t at = 0; at < cxx->end; at += 64) {
+        if (!read_word(place, cxx->node + at / 8, &word))
+            return false;
+        cxx->count += (uint64_t)__builtin_popcountll(word);
+    }
+    cxx->walk = WALK_SET_BITS;
+    cxx->kind = TBD_CXX_NUMBERED;
+    cxx->type = tbd_type_made(DW_ATE_unsigned, 4);
+    snprintf(cxx->title, sizeof(cxx->title), "std::bitset");
     return true;
 }
 
@@ -295,6 +363,27 @@ static bool dig_base(const struct tbd_place_of *place, const struct tbd_data *da
     return false;
 }
 
+/* Each part of a tuple has the next one and an element as base classes. */
+static bool open_tuple(const struct tbd_place_of *place, const struct tbd_data *data,
+                       struct tbd_cxx *cxx)
+{
+    struct tbd_data part, head;
+
+    cxx->walk = WALK_TUPLE;
+    cxx->kind = TBD_CXX_NUMBERED;
+    if (dig_base(place, data, "_Tuple_impl<0", &cxx->data)) {
+        part = cxx->data;
+        while (cxx->count < TUPLE_MAX && dig_base(place, &part, "_Head_base<", &head)) {
+            cxx->count++;
+            if (!dig_base(place, &part, "_Tuple_impl<", &part))
+                break;
+        }
+    }
+    snprintf(cxx->title, sizeof(cxx->title),
+             cxx->count == 0 ? "empty std::tuple" : "std::tuple containing");
+    return true;
+}
+
 /* Alternatives are nested: the first, and the rest. */
 static bool open_variant(const struct tbd_place_of *place, const struct tbd_data *data,
                          struct tbd_cxx *cxx)
@@ -460,6 +549,12 @@ static bool open_named(const struct tbd_place_of *place, const struct tbd_data *
         return open_variant(place, data, cxx);
     if (starts_with(name, "optional<"))
         return open_optional(place, data, name, cxx);
+    if (starts_with(name, "tuple<"))
+        return open_tuple(place, data, cxx);
+    if (starts_with(name, "forward_list<"))
+        return open_forward(place, data, cxx);
+    if (starts_with(name, "bitset<"))
+        return open_bitset(place, data, name, cxx);
     return open_iterator_named(place, data, name, cxx);
 }
 
@@ -470,6 +565,8 @@ bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
     const char *name = view.kind == TBD_TYPE_STRUCT ? tbd_die_name(&view.die) : NULL;
 
     memset(out, 0, sizeof(*out));
+    if (name != NULL && data->is_known && strcmp(name, "path") == 0)
+        return open_path(place, data, out) && out->count <= COUNT_MAX;
     return name != NULL && data->is_known && strchr(name, '<') != NULL &&
            open_named(place, data, name, out) && out->count <= COUNT_MAX;
 }
@@ -551,6 +648,40 @@ static bool next_bit(const struct tbd_place_of *place, struct tbd_cxx *cxx,
     return true;
 }
 
+static bool next_set_bit(const struct tbd_place_of *place, struct tbd_cxx *cxx,
+                         struct tbd_data *element)
+{
+    uint64_t word;
+
+    for (uint64_t at = cxx->extra[0]; at < cxx->end; at++) {
+        if (!read_word(place, cxx->node + at / 64 * 8, &word))
+            return false;
+        if ((word >> (at % 64) & 1) == 0)
+            continue;
+        cxx->number = at;
+        cxx->extra[0] = at + 1;
+        cxx->index++;
+        tbd_data_number(1, &cxx->type, element);
+        return true;
+    }
+    return false;
+}
+
+/* gdb counts a tuple's elements from 1.  An element without data is a base class itself. */
+static bool next_of_tuple(const struct tbd_place_of *place, struct tbd_cxx *cxx,
+                          struct tbd_data *element)
+{
+    struct tbd_data head;
+
+    if ((cxx->index != 0 && !dig_base(place, &cxx->data, "_Tuple_impl<", &cxx->data)) ||
+        !dig_base(place, &cxx->data, "_Head_base<", &head))
+        return false;
+    if (!dig(place, &head, "_M_head_impl", element))
+        *element = head;
+    cxx->number = ++cxx->index;
+    return true;
+}
+
 bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct tbd_data *element,
                   struct tbd_data *second)
 {
@@ -566,9 +697,13 @@ bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct 
         cxx->index++;
         return true;
     }
+    if (cxx->walk == WALK_SET_BITS)
+        return next_set_bit(place, cxx, element);
+    if (cxx->walk == WALK_TUPLE)
+        return next_of_tuple(place, cxx, element);
     if (!next_address(place, cxx, &address))
         return false;
-    cxx->index++;
+    cxx->number = cxx->index++;
     TBD_INVARIANT("CXX_PRINT-1", cxx->index <= cxx->count);
     tbd_data_at(address, &cxx->type, element);
     if (cxx->kind != TBD_CXX_MAP)

@@ -11,6 +11,8 @@
 enum tbd_cxx_kind {
     TBD_CXX_NONE = 0,
     TBD_CXX_STRING,   /* `data` and `count`: characters */
+    TBD_CXX_WIDE,     /* the same, of `width` bytes each */
+    TBD_CXX_NUMBERED, /* elements, each with `number`: tuples, forward lists, bits that are set */
     TBD_CXX_SEQUENCE, /* elements */
     TBD_CXX_MAP,      /* elements are pairs: `element` and `second` */
     TBD_CXX_POINTER,  /* unique_ptr, shared_ptr: `element` is the pointer */
@@ -21,9 +23,12 @@ enum tbd_cxx_kind {
 /* A container being walked; everything in it came from the program and may be nonsense. */
 struct tbd_cxx {
     enum tbd_cxx_kind kind;
-    char title[160];      /* "std::vector of length 3, capacity 4", "" for strings */
-    uint64_t count;       /* elements, as the container claims */
-    struct tbd_data data; /* STRING: the first character */
+    char
+        title[160]; /* "std::vector of length 3, capacity 4"; before strings: "" or what they are */
+    uint64_t count; /* elements, as the container claims */
+    struct tbd_data data; /* STRING, WIDE: the first character */
+    uint8_t width;        /* WIDE */
+    uint64_t number;      /* NUMBERED: of the last element */
     /* for the walk */
     int walk;
     bool is_indexed; /* an element is found without a walk: set `index` */

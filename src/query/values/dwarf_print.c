@@ -117,6 +117,25 @@ static void print_formatted(struct print *p, uint64_t value, uint64_t bytes)
     }
 }
 
+/* Integers of 16 bytes. */
+static bool print_large(struct print *p, const struct tbd_data *data, bool is_signed)
+{
+    unsigned __int128 value;
+    char digits[48] = "", *at = digits + sizeof(digits) - 1;
+    unsigned base = p->printer->format == 'x' ? 16 : p->printer->format == 'o' ? 8 : 10;
+    bool is_negative;
+
+    if (!tbd_data_read(p->printer->place, data, 0, &value, sizeof(value)))
+        return false;
+    is_negative = is_signed && base == 10 && p->printer->format != 'u' && (value >> 127) != 0;
+    value = is_negative ? -value : value;
+    do
+        *--at = "0123456789abcdef"[value % base];
+    while ((value /= base) != 0);
+    fprintf(p->out, "%s%s%s", is_negative ? "-" : "", base == 16 ? "0x" : base == 8 ? "0" : "", at);
+    return true;
+}
+
 static void print_integer(struct print *p, const struct tbd_type_view *view, uint64_t value)
 {
     if (view->encoding == DW_ATE_boolean && value <= 1)
@@ -187,6 +206,11 @@ static void print_scalar(struct print *p, const struct tbd_data *data,
 {
     uint64_t value;
 
+    if (view->bytes == 16 && view->kind == TBD_TYPE_INTEGER && data->bits == 0) {
+        if (!print_large(p, data, view->is_signed))
+            print_unmapped(p, data);
+        return;
+    }
     if (!tbd_data_scalar(p->printer->place, data, &value))
         print_unmapped(p, data);
     else if (p->printer->format != 0)
@@ -212,6 +236,22 @@ static void print_float(struct print *p, const struct tbd_data *data,
         fprintf(p->out, "%.17g", (double)value);
     else
         fprintf(p->out, "%.18Lg", value);
+}
+
+/* Two numbers, as gdb writes them: 1.5 + -2i */
+static void print_complex(struct print *p, const struct tbd_data *data,
+                          const struct tbd_type_view *view)
+{
+    struct tbd_type half = tbd_type_made(DW_ATE_float, (uint8_t)(view->bytes / 2));
+    struct tbd_type_view of = tbd_type_look(&half);
+    struct tbd_data part;
+
+    tbd_data_part(data, 0, &half, &part);
+    print_float(p, &part, &of);
+    fputs(" + ", p->out);
+    tbd_data_part(data, view->bytes / 2, &half, &part);
+    print_float(p, &part, &of);
+    fputc('i', p->out);
 }
 
 static void print_reference(struct print *p, const struct tbd_data *data)
@@ -356,6 +396,54 @@ static void print_counted(struct print *p, const struct tbd_cxx *cxx)
         fputs(" <the rest is not known>", p->out);
 }
 
+/* One character, or the first half of one, of a wide string; returns how many units it takes. */
+static uint32_t decode_wide(const uint32_t *units, size_t left, uint8_t width, uint32_t *out)
+{
+    *out = units[0];
+    if (width != 2 || left < 2 || (units[0] & 0xfc00) != 0xd800 || (units[1] & 0xfc00) != 0xdc00)
+        return 1;
+    *out = 0x10000 + ((units[0] & 0x3ff) << 10) + (units[1] & 0x3ff);
+    return 2;
+}
+
+static void print_wide_char(FILE *out, uint32_t c)
+{
+    if (c < 0x80)
+        tbd_text_print_char(out, (uint8_t)c, '"');
+    else if (c < 0xa0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+        fprintf(out, "\\%o", c);
+    else if (c < 0x800)
+        fprintf(out, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
+    else if (c < 0x10000)
+        fprintf(out, "%c%c%c", 0xe0 | c >> 12, 0x80 | (c >> 6 & 0x3f), 0x80 | (c & 0x3f));
+    else
+        fprintf(out, "%c%c%c%c", 0xf0 | c >> 18, 0x80 | (c >> 12 & 0x3f), 0x80 | (c >> 6 & 0x3f),
+                0x80 | (c & 0x3f));
+}
+
+/* L"...", u"..." or U"...", by the type of its characters. */
+static void print_wide(struct print *p, const struct tbd_cxx *cxx)
+{
+    struct tbd_type_view view = tbd_type_look(&cxx->data.type);
+    const char *name = view.die.addr == NULL ? NULL : tbd_die_name(&view.die);
+    uint32_t units[TBD_TEXT_SHOWN] = { 0 }, c;
+    size_t count = 0;
+
+    while (
+        count < TBD_TEXT_SHOWN && count < cxx->count &&
+        tbd_data_read(p->printer->place, &cxx->data, count * cxx->width, &units[count], cxx->width))
+        count++;
+    fputs(name == NULL || strcmp(name, "wchar_t") == 0 ? "L\""
+          : cxx->width == 2                            ? "u\""
+                                                       : "U\"",
+          p->out);
+    for (size_t i = 0; i < count;) {
+        i += decode_wide(units + i, count - i, cxx->width, &c);
+        print_wide_char(p->out, c);
+    }
+    fputs(count < cxx->count ? "\"..." : "\"", p->out);
+}
+
 static void print_element(struct print *p, const struct tbd_cxx *cxx,
                           const struct tbd_data *element, const struct tbd_data *second)
 {
@@ -363,6 +451,8 @@ static void print_element(struct print *p, const struct tbd_cxx *cxx,
         fputs("get() = ", p->out);
     if (cxx->kind == TBD_CXX_OPTIONAL)
         fputs("[contained value] = ", p->out);
+    if (cxx->kind == TBD_CXX_NUMBERED)
+        fprintf(p->out, "[%" PRIu64 "] = ", cxx->number);
     if (cxx->kind == TBD_CXX_MAP)
         fputc('[', p->out);
     print_value(p, element);
@@ -380,8 +470,12 @@ static bool print_container(struct print *p, const struct tbd_data *data)
 
     if (!tbd_cxx_open(p->printer->place, data, &cxx))
         return false;
-    if (cxx.kind == TBD_CXX_STRING) {
-        print_counted(p, &cxx);
+    if (cxx.kind == TBD_CXX_STRING || cxx.kind == TBD_CXX_WIDE) {
+        fputs(cxx.title, p->out);
+        if (cxx.kind == TBD_CXX_STRING)
+            print_counted(p, &cxx);
+        else
+            print_wide(p, &cxx);
         return true;
     }
     if (cxx.kind == TBD_CXX_ITERATOR && tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
@@ -495,7 +589,12 @@ static void print_kind(struct print *p, const struct tbd_data *data)
     case TBD_TYPE_ARRAY: print_array(p, data, &view); break;
     case TBD_TYPE_FUNCTION: print_function(p, data); break;
     case TBD_TYPE_VOID: fputs("void", p->out); break;
-    case TBD_TYPE_UNKNOWN: print_member_pointer(p, data); break;
+    case TBD_TYPE_UNKNOWN:
+        if (view.encoding == DW_ATE_complex_float)
+            print_complex(p, data, &view);
+        else
+            print_member_pointer(p, data);
+        break;
     }
 }
 
