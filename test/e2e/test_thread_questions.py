@@ -110,7 +110,13 @@ def check_entries(trace, most):
     """Entries of the functions entered most often: found by all ways, and what the plain reading says."""
     plain = Reading(trace)
     entered = set(plain.entered)
+    handled = {(e["time"], e["thread"]) for e in trace.events("signal")}  # the plain reading knows calls only
+    blocks = set(plain.entries)
     events = trace.events("func_enter")
+    assert handled <= {(e["time"], e["thread"]) for e in events}
+    for e in events:
+        assert (e["time"], e["thread"]) not in handled or (e["time"], e["thread"], tbdtest.number(e["pc"])) in blocks, e
+    events = [e for e in events if (e["time"], e["thread"]) not in handled]
     found = [(e["time"], e["thread"]) for e in events]
     assert len(set(found)) == len(found) and set(found) <= entered
     pcs = collections.Counter(e["pc"] for e in events)
