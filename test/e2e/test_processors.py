@@ -78,5 +78,18 @@ def test_the_option_hides_it_from_the_program(folder):
         assert (int(found["xcr0"], 16) & 0xe0 != 0) == there and (int(found["xsave"]) > 832) == there, (option, found)
 
 
+def test_info_says_what_the_code_needs(folder):
+    """Nothing beyond x86-64-v3 where neither libc nor the program uses it."""
+    def needs(trace):
+        return {row["feature"]: row["blocks"] for row in trace.info()["needs"]}
+    plain = needs(record("strings", folder, "cpu=v3test", tbdtest.V3_ENV))
+    assert not any(name.startswith("AVX512") for name in plain), plain
+    if has_avx512():
+        found = needs(record("vector_avx512", folder, "cpu=own"))
+        assert found["AVX512F"] > 0 and "AVX512F_512" not in found, found
+    text = tbdtest.find_trace(os.path.join(folder, "cpu-v3test"), tbdtest.program("strings")).tbdq("info", json_output=False).out
+    assert b"\nneeds      x86-64-v3" in text, text
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -2,6 +2,7 @@
 /* cmd_trace.c - info, windows, modules, dump: what the trace holds */
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
+#include "query/session/cpu_features.h"
 #include "query/session/signal_info.h"
 #include "hooks/table/syscalls.h"
 
@@ -127,6 +128,34 @@ static json_t *levels_object(const struct level_sum sums[LEVELS])
     return levels;
 }
 
+static json_t *needs_array(const struct tbd_session *session)
+{
+    struct tbd_cpu_feature features[TBD_CPU_FEATURES_MAX];
+    size_t count = tbd_cpu_features(session->trace, features);
+    json_t *needs = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_t *need = json_object();
+
+        json_object_set_new(need, "feature", json_string(features[i].name));
+        put_count(need, "blocks", features[i].blocks);
+        json_array_append_new(needs, need);
+    }
+    return needs;
+}
+
+static void print_needs(const struct tbd_session *session, FILE *out)
+{
+    struct tbd_cpu_feature features[TBD_CPU_FEATURES_MAX];
+    size_t count = tbd_cpu_features(session->trace, features);
+
+    fprintf(out, "needs      x86-64-v3");
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, ", %s (%" PRIu32 " block%s)", features[i].name, features[i].blocks,
+                features[i].blocks == 1 ? "" : "s");
+    fputc('\n', out);
+}
+
 static json_t *info_object(struct tbd_session *session, const struct level_sum sums[LEVELS])
 {
     const struct tbd_trace_info *info = session->info;
@@ -170,6 +199,7 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     put_count(object, "threads", tbd_trace_thread_count(session->trace));
     put_count(object, "switches", info->switches);
     put_count(object, "dropped", info->dropped);
+    json_object_set_new(object, "needs", needs_array(session));
     json_object_set_new(object, "levels", levels_object(sums));
     json_object_set_new(object, "notes", notes);
     json_object_set_new(object, "damage", damage);
@@ -211,6 +241,7 @@ static void print_info(struct tbd_session *session, const struct level_sum sums[
         fprintf(out, "threads    %" PRIu32 ", %" PRIu64 " switches\n",
                 tbd_trace_thread_count(session->trace), info->switches);
     fprintf(out, "dropped    %" PRIu64 "\n", info->dropped);
+    print_needs(session, out);
     for (unsigned i = TBD_LEVEL_BITS; i < LEVELS; i++) {
         if (sums[i].windows != 0)
             fprintf(out,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/* cpu_features.c - see cpu_features.h
+ *
+ * Zydis says to which instruction set an instruction belongs, by length for vectors ("AVX512F_512"): the
+ * length is left out, as a processor's features have none. */
+#include "query/session/cpu_features.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+/* Beginnings of the names of instruction sets that x86-64-v3 lacks and programs use. */
+static const char *const beyond[] = { "AVX512",   "AMX",       "VAES",  "VPCLMULQDQ", "GFNI",
+                                      "AVX_GFNI", "AVX_VNNI",  "SHA",   "AES",        "PCLMULQDQ",
+                                      "AVXAES",   "ADOX_ADCX", "SSE4A", "XOP",        "FMA4",
+                                      "TBM",      NULL };
+
+static bool is_beyond(const char *set)
+{
+    for (size_t i = 0; beyond[i] != NULL; i++) {
+        if (strncmp(set, beyond[i], strlen(beyond[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "AVX512F_512" is AVX512F, "AVX512_BF16_128" AVX512_BF16. */
+static size_t name_length(const char *set)
+{
+    static const char *const forms[] = { "_128", "_256", "_512", "_128N", "_SCALAR", "_KOP", NULL };
+    size_t length = strlen(set);
+
+    for (size_t i = 0; forms[i] != NULL; i++) {
+        size_t form = strlen(forms[i]);
+
+        if (length > form && strcmp(set + length - form, forms[i]) == 0)
+            return length - form;
+    }
+    return length;
+}
+
+/* The place of the set in `out`, which is new at *count; `max` if there is no space. */
+static size_t place_of(const char *set, struct tbd_cpu_feature out[TBD_CPU_FEATURES_MAX],
+                       size_t *count)
+{
+    size_t length = name_length(set), at = 0;
+
+    if (length >= sizeof(out->name))
+        length = sizeof(out->name) - 1;
+    while (at < *count &&
+           (strlen(out[at].name) != length || memcmp(out[at].name, set, length) != 0))
+        at++;
+    if (at == *count && at < TBD_CPU_FEATURES_MAX) {
+        out[at] = (struct tbd_cpu_feature){ .blocks = 0 };
+        memcpy(out[at].name, set, length);
+        ++*count;
+    }
+    return at;
+}
+
+static void add_block(const ZydisDecoder *decoder, const struct tbd_block *block,
+                      struct tbd_cpu_feature out[TBD_CPU_FEATURES_MAX], size_t *count)
+{
+    uint32_t seen = 0;
+
+    for (size_t at = 0; at < block->def.code_bytes;) {
+        ZydisDecodedInstruction insn;
+        const char *set;
+        size_t place;
+
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, block->code + at,
+                                                        block->def.code_bytes - at, &insn)))
+            return;
+        at += insn.length;
+        set = ZydisISASetGetString(insn.meta.isa_set);
+        if (set == NULL || !is_beyond(set))
+            continue;
+        place = place_of(set, out, count);
+        if (place == TBD_CPU_FEATURES_MAX || (seen >> place & 1) != 0)
+            continue;
+        seen |= 1u << place;
+        out[place].blocks++;
+    }
+}
+
+size_t tbd_cpu_features(const struct tbd_trace *trace,
+                        struct tbd_cpu_feature out[TBD_CPU_FEATURES_MAX])
+{
+    ZydisDecoder decoder;
+    size_t count = 0;
+
+    if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+        return 0;
+    for (uint32_t id = 1; id <= tbd_trace_block_count(trace); id++) {
+        const struct tbd_block *block = tbd_trace_block(trace, id);
+
+        if (block != NULL)
+            add_block(&decoder, block, out, &count);
+    }
+    return count;
+}
