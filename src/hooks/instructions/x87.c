@@ -58,6 +58,47 @@ static bool is_ours(uint64_t rip)
     return tbd_slot_owns(rip) || tbd_patcher_owns(rip);
 }
 
+/* What fnstenv stores and fldenv loads (Intel SDM volume 1, 8.1.10). */
+struct x87_environment {
+    uint32_t words[3], rip;
+    uint16_t selector, opcode;
+    uint32_t operand, operand_selector;
+};
+
+/* For an address in a patch area we know only the lower 32 bits; several areas may share them.
+ * Chooses the area that has an x87 instruction there, translated from an x87 instruction. 0: none
+ * has. */
+static uint64_t program_pc_of_half(uint32_t half, uint16_t *out_opcode)
+{
+    for (size_t i = 0; i < tbd_code_areas.count; i++) {
+        uint64_t start = tbd_code_areas.area[i].start;
+        uint64_t rip = start + (uint32_t)(half - (uint32_t)start), pc;
+
+        if (rip >= tbd_code_areas.area[i].end)
+            continue;
+        pc = program_pc(rip);
+        if (pc && read_opcode(rip, out_opcode) && read_opcode(pc, out_opcode))
+            return pc;
+    }
+    return 0;
+}
+
+/* Processors that do not tell xsave take the address by fldenv, as they give it by fnstenv: its lower half. */
+static void set_half(void)
+{
+    struct x87_environment environment;
+    uint16_t opcode;
+    uint64_t rip;
+
+    __asm__ volatile("fnstenv %0" : "=m"(environment));
+    rip = program_pc_of_half(environment.rip, &opcode);
+    if (rip) {
+        environment.rip = (uint32_t)rip;
+        environment.opcode = opcode;
+    }
+    __asm__ volatile("fldenv %0" : : "m"(environment)); /* also the masks, which fnstenv has set */
+}
+
 static void set(const uint64_t *operand)
 {
     _Alignas(64) uint8_t image[IMAGE_BYTES] = { 0 };
@@ -66,6 +107,8 @@ static void set(const uint64_t *operand)
 
     tbd_xsave(image, XCR0_X87);
     memcpy(&before, image + RIP_AT, sizeof(before));
+    if (!before)
+        set_half();
     if (!before || !is_ours(before))
         return;
     rip = program_pc(before);
@@ -109,10 +152,10 @@ bool tbd_x87_is_exact(void)
     return answer == EXACT;
 }
 
-enum x87_environment { NO_ENVIRONMENT, FNSTENV, FNSAVE };
+enum environment_store { NO_ENVIRONMENT, FNSTENV, FNSAVE };
 
 /* fnstenv is D9 /6, fnsave DD /6; *out_narrow: the form with 16 bits. */
-static enum x87_environment stored_environment(uint64_t pc, uint32_t length, bool *out_narrow)
+static enum environment_store stored_environment(uint64_t pc, uint32_t length, bool *out_narrow)
 {
     uint8_t bytes[15];
     uint32_t at = 0;
@@ -127,30 +170,9 @@ static enum x87_environment stored_environment(uint64_t pc, uint32_t length, boo
     return bytes[at] == 0xd9 ? FNSTENV : bytes[at] == 0xdd ? FNSAVE : NO_ENVIRONMENT;
 }
 
-/* For an address in a patch area we know only the lower 32 bits; several areas may share them.
- * Chooses the area that has an x87 instruction there, translated from an x87 instruction. 0: none
- * has. */
-static uint64_t program_pc_of_half(uint32_t half, uint16_t *out_opcode)
-{
-    for (size_t i = 0; i < tbd_code_areas.count; i++) {
-        uint64_t start = tbd_code_areas.area[i].start;
-        uint64_t rip = start + (uint32_t)(half - (uint32_t)start), pc;
-
-        if (rip >= tbd_code_areas.area[i].end)
-            continue;
-        pc = program_pc(rip);
-        if (pc && read_opcode(rip, out_opcode) && read_opcode(pc, out_opcode))
-            return pc;
-    }
-    return 0;
-}
-
 void tbd_x87_correct_environment(uint64_t pc, uint32_t length, uint64_t address)
 {
-    struct {
-        uint32_t words[3], rip;
-        uint16_t selector, opcode;
-    } environment;
+    struct x87_environment environment;
     uint16_t opcode;
     bool narrow;
     uint64_t rip;
