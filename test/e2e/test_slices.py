@@ -70,6 +70,14 @@ def test_slices_give_the_answers_of_the_whole(folder):
         check_moments(trace, size, chosen)
 
 
+def test_values_stored_to_memory_that_is_mapped_again_are_its_own(folder):
+    """The next store to an address may be one to another mapping: what it found is not what was stored before."""
+    trace = merged("maps", folder)
+    rows = check_same(trace, PROGRAMS["maps"], "all", "store")
+    fresh = [int(row["newval"], 16) for row in rows if row.get("function") == "main" and row["size"] == 1 and row["oldval"] == "0x0"]
+    assert all(fresh.count(value) >= 3 for value in range(2, 51)), fresh
+
+
 def entries_replayed(trace, size, *argv):
     """Block entries that all replays for a question had to run."""
     argv = [tbdtest.TBDQ, "-t", trace.path, "--no-cache", "--explain", *argv]

@@ -68,7 +68,7 @@ static void one_instruction(struct tbd_probes *probes, uint8_t *memory, uint8_t 
         memcpy(log + (size_t)i * 64, memory + offset, size);
         for (uint32_t b = 0; b < size; b++)
             memory[offset + b] = (uint8_t)random_below(256);
-        tbd_probes_store(probes, PAGE + offset, size, log + (size_t)i * 64);
+        tbd_probes_store(probes, 0, PAGE + offset, size, log + (size_t)i * 64);
     }
     probe_model(probes, memory, true, &out[1]);
     tbd_probes_step(probes);
@@ -114,7 +114,7 @@ static void many_words_can_be_waited_for(void **state)
     for (uint64_t i = 0; i < WORDS; i++) {
         old[i] = i * 3 + 1;
         tbd_probes_step(probes);
-        tbd_probes_store(probes, PAGE + i * 296, 8, (const uint8_t *)&old[i]);
+        tbd_probes_store(probes, 0, PAGE + i * 296, 8, (const uint8_t *)&old[i]);
     }
     tbd_probes_finish(probes);
     for (uint64_t i = 0; i < WORDS; i++) {
@@ -138,7 +138,7 @@ static void probes_do_not_invent_bytes(void **state)
     (void)state;
     assert_int_equal(tbd_probes_new(NULL, &window, &probes), TBD_OK);
     number = tbd_probes_add(probes, (struct tbd_position){ 0 }, PAGE, 2, false);
-    tbd_probes_store(probes, PAGE + 1, 1, NULL); /* old bytes not known */
+    tbd_probes_store(probes, 0, PAGE + 1, 1, NULL); /* old bytes not known */
     tbd_probes_finish(probes);
     assert_false(tbd_probes_answer(probes, number, &value));
     assert_false(tbd_probes_answer(probes, 99, &value));

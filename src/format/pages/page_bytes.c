@@ -180,6 +180,21 @@ static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_p
                                 .time = window->slice_time + time };
 }
 
+uint64_t tbd_window_mapping_until(struct tbd_trace *trace, const struct tbd_window *window,
+                                  struct tbd_position pos, uint64_t address)
+{
+    struct tbd_moment at = moment_of(window, pos);
+    struct tbd_page_query q;
+    enum tbd_status status;
+
+    tbd_trace_lock(trace);
+    status = tbd_page_ask_locked(trace, &at, address & ~4095ull, &q);
+    tbd_trace_unlock(trace);
+    if (status || q.died.window != window->index)
+        return UINT64_MAX;
+    return window->first_time - window->slice_time + q.died.time;
+}
+
 static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_window *window,
                                     struct tbd_position pos, bool is_stored, struct page_reading *r)
 {

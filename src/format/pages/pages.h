@@ -18,7 +18,12 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               struct tbd_position pos, uint64_t address, void *out,
                                               size_t bytes);
 
-/* The same for bytes that no store of the window touches at or after `pos`: its events are not
+/* The time from which on stores to the address belong to another mapping than at `pos`; UINT64_MAX: in this
+ * window there is none. */
+uint64_t tbd_window_mapping_until(struct tbd_trace *trace, const struct tbd_window *window,
+                                  struct tbd_position pos, uint64_t address);
+
+/* tbd_trace_read() for bytes that no store of the window touches at or after `pos`: its events are not
  * walked. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_unstored(struct tbd_trace *trace,
                                                        const struct tbd_window *window,

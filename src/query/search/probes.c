@@ -4,7 +4,9 @@
  * A probe is cut into parts, one per 8-byte aligned word.  A hash table leads from a word to the
  * parts that wait for bytes of it; a store removes the parts that it answers completely.
  *
- * PROBES-1  After a store, no part waits for a byte that the store covers.
+ * PROBES-1  After a store, no part waits for a byte that the store covers, unless the byte's mapping
+ *     has been removed since the probe: then the store is one to another mapping, and the contents at the
+ *     removal answer.
  * PROBES-2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before"
  *     added meanwhile still see them, probes "after" are armed after them. (not checked:
  *     test_query_scan compares answers) */
@@ -24,6 +26,7 @@
 struct probe {
     struct tbd_position at;
     uint64_t address;
+    uint64_t until[2]; /* of its first page and the next one: later stores are to other mappings */
     uint8_t bytes[8];
     uint8_t size;
     uint8_t open;    /* bit i: byte i has no answer yet */
@@ -41,6 +44,7 @@ struct probe_slot {
 };
 
 struct queued {
+    uint64_t time;
     uint64_t address;
     uint64_t size;
     const uint8_t *old;
@@ -189,6 +193,29 @@ static void arm(struct tbd_probes *p, uint32_t number)
     }
 }
 
+static bool is_gone(const struct tbd_window *window, uint64_t address)
+{
+    for (size_t i = 0; i < window->gone_count; i++) {
+        if (window->gone[i].address == address)
+            return true;
+    }
+    return false;
+}
+
+/* Only pages that went away in the window can have been mapped again. */
+static void find_until(const struct tbd_probes *p, struct probe *probe)
+{
+    uint64_t page = probe->address & ~(TBD_PAGE_SIZE - 1);
+
+    for (unsigned i = 0; i < 2; i++) {
+        probe->until[i] = UINT64_MAX;
+        if (p->window->gone_count != 0 && is_gone(p->window, page + i * TBD_PAGE_SIZE) &&
+            page + i * TBD_PAGE_SIZE < probe->address + probe->size)
+            probe->until[i] =
+                tbd_window_mapping_until(p->trace, p->window, probe->at, page + i * TBD_PAGE_SIZE);
+    }
+}
+
 uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint64_t address,
                         uint32_t size, bool after)
 {
@@ -200,6 +227,7 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
                                              .size = (uint8_t)size,
                                              .open = (uint8_t)((1u << size) - 1),
                                              .at = { at.time, at.offset + after } };
+    find_until(probes, &probes->probes[number]);
     probes->probe_count++;
     if (!after)
         arm(probes, number);
@@ -222,13 +250,28 @@ static uint8_t covered(const struct probe *probe, uint64_t address, uint64_t siz
     return bits;
 }
 
-static void answer(struct probe *probe, uint64_t address, uint64_t size, const uint8_t *old)
+/* The bytes of `probe` that the store covers in the mapping that the probe asks about. */
+static uint8_t covered_by(const struct probe *probe, const struct queued *store)
 {
-    uint8_t bits = probe->open & covered(probe, address, size);
+    uint8_t bits = covered(probe, store->address, store->size);
+    uint64_t first = TBD_PAGE_SIZE - (probe->address & (TBD_PAGE_SIZE - 1)); /* bytes in its page */
+    uint8_t in_first = first >= 8 ? 0xff : (uint8_t)((1u << first) - 1);
+
+    if (store->time >= probe->until[0])
+        bits &= (uint8_t)~in_first;
+    if (store->time >= probe->until[1])
+        bits &= in_first;
+    return bits;
+}
+
+static void answer(struct probe *probe, const struct queued *store)
+{
+    uint8_t bits = probe->open & covered_by(probe, store);
+    const uint8_t *old = store->old;
 
     for (unsigned i = 0; bits >> i != 0; i++) {
         if ((bits >> i & 1) != 0 && old != NULL)
-            probe->bytes[i] = old[probe->address + i - address];
+            probe->bytes[i] = old[probe->address + i - store->address];
     }
     probe->open &= (uint8_t)~bits;
     if (old == NULL)
@@ -248,7 +291,7 @@ static bool nobody_waits(const struct tbd_probes *p, const struct probe_slot *sl
     for (uint32_t part = slot->head; part != NONE; part = p->parts[part].next) {
         const struct probe *probe = &p->probes[p->parts[part].probe];
 
-        if ((probe->open & covered(probe, store->address, store->size)) != 0)
+        if ((probe->open & covered_by(probe, store)) != 0)
             return false;
     }
     return true;
@@ -262,7 +305,7 @@ static void store_word(struct tbd_probes *p, struct probe_slot *slot, const stru
         uint32_t part = *link;
         struct probe *probe = &p->probes[p->parts[part].probe];
 
-        answer(probe, store->address, store->size, store->old);
+        answer(probe, store);
         if (waits(probe, slot->word - 1)) {
             link = &p->parts[part].next;
             continue;
@@ -295,14 +338,14 @@ static void apply(struct tbd_probes *p, const struct queued *store)
     }
 }
 
-void tbd_probes_store(struct tbd_probes *probes, uint64_t address, uint64_t size,
+void tbd_probes_store(struct tbd_probes *probes, uint64_t time, uint64_t address, uint64_t size,
                       const uint8_t *old)
 {
     if (size == 0)
         return;
     if (probes->queued == QUEUE_MAX)
         tbd_probes_step(probes);
-    probes->queue[probes->queued++] = (struct queued){ address, size, old };
+    probes->queue[probes->queued++] = (struct queued){ time, address, size, old };
 }
 
 void tbd_probes_waiting(const struct tbd_probes *probes, uint64_t *out_start, uint64_t *out_end)
@@ -322,15 +365,6 @@ void tbd_probes_step(struct tbd_probes *probes)
 }
 
 /* ---- the window's end ---- */
-
-static bool is_gone(const struct tbd_window *window, uint64_t address)
-{
-    for (size_t i = 0; i < window->gone_count; i++) {
-        if (window->gone[i].address == address)
-            return true;
-    }
-    return false;
-}
 
 static const uint8_t *end_page(struct tbd_probes *p, uint64_t address)
 {

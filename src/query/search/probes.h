@@ -21,8 +21,9 @@ void tbd_probes_free(struct tbd_probes *probes); /* NULL is fine */
  * no memory. */
 uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint64_t address,
                         uint32_t size, bool after);
-/* Reports a store of the walker's current instruction (`old` NULL: the old bytes are not known). */
-void tbd_probes_store(struct tbd_probes *probes, uint64_t address, uint64_t size,
+/* Reports a store of the walker's current instruction, whose block was entered at `time` (`old` NULL: the old bytes are
+ * not known). */
+void tbd_probes_store(struct tbd_probes *probes, uint64_t time, uint64_t address, uint64_t size,
                       const uint8_t *old);
 /* The probes that wait now wait for bytes in [*out_start, *out_end) only; empty if no probe
  * waits. */

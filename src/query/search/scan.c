@@ -303,7 +303,7 @@ static void at_access(struct tbd_scan *scan)
         tbd_scan_deliver(scan, &event);
     }
     if (is_store && scan->probes != NULL)
-        tbd_probes_store(scan->probes, address, op->size, old);
+        tbd_probes_store(scan->probes, scan->cursor.time, address, op->size, old);
 }
 
 static void at_op(struct tbd_scan *scan)

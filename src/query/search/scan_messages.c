@@ -68,7 +68,8 @@ static void deliver_writes(struct tbd_scan *scan, uint32_t kind, const uint8_t *
             tbd_scan_deliver(scan, &event);
         }
         if (scan->probes != NULL)
-            tbd_probes_store(scan->probes, view.address, view.bytes, view.old_bytes);
+            tbd_probes_store(scan->probes, at->position.time, view.address, view.bytes,
+                             view.old_bytes);
     }
 }
 
