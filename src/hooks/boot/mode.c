@@ -36,7 +36,7 @@ const struct tbd_mode *tbd_mode_row(enum tbd_mode_kind kind)
 
 static unsigned count_processors(void)
 {
-    uint64_t mask[MASK_WORDS];
+    uint64_t mask[MASK_WORDS] = { 0 };
     long bytes = tbd_sys3(__NR_sched_getaffinity, 0, sizeof(mask), tbd_sys_pointer(mask));
     unsigned count = 0;
 

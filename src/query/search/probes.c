@@ -255,12 +255,12 @@ static uint8_t covered_by(const struct probe *probe, const struct queued *store)
 {
     uint8_t bits = covered(probe, store->address, store->size);
     uint64_t first = TBD_PAGE_SIZE - (probe->address & (TBD_PAGE_SIZE - 1)); /* bytes in its page */
-    uint8_t in_first = first >= 8 ? 0xff : (uint8_t)((1u << first) - 1);
+    uint8_t in_first = (uint8_t)(first >= 8 ? 0xffu : (1u << first) - 1);
 
     if (store->time >= probe->until[0])
-        bits &= (uint8_t)~in_first;
+        bits = (uint8_t)(bits & ~in_first);
     if (store->time >= probe->until[1])
-        bits &= in_first;
+        bits = (uint8_t)(bits & in_first);
     return bits;
 }
 
