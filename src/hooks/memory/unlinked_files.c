@@ -77,7 +77,8 @@ static bool may_be_written(const struct tbd_msg_region *map)
            is_wanted(map) && !has_copy(map);
 }
 
-void tbd_written_files_send(struct tbd_thread *thread, uint64_t start, uint64_t end)
+/* Sends what a range has of files that may be written, and with `all` of every file. */
+static void send_range(struct tbd_thread *thread, uint64_t start, uint64_t end, bool all)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
 
@@ -85,10 +86,18 @@ void tbd_written_files_send(struct tbd_thread *thread, uint64_t start, uint64_t 
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
         uint64_t from = map->start > start ? map->start : start;
+        uint64_t bytes = (map->end < end ? map->end : end) - from;
 
         if (may_be_written(map))
-            send_written(thread, from, (map->end < end ? map->end : end) - from);
+            send_written(thread, from, bytes);
+        else if (all && map->inode && is_wanted(map))
+            send(thread, from, bytes);
     }
+}
+
+void tbd_written_files_send(struct tbd_thread *thread, uint64_t start, uint64_t end)
+{
+    send_range(thread, start, end, false);
 }
 
 void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
@@ -106,16 +115,5 @@ void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_reg
 
 void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
-    const struct tbd_regions *regions = &tbd_memory.regions;
-
-    for (size_t i = tbd_regions_lower(regions, start);
-         i < regions->count && regions->table[i].map.start < end; i++) {
-        const struct tbd_msg_region *map = &regions->table[i].map;
-        uint64_t from = map->start > start ? map->start : start;
-
-        if (may_be_written(map))
-            send_written(thread, from, (map->end < end ? map->end : end) - from);
-        else if (map->inode && is_wanted(map))
-            send(thread, from, (map->end < end ? map->end : end) - from);
-    }
+    send_range(thread, start, end, true);
 }
