@@ -418,14 +418,6 @@ static enum tbd_exit go_to_end(struct tbd_command_run *run, bool backward)
     return result == TBD_EXIT_FOUND ? TBD_EXIT_NOT_FOUND : result;
 }
 
-static void move_to(struct tbd_command_run *run, const struct tbd_event *event)
-{
-    if (run->session->has_at)
-        run->session->at = event->position;
-    tbd_session_move(run->session, event->position,
-                     (event->flags & TBD_EVENT_RESUMED) != 0 ? event->thread : 0);
-}
-
 static void print_stop(struct tbd_command_run *run, const struct tbd_event *event, unsigned number)
 {
     json_t *object = tbd_output_event(run->session, event);
@@ -455,7 +447,7 @@ static enum tbd_exit go_on(struct tbd_command_run *run, bool backward)
             return go_to_end(run, backward);
         if (result != TBD_EXIT_FOUND)
             return result;
-        move_to(run, &event);
+        tbd_command_move_to(run, &event);
         count_stop(&run->session->breakpoints, number);
     }
     print_stop(run, &event, number);
@@ -490,7 +482,7 @@ enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run)
     if (result == TBD_EXIT_FOUND) {
         json_t *object = tbd_output_event(run->session, &event);
 
-        move_to(run, &event);
+        tbd_command_move_to(run, &event);
         tbd_output_print_event(run->session, object, run->out);
         json_decref(object);
     } else if (result == TBD_EXIT_NOT_FOUND && !run->session->json) {

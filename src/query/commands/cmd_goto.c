@@ -125,12 +125,17 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
     return TBD_EXIT_NOT_FOUND;
 }
 
-/* The next part of a chain starts from here, even if the position is not remembered. */
-static void move_to(struct tbd_command_run *run, struct tbd_position position, uint32_t thread)
+void tbd_command_move(struct tbd_command_run *run, struct tbd_position position, uint32_t thread)
 {
     if (run->session->has_at)
         run->session->at = position;
     tbd_session_move(run->session, position, thread);
+}
+
+void tbd_command_move_to(struct tbd_command_run *run, const struct tbd_event *event)
+{
+    tbd_command_move(run, event->position,
+                     (event->flags & TBD_EVENT_RESUMED) != 0 ? event->thread : 0);
 }
 
 void tbd_command_take_end(struct tbd_session *session, struct tbd_event *event)
@@ -151,7 +156,7 @@ enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position po
     event.pc = place.pc;
     event.thread = place.thread;
     tbd_command_take_end(run->session, &event);
-    move_to(run, position, 0);
+    tbd_command_move(run, position, 0);
     print_event(run, &event);
     return TBD_EXIT_FOUND;
 }
@@ -210,7 +215,7 @@ static enum tbd_exit go_by_search(struct tbd_command_run *run, struct tbd_questi
         return not_found(run, question, found);
     if (status != TBD_OK)
         return failed(run, &search, status);
-    move_to(run, event.position, (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
+    tbd_command_move_to(run, &event);
     print_event(run, &event);
     return TBD_EXIT_FOUND;
 }

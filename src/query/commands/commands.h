@@ -112,6 +112,10 @@ TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *ru
  * frees (`text` NULL: not wanted). */
 enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expression, bool *truth,
                                    char **text);
+/* The next part of a chain starts from there, even if the position is not remembered. */
+void tbd_command_move(struct tbd_command_run *run, struct tbd_position position, uint32_t thread);
+/* The same to an event, with the thread of one that its thread has resumed. */
+void tbd_command_move_to(struct tbd_command_run *run, const struct tbd_event *event);
 /* Moves to a position and prints what is there. */
 enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position);
 /* Adds the signal that ended the program, if that was at the event's position. */
