@@ -11,6 +11,7 @@
 #include "hooks/calls/vsyscall.h"
 #include "hooks/boot/mode.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/boot/space_limit.h"
 #include "hooks/boot/spawn.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/program_memory.h"
@@ -55,15 +56,8 @@ void tbd_begin_say_no_proc(void)
 
 void tbd_begin_say_no_memory(void)
 {
-    uint64_t limit[2] = { 0, 0 };
-
-    tbd_sys4(__NR_prlimit64, 0, RLIMIT_AS, 0, tbd_sys_pointer(limit));
-    if (limit[0] != RLIM64_INFINITY) {
-        tbd_say("the limit of %lu MB on the address space is too small: the program runs untraced",
-                limit[0] >> 20);
-        tbd_say("hint: ulimit -v unlimited");
+    if (tbd_space_limit_say())
         return;
-    }
     tbd_say("cannot reserve the engine's address space: the program runs untraced");
     tbd_say("hint: memory is limited (vm.overcommit_memory=2)");
 }

@@ -9,6 +9,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/boot.h"
+#include "hooks/boot/space_limit.h"
 
 #include <elf.h>
 #include <tbd/tbd.h>
@@ -42,15 +43,8 @@ extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 
 static void say_unmapped(void)
 {
-    uint64_t limit[2] = { RLIM64_INFINITY, 0 };
-
-    tbd_sys4(__NR_prlimit64, 0, RLIMIT_AS, 0, tbd_sys_pointer(limit));
-    if (limit[0] != RLIM64_INFINITY) {
-        tbd_say("the limit of %lu MB on the address space is too small: the program runs untraced",
-                limit[0] >> 20);
-        tbd_say("hint: ulimit -v unlimited");
+    if (tbd_space_limit_say())
         return;
-    }
     tbd_say("cannot map the engine at %p: the program runs untraced", (void *)TBD_ENGINE_BASE);
     tbd_say("hint: the address range is taken, or memory is limited");
 }
