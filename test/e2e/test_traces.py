@@ -37,6 +37,8 @@ def test_traces_are_listed(folder):
         info = json.loads(tbdq(folder, "--json", "-t", row["trace"], "info").stdout)
         assert row["blocks"] == info["blocks"] and row["pid"] == info["pid"] and row["end"] == "exit 1", (row, info)
         assert LIST in row["command"] and row["bytes"] > 4096, row
+    _, trace = tbdtest.record(["/bin/echo", "a\\b\x1b[1m\t"], folder + "/odd")
+    assert listed(folder + "/odd")[0]["command"] == trace.ask("processes")[0]["command"] == "/bin/echo a\\b\x1b[1m\t"
     assert tbdq(folder, "--csv", "ls").stdout.startswith(b"trace,started,end,blocks,size,command\r\nlist-1,")
     assert tbdq(folder, "ls", "list-1").returncode == 2
 

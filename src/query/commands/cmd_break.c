@@ -7,7 +7,6 @@
 #include "query/commands/commands.h"
 
 #include "query/commands/output.h"
-#include "query/search/search.h"
 #include "query/session/inlined.h"
 #include "query/session/source.h"
 #include "query/session/source_place.h"
@@ -180,20 +179,12 @@ static enum tbd_exit find_one(const struct tbd_command_run *run, const char *tex
 {
     struct tbd_command_run own = run_of(run, text);
     struct tbd_question question;
-    struct tbd_query_error error = { 0 };
-    struct tbd_search search = { .session = run->session, .question = &question, .error = &error };
-    uint64_t found = 0;
+    uint64_t found;
     enum tbd_exit result = read_question(&own, from, backward, &question);
-    enum tbd_status status;
 
     if (result != TBD_EXIT_FOUND)
         return result;
-    status = question.is_lost ? TBD_NOMEM : tbd_search_run(&search, out, &found);
-    if (status == TBD_NOTFOUND)
-        result = TBD_EXIT_NOT_FOUND;
-    else if (status != TBD_OK)
-        result = error.status != TBD_OK ? tbd_command_wrong(&own, &error)
-                                        : tbd_command_fail(&own, status);
+    result = tbd_command_search(&own, &question, out, &found);
     tbd_question_free(&question);
     return result;
 }

@@ -203,18 +203,30 @@ static enum tbd_exit failed(struct tbd_command_run *run, const struct tbd_search
                                            : tbd_command_fail(run, status);
 }
 
-static enum tbd_exit go_by_search(struct tbd_command_run *run, struct tbd_question *question)
+enum tbd_exit tbd_command_search(struct tbd_command_run *run, struct tbd_question *question,
+                                 struct tbd_event *out, uint64_t *out_found)
 {
     struct tbd_query_error error = { 0 };
     struct tbd_search search = { .session = run->session, .question = question, .error = &error };
-    struct tbd_event event = { 0 };
-    uint64_t found = 0;
-    enum tbd_status status = look(run, &search, &event, &found);
+    enum tbd_status status;
 
+    *out_found = 0;
+    status = look(run, &search, out, out_found);
     if (status == TBD_NOTFOUND)
+        return TBD_EXIT_NOT_FOUND;
+    return status == TBD_OK ? TBD_EXIT_FOUND : failed(run, &search, status);
+}
+
+static enum tbd_exit go_by_search(struct tbd_command_run *run, struct tbd_question *question)
+{
+    struct tbd_event event = { 0 };
+    uint64_t found;
+    enum tbd_exit result = tbd_command_search(run, question, &event, &found);
+
+    if (result == TBD_EXIT_NOT_FOUND)
         return not_found(run, question, found);
-    if (status != TBD_OK)
-        return failed(run, &search, status);
+    if (result != TBD_EXIT_FOUND)
+        return result;
     tbd_command_move_to(run, &event);
     print_event(run, &event);
     return TBD_EXIT_FOUND;

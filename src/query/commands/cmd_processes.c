@@ -48,24 +48,6 @@ struct process_folder {
     const struct tbd_trace_info *asked;
 };
 
-static char *join_arguments(const struct tbd_trace_info *info)
-{
-    size_t bytes = 1;
-    size_t used = 0;
-    char *out;
-
-    for (int i = 0; i < info->argc; i++)
-        bytes += strlen(info->argv[i]) + 1;
-    out = malloc(bytes);
-    if (out == NULL)
-        return NULL;
-    out[0] = '\0';
-    for (int i = 0; i < info->argc; i++)
-        used +=
-            (size_t)snprintf(out + used, bytes - used, "%s%s", i == 0 ? "" : " ", info->argv[i]);
-    return out;
-}
-
 static enum tbd_status add_row(struct process_list *list, const struct tbd_trace_info *info,
                                const char *asked)
 {
@@ -75,7 +57,7 @@ static enum tbd_status add_row(struct process_list *list, const struct tbd_trace
         return TBD_NOMEM;
     row = &list->rows[list->count];
     *row = (struct process_row){ .path = strdup(info->path),
-                                 .arguments = join_arguments(info),
+                                 .arguments = tbd_command_arguments(info),
                                  .pid = info->pid,
                                  .parent_pid = info->parent_pid,
                                  .started = info->realtime_ns,

@@ -71,6 +71,20 @@ static void print_end(struct tbd_session *session, FILE *out)
     json_decref(object);
 }
 
+char *tbd_command_arguments(const struct tbd_trace_info *info)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    for (int i = 0; i < info->argc; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : " ", info->argv[i]);
+    fclose(out);
+    return text;
+}
+
 #define LEVELS (TBD_LEVEL_EVENTS + 1)
 
 struct level_sum {

@@ -25,7 +25,7 @@
 
 struct trace_row {
     char *name;
-    char *command; /* the arguments, joined by blanks, escaped */
+    char *command; /* the arguments, joined by blanks */
     char end[64];
     uint64_t started; /* CLOCK_REALTIME in ns */
     uint64_t blocks;
@@ -42,20 +42,6 @@ struct trace_list {
 };
 
 /* ---- reading ---- */
-
-static char *join_arguments(const struct tbd_trace_info *info)
-{
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-
-    if (out == NULL)
-        return NULL;
-    for (int i = 0; i < info->argc; i++)
-        fprintf(out, "%s%s", i == 0 ? "" : " ", tbd_shown(info->argv[i]));
-    fclose(out);
-    return text;
-}
 
 /* A folder that is no trace of this user's is left out. */
 static enum tbd_status add_trace(struct trace_list *list, const char *name)
@@ -81,7 +67,7 @@ static enum tbd_status add_trace(struct trace_list *list, const char *name)
     }
     row = &list->rows[list->count++];
     *row = (struct trace_row){ .name = strdup(name),
-                               .command = join_arguments(info),
+                               .command = tbd_command_arguments(info),
                                .started = info->realtime_ns,
                                .blocks = info->blocks,
                                .pid = info->pid,

@@ -93,6 +93,11 @@ enum tbd_exit tbd_command_read_all(struct tbd_command_run *run, size_t from, siz
 struct tbd_position tbd_command_start(struct tbd_session *session,
                                       const struct tbd_question *question);
 
+/* The event that the question is about, with progress and notes; TBD_EXIT_NOT_FOUND: there are only
+ * *out_found.  Moves nothing. */
+enum tbd_exit tbd_command_search(struct tbd_command_run *run, struct tbd_question *question,
+                                 struct tbd_event *out, uint64_t *out_found);
+
 /* The next three free *question. */
 
 /* Moves to the event and prints it, or prints that there is none. */
@@ -127,6 +132,9 @@ TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
 
 /* "exit 0", "signal 11", "exec", "recording", ...; `out` is a buffer that it may use. */
 const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, size_t bytes);
+
+/* The traced program's arguments, joined by blanks; the caller's to free, NULL without memory. */
+char *tbd_command_arguments(const struct tbd_trace_info *info);
 
 enum tbd_exit tbd_command_info(struct tbd_command_run *run);
 enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
