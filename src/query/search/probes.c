@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/array.h"
+#include "base/binary_search.h"
 #include "base/layout.h"
 #include "format/pages/pages.h"
 
@@ -53,6 +54,8 @@ struct queued {
 struct tbd_probes {
     struct tbd_trace *trace;
     const struct tbd_window *window;
+    uint64_t
+        *gone; /* addresses of pages that went away in the window, ascending; gone_count of them */
     struct probe *probes;
     uint32_t probe_count;
     uint32_t *delayed; /* probes to arm at the next step */
@@ -70,6 +73,29 @@ struct tbd_probes {
     uint8_t page[TBD_PAGE_SIZE];
 };
 
+static int compare_addresses(const void *left, const void *right)
+{
+    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+
+    return (one > other) - (one < other);
+}
+
+/* False: no memory. */
+static bool sort_gone(struct tbd_probes *p)
+{
+    size_t count = p->window->gone_count;
+
+    if (count == 0)
+        return true;
+    p->gone = malloc(count * sizeof(*p->gone));
+    if (p->gone == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        p->gone[i] = p->window->gone[i].address;
+    qsort(p->gone, count, sizeof(*p->gone), compare_addresses);
+    return true;
+}
+
 enum tbd_status tbd_probes_new(struct tbd_trace *trace, const struct tbd_window *window,
                                struct tbd_probes **out)
 {
@@ -82,13 +108,18 @@ enum tbd_status tbd_probes_new(struct tbd_trace *trace, const struct tbd_window 
     p->window = window;
     p->part_free = NONE;
     p->page_address = 1;
-    return TBD_OK;
+    if (sort_gone(p))
+        return TBD_OK;
+    tbd_probes_free(p);
+    *out = NULL;
+    return TBD_NOMEM;
 }
 
 void tbd_probes_free(struct tbd_probes *probes)
 {
     if (probes == NULL)
         return;
+    free(probes->gone);
     free(probes->probes);
     free(probes->parts);
     free(probes->slots);
@@ -193,13 +224,12 @@ static void arm(struct tbd_probes *p, uint32_t number)
     }
 }
 
-static bool is_gone(const struct tbd_window *window, uint64_t address)
+static bool is_gone(const struct tbd_probes *p, uint64_t address)
 {
-    for (size_t i = 0; i < window->gone_count; i++) {
-        if (window->gone[i].address == address)
-            return true;
-    }
-    return false;
+    size_t count = p->window->gone_count;
+    size_t at = TBD_COUNT_BEFORE(i, count, p->gone[i] < address);
+
+    return at < count && p->gone[at] == address;
 }
 
 /* Only pages that went away in the window can have been mapped again. */
@@ -209,7 +239,7 @@ static void find_until(const struct tbd_probes *p, struct probe *probe)
 
     for (unsigned i = 0; i < 2; i++) {
         probe->until[i] = UINT64_MAX;
-        if (p->window->gone_count != 0 && is_gone(p->window, page + i * TBD_PAGE_SIZE) &&
+        if (is_gone(p, page + i * TBD_PAGE_SIZE) &&
             page + i * TBD_PAGE_SIZE < probe->address + probe->size)
             probe->until[i] =
                 tbd_window_mapping_until(p->trace, p->window, probe->at, page + i * TBD_PAGE_SIZE);
@@ -392,7 +422,7 @@ static bool read_end(struct tbd_probes *p, const struct probe *probe, uint64_t a
     uint64_t page_address = address & ~(TBD_PAGE_SIZE - 1);
     const uint8_t *page;
 
-    if (p->window->gone_count != 0 && is_gone(p->window, page_address))
+    if (is_gone(p, page_address))
         return read_at(p, probe, address, out);
     page = end_page(p, page_address);
     if (page != NULL)
