@@ -7,7 +7,7 @@
 #include "query/commands/rows.h"
 
 #include "base/array.h"
-#include "base/escape.h"
+#include "base/open_file.h"
 #include "base/safe_stream.h"
 #include "format/files/trace_dir.h"
 #include "format/files/trace_remove.h"
@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,17 +51,15 @@ static enum tbd_status add_trace(struct trace_list *list, const char *name)
     struct tbd_trace *trace;
     struct tbd_error why;
     struct trace_row *row;
+    struct stat folder;
     char path[4400], end[64];
     int dir;
 
     snprintf(path, sizeof(path), "%s/%s", list->root, name);
-    if (tbd_trace_open_summary(path, &trace, &why) != TBD_OK)
+    if (!tbd_stat_below(list->fd, name, &folder) || !S_ISDIR(folder.st_mode) ||
+        folder.st_uid != geteuid() || tbd_trace_open_summary(path, &trace, &why) != TBD_OK)
         return TBD_OK;
     info = tbd_trace_info(trace);
-    if (info->is_foreign) {
-        tbd_trace_close(trace);
-        return TBD_OK;
-    }
     if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row))) {
         tbd_trace_close(trace);
         return TBD_NOMEM;
@@ -74,7 +73,7 @@ static enum tbd_status add_trace(struct trace_list *list, const char *name)
                                .is_open = !info->finished };
     snprintf(row->end, sizeof(row->end), "%s", tbd_command_end_text(info, end, sizeof(end)));
     tbd_trace_close(trace);
-    dir = tbd_dir_open(path);
+    dir = tbd_open_folder_below(list->fd, name);
     if (dir >= 0) {
         row->bytes = tbd_trace_disk_bytes(dir);
         close(dir);
@@ -118,7 +117,7 @@ static enum tbd_status read_list(struct trace_list *list)
     if (entries == NULL)
         return errno == ENOENT ? TBD_OK : TBD_IO;
     while (status == TBD_OK && (entry = readdir(entries)) != NULL) {
-        if (entry->d_name[0] != '.' && entry->d_type != DT_LNK && entry->d_type != DT_REG)
+        if (entry->d_name[0] != '.')
             status = add_trace(list, entry->d_name);
     }
     closedir(entries);
