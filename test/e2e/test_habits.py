@@ -59,7 +59,8 @@ def test_what_is_tried_first(folder):
     empty = said(trace, "trace 10 5")
     assert empty.code == 1 and b"before the first" in empty.err, empty
     for line, wrong in (("syscalls where syscall == opeat", b"system call called 'opeat'"),
-                        ("signals where signal != SIGFOO", b"signal called 'SIGFOO'")):
+                        ("signals where signal != SIGFOO", b"signal called 'SIGFOO'"),
+                        ("signals where time>1&&signal==SIGFOO", b"signal called 'SIGFOO'")):
         result = said(trace, line)
         assert result.code == 2 and wrong in result.err and not result.out, (line, result)
 

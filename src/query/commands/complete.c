@@ -379,24 +379,10 @@ static bool complete_by_table(struct completer *c, const char *command, size_t b
     return found;
 }
 
-/* The value that a condition compares `name` with: "syscall == wr", "signal!=SIG". */
-static bool is_compared_with(const struct completer *c, const char *name)
-{
-    size_t end = c->out->from, length = strlen(name);
-
-    while (end > 0 && c->line[end - 1] == ' ')
-        end--;
-    if (end < 2 || c->line[end - 1] != '=' || strchr("=!", c->line[end - 2]) == NULL)
-        return false;
-    for (end -= 2; end > 0 && c->line[end - 1] == ' ';)
-        end--;
-    return end >= length && memcmp(c->line + end - length, name, length) == 0 &&
-           (end == length || !isalnum((unsigned char)c->line[end - length - 1]));
-}
-
+/* What a condition compares a system call or signal with. */
 static bool complete_value(struct completer *c)
 {
-    if (is_compared_with(c, "syscall")) {
+    if (tbd_field_is_compared(c->line, c->out->from, "syscall")) {
         for (uint64_t number = 0; number < SYSCALLS_MAX; number++) {
             const char *name = tbd_syscall_name(number);
 
@@ -405,7 +391,7 @@ static bool complete_value(struct completer *c)
         }
         return true;
     }
-    if (!is_compared_with(c, "signal"))
+    if (!tbd_field_is_compared(c->line, c->out->from, "signal"))
         return false;
     for (int number = 1; number < SIGRTMIN; number++) {
         const char *name = sigabbrev_np(number);

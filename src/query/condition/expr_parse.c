@@ -248,23 +248,6 @@ static int64_t signal_number(const struct tbd_token *word)
     return 0;
 }
 
-/* "syscall == WORD", "signal != WORD": is the word before it `name`? */
-static bool is_compared_with(const struct tbd_parser *p, const struct tbd_token *word,
-                             const char *name)
-{
-    const char *source = p->lexer.source;
-    size_t end = word->at, length = strlen(name);
-
-    while (end > 0 && source[end - 1] == ' ')
-        end--;
-    if (end < 2 || source[end - 1] != '=' || (source[end - 2] != '=' && source[end - 2] != '!'))
-        return false;
-    for (end -= 2; end > 0 && source[end - 1] == ' ';)
-        end--;
-    return end >= length && memcmp(source + end - length, name, length) == 0 &&
-           (end == length || strchr(" (", source[end - length - 1]) != NULL);
-}
-
 /* A bare word that is no name of the language: a variable, or a system call. */
 static int32_t parse_other_word(struct tbd_parser *p)
 {
@@ -281,9 +264,9 @@ static int32_t parse_other_word(struct tbd_parser *p)
         tbd_parser_next(p);
         return tbd_parser_number(p, &word, (uint64_t)number);
     }
-    if (is_compared_with(p, &word, "syscall"))
+    if (tbd_field_is_compared(p->lexer.source, word.at, "syscall"))
         what = "system call";
-    else if (is_compared_with(p, &word, "signal"))
+    else if (tbd_field_is_compared(p->lexer.source, word.at, "signal"))
         what = "signal";
     if (what == NULL)
         return tbd_parser_variable(p);

@@ -2,6 +2,7 @@
 /* field_names.c - see field_names.h */
 #include "query/condition/field_names.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define ON(type)  (1u << TBD_EVENT_##type)
@@ -48,4 +49,25 @@ const struct tbd_field_name *tbd_field_find(const char *name, size_t bytes)
             return row;
     }
     return NULL;
+}
+
+/* A member or variable whose name ends with the field's is not the field. */
+static bool ends_before(const char *text, size_t at)
+{
+    return at == 0 ||
+           (!isalnum((unsigned char)text[at - 1]) && strchr("_$.>", text[at - 1]) == NULL);
+}
+
+bool tbd_field_is_compared(const char *text, size_t at, const char *name)
+{
+    size_t length = strlen(name);
+
+    while (at > 0 && text[at - 1] == ' ')
+        at--;
+    if (at < 2 || text[at - 1] != '=' || (text[at - 2] != '=' && text[at - 2] != '!'))
+        return false;
+    for (at -= 2; at > 0 && text[at - 1] == ' ';)
+        at--;
+    return at >= length && memcmp(text + at - length, name, length) == 0 &&
+           ends_before(text, at - length);
 }

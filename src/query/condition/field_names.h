@@ -16,5 +16,7 @@ struct tbd_field_name {
 extern const struct tbd_field_name tbd_field_names[];
 
 const struct tbd_field_name *tbd_field_find(const char *name, size_t bytes);
+/* "syscall == WORD", "signal != WORD": is the word at text[at] compared with the field `name`? */
+bool tbd_field_is_compared(const char *text, size_t at, const char *name);
 
 #endif
