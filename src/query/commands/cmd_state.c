@@ -320,49 +320,32 @@ enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
 
 /* ---- disas ---- */
 
-static void print_insn(const struct tbd_command_run *run, struct tbd_position position,
-                       uint32_t window, const struct tbd_block_insn *insn)
+/* At most insn->length bytes are looked at; returns how many the instruction has, 0 if it does not decode.  `position`
+ * NULL: it was not necessarily executed. */
+static uint32_t print_insn(const struct tbd_command_run *run, const struct tbd_position *position,
+                           uint32_t window, const struct tbd_block_insn *insn)
 {
     char text[256];
     char name[256];
+    uint32_t length = tbd_disas_text(run->session->disas, window, insn->bytes, insn->length,
+                                     insn->pc, text, sizeof(text));
     json_t *object;
 
-    tbd_disas_text(run->session->disas, window, insn->bytes, insn->length, insn->pc, text,
-                   sizeof(text));
     if (!run->session->json) {
         tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
-        fprintf(run->out, "%" PRIu64 "+%-3" PRIu32 " 0x%012" PRIx64 "  %-40s %s\n", position.time,
-                position.offset, insn->pc, tbd_shown(name), tbd_shown(text));
-        return;
+        if (position != NULL)
+            fprintf(run->out, "%" PRIu64 "+%-3" PRIu32 " ", position->time, position->offset);
+        fprintf(run->out, "0x%012" PRIx64 "  %-40s %s\n", insn->pc, tbd_shown(name),
+                tbd_shown(text));
+        return length;
     }
-    object = position_object(position, 0);
+    object = position != NULL ? position_object(*position, 0) : json_object();
     json_object_del(object, "thread");
     json_object_set_new(object, "pc", tbd_output_hex(insn->pc));
     tbd_output_symbol(run->session, window, insn->pc, object);
     json_object_set_new(object, "text", tbd_output_text(text));
     tbd_output_line(object, run->out);
-}
-
-/* An instruction that was not necessarily executed. */
-static void print_code(const struct tbd_command_run *run, uint32_t window,
-                       const struct tbd_block_insn *insn)
-{
-    char text[256], name[256];
-    json_t *object;
-
-    tbd_disas_text(run->session->disas, window, insn->bytes, insn->length, insn->pc, text,
-                   sizeof(text));
-    if (!run->session->json) {
-        tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
-        fprintf(run->out, "0x%012" PRIx64 "  %-40s %s\n", insn->pc, tbd_shown(name),
-                tbd_shown(text));
-        return;
-    }
-    object = json_object();
-    json_object_set_new(object, "pc", tbd_output_hex(insn->pc));
-    tbd_output_symbol(run->session, window, insn->pc, object);
-    json_object_set_new(object, "text", tbd_output_text(text));
-    tbd_output_line(object, run->out);
+    return length;
 }
 
 /* Instructions as executed, block by block. */
@@ -380,7 +363,7 @@ static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_posit
                tbd_disas_insn(run->session->disas, place.id, position.offset, &insn) &&
                insn.length != 0;
              count--, position.offset++)
-            print_insn(run, position, place.window, &insn);
+            (void)print_insn(run, &position, place.window, &insn);
         if (position.time + 1 >= run->session->info->blocks)
             break;
         position = (struct tbd_position){ .time = position.time + 1 };
@@ -400,14 +383,12 @@ static enum tbd_exit disassemble_function(struct tbd_command_run *run, struct tb
                      : tbd_session_read(run->session, position, symbol->start, code, bytes);
 
     for (size_t at = 0; status == TBD_OK && at < bytes; at += length) {
-        struct tbd_block_insn insn = { .pc = symbol->start + at, .bytes = code + at };
-        char text[256];
+        struct tbd_block_insn insn = { .pc = symbol->start + at,
+                                       .bytes = code + at,
+                                       .length = (uint32_t)(bytes - at) };
 
-        length = tbd_disas_text(run->session->disas, window, code + at, bytes - at, insn.pc, text,
-                                sizeof(text));
+        length = print_insn(run, NULL, window, &insn);
         length += length == 0;
-        insn.length = (uint32_t)length;
-        print_code(run, window, &insn);
     }
     free(code);
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
