@@ -174,3 +174,25 @@ enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes)
     }
     return TBD_OK;
 }
+
+/* ---- the trace root ---- */
+
+enum tbd_status tbd_dir_set_latest(int root, const char *name)
+{
+    enum tbd_status status;
+    char temporary[64];
+    uint64_t random;
+
+    if (!name)
+        return unlinkat(root, "latest", 0) && errno != ENOENT ? tbd_dir_failure() : TBD_OK;
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return TBD_SYSTEM;
+    snprintf(temporary, sizeof(temporary), ".latest-%016" PRIx64, random);
+    if (symlinkat(name, root, temporary))
+        return tbd_dir_failure();
+    if (!renameat(root, temporary, root, "latest"))
+        return TBD_OK;
+    status = tbd_dir_failure();
+    unlinkat(root, temporary, 0);
+    return status;
+}

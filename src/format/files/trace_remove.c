@@ -9,9 +9,7 @@
 #include "base/open_file.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -92,20 +90,4 @@ static bool empty(int dir, unsigned depth)
 enum tbd_status tbd_trace_remove(int root, const char *name)
 {
     return remove_entry(root, name, DEPTH_MAX) ? TBD_OK : TBD_IO;
-}
-
-enum tbd_status tbd_trace_set_latest(int root, const char *name)
-{
-    char temporary[64];
-
-    if (!name)
-        return unlinkat(root, "latest", 0) && errno != ENOENT ? TBD_IO : TBD_OK;
-    snprintf(temporary, sizeof(temporary), ".latest.%d", (int)getpid());
-    unlinkat(root, temporary, 0);
-    if (symlinkat(name, root, temporary))
-        return TBD_IO;
-    if (!renameat(root, temporary, root, "latest"))
-        return TBD_OK;
-    unlinkat(root, temporary, 0);
-    return TBD_IO;
 }

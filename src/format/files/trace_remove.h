@@ -14,7 +14,4 @@ uint64_t tbd_trace_disk_bytes(int dir);
 /* Removes the directory `name` of the trace root `root` with all that is in it.  TBD_IO: something
  * is left. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_remove(int root, const char *name);
-/* Lets `latest` of the trace root lead to `name`; NULL: to nothing. */
-TBD_MUST_CHECK enum tbd_status tbd_trace_set_latest(int root, const char *name);
-
 #endif

@@ -19,7 +19,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -296,19 +295,6 @@ static enum tbd_status create_header(struct tbd_writer *w, const struct tbd_buff
     return status;
 }
 
-static void link_latest(const struct tbd_writer *w)
-{
-    char temporary[64];
-    uint64_t random;
-
-    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-        return;
-    snprintf(temporary, sizeof(temporary), ".latest-%016" PRIx64, random);
-    if (!symlinkat(w->name, w->root_dir, temporary) &&
-        renameat(w->root_dir, temporary, w->root_dir, "latest"))
-        unlinkat(w->root_dir, temporary, 0);
-}
-
 /* A forked child does not become `latest`: the user asked for the program. */
 static bool is_forked(const void *payload, size_t bytes)
 {
@@ -348,7 +334,7 @@ enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size
         return status;
     w->started = true;
     if (!is_forked(payload, bytes))
-        link_latest(w);
+        tbd_dir_set_latest(w->root_dir, w->name); /* a convenience: the trace has its name */
     return TBD_OK;
 }
 

@@ -239,7 +239,7 @@ static enum tbd_exit set_latest(const struct trace_list *list)
         if (list->rows[i].name[0] != '\0')
             newest = list->rows[i].name;
     }
-    return tbd_trace_set_latest(list->fd, newest) == TBD_OK ? TBD_EXIT_FOUND : TBD_EXIT_SYSTEM;
+    return tbd_dir_set_latest(list->fd, newest) == TBD_OK ? TBD_EXIT_FOUND : TBD_EXIT_SYSTEM;
 }
 
 /* Nothing is removed unless all that are named can be. */
