@@ -16,11 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STRING_MAX 1024u
-
-static bool evaluate(struct tbd_c_run *r, int32_t index, struct tbd_data *out);
-
-static void name_of(const struct tbd_c_run *r, const struct tbd_c_node *node, char *out)
+void tbd_c_name_of(const struct tbd_c_run *r, const struct tbd_c_node *node, char *out)
 {
     memcpy(out, r->text + node->at, node->length);
     out[node->length] = '\0';
@@ -30,14 +26,13 @@ static void name_of(const struct tbd_c_run *r, const struct tbd_c_node *node, ch
 
 /* A string on one side of == or !=: the string that the other side points to, up to its NUL, or the
  * array itself. */
-static bool compare_string(struct tbd_c_run *r, const struct tbd_c_node *node,
-                           struct tbd_data *data, const struct tbd_c_node *string,
-                           struct tbd_data *out)
+bool tbd_c_compare_string(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data,
+                          const struct tbd_c_node *string, struct tbd_data *out)
 {
     struct tbd_type_view view = tbd_type_look(&data->type);
     bool is_array = view.kind == TBD_TYPE_ARRAY && !data->in_memory;
-    char wanted[STRING_MAX + 1];
-    size_t length = tbd_c_unescape(r->text + string->at, string->length, wanted, STRING_MAX);
+    char wanted[TBD_C_STRING_MAX + 1];
+    size_t length = tbd_c_unescape(r->text + string->at, string->length, wanted, TBD_C_STRING_MAX);
     struct tbd_cxx text;
     struct tbd_data at;
     struct tbd_c_operand a;
@@ -80,7 +75,7 @@ static bool compare_string(struct tbd_c_run *r, const struct tbd_c_node *node,
     return true;
 }
 
-static const struct tbd_c_node *string_of(const struct tbd_c_run *r, int32_t index)
+const struct tbd_c_node *tbd_c_string_of(const struct tbd_c_run *r, int32_t index)
 {
     const struct tbd_c_node *node = &r->tree->nodes[index];
 
@@ -90,23 +85,24 @@ static const struct tbd_c_node *string_of(const struct tbd_c_run *r, int32_t ind
 static bool evaluate_binary(struct tbd_c_run *r, const struct tbd_c_node *node,
                             struct tbd_data *out)
 {
-    const struct tbd_c_node *left = string_of(r, node->left), *string = string_of(r, node->right);
+    const struct tbd_c_node *left = tbd_c_string_of(r, node->left),
+                            *string = tbd_c_string_of(r, node->right);
     struct tbd_data right;
     bool good;
 
     if ((left != NULL) != (string != NULL) &&
         (node->op == TBD_C_EQUAL || node->op == TBD_C_UNEQUAL))
-        return evaluate(r, left != NULL ? node->right : node->left, &right) &&
-               compare_string(r, node, &right, left != NULL ? left : string, out);
-    if (!evaluate(r, node->left, out))
+        return tbd_c_evaluate_node(r, left != NULL ? node->right : node->left, &right) &&
+               tbd_c_compare_string(r, node, &right, left != NULL ? left : string, out);
+    if (!tbd_c_evaluate_node(r, node->left, out))
         return false;
     if (tbd_c_is_decided(r, node->op, out)) {
         r->dead++;
-        good = evaluate(r, node->right, &right);
+        good = tbd_c_evaluate_node(r, node->right, &right);
         r->dead--;
         return good;
     }
-    if (!evaluate(r, node->right, &right))
+    if (!tbd_c_evaluate_node(r, node->right, &right))
         return false;
     if (tbd_c_combine(r, node->op, out, &right))
         return true;
@@ -126,16 +122,16 @@ static bool evaluate_choice(struct tbd_c_run *r, const struct tbd_c_node *node,
     struct tbd_data other;
     bool truth, has_other;
 
-    if (!evaluate(r, node->left, out))
+    if (!tbd_c_evaluate_node(r, node->left, out))
         return false;
     if (!tbd_c_operand(r, out, &a))
         return r->error->status == TBD_OK;
     truth = tbd_c_truth(&a);
-    if (!evaluate(r, truth ? node->right : node->third, out))
+    if (!tbd_c_evaluate_node(r, truth ? node->right : node->third, out))
         return false;
     before = *r->error;
     r->dead++;
-    has_other = evaluate(r, truth ? node->third : node->right, &other);
+    has_other = tbd_c_evaluate_node(r, truth ? node->third : node->right, &other);
     r->dead--;
     *r->error = before;
     return !has_other || tbd_c_take_common_type(r, out, &other);
@@ -153,7 +149,7 @@ static void take_pointer(struct tbd_c_run *r, struct tbd_data *data)
         *data = pointer;
 }
 
-static bool dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data)
+bool tbd_c_dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data)
 {
     struct tbd_type target;
     struct tbd_data held;
@@ -228,168 +224,7 @@ static bool negate(struct tbd_c_run *r, const struct tbd_c_node *node, struct tb
     return true;
 }
 
-/* ---- postfix and primary ---- */
-
-static bool member(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
-{
-    const char *name = r->text + node->at;
-    struct tbd_type_view view;
-    struct tbd_member found;
-    Dwarf_Die of;
-
-    view = tbd_type_look(&data->type);
-    if (view.kind != TBD_TYPE_STRUCT)
-        return tbd_query_wrong(r->error, TBD_TYPE, (size_t)node->number, 1,
-                               "this is not a struct or union");
-    of = tbd_type_complete(r->scope->place->dwarf, &view.die);
-    if (!tbd_type_find_member(&of, name, node->length, &found))
-        return tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
-                               "there is no member '%.*s'", (int)node->length, name);
-    if (found.is_static) {
-        tbd_data_unknown(data, "static members are not supported");
-        data->type = found.type;
-        return true;
-    }
-    tbd_data_part(data, found.offset, &found.type, data);
-    data->bits = found.bits;
-    data->bit_offset = found.bit_offset;
-    return true;
-}
-
-/* A key that is looked for: a number, a variable, or a string between quotes. */
-struct wanted_key {
-    struct tbd_c_run *run;
-    const struct tbd_c_node *node;   /* of [] or at() */
-    const struct tbd_c_node *string; /* NULL: `value` */
-    struct tbd_data value;
-};
-
-/* The characters of a std::string, in a buffer of STRING_MAX bytes. */
-static bool string_bytes(struct tbd_c_run *r, const struct tbd_data *data, char *out,
-                         size_t *length)
-{
-    struct tbd_cxx text;
-
-    if (!tbd_cxx_open(r->scope->place, data, &text) || text.kind != TBD_CXX_STRING ||
-        text.count > STRING_MAX)
-        return false;
-    *length = (size_t)text.count;
-    return tbd_data_read(r->scope->place, &text.data, 0, out, *length);
-}
-
-static bool is_wanted_key(void *context, const struct tbd_data *key)
-{
-    struct wanted_key *wanted = context;
-    struct tbd_c_run *r = wanted->run;
-    struct tbd_c_node equal = { .op = TBD_C_EQUAL, .at = wanted->node->at, .length = 1 };
-    struct tbd_data left = *key, right = wanted->value;
-    char text[2][STRING_MAX];
-    size_t length[2];
-    struct tbd_c_operand truth;
-
-    if (r->error->status != TBD_OK)
-        return false;
-    if (wanted->string == NULL && string_bytes(r, &left, text[0], &length[0]) &&
-        string_bytes(r, &right, text[1], &length[1]))
-        return length[0] == length[1] && memcmp(text[0], text[1], length[0]) == 0;
-    if (!(wanted->string != NULL ? compare_string(r, &equal, &left, wanted->string, &left)
-                                 : tbd_c_combine(r, TBD_C_EQUAL, &left, &right)))
-        return false;
-    return tbd_c_operand(r, &left, &truth) && truth.number != 0;
-}
-
-/* The value of a key in a map. */
-static bool mapped(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
-{
-    struct wanted_key wanted = { .run = r, .node = node, .string = string_of(r, node->right) };
-    struct tbd_data found;
-
-    if (wanted.string == NULL && !evaluate(r, node->right, &wanted.value))
-        return false;
-    tbd_c_follow(r, &wanted.value);
-    if (!tbd_cxx_find(r->scope->place, data, is_wanted_key, &wanted, &found)) {
-        if (r->error->status != TBD_OK && r->error->length == 0) {
-            r->error->at = node->at;
-            r->error->length = 1;
-        }
-        return tbd_query_wrong(r->error, TBD_NOTFOUND, node->at, 1, "it has no such key here");
-    }
-    *data = found;
-    return true;
-}
-
-/* An element of a vector, string, deque, map, ... of the C++ library. */
-static bool library_element(struct tbd_c_run *r, const struct tbd_c_node *node,
-                            struct tbd_data *data)
-{
-    struct tbd_data found, index;
-    struct tbd_c_operand number;
-
-    if (tbd_cxx_is_map(r->scope->place, data))
-        return mapped(r, node, data);
-    if (!evaluate(r, node->right, &index))
-        return false;
-    if (!tbd_c_operand(r, &index, &number))
-        return r->error->status == TBD_OK;
-    if (!tbd_cxx_element(r->scope->place, data, number.number, &found))
-        return tbd_query_wrong(r->error, TBD_TYPE, node->at, 1,
-                               "it has no element %" PRIu64 " here", number.number);
-    *data = found;
-    return true;
-}
-
-/* The result of a member function of the C++ library. */
-static bool call(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
-{
-    const struct tbd_c_node *of = &r->tree->nodes[node->left];
-    char name[TBD_C_NAME_BYTES];
-    struct tbd_data found;
-
-    name_of(r, of, name);
-    if (!evaluate(r, of->left, data) ||
-        (of->op == TBD_C_ARROW && !dereference(r, (size_t)of->number, data)))
-        return false;
-    tbd_c_follow(r, data);
-    if (!data->is_known)
-        return true;
-    if (node->right >= 0 && strcmp(name, "at") == 0 &&
-        tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT)
-        return library_element(r, node, data);
-    if (node->right >= 0 || !tbd_cxx_ask(r->scope->place, data, name, &found))
-        return tbd_query_wrong(
-            r->error, TBD_TYPE, of->at, of->length,
-            "functions of the program are not called, and this is no `%s` of the C++ library "
-            "with a value here",
-            name);
-    *data = found;
-    return true;
-}
-
-static bool element(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
-{
-    struct tbd_data index;
-    struct tbd_type_view view;
-    struct tbd_type type;
-    struct tbd_c_operand number;
-
-    if (!evaluate(r, node->left, data))
-        return false;
-    tbd_c_follow(r, data);
-    view = tbd_type_look(&data->type);
-    if (view.kind == TBD_TYPE_STRUCT && data->is_known)
-        return library_element(r, node, data);
-    if (!evaluate(r, node->right, &index))
-        return false;
-    /* An array in registers has no address. */
-    if (view.kind == TBD_TYPE_ARRAY && data->is_known && !data->in_memory) {
-        if (!tbd_c_operand(r, &index, &number))
-            return r->error->status == TBD_OK;
-        (void)tbd_type_target(&data->type, &type);
-        tbd_data_part(data, number.number * tbd_type_look(&type).bytes, &type, data);
-        return true;
-    }
-    return tbd_c_combine(r, TBD_C_PLUS, data, &index) && dereference(r, node->at, data);
-}
+/* ---- primary ---- */
 
 static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
@@ -400,7 +235,7 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
     struct tbd_register_name reg;
     uint64_t value;
 
-    name_of(r, node, name);
+    tbd_c_name_of(r, node, name);
     if (strcmp(name, "$pc") == 0)
         reg = (struct tbd_register_name){ TBD_REGISTER_RIP, 0, 64 };
     else if (strcmp(name, "$sp") == 0)
@@ -424,10 +259,10 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
     char name[TBD_C_NAME_BYTES];
     Dwarf_Die self;
 
-    name_of(r, node, name);
+    tbd_c_name_of(r, node, name);
     if (tbd_c_find_this(r->scope->place, name, &self)) {
         tbd_c_take(r->scope->place, &self, out);
-        return dereference(r, node->at, out) && member(r, node, out);
+        return tbd_c_dereference(r, node->at, out) && tbd_c_member(r, node, out);
     }
     if (tbd_c_find(r->scope->place, name, out) ||
         (r->scope->variable != NULL && r->scope->variable(r->scope->context, name, out)))
@@ -444,7 +279,7 @@ static bool size_of(struct tbd_c_run *r, const struct tbd_c_node *node, struct t
 {
     struct tbd_type result = tbd_type_made(DW_ATE_unsigned, 8);
 
-    if (!evaluate(r, node->left, out))
+    if (!tbd_c_evaluate_node(r, node->left, out))
         return false;
     tbd_data_number(tbd_type_look(&out->type).bytes, &result, out);
     return true;
@@ -465,19 +300,20 @@ static bool evaluate_leaf(struct tbd_c_run *r, const struct tbd_c_node *node, st
 
 static bool evaluate_unary(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
-    if (!evaluate(r, node->left, out))
+    if (!tbd_c_evaluate_node(r, node->left, out))
         return false;
     switch (node->op) {
-    case TBD_C_MEMBER: tbd_c_follow(r, out); return member(r, node, out);
-    case TBD_C_ARROW: return dereference(r, (size_t)node->number, out) && member(r, node, out);
+    case TBD_C_MEMBER: tbd_c_follow(r, out); return tbd_c_member(r, node, out);
+    case TBD_C_ARROW:
+        return tbd_c_dereference(r, (size_t)node->number, out) && tbd_c_member(r, node, out);
     case TBD_C_CAST: return tbd_c_cast(r, node->at, &node->type, out);
-    case TBD_C_DEREF: return dereference(r, node->at, out);
+    case TBD_C_DEREF: return tbd_c_dereference(r, node->at, out);
     case TBD_C_ADDRESS: return address_of(r, node->at, out);
     default: return negate(r, node, out);
     }
 }
 
-static bool evaluate(struct tbd_c_run *r, int32_t index, struct tbd_data *out)
+bool tbd_c_evaluate_node(struct tbd_c_run *r, int32_t index, struct tbd_data *out)
 {
     const struct tbd_c_node *node = &r->tree->nodes[index];
 
@@ -485,9 +321,9 @@ static bool evaluate(struct tbd_c_run *r, int32_t index, struct tbd_data *out)
     if (node->op == TBD_C_SIZEOF)
         return size_of(r, node, out);
     if (node->op == TBD_C_INDEX)
-        return element(r, node, out);
+        return tbd_c_element(r, node, out);
     if (node->op == TBD_C_CALL)
-        return call(r, node, out);
+        return tbd_c_call(r, node, out);
     if (node->op == TBD_C_CHOICE)
         return evaluate_choice(r, node, out);
     if (node->left < 0)
@@ -523,7 +359,7 @@ enum tbd_status tbd_c_evaluate(const struct tbd_c_scope *scope, const char *text
     memset(out, 0, sizeof(*out));
     if (tbd_c_parse(&types, text, from, to, &tree, error) != TBD_OK)
         return error->status;
-    (void)evaluate(&r, tree.root, out);
+    (void)tbd_c_evaluate_node(&r, tree.root, out);
     tbd_c_tree_free(&tree);
     return error->status;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_expr_private.h - what dwarf_expr.c (walking a tree) and dwarf_expr_values.c
- * (operators) share
+/* dwarf_expr_private.h - what dwarf_expr.c (walking a tree), dwarf_expr_members.c (members and
+ * elements) and dwarf_expr_values.c (operators) share
  *
  * Functions that return bool: false is an error, which is in r->error; an unknown value (optimized
  * out, not mapped) is a result.  Any thread; one evaluation belongs to one. */
@@ -58,5 +58,29 @@ bool tbd_c_is_decided(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_d
 bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, struct tbd_data *data);
 /* *data, one side of `c ? a : b`, gets the type that C gives to both. */
 bool tbd_c_take_common_type(struct tbd_c_run *r, struct tbd_data *data, struct tbd_data *other);
+
+/* ---- dwarf_expr.c ---- */
+
+#define TBD_C_STRING_MAX 1024u
+
+/* The value of the node `index`. */
+bool tbd_c_evaluate_node(struct tbd_c_run *r, int32_t index, struct tbd_data *out);
+/* `at`: where the operator stands in the text. */
+bool tbd_c_dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data);
+/* The node's text, in TBD_C_NAME_BYTES. */
+void tbd_c_name_of(const struct tbd_c_run *r, const struct tbd_c_node *node, char *out);
+/* The node `index` if it is a string between quotes, else NULL. */
+const struct tbd_c_node *tbd_c_string_of(const struct tbd_c_run *r, int32_t index);
+/* `node` is == or !=: *out tells how *data and the string between quotes compare. */
+bool tbd_c_compare_string(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data,
+                          const struct tbd_c_node *string, struct tbd_data *out);
+
+/* ---- dwarf_expr_members.c ---- */
+
+/* The node's left side is evaluated: *data becomes the member that the node names. */
+bool tbd_c_member(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data);
+/* a[i], and a.f() of the C++ library. */
+bool tbd_c_element(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data);
+bool tbd_c_call(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data);
 
 #endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+/* print_private.h - what the files that print values share (dwarf_print.h)
+ *
+ * dwarf_print.c prints a value by its kind, print_scalar.c numbers and characters, print_struct.c
+ * structs and arrays, print_container.c what cxx_print.h knows. */
+#ifndef TBD_QUERY_PRINT_PRIVATE_H
+#define TBD_QUERY_PRINT_PRIVATE_H
+
+#include "query/values/dwarf_print.h"
+
+#define TBD_PRINT_NESTING_MAX  12
+#define TBD_PRINT_ELEMENTS_MAX 200u
+#define TBD_PRINT_ARRAY_BYTES  65536u /* gdb's max-value-size */
+
+/* One value being printed. */
+struct tbd_print {
+    const struct tbd_printer *printer;
+    FILE *out;
+    uint32_t elements; /* printed so far */
+    int nesting;
+};
+
+void tbd_print_value(struct tbd_print *p, const struct tbd_data *data);
+/* Says why the value is not shown. */
+void tbd_print_unmapped(struct tbd_print *p, const struct tbd_data *data);
+/* Counts an element; false, and "...", if there are enough. */
+bool tbd_print_may_go_on(struct tbd_print *p);
+
+/* ---- print_scalar.c ---- */
+
+bool tbd_print_is_char(const struct tbd_type_view *view);
+/* An array of `count` characters; false if it is not known. */
+bool tbd_print_chars(struct tbd_print *p, const struct tbd_data *data, uint64_t count);
+void tbd_print_scalar(struct tbd_print *p, const struct tbd_data *data,
+                      const struct tbd_type_view *view);
+void tbd_print_float(struct tbd_print *p, const struct tbd_data *data,
+                     const struct tbd_type_view *view);
+void tbd_print_complex(struct tbd_print *p, const struct tbd_data *data,
+                       const struct tbd_type_view *view);
+
+/* ---- print_struct.c ---- */
+
+void tbd_print_array(struct tbd_print *p, const struct tbd_data *data,
+                     const struct tbd_type_view *view);
+void tbd_print_struct(struct tbd_print *p, const struct tbd_data *data,
+                      const struct tbd_type_view *view);
+
+/* ---- print_container.c ---- */
+
+/* A container of the C++ library; false: it is none. */
+bool tbd_print_container(struct tbd_print *p, const struct tbd_data *data);
+
+#endif
