@@ -55,6 +55,11 @@
 #define SOL_IPV6 41
 #endif
 
+/* prctl */
+#ifndef PR_SYS_DISPATCH_INCLUSIVE_ON /* 6.17 */
+#define PR_SYS_DISPATCH_INCLUSIVE_ON 2
+#endif
+
 /* ptrace */
 #ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG /* 6.4 */
 #define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
 /* prctl in ways that reach the engine's own state: the word that the kernel clears at a thread's end, asked for and set
- * again; user dispatch of system calls, which may be refused; filters that are not there. */
+ * again; filters that are not there. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#ifndef PR_SET_SYSCALL_USER_DISPATCH
-#define PR_SET_SYSCALL_USER_DISPATCH 59
-#endif
 
 static char *low;
 
@@ -48,18 +43,6 @@ static void threads(void)
     puts("threads");
 }
 
-static void dispatch(void)
-{
-    char selector = 0; /* all are let through */
-
-    if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &selector) == 0)
-        CHECK(getppid() > 0 && prctl(PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0) == 0);
-    else
-        CHECK(errno == EINVAL);
-    CHECK(getppid() > 0);
-    puts("dispatch");
-}
-
 static void say(const char *what, long result)
 {
     printf("%s: %s\n", what, result == 0 ? "done" : strerror(errno));
@@ -86,7 +69,6 @@ static void filters(void)
 int main(void)
 {
     threads();
-    dispatch();
     filters();
     return 0;
 }

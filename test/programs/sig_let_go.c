@@ -3,13 +3,14 @@
 // end: detached
 // missing: 32-bit
 /* Signals that wait when the program is let go: of the processor's kind and others, for the process and for threads.  They
- * are still waiting then, and come with their values when they are let in. */
+ * are still waiting then, and come with their values when they are let in.  So is a dispatch of system calls. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -78,12 +79,28 @@ static void *wait_for_it(void *unused)
     return unused;
 }
 
+static volatile char selector;
+
+static void on_dispatch(int signo)
+{
+    CHECK(signo == SIGSYS && selector == 1);
+    selector = 0;
+}
+
+static void dispatch(int has_dispatch)
+{
+    selector = (char)has_dispatch;
+    getppid();
+    CHECK(selector == 0);
+}
+
 int main(void)
 {
     struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
     sigset_t set = all();
     pthread_t thread;
     long result;
+    int has_dispatch; /* some kernels have none */
 
     for (int i = 0; i < KINDS; i++)
         CHECK(sigaction(kinds[i], &action, NULL) == 0);
@@ -92,8 +109,12 @@ int main(void)
     while (sem_wait(&blocked) != 0)
         CHECK(errno == EINTR);
     send(1);
+    CHECK(signal(SIGSYS, on_dispatch) != SIG_ERR);
+    has_dispatch = prctl(59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, 0, 0, &selector) == 0;
+    dispatch(has_dispatch);
     __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
     let_in("main");
+    dispatch(has_dispatch);
     CHECK(sem_post(&go) == 0 && pthread_join(thread, NULL) == 0);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/seccomp.h"
+#include "hooks/calls/user_dispatch.h"
 
 static void finish(struct tbd_call *call, int64_t result)
 {
@@ -34,9 +35,7 @@ void tbd_call_prctl(struct tbd_call *call)
         return;
     switch ((uint32_t)call->sys.args[0]) {
     case PR_GET_TID_ADDRESS: get_tid_address(call); break;
-    case PR_SET_SYSCALL_USER_DISPATCH: /* the engine's calls would be dispatched, too */
-        finish(call, -EINVAL);         /* as of a kernel without it */
-        break;
+    case PR_SET_SYSCALL_USER_DISPATCH: tbd_user_dispatch_set(call); break;
     default: tbd_call_plain(call);
     }
 }

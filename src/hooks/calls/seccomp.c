@@ -82,8 +82,7 @@ static bool is_in_vdso(uint64_t address)
     return region && (region->map.flags & TBD_REGION_VDSO);
 }
 
-/* Natively the vDSO answers this call, and no filter sees it. */
-static bool is_no_call(const struct tbd_call *call)
+bool tbd_seccomp_is_no_call(const struct tbd_call *call)
 {
     const struct tbd_sys_row *row = tbd_sys_row(call->sys.number);
     uint32_t clock = (uint32_t)call->sys.args[0];
@@ -115,17 +114,16 @@ static void die_alone(struct tbd_call *call, uint32_t signo)
     tbd_call_thread_killed(call);
 }
 
-/* SIGSYS comes after the call, with the registers from before the call. */
-static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_t reason)
+void tbd_seccomp_trap(struct tbd_call *call, int32_t code, uint32_t reason)
 {
+    struct seccomp_data data = data_of(call);
     struct tbd_queued_signal queued = { .signo = SIGSYS, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
     struct {
         int32_t signo, error, code, pad;
         uint64_t address;
         int32_t number;
         uint32_t arch;
-    } info = { SIGSYS,   (int32_t)reason, SYS_SECCOMP, 0, data->instruction_pointer,
-               data->nr, data->arch };
+    } info = { SIGSYS, (int32_t)reason, code, 0, data.instruction_pointer, data.nr, data.arch };
 
     if (!tbd_signals_has_handler(SIGSYS))
         die(call, SIGSYS);
@@ -139,7 +137,7 @@ static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_
     tbd_signals_raise(call->thread, &queued);
 }
 
-static void punish(struct tbd_call *call, const struct seccomp_data *data, uint32_t verdict)
+static void punish(struct tbd_call *call, uint32_t verdict)
 {
     uint32_t reason = verdict & SECCOMP_RET_DATA;
 
@@ -147,7 +145,7 @@ static void punish(struct tbd_call *call, const struct seccomp_data *data, uint3
     case SECCOMP_RET_ERRNO:
         refuse(call, -(int64_t)(reason < MAX_ERRNO ? reason : MAX_ERRNO));
         break;
-    case SECCOMP_RET_TRAP: trap(call, data, reason); break;
+    case SECCOMP_RET_TRAP: tbd_seccomp_trap(call, SYS_SECCOMP, reason); break;
     case SECCOMP_RET_TRACE: /* nobody traces it, */
     case SECCOMP_RET_USER_NOTIF: /* and nobody listens */ refuse(call, -ENOSYS); break;
     case SECCOMP_RET_KILL_THREAD: die_alone(call, SIGSYS); break;
@@ -161,7 +159,7 @@ bool tbd_seccomp_refuses(struct tbd_call *call)
     struct seccomp_data data;
     uint32_t verdict;
 
-    if (!is_active(state) || is_no_call(call))
+    if (!is_active(state) || tbd_seccomp_is_no_call(call))
         return false;
     if (state->is_strict) {
         if (tbd_syscall_flags(call->sys.number) & TBD_SYS_STRICT)
@@ -174,7 +172,7 @@ bool tbd_seccomp_refuses(struct tbd_call *call)
     if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ALLOW ||
         (verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_LOG)
         return false;
-    punish(call, &data, verdict);
+    punish(call, verdict);
     return true;
 }
 

@@ -25,6 +25,11 @@
 #include "hooks/threads/seccomp_state.h"
 
 struct tbd_call;
+/* Natively the vDSO answers this call, and neither a filter nor a dispatch sees it. */
+bool tbd_seccomp_is_no_call(const struct tbd_call *call);
+/* SIGSYS comes after the call, with the registers from before the call.  `code`: SYS_...  Does not
+ * return if no handler takes it. */
+void tbd_seccomp_trap(struct tbd_call *call, int32_t code, uint32_t reason);
 /* Judges a call.  True: the call is refused and finished.  May not return. */
 bool tbd_seccomp_refuses(struct tbd_call *call);
 /* True: the option is one of seccomp's, and the call is done. */

@@ -5,6 +5,7 @@
 #include "base/linux.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/seccomp.h"
+#include "hooks/calls/user_dispatch.h"
 #include "hooks/instructions/vector.h"
 #include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
@@ -63,6 +64,6 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     if (!call.effects)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
     tbd_effects_clear(call.effects);
-    if (!tbd_seccomp_refuses(&call))
+    if (!tbd_user_dispatch_takes(&call) && !tbd_seccomp_refuses(&call))
         perform(&call);
 }

@@ -3,7 +3,8 @@
  *
  * The thread's registers are in the thread block, its vector state is in the processor, and the
  * kernel has its masks and descriptors.  What remains to be undone: signal handlers, signal stack,
- * gs base, and last the system call filters that the engine has kept (seccomp_state.h).  The
+ * gs base, and last what the engine has kept from the kernel because it would concern the engine's
+ * own calls: system call filters (seccomp_state.h) and user dispatch (user_dispatch_state.h).  The
  * engine's memory stays mapped, unused; only the stream is unmapped, so that the organizer can
  * end. */
 #include "hooks/threads/native.h"
@@ -15,14 +16,28 @@
 
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
 
-/* A filter, once installed, can forbid the call that sets the mask: the mask is set first. */
-_Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask,
-                                const struct tbd_seccomp *filters)
+/* What the kernel gets last. */
+struct kept {
+    struct tbd_seccomp filters;
+    struct tbd_user_dispatch dispatch;
+};
+
+static struct kept kept_of(const struct tbd_saved_context *saved)
 {
-    if (filters->newest)
+    return (struct kept){ saved->seccomp, saved->user_dispatch };
+}
+
+/* A filter, once installed, can forbid the call that sets the mask, and a dispatch can catch it: the
+ * mask is set first. */
+_Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask, const struct kept *kept)
+{
+    bool is_last = kept->filters.newest || kept->dispatch.is_on;
+
+    if (is_last)
         tbd_signals_set_kernel_mask(mask);
-    tbd_seccomp_install(filters);
-    tbd_native_jump(regs, filters->newest ? NULL : &mask);
+    tbd_seccomp_install(&kept->filters);
+    tbd_user_dispatch_install(&kept->dispatch);
+    tbd_native_jump(regs, is_last ? NULL : &mask);
 }
 
 /* Gives the kernel the program's own word to clear at the thread's end. */
@@ -35,18 +50,19 @@ static void restore_cleared(const struct tbd_saved_context *saved)
 void tbd_threads_leave(struct tbd_saved_context *saved)
 {
     struct tbd_regs regs = saved->regs;
+    struct kept kept = kept_of(saved);
 
     tbd_signals_set_kernel_mask(~0ull); /* the handlers are the program's by now */
     restore_cleared(saved);
     tbd_signals_restore_thread(&saved->signals);
     tbd_set_gs_base(regs.gs_base);
-    go_native(&regs, saved->signals.mask, &saved->seccomp);
+    go_native(&regs, saved->signals.mask, &kept);
 }
 
 void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears_handlers)
 {
     struct tbd_regs regs = thread->regs;
-    const struct tbd_seccomp *filters = &tbd_threads.holder->seccomp;
+    struct kept kept = kept_of(tbd_threads.holder);
     uint64_t mask = tbd_signals_now()->mask;
 
     tbd_x87_settle();
@@ -56,10 +72,12 @@ void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears
         tbd_signals_restore_cleared();
     else
         tbd_signals_restore();
-    if (!shares_memory)
+    if (shares_memory)
+        kept.dispatch.is_on = false; /* no child inherits it */
+    else
         tbd_sys_munmap(TBD_STREAM_BASE, tbd_recording.ring.bytes);
     tbd_set_gs_base(regs.gs_base);
-    go_native(&regs, mask, filters);
+    go_native(&regs, mask, &kept);
 }
 
 void tbd_detach_silently(struct tbd_thread *thread)

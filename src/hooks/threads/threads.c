@@ -130,6 +130,7 @@ void tbd_threads_after_fork(struct tbd_thread *thread)
         tbd_saved_context_at(i)->alive = 0;
     }
     sit_alone(own, thread->tid);
+    own->user_dispatch = (struct tbd_user_dispatch){ 0 };
 }
 
 static bool map_context(uint32_t index)
@@ -503,6 +504,7 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
     saved->regs = *regs;
     saved->block_time = TBD_NO_BLOCK_TIME;
     saved->seccomp = threads->holder->seccomp;
+    saved->user_dispatch = (struct tbd_user_dispatch){ 0 };
     saved->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
                                            .altstack = { .flags = SS_DISABLE } };
     tbd_vector_store(&tbd_processor.vector, saved->image);
