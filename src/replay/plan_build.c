@@ -84,14 +84,19 @@ static enum tbd_status add_log(struct tbd_worker *worker, uint64_t end, struct t
 
 /* ---- ranges for patch areas ---- */
 
-/* The range that a logged system call maps, or an empty one.  The heap grows from `heap` on. */
+/* The range that a logged event maps, or an empty one.  The heap grows from `heap` on. */
 static struct tbd_plan_range mapped_by(const struct tbd_message *message, uint64_t heap)
 {
+    struct tbd_msg_mapped mapped;
     struct tbd_msg_syscall call;
     struct tbd_message head;
     uint64_t bytes;
 
     memcpy(&head, message, sizeof(head));
+    if (head.kind == TBD_MSG_MAPPED && head.bytes >= sizeof(mapped)) {
+        memcpy(&mapped, message + 1, sizeof(mapped));
+        return (struct tbd_plan_range){ mapped.start, mapped.end };
+    }
     if (head.kind != TBD_MSG_SYSCALL || head.bytes < sizeof(call))
         return (struct tbd_plan_range){ 0, 0 };
     memcpy(&call, message + 1, sizeof(call));

@@ -938,7 +938,7 @@ static void gates_of_the_engine_are_flags_of_rows(void **state)
                         "io_pgetevents rseq io_uring_setup io_uring_enter io_uring_register "
                         "map_shadow_stack");
     assert_string_equal(names_of(has_mode, TBD_SYS_MAP),
-                        "mmap mprotect munmap brk mremap madvise shmat shmdt setrlimit prlimit64 "
+                        "mmap mprotect munmap brk mremap madvise shmat shmdt "
                         "pkey_mprotect mseal");
     assert_string_equal(names_of(has_flag, TBD_SYS_OPENS), "open creat openat openat2");
     assert_string_equal(names_of(has_flag, TBD_SYS_WRITES),

@@ -38,6 +38,7 @@ enum tbd_message_kind {
     TBD_MSG_SHARED = 15,      /* struct tbd_msg_shared + uint64_t addresses of instructions */
     TBD_MSG_CODE = 16,        /* struct tbd_msg_code, then writes */
     TBD_MSG_PASSED = 17,      /* struct tbd_msg_passed: block entries that are not in the stream */
+    TBD_MSG_MAPPED = 18,      /* struct tbd_msg_mapped */
     TBD_MSG_KIND_COUNT
 };
 
@@ -87,6 +88,19 @@ struct tbd_msg_region {
     /* path NUL (empty for anonymous memory) */
 };
 _Static_assert(sizeof(struct tbd_msg_region) == 48, "tbd_msg_region is 48 bytes");
+
+/* A change of mappings that no argument of a system call tells: how far a stack can grow now, what a child of
+ * vfork has changed.  A replay makes it, where it stands among the events. */
+struct tbd_msg_mapped {
+    uint64_t start; /*  0 */
+    uint64_t end;   /*  8 */
+    uint32_t prot;  /* 16: PROT_* */
+    uint32_t flags; /* 20: TBD_MAPPED_* */
+};
+_Static_assert(sizeof(struct tbd_msg_mapped) == 24, "tbd_msg_mapped is 24 bytes");
+#define TBD_MAPPED_GONE 1u /* nothing is mapped there any more */
+#define TBD_MAPPED_ZERO 2u /* a new mapping, of zeros */
+#define TBD_MAPPED_KEPT 4u /* only the protection has changed */
 
 #define TBD_PAGE_DIRTY 1u /* written in this window: these are its contents at the message */
 #define TBD_PAGE_FIRST 2u /* its contents were not known to the trace before (first touch) */

@@ -184,6 +184,7 @@ static uint32_t fixed_bytes(uint32_t kind)
     case TBD_MSG_SIGNAL: return sizeof(struct tbd_msg_signal);
     case TBD_MSG_THREAD: return sizeof(struct tbd_msg_thread);
     case TBD_MSG_CODE: return sizeof(struct tbd_msg_code);
+    case TBD_MSG_MAPPED: return sizeof(struct tbd_msg_mapped);
     default: return 8;
     }
 }
@@ -266,6 +267,14 @@ static bool check_thread(const uint8_t *payload, uint32_t bytes)
     return thread.event == TBD_THREAD_SWITCH || thread.event == TBD_THREAD_END;
 }
 
+static bool check_mapped(const uint8_t *payload)
+{
+    struct tbd_msg_mapped mapped;
+
+    memcpy(&mapped, payload, sizeof(mapped));
+    return tbd_range_check(mapped.start, mapped.end);
+}
+
 bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
 {
     struct tbd_write_cursor cursor;
@@ -274,6 +283,8 @@ bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
     if (bytes < fixed_bytes(kind))
         return false;
     if (kind == TBD_MSG_SHARED && !check_shared(payload, bytes))
+        return false;
+    if (kind == TBD_MSG_MAPPED && !check_mapped(payload))
         return false;
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))

@@ -54,7 +54,7 @@ static inline bool tbd_message_is_event(uint32_t kind)
 {
     return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
            kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
-           kind == TBD_MSG_CODE;
+           kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED;
 }
 
 /* Are fixed part and writes of such a message inside its payload? */

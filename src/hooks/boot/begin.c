@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/calls/growth.h"
 #include "hooks/calls/vsyscall.h"
 #include "hooks/boot/mode.h"
 #include "hooks/boot/runtime.h"
@@ -137,15 +138,6 @@ static bool add_mapping(void *context, const struct tbd_msg_region *map, const c
     return mappings->ok;
 }
 
-static void extend_stack(struct tbd_mapped_region *region)
-{
-    uint64_t limit[2] = { 0, 0 };
-
-    tbd_sys4(__NR_prlimit64, 0, RLIMIT_STACK, 0, tbd_sys_pointer(limit));
-    region->map.start = tbd_memory_stack_start(limit[0]);
-    region->map.map_flags |= 0x100; /* MAP_GROWSDOWN */
-}
-
 bool tbd_begin_mappings(uint64_t library)
 {
     struct mappings mappings = { library, true };
@@ -156,13 +148,11 @@ bool tbd_begin_mappings(uint64_t library)
         return false;
     tbd_memory.brk_end = (uint64_t)tbd_sys3(__NR_brk, 0, 0, 0);
     tbd_memory.brk_start = tbd_memory.brk_end;
-    for (size_t i = 0; i < regions->count; i++) {
+    for (size_t i = 0; i < regions->count; i++)
         if ((regions->table[i].map.flags & TBD_REGION_HEAP) &&
             regions->table[i].map.start < tbd_memory.brk_start)
             tbd_memory.brk_start = regions->table[i].map.start;
-        if (regions->table[i].map.flags & TBD_REGION_STACK)
-            extend_stack(&regions->table[i]);
-    }
+    tbd_growth_begin();
     return true;
 }
 

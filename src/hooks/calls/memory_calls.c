@@ -8,13 +8,13 @@
  *
  * Context: APP. */
 #include "base/linux_abi.h"
-#include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/failed_maps.h"
+#include "hooks/calls/growth.h"
 #include "hooks/calls/lock_calls.h"
-#include "hooks/memory/code_areas.h"
+#include "hooks/calls/map_changes.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/proc.h"
@@ -25,121 +25,6 @@
 #include "hooks/memory/userfault.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
-#include "patcher/patcher.h"
-
-static uint64_t page_up(uint64_t bytes)
-{
-    return (bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-}
-
-static bool overlaps(uint64_t start, uint64_t end, uint64_t other_start, uint64_t other_end)
-{
-    return start < other_end && other_start < end;
-}
-
-static bool is_engine_range(uint64_t start, uint64_t end)
-{
-    if (overlaps(start, end, TBD_ENGINE_BASE, TBD_ENGINE_END))
-        return true;
-    for (size_t i = 0; i < tbd_code_areas.count; i++)
-        if (overlaps(start, end, tbd_code_areas.area[i].start, tbd_code_areas.area[i].end))
-            return true;
-    return false;
-}
-
-static void check_range(struct tbd_call *call, uint64_t start, uint64_t bytes)
-{
-    if (bytes && bytes < TBD_USER_END && is_engine_range(start, start + page_up(bytes)))
-        tbd_call_detach(call, "it changes mappings where the engine is");
-}
-
-/* ---- telling the trace ---- */
-
-static void send_unmap(struct tbd_call *call, uint64_t start, uint64_t end)
-{
-    struct tbd_range range = { start, end };
-    struct tbd_part part = { &range, sizeof(range) };
-
-    tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_UNMAP, &part, 1);
-}
-
-static void send_region(struct tbd_call *call, const struct tbd_msg_region *map, const char *path)
-{
-    struct tbd_part parts[2] = { { map, sizeof(*map) }, { path, strlen(path) + 1 } };
-
-    tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_REGION, parts, 2);
-    TBD_LOG(TBD_LOG_DEBUG, "region", "%lx-%lx prot %u flags %u %s", map->start, map->end, map->prot,
-            map->flags, path);
-}
-
-/* Sends every region in the range as it is now; `zero`: their pages are fresh. */
-static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bool zero)
-{
-    const struct tbd_regions *regions = &tbd_memory.regions;
-
-    for (size_t i = tbd_regions_lower(regions, start);
-         i < regions->count && regions->table[i].map.start < end; i++) {
-        struct tbd_msg_region map = regions->table[i].map;
-
-        if (map.start < start) {
-            map.file_offset += map.inode ? start - map.start : 0;
-            map.start = start;
-        }
-        if (map.end > end)
-            map.end = end;
-        if (zero && !map.inode && !(map.map_flags & MAP_SHARED))
-            map.flags |= TBD_REGION_ANON_ZERO;
-        send_region(call, &map, regions->table[i].path);
-    }
-}
-
-/* ---- before ---- */
-
-/* Sends contents and marks of touched pages in the range, before they are lost. */
-static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
-{
-    const struct tbd_regions *regions = &tbd_memory.regions;
-
-    if (!tbd_recording_has_pages())
-        return;
-    for (size_t i = tbd_regions_lower(regions, start);
-         i < regions->count && regions->table[i].map.start < end; i++) {
-        const struct tbd_msg_region *map = &regions->table[i].map;
-        struct tbd_stretch stretch = { map->start > start ? map->start : start,
-                                       map->end < end ? map->end : end, false };
-
-        stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
-        if (map->prot & PROT_READ)
-            tbd_window_send_pages(&tbd_recording.ring, call->thread, &tbd_memory.pages, &stretch,
-                                  1);
-    }
-}
-
-/* The range starts an instruction earlier: a block before it may have ended because it could not go
- * on here. */
-
-static void flush_code(struct tbd_call *call, uint64_t start, uint64_t end)
-{
-    start -= start < TBD_INSN_MAX_BYTES ? start : TBD_INSN_MAX_BYTES;
-    if (tbd_regions_has_code(&tbd_memory.regions, start, end))
-        tbd_patcher_flush_range(call->thread, start, end);
-}
-
-/* What follows changes the table of regions, and calls tbd_shared_update(). */
-static void forget_but_regions(struct tbd_call *call, uint64_t start, uint64_t end)
-{
-    flush_code(call, start, end);
-    tbd_pages_set_known(&tbd_memory.pages, start, end, false);
-    tbd_shared_forget(start, end);
-    tbd_userfault_unregister(start, end);
-}
-
-static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
-{
-    forget_but_regions(call, start, end);
-    tbd_regions_remove(&tbd_memory.regions, start, end);
-    tbd_shared_update(start, end);
-}
 
 static bool failed(const struct tbd_call *call)
 {
@@ -183,12 +68,6 @@ static void perform(struct tbd_call *call)
     tbd_call_finish(call);
 }
 
-static void forget_target(struct tbd_call *call, uint64_t start, uint64_t bytes)
-{
-    forget(call, start, start + bytes);
-    send_unmap(call, start, start + bytes);
-}
-
 /* ---- mmap, shmat ---- */
 
 /* Fills in what /proc/self/maps would say about the file of a descriptor. */
@@ -202,33 +81,6 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
     map->device = (uint32_t)stat[0];
     map->inode = stat[1];
     tbd_proc_path(fd, path, bytes);
-}
-
-/* A file can be open elsewhere; anonymous memory belongs to this process alone until it forks. */
-static bool may_others_write(const struct tbd_msg_region *map)
-{
-    return tbd_recording_has_pages() && (map->map_flags & MAP_SHARED) && map->inode;
-}
-
-/* Shared anonymous memory counts as fresh too: bytes that others wrote before this process first
- * used a page are recorded as the page's first contents (hooks/memory/shared.c). */
-static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const char *path)
-{
-    bool is_fresh = !map->inode;
-    struct tbd_msg_region told;
-
-    forget_but_regions(call, map->start, map->end);
-    send_unmap(call, map->start, map->end);
-    if (may_others_write(map))
-        map->flags |= TBD_REGION_SHARED;
-    if (!tbd_regions_add(&tbd_memory.regions, map, path))
-        tbd_leave_soon("it has too many mappings");
-    tbd_shared_update(map->start, map->end);
-    if (is_fresh && !(map->map_flags & MAP_SHARED))
-        tbd_pages_set_known(&tbd_memory.pages, map->start, map->end, true);
-    told = *map;
-    told.flags |= is_fresh ? TBD_REGION_ANON_ZERO : 0;
-    send_region(call, &told, path);
 }
 
 /* New shared memory is placed away from other mappings if the program does not ask for an address
@@ -250,7 +102,7 @@ static struct tbd_sys_call map_call(const struct tbd_call *call)
 static void place_outside_engine(struct tbd_call *call, struct tbd_sys_call *sys)
 {
     uint64_t at = TBD_USER_END - TBD_PAGE_SIZE;
-    uint64_t bytes = page_up(sys->args[1]);
+    uint64_t bytes = tbd_map_page_up(sys->args[1]);
 
     tbd_sys_munmap((uint64_t)call->result, bytes);
     call->result = -ENOMEM;
@@ -272,7 +124,8 @@ static bool is_in_engine_range(const struct tbd_call *call)
     uint64_t start = (uint64_t)call->result;
 
     return !tbd_sys_failed(call->result) && call->result != TBD_CALL_INTERRUPTED &&
-           overlaps(start, start + page_up(call->sys.args[1]), TBD_ENGINE_BASE, TBD_ENGINE_END);
+           tbd_map_overlaps(start, start + tbd_map_page_up(call->sys.args[1]), TBD_ENGINE_BASE,
+                            TBD_ENGINE_END);
 }
 
 /* The program asks for an address in the engine's range: the engine acts as if something were
@@ -280,9 +133,9 @@ static bool is_in_engine_range(const struct tbd_call *call)
 static void perform_wish(struct tbd_call *call)
 {
     struct tbd_sys_call sys = map_call(call);
-    uint64_t end = sys.args[0] + page_up(sys.args[1]);
+    uint64_t end = sys.args[0] + tbd_map_page_up(sys.args[1]);
 
-    if (!(sys.args[3] & MAP_FIXED) && end > sys.args[0] && is_engine_range(sys.args[0], end)) {
+    if (!(sys.args[3] & MAP_FIXED) && end > sys.args[0] && tbd_map_is_engine(sys.args[0], end)) {
         if (sys.args[3] & MAP_FIXED_NOREPLACE) {
             call->result = -EEXIST;
             tbd_call_finish(call);
@@ -295,7 +148,7 @@ static void perform_wish(struct tbd_call *call)
     if (is_in_engine_range(call))
         place_outside_engine(call, &sys);
     if (sys.args[3] & MAP_FIXED)
-        note_target(call, sys.args[0], page_up(sys.args[1]));
+        note_target(call, sys.args[0], tbd_map_page_up(sys.args[1]));
     tbd_call_finish(call);
 }
 
@@ -303,13 +156,13 @@ void tbd_call_mmap(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     bool fixed = args[3] & MAP_FIXED;
-    uint64_t bytes = page_up(args[1]);
+    uint64_t bytes = tbd_map_page_up(args[1]);
     struct tbd_msg_region map = { .prot = (uint32_t)args[2] & 7, .map_flags = (uint32_t)args[3] };
     char path[4096];
 
     if (fixed) {
-        check_range(call, args[0], args[1]);
-        capture(call, args[0], args[0] + bytes);
+        tbd_map_check(call, args[0], args[1]);
+        tbd_map_capture(call->thread, args[0], args[0] + bytes);
     }
     path[0] = '\0';
     if (!(args[3] & MAP_ANONYMOUS)) {
@@ -318,7 +171,7 @@ void tbd_call_mmap(struct tbd_call *call)
     }
     perform_wish(call);
     if (call->flags & TBD_SYSCALL_PARTIAL)
-        forget_target(call, args[0], bytes);
+        tbd_map_remove(call->thread, args[0], args[0] + bytes);
     if (failed(call))
         return;
     map.map_flags =
@@ -326,7 +179,9 @@ void tbd_call_mmap(struct tbd_call *call)
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     tbd_lock_mapped(map.start, bytes);
-    add_region(call, &map, path);
+    tbd_map_add(call->thread, &map, path);
+    if (map.map_flags & MAP_GROWSDOWN)
+        tbd_growth_changed();
     if (map.inode)
         tbd_unlinked_files_send(call->thread, &map, (int)args[4]);
     tbd_written_files_send(call->thread, map.start, map.end);
@@ -357,7 +212,7 @@ static uint64_t segment_bytes(uint64_t id)
 
     if (tbd_sys_failed(tbd_sys3(__NR_shmctl, id, IPC_STAT, tbd_sys_pointer(status))))
         return 0;
-    return page_up(status[6]);
+    return tbd_map_page_up(status[6]);
 }
 
 /* Only the kernel knows the segment's size; replay finds it in the message, as a sixth argument. */
@@ -369,8 +224,8 @@ void tbd_call_shmat(struct tbd_call *call)
 
     call->sys.args[5] = sys.args[1] ? bytes : 0; /* what is looked at before, if it fails */
     if (sys.args[1] && bytes)
-        capture(call, sys.args[1] & ~(TBD_PAGE_SIZE - 1),
-                (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
+        tbd_map_capture(call->thread, sys.args[1] & ~(TBD_PAGE_SIZE - 1),
+                        (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
     else if (bytes)
         sys.args[1] = tbd_shared_place(bytes);
     call->result = tbd_call_perform(&sys);
@@ -384,7 +239,7 @@ void tbd_call_shmat(struct tbd_call *call)
         return;
     lookup.map.inode += !lookup.map.inode; /* a segment counts as a file, even if its number is 0 */
     if (lookup.map.end)
-        add_region(call, &lookup.map, lookup.path);
+        tbd_map_add(call->thread, &lookup.map, lookup.path);
     else
         tbd_recording_note(1, "a shared memory segment could not be found in the mappings");
 }
@@ -428,13 +283,12 @@ void tbd_call_shmdt(struct tbd_call *call)
 
     if (!is_alone)
         tbd_call_detach(call, "it detaches a segment between whose pages others are mapped");
-    capture(call, range.start, range.end);
+    tbd_map_capture(call->thread, range.start, range.end);
     call->sys.args[5] = range.end - range.start;
     perform(call);
     if (failed(call))
         return;
-    forget(call, range.start, range.end);
-    send_unmap(call, range.start, range.end);
+    tbd_map_remove(call->thread, range.start, range.end);
 }
 
 /* ---- munmap, mprotect, brk, mremap, madvise ---- */
@@ -442,15 +296,14 @@ void tbd_call_shmdt(struct tbd_call *call)
 void tbd_call_munmap(struct tbd_call *call)
 {
     uint64_t start = call->sys.args[0];
-    uint64_t end = start + page_up(call->sys.args[1]);
+    uint64_t end = start + tbd_map_page_up(call->sys.args[1]);
 
-    check_range(call, start, call->sys.args[1]);
-    capture(call, start, end);
+    tbd_map_check(call, start, call->sys.args[1]);
+    tbd_map_capture(call->thread, start, end);
     perform(call);
     if (failed(call))
         return;
-    forget(call, start, end);
-    send_unmap(call, start, end);
+    tbd_map_remove(call->thread, start, end);
 }
 
 /* An mprotect that fails may have changed the mappings before the one it failed at, so the kernel's
@@ -467,27 +320,42 @@ static bool refresh(void *context, const struct tbd_msg_region *map, const char 
     return true;
 }
 
+/* With PROT_GROWSDOWN the kernel begins where the mapping does, which a replay finds in the message as a sixth
+ * argument. */
+static uint64_t protect_start(struct tbd_call *call)
+{
+    struct lookup lookup = { .address = call->sys.args[0] };
+
+    if (!(call->sys.args[2] & PROT_GROWSDOWN))
+        return lookup.address;
+    tbd_maps_read(look_up, &lookup);
+    call->sys.args[5] = lookup.map.end ? lookup.map.start : lookup.address;
+    return call->sys.args[5];
+}
+
 static void protect_memory(struct tbd_call *call)
 {
-    struct tbd_range range = { call->sys.args[0], call->sys.args[0] + page_up(call->sys.args[1]) };
+    struct tbd_range range = { protect_start(call),
+                               call->sys.args[0] + tbd_map_page_up(call->sys.args[1]) };
 
-    check_range(call, range.start, call->sys.args[1]);
+    tbd_map_check(call, range.start, call->sys.args[1]);
     if (!(call->sys.args[2] & PROT_READ))
-        capture(call, range.start, range.end);
+        tbd_map_capture(call->thread, range.start, range.end);
     perform_as(call, &call->sys);
-    if (was_refused(call) && !(range.start & (TBD_PAGE_SIZE - 1)) && range.start < range.end)
+    if (was_refused(call) && !(range.start & (TBD_PAGE_SIZE - 1)) && range.start < range.end &&
+        range.start == call->sys.args[0])
         note_part(call, tbd_failed_protect(range.start, range.end,
                                            (uint32_t)call->sys.args[2] & TBD_PROT_RWX));
     tbd_call_finish(call);
     if (call->result == TBD_CALL_INTERRUPTED || call->result == -EINVAL)
         return;
-    flush_code(call, range.start, range.end);
+    tbd_map_flush_code(call->thread, range.start, range.end);
     if (failed(call))
         tbd_maps_read(refresh, &range);
     else
         tbd_regions_protect(&tbd_memory.regions, range.start, range.end,
                             (uint32_t)call->sys.args[2] & 7);
-    send_regions(call, range.start, range.end, false);
+    tbd_map_send(call->thread, range.start, range.end, false);
     tbd_written_files_send(call->thread, range.start, range.end);
 }
 
@@ -504,31 +372,29 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
     if (from >= to)
         return;
     if (!before || !(before->map.flags & TBD_REGION_HEAP) || before->map.prot != map.prot) {
-        add_region(call, &map, "[heap]");
+        tbd_map_add(call->thread, &map, "[heap]");
         return;
     }
     before->map.end = to;
     tbd_pages_set_known(&tbd_memory.pages, from, to, true);
-    send_regions(call, from, to, true);
+    tbd_map_send(call->thread, from, to, true);
 }
 
 void tbd_call_brk(struct tbd_call *call)
 {
-    uint64_t old_end = page_up(tbd_memory.brk_end);
-    uint64_t wanted = page_up(call->sys.args[0]);
+    uint64_t old_end = tbd_map_page_up(tbd_memory.brk_end);
+    uint64_t wanted = tbd_map_page_up(call->sys.args[0]);
     uint64_t end;
 
-    if (wanted >= page_up(tbd_memory.brk_start) && wanted < old_end)
-        capture(call, wanted, old_end);
+    if (wanted >= tbd_map_page_up(tbd_memory.brk_start) && wanted < old_end)
+        tbd_map_capture(call->thread, wanted, old_end);
     perform(call);
     if (call->result == TBD_CALL_INTERRUPTED)
         return;
     tbd_memory.brk_end = (uint64_t)call->result;
-    end = page_up(tbd_memory.brk_end);
-    if (end < old_end) {
-        forget(call, end, old_end);
-        send_unmap(call, end, old_end);
-    }
+    end = tbd_map_page_up(tbd_memory.brk_end);
+    if (end < old_end)
+        tbd_map_remove(call->thread, end, old_end);
     tbd_lock_mapped(old_end, end > old_end ? end - old_end : 0);
     grow_heap(call, old_end, end);
 }
@@ -553,10 +419,10 @@ static void forget_contents(uint64_t start, uint64_t end)
 /* The contents end here (STREAM-6); the mapping stays. */
 static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
 {
-    flush_code(call, start, end);
+    tbd_map_flush_code(call->thread, start, end);
     forget_contents(start, end);
-    send_unmap(call, start, end);
-    send_regions(call, start, end, true);
+    tbd_map_send_unmap(call->thread, start, end);
+    tbd_map_send(call->thread, start, end, true);
     tbd_unlinked_files_send_again(call->thread, start, end);
 }
 
@@ -565,8 +431,8 @@ static bool is_move(const struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
 
-    return args[1] && page_up(args[1]) == page_up(args[2]) && !(args[3] & MREMAP_DONTUNMAP) &&
-           (uint64_t)call->result != args[0];
+    return args[1] && tbd_map_page_up(args[1]) == tbd_map_page_up(args[2]) &&
+           !(args[3] & MREMAP_DONTUNMAP) && (uint64_t)call->result != args[0];
 }
 
 static void move_piece(struct tbd_call *call, struct tbd_mapped_region piece, uint64_t start,
@@ -577,19 +443,14 @@ static void move_piece(struct tbd_call *call, struct tbd_mapped_region piece, ui
     piece.map.start = (uint64_t)call->result + (start - call->sys.args[0]);
     piece.map.end = piece.map.start + (end - start);
     piece.map.flags &= ~TBD_REGION_HEAP;
-    forget_target(call, start, end - start);
-    forget_target(call, piece.map.start, end - start);
-    if (!tbd_regions_add(&tbd_memory.regions, &piece.map, piece.path))
-        tbd_leave_soon("it has too many mappings");
-    tbd_shared_update(piece.map.start, piece.map.end);
-    /* its pages become known when they are touched */
-    send_regions(call, piece.map.start, piece.map.end, false);
+    tbd_map_remove(call->thread, start, end);
+    tbd_map_add_unknown(call->thread, &piece.map, piece.path);
 }
 
 static void move_pieces(struct tbd_call *call)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
-    uint64_t end = call->sys.args[0] + page_up(call->sys.args[1]);
+    uint64_t end = call->sys.args[0] + tbd_map_page_up(call->sys.args[1]);
 
     for (uint64_t at = call->sys.args[0]; at < end;) {
         size_t i = tbd_regions_lower(regions, at);
@@ -607,8 +468,8 @@ static void move_pieces(struct tbd_call *call)
 void tbd_call_mremap(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
-    uint64_t old_end = args[0] + page_up(args[1]);
-    uint64_t bytes = page_up(args[2]);
+    uint64_t old_end = args[0] + tbd_map_page_up(args[1]);
+    uint64_t bytes = tbd_map_page_up(args[2]);
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, args[0]);
     struct tbd_mapped_region moved = { .path = "" };
     bool keeps_old = args[3] & MREMAP_DONTUNMAP;
@@ -618,18 +479,18 @@ void tbd_call_mremap(struct tbd_call *call)
         tbd_shared_double(args[0]);
     if (region)
         moved = *region;
-    check_range(call, args[0], args[1]);
+    tbd_map_check(call, args[0], args[1]);
     if (args[3] & MREMAP_FIXED) {
-        check_range(call, args[4], args[2]);
-        capture(call, args[4], args[4] + bytes);
+        tbd_map_check(call, args[4], args[2]);
+        tbd_map_capture(call->thread, args[4], args[4] + bytes);
     }
-    capture(call, args[0], old_end);
+    tbd_map_capture(call->thread, args[0], old_end);
     perform_as(call, &call->sys);
     if (args[3] & MREMAP_FIXED)
         note_target(call, args[4], bytes);
     tbd_call_finish(call);
     if (call->flags & TBD_SYSCALL_PARTIAL)
-        forget_target(call, args[4], bytes);
+        tbd_map_remove(call->thread, args[4], args[4] + bytes);
     if (failed(call))
         return;
     if (is_move(call) && !is_userfault) {
@@ -641,21 +502,13 @@ void tbd_call_mremap(struct tbd_call *call)
     moved.map.start = (uint64_t)call->result;
     moved.map.end = moved.map.start + bytes;
     moved.map.flags &= ~TBD_REGION_HEAP;
-    if (keeps_old) {
+    if (keeps_old)
         drop_contents(call, args[0], old_end);
-    } else if (args[1]) {
-        forget(call, args[0], old_end);
-        send_unmap(call, args[0], old_end);
-    }
-    forget(call, moved.map.start, moved.map.end);
-    send_unmap(call, moved.map.start, moved.map.end);
-    if (!tbd_regions_add(&tbd_memory.regions, &moved.map, moved.path))
-        tbd_leave_soon("it has too many mappings");
-    tbd_shared_update(moved.map.start, moved.map.end);
+    else if (args[1])
+        tbd_map_remove(call->thread, args[0], old_end);
+    tbd_map_add_unknown(call->thread, &moved.map, moved.path);
     if (is_userfault)
         tbd_userfault_moved(args[0], moved.map.start, moved.map.end);
-    /* its pages become known when they are touched */
-    send_regions(call, moved.map.start, moved.map.end, false);
 }
 
 /* The kernel frees no pages of files, and stops at the first. */
@@ -678,7 +531,7 @@ static uint64_t free_limit(uint64_t start, uint64_t end)
 void tbd_call_madvise(struct tbd_call *call)
 {
     uint64_t start = call->sys.args[0];
-    uint64_t end = start + page_up(call->sys.args[1]);
+    uint64_t end = start + tbd_map_page_up(call->sys.args[1]);
     uint64_t advice = call->sys.args[2];
     bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
                  advice == MADV_DONTNEED_LOCKED;
@@ -691,8 +544,8 @@ void tbd_call_madvise(struct tbd_call *call)
             tbd_effects_note_wiped(start, end);
         return;
     }
-    check_range(call, start, call->sys.args[1]);
-    capture(call, start, end);
+    tbd_map_check(call, start, call->sys.args[1]);
+    tbd_map_capture(call->thread, start, end);
     if (advice == MADV_FREE) {
         sys.args[2] = MADV_DONTNEED;
         limit = free_limit(start, end);
@@ -711,43 +564,6 @@ void tbd_call_madvise(struct tbd_call *call)
     else if (failed(call))
         return;
     drop_contents(call, start, end);
-}
-
-/* A raised stack limit: the program can now touch this much more memory, which is zero until it
- * does.  Replay finds the new start of the stack in the message, as a sixth argument (0:
- * unchanged). */
-static void change_limit(struct tbd_call *call, bool is_prlimit)
-{
-    const uint64_t *args = call->sys.args;
-    bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_recording.pid;
-    uint64_t resource = is_prlimit ? (uint32_t)args[1] : (uint32_t)args[0];
-    uint64_t pointer = is_prlimit ? args[2] : args[1];
-    uint64_t end = tbd_memory_stack_start(0);
-    uint64_t limit = 0;
-    struct tbd_msg_region map = { .end = end,
-                                  .prot = TBD_PROT_RW,
-                                  .map_flags = MAP_PRIVATE | MAP_GROWSDOWN,
-                                  .flags = TBD_REGION_STACK };
-
-    call->sys.args[5] = 0;
-    if (is_own && resource == RLIMIT_STACK && pointer)
-        tbd_copy_from_program(&limit, pointer, sizeof(limit));
-    map.start = limit ? tbd_memory_stack_start(limit) : end;
-    if (map.start < end)
-        call->sys.args[5] = map.start;
-    tbd_call_plain(call);
-    if (!failed(call) && map.start < end)
-        add_region(call, &map, "[stack]");
-}
-
-void tbd_call_setrlimit(struct tbd_call *call)
-{
-    change_limit(call, false);
-}
-
-void tbd_call_prlimit64(struct tbd_call *call)
-{
-    change_limit(call, true);
 }
 
 /* ---- others ---- */

@@ -4,6 +4,7 @@
  * Context: APP. */
 #include "base/linux.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/calls/growth.h"
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
 #include "hooks/instructions/vector.h"
@@ -40,6 +41,7 @@ static void perform(struct tbd_call *call)
     case TBD_SYS_MAP:
         tbd_x87_settle(); /* while the code is still there */
         functions[call->sys.number](call);
+        tbd_growth_update(call->thread);
         break;
     case TBD_SYS_SPECIAL: functions[call->sys.number](call); break;
     case TBD_SYS_REFUSED: refuse(call); break;

@@ -75,29 +75,3 @@ void tbd_memory_send_unknown(struct tbd_thread *thread)
     if (tbd_recording.hooks & TBD_HOOK_TOUCH)
         send_everywhere(thread, UNKNOWN);
 }
-
-/* The kernel grows the stack downward when it is accessed, up to the limit; new pages are zero. */
-#define MOST_STACK (1ull << 30)
-
-uint64_t tbd_memory_stack_start(uint64_t limit)
-{
-    const struct tbd_regions *regions = &tbd_memory.regions;
-    uint64_t bytes = limit < MOST_STACK ? limit & ~(TBD_PAGE_SIZE - 1) : MOST_STACK;
-    uint64_t lowest = TBD_PAGE_SIZE * 16;
-    uint64_t start = 0;
-    uint64_t end = 0;
-
-    for (size_t i = 0; i < regions->count; i++) {
-        const struct tbd_msg_region *map = &regions->table[i].map;
-
-        if (!(map->flags & TBD_REGION_STACK)) {
-            lowest = end ? lowest : map->end + 256 * TBD_PAGE_SIZE;
-            continue;
-        }
-        start = end ? start : map->start;
-        end = map->end;
-    }
-    if (bytes < end && end - bytes > lowest)
-        lowest = end - bytes;
-    return lowest < start ? lowest : start;
-}

@@ -22,8 +22,5 @@ extern struct tbd_program_memory tbd_memory;
 void tbd_memory_send_touched(struct tbd_thread *thread);
 /* Sends the pages that a replay of this window needs if it ends here without a WINDOW_END. */
 void tbd_memory_send_unknown(struct tbd_thread *thread);
-/* The lowest address to which the stack can grow with this limit.  Pages from there to the stack's
- * present start are zero until used. */
-uint64_t tbd_memory_stack_start(uint64_t limit);
 
 #endif

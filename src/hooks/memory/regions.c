@@ -26,6 +26,19 @@ bool tbd_regions_init(struct tbd_regions *regions)
     return regions->table;
 }
 
+void tbd_regions_forget_changes(struct tbd_regions *regions)
+{
+    regions->changed = (struct tbd_range){ UINT64_MAX, 0 };
+}
+
+static void note_change(struct tbd_regions *regions, uint64_t start, uint64_t end)
+{
+    struct tbd_range *changed = &regions->changed;
+
+    changed->start = start < changed->start ? start : changed->start;
+    changed->end = end > changed->end ? end : changed->end;
+}
+
 void tbd_regions_clear(struct tbd_regions *regions)
 {
     regions->count = 0;
@@ -201,6 +214,7 @@ bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t en
     size_t first;
     size_t behind;
 
+    note_change(regions, start, end);
     if (!split_at(regions, start) || !split_at(regions, end))
         return false;
     first = tbd_regions_lower(regions, start);
@@ -261,6 +275,7 @@ bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *m
     struct tbd_mapped_region region = { .map = *map };
     bool is_last = !regions->count || regions->table[regions->count - 1].map.end <= map->start;
 
+    note_change(regions, map->start, map->end);
     if (map->end <= map->start || (!is_last && replaces_one(regions, &region, path)))
         return true;
     if (!is_last && !tbd_regions_remove(regions, map->start, map->end))
@@ -274,6 +289,7 @@ bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *m
 
 bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot)
 {
+    note_change(regions, start, end);
     if (!split_at(regions, start) || !split_at(regions, end))
         return false;
     for (size_t i = tbd_regions_lower(regions, start);

@@ -27,6 +27,7 @@ struct tbd_regions {
     size_t capacity;
     struct tbd_arena arena; /* paths */
     struct tbd_region_path *paths[TBD_REGION_PATHS];
+    struct tbd_range changed; /* since tbd_regions_forget_changes(): it includes all changes */
 };
 
 bool tbd_regions_init(struct tbd_regions *regions);
@@ -37,6 +38,8 @@ bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *m
                      const char *path);
 bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t end);
 bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot);
+
+void tbd_regions_forget_changes(struct tbd_regions *regions);
 
 /* The region that holds `address`; NULL if none. */
 struct tbd_mapped_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address);

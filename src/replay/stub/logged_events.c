@@ -51,6 +51,7 @@ static const char *kind_name(uint32_t kind)
     case TBD_MSG_INTERRUPTED: return "a fault";
     case TBD_MSG_THREAD: return "a turn of another thread";
     case TBD_MSG_CODE: return "a change of code by others";
+    case TBD_MSG_MAPPED: return "a change of mappings";
     case TBD_MSG_SHARED: return "a set of instructions that access shared memory";
     default: return "something else";
     }
@@ -355,7 +356,7 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
 static bool is_between(uint32_t kind)
 {
     return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
-           kind == TBD_MSG_CODE;
+           kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED;
 }
 
 uint64_t tbd_stub_between_time(void)
@@ -396,6 +397,17 @@ static void change_code(const struct tbd_message *message)
     tbd_log_send(message);
 }
 
+static void change_maps(const struct tbd_message *message)
+{
+    struct tbd_msg_mapped mapped;
+
+    memcpy(&mapped, message + 1, sizeof(mapped));
+    if (!tbd_maps_apply(&mapped))
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "a change of mappings at 0x%lx cannot be done again",
+                         mapped.start);
+    tbd_log_send(message);
+}
+
 void tbd_stub_between(struct tbd_thread *thread)
 {
     const struct tbd_message *message;
@@ -407,6 +419,8 @@ void tbd_stub_between(struct tbd_thread *thread)
             change_code(message);
         else if ((message = tbd_log_peek(TBD_MSG_THREAD)))
             tbd_stub_turn(thread, message);
+        else if ((message = tbd_log_peek(TBD_MSG_MAPPED)))
+            change_maps(message);
         else if (!tbd_stub_shared(thread))
             return;
     }

@@ -24,6 +24,8 @@ void tbd_maps_before(const struct tbd_msg_syscall *call);
 /* Changes the mapping again; false if that is impossible.  True for calls that change no
  * mapping. */
 bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread);
+/* A change that no argument of a call tells. */
+bool tbd_maps_apply(const struct tbd_msg_mapped *mapped);
 
 /* fault.c: registers after rt_sigreturn, from the frame in the program's memory. */
 /* `is_bad`: the kernel has not accepted the frame. */

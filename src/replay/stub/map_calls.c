@@ -69,20 +69,6 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
     return true;
 }
 
-/* The stack may now grow further; the lowest address follows the arguments in play's message.  No
- * mapping lies between. */
-static bool change_limit(const struct tbd_msg_syscall *call)
-{
-    const struct tbd_regions *regions = &tbd_memory.regions;
-    uint64_t start = call->args[5];
-    size_t i = tbd_regions_lower(regions, start);
-
-    if (!start || i == regions->count || regions->table[i].map.start <= start)
-        return true;
-    return tbd_memory_map(start, regions->table[i].map.start - start, PROT_READ | PROT_WRITE, true,
-                          this_order());
-}
-
 /* The segment's size follows the arguments in play's message (hooks/calls/memory_calls.c). */
 static bool do_shmat(const struct tbd_msg_syscall *call)
 {
@@ -108,11 +94,22 @@ static bool do_munmap(const struct tbd_msg_syscall *call)
     return tbd_memory_unmap(call->args[0], call->args[1]);
 }
 
+/* With PROT_GROWSDOWN the start follows the arguments in play's message. */
+static struct tbd_range protected_range(const struct tbd_msg_syscall *call)
+{
+    bool grows = call->args[2] & PROT_GROWSDOWN && !(call->flags & TBD_SYSCALL_PARTIAL);
+    uint64_t end = call->args[0] + page_up(call->args[1]);
+
+    return (struct tbd_range){ grows ? call->args[5] : call->args[0], end };
+}
+
 static bool protect(const struct tbd_msg_syscall *call)
 {
-    forget_code(call->args[0], call->args[1]);
-    return !call->args[1] ||
-           tbd_memory_protect(call->args[0], call->args[1], (uint32_t)call->args[2] & TBD_PROT_RWX);
+    struct tbd_range range = protected_range(call);
+
+    forget_code(range.start, range.end - range.start);
+    return !call->args[1] || tbd_memory_protect(range.start, range.end - range.start,
+                                                (uint32_t)call->args[2] & TBD_PROT_RWX);
 }
 
 /* Several mappings can move together, with the holes between them. */
@@ -190,16 +187,6 @@ static bool do_pkey_mprotect(const struct tbd_msg_syscall *call)
     return protect(call);
 }
 
-static bool do_setrlimit(const struct tbd_msg_syscall *call)
-{
-    return change_limit(call);
-}
-
-static bool do_prlimit64(const struct tbd_msg_syscall *call)
-{
-    return change_limit(call);
-}
-
 /* No mapping changes: calls that the seal forbids have failed in play. */
 static bool do_mseal(const struct tbd_msg_syscall *call)
 {
@@ -272,6 +259,13 @@ static void send_range(uint64_t start, uint64_t bytes)
     }
 }
 
+static void send_protected(const struct tbd_msg_syscall *call)
+{
+    struct tbd_range range = protected_range(call);
+
+    send_range(range.start, range.end - range.start);
+}
+
 /* Play sends before it makes the call, so even if the call then fails. */
 void tbd_maps_before(const struct tbd_msg_syscall *call)
 {
@@ -286,7 +280,7 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
     case __NR_mprotect:
     case __NR_pkey_mprotect:
         if (!(call->args[2] & PROT_READ))
-            send_range(call->args[0], call->args[1]);
+            send_protected(call);
         break;
     case __NR_mremap:
         if (call->args[3] & MREMAP_FIXED)
@@ -308,4 +302,30 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
         break;
     default: break;
     }
+}
+
+/* ---- changes that no argument tells ---- */
+
+/* Marks of accesses that failed where a new mapping begins do not count, as in play (hooks/calls/growth.c). */
+static void forget_marks(uint64_t start, uint64_t end)
+{
+    struct tbd_stretch stretch = { start, end, false };
+
+    tbd_window_clear_marks(&tbd_memory.pages, &stretch);
+}
+
+bool tbd_maps_apply(const struct tbd_msg_mapped *mapped)
+{
+    uint64_t bytes = mapped->end - mapped->start;
+
+    forget_code(mapped->start, bytes);
+    if (mapped->flags & TBD_MAPPED_KEPT)
+        return tbd_memory_protect(mapped->start, bytes, mapped->prot);
+    if (!tbd_stub.is_partial)
+        send_range(mapped->start, bytes);
+    if (mapped->flags & TBD_MAPPED_GONE)
+        return tbd_memory_unmap(mapped->start, bytes);
+    forget_marks(mapped->start, mapped->end);
+    return tbd_memory_map(mapped->start, bytes, mapped->prot, mapped->flags & TBD_MAPPED_ZERO,
+                          this_order());
 }

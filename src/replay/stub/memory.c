@@ -23,9 +23,6 @@
 #include "replay/stub/stub.h"
 #include "replay/stub/turn.h"
 
-/* The most that a stack grows below its start. */
-#define GROWTH_BYTES (1ull << 30)
-
 /* A fresh mapping of this size is mapped where it is used, LAZY_STEP at a time: programs reserve
  * terabytes and use little. */
 #define LAZY_BYTES  (64ull << 30)
@@ -199,21 +196,11 @@ static bool add_regions(const struct tbd_plan_head *head)
     return true;
 }
 
-/* Play recorded a stack's region when it last read the mappings; touched pages below it belong to
- * the stack. */
-static struct tbd_msg_region *region_or_stack(uint64_t address)
+static struct tbd_msg_region *region_of(uint64_t address)
 {
-    size_t at = tbd_regions_lower(table(), address);
-    struct tbd_msg_region *map = &table()->table[at].map;
+    struct tbd_mapped_region *region = tbd_regions_find(table(), address);
 
-    if (at == table()->count)
-        return NULL;
-    if (map->start <= address)
-        return map;
-    if (!(map->flags & TBD_REGION_STACK) || map->start - address > GROWTH_BYTES)
-        return NULL;
-    map->start = page_of(address);
-    return map;
+    return region ? &region->map : NULL;
 }
 
 static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *pages,
@@ -261,7 +248,7 @@ static const char *place_pages(const struct tbd_plan_head *head)
     uint64_t used;
 
     for (uint64_t i = 0; i < head->pages.count; i += used) {
-        const struct tbd_msg_region *region = region_or_stack(pages[i].address);
+        const struct tbd_msg_region *region = region_of(pages[i].address);
 
         used = 1;
         if (region && tbd_present_has(pages[i].address) && region->prot == ORDINARY)
@@ -321,7 +308,7 @@ static bool allows(uint32_t prot, uint32_t access)
  * page. */
 static struct tbd_msg_region *obtain(uint64_t address)
 {
-    struct tbd_msg_region *region = region_or_stack(address);
+    struct tbd_msg_region *region = region_of(address);
     uint64_t page = page_of(address);
 
     if (!region || tbd_present_has(page))
@@ -336,7 +323,7 @@ static struct tbd_msg_region *obtain(uint64_t address)
 
 bool tbd_memory_fault(uint64_t address, uint32_t access)
 {
-    struct tbd_msg_region *region = region_or_stack(address);
+    struct tbd_msg_region *region = region_of(address);
 
     if (!region || !allows(region->prot, access) || tbd_present_has(page_of(address)))
         return false;
@@ -349,7 +336,7 @@ uint64_t tbd_memory_executable(uint64_t address, uint64_t want, bool *out_change
 
     *out_changes = false;
     while (at < address + want) {
-        const struct tbd_msg_region *region = region_or_stack(at);
+        const struct tbd_msg_region *region = region_of(at);
 
         if (!region || !(region->prot & PROT_EXEC) || !obtain(at))
             break;
