@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_machine.h - the stack machine of location descriptions, for dwarf_location.c (operations,
- * results) and dwarf_entry_value.c (what a caller passed)
+/* dwarf_machine.h - the stack machine of location descriptions, for dwarf_location.c (where
+ * variables are) and dwarf_entry_value.c (what a caller passed)
  *
  * Functions return false when a value is missing; out->why then names it.  Any thread; a machine
  * belongs to one. */
@@ -12,6 +12,7 @@
 #define TBD_MACHINE_STACK_MAX   64
 #define TBD_MACHINE_STEPS_MAX   4096
 #define TBD_MACHINE_NESTING_MAX 64
+#define TBD_MACHINE_XMM         17u /* DWARF number of xmm0 */
 
 enum tbd_machine_result {
     TBD_IN_MEMORY = 0, /* the top of the stack is an address */
@@ -39,6 +40,15 @@ struct tbd_machine tbd_machine_nested(const struct tbd_machine *m,
 bool tbd_machine_fail(struct tbd_machine *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool tbd_machine_push(struct tbd_machine *m, uint64_t value);
+bool tbd_machine_pop(struct tbd_machine *m, uint64_t *out);
+/* The bytes of a whole register, also of a vector register: up to 16. */
+bool tbd_machine_register(struct tbd_machine *m, uint64_t number, uint8_t *out, uint32_t *count);
+/* The operations that are valid at the place's address. */
+bool tbd_machine_choose(struct tbd_machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops,
+                        size_t *count);
+/* Those of [from, to). */
+bool tbd_machine_operations(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops,
+                            size_t from, size_t to);
 /* A whole expression, without pieces: frame bases, what a caller passed. */
 bool tbd_machine_run(struct tbd_machine *m, Dwarf_Attribute *attribute);
 /* The value that a register had when the function was entered (DW_OP_entry_value). */
