@@ -223,6 +223,7 @@ static int ask(const struct options *options, size_t count, char **words)
                                    .csv = options->csv,
                                    .workers = options->workers,
                                    .no_cache = options->no_cache,
+                                   .print = { .object = true, .static_members = true },
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     FILE *out = tbd_safe_stream(stdout);
     struct tbd_command_run run = { .session = &session, .text = "", .out = out };

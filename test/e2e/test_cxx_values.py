@@ -9,7 +9,6 @@ import tbdtest
 OPTIONS = "window=500000"
 STOPS = """
 gdb.execute("set host-charset UTF-8")
-gdb.execute("set print static-members off")
 gdb.Breakpoint("stop")
 run()
 while alive():
@@ -30,8 +29,8 @@ while alive():
 """
 
 
-def recorded(folder):
-    path = tbdtest.program("cxx_values")
+def recorded(folder, program="cxx_values"):
+    path = tbdtest.program(program)
     tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS)
     return path, tbdtest.find_trace(folder, path), tbdtest.idle_env(folder, OPTIONS)
 
@@ -50,7 +49,8 @@ def stops(folder):
 
 
 def plain(text):
-    """Without names of symbols, which gdb leaves out here; a path without its parts."""
+    """Without names of symbols and classes of objects, which gdb leaves out here; a path without its parts."""
+    text = re.sub(r"^\([^{}]* [*&]\) ", "", text)
     text = re.sub(r"(0x[0-9a-f]+) <[^>]*(?:<.*>)?[^>]*>", r"\\1", text)
     text = re.sub(r"(@0x[0-9a-f]+): .*", r"\1", text).replace("{<No data fields>}", "{}")
     return re.sub(r'(filesystem::path "[^"]*") = \{.*\}$', r"\1", text)
@@ -81,5 +81,93 @@ def test_values_are_printed_as_by_gdb(folder):
     assert not wrong, wrong
 
 
+# As gdb's print shows them at a prompt.
+PRINTED = """
+gdb.execute("set host-charset UTF-8")
+gdb.execute("set print object on")
+gdb.execute("set print pretty %s")
+gdb.Breakpoint("stop")
+run()
+while alive():
+    frame = gdb.newest_frame().older()
+    frame.select()
+    found = {}
+    for symbol in frame.block():
+        if symbol.is_variable:
+            try:
+                found[symbol.name] = gdb.execute("print " + symbol.name, to_string=True).split(" = ", 1)[1].rstrip()
+            except (gdb.error, RuntimeError, UnicodeError) as error:
+                found[symbol.name] = str(error)
+    say(found)
+    go()
+"""
+
+FUNCTION = "gdb's library has no printer for std::function, and shows its members"
+EMPTY = "base classes without data are left out, and no text stands for \"no members\""
+CAPTURED = "numbers that a member refers to are shown"
+# What differs, as a pattern for what tbdq shows, and why.
+DIFFERENT = {
+    "in_map": (r"non-dereferenceable iterator for associative container", "gdb shows the tree's header as if it were a value"),
+    "in_hash": (r"\{first = 1, second = 0.5\}", "gdb's library has no printer for iterators of unordered containers"),
+    "function_none": (r"std::function \[no contained value\]", FUNCTION),
+    "function_plain": (r"std::function containing int \(\*\)\(\) = \{\[contained value\] = 0x\w+ <twice>\}", FUNCTION),
+    "function_functor": (r"std::function containing Functor = \{\[contained value\] = \{base = 40\}\}", FUNCTION),
+    "function_lambda": (r"std::function containing .* = \{\[contained value\] = \{\}\}", FUNCTION),
+    "tuple_reference": (r"std::tuple containing = \{\[1\] = @0x\w+: 5, \[2\] = 0x\w+ \"c\"\}", CAPTURED),
+    "closure": (r"\{__point = \{x = 1, .*\}, __color = @0x\w+: shop::Color::blue\}", CAPTURED),
+    "reference": (r"\{_M_data = 0x\w+\}", EMPTY),
+    "holds_empty": (r"\{n = 6\}", EMPTY),
+    "error": (r"\{_M_value = 22, _M_cat = 0x\w+.*\}", "gdb's printer names the category's class; members are shown here"),
+    "no_error": (r"\{_M_value = 0, _M_cat = 0x\w+.*\}", "gdb's printer names the category's class; members are shown here"),
+    "type": (r"\{_M_target = 0x\w+ <typeinfo for int>\}", "gdb adds the symbol's version"),
+    "text_odd": (r'"q\\"\\\\\\n\\t\\001\\177\\303\\244"', "bytes that are not ASCII are shown as octal numbers"),
+    "path": (r'filesystem::path "/usr/lib/x.so"', "the path's parts are left out"),
+    "raw": (r"7", "gdb does not find the definition of std::byte"),
+    "runtime": (r".*", "its class is defined in the library alone, which may have debug information"),
+    "null": (r"void|0x0", "gdb cannot print a std::nullptr_t"),
+}
+# An object's class is shown where the variable's type does not say it.
+OBJECTS = {"shape", "far", "second_base", "shape_reference", "virtual_base"}
+
+
+def as_here(text, found, name):
+    """gdb's text without the type before it, unless that is an object's class, and without the parameters of functions."""
+    if name not in OBJECTS and not found.startswith("("):
+        text = re.sub(r"^\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\) ", "", text)
+    text = re.sub(r"(<[^<>()]*)\([^()]*\)>", r"\1>", text).replace("<No data fields>", "")
+    return re.sub(r"(&virtual [\w:]*)\(.*", r"\1", text)
+
+
+def printed(folder, pretty):
+    """{name: (as tbdq, as gdb shows it)} of all variables of all functions of cxx_types."""
+    path, trace, env = recorded(folder, "cxx_types")
+    found = {}
+    for number, said in enumerate(othertools.gdb_script([path], PRINTED % pretty, env=env)):
+        trace.one("goto", "first", "forward", "func_enter", number + 1, "where", "func==stop")
+        trace.one("frame", 1)
+        for v in trace.ask("locals"):
+            found[v["name"]] = (v["value"], said[v["name"]])
+    return trace, found
+
+
+def test_a_hundred_types_are_printed_as_by_gdb(folder):
+    trace, found = printed(folder, "off")
+    assert len(found) >= 150, len(found)
+    wrong = []
+    for name, (here, gdb) in found.items():
+        if name in DIFFERENT:
+            assert re.fullmatch(DIFFERENT[name][0], here), (name, here, gdb)
+            assert here != as_here(gdb, here, name) or name in ("runtime", "null"), ("no longer different", name)
+        elif here != as_here(gdb, here, name):
+            wrong.append((name, here, gdb))
+    assert not wrong, wrong
+    for text, value in (("shop::Point::made", "12"), ("point.made", "12"), ("shop::Shape::count + 1", "4"), ("circle.count", "3"),
+                        ("shape->r", "2"), ("far->extra", "9"), ("diamond.b", "1"), ("virtual_base->d", "4"),
+                        ("shop::Point::scale", "2.5"), ("second_base->name", '"a name"')):
+        assert trace.one("print", text)["value"] == value, (text, trace.one("print", text))
+    assert trace.one("print", "*shape")["value"].startswith("(shop::Circle) {<shop::Shape> = {_vptr.Shape = 0x")
+
+
 if __name__ == "__main__":
-    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb)
+    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb,
+                 test_a_hundred_types_are_printed_as_by_gdb)

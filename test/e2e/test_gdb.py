@@ -30,7 +30,7 @@ LIMIT = 400000  # blocks: gdb stops at every execution of an instruction, howeve
 SCRIPT = """
 for line in ("set backtrace past-main on", "set backtrace past-entry off", "set print frame-arguments none",
              "set print symbol off", "set print elements 200", "set max-value-size unlimited",
-             "set print object off", "set host-charset ASCII", "set target-charset ASCII", "set print static-members off", "set print vtbl off"):
+             "set print object off", "set host-charset ASCII", "set target-charset ASCII", "set print vtbl off"):
     gdb.execute(line)
 own = %r
 if own.startswith("containers"):
@@ -117,11 +117,11 @@ def tidy_name(name):
 def tidy_value(text):
     text = known(text)
     text = re.sub(r"\[\d+\] = ", "", text)  # gdb numbers the elements of lists and sets
-    text = re.sub(r"std::variant<.*?> \[", "std::variant [", text)
     text = re.sub(r'"((?:[^"\\]|\\(?!000).)*)\\000(?:[^"\\]|\\.)*"(\.\.\.)?', r'"\1"', text)  # up to the first NUL
     text = text.replace('"...', '"')  # each has its own limit
     text = re.sub(r"@0x[0-9a-f]+: ", "", text)  # its printers leave out where a reference leads
-    text = re.sub(r" <(vtable|VTT) for [^>]*>", "", text)  # gdb says what the pointer leads to
+    text = re.sub(r"(0x[0-9a-f]+) <(?:[^<>]|<[^<>]*>)*>", r"\1", text)  # what the pointer leads to
+    text = re.sub(r"^\((?:[^(){}]|\([^()]*\))* [*&]\) ", "", text)  # the class of an object
     text = re.sub(r"<(\w+::)+(\w+)> = ", r"<\2> = ", text)  # a base class, without its namespace
     return re.sub(r"std::(\w+)<(\w+::)*(\w+)>", r"std::\1<\3>", text)
 

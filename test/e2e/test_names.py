@@ -346,7 +346,7 @@ def test_containers_by_key_iterator_and_member_function(folder):
         "none.empty()": "true", "ages.empty()": "false", "lists[7]": "std::vector of length 3, capacity 3 = {1, 2, 3}",
         "lists[7][1]": "2", "lists[7].back()": "3", "lists[7].front()": "1", "lists[8].size()": "0", "*lists[7].data()": "1",
         "chain.back()": "5", "queue.front()": "6", "numbers.size()": "3", "who.size()": "3", "who.length() == 3": "1",
-        "word": 'std::variant [index 1] = {"a word"}', "number": "std::variant [index 0] = {9}",
+        "word": 'std::variant<int, std::string> [index 1] = {"a word"}', "number": "std::variant<int, std::string> [index 0] = {9}",
         "*note": '"a note"', "note.value().size()": "6", "note.has_value()": "true", "nothing.has_value()": "false",
         "object.get()->n": "1", "((derived *)object.get())->more": "5", "at->second": "43", "(*at).first": '"bob"', "*in_vector": "2",
         "in_vector": "2", "in_chain": "4", "in_queue": "7", "in_set": "2", "in_list->first": "7",

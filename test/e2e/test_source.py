@@ -92,7 +92,6 @@ def test_lines_and_inlined_calls_as_gdb_sees_them(folder):
 
 
 VARIABLES = """
-gdb.execute("set print symbol off")
 gdb.execute("set host-charset ASCII")
 gdb.execute("set target-charset ASCII")
 def text(value):

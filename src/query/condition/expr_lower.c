@@ -53,9 +53,20 @@ static bool take_member(struct tbd_lowering *l, struct tbd_lowered *place, const
     struct tbd_type_view view = tbd_type_look(&place->type);
     Dwarf_Die die = tbd_type_complete(l->at->scope->place->dwarf, &view.die);
     struct tbd_member found;
+    struct tbd_data data;
 
-    if (!tbd_type_find_member(&die, name, strlen(name), &found) || found.is_static)
+    if (!tbd_type_find_member(&die, name, strlen(name), &found))
         return false;
+    if (found.is_static) {
+        (void)tbd_c_static_member(l->at->scope->place, &found, &data);
+        *place = from_data(l, &data);
+        return true;
+    }
+    if (found.is_virtual) {
+        *place =
+            tbd_lowering_gone(l, TBD_TYPE, "members of virtual base classes are not supported");
+        return true;
+    }
     if (place->kind == TBD_LOWERED_PIECES)
         place->offset += found.offset;
     else

@@ -57,6 +57,15 @@ bool tbd_data_float(const struct tbd_place_of *place, const struct tbd_data *dat
 /* The part of type `type` at `offset` of a value. */
 void tbd_data_part(const struct tbd_data *data, uint64_t offset, const struct tbd_type *type,
                    struct tbd_data *out);
+/* The member of an object: also a base class, and one whose offset the object knows. A static
+ * member is not in the object (tbd_c_static_member()). */
+void tbd_data_member(const struct tbd_place_of *place, const struct tbd_data *object,
+                     const struct tbd_member *member, struct tbd_data *out);
+/* The member called name[0, bytes), also of anonymous members and base classes; *out is the object's
+ * part, unless out_member->is_static. */
+bool tbd_data_find_member(const struct tbd_place_of *place, const struct tbd_data *object,
+                          const char *name, size_t bytes, struct tbd_member *out_member,
+                          struct tbd_data *out);
 /* The value in memory at `address`. */
 void tbd_data_at(uint64_t address, const struct tbd_type *type, struct tbd_data *out);
 /* A number of a type made by an expression. */

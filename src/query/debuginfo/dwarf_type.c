@@ -315,17 +315,26 @@ static void take_bits(const Dwarf_Die *die, struct tbd_member *out)
     out->bit_offset = (uint32_t)(at % 8);
 }
 
+static bool is_virtual_base(const Dwarf_Die *die)
+{
+    uint64_t virtuality = 0;
+
+    return tbd_die_number(die, DW_AT_virtuality, &virtuality) && virtuality != 0;
+}
+
 static void take_member(const Dwarf_Die *die, struct tbd_member *out)
 {
     Dwarf_Die from = *die;
     uint64_t offset = 0;
 
-    *out = (struct tbd_member){ .name = tbd_die_name(die),
-                                .type = tbd_type_of(die),
-                                .is_base = dwarf_tag(&from) == DW_TAG_inheritance,
-                                .is_static = dwarf_tag(&from) == DW_TAG_variable ||
-                                             tbd_die_flag(die, DW_AT_external),
-                                .die = *die };
+    *out = (struct tbd_member){
+        .name = tbd_die_name(die),
+        .type = tbd_type_of(die),
+        .is_base = dwarf_tag(&from) == DW_TAG_inheritance,
+        .is_static = dwarf_tag(&from) == DW_TAG_variable || tbd_die_flag(die, DW_AT_external),
+        .is_virtual = dwarf_tag(&from) == DW_TAG_inheritance && is_virtual_base(die),
+        .die = *die
+    };
     (void)tbd_die_number(die, DW_AT_data_member_location, &offset);
     out->offset = offset;
     take_bits(die, out);
@@ -362,6 +371,7 @@ static bool find_member(const Dwarf_Die *of, const char *name, size_t bytes, int
         if (type.addr != NULL && find_member(&type, name, bytes, nesting + 1, &inner)) {
             *out = inner;
             out->offset += member.offset;
+            out->is_virtual = out->is_virtual || member.is_virtual;
             return true;
         }
     }

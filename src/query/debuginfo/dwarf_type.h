@@ -64,11 +64,13 @@ struct tbd_member {
     uint32_t bits;       /* 0: no bit-field */
     bool is_base;        /* a base class */
     bool is_static;      /* not in the struct: `die` declares it */
+    bool is_virtual;     /* of a virtual base class: each object knows its offset */
     Dwarf_Die die;
 };
 /* Members in order: start with *at = the struct's entry and first = true. */
 bool tbd_type_next_member(const Dwarf_Die *of, bool first, Dwarf_Die *at, struct tbd_member *out);
-/* Also in anonymous members and base classes; offsets are added up. */
+/* Also in anonymous members and base classes; offsets are added up, and are worth nothing if
+ * out->is_virtual (tbd_data_find_member() knows the object). */
 bool tbd_type_find_member(const Dwarf_Die *of, const char *name, size_t bytes,
                           struct tbd_member *out);
 /* The enumerator of this value; NULL if there is none. */

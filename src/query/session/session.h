@@ -12,6 +12,7 @@
 #include "query/session/disas.h"
 #include "query/session/stack.h"
 #include "query/session/window_cache.h"
+#include "query/values/dwarf_print.h"
 #include "replay/slices.h"
 
 #define TBD_SESSION_WINDOWS 4
@@ -65,8 +66,9 @@ struct tbd_session {
     struct tbd_window_cache *cache; /* NULL: none; borrowed with the replayer */
     enum tbd_syntax syntax;
     bool json;
-    bool csv;    /* rows; not with json */
-    bool has_at; /* --at was given: the position is not remembered */
+    bool csv;                       /* rows; not with json */
+    struct tbd_print_options print; /* of values */
+    bool has_at;                    /* --at was given: the position is not remembered */
     struct tbd_position at;
     struct {
         bool has_position, has_frame;

@@ -256,15 +256,20 @@ static bool symbol_name(void *context, uint64_t address, char *out, size_t bytes
     if (!tbd_symbols_at(place->session->symbols, place->stack.window, address, &symbol) ||
         symbol.name == NULL)
         return false;
-    snprintf(out, bytes, "%s+%" PRIu64, symbol.name, address - symbol.start);
+    if (address == symbol.start)
+        snprintf(out, bytes, "%s", symbol.name);
+    else
+        snprintf(out, bytes, "%s+%" PRIu64, symbol.name, address - symbol.start);
     return true;
 }
 
 struct tbd_printer tbd_source_printer(struct tbd_source_place *place, char format)
 {
     return (struct tbd_printer){ .place = &place->places[0],
+                                 .options = place->session->print,
                                  .format = format,
                                  .function = function_name,
                                  .symbol = symbol_name,
+                                 .type = find_type,
                                  .context = place };
 }

@@ -16,42 +16,49 @@
 #define TREE_DEPTH_MAX 128
 #define COUNT_MAX      (1ull << 40)
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
+/* A name that ends in '<' is that of a template; others are whole. */
+static const struct {
+    const char *name;
+    bool (*open)(const struct tbd_place_of *place, const struct tbd_data *data,
+                 struct tbd_cxx *cxx);
+} kinds[] = {
+    { "basic_string<", tbd_cxx_open_string },
+    { "basic_string_view<", tbd_cxx_open_string },
+    { "vector<", tbd_cxx_open_vector },
+    { "deque<", tbd_cxx_open_deque },
+    { "list<", tbd_cxx_open_list },
+    { "map<", tbd_cxx_open_tree },
+    { "set<", tbd_cxx_open_tree },
+    { "multimap<", tbd_cxx_open_tree },
+    { "multiset<", tbd_cxx_open_tree },
+    { "unordered_map<", tbd_cxx_open_hash },
+    { "unordered_set<", tbd_cxx_open_hash },
+    { "unordered_multimap<", tbd_cxx_open_hash },
+    { "unordered_multiset<", tbd_cxx_open_hash },
+    { "unique_ptr<", tbd_cxx_open_unique },
+    { "shared_ptr<", tbd_cxx_open_shared },
+    { "weak_ptr<", tbd_cxx_open_shared },
+    { "variant<", tbd_cxx_open_variant },
+    { "optional<", tbd_cxx_open_optional },
+    { "tuple<", tbd_cxx_open_tuple },
+    { "forward_list<", tbd_cxx_open_forward },
+    { "bitset<", tbd_cxx_open_bitset },
+    { "initializer_list<", tbd_cxx_open_initializer },
+    { "function<", tbd_cxx_open_function },
+    { "atomic<", tbd_cxx_open_atomic },
+    { "stack<", tbd_cxx_open_adapter },
+    { "queue<", tbd_cxx_open_adapter },
+    { "priority_queue<", tbd_cxx_open_adapter },
+    { "path", tbd_cxx_open_path },
+    { "any", tbd_cxx_open_any },
+};
 
-static bool open_named(const struct tbd_place_of *place, const struct tbd_data *data,
-                       const char *name, struct tbd_cxx *cxx)
+static bool is_called(const char *name, const char *wanted)
 {
-    if (starts_with(name, "basic_string<") || starts_with(name, "basic_string_view<"))
-        return tbd_cxx_open_string(place, data, cxx);
-    if (starts_with(name, "vector<"))
-        return tbd_cxx_open_vector(place, data, cxx);
-    if (starts_with(name, "deque<"))
-        return tbd_cxx_open_deque(place, data, cxx);
-    if (starts_with(name, "list<"))
-        return tbd_cxx_open_list(place, data, cxx);
-    if (starts_with(name, "map<") || starts_with(name, "set<") || starts_with(name, "multimap<") ||
-        starts_with(name, "multiset<"))
-        return tbd_cxx_open_tree(place, data, name, cxx);
-    if (starts_with(name, "unordered_"))
-        return tbd_cxx_open_hash(place, data, name, cxx);
-    if (starts_with(name, "unique_ptr<"))
-        return tbd_cxx_open_unique(place, data, name, cxx);
-    if (starts_with(name, "shared_ptr<") || starts_with(name, "weak_ptr<"))
-        return tbd_cxx_open_shared(place, data, name, cxx);
-    if (starts_with(name, "variant<"))
-        return tbd_cxx_open_variant(place, data, cxx);
-    if (starts_with(name, "optional<"))
-        return tbd_cxx_open_optional(place, data, name, cxx);
-    if (starts_with(name, "tuple<"))
-        return tbd_cxx_open_tuple(place, data, cxx);
-    if (starts_with(name, "forward_list<"))
-        return tbd_cxx_open_forward(place, data, cxx);
-    if (starts_with(name, "bitset<"))
-        return tbd_cxx_open_bitset(place, data, name, cxx);
-    return tbd_cxx_open_iterator_named(place, data, name, cxx);
+    size_t length = strlen(wanted);
+
+    return strncmp(name, wanted, length) == 0 &&
+           (wanted[length - 1] == '<' || name[length] == '\0');
 }
 
 bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
@@ -61,11 +68,16 @@ bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
     const char *name = view.kind == TBD_TYPE_STRUCT ? tbd_die_name(&view.die) : NULL;
 
     memset(out, 0, sizeof(*out));
-    if (name != NULL && data->is_known && strcmp(name, "path") == 0)
-        return tbd_cxx_open_path(place, data, out) && out->count <= COUNT_MAX;
-    return name != NULL && data->is_known && strchr(name, '<') != NULL &&
-           open_named(place, data, name, out) && out->count <= COUNT_MAX;
+    if (name == NULL || !data->is_known)
+        return false;
+    out->name = name;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (is_called(name, kinds[i].name))
+            return kinds[i].open(place, data, out) && out->count <= COUNT_MAX;
+    }
+    return tbd_cxx_open_iterator_named(place, data, out) && out->count <= COUNT_MAX;
 }
+
 /* ---- walks ---- */
 
 static bool next_deque(const struct tbd_place_of *place, struct tbd_cxx *cxx, uint64_t bytes,

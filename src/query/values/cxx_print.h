@@ -12,11 +12,13 @@ enum tbd_cxx_kind {
     TBD_CXX_NONE = 0,
     TBD_CXX_STRING,   /* `data` and `count`: characters */
     TBD_CXX_WIDE,     /* the same, of `width` bytes each */
-    TBD_CXX_NUMBERED, /* elements, each with `number`: tuples, forward lists, bits that are set */
+    TBD_CXX_NUMBERED, /* elements, each with `number`: tuples, bits that are set */
     TBD_CXX_SEQUENCE, /* elements */
     TBD_CXX_MAP,      /* elements are pairs: `element` and `second` */
     TBD_CXX_POINTER,  /* unique_ptr, shared_ptr: `element` is the pointer */
-    TBD_CXX_OPTIONAL, /* one element, or none */
+    TBD_CXX_OPTIONAL, /* one element, or none: optional, any, function */
+    TBD_CXX_ATOMIC,   /* one element */
+    TBD_CXX_ADAPTER,  /* one element, the container that a stack or a queue is made of */
     TBD_CXX_ITERATOR, /* one element: what it points to; none at the end, where that can be told */
 };
 
@@ -28,7 +30,10 @@ struct tbd_cxx {
     uint64_t count; /* elements, as the container claims */
     struct tbd_data data; /* STRING, WIDE: the first character */
     uint8_t width;        /* WIDE */
-    uint64_t number;      /* NUMBERED: of the last element */
+    bool is_numbered;     /* SEQUENCE: shown with each element's number, as gdb does */
+    uint64_t number;      /* NUMBERED, SEQUENCE: of the last element */
+    const char *name;     /* of the container's type; borrowed from the debug information */
+    bool names_value;     /* OPTIONAL: `title` names what it holds */
     /* for the walk */
     int walk;
     bool is_indexed; /* an element is found without a walk: set `index` */

@@ -11,6 +11,7 @@
 #define TBD_CXX_RB_NODE_BYTES   32u
 #define TBD_CXX_LIST_NODE_BYTES 16u
 #define TBD_CXX_HASH_NODE_BYTES 8u
+#define TBD_CXX_TEXT_BYTES      256u /* of a type */
 
 /* How to come from an element to the next one. */
 enum tbd_cxx_walk {
@@ -41,8 +42,10 @@ bool tbd_cxx_read_word(const struct tbd_place_of *place, uint64_t address, uint6
 bool tbd_cxx_dig_base(const struct tbd_place_of *place, const struct tbd_data *data,
                       const char *prefix, struct tbd_data *out);
 
-/* Does the struct fit?  Then *cxx is ready to be walked.  `name` is its name, where kinds share a
- * function. */
+/* "std::string" and "std::vector<int>": without the template arguments that have defaults. */
+char *tbd_cxx_type_text(const struct tbd_type *type, char *out, size_t bytes);
+
+/* Does the struct fit?  Then *cxx is ready to be walked. */
 bool tbd_cxx_open_string(const struct tbd_place_of *place, const struct tbd_data *data,
                          struct tbd_cxx *cxx);
 bool tbd_cxx_open_path(const struct tbd_place_of *place, const struct tbd_data *data,
@@ -50,7 +53,7 @@ bool tbd_cxx_open_path(const struct tbd_place_of *place, const struct tbd_data *
 bool tbd_cxx_open_forward(const struct tbd_place_of *place, const struct tbd_data *data,
                           struct tbd_cxx *cxx);
 bool tbd_cxx_open_bitset(const struct tbd_place_of *place, const struct tbd_data *data,
-                         const char *name, struct tbd_cxx *cxx);
+                         struct tbd_cxx *cxx);
 bool tbd_cxx_open_vector(const struct tbd_place_of *place, const struct tbd_data *data,
                          struct tbd_cxx *cxx);
 bool tbd_cxx_open_deque(const struct tbd_place_of *place, const struct tbd_data *data,
@@ -58,20 +61,31 @@ bool tbd_cxx_open_deque(const struct tbd_place_of *place, const struct tbd_data 
 bool tbd_cxx_open_list(const struct tbd_place_of *place, const struct tbd_data *data,
                        struct tbd_cxx *cxx);
 bool tbd_cxx_open_tree(const struct tbd_place_of *place, const struct tbd_data *data,
-                       const char *name, struct tbd_cxx *cxx);
+                       struct tbd_cxx *cxx);
 bool tbd_cxx_open_hash(const struct tbd_place_of *place, const struct tbd_data *data,
-                       const char *name, struct tbd_cxx *cxx);
+                       struct tbd_cxx *cxx);
 bool tbd_cxx_open_tuple(const struct tbd_place_of *place, const struct tbd_data *data,
                         struct tbd_cxx *cxx);
 bool tbd_cxx_open_variant(const struct tbd_place_of *place, const struct tbd_data *data,
                           struct tbd_cxx *cxx);
 bool tbd_cxx_open_iterator_named(const struct tbd_place_of *place, const struct tbd_data *data,
-                                 const char *name, struct tbd_cxx *cxx);
+                                 struct tbd_cxx *cxx);
 bool tbd_cxx_open_unique(const struct tbd_place_of *place, const struct tbd_data *data,
-                         const char *name, struct tbd_cxx *cxx);
+                         struct tbd_cxx *cxx);
 bool tbd_cxx_open_shared(const struct tbd_place_of *place, const struct tbd_data *data,
-                         const char *name, struct tbd_cxx *cxx);
+                         struct tbd_cxx *cxx);
 bool tbd_cxx_open_optional(const struct tbd_place_of *place, const struct tbd_data *data,
-                           const char *name, struct tbd_cxx *cxx);
+                           struct tbd_cxx *cxx);
+
+bool tbd_cxx_open_initializer(const struct tbd_place_of *place, const struct tbd_data *data,
+                              struct tbd_cxx *cxx);
+bool tbd_cxx_open_any(const struct tbd_place_of *place, const struct tbd_data *data,
+                      struct tbd_cxx *cxx);
+bool tbd_cxx_open_function(const struct tbd_place_of *place, const struct tbd_data *data,
+                           struct tbd_cxx *cxx);
+bool tbd_cxx_open_atomic(const struct tbd_place_of *place, const struct tbd_data *data,
+                         struct tbd_cxx *cxx);
+bool tbd_cxx_open_adapter(const struct tbd_place_of *place, const struct tbd_data *data,
+                          struct tbd_cxx *cxx);
 
 #endif

@@ -55,7 +55,8 @@ bool tbd_cxx_open_forward(const struct tbd_place_of *place, const struct tbd_dat
             return false;
     }
     cxx->walk = TBD_CXX_WALK_HASH;
-    cxx->kind = TBD_CXX_NUMBERED;
+    cxx->kind = TBD_CXX_SEQUENCE;
+    cxx->is_numbered = true;
     snprintf(cxx->title, sizeof(cxx->title), "%sstd::forward_list",
              cxx->count == 0 ? "empty " : "");
     return true;
@@ -63,12 +64,12 @@ bool tbd_cxx_open_forward(const struct tbd_place_of *place, const struct tbd_dat
 
 /* Only bits that are set are elements. */
 bool tbd_cxx_open_bitset(const struct tbd_place_of *place, const struct tbd_data *data,
-                         const char *name, struct tbd_cxx *cxx)
+                         struct tbd_cxx *cxx)
 {
     struct tbd_data words;
     uint64_t word;
 
-    cxx->end = strtoull(name + strlen("bitset<"), NULL, 10);
+    cxx->end = strtoull(cxx->name + strlen("bitset<"), NULL, 10);
     if (!tbd_cxx_dig(place, data, "_M_w", &words) || !words.in_memory || cxx->end > BITSET_MAX)
         return false;
     cxx->node = words.address;
@@ -174,21 +175,23 @@ bool tbd_cxx_open_list(const struct tbd_place_of *place, const struct tbd_data *
         return false;
     cxx->walk = TBD_CXX_WALK_LIST;
     cxx->kind = TBD_CXX_SEQUENCE;
-    snprintf(cxx->title, sizeof(cxx->title), "std::__cxx11::list");
+    cxx->is_numbered = true;
+    snprintf(cxx->title, sizeof(cxx->title), "%sstd::__cxx11::list",
+             cxx->count == 0 ? "empty " : "");
     return true;
 }
 
 /* "std::map with 3 elements" */
-static void title_by_name(struct tbd_cxx *cxx, const char *name)
+static void title_by_name(struct tbd_cxx *cxx)
 {
-    int length = (int)strcspn(name, "<");
+    int length = (int)strcspn(cxx->name, "<");
 
     snprintf(cxx->title, sizeof(cxx->title), "std::%.*s with %" PRIu64 " element%s",
-             length > 60 ? 60 : length, name, cxx->count, cxx->count == 1 ? "" : "s");
+             length > 60 ? 60 : length, cxx->name, cxx->count, cxx->count == 1 ? "" : "s");
 }
 
 bool tbd_cxx_open_tree(const struct tbd_place_of *place, const struct tbd_data *data,
-                       const char *name, struct tbd_cxx *cxx)
+                       struct tbd_cxx *cxx)
 {
     struct tbd_data tree;
 
@@ -198,13 +201,14 @@ bool tbd_cxx_open_tree(const struct tbd_place_of *place, const struct tbd_data *
         !tbd_cxx_type_argument(place, &tree.type, 1, &cxx->type))
         return false;
     cxx->walk = TBD_CXX_WALK_TREE;
-    cxx->kind = strstr(name, "map<") != NULL ? TBD_CXX_MAP : TBD_CXX_SEQUENCE;
-    title_by_name(cxx, name);
+    cxx->kind = strstr(cxx->name, "map<") != NULL ? TBD_CXX_MAP : TBD_CXX_SEQUENCE;
+    cxx->is_numbered = cxx->kind == TBD_CXX_SEQUENCE;
+    title_by_name(cxx);
     return true;
 }
 
 bool tbd_cxx_open_hash(const struct tbd_place_of *place, const struct tbd_data *data,
-                       const char *name, struct tbd_cxx *cxx)
+                       struct tbd_cxx *cxx)
 {
     struct tbd_data table;
 
@@ -214,7 +218,25 @@ bool tbd_cxx_open_hash(const struct tbd_place_of *place, const struct tbd_data *
         !tbd_cxx_type_argument(place, &table.type, 1, &cxx->type))
         return false;
     cxx->walk = TBD_CXX_WALK_HASH;
-    cxx->kind = strstr(name, "map<") != NULL ? TBD_CXX_MAP : TBD_CXX_SEQUENCE;
-    title_by_name(cxx, name);
+    cxx->kind = strstr(cxx->name, "map<") != NULL ? TBD_CXX_MAP : TBD_CXX_SEQUENCE;
+    cxx->is_numbered = cxx->kind == TBD_CXX_SEQUENCE;
+    title_by_name(cxx);
+    return true;
+}
+
+bool tbd_cxx_open_initializer(const struct tbd_place_of *place, const struct tbd_data *data,
+                              struct tbd_cxx *cxx)
+{
+    struct tbd_data first;
+
+    if (!tbd_cxx_dig(place, data, "_M_array", &first) ||
+        !tbd_cxx_dig_number(place, data, "_M_len", &cxx->count) ||
+        !tbd_data_scalar(place, &first, &cxx->node) || !tbd_type_target(&first.type, &cxx->type))
+        return false;
+    cxx->walk = TBD_CXX_WALK_ARRAY;
+    cxx->kind = TBD_CXX_SEQUENCE;
+    cxx->is_indexed = true;
+    snprintf(cxx->title, sizeof(cxx->title), "std::initializer_list of length %" PRIu64,
+             cxx->count);
     return true;
 }

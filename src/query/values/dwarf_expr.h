@@ -42,6 +42,10 @@ bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
 bool tbd_c_find_this(const struct tbd_place_of *place, const char *name, Dwarf_Die *out);
 /* The entry's value; for a function its address. */
 void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *entry, struct tbd_data *out);
+/* The value of a static member, which its class only declares; false, and *out unknown, if it is
+ * defined nowhere that is known. */
+bool tbd_c_static_member(const struct tbd_place_of *place, const struct tbd_member *member,
+                         struct tbd_data *out);
 /* A global of a module, in any unit. */
 bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
                        const char *name, struct tbd_data *out);

@@ -3,34 +3,43 @@
  * (dwarf_expr_private.h) */
 #include "query/values/dwarf_expr_private.h"
 
+#include "query/values/cxx_object.h"
 #include "query/values/cxx_print.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+/* A member of the object's class; else of the class that its virtual functions are of. */
+static bool find_member(struct tbd_c_run *r, const struct tbd_data *object, const char *name,
+                        size_t length, struct tbd_member *found, struct tbd_data *out)
+{
+    const struct tbd_c_scope *scope = r->scope;
+    struct tbd_class_finder finder = { scope->type, scope->context };
+    struct tbd_data whole;
+
+    return tbd_data_find_member(scope->place, object, name, length, found, out) ||
+           (tbd_object_whole(scope->place, &finder, object, &whole) &&
+            tbd_data_find_member(scope->place, &whole, name, length, found, out));
+}
 
 bool tbd_c_member(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
     const char *name = r->text + node->at;
     struct tbd_type_view view;
     struct tbd_member found;
-    Dwarf_Die of;
+    struct tbd_data part;
 
     view = tbd_type_look(&data->type);
     if (view.kind != TBD_TYPE_STRUCT)
         return tbd_query_wrong(r->error, TBD_TYPE, (size_t)node->number, 1,
                                "this is not a struct or union");
-    of = tbd_type_complete(r->scope->place->dwarf, &view.die);
-    if (!tbd_type_find_member(&of, name, node->length, &found))
+    if (!find_member(r, data, name, node->length, &found, &part))
         return tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
                                "there is no member '%.*s'", (int)node->length, name);
-    if (found.is_static) {
-        tbd_data_unknown(data, "static members are not supported");
-        data->type = found.type;
-        return true;
-    }
-    tbd_data_part(data, found.offset, &found.type, data);
-    data->bits = found.bits;
-    data->bit_offset = found.bit_offset;
+    if (found.is_static)
+        (void)tbd_c_static_member(r->scope->place, &found, data);
+    else
+        *data = part;
     return true;
 }
 

@@ -5,9 +5,11 @@
 #include "query/debuginfo/dwarf_index.h"
 
 #include <dwarf.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NESTING_MAX 8
+#define PATH_BYTES  512
 
 static bool is_variable(int tag)
 {
@@ -137,10 +139,23 @@ static bool has_members(int tag)
            tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
 }
 
+/* The end of "A<b::C>" in "A<b::C>::D"; NULL if nothing follows. */
+static const char *first_colons(const char *path)
+{
+    int depth = 0;
+
+    for (; *path != '\0'; path++) {
+        depth += (*path == '<') - (*path == '>');
+        if (depth <= 0 && path[0] == ':' && path[1] == ':')
+            return path;
+    }
+    return NULL;
+}
+
 /* The declaration of A::B: in the scope called A; nameless namespaces are searched too. */
 static bool find_declared(const Dwarf_Die *parent, const char *path, int nesting, Dwarf_Die *out)
 {
-    const char *colons = strstr(path, "::");
+    const char *colons = first_colons(path);
     size_t head = colons == NULL ? 0 : (size_t)(colons - path);
     Dwarf_Die die;
 
@@ -284,7 +299,7 @@ bool tbd_c_find_this(const struct tbd_place_of *place, const char *name, Dwarf_D
         return false;
     of = tbd_type_look(&target).die;
     of = tbd_type_complete(place->dwarf, &of);
-    return tbd_type_find_member(&of, name, strlen(name), &member) && !member.is_static;
+    return tbd_type_find_member(&of, name, strlen(name), &member);
 }
 
 bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
@@ -298,6 +313,46 @@ bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
         return true;
     out_place->scopes.count = 0;
     return find_global(place->dwarf, name, out);
+}
+
+/* "shop::Item::count" of the entry in its scopes; false if one has no name to be found by. */
+static bool path_of(const Dwarf_Die *die, char *out, size_t bytes)
+{
+    Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
+    size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES), used = 0;
+    const char *name = tbd_die_name(die);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *scope = tbd_die_name(&around[i]);
+
+        if (scope == NULL && dwarf_tag(&around[i]) == DW_TAG_namespace)
+            continue;
+        if (scope == NULL || !has_members(dwarf_tag(&around[i])))
+            return false;
+        used += (size_t)snprintf(out + used, bytes - used, "%s::", scope);
+        if (used >= bytes)
+            return false;
+    }
+    return count != 0 && name != NULL &&
+           (size_t)snprintf(out + used, bytes - used, "%s", name) < bytes - used;
+}
+
+bool tbd_c_static_member(const struct tbd_place_of *place, const struct tbd_member *member,
+                         struct tbd_data *out)
+{
+    struct tbd_place_of where;
+    char path[PATH_BYTES];
+    Dwarf_Die die;
+
+    *out = (struct tbd_data){ .type = member->type };
+    if (has_place(&member->die))
+        tbd_c_take(place, &member->die, out);
+    else if (path_of(&member->die, path, sizeof(path)) &&
+             tbd_c_find_entry(place, path, &where, &die))
+        tbd_c_take(&where, &die, out);
+    else
+        tbd_data_unknown(out, "nothing says where this static member is");
+    return out->is_known;
 }
 
 bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out)

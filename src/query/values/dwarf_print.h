@@ -7,13 +7,23 @@
 
 #include <stdio.h>
 
+/* As gdb's `set print ...`. */
+struct tbd_print_options {
+    bool pretty;         /* a line for each member */
+    bool object;         /* objects as what they are, not as what a pointer to them says */
+    bool static_members; /* of structs */
+};
+
 struct tbd_printer {
     const struct tbd_place_of *place;
+    struct tbd_print_options options;
     char format; /* 'x', 'd', 'u', 'o', 't', 'c'; 0: by type */
     /* The function at exactly `address` into `out`; may be NULL. */
     bool (*function)(void *context, uint64_t address, char *out, size_t bytes);
     /* "vtable for A+16": the symbol that `address` lies in; may be NULL. */
     bool (*symbol)(void *context, uint64_t address, char *out, size_t bytes);
+    /* A type that the place's own module does not have; may be NULL. */
+    bool (*type)(void *context, const char *name, struct tbd_type *out);
     void *context;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tbd_print_container.c - containers of the C++ library by their elements (print_private.h) */
+/* print_container.c - containers of the C++ library by their elements (print_private.h) */
 #include "query/values/print_private.h"
 
 #include "query/values/cxx_print.h"
@@ -22,54 +22,6 @@ static void print_counted(struct tbd_print *p, const struct tbd_cxx *cxx)
         fputs(" <the rest is not known>", p->out);
 }
 
-/* One character, or the first half of one, of a wide string; returns how many units it takes. */
-static uint32_t decode_wide(const uint32_t *units, size_t left, uint8_t width, uint32_t *out)
-{
-    *out = units[0];
-    if (width != 2 || left < 2 || (units[0] & 0xfc00) != 0xd800 || (units[1] & 0xfc00) != 0xdc00)
-        return 1;
-    *out = 0x10000 + ((units[0] & 0x3ff) << 10) + (units[1] & 0x3ff);
-    return 2;
-}
-
-static void print_wide_char(FILE *out, uint32_t c)
-{
-    if (c < 0x80)
-        tbd_text_print_char(out, (uint8_t)c, '"');
-    else if (c < 0xa0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-        fprintf(out, "\\%o", c);
-    else if (c < 0x800)
-        fprintf(out, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
-    else if (c < 0x10000)
-        fprintf(out, "%c%c%c", 0xe0 | c >> 12, 0x80 | (c >> 6 & 0x3f), 0x80 | (c & 0x3f));
-    else
-        fprintf(out, "%c%c%c%c", 0xf0 | c >> 18, 0x80 | (c >> 12 & 0x3f), 0x80 | (c >> 6 & 0x3f),
-                0x80 | (c & 0x3f));
-}
-
-/* L"...", u"..." or U"...", by the type of its characters. */
-static void print_wide(struct tbd_print *p, const struct tbd_cxx *cxx)
-{
-    struct tbd_type_view view = tbd_type_look(&cxx->data.type);
-    const char *name = view.die.addr == NULL ? NULL : tbd_die_name(&view.die);
-    uint32_t units[TBD_TEXT_SHOWN] = { 0 }, c;
-    size_t count = 0;
-
-    while (
-        count < TBD_TEXT_SHOWN && count < cxx->count &&
-        tbd_data_read(p->printer->place, &cxx->data, count * cxx->width, &units[count], cxx->width))
-        count++;
-    fputs(name == NULL || strcmp(name, "wchar_t") == 0 ? "L\""
-          : cxx->width == 2                            ? "u\""
-                                                       : "U\"",
-          p->out);
-    for (size_t i = 0; i < count;) {
-        i += decode_wide(units + i, count - i, cxx->width, &c);
-        print_wide_char(p->out, c);
-    }
-    fputs(count < cxx->count ? "\"..." : "\"", p->out);
-}
-
 static void print_element(struct tbd_print *p, const struct tbd_cxx *cxx,
                           const struct tbd_data *element, const struct tbd_data *second)
 {
@@ -77,7 +29,7 @@ static void print_element(struct tbd_print *p, const struct tbd_cxx *cxx,
         fputs("get() = ", p->out);
     if (cxx->kind == TBD_CXX_OPTIONAL)
         fputs("[contained value] = ", p->out);
-    if (cxx->kind == TBD_CXX_NUMBERED)
+    if (cxx->kind == TBD_CXX_NUMBERED || cxx->is_numbered)
         fprintf(p->out, "[%" PRIu64 "] = ", cxx->number);
     if (cxx->kind == TBD_CXX_MAP)
         fputc('[', p->out);
@@ -88,42 +40,95 @@ static void print_element(struct tbd_print *p, const struct tbd_cxx *cxx,
     tbd_print_value(p, second);
 }
 
-/* A container of the C++ library; false: it is none. */
+/* gdb has a line for each element of these only. */
+static bool has_lines(const struct tbd_cxx *cxx)
+{
+    return cxx->kind != TBD_CXX_SEQUENCE || cxx->is_numbered;
+}
+
+static void print_elements(struct tbd_print *p, struct tbd_cxx *cxx)
+{
+    bool lines = p->printer->options.pretty && has_lines(cxx);
+    struct tbd_data element, second;
+
+    fputs(" = {", p->out);
+    for (uint64_t i = 0; i < cxx->count; i++) {
+        if (!tbd_print_may_go_on(p))
+            break;
+        fputs(i == 0 ? "" : lines ? "," : ", ", p->out);
+        if (lines)
+            tbd_print_line(p, 1);
+        if (!tbd_cxx_next(p->printer->place, cxx, &element, &second)) {
+            fputs("<the rest is damaged or not known>", p->out);
+            break;
+        }
+        print_element(p, cxx, &element, &second);
+    }
+    if (lines)
+        tbd_print_line(p, 0);
+    fputc('}', p->out);
+}
+
+/* What an optional, any, ... holds is itself a container with elements: one text names both. */
+static bool print_nested(struct tbd_print *p, const struct tbd_cxx *outer)
+{
+    const struct tbd_place_of *place = p->printer->place;
+    struct tbd_cxx copy = *outer, inner;
+    struct tbd_data element, second;
+
+    if (outer->kind != TBD_CXX_OPTIONAL || !tbd_cxx_next(place, &copy, &element, &second) ||
+        !tbd_cxx_open(place, &element, &inner) || inner.kind == TBD_CXX_STRING ||
+        inner.kind == TBD_CXX_WIDE)
+        return false;
+    fprintf(p->out, "%.*s containing ",
+            outer->names_value ? (int)(strstr(outer->title, " containing") - outer->title)
+                               : (int)strlen(outer->title),
+            outer->title);
+    tbd_print_value(p, &element);
+    return true;
+}
+
+static void print_string_of(struct tbd_print *p, const struct tbd_cxx *cxx)
+{
+    fputs(cxx->title, p->out);
+    if (cxx->kind == TBD_CXX_STRING)
+        print_counted(p, cxx);
+    else
+        tbd_print_wide(p, &cxx->data, cxx->count);
+}
+
+/* Kinds with one element that need no brackets. */
+static bool print_only(struct tbd_print *p, const struct tbd_cxx *cxx)
+{
+    struct tbd_cxx copy = *cxx;
+    struct tbd_data element, second;
+
+    if ((cxx->kind != TBD_CXX_ITERATOR && cxx->kind != TBD_CXX_ADAPTER &&
+         cxx->kind != TBD_CXX_ATOMIC) ||
+        !tbd_cxx_next(p->printer->place, &copy, &element, &second))
+        return false;
+    if (cxx->kind != TBD_CXX_ITERATOR)
+        fputs(cxx->title, p->out);
+    fputs(cxx->kind == TBD_CXX_ATOMIC ? " = { " : "", p->out);
+    tbd_print_value(p, &element);
+    fputs(cxx->kind == TBD_CXX_ATOMIC ? " }" : "", p->out);
+    return true;
+}
+
 bool tbd_print_container(struct tbd_print *p, const struct tbd_data *data)
 {
     struct tbd_cxx cxx;
-    struct tbd_data element, second;
 
     if (!tbd_cxx_open(p->printer->place, data, &cxx))
         return false;
     if (cxx.kind == TBD_CXX_STRING || cxx.kind == TBD_CXX_WIDE) {
+        print_string_of(p, &cxx);
+    } else if (!print_only(p, &cxx) && !print_nested(p, &cxx)) {
         fputs(cxx.title, p->out);
-        if (cxx.kind == TBD_CXX_STRING)
-            print_counted(p, &cxx);
+        if (cxx.count != 0)
+            print_elements(p, &cxx);
         else
-            print_wide(p, &cxx);
-        return true;
+            fputs(cxx.kind == TBD_CXX_OPTIONAL ? " [no contained value]" : "", p->out);
     }
-    if (cxx.kind == TBD_CXX_ITERATOR && tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
-        tbd_print_value(p, &element);
-        return true;
-    }
-    fputs(cxx.title, p->out);
-    if (cxx.count == 0) {
-        fputs(cxx.kind == TBD_CXX_OPTIONAL ? " [no contained value]" : "", p->out);
-        return true;
-    }
-    fputs(" = {", p->out);
-    for (uint64_t i = 0; i < cxx.count; i++) {
-        fputs(i != 0 ? ", " : "", p->out);
-        if (!tbd_print_may_go_on(p))
-            break;
-        if (!tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
-            fputs("<the rest is damaged or not known>", p->out);
-            break;
-        }
-        print_element(p, &cxx, &element, &second);
-    }
-    fputc('}', p->out);
     return true;
 }

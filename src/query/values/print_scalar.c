@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tbd_print_scalar.c - numbers, characters, enumerators and pointers as text (print_private.h)
+/* print_scalar.c - numbers, characters, enumerators and pointers as text (print_private.h)
  *
  * PRINT_SCALAR-1  Reads are bounded: TBD_PRINT_ARRAY_BYTES of an array. */
 #include "query/values/print_private.h"
@@ -9,8 +9,11 @@
 
 #include <dwarf.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FLAGS_MAX 64
 
 /* ---- characters ---- */
 
@@ -66,9 +69,14 @@ static void print_binary(FILE *out, uint64_t value)
         fputc('0' + (int)(value >> bit & 1), out);
 }
 
+static uint64_t mask_of(uint64_t bytes)
+{
+    return bytes >= 8 || bytes == 0 ? UINT64_MAX : (1ull << bytes * 8) - 1;
+}
+
 static void print_formatted(struct tbd_print *p, uint64_t value, uint64_t bytes)
 {
-    uint64_t narrow = bytes >= 8 || bytes == 0 ? value : value & ((1ull << bytes * 8) - 1);
+    uint64_t narrow = value & mask_of(bytes);
 
     switch (p->printer->format) {
     case 'x': fprintf(p->out, "0x%" PRIx64, narrow); break;
@@ -136,6 +144,49 @@ static void print_enum_scope(struct tbd_print *p, const struct tbd_type_view *vi
         fprintf(p->out, "%.*s", (int)(last - text), text);
 }
 
+/* Are the enumeration's values single bits (or 0), to be combined? */
+static bool has_flags(const Dwarf_Die *enumeration, bool is_signed)
+{
+    unsigned count = 0;
+    uint64_t number;
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(enumeration, &die); more; more = tbd_die_next(&die, &die)) {
+        if (dwarf_tag(&die) != DW_TAG_enumerator)
+            continue;
+        if (!tbd_die_number(&die, DW_AT_const_value, &number) || (number & (number - 1)) != 0 ||
+            (is_signed && (int64_t)number < 0) || ++count > FLAGS_MAX)
+            return false;
+    }
+    return count != 0;
+}
+
+/* (low | high | unknown: 0x8) */
+static void print_flags(struct tbd_print *p, const struct tbd_type_view *view, uint64_t value)
+{
+    const char *before = "(";
+    uint64_t number;
+    Dwarf_Die die;
+
+    if (value == 0) {
+        fputc('0', p->out);
+        return;
+    }
+    for (bool more = tbd_die_child(&view->die, &die); more; more = tbd_die_next(&die, &die)) {
+        if (dwarf_tag(&die) != DW_TAG_enumerator ||
+            !tbd_die_number(&die, DW_AT_const_value, &number) || (value & number) == 0)
+            continue;
+        value &= ~number;
+        fputs(before, p->out);
+        print_enum_scope(p, view);
+        fputs(tbd_die_name(&die), p->out);
+        before = " | ";
+    }
+    if (value != 0)
+        fprintf(p->out, "%sunknown: 0x%" PRIx64, before, value);
+    fputc(')', p->out);
+}
+
 static void print_enum(struct tbd_print *p, const struct tbd_type_view *view, uint64_t value)
 {
     const char *name = tbd_type_enumerator(&view->die, value);
@@ -143,6 +194,8 @@ static void print_enum(struct tbd_print *p, const struct tbd_type_view *view, ui
     if (name != NULL) {
         print_enum_scope(p, view);
         fputs(name, p->out);
+    } else if (has_flags(&view->die, view->is_signed)) {
+        print_flags(p, view, value & mask_of(view->bytes));
     } else if (view->is_signed) {
         fprintf(p->out, "%" PRId64, (int64_t)value);
     } else {
@@ -163,8 +216,13 @@ static void print_pointer(struct tbd_print *p, const struct tbd_type *type, uint
     view = tbd_type_look(&target);
     if (tbd_print_is_char(&view))
         print_string(p, value);
-    else if (view.kind == TBD_TYPE_FUNCTION && printer->function != NULL &&
-             printer->function(printer->context, value, name, sizeof(name)))
+    else if (tbd_print_is_wide(&view))
+        tbd_print_wide_pointer(p, value, &target);
+    else if (view.kind == TBD_TYPE_FUNCTION
+                 ? printer->function != NULL &&
+                       printer->function(printer->context, value, name, sizeof(name))
+                 : printer->symbol != NULL &&
+                       printer->symbol(printer->context, value, name, sizeof(name)))
         fprintf(p->out, " <%s>", name);
 }
 
@@ -186,8 +244,22 @@ void tbd_print_scalar(struct tbd_print *p, const struct tbd_data *data,
         print_pointer(p, &data->type, value);
     else if (view->kind == TBD_TYPE_ENUM)
         print_enum(p, view, value);
+    else if (tbd_print_is_wide(view))
+        tbd_print_wide_char(p, view, value);
     else
         print_integer(p, view, value);
+}
+
+/* With its fraction's bits, as gdb shows it. */
+static void print_nan(struct tbd_print *p, const struct tbd_data *data, uint64_t bytes)
+{
+    unsigned bits = bytes == 4 ? 23 : bytes == 8 ? 52 : 64;
+    uint64_t words[2] = { 0 }, sign;
+
+    (void)tbd_data_read(p->printer->place, data, 0, words, bytes > 10 ? 10 : (size_t)bytes);
+    sign = bytes > 8 ? words[1] >> 15 & 1 : words[0] >> (bytes * 8 - 1);
+    fprintf(p->out, "%snan(0x%" PRIx64 ")", sign != 0 ? "-" : "",
+            bits == 64 ? words[0] : words[0] & (UINT64_MAX >> (64 - bits)));
 }
 
 void tbd_print_float(struct tbd_print *p, const struct tbd_data *data,
@@ -197,6 +269,8 @@ void tbd_print_float(struct tbd_print *p, const struct tbd_data *data,
 
     if (!tbd_data_float(p->printer->place, data, &value))
         tbd_print_unmapped(p, data);
+    else if (isnan(value))
+        print_nan(p, data, view->bytes);
     else if (view->bytes == 4)
         fprintf(p->out, "%.9g", (double)value);
     else if (view->bytes == 8)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* tbd_print_struct.c - arrays, structs, unions and classes by their members (print_private.h) */
+/* print_struct.c - arrays, structs, unions and classes by their members (print_private.h) */
 #include "query/values/print_private.h"
 
 #include "query/text/print_text.h"
+#include "query/values/dwarf_expr.h"
 
 #include <dwarf.h>
 #include <inttypes.h>
@@ -74,23 +75,29 @@ void tbd_print_array(struct tbd_print *p, const struct tbd_data *data,
             tbd_print_unmapped(p, data);
         return;
     }
+    if (tbd_print_is_wide(&of) && p->printer->format == 0 && view->count != 0) {
+        tbd_print_wide_array(p, data, view->count);
+        return;
+    }
     fputc('{', p->out);
     if (of.bytes != 0)
         print_elements(p, data, &element, of.bytes, view->count);
     fputc('}', p->out);
 }
 
-/* Prints the symbol after a pointer to a class's table of virtual functions. */
-static void print_table_name(struct tbd_print *p, const struct tbd_data *pointer)
+/* A class may have a static member of its own type. */
+static bool is_seen(struct tbd_print *p, const struct tbd_data *member)
 {
-    const struct tbd_printer *printer = p->printer;
-    char name[256];
-    uint64_t address;
-
-    if (printer->symbol != NULL && pointer->is_known &&
-        tbd_data_scalar(printer->place, pointer, &address) && address != 0 &&
-        printer->symbol(printer->context, address, name, sizeof(name)))
-        fprintf(p->out, " <%s>", name);
+    if (!member->is_known || tbd_type_look(&member->type).kind != TBD_TYPE_STRUCT)
+        return false;
+    for (size_t i = 0; i < p->seen_count; i++) {
+        if (p->seen[i] == member->address)
+            return true;
+    }
+    if (p->seen_count == TBD_PRINT_SEEN_MAX)
+        return true;
+    p->seen[p->seen_count++] = member->address;
+    return false;
 }
 
 static void print_member(struct tbd_print *p, const struct tbd_data *data,
@@ -99,16 +106,20 @@ static void print_member(struct tbd_print *p, const struct tbd_data *data,
     struct tbd_data part;
     char name[128];
 
+    if (member->is_static)
+        fputs("static ", p->out);
     if (member->is_base)
         fprintf(p->out, "<%s> = ", tbd_type_text(&member->type, name, sizeof(name)));
     else if (member->name != NULL)
         fprintf(p->out, "%s = ", member->name);
-    tbd_data_part(data, member->offset, &member->type, &part);
-    part.bits = member->bits;
-    part.bit_offset = member->bit_offset;
-    tbd_print_value(p, &part);
-    if (member->name != NULL && strncmp(member->name, "_vptr", 5) == 0)
-        print_table_name(p, &part);
+    if (member->is_static)
+        (void)tbd_c_static_member(p->printer->place, member, &part);
+    else
+        tbd_data_member(p->printer->place, data, member, &part);
+    if (member->is_static && is_seen(p, &part))
+        fputs("<same as static member of an already seen type>", p->out);
+    else
+        tbd_print_value(p, &part);
 }
 
 /* A base class without data, like most helpers of the C++ library, is not printed. */
@@ -129,12 +140,34 @@ static bool is_empty_base(struct tbd_print *p, const struct tbd_member *member, 
     return true;
 }
 
+/* Where the members of a class begin after those of its base classes. */
+static void print_owner(struct tbd_print *p, const struct tbd_type *type)
+{
+    char name[256];
+
+    tbd_print_line(p, 1);
+    fprintf(p->out, "members of %s:", tbd_type_text(type, name, sizeof(name)));
+}
+
+/* A virtual base class is one part of an object, however many of its classes name it. */
+static bool is_printed_base(struct tbd_print *p, const struct tbd_data *object,
+                            const struct tbd_member *member)
+{
+    struct tbd_data base;
+
+    if (!member->is_virtual)
+        return false;
+    tbd_data_member(p->printer->place, object, member, &base);
+    base.type = member->type;
+    return is_seen(p, &base);
+}
+
 void tbd_print_struct(struct tbd_print *p, const struct tbd_data *data,
                       const struct tbd_type_view *view)
 {
     struct tbd_member member;
     Dwarf_Die of = tbd_type_complete(p->printer->place->dwarf, &view->die), at;
-    bool first = true, any = false;
+    bool first = true, any = false, was_base = false;
 
     if (p->printer->format == 0 && tbd_print_container(p, data))
         return;
@@ -144,14 +177,21 @@ void tbd_print_struct(struct tbd_print *p, const struct tbd_data *data,
     }
     fputc('{', p->out);
     for (; tbd_type_next_member(&of, first, &at, &member); first = false) {
-        if (member.is_static || is_empty_base(p, &member, 0))
+        if ((member.is_static && !p->printer->options.static_members) ||
+            is_empty_base(p, &member, 0) || is_printed_base(p, data, &member))
             continue;
         if (any)
-            fputs(", ", p->out);
+            fputs(p->printer->options.pretty ? "," : ", ", p->out);
+        if (was_base && !member.is_base && p->printer->options.pretty)
+            print_owner(p, &data->type);
         any = true;
+        was_base = member.is_base;
+        tbd_print_line(p, 1);
         if (!tbd_print_may_go_on(p))
             break;
         print_member(p, data, &member);
     }
+    if (any)
+        tbd_print_line(p, 0);
     fputc('}', p->out);
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* print_wide.c - characters of two and four bytes, and strings of them, as gdb writes them
+ * (print_private.h)
+ *
+ * PRINT_WIDE-1  At most TBD_TEXT_SHOWN characters are read. (not checked: it is the bound of a
+ *     loop) */
+#include "query/values/print_private.h"
+
+#include "query/text/print_text.h"
+
+#include <dwarf.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* What stands before a literal of these characters; NULL: they are none. */
+static const char *prefix_of(const struct tbd_type_view *view)
+{
+    const char *name = view->die.addr == NULL ? NULL : tbd_die_name(&view->die);
+
+    if (view->kind != TBD_TYPE_INTEGER || (view->bytes != 2 && view->bytes != 4) || name == NULL)
+        return NULL;
+    if (strcmp(name, "wchar_t") == 0)
+        return "L";
+    return view->encoding != DW_ATE_UTF ? NULL : view->bytes == 2 ? "u" : "U";
+}
+
+bool tbd_print_is_wide(const struct tbd_type_view *view)
+{
+    return prefix_of(view) != NULL;
+}
+
+/* One character, or the first half of one, of a string; returns how many units it takes. */
+static size_t decode(const uint32_t *units, size_t left, uint64_t width, uint32_t *out)
+{
+    *out = units[0];
+    if (width != 2 || left < 2 || (units[0] & 0xfc00) != 0xd800 || (units[1] & 0xfc00) != 0xdc00)
+        return 1;
+    *out = 0x10000 + ((units[0] & 0x3ff) << 10) + (units[1] & 0x3ff);
+    return 2;
+}
+
+static void print_char(FILE *out, uint32_t c, char quote)
+{
+    if (c < 0x80)
+        tbd_text_print_char(out, (uint8_t)c, quote);
+    else if (c < 0xa0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
+        fprintf(out, "\\%o", c);
+    else if (c < 0x800)
+        fprintf(out, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
+    else if (c < 0x10000)
+        fprintf(out, "%c%c%c", 0xe0 | c >> 12, 0x80 | (c >> 6 & 0x3f), 0x80 | (c & 0x3f));
+    else
+        fprintf(out, "%c%c%c%c", 0xf0 | c >> 18, 0x80 | (c >> 12 & 0x3f), 0x80 | (c >> 6 & 0x3f),
+                0x80 | (c & 0x3f));
+}
+
+void tbd_print_wide_char(struct tbd_print *p, const struct tbd_type_view *view, uint64_t value)
+{
+    fprintf(p->out, "%" PRIu64 " %s'", value, prefix_of(view));
+    print_char(p->out, (uint32_t)value, '\'');
+    fputc('\'', p->out);
+}
+
+/* How often the unit at `at` is repeated. */
+static size_t run_of(const uint32_t *units, size_t at, size_t count)
+{
+    size_t run = 1;
+
+    while (at + run < count && units[at + run] == units[at])
+        run++;
+    return run;
+}
+
+/* Long runs stand between the quoted parts: L"ab", L'\000' <repeats 20 times>. */
+static void print_units(FILE *out, const char *prefix, const uint32_t *units, size_t count,
+                        uint64_t width)
+{
+    bool quoted = false;
+    uint32_t c;
+
+    for (size_t at = 0, run; at < count;) {
+        run = run_of(units, at, count);
+        if (run > TBD_TEXT_REPEATS) {
+            fprintf(out, "%s%s%s'", quoted ? "\"" : "", at != 0 ? ", " : "", prefix);
+            print_char(out, units[at], '\'');
+            fprintf(out, "' <repeats %zu times>", run);
+            quoted = false;
+            at += run;
+            continue;
+        }
+        if (!quoted)
+            fprintf(out, "%s%s\"", at != 0 ? ", " : "", prefix);
+        quoted = true;
+        at += decode(units + at, count - at, width, &c);
+        print_char(out, c, '"');
+    }
+    if (count == 0)
+        fprintf(out, "%s\"", prefix);
+    fputs(quoted || count == 0 ? "\"" : "", out);
+}
+
+void tbd_print_wide(struct tbd_print *p, const struct tbd_data *first, uint64_t count)
+{
+    struct tbd_type_view view = tbd_type_look(&first->type);
+    const char *prefix = prefix_of(&view);
+    uint32_t units[TBD_TEXT_SHOWN] = { 0 };
+    size_t known = 0;
+
+    if (view.bytes != 2 && view.bytes != 4)
+        return;
+    while (known < TBD_TEXT_SHOWN && known < count &&
+           tbd_data_read(p->printer->place, first, known * view.bytes, &units[known],
+                         (size_t)view.bytes))
+        known++;
+    print_units(p->out, prefix == NULL ? "L" : prefix, units, known, view.bytes);
+    fputs(known < count ? "..." : "", p->out);
+}
+
+void tbd_print_wide_array(struct tbd_print *p, const struct tbd_data *data, uint64_t count)
+{
+    struct tbd_data first;
+    struct tbd_type type;
+    uint64_t last = 1;
+
+    if (!tbd_type_target(&data->type, &type))
+        return;
+    tbd_data_part(data, 0, &type, &first);
+    /* A NUL at the end goes without saying. */
+    if (count != 0 && count <= TBD_TEXT_SHOWN) {
+        size_t bytes = (size_t)tbd_type_look(&type).bytes;
+
+        last = 0;
+        if (!tbd_data_read(p->printer->place, &first, (count - 1) * bytes, &last, bytes))
+            last = 1;
+    }
+    tbd_print_wide(p, &first, count - (last == 0));
+}
+
+void tbd_print_wide_pointer(struct tbd_print *p, uint64_t address, const struct tbd_type *type)
+{
+    size_t bytes = (size_t)tbd_type_look(type).bytes, count = 0;
+    struct tbd_data first;
+    uint32_t unit = 1;
+
+    tbd_data_at(address, type, &first);
+    while (count <= TBD_TEXT_SHOWN &&
+           tbd_data_read(p->printer->place, &first, count * bytes, &unit, bytes) && unit != 0)
+        count++;
+    if (count == 0 && unit != 0)
+        return;
+    fputc(' ', p->out);
+    tbd_print_wide(p, &first, count);
+}
