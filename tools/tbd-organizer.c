@@ -3,25 +3,33 @@
  *
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
- *                 SECONDS] [--lean=auto|always|never]
+ *                 SECONDS] [--lean=auto|always|never] [--aftercount]
+ *   tbd-organizer --count=TRACE
+ *
+ * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
  *
  * It does not use the terminal: signals from there are ignored, stdin and stdout are /dev/null, and
  * stderr too once the trace directory exists; until then it may print one line about an error.  If
  * it dies, the kernel tells the program through the robust futex in the stream's head. */
+#include "base/clock.h"
 #include "base/safe_stream.h"
 #include "format/stream/stream.h"
 #include "organizer/organize.h"
+#include "replay/count_later.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/futex.h>
 #include <malloc.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -49,8 +57,9 @@ static void keep_memory(void)
 
 static void ready(void *context, const char *path)
 {
-    (void)context;
-    (void)path;
+    char **trace = context;
+
+    *trace = strdup(path);
     to_null(STDERR_FILENO);
     keep_memory();
 }
@@ -106,6 +115,12 @@ static enum tbd_organize_lean lean(const char *text)
     exit(EXIT_USAGE);
 }
 
+/* What becomes of the trace's windows if they were recorded uncounted. */
+struct after {
+    bool is_wanted;
+    const char *count; /* the trace: nothing else is to be done */
+};
+
 static int usage(void)
 {
     fprintf(stderr, "tbd: tbd-organizer is started by the tracer itself\n"
@@ -123,7 +138,7 @@ static char *absolute(const char *path)
     return asprintf(&full, "%s/%s", cwd, path) < 0 ? NULL : full;
 }
 
-static int parse(int argc, char **argv, struct tbd_organize_options *out)
+static int parse(int argc, char **argv, struct tbd_organize_options *out, struct after *after)
 {
     // clang-format off
     static const struct option options[] = {
@@ -134,6 +149,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
         { "level2", required_argument, NULL, '2' },    { "keep-bytes", required_argument, NULL, 'k' },
         { "keep-seconds", required_argument, NULL, 'K' },
         { "lean", required_argument, NULL, 'l' },
+        { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
         { 0 },
     };
     // clang-format on
@@ -153,26 +169,119 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
         case 'k': out->age.keep_bytes = (uint64_t)number(optarg, "--keep-bytes"); break;
         case 'K': out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds"); break;
         case 'l': out->lean = lean(optarg); break;
+        case 'a': after->is_wanted = true; break;
+        case 'c': after->count = optarg; break;
         default: return usage();
         }
     }
-    return out->stream_fd < 0 || optind != argc ? usage() : 0;
+    return (out->stream_fd < 0 && !after->count) || optind != argc ? usage() : 0;
+}
+
+/* ---- counting, after the program's end ---- */
+
+/* A look at intervals of this length: if it got less than this part of a processor, others need the machine, and it ends. */
+#define IDLE_SECONDS 5u
+#define IDLE_PART    50u
+/* It ends after this time in any case. */
+#define COUNT_SECONDS (30u * 60)
+/* Bytes of the disk that stay free. */
+#define DISK_LEFT (256ull << 20)
+/* ioprio_set(2) */
+#define IOPRIO_IDLE (3 << 13)
+
+struct idle {
+    uint64_t begin_ns, at_ns, used_ns; /* begin; the last look, and the processor time until then */
+};
+
+static uint64_t used_ns(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* A process of the idle class gets hardly any time when others want it. */
+static bool goes_on(void *context)
+{
+    struct idle *idle = context;
+    uint64_t now = tbd_clock_ns(), used = used_ns(), passed = now - idle->at_ns;
+
+    if (now - idle->begin_ns > COUNT_SECONDS * 1000000000ull)
+        return false;
+    if (passed < IDLE_SECONDS * 1000000000ull)
+        return true;
+    if (used - idle->used_ns < passed / IDLE_PART)
+        return false;
+    idle->at_ns = now;
+    idle->used_ns = used;
+    return true;
+}
+
+/* Everything else goes first, and stays if memory is short. */
+static void be_modest(void)
+{
+    struct sched_param none = { 0 };
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)!write(fd, "1000", 4);
+        close(fd);
+    }
+    (void)setpriority(PRIO_PROCESS, 0, 19);
+    (void)sched_setscheduler(0, SCHED_IDLE, &none);
+    (void)syscall(SYS_ioprio_set, 1, 0, IOPRIO_IDLE);
+    (void)prctl(PR_SET_NAME, "tbd-counter");
+}
+
+static int count(const char *path)
+{
+    struct idle idle = { .begin_ns = tbd_clock_ns(), .at_ns = tbd_clock_ns() };
+    struct tbd_count_later how = { .disk_left = DISK_LEFT, .goes_on = goes_on, .context = &idle };
+    struct tbd_error why = { 0 };
+    enum tbd_status status;
+
+    be_modest();
+    status = tbd_count_traces(path, &how, &why);
+    return status == TBD_OK || status == TBD_BUSY || status == TBD_INTERRUPTED ? 0 : EXIT_TRACE;
+}
+
+/* In a new process image: this one has much memory. */
+static void become_counter(const char *path)
+{
+    static char name[] = "tbd-counter";
+    char *option;
+    char *argv[] = { name, NULL, NULL };
+
+    if (asprintf(&option, "--count=%s", path) < 0)
+        return;
+    argv[1] = option;
+    (void)close_range(STDERR_FILENO + 1, UINT32_MAX, 0); /* the stream's memory, above all */
+    if (*path == '/')
+        (void)!chdir("/");
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv)
 {
-    struct tbd_organize_options options = { .stream_fd = -1,
-                                            .lean = TBD_ORGANIZE_LEAN_AUTO,
-                                            .ready = ready };
+    char *trace = NULL;
+    struct tbd_organize_options options = {
+        .stream_fd = -1, .lean = TBD_ORGANIZE_LEAN_AUTO, .ready = ready, .context = &trace
+    };
+    struct after after = { 0 };
     struct tbd_error why = { 0 };
     enum tbd_status status;
     int bad;
 
     tbd_safe_messages();
-    bad = parse(argc, argv, &options);
+    bad = parse(argc, argv, &options, &after);
 
     if (bad)
         return bad;
+    if (after.count)
+        return count(after.count);
     ignore_signals();
     to_null(STDIN_FILENO);
     to_null(STDOUT_FILENO);
@@ -181,6 +290,8 @@ int main(int argc, char **argv)
         return EXIT_SYSTEM;
     }
     status = tbd_organize(&options, &why);
+    if (!status && after.is_wanted && trace && !options.age.level2 && !options.age.level3)
+        become_counter(trace);
     if (!status)
         return 0;
     fprintf(

@@ -330,15 +330,21 @@ static void link_blocks(struct tbd_window *window, const struct tbd_window *toc)
     }
 }
 
+enum tbd_status tbd_full_index(struct tbd_window *window, struct tbd_error *why)
+{
+    size_t entry;
+
+    if (tbd_window_index(window, &entry) == TBD_OK)
+        return TBD_OK;
+    return tbd_process_error(why, TBD_CORRUPT, "entry %zu of the replayed window is impossible",
+                             entry);
+}
+
 enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *toc,
                                   struct tbd_error *why)
 {
     struct tbd_window from = *toc;
-    size_t entry;
 
-    if (tbd_window_index(window, &entry) != TBD_OK)
-        return tbd_process_error(why, TBD_CORRUPT, "entry %zu of the replayed window is impossible",
-                                 entry);
     link_words(window, toc);
     link_blocks(window, toc);
     window->early_calls = toc->early_calls;

@@ -43,6 +43,9 @@ TBD_MUST_CHECK enum tbd_status tbd_full_finish_events(struct tbd_worker *worker,
                                                       struct tbd_divergence *divergence,
                                                       struct tbd_error *why);
 
+/* Checks the events of a window that tbd_full_replay() made, so that cursors can walk them. */
+TBD_MUST_CHECK enum tbd_status tbd_full_index(struct tbd_window *window, struct tbd_error *why);
+
 /* Adds to `window`, made by a full replay, the data that only play has.  `toc` is the same window
  * without events; `window` takes over its memory, so it is freed.  On failure both stay
  * unchanged. */

@@ -44,6 +44,12 @@ TBD_MUST_CHECK enum tbd_status
 tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window, uint32_t hooks,
                 struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why);
 
+/* Likewise, with hooks for all events, for callers that only want the summaries and the counts of stores, calls and returns. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_counts(struct tbd_replayer *replayer, unsigned worker,
+                                                 uint32_t window, struct tbd_window **out,
+                                                 struct tbd_divergence *divergence,
+                                                 struct tbd_error *why);
+
 /* Likewise, for callers that only walk the events: takes much less time; the summaries are those
  * that the trace has at the window's level. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker,

@@ -335,9 +335,9 @@ static enum tbd_status compare(struct tbd_worker *worker, const struct tbd_windo
     return TBD_OK;
 }
 
-enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                uint32_t hooks, struct tbd_window **out,
-                                struct tbd_divergence *divergence, struct tbd_error *why)
+static enum tbd_status replay_whole(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                    uint32_t hooks, bool with_index, struct tbd_window **out,
+                                    struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_window *toc, *made = NULL;
     enum tbd_status status;
@@ -351,6 +351,8 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     if (status == TBD_OK)
         status = compare(&replayer->workers[worker], toc, made, divergence, why);
     tbd_replayer_finish(replayer, worker, NULL);
+    if (status == TBD_OK && with_index)
+        status = tbd_full_index(made, why);
     if (status == TBD_OK)
         status = tbd_full_complete(made, toc, why);
     if (status != TBD_OK) {
@@ -361,6 +363,20 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     made->trace = replayer->trace;
     *out = made;
     return TBD_OK;
+}
+
+enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                uint32_t hooks, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    return replay_whole(replayer, worker, window, hooks, true, out, divergence, why);
+}
+
+enum tbd_status tbd_replay_counts(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                  struct tbd_window **out, struct tbd_divergence *divergence,
+                                  struct tbd_error *why)
+{
+    return replay_whole(replayer, worker, window, TBD_HOOKS_FULL, false, out, divergence, why);
 }
 
 static enum tbd_status replay_events(struct tbd_replayer *replayer, unsigned worker,

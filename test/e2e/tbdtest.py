@@ -100,6 +100,8 @@ def trace_env(root, options="", preload=""):
         options += ",lean=never" if options else "lean=never"
     if os.environ.get("TBD_TEST_OPTIONS") and "count=" not in options:
         options += "," + os.environ["TBD_TEST_OPTIONS"]
+    if "aftercount=" not in options:  # nobody counts beside the next test, or in a folder that is being removed
+        options += ",aftercount=no"
     return {"LD_PRELOAD": (preload + ":" if preload else "") + LIBRARY, "TBD_DIR": root, "TBD_OPTIONS": options}
 
 
@@ -150,13 +152,12 @@ def stop_and_continue(process):
         process.send_signal(signal.SIGCONT)
 
 
-def organizers(root, since=0):
+def organizers(root, since=0, name=b"tbd-organizer"):
     """Process ids (from `since` upwards) of organizers that write below `root`."""
     found = []
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) >= since):
-        name = "/proc/%d/cmdline" % pid
-        command, environment = _read(name), _read("/proc/%d/environ" % pid)
-        if command.split(b"\0")[0].endswith(b"tbd-organizer") and os.fsencode(root) in command + environment:
+    for pid in (int(pid) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) >= since):
+        command, environment = _read("/proc/%d/cmdline" % pid), _read("/proc/%d/environ" % pid)
+        if command.split(b"\0")[0].endswith(name) and os.fsencode(root) in command + environment:
             found.append(pid)
     return found
 
@@ -169,11 +170,24 @@ def _read(path):
         return b""
 
 
+def counters(root):
+    """Process ids of those that count windows below `root` after the programs' end."""
+    return organizers(root, name=b"tbd-counter")
+
+
 def wait_organizers(root, timeout=120):
+    _wait_until_gone(organizers, root, timeout)
+
+
+def wait_counters(root, timeout=120):
+    _wait_until_gone(counters, root, timeout)
+
+
+def _wait_until_gone(processes, root, timeout):
     end = time.monotonic() + timeout
-    while organizers(root):
+    while processes(root):
         if time.monotonic() > end:
-            raise AssertionError("organizer still runs %d s after the program's end" % timeout)
+            raise AssertionError("one of the %s still runs %d s after the program's end" % (processes.__name__, timeout))
         time.sleep(0.01)
 
 
@@ -366,8 +380,9 @@ def main(*tests):
         print("%-7s %5.1f s  %s%s" % (verdict, time.monotonic() - start, test.__name__, ": " + text if text else ""))
         sys.stdout.flush()
         if verdict != "failed" or "--keep" not in sys.argv:
-            for pid in organizers(folder):
-                os.kill(pid, signal.SIGKILL)
+            for pid in organizers(folder) + counters(folder):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             shutil.rmtree(folder, ignore_errors=True)
         else:
             print("        kept: " + folder)

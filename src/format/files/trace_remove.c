@@ -8,6 +8,8 @@
 
 #include "base/open_file.h"
 
+#include <sys/file.h>
+#include <time.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
@@ -87,7 +89,26 @@ static bool empty(int dir, unsigned depth)
     return good;
 }
 
+/* Who counts the trace's windows must not make files in folders that are about to go.  The lock's descriptor, or -1. */
+static int keep_writers_away(int root, const char *name)
+{
+    const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+    int dir = tbd_open_folder_below(root, name);
+    int header = dir < 0 ? -1 : tbd_open_below(dir, "header", O_RDONLY);
+
+    for (int i = 0; header >= 0 && i < 50 && flock(header, LOCK_EX | LOCK_NB); i++)
+        nanosleep(&pause, NULL);
+    if (dir >= 0)
+        close(dir);
+    return header;
+}
+
 enum tbd_status tbd_trace_remove(int root, const char *name)
 {
-    return remove_entry(root, name, DEPTH_MAX) ? TBD_OK : TBD_IO;
+    int header = keep_writers_away(root, name);
+    bool good = remove_entry(root, name, DEPTH_MAX);
+
+    if (header >= 0)
+        close(header);
+    return good ? TBD_OK : TBD_IO;
 }

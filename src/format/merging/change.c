@@ -238,10 +238,41 @@ static enum tbd_status write_events(struct tbd_writer *writer, const struct tbd_
     return status;
 }
 
+/* An uncounted window's TOC gets its counts; pages, log and state stay as they were packed. */
+static enum tbd_status write_counts(struct tbd_trace *trace, struct tbd_writer *writer,
+                                    const struct tbd_window *window, struct tbd_change *change,
+                                    struct tbd_error *why)
+{
+    struct tbd_disk_window *disk = &change->disk.window;
+    struct tbd_toc_content content = { .window = window,
+                                       .disk = disk,
+                                       .trace_id = tbd_trace_id(trace),
+                                       .level = (enum tbd_level)disk->level };
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status;
+    struct tbd_file old;
+    char name[64];
+
+    disk->toc_bytes = 0;
+    tbd_window_file_name(window->number, 1, "toc", name, sizeof(name));
+    status =
+        tbd_file_open(tbd_trace_dir(trace), name, TBD_FILE_TOC, tbd_trace_id(trace), &old, why);
+    if (status)
+        return status;
+    status = tbd_toc_put_counts(&content, &old, &out, why);
+    tbd_file_close(&old);
+    if (!status)
+        status = tbd_writer_file(writer, name, &out);
+    disk->toc_bytes = out.used;
+    tbd_buffer_free(&out);
+    return status;
+}
+
 enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
                                  const struct tbd_window *window, enum tbd_level level,
                                  struct tbd_change *out, struct tbd_error *why)
 {
+    bool is_uncounted;
     enum tbd_status status;
 
     *out = (struct tbd_change){ 0 };
@@ -252,13 +283,16 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
     if (!begin(trace, window->index, 1, out))
         return TBD_NOMEM;
     out->disk.window.level = (uint8_t)level;
-    if (out->disk.window.flags & TBD_WINDOW_UNCOUNTED) {
+    is_uncounted = out->disk.window.flags & TBD_WINDOW_UNCOUNTED;
+    if (is_uncounted) {
         out->disk.window.flags &= (uint16_t)~TBD_WINDOW_UNCOUNTED;
         out->disk.window.stores = window->stores;
         out->disk.window.calls = window->calls;
         out->disk.window.returns = window->returns;
     }
-    status = write_toc(trace, writer, window, window->index, out);
+    status = is_uncounted && level < TBD_LEVEL_EVENTS
+                 ? write_counts(trace, writer, window, out, why)
+                 : write_toc(trace, writer, window, window->index, out);
     if (!status && level == TBD_LEVEL_EVENTS)
         status = write_events(writer, window, tbd_trace_id(trace), &out->disk.window);
     if (status)

@@ -54,7 +54,7 @@ TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct 
                                                 struct tbd_change *out, struct tbd_error *why);
 
 /* Writes the files of `window`, which has everything that a window of level 3 has; at level 2,
- * without its events. */
+ * without its events.  Level 1 only makes sense for an uncounted window: its lists become those of what happened. */
 TBD_MUST_CHECK enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 const struct tbd_window *window,
                                                 enum tbd_level level, struct tbd_change *out,

@@ -52,6 +52,18 @@ size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time)
     return from;
 }
 
+uint32_t tbd_trace_segment_window(struct tbd_trace *trace, size_t index)
+{
+    const struct tbd_key_files *files;
+    uint32_t window;
+
+    tbd_trace_lock(trace);
+    files = files_locked(trace);
+    window = files && index < files->count ? tbd_key_files_window(files, index) : UINT32_MAX;
+    tbd_trace_unlock(trace);
+    return window;
+}
+
 bool tbd_trace_segment_begins_before(struct tbd_trace *trace, size_t index, uint64_t time)
 {
     const struct tbd_key_files *files;
@@ -79,29 +91,42 @@ const struct tbd_keys *tbd_trace_segment(struct tbd_trace *trace, size_t index)
 
 /* ---- one window, from its TOC ---- */
 
+enum tbd_status tbd_window_keys_coded(struct tbd_trace *trace, uint32_t index,
+                                      struct tbd_buffer *out)
+{
+    struct tbd_window *window;
+    enum tbd_status status = tbd_window_load_summaries(trace, index, &window, NULL);
+
+    if (status)
+        return status;
+    tbd_keys_collect(window, out);
+    tbd_window_free(window);
+    return out->failed ? TBD_NOMEM : TBD_OK;
+}
+
 enum tbd_status tbd_window_keys(struct tbd_trace *trace, uint32_t index, struct tbd_keys *out)
 {
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
     struct tbd_buffer coded = { 0 };
-    struct tbd_window *window;
+    enum tbd_status status = tbd_window_keys_coded(trace, index, &coded);
     struct tbd_reader in;
-    enum tbd_status status = tbd_window_load_summaries(trace, index, &window, NULL);
     uint64_t key = 0;
 
     *out = (struct tbd_keys){ 0 };
-    if (status)
-        return status;
-    tbd_keys_collect(window, &coded);
-    out->own = malloc((coded.used + 1) * sizeof(*out->own)); /* a key has at least a byte */
-    status = coded.failed || !out->own ? TBD_NOMEM : TBD_OK;
+    if (!status)
+        out->own = malloc((coded.used + 1) * sizeof(*out->own)); /* a key has at least a byte */
+    if (!status && !out->own)
+        status = TBD_NOMEM;
     in = (struct tbd_reader){ coded.bytes, coded.bytes + coded.used, false };
     while (!status && in.at < in.end)
         out->own[out->count++] = key += tbd_reader_varint(&in);
-    out->windows = 1;
-    out->times[0] = window->first_time;
-    out->times[1] = window->first_time + window->blocks;
     tbd_buffer_free(&coded);
-    tbd_window_free(window);
-    if (status)
+    if (status) {
         tbd_keys_free(out);
-    return status;
+        return status;
+    }
+    out->windows = 1;
+    out->times[0] = summary->first_time;
+    out->times[1] = summary->first_time + summary->blocks;
+    return TBD_OK;
 }

@@ -106,6 +106,8 @@ void tbd_key_files_free(struct tbd_key_files *files);
  * is damaged. */
 const struct tbd_keys *tbd_key_files_get(struct tbd_key_files *files, size_t index,
                                          struct tbd_dir dir, uint64_t trace_id);
+/* The number of the first window of the segment with this index, which must exist, by its name. */
+uint32_t tbd_key_files_window(const struct tbd_key_files *files, size_t index);
 /* The first segment that does not end before `time`. */
 size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time);
 /* Does the segment with this index begin before `time`? */

@@ -297,6 +297,11 @@ void tbd_key_files_list(struct tbd_key_files *files, int dir)
         qsort(files->files, files->count, sizeof(*files->files), compare_files);
 }
 
+uint32_t tbd_key_files_window(const struct tbd_key_files *files, size_t index)
+{
+    return files->files[index].window;
+}
+
 size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time)
 {
     size_t upto = TBD_COUNT_BEFORE(i, files->count, files->files[i].first_time <= time);

@@ -360,6 +360,36 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
 }
 
+/* ---- counts for a window that had none ---- */
+
+static bool is_summary(uint32_t type)
+{
+    return type == TBD_REC_WORD_BITS || type == TBD_REC_BLOCK_BITS || type == TBD_REC_CALLED_BITS ||
+           type == TBD_REC_WORDS || type == TBD_REC_BLOCK_SUMMARIES;
+}
+
+enum tbd_status tbd_toc_put_counts(const struct tbd_toc_content *content, struct tbd_file *old,
+                                   struct tbd_buffer *out, struct tbd_error *why)
+{
+    const struct tbd_window *window = content->window;
+    struct tbd_record_view record;
+    enum tbd_status status;
+
+    content->disk->words = window->word_count;
+    content->disk->block_ids = window->block_summary_count;
+    tbd_file_put_header(out, TBD_FILE_TOC, window->number, content->trace_id);
+    tbd_file_need(out, tbd_file_header(old)->need_features & ~(uint64_t)TBD_NEEDS_COUNTING);
+    while (!(status = tbd_file_next(old, &record, why)))
+        if (record.type == TBD_REC_META)
+            put_meta(out, window, content->disk);
+        else if (!is_summary(record.type))
+            tbd_file_put_record(out, record.type, record.payload, record.bytes);
+    if (status != TBD_NOTFOUND)
+        return status;
+    put_summaries(out, content);
+    return out->failed ? TBD_NOMEM : TBD_OK;
+}
+
 enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
                               uint64_t trace_id, struct tbd_buffer *out)
 {

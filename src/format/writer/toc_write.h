@@ -5,6 +5,7 @@
 
 #include "format/files/codec.h"
 #include "format/files/disk_window.h"
+#include "format/files/file.h"
 #include "format/window/window.h"
 
 struct tbd_toc_content {
@@ -24,6 +25,10 @@ struct tbd_toc_content {
 /* Appends the file to `out`, and the index's PAGES payload to `for_index`. */
 TBD_MUST_CHECK enum tbd_status tbd_toc_put(const struct tbd_toc_content *content,
                                            struct tbd_buffer *out, struct tbd_buffer *for_index);
+/* The same for a window that was uncounted in `old`, its TOC: everything that play knew stays, byte for byte. */
+TBD_MUST_CHECK enum tbd_status tbd_toc_put_counts(const struct tbd_toc_content *content,
+                                                  struct tbd_file *old, struct tbd_buffer *out,
+                                                  struct tbd_error *why);
 TBD_MUST_CHECK enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
                                              uint64_t trace_id, struct tbd_buffer *out);
 

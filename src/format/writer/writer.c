@@ -243,7 +243,7 @@ void tbd_writer_free(struct tbd_writer *w)
         return;
     if (!w->started && w->path)
         remove_unstarted(w);
-    if (w->has_changed)
+    if (w->has_changed && (!w->has_let_go || !tbd_writer_take_again(w, NULL)))
         put_closed(w);
     tbd_writer_close(w->index);
     tbd_writer_close(w->blocks);

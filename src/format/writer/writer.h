@@ -85,6 +85,11 @@ void tbd_writer_segment(const struct tbd_writer *writer, const struct tbd_key_se
 /* Opens a trace whose recording has ended.  TBD_BUSY: it has not, or somebody else changes it. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out,
                                                struct tbd_error *why);
+/* Lets others change the trace until tbd_writer_take_again().  That fails with TBD_BUSY if somebody does
+ * or has, or if the trace is not there any more; then only tbd_writer_free() makes sense. */
+void tbd_writer_let_go(struct tbd_writer *writer);
+TBD_MUST_CHECK enum tbd_status tbd_writer_take_again(struct tbd_writer *writer,
+                                                     struct tbd_error *why);
 /* Writes a whole file of the trace, or leaves it as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_file(struct tbd_writer *writer, const char *name,
                                                const struct tbd_buffer *content);

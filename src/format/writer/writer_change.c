@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Moves to the end of the index's last complete record: what follows was never finished. */
@@ -39,18 +41,68 @@ static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
     return TBD_OK;
 }
 
+/* Readers hold the lock for a moment, to see whether anybody writes; who counts windows, for a window's change. */
+#define LOCK_TRIES    50
+#define LOCK_PAUSE_NS (10 * 1000 * 1000)
+
+static enum tbd_status take_lock(const struct tbd_writer *w, struct tbd_error *why)
+{
+    const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (!flock(w->header, LOCK_EX | LOCK_NB))
+            return TBD_OK;
+        nanosleep(&pause, NULL);
+    }
+    return tbd_error_set(why, TBD_BUSY, w->path, 0,
+                         "it is being recorded, or changed by somebody else");
+}
+
 static enum tbd_status open_trace(struct tbd_writer *w, struct tbd_error *why)
 {
+    enum tbd_status status;
+
     w->dir = tbd_dir_open(w->path);
     if (w->dir >= 0)
         w->header = tbd_open_below(w->dir, "header", O_RDONLY);
     if (w->header < 0)
         return tbd_error_set(why, TBD_NOTRACE, w->path, 0, "%s", strerror(errno));
-    if (flock(w->header, LOCK_EX | LOCK_NB))
-        return tbd_error_set(why, TBD_BUSY, w->path, 0,
-                             "it is being recorded, or changed by somebody else");
+    status = take_lock(w, why);
     w->started = true;
-    return open_index(w, why);
+    return status ? status : open_index(w, why);
+}
+
+/* Is the index still the file with this name, and as long as it was? */
+static bool is_index_as_before(const struct tbd_writer *w)
+{
+    int fd = tbd_open_below(w->dir, "index", O_RDONLY);
+    struct stat now, before;
+    bool is_same = fd >= 0 && !fstat(fd, &now) && !fstat(w->index, &before) &&
+                   now.st_ino == before.st_ino && now.st_dev == before.st_dev &&
+                   now.st_size == w->index_bytes;
+
+    tbd_writer_close(fd);
+    return is_same;
+}
+
+void tbd_writer_let_go(struct tbd_writer *w)
+{
+    (void)flock(w->header, LOCK_UN);
+    w->has_let_go = true;
+}
+
+enum tbd_status tbd_writer_take_again(struct tbd_writer *w, struct tbd_error *why)
+{
+    enum tbd_status status = take_lock(w, why);
+
+    if (status)
+        return status;
+    if (!is_index_as_before(w)) {
+        tbd_writer_let_go(w);
+        return tbd_error_set(why, TBD_BUSY, w->path, 0, "somebody else has changed it");
+    }
+    w->has_let_go = false;
+    return TBD_OK;
 }
 
 enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out, struct tbd_error *why)

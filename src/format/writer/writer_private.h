@@ -30,6 +30,7 @@ struct tbd_writer {
     bool started;
     bool is_reopened; /* tbd_writer_open() */
     bool has_changed; /* ... and the index has grown since */
+    bool has_let_go;  /* tbd_writer_let_go() */
 };
 
 /* Appends to a file; keeps WRITER-2. */

@@ -52,9 +52,11 @@ struct tbd_options {
     uint64_t level2;
     /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
     uint64_t keep;
-    uint64_t lean;     /* enum tbd_lean_choice: are windows written without events? */
-    uint64_t count;    /* enum tbd_count_choice: who counts the events, play or a replay? */
-    uint64_t cpu;      /* enum tbd_cpu_choice */
+    uint64_t lean;  /* enum tbd_lean_choice: are windows written without events? */
+    uint64_t count; /* enum tbd_count_choice: who counts the events, play or a replay? */
+    uint64_t
+        aftercount; /* 0 or 1: windows that play does not count are counted after the program's end */
+    uint64_t cpu;   /* enum tbd_cpu_choice */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
 };
 

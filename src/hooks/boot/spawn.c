@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/boot/mode.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/stream/recording.h"
 
@@ -131,7 +132,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
     unsigned last = 13;
-    const char *argv[18] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    const char *argv[19] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
     long result;
@@ -145,6 +146,8 @@ _Noreturn static void become_organizer(int fd, char **envp)
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
             tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
+    if (tbd_mode()->omits_records && tbd_runtime.options.aftercount)
+        argv[last++] = "--aftercount";
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
     raise_descriptor_limit();

@@ -5,6 +5,8 @@
 
 #include "format/merging/change.h"
 #include "format/files/file.h"
+#include "query/text/progress.h"
+#include "query/text/user_interrupt.h"
 #include "replay/raise.h"
 
 #include <errno.h>
@@ -136,23 +138,36 @@ static void say_left(const struct ageing *a, uint32_t left)
             left, a->from, a->to);
 }
 
-static enum tbd_status raise_all(struct ageing *a, enum tbd_level level)
+static bool show_raised(void *progress, uint32_t done, uint32_t wanted)
+{
+    tbd_progress_show(progress, "raising", done, wanted, TBD_PROGRESS_NONE);
+    return !tbd_is_interrupted();
+}
+
+static enum tbd_status raise_all(struct ageing *a, enum tbd_level level, uint32_t *out_raised)
 {
     struct tbd_session *session = a->run->session;
-    struct tbd_replayer *replayer = NULL;
-    enum tbd_status status = tbd_replayer_new(a->trace, 1, &replayer, &session->why);
+    struct tbd_progress progress;
+    struct tbd_raise how = { .trace = a->trace,
+                             .writer = a->writer,
+                             .from = a->from,
+                             .to = a->to,
+                             .level = level,
+                             .workers = session->workers,
+                             .goes_on = show_raised,
+                             .context = &progress };
+    enum tbd_status status;
 
-    if (status == TBD_OK)
-        status = tbd_raise_windows(a->trace, replayer, a->writer, a->from, a->to, level,
-                                   &session->divergence, &session->why);
-    tbd_replayer_free(replayer);
+    tbd_progress_start(&progress, a->run->quiet);
+    status = tbd_raise_windows(&how, out_raised, &session->divergence, &session->why);
+    tbd_progress_clear(&progress);
     return status;
 }
 
 enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
 {
     struct ageing a = { 0 };
-    uint32_t wanted = 0, left = 0, level = TBD_LEVEL_EVENTS;
+    uint32_t wanted = 0, left = 0, raised = 0, level = TBD_LEVEL_EVENTS;
     enum tbd_status status;
 
     if (run->argc < 1 || run->argc > 2 ||
@@ -175,8 +190,8 @@ enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
         say_left(&a, left);
     if (left != 0 && wanted == 0)
         return finish(&a, TBD_EXIT_USAGE);
-    return report(&a, wanted == 0 ? TBD_OK : raise_all(&a, (enum tbd_level)level), "raised",
-                  wanted);
+    status = raise_all(&a, (enum tbd_level)level, &raised);
+    return report(&a, status, "raised", raised);
 }
 
 /* ---- merge ---- */

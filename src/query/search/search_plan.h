@@ -16,6 +16,7 @@
 struct tbd_plan_segment {
     const struct tbd_keys *keys; /* borrowed from the trace; NULL: the segment is damaged */
     uint64_t may;                /* mask of windows that may hold an answer */
+    uint64_t uncounted;          /* of those that were uncounted when it was written */
     bool made;
 };
 

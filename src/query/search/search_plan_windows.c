@@ -140,13 +140,16 @@ static const struct tbd_plan_segment *segment_at(struct tbd_search_plan *plan,
     if (!segment->made) {
         segment->keys = tbd_trace_segment(trace, index);
         segment->may = segment->keys == NULL ? 0 : ask_keys(plan, segment->keys);
+        if (segment->keys != NULL)
+            segment->uncounted = tbd_keys_range(segment->keys, tbd_key(TBD_KEY_ALL_BLOCKS, 0),
+                                                tbd_key(TBD_KEY_ALL_BLOCKS, 0));
         segment->made = true;
     }
     return segment;
 }
 
-/* TBD_PLAN_NOT_IN_TOC: the index does not cover the window.  A window that was merged may lie in
- * several segments. */
+/* TBD_PLAN_NOT_IN_TOC: the index does not cover the window, or only as it was before it was counted.  A window that was merged
+ * may lie in several segments. */
 static enum tbd_plan_verdict ask_index(struct tbd_search_plan *plan, struct tbd_trace *trace,
                                        const struct tbd_window_summary *summary)
 {
@@ -164,7 +167,8 @@ static enum tbd_plan_verdict ask_index(struct tbd_search_plan *plan, struct tbd_
             continue;
         mask = tbd_keys_windows(segment->keys, summary->first_time, summary->blocks, &blocks);
         if ((segment->may & mask) != 0)
-            return TBD_PLAN_MAY_HOLD;
+            return (segment->uncounted & mask) != 0 && !summary->is_uncounted ? TBD_PLAN_NOT_IN_TOC
+                                                                              : TBD_PLAN_MAY_HOLD;
         known += blocks;
         is_there |= mask != 0;
     }

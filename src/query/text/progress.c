@@ -35,6 +35,7 @@ void tbd_progress_start(struct tbd_progress *progress, bool quiet)
 void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
                        uint64_t total, uint64_t found)
 {
+    char text[32] = "";
     double time;
     double left;
 
@@ -46,9 +47,10 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
     progress->last = time;
     progress->shown = true;
     left = done == 0 ? 0 : (time - progress->started) / (double)done * (double)(total - done);
-    dprintf(STDERR_FILENO,
-            "\r%s: %" PRIu64 " of %" PRIu64 " windows, found %" PRIu64 ", %.0f s left \033[K", what,
-            done, total, found, left);
+    if (found != TBD_PROGRESS_NONE)
+        snprintf(text, sizeof(text), ", found %" PRIu64, found);
+    dprintf(STDERR_FILENO, "\r%s: %" PRIu64 " of %" PRIu64 " windows%s, %.0f s left \033[K", what,
+            done, total, text, left);
 }
 
 double tbd_progress_seconds(const struct tbd_progress *progress)

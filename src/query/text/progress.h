@@ -15,6 +15,7 @@ struct tbd_progress {
 
 void tbd_progress_start(struct tbd_progress *progress, bool quiet);
 /* Shows "what: done of total windows, found N, M s left", at most ten times a second. */
+#define TBD_PROGRESS_NONE UINT64_MAX /* `found`: nothing is looked for */
 void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
                        uint64_t total, uint64_t found);
 /* Seconds of a clock that never goes back. */

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* count_later.h - counts the windows of traces that were recorded uncounted, after their programs' end
+ *
+ * Nobody waits for it.  It may end, or be killed, at any moment: each window is as before, or counted.  Questions and commands
+ * that change the trace go on meanwhile; if one does change it, counting ends.
+ * Context: ORG. */
+#ifndef TBD_REPLAY_COUNT_LATER_H
+#define TBD_REPLAY_COUNT_LATER_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tbd_count_later {
+    uint64_t disk_left;             /* bytes of the disk that stay free */
+    bool (*goes_on)(void *context); /* asked before each window */
+    void *context;
+};
+
+/* The trace at `path`, if it has ended and is this user's.  What cannot be counted stays as it is. */
+TBD_MUST_CHECK enum tbd_status tbd_count_trace(const char *path, const struct tbd_count_later *how,
+                                               struct tbd_error *why);
+
+/* All traces beside `path` that have ended in the last hour, or end meanwhile; first of all this one.  One process at a time does
+ * this for a trace root: another one returns TBD_BUSY at once, and leaves its trace to the first. */
+TBD_MUST_CHECK enum tbd_status tbd_count_traces(const char *path, const struct tbd_count_later *how,
+                                                struct tbd_error *why);
+
+#endif

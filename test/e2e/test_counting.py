@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Windows that are counted after the program's end (count=later): by a process that nobody waits for, and that may end at any moment."""
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+import tbdtest
+
+OPTIONS = "count=later,window=100000,aftercount="
+ORGANIZER = os.path.join(tbdtest.BUILD, "tbd-organizer")
+# Few windows have a store to it, or call this function.
+QUESTIONS = (("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"))
+
+
+def record(folder, after="no", options="", name="many_windows"):
+    result, trace = tbdtest.record([tbdtest.program(name)], folder, OPTIONS + after + options)
+    assert result.code == 0, result
+    return trace
+
+
+def count(trace, **how):
+    """Begins to count, as after the program's end."""
+    return subprocess.Popen([ORGANIZER, "--count=" + trace.path], env=tbdtest.clean_env(), stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+
+
+def answers(trace):
+    return [trace.ask(*words) for words in QUESTIONS]
+
+
+def skipped(trace):
+    """How many windows a question for a rare store did not look at, as it explains."""
+    result = trace.tbdq("--explain", "--no-cache", "goto", "first", "forward", "store", "1000", "where", "touches[&rare,8]")
+    return next(line for line in result.err.decode().splitlines() if "skipped" in line).rpartition(";")[0]
+
+
+def test_windows_are_counted_after_the_programs_end(folder):
+    now = os.path.join(folder, "now")
+    _, counted = tbdtest.record([tbdtest.program("many_windows")], now, "count=now,lean=always,window=100000")
+    trace = record(folder, "yes")
+    tbdtest.wait_counters(folder)
+    windows, info = trace.ask("windows"), trace.info()
+    assert info["uncounted"] == 0 and all(w["level"] == 2 for w in windows), windows
+    for here, there in zip(windows, counted.ask("windows")):
+        # how many bytes a packed page takes depends on the process' addresses
+        assert all(here[key] == there[key] for key in ("blocks", "stores", "calls", "returns", "pages", "words", "block_ids")
+                   if key in there), (here, there)
+    assert skipped(trace) == skipped(counted), (skipped(trace), skipped(counted))
+    trace.verify()
+
+
+def test_counting_may_be_killed_at_any_moment(folder):
+    trace, chance = record(folder), random.Random(7)
+    expected, left = answers(trace), trace.info()["uncounted"]
+    assert left > 20
+    for _ in range(6):
+        process = count(trace)
+        time.sleep(chance.uniform(0.02, 0.3))
+        process.send_signal(chance.choice((signal.SIGKILL, signal.SIGTERM)))
+        process.wait()
+        info = trace.info()
+        assert info["uncounted"] <= left and info["finished"], info
+        left = info["uncounted"]
+    assert answers(trace) == expected
+    trace.verify()
+    assert count(trace).wait() == 0 and trace.info()["uncounted"] == 0
+    assert answers(trace) == expected
+
+
+def test_others_may_change_the_trace_meanwhile(folder):
+    trace = record(folder)
+    expected = answers(trace)
+    both = [count(trace), count(trace)]
+    trace.ask("merge", "20-27", "8")
+    assert [process.wait() for process in both] == [0, 0]  # unless they were done before, the merge ended them
+    assert count(trace).wait() == 0
+    left = [w for w in trace.ask("windows") if w["uncounted"]]
+    assert len(left) <= 1 and all(w["blocks"] == 800000 for w in left), left
+    assert answers(trace) == expected
+    trace.verify()
+    trace.ask("raise", "all")
+    assert answers(trace) == expected
+    trace.verify()
+
+
+def test_what_cannot_be_written_stays_as_it_is(folder):
+    trace = record(folder)
+    expected, windows = answers(trace), trace.info()["uncounted"]
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as the organizer does
+    most = max(os.stat(os.path.join(at, name)).st_size for at, _, names in os.walk(trace.path) for name in names if name.endswith(".toc"))
+    count(trace, restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))).wait()
+    left = trace.info()["uncounted"]
+    assert 0 < left <= windows
+    assert answers(trace) == expected
+    trace.verify()
+    copy = os.path.join(folder, "frozen")
+    shutil.copytree(trace.path, os.path.join(copy, "many_windows-1"))
+    frozen = tbdtest.Trace(os.path.join(copy, "many_windows-1"))
+    with read_only(copy):
+        count(frozen).wait()
+        assert frozen.info()["uncounted"] == left
+        assert answers(frozen) == expected
+
+
+@contextlib.contextmanager
+def read_only(folder):
+    if os.geteuid() != 0:
+        for at, _, _ in os.walk(folder):
+            os.chmod(at, 0o500)
+        yield
+        for at, _, _ in os.walk(folder):
+            os.chmod(at, 0o700)
+        return
+    bind = ["mount", "--bind", folder, folder]
+    if tbdtest.run(bind).code or tbdtest.run(["mount", "-o", "remount,bind,ro", folder]).code:
+        raise tbdtest.Skip("root may write anywhere, and mount nothing")
+    yield
+    tbdtest.run(["umount", folder])
+
+
+def test_one_process_counts_for_all_programs_of_a_folder(folder):
+    programs = [tbdtest.start([tbdtest.program("stores")], folder, OPTIONS + "yes") for _ in range(4)]
+    result, _ = tbdtest.record([tbdtest.program("forks")], folder, OPTIONS + "yes")
+    assert result.code == 0, result
+    for process in programs:
+        process.communicate()
+    tbdtest.wait_organizers(folder)
+    tbdtest.wait_counters(folder)
+    found = tbdtest.traces(folder)
+    assert len(found) > 5 and all(trace.info()["uncounted"] == 0 for trace in found), [t for t in found if t.info()["uncounted"]]
+    for trace in found:
+        trace.verify()
+
+
+def test_counting_ends_with_the_trace(folder):
+    trace = record(folder)
+    process = count(trace)
+    time.sleep(0.1)
+    assert tbdtest.run([tbdtest.TBDQ, "rm", "many_windows-1"], env={"TBD_DIR": folder}).code == 0
+    assert process.wait() in (0, 3) and not os.path.exists(trace.path)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
