@@ -11,16 +11,18 @@
  *   BASE + 0            engine image (text, data, bss)
  *   BASE + 64 MiB       private copy of the decoder library (Zydis)
  *   BASE + 128 MiB      engine stacks and signal stacks, one slot per thread
- *   BASE + 1 GiB        arenas
+ *   BASE + 5 GiB        arenas
  *   BASE + 16 GiB       the stream: memory shared with the organizer
  *   BASE + 40 GiB       replay only: the plan (replay/plan.h), 8 GiB at most
  *   BASE + 56 GiB       play: the second touch map (hooks/memory/shared.h); replay: one bit a page, present or not
  *   BASE + 60 GiB       play only: one bit a page: logged (hooks/memory/userfault.h)
  *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB
- *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/calls/exchange.c)
+ *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/calls/exchange.c);
+ *                       in free run: struct tbd_thread of the second thread and all others
  *   BASE + 4 TiB        end
  *
- * The thread area holds, relative to its gs base G (one for all threads: they take turns, hooks/threads/threads.h):
+ * The thread area holds, relative to its gs base G (one for all threads that take turns, hooks/threads/threads.h;
+ * in free run for the first thread, while the block of each other one ends at a gs base of its own):
  *
  *   [G - 2 MiB, G)      struct tbd_thread (patcher/thread.h) with the table of
  *                       indirect-branch targets
@@ -40,7 +42,7 @@
 #define TBD_DECODER_BASE     (TBD_ENGINE_BASE + (64ull << 20))
 #define TBD_STACKS_BASE      (TBD_ENGINE_BASE + (128ull << 20))
 #define TBD_STACK_SLOT_BYTES (1ull << 20)
-#define TBD_ARENAS_BASE      (TBD_ENGINE_BASE + (1ull << 30))
+#define TBD_ARENAS_BASE      (TBD_ENGINE_BASE + (5ull << 30))
 #ifndef TBD_STREAM_BASE /* unit tests of a ring have it elsewhere where this is a sanitizer's */
 #define TBD_STREAM_BASE (TBD_ENGINE_BASE + (16ull << 30))
 #endif
@@ -54,6 +56,8 @@
 #define TBD_THREAD_GS_OFFSET  (2ull << 30)
 #define TBD_SCRATCH_BASE      (TBD_THREADS_BASE + TBD_THREAD_AREA_BYTES)
 #define TBD_SCRATCH_BYTES     (4ull << 30)
+#define TBD_FREE_THREADS_BASE TBD_SCRATCH_BASE
+#define TBD_FREE_BLOCK_BYTES  (1ull << 20)
 
 /* The touch map has two bytes for a page with address A, at
  *     G + ((A >> 12) * 2 mod 2^32)        read since the window began

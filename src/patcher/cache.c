@@ -5,6 +5,7 @@
 #include "patcher/cache_private.h"
 
 #include "base/assert.h"
+#include "patcher/engine_lock.h"
 
 /* ---- counts and indices ---- */
 
@@ -226,7 +227,7 @@ void tbd_cache_kill(struct tbd_block_code *block)
         return;
     block->live = false;
     tbd_cache_unlink_incoming(block);
-    for (uint32_t n = 0; n < block->exit_count; n++)
+    for (uint32_t n = 0; n < block->exit_count && !tbd_cache.is_shared; n++)
         tbd_cache_leave_list(block->first_exit + n);
     if (block->tagged)
         tbd_cache_forget_target(block);
@@ -243,6 +244,16 @@ void tbd_cache_flush_range(uint64_t start, uint64_t end)
         if (block->live && block->start < end && block->start + bytes > start)
             tbd_cache_kill(block);
     }
+}
+
+void tbd_cache_drain(struct tbd_thread *thread)
+{
+    if (!tbd_cache.is_shared)
+        return;
+    for (uint32_t n = 0; n < tbd_cache.block_count; n++)
+        tbd_cache_unlink_incoming(&tbd_cache.block[n]);
+    tbd_cache_forget_targets();
+    tbd_engine_drain(thread, tbd_cache.thread, tbd_cache.thread_count);
 }
 
 void tbd_cache_flush_all(void)

@@ -13,7 +13,11 @@
  *     incoming sites.
  * CACHE-4  A block that is made for an exit of the block directly before it in memory replaces that
  *     exit's jump (rel32 = 0): control falls through into it.  When it dies its first bytes become
- *     the jump.  A block that begins with a comparison of its code never replaces a jump. */
+ *     the jump.  A block that begins with a comparison of its code never replaces a jump.
+ * CACHE-5  Of code that other threads may be running, only the displacement of a jump changes, by one
+ *     aligned store.  So with threads that run at the same time CACHE-4 does not occur, a stub never
+ *     becomes a far jump, and a dead block, which a thread may still be in, stays in the lists of the
+ *     blocks that it leads to. (not checked: is_shared leaves these ways out) */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
 
@@ -64,8 +68,11 @@ struct tbd_patch_area {
     uint32_t count;
 };
 
-/* BOOT.  False if there is no address space. */
-bool tbd_cache_init(void);
+/* BOOT.  False if there is no address space.  `is_shared`: threads run at the same time. */
+bool tbd_cache_init(bool is_shared);
+/* Unlinks all blocks, and waits until no other thread is in one.  tbd_cache_flush_all() and
+ * tbd_engine_drain_end() come next. */
+void tbd_cache_drain(struct tbd_thread *thread);
 /* Forgets all translations and reuses the areas.  Ids survive. */
 void tbd_cache_flush_all(void);
 /* Forgets ids, too: the hook set changed. */
@@ -104,6 +111,8 @@ void tbd_cache_add_thread(struct tbd_thread *thread);
 /* Makes the thread's indirect branches find the block, which must have a tagged entry. */
 void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block);
 void tbd_cache_remove_thread(struct tbd_thread *thread);
+/* No thread but the calling one, which is in the engine, runs translated code. */
+void tbd_cache_after_fork(void);
 
 /* Any context: the area and the block (NULL: between blocks) that own a cache address. */
 const struct tbd_patch_area *tbd_cache_area_of(uint64_t cache_pc);

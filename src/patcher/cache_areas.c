@@ -52,7 +52,8 @@ static struct tbd_patch_area *area_new(const struct tbd_patcher_callbacks *callb
     area->base = base;
     area->end = base + bytes;
     tbd_cache_reset_area(area);
-    tbd_cache.area_count++;
+    /* signal handlers of other threads look at the areas */
+    __atomic_store_n(&tbd_cache.area_count, tbd_cache.area_count + 1, __ATOMIC_RELEASE);
     return area;
 }
 

@@ -29,12 +29,13 @@ uint64_t tbd_cache_stub_target(uint64_t cache_pc)
 /* ---- links ---- */
 
 /* The one function that changes code that has run.  The displacement does not straddle a cache line
- * (emit.c), so the processor sees the whole store or none of it; one thread runs at a time. */
+ * (emit.c), so the processor sees the whole store or none of it, and other processors do, too; they see what
+ * the new target was made of before it. */
 void tbd_cache_set_rel32(uint64_t rel32, uint64_t target)
 {
     uint32_t distance = (uint32_t)(target - (rel32 + 4));
 
-    __atomic_store_n((uint32_t *)(uintptr_t)rel32, distance, __ATOMIC_RELAXED);
+    __atomic_store_n((uint32_t *)(uintptr_t)rel32, distance, __ATOMIC_RELEASE);
 }
 
 static bool in_reach(uint64_t rel32, uint64_t target)
@@ -62,10 +63,12 @@ static void stub_goes_to(struct tbd_exit_site *site, const struct tbd_block_code
 
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
 {
-    if (site->linked != TBD_NO_INDEX)
+    bool is_near = in_reach(site->rel32, block->entry);
+
+    if (site->linked != TBD_NO_INDEX || (tbd_cache.is_shared && !is_near))
         return;
     tbd_cache_join(site, block);
-    if (in_reach(site->rel32, block->entry))
+    if (is_near)
         tbd_cache_set_rel32(site->rel32, block->entry);
     else
         stub_goes_to(site, block);
@@ -140,8 +143,8 @@ bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site
     struct tbd_exit_site *last = &tbd_cache.site[block->first_exit + block->exit_count - 1u];
     uint64_t jump = last->rel32 - 1;
 
-    if (!area->count || area->block[area->count - 1] != site->block || !block->live ||
-        !last->rel32 || area->hot != ((block->cache_end + 15) & ~15ull) ||
+    if (tbd_cache.is_shared || !area->count || area->block[area->count - 1] != site->block ||
+        !block->live || !last->rel32 || area->hot != ((block->cache_end + 15) & ~15ull) ||
         block->tail < block->cache_start + 8)
         return false;
     if (site != last && !ends_with_jcc_and_jmp(block))

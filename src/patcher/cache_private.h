@@ -7,7 +7,7 @@
  *   cache_links.c   which block an exit leads to
  *   cache_targets.c where threads' indirect branches find them
  *
- * One thread runs here at a time (the turn lock).  Signal handlers only read (tbd_cache_area_of,
+ * One thread runs here at a time: that with the turn lock or, in free run, the engine lock.  Signal handlers only read (tbd_cache_area_of,
  * tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not these files. */
 #ifndef TBD_PATCHER_CACHE_PRIVATE_H
 #define TBD_PATCHER_CACHE_PRIVATE_H
@@ -16,7 +16,7 @@
 
 enum {
     TBD_CACHE_AREAS = 64,
-    TBD_CACHE_THREADS = 1024,
+    TBD_CACHE_THREADS = 4800,
     TBD_CACHE_BLOCKS = 1 << 20,
     TBD_CACHE_SITES = 1 << 21,
     TBD_CACHE_BLOCK_SPACE = 32 << 10, /* no block's code is longer */
@@ -54,6 +54,7 @@ struct tbd_cache {
     uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
     uint32_t thread_count;
+    bool is_shared;     /* threads run at the same time */
     struct tbd_cut cut; /* of the block being made */
 };
 extern struct tbd_cache tbd_cache; /* cache_tables.c */

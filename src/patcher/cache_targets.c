@@ -5,12 +5,18 @@
 
 #include "patcher/fixed.h"
 
+/* The thread may be jumping by these words meanwhile. */
+static void set(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
 static void clear_targets(struct tbd_thread *thread)
 {
     for (uint32_t n = 0; n < TBD_IBL_ENTRIES; n++)
-        thread->ibl[n] = (uint64_t)(uintptr_t)tbd_fixed_miss;
+        set(&thread->ibl[n], (uint64_t)(uintptr_t)tbd_fixed_miss);
     for (uint32_t n = 0; n < TBD_SECOND_ENTRIES; n++)
-        thread->second[n].minus_target = 1;
+        set(&thread->second[n].minus_target, 1);
 }
 
 static struct tbd_second_target *second_of(struct tbd_thread *thread, uint64_t pc)
@@ -44,15 +50,21 @@ void tbd_cache_remove_thread(struct tbd_thread *thread)
             tbd_cache.thread[n] = tbd_cache.thread[--tbd_cache.thread_count];
 }
 
+void tbd_cache_after_fork(void)
+{
+    for (uint32_t n = 0; n < tbd_cache.thread_count; n++)
+        tbd_cache.thread[n]->in_code = 0;
+}
+
 void tbd_cache_forget_target(const struct tbd_block_code *block)
 {
     for (uint32_t n = 0; n < tbd_cache.thread_count; n++) {
         uint64_t *slot = &tbd_cache.thread[n]->ibl[block->start & (TBD_IBL_ENTRIES - 1)];
 
         if (*slot == block->tagged)
-            *slot = (uint64_t)(uintptr_t)tbd_fixed_miss;
+            set(slot, (uint64_t)(uintptr_t)tbd_fixed_miss);
         if (second_of(tbd_cache.thread[n], block->start)->minus_target == 0 - block->start)
-            second_of(tbd_cache.thread[n], block->start)->minus_target = 1;
+            set(&second_of(tbd_cache.thread[n], block->start)->minus_target, 1);
     }
 }
 

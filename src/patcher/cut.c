@@ -68,6 +68,22 @@ static bool is_plain_without_hooks(const struct tbd_insn *insn)
             insn->special == TBD_SPECIAL_LOADS);
 }
 
+/* Special only because its result differs in another run: plain if nobody asks for that. */
+static bool is_plain_in_free_run(const struct tbd_insn *insn)
+{
+    switch (insn->special) {
+    case TBD_SPECIAL_RDTSC:
+    case TBD_SPECIAL_RDTSCP:
+    case TBD_SPECIAL_CPUID:
+    case TBD_SPECIAL_RDRAND:
+    case TBD_SPECIAL_RDSEED:
+    case TBD_SPECIAL_RDPID:
+    case TBD_SPECIAL_XGETBV:
+    case TBD_SPECIAL_RDFSBASE: return insn->kind == TBD_INSN_SPECIAL;
+    default: return false;
+    }
+}
+
 static bool stores(const struct tbd_insn *insn)
 {
     for (unsigned a = 0; a < insn->access_count; a++)
@@ -101,6 +117,8 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
         if (!decodes || insn->kind == TBD_INSN_BAD)
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
+            insn->kind = TBD_INSN_PLAIN;
+        if (config->is_free && is_plain_in_free_run(insn))
             insn->kind = TBD_INSN_PLAIN;
         if (may_be_forced(insn->kind) && tbd_forced_specials_has(pc + at)) {
             insn->transfer = insn->kind;

@@ -7,6 +7,7 @@
 #include "patcher/patcher.h"
 
 #include "patcher/cache.h"
+#include "patcher/engine_lock.h"
 #include "patcher/fixed.h"
 #include "patcher/interrupted.h"
 #include "patcher/offsets.h"
@@ -24,6 +25,7 @@ _Static_assert(TBD_GS_OPERAND_NEXT == TBD_THREAD_GS(operand_next), "offsets.h");
 _Static_assert(TBD_GS_ENGINE_STACK == TBD_THREAD_GS(engine_stack), "offsets.h");
 _Static_assert(TBD_GS_RESUME == TBD_THREAD_GS(resume), "offsets.h");
 _Static_assert(TBD_GS_SELF == TBD_THREAD_GS(self), "offsets.h");
+_Static_assert(TBD_GS_KICK == TBD_THREAD_GS(kick), "offsets.h");
 _Static_assert(TBD_EXIT_INDIRECT == 2 && TBD_EXIT_BOUNDARY == 7 && TBD_EXIT_START == 0,
                "fixed_x86_64.S");
 
@@ -35,6 +37,16 @@ static struct {
     uint64_t exits[TBD_EXIT_KINDS]; /* how often translated code left, by reason */
     uint64_t flushes;
 } run;
+
+/* Why translated code was left. */
+struct left {
+    uint64_t pc;   /* where the program goes on if nothing is due; the last instruction, if it is */
+    uint32_t kind; /* enum tbd_exit_kind */
+    uint32_t number;    /* of the exit site or the block */
+    uint32_t forgotten; /* the number is valid as long as tbd_engine_forgotten() returns this */
+    uint8_t last_bytes;
+    uint8_t special;
+};
 
 static void init_decoder(void *unused)
 {
@@ -53,14 +65,19 @@ bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
     run.callbacks = callbacks;
     run.config = *config;
     callbacks->with_vector_state(init_decoder, NULL);
-    return tbd_cache_init();
+    if (config->is_free)
+        tbd_engine_lock_init();
+    return tbd_cache_init(config->is_free);
 }
 
-static void forget_all(void)
+/* Threads that run at the same time leave first: no exit leads on to another block any more. */
+static void forget_all(struct tbd_thread *thread)
 {
     if (run.callbacks->forgetting)
         run.callbacks->forgetting();
+    tbd_cache_drain(thread);
     tbd_cache_flush_all();
+    tbd_engine_drain_end();
 }
 
 static void forget_range(uint64_t start, uint64_t end)
@@ -70,11 +87,12 @@ static void forget_range(uint64_t start, uint64_t end)
     if (run.callbacks->forgetting)
         run.callbacks->forgetting();
     tbd_cache_flush_range(start, end);
+    tbd_engine_sync_code();
 }
 
 void tbd_patcher_configure(const struct tbd_codegen_config *config)
 {
-    forget_all(); /* as they were made */
+    forget_all(NULL); /* as they were made */
     run.config = *config;
     tbd_cache_forget_ids();
 }
@@ -86,9 +104,17 @@ void tbd_patcher_place_notes(const struct tbd_note_site *notes)
 
 void tbd_patcher_run(struct tbd_thread *thread)
 {
+    tbd_engine_lock(thread);
     tbd_cache_add_thread(thread);
+    tbd_engine_unlock_all(thread);
     thread->self = (uint64_t)(uintptr_t)thread;
     tbd_fixed_run(thread);
+}
+
+void tbd_patcher_after_fork(void)
+{
+    tbd_engine_lock_after_fork();
+    tbd_cache_after_fork();
 }
 
 struct tbd_patcher_stats tbd_patcher_stats(void)
@@ -106,8 +132,9 @@ struct tbd_patcher_stats tbd_patcher_stats(void)
 
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
-    (void)thread;
+    tbd_engine_lock(thread);
     forget_range(start, end);
+    tbd_engine_unlock(thread);
 }
 
 uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc)
@@ -152,7 +179,7 @@ static struct tbd_block_code *make(struct tbd_thread *thread, struct tbd_make wa
     if (block)
         return block;
     run.flushes++;
-    forget_all();
+    forget_all(thread);
     wanted.after = TBD_NO_INDEX;
     block = tbd_cache_make(run.callbacks, &run.config, &wanted);
     if (!block) {
@@ -184,17 +211,16 @@ static uint64_t enter(struct tbd_thread *thread, uint64_t pc)
     return block->entry;
 }
 
-static uint64_t enter_direct(struct tbd_thread *thread, uint32_t site_index)
+static uint64_t enter_direct(struct tbd_thread *thread, const struct left *left)
 {
-    uint64_t pc = tbd_cache_site(site_index)->target;
-    struct tbd_block_code *block = tbd_cache_find(pc);
+    struct tbd_block_code *block = tbd_cache_find(left->pc);
 
-    if (run.stop_insns)
-        return enter(thread, pc);
+    if (run.stop_insns || left->forgotten != tbd_engine_forgotten())
+        return enter(thread, left->pc);
     if (!block)
-        return make(thread, (struct tbd_make){ .pc = pc, .after = site_index })->entry;
+        return make(thread, (struct tbd_make){ .pc = left->pc, .after = left->number })->entry;
     if (run.config.link)
-        tbd_cache_link(tbd_cache_site(site_index), block);
+        tbd_cache_link(tbd_cache_site(left->number), block);
     return block->entry;
 }
 
@@ -213,48 +239,73 @@ static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc)
 
 /* ---- reasons to leave ---- */
 
-static void at_last_insn(struct tbd_thread *thread, const struct tbd_block_code *block)
+static struct left describe_block_end(struct left left)
 {
-    thread->regs.rip = block->start + block->last_insn;
+    const struct tbd_block_code *block = tbd_cache_block(left.number);
+
+    left.pc = block->start + (left.kind == TBD_EXIT_CHANGED ? 0 : block->last_insn);
+    left.last_bytes = block->last_bytes;
+    left.special = block->special;
+    return left;
 }
 
-static void perform_block_end(struct tbd_thread *thread, uint32_t kind)
+static uint64_t start_of_block_at(struct tbd_thread *thread, uint64_t cache_pc)
 {
-    const struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->exit_arg);
+    uint64_t start;
 
-    at_last_insn(thread, block);
-    switch (kind) {
-    case TBD_EXIT_SYSCALL: run.callbacks->syscall(thread, block->last_bytes); break;
+    tbd_engine_lock_sigsafe(thread);
+    start = tbd_cache_block_at(cache_pc)->start;
+    tbd_engine_unlock(thread);
+    return start;
+}
+
+/* Afterwards nothing of this thread refers to the cache, so that its contents can be forgotten. */
+static struct left leave(struct tbd_thread *thread)
+{
+    struct left left = { .kind = (uint32_t)thread->exit_kind,
+                         .number = (uint32_t)thread->exit_arg };
+
+    switch (left.kind) {
+    case TBD_EXIT_START: left.pc = thread->regs.rip; break;
+    case TBD_EXIT_DIRECT: left.pc = tbd_cache_site(left.number)->target; break;
+    case TBD_EXIT_INDIRECT: left.pc = thread->exit_arg; break;
+    case TBD_EXIT_BOUNDARY: left.pc = start_of_block_at(thread, thread->resume); break;
+    default: left = describe_block_end(left); break;
+    }
+    left.forgotten = tbd_engine_leave_code(thread);
+    thread->regs.rip = left.pc;
+    return left;
+}
+
+static void kill_left(struct tbd_thread *thread, const struct left *left)
+{
+    tbd_engine_lock(thread);
+    if (left->forgotten == tbd_engine_forgotten())
+        tbd_cache_kill(tbd_cache_block(left->number));
+    tbd_engine_unlock(thread);
+}
+
+/* Does what is due before the program goes on at thread->regs.rip. */
+static void perform(struct tbd_thread *thread, const struct left *left)
+{
+    switch (left->kind) {
+    case TBD_EXIT_SYSCALL: run.callbacks->syscall(thread, left->last_bytes); break;
     case TBD_EXIT_SPECIAL:
-        run.callbacks->special(thread, (enum tbd_special)block->special, block->last_bytes);
+        run.callbacks->special(thread, (enum tbd_special)left->special, left->last_bytes);
         break;
     case TBD_EXIT_FAULT:
-        tbd_cache_kill(tbd_cache_block((uint32_t)thread->exit_arg)); /* there may be code next
-                                                                        time */
+        kill_left(thread, left); /* there may be code next time */
         run.callbacks->bad_code(thread);
         break;
-    default: /* TBD_EXIT_STOP */
-        thread->regs.rip += block->last_bytes;
+    case TBD_EXIT_CHANGED: /* nothing of the block has run; it is made again from the current bytes */
+        kill_left(thread, left);
+        break;
+    case TBD_EXIT_STOP:
+        thread->regs.rip += left->last_bytes;
         run.callbacks->boundary(thread);
         break;
+    default: /* TBD_EXIT_BOUNDARY */ run.callbacks->boundary(thread); break;
     }
-}
-
-/* Nothing of the block has run; it is made again from the current bytes. */
-static void code_changed(struct tbd_thread *thread)
-{
-    struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->exit_arg);
-
-    thread->regs.rip = block->start;
-    tbd_cache_kill(block);
-}
-
-static void boundary(struct tbd_thread *thread)
-{
-    const struct tbd_block_code *block = tbd_cache_block_at(thread->resume);
-
-    thread->regs.rip = block->start;
-    run.callbacks->boundary(thread);
 }
 
 /* Blocks assume an rsp that is a multiple of 8 until it is seen not to be (patcher/touch.c).  New
@@ -266,54 +317,60 @@ static bool is_new_oddity(const struct tbd_thread *thread)
 
 static uint64_t enter_with_odd_stack(struct tbd_thread *thread, uint64_t pc)
 {
-    forget_all();
+    forget_all(thread);
     run.config.odd_stack = true;
     return enter(thread, pc);
 }
 
-/* Where the program goes on when nothing else is due: a kick makes a boundary first. */
-static uint64_t go_on(struct tbd_thread *thread, uint32_t kind)
+static bool goes_straight_on(const struct left *left)
+{
+    return left->kind == TBD_EXIT_START || left->kind == TBD_EXIT_DIRECT ||
+           left->kind == TBD_EXIT_INDIRECT;
+}
+
+/* The entry of the block at thread->regs.rip.  `left`: how it is reached; NULL: not from the block
+ * before it. */
+static uint64_t find(struct tbd_thread *thread, const struct left *left)
 {
     uint64_t pc = thread->regs.rip;
 
-    if (kind == TBD_EXIT_DIRECT)
-        pc = tbd_cache_site((uint32_t)thread->exit_arg)->target;
-    else if (kind == TBD_EXIT_INDIRECT)
-        pc = thread->exit_arg;
-    if (__atomic_load_n(&thread->kick, __ATOMIC_RELAXED)) {
-        thread->regs.rip = pc;
-        run.callbacks->boundary(thread);
-        return enter(thread, thread->regs.rip);
-    }
     if (is_new_oddity(thread))
         return enter_with_odd_stack(thread, pc);
-    if (kind == TBD_EXIT_DIRECT)
-        return enter_direct(thread, (uint32_t)thread->exit_arg);
-    return kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc) : enter(thread, pc);
+    if (left && left->kind == TBD_EXIT_DIRECT)
+        return enter_direct(thread, left);
+    return left && left->kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc) : enter(thread, pc);
 }
 
+/* A kick makes a boundary before the program goes on. */
 uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
 {
-    uint32_t kind = (uint32_t)thread->exit_kind;
+    struct left left = leave(thread);
+    bool straight = goes_straight_on(&left);
+    uint64_t entry;
 
-    run.exits[kind]++;
-    if (kind == TBD_EXIT_BOUNDARY) {
-        boundary(thread);
-        return enter(thread, thread->regs.rip);
+    if (!straight)
+        perform(thread, &left);
+    if (left.kind != TBD_EXIT_BOUNDARY && __atomic_load_n(&thread->kick, __ATOMIC_RELAXED)) {
+        run.callbacks->boundary(thread);
+        straight = false;
     }
-    if (kind == TBD_EXIT_CHANGED)
-        code_changed(thread);
-    else if (kind != TBD_EXIT_START && kind != TBD_EXIT_DIRECT && kind != TBD_EXIT_INDIRECT)
-        perform_block_end(thread, kind);
-    return go_on(thread, kind);
+    tbd_engine_lock(thread);
+    run.exits[left.kind]++;
+    entry = find(thread, straight ? &left : NULL);
+    tbd_engine_enter_code(thread);
+    return entry;
 }
 
 /* ---- where translated code was interrupted ---- */
 
+static uint64_t at(const char *label)
+{
+    return (uint64_t)(uintptr_t)label;
+}
+
 bool tbd_patcher_owns(uint64_t pc)
 {
-    return tbd_cache_area_of(pc) != NULL ||
-           (pc >= (uint64_t)(uintptr_t)tbd_fixed_start && pc < (uint64_t)(uintptr_t)tbd_fixed_end);
+    return tbd_cache_area_of(pc) != NULL || (pc >= at(tbd_fixed_start) && pc < at(tbd_fixed_end));
 }
 
 #define FLAG_TF        0x100ull
@@ -324,11 +381,10 @@ bool tbd_patcher_owns(uint64_t pc)
 bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap)
 {
     struct tbd_interruption where;
-    static bool is_stepping; /* one thread runs at a time, and nothing comes between */
     struct tbd_regs state;
 
-    if (trap == TRAP_DEBUG && is_stepping) {
-        is_stepping = false;
+    if (trap == TRAP_DEBUG && thread->is_stepping) {
+        thread->is_stepping = false;
         cpu->rflags = (cpu->rflags & ~FLAG_TF) | FLAG_AC;
         return true;
     }
@@ -337,7 +393,7 @@ bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t 
     where = tbd_patcher_interrupted(thread, cpu, &state);
     if (where.where == TBD_INT_INSIDE && !where.in_hook)
         return false; /* the program's own */
-    is_stepping = true;
+    thread->is_stepping = true;
     cpu->rflags = (cpu->rflags & ~FLAG_AC) | FLAG_TF;
     return true;
 }
@@ -345,14 +401,36 @@ bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t 
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state)
 {
-    return tbd_interrupt_find(run.callbacks, &run.config, thread, cpu, state);
+    struct tbd_interruption found;
+
+    tbd_engine_lock_sigsafe(thread);
+    found = tbd_interrupt_find(run.callbacks, &run.config, thread, cpu, state);
+    tbd_engine_unlock(thread);
+    return found;
+}
+
+void tbd_patcher_hurry(struct tbd_thread *thread, struct tbd_regs *cpu)
+{
+    uint64_t pc = cpu->rip;
+
+    if (pc >= at(tbd_fixed_enter) && pc < at(tbd_fixed_end)) {
+        cpu->rip = at(tbd_fixed_again);
+    } else if (pc >= at(tbd_fixed_miss) && pc < at(tbd_fixed_boundary)) {
+        if (pc == at(tbd_fixed_miss))
+            thread->scratch[0] = cpu->gpr[TBD_RCX];
+        cpu->rip = at(tbd_fixed_leave);
+    }
 }
 
 uint64_t tbd_patcher_program_pc(struct tbd_thread *thread, uint64_t cache_pc)
 {
     struct tbd_regs cpu = { .rip = cache_pc }, state;
+    uint64_t pc = 0;
 
-    if (!tbd_cache_block_at(cache_pc))
-        return 0;
-    return tbd_patcher_interrupted(thread, &cpu, &state).where == TBD_INT_INSIDE ? state.rip : 0;
+    tbd_engine_lock(thread);
+    if (tbd_cache_block_at(cache_pc) &&
+        tbd_patcher_interrupted(thread, &cpu, &state).where == TBD_INT_INSIDE)
+        pc = state.rip;
+    tbd_engine_unlock(thread);
+    return pc;
 }

@@ -12,6 +12,11 @@ extern const char tbd_fixed_exit[];
 extern const char tbd_fixed_miss[];
 /* From the guard-fault handler: thread->resume holds the entry store's address. */
 extern const char tbd_fixed_boundary[];
+/* In the first: leaves with the target, whose register rcx is in the thread block. */
+extern const char tbd_fixed_leave[];
+/* From here on translated code is about to be entered at thread->resume; goes back to the
+ * dispatcher instead. */
+extern const char tbd_fixed_enter[], tbd_fixed_again[];
 /* One past the last of these routines. */
 extern const char tbd_fixed_end[];
 extern const char tbd_fixed_start[];

@@ -29,16 +29,23 @@ tbd_fixed_start:
         .hidden tbd_fixed_miss
 tbd_fixed_miss:
         movq    %rcx, %gs:TBD_GS_SCRATCH
+        movl    %gs:TBD_GS_KICK, %ecx
+        jrcxz   1f
+        .globl  tbd_fixed_leave
+        .hidden tbd_fixed_leave
+tbd_fixed_leave:                        /* a signal goes on here, too (tbd_patcher_hurry) */
+        movq    %r11, %gs:TBD_GS_EXIT_ARG
+        movl    $2, %gs:TBD_GS_EXIT_KIND
+        movq    %gs:TBD_GS_SCRATCH, %rcx
+        jmp     tbd_fixed_exit
+1:
         movl    $0x3fff00, %r10d
         pextq   %r10, %r11, %r10
         leaq    (%r10, %r10), %r10
         movq    %gs:TBD_GS_SECOND(, %r10, 8), %rcx
         leaq    (%r11, %rcx), %rcx
         jrcxz   2f
-        movq    %r11, %gs:TBD_GS_EXIT_ARG
-        movl    $2, %gs:TBD_GS_EXIT_KIND
-        movq    %gs:TBD_GS_SCRATCH, %rcx
-        jmp     tbd_fixed_exit
+        jmp     tbd_fixed_leave
 2:
         movq    %gs:TBD_GS_SCRATCH, %rcx
         jmp     *%gs:(TBD_GS_SECOND + 8)(, %r10, 8)
@@ -82,6 +89,18 @@ tbd_fixed_exit:
         popfq
         jmp     1f
 
+/* tbd_fixed_again: translated code was about to be entered at thread->resume.
+ * in:  thread->regs = the program's registers; registers and flags anything
+ * out: goes to tbd_patcher_dispatch with exit_kind BOUNDARY */
+        .globl  tbd_fixed_again
+        .hidden tbd_fixed_again
+tbd_fixed_again:
+        movl    $7, %gs:TBD_GS_EXIT_KIND
+        movq    %gs:TBD_GS_ENGINE_STACK, %rsp
+        pushq   $2
+        popfq
+        jmp     1f
+
 /* tbd_fixed_run(thread): starts with thread->regs; never returns. */
         .globl  tbd_fixed_run
         .hidden tbd_fixed_run
@@ -113,6 +132,11 @@ tbd_fixed_run:
         movq    %rcx, %rax
 #endif
         movq    %rax, %gs:TBD_GS_RESUME
+        .globl  tbd_fixed_enter
+        .hidden tbd_fixed_enter
+tbd_fixed_enter:
+        cmpl    $0, %gs:TBD_GS_KICK     /* later ones: tbd_patcher_hurry */
+        jne     tbd_fixed_again
         pushq   %gs:TBD_GS_RFLAGS
         popfq
         movq    %gs:TBD_GS_OPERAND_NEXT, %r14

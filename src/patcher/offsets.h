@@ -3,16 +3,17 @@
 #ifndef TBD_PATCHER_OFFSETS_H
 #define TBD_PATCHER_OFFSETS_H
 
-#define TBD_GS_GPR          (-304)    /* regs.gpr[0] */
-#define TBD_GS_RFLAGS       (-168)    /* regs.rflags */
-#define TBD_GS_SECOND       (-786736) /* second[0] */
-#define TBD_GS_SCRATCH      (-136)    /* scratch[0] */
-#define TBD_GS_EXIT_KIND    (-72)
-#define TBD_GS_EXIT_ARG     (-64)
-#define TBD_GS_ENTRY_NEXT   (-56)
-#define TBD_GS_OPERAND_NEXT (-48)
-#define TBD_GS_ENGINE_STACK (-40)
-#define TBD_GS_RESUME       (-32)
-#define TBD_GS_SELF         (-24)
+#define TBD_GS_GPR          (-320)    /* regs.gpr[0] */
+#define TBD_GS_RFLAGS       (-184)    /* regs.rflags */
+#define TBD_GS_SECOND       (-786752) /* second[0] */
+#define TBD_GS_SCRATCH      (-152)    /* scratch[0] */
+#define TBD_GS_EXIT_KIND    (-88)
+#define TBD_GS_EXIT_ARG     (-80)
+#define TBD_GS_ENTRY_NEXT   (-72)
+#define TBD_GS_OPERAND_NEXT (-64)
+#define TBD_GS_ENGINE_STACK (-56)
+#define TBD_GS_RESUME       (-48)
+#define TBD_GS_SELF         (-40)
+#define TBD_GS_KICK         (-12)
 
 #endif

@@ -66,6 +66,8 @@ struct tbd_codegen_config {
     bool link;         /* false: every block leaves through the engine (testing) */
     bool odd_stack;      /* the patcher's own: rsp has been seen not to be a multiple of 8 */
     uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
+    bool
+        is_free; /* threads run at the same time, and nothing is recorded or supplied: set at init */
 };
 
 /* The decoder library's two functions that the patcher needs: in the engine those of the private
@@ -100,6 +102,9 @@ void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc);
  * before each xrstor, which is somebody else's to carry out, and with `lacks_wide` before each
  * instruction that needs AVX-512, which this processor does not have. */
 void tbd_patcher_vectors_differ(bool lacks_wide);
+
+/* FORK_CHILD, in free run: the calling thread is the only one. */
+void tbd_patcher_after_fork(void);
 
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end);
@@ -150,6 +155,11 @@ uint64_t tbd_patcher_program_pc(struct tbd_thread *thread, uint64_t cache_pc);
  * accesses; if the program has switched alignment checks on (AC), they are single-stepped without.
  * True: cpu->rflags were changed, go on there. */
 bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap);
+
+/* SIG context, after `kick` was set: the signal interrupted code that may enter translated code without
+ * looking at `kick` again; changes *cpu so that it does not.  In translated code itself the caller finds the
+ * registers (tbd_patcher_interrupted). */
+void tbd_patcher_hurry(struct tbd_thread *thread, struct tbd_regs *cpu);
 
 /* SIG context, fault on the guard page after the entries area: `cache_pc` is the frame's rip, a
  * block's entry store.  Returns the address to continue at (new rip of the frame) so that

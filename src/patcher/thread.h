@@ -9,7 +9,8 @@
  * regs.gpr[]; any other program register may be spilled to its regs.gpr[] slot inside a block; at
  * block boundaries all but r10, r11, r14, r15 are in place.
  *
- * Only the owning thread writes, except `kick`.
+ * Only the owning thread writes, except `kick`; in free run, where every thread has a block of its own,
+ * the owner of the engine lock also takes targets out of `ibl` and `second`.
  *
  * THREAD-1  `mark` keeps its value: the program can reach this memory, and after a stray store here
  *     no register can be relied on.
@@ -50,6 +51,9 @@ struct tbd_thread {
     uint64_t engine_stack; /* top of this thread's engine stack */
     uint64_t resume;       /* cache address to continue at */
     uint64_t self;         /* address of this struct */
+    uint64_t context;      /* its saved context (hooks/threads/threads.h) */
+    uint32_t in_code;      /* it may be in translated code (patcher/engine_lock.h) */
+    uint32_t is_stepping;  /* one instruction runs without alignment checks (tbd_patcher_step) */
     uint32_t tid;
     uint32_t kick; /* set by signal handlers: leave at the next block boundary */
     uint64_t mark; /* TBD_THREAD_MARK */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""run_program.py SOURCE BINARY [--v3] [--later]: one test program, native against traced, as its source's comments
+"""run_program.py SOURCE BINARY [--v3] [--later | --free]: one test program, native against traced, as its source's comments
 say (see test/programs/check.h).  With --v3 as on a processor without AVX-512, replayed on this one, too; with --later
-recorded with count=later, and forked children are verified as well."""
+recorded with count=later, and forked children are verified as well; with --free run with mode=free, which leaves no trace."""
 import os
 import re
 import shlex
@@ -45,6 +45,13 @@ def check_later(first):
             trace.verify(timeout=200)
 
 
+def check_free(native, argv, root, how, want):
+    os.makedirs(root)
+    result = tbdtest.run(argv, **{**how, "env": {**how["env"], **tbdtest.trace_env(root, "mode=free")}})
+    tbdtest.same(native, result, tool_lines="missing" in want)
+    assert not os.listdir(root), os.listdir(root)
+
+
 def check(source, binary, folder):
     want = attributes(source)
     lacking = missing_feature(want.get("cpu", "").split())
@@ -63,6 +70,9 @@ def check(source, binary, folder):
     if native.code == 77:
         raise tbdtest.Skip(native.out.decode(errors="replace").strip())
     check_end(native, want)
+    if "--free" in sys.argv:
+        check_free(native, argv, os.path.join(folder, "traces"), how, want)
+        return
     traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"), options=options, **how)
     tbdtest.same(native, traced, tool_lines="missing" in want)
     assert trace is not None, "no trace was written: %r" % traced

@@ -428,9 +428,9 @@ def test_program_that_does_not_exist(folder):
 
 
 def test_a_patched_program_leaves_no_trace(folder):
-    """mode=patched, and hooks=none, which means the same: translated, with the program's own results; nothing is kept."""
+    """mode=patched, and hooks=none, which means the same, and mode=free: translated, with the program's own results; nothing is kept."""
     argv = [tbdtest.program("stores")]
-    for number, options in enumerate(("mode=patched", "hooks=none", "mode=patched,hooks=full")):
+    for number, options in enumerate(("mode=patched", "hooks=none", "mode=patched,hooks=full", "mode=free", "mode=free,hooks=full")):
         root = "%s/%d" % (folder, number)
         os.makedirs(root)
         result = untouched(argv, tbdtest.trace_env(root, options + ",log=debug"))
@@ -440,7 +440,7 @@ def test_a_patched_program_leaves_no_trace(folder):
 
 def test_options_that_do_not_exist(folder):
     for options, word in (("colour=red", "colour"), ("window=many", "window"), ("hooks=maybe", "hooks"), ("mode=native", "'native'"),
-                          ("mode=replay", "traced|later|patched")):
+                          ("mode=replay", "traced|later|patched|free")):
         result = untouched([tbdtest.program("stores")], tbdtest.trace_env(folder, options))
         one_line(result, word)
     result = tbdtest.run([tbdtest.TBD, "record", "--colour", "--", "/bin/true"])

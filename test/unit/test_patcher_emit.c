@@ -350,12 +350,12 @@ static void r14_and_r15_can_be_memory_operands(void **state)
     static const uint8_t cmp_r14w_imm[15] = { 0x66, 0x41, 0x81, 0xfe, 0x34, 0x12 };
 
     (void)state;
-    expect_slot(push_r14, "push gs:[0xFFFFFFFFFFFFFF40]");
-    expect_slot(pop_r15, "pop gs:[0xFFFFFFFFFFFFFF48]");
-    expect_slot(mov_rbx_r14, "mov rbx, gs:[0xFFFFFFFFFFFFFF40]");
-    expect_slot(mov_r15_rax, "mov gs:[0xFFFFFFFFFFFFFF48], rax");
-    expect_slot(add_r15b_spl_with_x, "add gs:[0xFFFFFFFFFFFFFF48], spl");
-    expect_slot(cmp_r14w_imm, "cmp word ptr gs:[0xFFFFFFFFFFFFFF40], 0x1234");
+    expect_slot(push_r14, "push gs:[0xFFFFFFFFFFFFFF30]");
+    expect_slot(pop_r15, "pop gs:[0xFFFFFFFFFFFFFF38]");
+    expect_slot(mov_rbx_r14, "mov rbx, gs:[0xFFFFFFFFFFFFFF30]");
+    expect_slot(mov_r15_rax, "mov gs:[0xFFFFFFFFFFFFFF38], rax");
+    expect_slot(add_r15b_spl_with_x, "add gs:[0xFFFFFFFFFFFFFF38], spl");
+    expect_slot(cmp_r14w_imm, "cmp word ptr gs:[0xFFFFFFFFFFFFFF30], 0x1234");
 }
 
 static uint32_t decoder_init(void *decoder, int mode, int width)

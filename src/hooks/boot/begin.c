@@ -97,6 +97,7 @@ struct tbd_codegen_config tbd_begin_codegen(void)
         .max_insns = (uint32_t)tbd_runtime.options.max_insns,
         .omits_records = tbd_mode()->omits_records,
         .link = tbd_runtime.options.link,
+        .is_free = tbd_mode()->turns == TBD_TURNS_ALL,
     };
 }
 
@@ -173,7 +174,8 @@ static bool make_stream(int fd)
 
     if (tbd_ring_create(&tbd_recording.ring, fd, &config) != TBD_OK)
         return false;
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_recording.ring.bytes, MADV_DONTFORK);
+    if (fd >= 0)
+        tbd_sys_madvise(TBD_STREAM_BASE, tbd_recording.ring.bytes, MADV_DONTFORK);
     tbd_sys_madvise(TBD_STREAM_BASE, tbd_recording.ring.bytes, MADV_DONTDUMP);
     return true;
 }

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
 #include "hooks/boot/child.h"
+#include "hooks/boot/free.h"
 #include "hooks/boot/mode.h"
 #include "hooks/boot/image.h"
 #include "hooks/boot/play.h"
@@ -23,6 +24,7 @@
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/debugged.h"
 #include "hooks/calls/exec_environment.h"
+#include "hooks/calls/free_calls.h"
 #include "hooks/calls/organizer_children.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
@@ -30,6 +32,8 @@
 #include "hooks/memory/shared.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
+#include "hooks/threads/free_leave.h"
+#include "hooks/threads/free_threads.h"
 
 #include <elf.h>
 
@@ -105,6 +109,44 @@ static uint64_t get_base(uint64_t which)
     return base;
 }
 
+/* ---- modes ---- */
+
+/* Where the engine goes on in a mode with these turns. */
+struct ways_in {
+    struct tbd_mode_parts parts;
+    struct tbd_signal_exits signals;
+    void (*begin_thread)(struct tbd_thread *thread);
+    void (*alone)(struct tbd_thread *thread);
+    bool (*record_child)(struct tbd_thread *thread);
+    void (*thread_killed)(struct tbd_call *call);
+    bool reads_clock; /* the vDSO's functions run as they are */
+};
+
+static const struct ways_in play = {
+    .parts = { .callbacks = &tbd_play_callbacks, .leaving = &tbd_leaving_play },
+    .signals = { .after_fault = tbd_play_after_fault,
+                 .hides_child = tbd_organizer_children_sent_sigsafe },
+    .begin_thread = tbd_play_begin_thread,
+    .alone = tbd_threads_after_fork,
+    .record_child = tbd_child_record,
+    .thread_killed = tbd_call_thread_killed,
+};
+
+static const struct ways_in free_run = {
+    .parts = { .callbacks = &tbd_free_callbacks, .leaving = &tbd_leaving_free },
+    .signals = { .after_fault = tbd_free_after_fault, .hides_child = tbd_free_hides_child },
+    .begin_thread = tbd_free_begin_thread,
+    .alone = tbd_free_after_fork,
+    .record_child = tbd_free_record_child,
+    .thread_killed = tbd_free_thread_killed,
+    .reads_clock = true,
+};
+
+static const struct ways_in *ways_in(void)
+{
+    return tbd_mode()->turns == TBD_TURNS_ALL ? &free_run : &play;
+}
+
 /* ---- memory of the engine ---- */
 
 /* Kept out of core dumps: these belong to the program, and the engine's mappings are gigabytes of
@@ -134,7 +176,7 @@ static struct tbd_thread *map_thread(void)
     thread->mark = TBD_THREAD_MARK;
     thread->tid = (uint32_t)tbd_sys_gettid();
     thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
-    tbd_threads_init(thread, tbd_runtime.options.quantum, tbd_play_begin_thread);
+    tbd_threads_init(thread, tbd_runtime.options.quantum, ways_in()->begin_thread);
     return thread;
 }
 
@@ -209,11 +251,9 @@ static bool start_code(void)
     return !wrong;
 }
 
-static const struct tbd_mode_parts parts = { .callbacks = &tbd_play_callbacks,
-                                             .leaving = &tbd_leaving_play };
-
 static bool parse_options(const struct tbd_boot *boot)
 {
+    enum tbd_mode_kind kind;
     char why[128];
 
     if (!tbd_options_parse(&tbd_runtime.options, find_variable(boot->envp, "TBD_OPTIONS"), why,
@@ -223,7 +263,11 @@ static bool parse_options(const struct tbd_boot *boot)
         return false;
     }
     tbd_recording.window = tbd_runtime.options.window;
-    tbd_mode_enter(tbd_mode_of(&tbd_runtime.options), tbd_runtime.options.hooks, &parts);
+    kind = tbd_mode_of(&tbd_runtime.options);
+    tbd_mode_enter(kind, tbd_runtime.options.hooks,
+                   tbd_mode_row(kind)->turns == TBD_TURNS_ALL ? &free_run.parts : &play.parts);
+    if (tbd_mode()->turns == TBD_TURNS_ALL)
+        tbd_free_start();
     tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
     return true;
 }
@@ -239,7 +283,9 @@ static void tell_calls(void)
                                         .dir = options->dir,
                                         .lib_dir = tbd_runtime.lib_dir,
                                         .children = options->children };
-    policy = (struct tbd_call_policy){ .record_child = tbd_child_record,
+    policy = (struct tbd_call_policy){ .alone = ways_in()->alone,
+                                       .record_child = ways_in()->record_child,
+                                       .thread_killed = ways_in()->thread_killed,
                                        .children = options->children,
                                        .threads = options->threads &&
                                                   tbd_mode()->turns != TBD_TURNS_ALONE };
@@ -281,11 +327,6 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     return NULL;
 }
 
-static const struct tbd_signal_exits signal_exits = {
-    .after_fault = tbd_play_after_fault,
-    .hides_child = tbd_organizer_children_sent_sigsafe,
-};
-
 void tbd_boot(const struct tbd_boot *boot)
 {
     struct tbd_thread *thread = prepare(boot);
@@ -294,10 +335,11 @@ void tbd_boot(const struct tbd_boot *boot)
     if (!thread)
         return;
     unregister_rseq(boot);
-    patch_vdso();
+    if (!ways_in()->reads_clock)
+        patch_vdso();
     set_registers(thread, boot);
     tbd_set_gs_base(tbd_processor.gs_base);
-    tbd_signals_init(thread, &signal_exits);
+    tbd_signals_init(thread, &ways_in()->signals);
     tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_shared_take_over();

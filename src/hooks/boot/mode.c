@@ -18,7 +18,7 @@ static const struct tbd_mode modes[TBD_MODE_COUNT] = {
     [TBD_MODE_PATCHED] = { "patched", TBD_TURNS_ALONE, TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
     [TBD_MODE_REPLAY]  = { "replay",  TBD_TURNS_LOG,   TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     false, true },
     [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false, false },
-    [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   EVERYTHING,     false, false },
+    [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
 };
 // clang-format on
 
@@ -54,6 +54,8 @@ static bool counts_later(const struct tbd_options *options)
 
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
+    if (options->mode == TBD_MODE_FREE)
+        return TBD_MODE_FREE;
     if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;
     /* without all hooks no replay brings the same events */

@@ -29,7 +29,7 @@ enum tbd_mode_kind {
     TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
     TBD_MODE_REPLAY,  /* a window of a trace is run again */
     TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
-    TBD_MODE_FREE, /* to come: threads at the same time, each with rings of its own */
+    TBD_MODE_FREE, /* translated, threads at the same time, nothing reported */
     TBD_MODE_COUNT
 };
 

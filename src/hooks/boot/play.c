@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* play.c - see play.h
  *
- * PLAY-1  Translated code is entered only after settle(), the only place that delivers a pending
+ * PLAY-1  Translated code is entered only after tbd_play_settle(), the only place that delivers a pending
  *     signal, ends a window, or lets the program go. (not checked: every callback ends with it)
  *
  * Context: APP. */
@@ -26,9 +26,7 @@
 #include "hooks/threads/threads.h"
 #include "hooks/threads/window_end.h"
 
-/* Called before translated code is entered again; thread->regs is exact.  May not return
- * (detach). */
-static void settle(struct tbd_thread *thread)
+void tbd_play_settle(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
 
@@ -62,7 +60,7 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
 
 /* Code in writable memory may change without a system call; so may code in shared memory, which can
  * be mapped a second time. */
-static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
+uint64_t tbd_play_executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
 {
     uint64_t at = pc.v;
 
@@ -119,13 +117,13 @@ static void boundary(struct tbd_thread *thread)
 
     tbd_ring_unprotect_sigsafe(ring);
     tbd_ring_go_on(ring, thread);
-    settle(thread);
+    tbd_play_settle(thread);
 }
 
 static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     tbd_syscall_perform(thread, insn_bytes);
-    settle(thread);
+    tbd_play_settle(thread);
 }
 
 static void on_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
@@ -134,7 +132,7 @@ static void on_special(struct tbd_thread *thread, enum tbd_special special, uint
 
     if (wait.is_needed)
         tbd_page_wait(thread, &wait);
-    settle(thread);
+    tbd_play_settle(thread);
 }
 
 /* The byte at `address` cannot be fetched; the instruction at regs.rip begins there or before.
@@ -164,12 +162,13 @@ static void bad_code(struct tbd_thread *thread)
 {
     bool unused, lacks_bytes = true;
     uint64_t pc = thread->regs.rip;
-    uint64_t fetchable = executable((struct tbd_app_pc){ pc }, TBD_INSN_MAX_BYTES, &unused);
+    uint64_t fetchable =
+        tbd_play_executable((struct tbd_app_pc){ pc }, TBD_INSN_MAX_BYTES, &unused);
     const struct tbd_slot *slot =
         fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable, &lacks_bytes) : NULL;
 
     if (tbd_vsyscall_perform(thread)) {
-        settle(thread);
+        tbd_play_settle(thread);
         return;
     }
     if (slot)
@@ -177,12 +176,12 @@ static void bad_code(struct tbd_thread *thread)
     if (!lacks_bytes)
         tbd_detach(thread, "it runs an instruction that is not known", tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, pc + fetchable);
-    settle(thread);
+    tbd_play_settle(thread);
 }
 
 const struct tbd_patcher_callbacks tbd_play_callbacks = {
     .define = define,
-    .executable = executable,
+    .executable = tbd_play_executable,
     .looked = looked,
     .reserve_area = tbd_code_areas_reserve,
     .syscall = on_syscall,
@@ -207,13 +206,13 @@ void tbd_play_after_fault(struct tbd_thread *thread)
             tbd_recording_interrupted(fault->insn);
         tbd_signals_raise(thread, fault);
     }
-    settle(thread);
+    tbd_play_settle(thread);
     tbd_patcher_run(thread);
 }
 
 void tbd_play_begin_thread(struct tbd_thread *thread)
 {
     tbd_signals_let_in();
-    settle(thread);
+    tbd_play_settle(thread);
     tbd_patcher_run(thread);
 }

@@ -14,6 +14,11 @@
 
 extern const struct tbd_patcher_callbacks tbd_play_callbacks;
 
+/* Called before translated code is entered again; thread->regs is exact.  May not return (detach). */
+void tbd_play_settle(struct tbd_thread *thread);
+/* The callback `executable`. */
+uint64_t tbd_play_executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
+
 /* A signal handler continues here after it has put the program's registers into the thread
  * block. */
 _Noreturn void tbd_play_after_fault(struct tbd_thread *thread);

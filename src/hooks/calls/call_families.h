@@ -11,8 +11,12 @@
 
 /* Decisions of boot; borrowed for ever. */
 struct tbd_call_policy {
+    /* In a forked child: the thread is the only one. */
+    void (*alone)(struct tbd_thread *thread);
     /* In a forked child, as boot/child.h says. */
     bool (*record_child)(struct tbd_thread *thread);
+    /* A system call filter ends this thread alone; other threads remain. */
+    void (*thread_killed)(struct tbd_call *call);
     bool children; /* forked children get traces of their own */
     bool threads;  /* several threads are recorded */
 };
@@ -47,7 +51,7 @@ struct tbd_clone {
     uint64_t stack; /* end of the child's stack; 0: the caller's */
     uint64_t tls;
 };
-/* special_calls.c; false: the kernel would refuse the request. */
+/* fork_calls.c; false: the kernel would refuse the request. */
 bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out);
 
 /* Writes `now` to a futex word, which other processes may share, if the word still is `was`, and
@@ -58,8 +62,8 @@ bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t wa
 /* thread_calls.c: clone with CLONE_THREAD; exit while other threads remain. */
 void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments);
 void tbd_call_thread_exit(struct tbd_call *call);
-/* A system call filter ends this thread alone; other threads remain. */
-void tbd_call_thread_killed(struct tbd_call *call);
+/* For struct tbd_call_policy. */
+__attribute__((visibility("hidden"))) void tbd_call_thread_killed(struct tbd_call *call);
 
 /* Performs a call without giving way to other threads; its effects are noted, nothing is sent. */
 void tbd_call_perform_here(struct tbd_call *call);

@@ -87,8 +87,7 @@ static uint64_t mask_of(const struct tbd_sys_call *sys)
     return pointer;
 }
 
-/* While the call waits this mask holds: a signal handler's own mask is added to it. */
-static void note_temporary_mask(const struct tbd_sys_call *sys)
+void tbd_call_note_temporary_mask(const struct tbd_sys_call *sys)
 {
     struct tbd_signals *signals = tbd_signals_now();
     uint64_t pointer = mask_of(sys);
@@ -149,7 +148,7 @@ static bool gives_way(const struct tbd_sys_call *sys)
 
 void tbd_call_described(struct tbd_call *call)
 {
-    note_temporary_mask(&call->sys);
+    tbd_call_note_temporary_mask(&call->sys);
     if (gives_way(&call->sys) ? !tbd_call_wait(call) : !tbd_call_large(call))
         tbd_call_perform_here(call);
     if (call->result != -EINTR)

@@ -92,6 +92,21 @@ bool tbd_seccomp_is_no_call(const struct tbd_call *call)
     return row->args[0].set != TBD_SET_CLOCK || (clock < 32 && (VDSO_CLOCKS >> clock & 1));
 }
 
+/* ---- other threads ---- */
+
+static bool is_other_thread(const struct tbd_saved_context *saved)
+{
+    return saved->tid && saved != tbd_threads.holder;
+}
+
+static bool has_other_threads(void)
+{
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++)
+        if (is_other_thread(tbd_saved_context_at(i)))
+            return true;
+    return false;
+}
+
 /* ---- the consequences ---- */
 
 static void refuse(struct tbd_call *call, int64_t result)
@@ -109,9 +124,9 @@ _Noreturn static void die(struct tbd_call *call, uint32_t signo)
 
 static void die_alone(struct tbd_call *call, uint32_t signo)
 {
-    if (!tbd_threads_are_many())
+    if (!has_other_threads())
         die(call, signo);
-    tbd_call_thread_killed(call);
+    tbd_call_policy->thread_killed(call);
 }
 
 void tbd_seccomp_trap(struct tbd_call *call, int32_t code, uint32_t reason)
@@ -223,11 +238,6 @@ static bool is_ancestor(const struct tbd_seccomp_filter *old,
     while (filter && filter != old)
         filter = filter->older;
     return filter;
-}
-
-static bool is_other_thread(const struct tbd_saved_context *saved)
-{
-    return saved->tid && saved != tbd_threads.holder;
 }
 
 /* Returns a thread that has filters which this thread lacks, or 0. */

@@ -31,13 +31,13 @@ void tbd_set_fs_base(uint64_t base)
         tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, base, 0);
 }
 
-uint64_t tbd_gs_base_take_sigsafe(void)
+uint64_t tbd_gs_base_take_sigsafe(uint64_t engine)
 {
-    uint64_t was = tbd_processor.gs_base;
+    uint64_t was = engine;
 
     if (tbd_processor.has_fsgsbase)
         __asm__ volatile("rdgsbase %0" : "=r"(was));
-    if (was != tbd_processor.gs_base)
-        tbd_set_gs_base(tbd_processor.gs_base);
+    if (was != engine)
+        tbd_set_gs_base(engine);
     return was;
 }

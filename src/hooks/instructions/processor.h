@@ -11,7 +11,7 @@
 
 struct tbd_processor {
     struct tbd_vector_info vector;
-    uint64_t gs_base;     /* of the engine, in every thread */
+    uint64_t gs_base;     /* of the engine: in every thread; in free run in the first one */
     uint64_t decoder_tls; /* fs base for the decoder library; 0 without fsgsbase */
     bool has_fsgsbase;
     bool is_hidden; /* the program is told of fewer features (cpu_limit.h) */
@@ -27,8 +27,8 @@ void tbd_processor_decode(void (*fn)(void *), void *arg);
 void tbd_set_gs_base(uint64_t base);
 void tbd_set_fs_base(uint64_t base);
 /* Called when a signal handler begins, which may interrupt an instruction that runs with the
- * program's gs base (slot.h).  Sets the engine's base and returns the old one, which the caller
- * restores before that instruction continues.  Context: SIG. */
-uint64_t tbd_gs_base_take_sigsafe(void);
+ * program's gs base (slot.h).  Sets the engine's base in this thread and returns the old one, which the
+ * caller restores before that instruction continues.  Context: SIG. */
+uint64_t tbd_gs_base_take_sigsafe(uint64_t engine);
 
 #endif

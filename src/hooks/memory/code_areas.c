@@ -57,7 +57,8 @@ static void send_area(const struct tbd_range *area)
 /* Children do not inherit the area: they run natively, or map their own. */
 static void advise(const struct tbd_range *area)
 {
-    tbd_sys_madvise(area->start, area->end - area->start, MADV_DONTFORK);
+    if (!tbd_code_areas.are_inherited)
+        tbd_sys_madvise(area->start, area->end - area->start, MADV_DONTFORK);
     tbd_sys_madvise(area->start, area->end - area->start, MADV_DONTDUMP);
 }
 

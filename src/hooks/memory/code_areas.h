@@ -3,7 +3,7 @@
  * instruction each
  *
  * One list, tbd_code_areas.  An area is kept until the process ends; a forked child maps its own at
- * the same address.  Context: APP; tbd_code_areas_map() FORK_CHILD. */
+ * the same address, or inherits it.  Context: APP; tbd_code_areas_map() FORK_CHILD. */
 #ifndef TBD_HOOKS_CODE_AREAS_H
 #define TBD_HOOKS_CODE_AREAS_H
 
@@ -15,6 +15,7 @@
 #define TBD_MAX_AREAS 256u
 
 struct tbd_code_areas {
+    bool are_inherited; /* free run: a forked child goes on in the code that its parent has made */
     struct tbd_range area[TBD_MAX_AREAS];
     size_t count;
 };

@@ -62,12 +62,12 @@ void tbd_threads_leave(struct tbd_saved_context *saved)
 void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears_handlers)
 {
     struct tbd_regs regs = thread->regs;
-    struct kept kept = kept_of(tbd_threads.holder);
+    struct kept kept = kept_of(tbd_context_now());
     uint64_t mask = tbd_signals_now()->mask;
 
     tbd_x87_settle();
     if (!shares_memory)
-        restore_cleared(tbd_threads.holder);
+        restore_cleared(tbd_context_now());
     if (shares_memory && clears_handlers)
         tbd_signals_restore_cleared();
     else

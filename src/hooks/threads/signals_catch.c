@@ -275,6 +275,31 @@ static void kick(void)
         tbd_ring_protect_sigsafe(&tbd_recording.ring);
 }
 
+/* The kick must be seen before the next block. */
+static void hurry(struct tbd_ucontext *context)
+{
+    struct tbd_regs cpu;
+
+    cpu_registers(context, &cpu);
+    tbd_patcher_hurry(tbd_thread_now(), &cpu);
+    context->rip = cpu.rip;
+}
+
+/* Without entry stores to stop at, any place between two instructions will do, as nothing is
+ * recorded. */
+static void come_to_boundary(struct tbd_ucontext *context)
+{
+    kick();
+    if (tbd_recording_has_blocks() || !tbd_patcher_owns(context->rip))
+        return;
+    tbd_signals_now()->fault.signo = 0;
+    tbd_signals_now()->fault.is_shared = false;
+    if (take_cache_fault(&tbd_signals_now()->fault, context))
+        leave_to_engine(context, tbd_thread_now());
+    else
+        hurry(context);
+}
+
 /* Another signal has come at the same time: its handler runs next, though it is the first in the
  * kernel's order.  So this one is held, and the thread settles in any case.  True: it is not to be
  * queued. */
@@ -314,7 +339,7 @@ static void let_go(struct tbd_saved_context *saved, struct tbd_ucontext *context
     saved->signals.has_dropped = true;
     interrupt(context);
     if (tbd_saved_context_is_holder_sigsafe(saved))
-        kick();
+        come_to_boundary(context);
 }
 
 /* A thread that does not have its turn checks `pending` when it gets the turn lock. */
@@ -344,15 +369,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     interrupt(context);
     if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
-    kick();
-    if (!tbd_recording_has_blocks() && tbd_patcher_owns(context->rip)) {
-        /* There is no entry store to stop at: any place between two instructions will do, as
-         * nothing is recorded. */
-        tbd_signals_now()->fault.signo = 0;
-        tbd_signals_now()->fault.is_shared = false;
-        if (take_cache_fault(&tbd_signals_now()->fault, context))
-            leave_to_engine(context, tbd_thread_now());
-    }
+    come_to_boundary(context);
 }
 
 /* Is it the engine's code, just after a system call? */
@@ -410,9 +427,10 @@ static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     uint64_t rip = context->rip;
-    uint64_t gs_base = tbd_gs_base_take_sigsafe();
+    uint64_t engine = tbd_saved_context_of_sigsafe(&rip)->gs_base;
+    uint64_t gs_base = tbd_gs_base_take_sigsafe(engine);
 
     handle(signo, info, context);
-    if (gs_base != tbd_processor.gs_base && context->rip == rip)
+    if (gs_base != engine && context->rip == rip)
         tbd_set_gs_base(gs_base);
 }

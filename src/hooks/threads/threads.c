@@ -25,7 +25,8 @@ enum {
 
 _Static_assert(sizeof(struct tbd_saved_context) <= 4 * TBD_PAGE_SIZE,
                "the stack above it must stay large");
-_Static_assert(TBD_STACKS_BASE + (TBD_MAX_THREADS + 1) * TBD_STACK_SLOT_BYTES <= TBD_ARENAS_BASE,
+_Static_assert(TBD_STACKS_BASE + (TBD_MAX_FREE_THREADS + 1) * TBD_STACK_SLOT_BYTES <=
+                   TBD_ARENAS_BASE,
                "slots lie below the arenas");
 
 /* threads_x86_64.S: the child calls begin(saved context) on `stack`. */
@@ -85,7 +86,7 @@ struct tbd_saved_context *tbd_saved_context_of_sigsafe(const void *stack)
 
 bool tbd_saved_context_is_holder_sigsafe(const struct tbd_saved_context *saved)
 {
-    return __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED) == saved;
+    return tbd_threads.is_free || __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED) == saved;
 }
 
 static uint64_t stack_top(const struct tbd_saved_context *saved)
@@ -101,7 +102,8 @@ static void sit_alone(struct tbd_saved_context *saved, uint32_t tid)
                                      .runner = saved,
                                      .count = 1,
                                      .saved_contexts = threads->saved_contexts,
-                                     .quantum = threads->quantum };
+                                     .quantum = threads->quantum,
+                                     .is_free = threads->is_free };
     saved->tid = tid;
     saved->alive = 1;
     saved->next = NULL;
@@ -111,6 +113,12 @@ static void sit_alone(struct tbd_saved_context *saved, uint32_t tid)
     saved->block_time = TBD_NO_BLOCK_TIME;
 }
 
+static void use(struct tbd_thread *thread, struct tbd_saved_context *saved)
+{
+    tbd_threads.runner = saved;
+    thread->context = tbd_sys_pointer(saved);
+}
+
 void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
                       void (*given)(struct tbd_thread *thread))
 {
@@ -118,6 +126,8 @@ void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
     tbd_threads.quantum = quantum;
     tbd_threads.saved_contexts = 1;
     sit_alone(tbd_saved_context_at(0), thread->tid);
+    tbd_saved_context_at(0)->gs_base = tbd_processor.gs_base;
+    use(thread, tbd_saved_context_at(0));
 }
 
 void tbd_threads_after_fork(struct tbd_thread *thread)
@@ -142,12 +152,14 @@ static bool map_context(uint32_t index)
         return false;
     tbd_sys_madvise(at, TBD_STACK_SLOT_BYTES, MADV_DONTDUMP);
     tbd_saved_context_at(index)->index = index;
+    tbd_saved_context_at(index)->gs_base = tbd_processor.gs_base;
     return true;
 }
 
 struct tbd_saved_context *tbd_threads_new_context(void)
 {
     struct tbd_threads *threads = &tbd_threads;
+    uint32_t max = threads->is_free ? TBD_MAX_FREE_THREADS : TBD_MAX_THREADS;
 
     for (uint32_t i = 0; i < threads->saved_contexts; i++) {
         struct tbd_saved_context *saved = tbd_saved_context_at(i);
@@ -157,7 +169,7 @@ struct tbd_saved_context *tbd_threads_new_context(void)
         TBD_INVARIANT("THREADS-3", saved != tbd_threads.holder && !saved->outside);
         return saved;
     }
-    if (threads->saved_contexts == TBD_MAX_THREADS || !map_context(threads->saved_contexts))
+    if (threads->saved_contexts == max || !map_context(threads->saved_contexts))
         return NULL;
     return tbd_saved_context_at(threads->saved_contexts++);
 }
@@ -194,7 +206,7 @@ static void load(struct tbd_thread *thread, struct tbd_saved_context *saved)
 
     if (threads->runner == saved)
         return;
-    threads->runner = saved;
+    use(thread, saved);
     thread->regs = saved->regs;
     thread->tid = saved->tid;
     thread->engine_stack = stack_top(saved);
@@ -460,6 +472,11 @@ static void watch_first(struct tbd_thread *thread)
     threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
 }
 
+void tbd_threads_begin(struct tbd_thread *thread)
+{
+    begin_in_turn(thread);
+}
+
 /* The first function of the new kernel thread: every signal is blocked, gs base is the engine's. */
 static void begin(void *context)
 {
@@ -468,7 +485,7 @@ static void begin(void *context)
 
     tbd_signals_set_stack(stack_top(saved), &none);
     await_turn(tbd_thread_now(), saved);
-    begin_in_turn(tbd_thread_now());
+    tbd_threads_begin(tbd_thread_now());
 }
 
 int64_t tbd_threads_clone(struct tbd_saved_context *saved, uint64_t flags, uint64_t tls)

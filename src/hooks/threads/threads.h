@@ -29,6 +29,9 @@
  *     touches none of the engine's state until it has stepped in again.  If threads that are ready
  *     have waited too long for it, one of them steals the turn lock and lets the program go.
  *
+ * In free run (free_threads.h) there are no turns: every thread has a thread block of its own, and whoever has
+ * the engine lock is entered here as the holder.
+ *
  * Contexts: APP; _sigsafe SIG too. */
 #ifndef TBD_HOOKS_THREADS_H
 #define TBD_HOOKS_THREADS_H
@@ -38,7 +41,8 @@
 #include "hooks/threads/user_dispatch_state.h"
 #include "hooks/instructions/vector.h"
 
-#define TBD_MAX_THREADS 895u /* stack slots */
+#define TBD_MAX_THREADS      895u  /* that take turns */
+#define TBD_MAX_FREE_THREADS 4800u /* stack slots */
 
 /* A call that is made while holding the turn lock: for a thread that steals the lock
  * (THREADS-6). */
@@ -59,6 +63,7 @@ struct tbd_saved_context {
     uint64_t scratch_bytes;         /* mapped at its scratch area */
     uint64_t scratch_used;          /* most of these that calls can have touched */
     struct tbd_saved_context *next; /* after it in the queue of ready threads */
+    uint64_t gs_base;               /* of the engine in this thread */
     uint32_t index;
     bool is_watched; /* the kernel clears `alive` in place of `cleared` */
     uint32_t tid;    /* 0: the saved context is free, or its thread has ended */
@@ -85,16 +90,22 @@ struct tbd_threads {
     uint32_t leader_status;  /* status of the main thread, if it left first */
     uint32_t steps;          /* number of times that holders have stepped out */
     uint64_t quantum;        /* block entries until another thread's turn comes */
+    bool is_free;            /* free run: threads do not take turns (threads/free_threads.h) */
     bool is_leaving;         /* handlers are about to be the program's */
     bool is_detached;
 };
 
 extern struct tbd_threads tbd_threads;
 
-/* The signals of the thread whose state is in the thread block. */
+/* The saved context of the thread whose state is in the thread block; its signals. */
+static inline struct tbd_saved_context *tbd_context_now(void)
+{
+    return (struct tbd_saved_context *)tbd_thread_now()->context;
+}
+
 static inline struct tbd_signals *tbd_signals_now(void)
 {
-    return &tbd_threads.runner->signals;
+    return &tbd_context_now()->signals;
 }
 
 /* BOOT: sets up the first thread's saved context; its stack slot is mapped.  New threads call
@@ -102,7 +113,7 @@ static inline struct tbd_signals *tbd_signals_now(void)
 void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
                       void (*begin)(struct tbd_thread *thread));
 /* In a forked child, which has one thread. */
-void tbd_threads_after_fork(struct tbd_thread *thread);
+__attribute__((visibility("hidden"))) void tbd_threads_after_fork(struct tbd_thread *thread);
 
 static inline struct tbd_saved_context *tbd_saved_context_at(uint32_t index)
 {
@@ -141,6 +152,10 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
                          const struct tbd_regs *regs);
 /* The calling thread has ended and its messages are sent; it leaves the kernel with `status`. */
 _Noreturn void tbd_threads_end(struct tbd_thread *thread, uint64_t status);
+
+/* Runs a new thread, in its first turn, or in free run as soon as it exists: calls what
+ * tbd_threads_init() was given. */
+void tbd_threads_begin(struct tbd_thread *thread);
 
 /* Sends REGS of all threads but the running one. */
 void tbd_threads_send_regs(struct tbd_thread *thread);

@@ -76,4 +76,30 @@ tbd_thread_clone:
         hlt
         .size   tbd_thread_clone, . - tbd_thread_clone
 
+/* int64_t tbd_free_clone_call(const struct tbd_sys_call *call, void (*begin)(void *), void *context)
+ * Makes the call (clone or clone3); the child calls begin(context) on the stack that the call names,
+ * which does not return. */
+        .globl  tbd_free_clone_call
+        .type   tbd_free_clone_call, @function
+tbd_free_clone_call:
+        push    %rbx
+        push    %r12
+        mov     %rsi, %r12
+        mov     %rdx, %rbx
+        mov     %rdi, %rax
+        mov     8(%rax), %rdi
+        mov     16(%rax), %rsi
+        mov     24(%rax), %rdx
+        mov     32(%rax), %r10
+        mov     40(%rax), %r8
+        mov     48(%rax), %r9
+        mov     (%rax), %rax
+        syscall
+        test    %rax, %rax
+        jz      1b                      /* in tbd_thread_clone */
+        pop     %r12
+        pop     %rbx
+        ret
+        .size   tbd_free_clone_call, . - tbd_free_clone_call
+
         .section .note.GNU-stack, "", @progbits

@@ -82,8 +82,7 @@ int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *nam
 void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
                          enum tbd_event_field field)
 {
-    bool calls =
-        type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT || type == TBD_EVENT_CALL;
+    bool calls = type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT;
 
     if (field == TBD_FIELD_NEWVAL || (field == TBD_FIELD_OLDVAL && type == TBD_EVENT_LOAD))
         expr->uses |= TBD_USES_VALUE;
@@ -91,7 +90,7 @@ void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
         tbd_expr_note_register(expr, TBD_RSP);
     if (field == TBD_FIELD_FRAME)
         expr->uses |= TBD_USES_FRAME;
-    if (tbd_field_is_typed(type, field))
+    if (field == TBD_FIELD_LINE)
         expr->uses |= TBD_USES_TYPES;
 }
 

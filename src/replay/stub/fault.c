@@ -190,7 +190,7 @@ void tbd_stub_signal(int signo, siginfo_t *info, void *context)
 {
     struct tbd_ucontext *frame = context;
     uint64_t rip = frame->rip;
-    uint64_t gs_base = tbd_gs_base_take_sigsafe();
+    uint64_t gs_base = tbd_gs_base_take_sigsafe(tbd_processor.gs_base);
 
     handle(signo, info, frame);
     if (gs_base != tbd_processor.gs_base && frame->rip == rip)

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/* free.c - see free.h */
+#include "hooks/boot/free.h"
+
+#include "base/linux.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "hooks/boot/play.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/calls/free_calls.h"
+#include "hooks/calls/lock_calls.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/memory/code_areas.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/free_threads.h"
+#include "patcher/engine_lock.h"
+
+/* Nobody asks for the definitions of blocks. */
+static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops,
+                       const uint8_t *code)
+{
+    static uint32_t blocks;
+
+    (void)def;
+    (void)ops;
+    (void)code;
+    return ++blocks;
+}
+
+static void boundary(struct tbd_thread *thread)
+{
+    tbd_free_lock(thread);
+    tbd_play_settle(thread);
+    tbd_free_unlock(thread);
+}
+
+/* Is there anything to settle? */
+static bool is_due(const struct tbd_thread *thread)
+{
+    return __atomic_load_n(&thread->kick, __ATOMIC_RELAXED) || tbd_leaving_why() ||
+           tbd_signals_come(tbd_signals_now());
+}
+
+static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    tbd_free_syscall(thread, insn_bytes);
+    if (is_due(thread))
+        boundary(thread);
+}
+
+static void on_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
+{
+    tbd_free_lock(thread);
+    tbd_play_callbacks.special(thread, special, insn_bytes);
+    tbd_free_unlock(thread);
+}
+
+static void bad_code(struct tbd_thread *thread)
+{
+    tbd_free_lock(thread);
+    tbd_play_callbacks.bad_code(thread);
+    tbd_free_unlock(thread);
+}
+
+const struct tbd_patcher_callbacks tbd_free_callbacks = {
+    .define = define,
+    .executable = tbd_play_executable,
+    .reserve_area = tbd_code_areas_reserve,
+    .syscall = on_syscall,
+    .special = on_special,
+    .boundary = boundary,
+    .bad_code = bad_code,
+    .with_vector_state = tbd_processor_decode,
+};
+
+void tbd_free_start(void)
+{
+    tbd_free_init();
+    tbd_code_areas.are_inherited = true;
+}
+
+/* ---- other ways in ---- */
+
+/* The fault may have come while the thread had the lock: in a slot. */
+void tbd_free_after_fault(struct tbd_thread *thread)
+{
+    tbd_engine_leave_code(thread);
+    tbd_free_lock(thread);
+    tbd_play_after_fault(thread);
+}
+
+bool tbd_free_hides_child(uint8_t *info)
+{
+    (void)info;
+    return false;
+}
+
+void tbd_free_begin_thread(struct tbd_thread *thread)
+{
+    tbd_signals_let_in();
+    if (is_due(thread))
+        boundary(thread);
+    tbd_patcher_run(thread);
+}
+
+bool tbd_free_record_child(struct tbd_thread *thread)
+{
+    (void)thread;
+    tbd_lock_forget();
+    tbd_recording.pid = (uint32_t)tbd_sys_getpid();
+    return tbd_runtime.options.children;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/* free_calls.c - see free_calls.h
+ *
+ * Most calls are made directly, without a lock.  The others are made as in traced play, by a thread that
+ * has the engine lock; none of these waits for another thread. */
+#include "hooks/calls/free_calls.h"
+
+#include "base/linux_abi.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/calls/seccomp.h"
+#include "hooks/calls/user_dispatch.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/threads/free_threads.h"
+
+enum way {
+    DIRECT, /* the kernel alone */
+    LOCKED, /* as in traced play, with the engine lock */
+    FORK,
+    EXIT,
+    SUSPEND,
+};
+
+/* A debugger and the process that it debugs go on natively (hooks/calls/debugged.h). */
+static bool watches(uint64_t request)
+{
+    return request == PTRACE_TRACEME || request == PTRACE_ATTACH || request == PTRACE_SEIZE;
+}
+
+/* Calls that traced play handles in a way of its own, and that are nobody's business here. */
+static enum way way_of(const struct tbd_sys_call *sys)
+{
+    switch (sys->number) {
+    case __NR_clone:
+    case __NR_clone3:
+    case __NR_fork:
+    case __NR_vfork: return FORK;
+    case __NR_exit: return EXIT;
+    case __NR_rt_sigsuspend: return SUSPEND;
+    case __NR_exit_group:
+    case __NR_futex:
+    case __NR_ioctl:
+    case __NR_io_cancel:
+    case __NR_io_destroy:
+    case __NR_io_getevents:
+    case __NR_io_pgetevents:
+    case __NR_io_setup:
+    case __NR_io_submit:
+    case __NR_io_uring_enter:
+    case __NR_io_uring_register:
+    case __NR_io_uring_setup:
+    case __NR_set_robust_list:
+    case __NR_set_tid_address:
+    case __NR_userfaultfd:
+    case __NR_wait4:
+    case __NR_waitid: return DIRECT;
+    case __NR_ptrace: return watches(sys->args[0]) ? LOCKED : DIRECT;
+    default: break;
+    }
+    switch (tbd_syscall_mode(sys->number)) {
+    case TBD_SYS_MAP:
+    case TBD_SYS_SPECIAL:
+    case TBD_SYS_REFUSED: return LOCKED;
+    case TBD_SYS_EMULATE:
+    case TBD_SYS_UNKNOWN:
+    default: return DIRECT;
+    }
+}
+
+static void finish(struct tbd_call *call)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    regs->rip += call->insn_bytes;
+    regs->gpr[TBD_RAX] = (uint64_t)call->result;
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+}
+
+static void perform_directly(struct tbd_call *call)
+{
+    if (tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS)
+        tbd_call_note_temporary_mask(&call->sys);
+    call->result = tbd_call_perform(&call->sys);
+    finish(call);
+}
+
+static void suspend(struct tbd_call *call)
+{
+    struct tbd_signals *signals = tbd_signals_now();
+
+    signals->has_temporary =
+        tbd_copy_from_program(&signals->temporary_mask, call->sys.args[0], sizeof(uint64_t));
+    call->result = tbd_call_perform(&call->sys);
+    finish(call);
+}
+
+static void perform_locked(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    tbd_free_lock(thread);
+    tbd_syscall_perform(thread, insn_bytes);
+    tbd_free_unlock(thread);
+}
+
+/* By what the program has asked the kernel for, and what the engine has kept (seccomp.h,
+ * user_dispatch.h). */
+static bool is_refused(struct tbd_call *call)
+{
+    const struct tbd_saved_context *saved = tbd_context_now();
+    bool refused;
+
+    if (!saved->seccomp.newest && !saved->seccomp.is_strict && !saved->user_dispatch.is_on)
+        return false;
+    tbd_free_lock(call->thread);
+    call->effects = tbd_effects_get();
+    refused = call->effects && (tbd_user_dispatch_takes(call) || tbd_seccomp_refuses(call));
+    tbd_free_unlock(call->thread);
+    return refused;
+}
+
+void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    const struct tbd_regs *regs = &thread->regs;
+    struct tbd_call call = {
+        .sys = { regs->gpr[TBD_RAX],
+                 { regs->gpr[TBD_RDI], regs->gpr[TBD_RSI], regs->gpr[TBD_RDX], regs->gpr[TBD_R10],
+                   regs->gpr[TBD_R8], regs->gpr[TBD_R9] } },
+        .thread = thread,
+        .insn_bytes = insn_bytes,
+    };
+    enum way way = way_of(&call.sys);
+
+    if (way == LOCKED) {
+        perform_locked(thread, insn_bytes);
+        return;
+    }
+    if (is_refused(&call))
+        return;
+    switch (way) {
+    case FORK: tbd_free_fork(&call); break;
+    case EXIT: tbd_free_exit(&call); break;
+    case SUSPEND: suspend(&call); break;
+    case DIRECT:
+    case LOCKED:
+    default: perform_directly(&call); break;
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/* free_leave.c - see free_leave.h */
+#include "hooks/threads/free_leave.h"
+
+#include "base/linux_abi.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/instructions/vector.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/free_threads.h"
+#include "hooks/threads/native.h"
+#include "patcher/engine_lock.h"
+
+enum { NUDGE_EVERY_MS = 1 };
+
+static uint32_t handlers_are_restored;
+
+/* ---- the others ---- */
+
+static bool is_to_come(const struct tbd_saved_context *saved)
+{
+    return __atomic_load_n(&saved->tid, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&saved->turn, __ATOMIC_ACQUIRE);
+}
+
+/* Its handler looks whether the program is to be let go (signals_catch.c).  A thread that ends meanwhile, or a
+ * process that shares this memory, does not count. */
+static void nudge(struct tbd_saved_context *saved)
+{
+    siginfo_t info = { .si_signo = SIGTRAP, .si_code = SI_QUEUE };
+
+    info.si_ptr = (void *)TBD_LET_GO_VALUE;
+    if (tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, saved->tid, SIGTRAP,
+                 tbd_sys_pointer(&info)) == -ESRCH)
+        saved->turn = 1;
+}
+
+static bool nudge_all(const struct tbd_saved_context *own)
+{
+    bool some = false;
+
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        struct tbd_saved_context *saved = tbd_saved_context_at(i);
+
+        if (saved == own || !is_to_come(saved))
+            continue;
+        nudge(saved);
+        some = true;
+    }
+    return some;
+}
+
+/* Again and again: a thread may begin, or be between two places where it would notice. */
+static void gather(const struct tbd_saved_context *own)
+{
+    const int64_t moment[2] = { 0, NUDGE_EVERY_MS * 1000000 };
+
+    while (nudge_all(own))
+        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+}
+
+/* ---- this one ---- */
+
+static void restore(struct tbd_saved_context *own)
+{
+    gather(own);
+    if (tbd_threads.saved_contexts == 1)
+        tbd_signals_repeat_last_fault();
+    __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
+    tbd_signals_restore_handlers();
+    tbd_sys_munmap(TBD_STREAM_BASE, tbd_recording.ring.bytes);
+    __atomic_store_n(&handlers_are_restored, 1, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&handlers_are_restored);
+}
+
+static void wait_for_others(void)
+{
+    while (!__atomic_load_n(&handlers_are_restored, __ATOMIC_ACQUIRE))
+        tbd_sys_futex_wait(&handlers_are_restored, 0, -1);
+}
+
+static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
+{
+    static bool is_told; /* with the lock */
+    struct tbd_saved_context *own = tbd_context_now();
+    bool is_first;
+
+    (void)offset;
+    tbd_free_lock(thread);
+    is_first = !is_told;
+    is_told = true;
+    tbd_leave_soon(why);
+    tbd_x87_settle();
+    own->regs = thread->regs;
+    tbd_signals_block_all();
+    __atomic_store_n(&own->turn, 1, __ATOMIC_RELEASE);
+    tbd_engine_unlock_all(thread);
+    if (is_first && tbd_log_level >= TBD_LOG_WARN)
+        tbd_say("process %u goes on untraced: %s", tbd_recording.pid, why);
+    if (is_first)
+        restore(own);
+    else
+        wait_for_others();
+    tbd_threads_leave(own);
+}
+
+/* Nobody waits for another thread's turn. */
+static void let_go(const char *why, uint64_t offset)
+{
+    (void)offset;
+    tbd_leave_soon(why);
+}
+
+const struct tbd_leaving tbd_leaving_free = { .detach = detach, .let_go = let_go };

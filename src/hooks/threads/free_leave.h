@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/* free_leave.h - lets a program go whose threads run at the same time
+ *
+ * The first thread that has to asks all others, by a signal, to come to their next boundary.  There each
+ * waits until the last one has come; then the program's handlers are installed and all go on natively
+ * from where they are.
+ *
+ *     told --> nudged --> arrived (all wait) --> handlers restored --> gone
+ *
+ * FREE_LEAVE-1  The handlers are the engine's as long as any thread is in translated code. (not checked:
+ *     the last one to arrive restores them)
+ *
+ * Context: APP, with or without the engine lock. */
+#ifndef TBD_HOOKS_FREE_LEAVE_H
+#define TBD_HOOKS_FREE_LEAVE_H
+
+#include "hooks/stream/leaving.h"
+
+#pragma GCC visibility push(hidden)
+
+extern const struct tbd_leaving tbd_leaving_free;
+
+#pragma GCC visibility pop
+
+#endif
