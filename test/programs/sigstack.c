@@ -57,6 +57,7 @@ __attribute__((noinline, optimize("O0"))) static int eat_stack(int n)
 {
     volatile char pad[4096];
 
+    __asm__ volatile("" : : "r"(pad) : "memory"); /* clang would keep one byte of it */
     pad[0] = (char)n;
     return n > (1 << 28) ? n : eat_stack(n + 1) + pad[0];
 }
