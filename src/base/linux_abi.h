@@ -60,6 +60,32 @@
 #define PR_SYS_DISPATCH_INCLUSIVE_ON 2
 #endif
 
+/* the page map of a process */
+#ifndef PAGEMAP_SCAN /* 6.7 */
+#define PAGEMAP_SCAN    _IOWR('f', 16, struct pm_scan_arg)
+#define PAGE_IS_PRESENT (1 << 3)
+#define PAGE_IS_SWAPPED (1 << 4)
+struct page_region {
+    __u64 start;
+    __u64 end;
+    __u64 categories;
+};
+struct pm_scan_arg {
+    __u64 size;
+    __u64 flags;
+    __u64 start;
+    __u64 end;
+    __u64 walk_end;
+    __u64 vec;
+    __u64 vec_len;
+    __u64 max_pages;
+    __u64 category_inverted;
+    __u64 category_mask;
+    __u64 category_anyof_mask;
+    __u64 return_mask;
+};
+#endif
+
 /* ptrace */
 #ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG /* 6.4 */
 #define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211

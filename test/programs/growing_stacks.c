@@ -271,6 +271,19 @@ static void try_the_middle(void)
     printf(", deep: %d\n", recurse(&zero, 500));
 }
 
+/* Without a limit a stack grows as far as there is room. */
+static void try_no_limit(void)
+{
+    struct rlimit limits;
+
+    CHECK(getrlimit(RLIMIT_STACK, &limits) == 0);
+    if (limits.rlim_max != RLIM_INFINITY)
+        return;
+    limit(RLIM_INFINITY);
+    find_stack();
+    printf("far below: %d%d\n", touch(stack_end - (900ul << 20), 1), touch(stack_end - (10ul << 30), 1));
+}
+
 int main(void)
 {
     static char buffer[1 << 16];
@@ -290,6 +303,13 @@ int main(void)
     try_forking();
     limit(8 << 20);
     try_the_middle();
+    if (fork() == 0) {
+        try_no_limit();
+        return 0;
+    }
+    wait(NULL);
+    try_no_limit();
+    CHECK(munmap((void *)(stack_end - (10ul << 30)), (10ul << 30) - (1 << 20)) == 0);
     limit(1 << 19);
     fflush(stdout);
     signal(SIGSEGV, SIG_DFL);

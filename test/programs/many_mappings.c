@@ -88,10 +88,15 @@ static void reserve(void)
         CHECK(munmap(at[i], RESERVED) == 0);
 }
 
+static unsigned char *reserve_readable(void)
+{
+    return mmap(NULL, RESERVED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 /* Readable at once, and hardly used. */
 static void use_little(void)
 {
-    unsigned char *at = mmap(NULL, RESERVED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *at = reserve_readable();
 
     if (at == MAP_FAILED)
         return;
@@ -103,12 +108,33 @@ static void use_little(void)
     CHECK(munmap(at, RESERVED) == 0);
 }
 
+/* Many of them: their pages share marks (8 TiB apart), and every window's end meets them all. */
+static void use_little_of_many(void)
+{
+    unsigned char *at[RESERVATIONS / 2];
+    unsigned got = 0;
+    uint64_t sum = 0;
+
+    while (got < RESERVATIONS / 2 && (at[got] = reserve_readable()) != MAP_FAILED)
+        got++;
+    for (unsigned i = 0; i < got; i++)
+        at[i][i * 5 * PAGE] = at[i][RESERVED / 2 + i * 7000] = (unsigned char)(i + 1);
+    for (unsigned i = 0; i < got * 1000; i++)
+        sum = sum * 31 + at[i % got][i % got * 5 * PAGE];
+    printf("%u in use, %llx\n", got, (unsigned long long)sum);
+    for (unsigned i = 0; i < got; i++) {
+        CHECK(at[i][RESERVED / 2 + i * 7000] == (unsigned char)(i + 1));
+        CHECK(munmap(at[i], RESERVED) == 0);
+    }
+}
+
 int main(void)
 {
     make_many();
     change_many();
     reserve();
     use_little();
+    use_little_of_many();
     printf("%llx\n", (unsigned long long)sum_many());
     return 0;
 }

@@ -28,6 +28,7 @@
 #include "hooks/calls/organizer_children.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
 #include "hooks/stream/recording.h"
@@ -189,6 +190,7 @@ static bool map_page_maps(void)
         return false;
     tbd_memory.pages.known = known.start;
     tbd_memory.pages.touch = (uint8_t *)tbd_processor.gs_base;
+    tbd_memory.pages.next_marked = tbd_marked_next;
     tbd_memory.pages.omits_stores = tbd_mode()->omits_records;
     if (tbd_processor.has_fsgsbase)
         tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;

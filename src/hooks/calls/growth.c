@@ -17,8 +17,8 @@
 /* An access must keep this far from an accessible mapping below: the kernel's stack_guard_gap, which only a
  * parameter of its command line changes. */
 #define GUARD_GAP (256 * TBD_PAGE_SIZE)
-/* A larger range would cost time at each window's end; no stack is so deep. */
-#define MOST_GROWTH (1ull << 30)
+/* No stack is so deep; a larger range would share marks with other mappings (base/layout.h). */
+#define MOST_GROWTH (32ull << 30)
 #define LOWEST      (16 * TBD_PAGE_SIZE) /* vm.mmap_min_addr */
 
 /* Where a change matters for a mapping that grows: from the lowest address that the limit allows, and the
@@ -92,12 +92,9 @@ static void take_away(const struct survey *survey, uint64_t start, uint64_t end)
     tbd_map_remove(survey->thread, start, end);
 }
 
-/* Marks of accesses that failed there must not count: reading such a page would make the kernel extend the
- * mapping. */
 static void give(const struct survey *survey, uint64_t start, struct tbd_mapped_region *growing)
 {
     struct tbd_msg_region map = growing->map;
-    struct tbd_stretch stretch = { start, map.start, false };
 
     if (!survey->thread) {
         growing->map.start = start;
@@ -105,7 +102,6 @@ static void give(const struct survey *survey, uint64_t start, struct tbd_mapped_
     }
     map.end = map.start;
     map.start = start;
-    tbd_window_clear_marks(&tbd_memory.pages, &stretch);
     tell(survey, map.start, map.end, map.prot, TBD_MAPPED_ZERO);
     tbd_map_add(survey->thread, &map, growing->path);
 }

@@ -129,7 +129,7 @@ void tbd_map_remove(struct tbd_thread *thread, uint64_t start, uint64_t end)
 
 static void put(const struct tbd_msg_region *map, const char *path)
 {
-    if (!tbd_regions_add(&tbd_memory.regions, map, path))
+    if (!tbd_memory_add_region(map, path))
         tbd_leave_soon("it has too many mappings");
     tbd_shared_update(map->start, map->end);
 }

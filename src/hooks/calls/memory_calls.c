@@ -157,7 +157,8 @@ void tbd_call_mmap(struct tbd_call *call)
     const uint64_t *args = call->sys.args;
     bool fixed = args[3] & MAP_FIXED;
     uint64_t bytes = tbd_map_page_up(args[1]);
-    struct tbd_msg_region map = { .prot = (uint32_t)args[2] & 7, .map_flags = (uint32_t)args[3] };
+    struct tbd_msg_region map = { .prot = tbd_region_prot(args[2]),
+                                  .map_flags = (uint32_t)args[3] };
     char path[4096];
 
     if (fixed) {
@@ -316,7 +317,7 @@ static bool refresh(void *context, const struct tbd_msg_region *map, const char 
 
     (void)path;
     if (start < end)
-        tbd_regions_protect(&tbd_memory.regions, start, end, map->prot);
+        tbd_memory_protect_regions(start, end, map->prot);
     return true;
 }
 
@@ -344,8 +345,8 @@ static void protect_memory(struct tbd_call *call)
     perform_as(call, &call->sys);
     if (was_refused(call) && !(range.start & (TBD_PAGE_SIZE - 1)) && range.start < range.end &&
         range.start == call->sys.args[0])
-        note_part(call, tbd_failed_protect(range.start, range.end,
-                                           (uint32_t)call->sys.args[2] & TBD_PROT_RWX));
+        note_part(call,
+                  tbd_failed_protect(range.start, range.end, tbd_region_prot(call->sys.args[2])));
     tbd_call_finish(call);
     if (call->result == TBD_CALL_INTERRUPTED || call->result == -EINVAL)
         return;
@@ -353,8 +354,7 @@ static void protect_memory(struct tbd_call *call)
     if (failed(call))
         tbd_maps_read(refresh, &range);
     else
-        tbd_regions_protect(&tbd_memory.regions, range.start, range.end,
-                            (uint32_t)call->sys.args[2] & 7);
+        tbd_memory_protect_regions(range.start, range.end, tbd_region_prot(call->sys.args[2]));
     tbd_map_send(call->thread, range.start, range.end, false);
     tbd_written_files_send(call->thread, range.start, range.end);
 }
@@ -376,6 +376,7 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
         return;
     }
     before->map.end = to;
+    tbd_memory_becomes_readable(from, to);
     tbd_pages_set_known(&tbd_memory.pages, from, to, true);
     tbd_map_send(call->thread, from, to, true);
 }

@@ -5,6 +5,7 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "hooks/memory/proc.h"
+#include "hooks/memory/regions.h"
 
 static const char *take_hex(const char *text, uint64_t *out)
 {
@@ -77,7 +78,8 @@ static const char *parse_line(char *text, struct tbd_msg_region *map)
     line = take_hex(line + (*line == '-'), &map->end);
     if (strlen(line) < 6)
         return NULL;
-    map->prot = (line[1] == 'r' ? 1u : 0) | (line[2] == 'w' ? 2u : 0) | (line[3] == 'x' ? 4u : 0);
+    map->prot = tbd_region_prot((line[1] == 'r' ? 1u : 0) | (line[2] == 'w' ? 2u : 0) |
+                                (line[3] == 'x' ? 4u : 0));
     map->map_flags = line[4] == 's' ? MAP_SHARED : MAP_PRIVATE;
     line = take_hex(line + 6, &map->file_offset);
     line = take_hex(line + (*line == ' '), &major);

@@ -44,8 +44,28 @@ static bool is_wanted(uint64_t entry, enum tbd_page_kind kind)
     return kind == TBD_PAGES_PRIVATE || (entry & (BIT_EXCLUSIVE | BIT_SWAPPED));
 }
 
-void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
-                       uint64_t end, tbd_page_visitor visit, void *context)
+bool tbd_pagemap_next(const struct tbd_pagemap *map, uint64_t start, uint64_t end,
+                      struct tbd_range *out)
+{
+    struct page_region found = { 0 };
+    struct pm_scan_arg scan = {
+        .size = sizeof(scan),
+        .start = start,
+        .end = end,
+        .vec = tbd_sys_pointer(&found),
+        .vec_len = 1,
+        .category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+        .return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+    };
+    long count = tbd_sys3(__NR_ioctl, (uint64_t)map->fd, PAGEMAP_SCAN, tbd_sys_pointer(&scan));
+
+    *out = tbd_sys_failed(count) ? (struct tbd_range){ start, end }
+                                 : (struct tbd_range){ found.start, found.end };
+    return count != 0;
+}
+
+static void visit_run(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
+                      uint64_t end, tbd_page_visitor visit, void *context)
 {
     uint64_t page = start >> TBD_PAGE_SHIFT;
     uint64_t last = end >> TBD_PAGE_SHIFT;
@@ -59,5 +79,22 @@ void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, u
             if (!known || is_wanted(entries[i], kind))
                 visit(context, (page + i) << TBD_PAGE_SHIFT);
         page += count;
+    }
+}
+
+/* A program uses little of so large a range. */
+#define LARGE_RANGE (1ull << 30)
+
+void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
+                       uint64_t end, tbd_page_visitor visit, void *context)
+{
+    struct tbd_range run = { start, end };
+
+    for (uint64_t at = start; at < end; at = run.end) {
+        if (end - at < LARGE_RANGE)
+            run = (struct tbd_range){ at, end };
+        else if (!tbd_pagemap_next(map, at, end, &run))
+            return;
+        visit_run(map, kind, run.start, run.end, visit, context);
     }
 }

@@ -3,6 +3,8 @@
 #ifndef TBD_HOOKS_PAGEMAP_H
 #define TBD_HOOKS_PAGEMAP_H
 
+#include "format/stream/messages.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +18,11 @@ void tbd_pagemap_close(struct tbd_pagemap *map);
 
 /* One page's 64 bits, as the kernel documents them; false if they cannot be read. */
 bool tbd_pagemap_state(const struct tbd_pagemap *map, uint64_t address, uint64_t *out);
+
+/* The first pages in [start, end) that exist, at least; false: there are none.  Where the kernel does not tell (before
+ * Linux 6.7), or the file cannot be read, it is the whole range. */
+bool tbd_pagemap_next(const struct tbd_pagemap *map, uint64_t start, uint64_t end,
+                      struct tbd_range *out);
 
 enum tbd_page_kind {
     /* pages that exist and belong to the process: anonymous ones, and written ones of private

@@ -7,6 +7,41 @@
 
 struct tbd_program_memory tbd_memory;
 
+/* ---- the table of regions ---- */
+
+/* Marks that other pages share stay: they are cleared where the window ends. */
+void tbd_memory_becomes_readable(uint64_t start, uint64_t end)
+{
+    struct tbd_stretch stretch = { start, end, false };
+
+    if (!tbd_regions_folds(&tbd_memory.regions, start, end))
+        tbd_window_clear_marks(&tbd_memory.pages, &stretch);
+}
+
+bool tbd_memory_add_region(const struct tbd_msg_region *map, const char *path)
+{
+    if (map->prot & PROT_READ)
+        tbd_memory_becomes_readable(map->start, map->end);
+    return tbd_regions_add(&tbd_memory.regions, map, path);
+}
+
+bool tbd_memory_protect_regions(uint64_t start, uint64_t end, uint32_t prot)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         (prot & PROT_READ) && i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (!(map->prot & PROT_READ))
+            tbd_memory_becomes_readable(map->start > start ? map->start : start,
+                                        map->end < end ? map->end : end);
+    }
+    return tbd_regions_protect(&tbd_memory.regions, start, end, prot);
+}
+
+/* ---- sending pages ---- */
+
 #define STRETCH_BATCH 256u
 
 enum sent { TOUCHED, UNKNOWN };

@@ -18,6 +18,14 @@ struct tbd_program_memory {
 
 extern struct tbd_program_memory tbd_memory;
 
+/* Memory can be read from now on: forgets its marks, which accesses that failed there have left, also in windows
+ * before.  They have touched no page. */
+void tbd_memory_becomes_readable(uint64_t start, uint64_t end);
+/* These do so for what they add to the table of regions (false: it is full), and for what can be read with the new
+ * protection only. */
+bool tbd_memory_add_region(const struct tbd_msg_region *map, const char *path);
+bool tbd_memory_protect_regions(uint64_t start, uint64_t end, uint32_t prot);
+
 /* Sends the pages touched in the window, of all mappings; called at its end. */
 void tbd_memory_send_touched(struct tbd_thread *thread);
 /* Sends the pages that a replay of this window needs if it ends here without a WINDOW_END. */

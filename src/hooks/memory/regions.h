@@ -8,6 +8,7 @@
 #define TBD_HOOKS_REGIONS_H
 
 #include "base/arena.h"
+#include "base/linux.h"
 #include "format/stream/stream.h"
 
 struct tbd_mapped_region {
@@ -29,6 +30,13 @@ struct tbd_regions {
     struct tbd_region_path *paths[TBD_REGION_PATHS];
     struct tbd_range changed; /* since tbd_regions_forget_changes(): it includes all changes */
 };
+
+/* What the processor makes of a protection: memory that can be written can be read. */
+static inline uint32_t tbd_region_prot(uint64_t prot)
+{
+    return (uint32_t)(prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) |
+           (prot & PROT_WRITE ? (uint32_t)PROT_READ : 0);
+}
 
 bool tbd_regions_init(struct tbd_regions *regions);
 /* Makes the table empty. */

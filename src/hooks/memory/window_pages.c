@@ -207,31 +207,56 @@ static void send_touched(struct scan *scan, uint64_t page, uint16_t marks)
     }
 }
 
+/* A program uses little of so large a range. */
+#define LARGE_STRETCH (1ull << 30)
+
+/* Iterates over the parts of [at, end) that may have marks. */
+static bool next_run(const struct tbd_pages *pages, uint64_t at, uint64_t end,
+                     struct tbd_range *out)
+{
+    if (at < end && pages->next_marked && end - at >= LARGE_STRETCH)
+        return pages->next_marked(at, end, out);
+    *out = (struct tbd_range){ at, end };
+    return at < end;
+}
+
+/* The first page in [page, last) with marks; `last` if there is none. */
+static uint64_t next_marked(const struct tbd_pages *pages, uint64_t page, uint64_t last)
+{
+    while (page < last) {
+        const uint16_t *cell = cell_of(pages, page);
+        uint64_t four = 1;
+
+        if (!((uintptr_t)cell & 7) && page + 4 <= last)
+            memcpy(&four, cell, sizeof(four));
+        if (four && *cell)
+            return page;
+        page += four ? 1 : 4;
+    }
+    return last;
+}
+
+static void scan_run(struct scan *scan, const struct tbd_range *run, bool folds)
+{
+    uint64_t last = run->end >> TBD_PAGE_SHIFT;
+
+    for (uint64_t page = run->start >> TBD_PAGE_SHIFT;
+         (page = next_marked(scan->pages, page, last)) < last; page++) {
+        uint16_t *cell = cell_of(scan->pages, page);
+
+        send_touched(scan, page, *cell);
+        if (!folds)
+            *cell = 0;
+    }
+}
+
 static void scan_stretch(struct scan *scan, const struct tbd_stretch *stretch)
 {
-    uint64_t page = stretch->start >> TBD_PAGE_SHIFT;
+    struct tbd_range run;
 
     scan->limit = stretch->end >> TBD_PAGE_SHIFT;
-    while (page < scan->limit) {
-        uint16_t *cell = cell_of(scan->pages, page);
-        uint16_t marks = *cell;
-
-        if (!((uintptr_t)cell & 7) && page + 4 <= scan->limit) {
-            uint64_t four;
-
-            memcpy(&four, cell, sizeof(four));
-            if (!four) {
-                page += 4;
-                continue;
-            }
-        }
-        if (marks) {
-            send_touched(scan, page, marks);
-            if (!stretch->folds)
-                *cell = 0;
-        }
-        page++;
-    }
+    for (uint64_t at = stretch->start; next_run(scan->pages, at, stretch->end, &run); at = run.end)
+        scan_run(scan, &run, stretch->folds);
 }
 
 void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
@@ -251,12 +276,14 @@ void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
 
 void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch)
 {
-    for (uint64_t page = stretch->start >> TBD_PAGE_SHIFT; page < stretch->end >> TBD_PAGE_SHIFT;
-         page++) {
-        uint16_t *cell = cell_of(pages, page);
+    struct tbd_range run;
 
-        if (*cell)
-            *cell = 0;
+    for (uint64_t at = stretch->start; next_run(pages, at, stretch->end, &run); at = run.end) {
+        uint64_t last = run.end >> TBD_PAGE_SHIFT;
+
+        for (uint64_t page = run.start >> TBD_PAGE_SHIFT;
+             (page = next_marked(pages, page, last)) < last; page++)
+            *cell_of(pages, page) = 0;
     }
 }
 
@@ -265,6 +292,21 @@ static void send_unknown(struct scan *scan, uint64_t page)
     if (!is_known(scan->pages, page) &&
         tbd_window_send_page(scan->ring, scan->thread, page << TBD_PAGE_SHIFT, TBD_PAGE_FIRST))
         set_known(scan->pages, page);
+}
+
+static void send_unknown_run(struct scan *scan, const struct tbd_range *run)
+{
+    uint64_t last = run->end >> TBD_PAGE_SHIFT;
+
+    for (uint64_t page = run->start >> TBD_PAGE_SHIFT;
+         (page = next_marked(scan->pages, page, last)) < last; page++) {
+        uint16_t marks = *cell_of(scan->pages, page);
+
+        if (!((marks & 0xff00) && scan->pages->omits_stores))
+            send_unknown(scan, page);
+        if ((marks & 0xff) && page + 1 < scan->limit && !is_exact(page + 1))
+            send_unknown(scan, page + 1);
+    }
 }
 
 void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
@@ -277,16 +319,12 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
     scan.thread = thread;
     scan.pages = pages;
     for (size_t i = 0; i < count; i++) {
-        uint64_t limit = stretches[i].end >> TBD_PAGE_SHIFT;
+        struct tbd_range run;
 
-        for (uint64_t page = stretches[i].start >> TBD_PAGE_SHIFT; page < limit; page++) {
-            uint16_t marks = *cell_of(pages, page);
-
-            if (marks && !((marks & 0xff00) && pages->omits_stores))
-                send_unknown(&scan, page);
-            if ((marks & 0xff) && page + 1 < limit && !is_exact(page + 1))
-                send_unknown(&scan, page + 1);
-        }
+        scan.limit = stretches[i].end >> TBD_PAGE_SHIFT;
+        for (uint64_t at = stretches[i].start; next_run(pages, at, stretches[i].end, &run);
+             at = run.end)
+            send_unknown_run(&scan, &run);
     }
 }
 

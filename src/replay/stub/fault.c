@@ -140,6 +140,7 @@ static void leave_to_engine(struct tbd_ucontext *frame, int signo, uint64_t addr
     struct tbd_regs cpu;
 
     regs_from_frame(frame, &cpu);
+    tbd_memory_scan_all();
     fault.signo = signo;
     fault.address = address;
     fault.is_ours = !take_slot_fault(&cpu) && !take_cache_fault(&cpu);

@@ -61,7 +61,7 @@ static void note_shared(uint64_t address)
 static bool do_mmap(const struct tbd_msg_syscall *call)
 {
     forget_code(call->result, call->args[1]);
-    if (!tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2], is_fresh(call),
+    if (!tbd_memory_map(call->result, call->args[1], tbd_region_prot(call->args[2]), is_fresh(call),
                         this_order()))
         return false;
     if ((call->args[3] & MAP_TYPE) != MAP_PRIVATE)
@@ -108,8 +108,8 @@ static bool protect(const struct tbd_msg_syscall *call)
     struct tbd_range range = protected_range(call);
 
     forget_code(range.start, range.end - range.start);
-    return !call->args[1] || tbd_memory_protect(range.start, range.end - range.start,
-                                                (uint32_t)call->args[2] & TBD_PROT_RWX);
+    return !call->args[1] ||
+           tbd_memory_protect(range.start, range.end - range.start, tbd_region_prot(call->args[2]));
 }
 
 /* Several mappings can move together, with the holes between them. */
@@ -306,14 +306,6 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
 
 /* ---- changes that no argument tells ---- */
 
-/* Marks of accesses that failed where a new mapping begins do not count, as in play (hooks/calls/growth.c). */
-static void forget_marks(uint64_t start, uint64_t end)
-{
-    struct tbd_stretch stretch = { start, end, false };
-
-    tbd_window_clear_marks(&tbd_memory.pages, &stretch);
-}
-
 bool tbd_maps_apply(const struct tbd_msg_mapped *mapped)
 {
     uint64_t bytes = mapped->end - mapped->start;
@@ -325,7 +317,6 @@ bool tbd_maps_apply(const struct tbd_msg_mapped *mapped)
         send_range(mapped->start, bytes);
     if (mapped->flags & TBD_MAPPED_GONE)
         return tbd_memory_unmap(mapped->start, bytes);
-    forget_marks(mapped->start, mapped->end);
     return tbd_memory_map(mapped->start, bytes, mapped->prot, mapped->flags & TBD_MAPPED_ZERO,
                           this_order());
 }

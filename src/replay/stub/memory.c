@@ -18,6 +18,7 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
 #include "replay/stub/present_map.h"
 #include "replay/stub/stub.h"
@@ -25,7 +26,7 @@
 
 /* A fresh mapping of this size is mapped where it is used, LAZY_STEP at a time: programs reserve
  * terabytes and use little. */
-#define LAZY_BYTES  (64ull << 30)
+#define LAZY_BYTES  (4ull << 30)
 #define LAZY_STEP   (2ull << 20)
 #define REGION_LAZY (1u << 31) /* absent pages are zero; not a flag of traces */
 
@@ -264,9 +265,22 @@ static const char *place_pages(const struct tbd_plan_head *head)
     return NULL;
 }
 
+/* Only pages that are present can have been modified, or share their marks with such a page. */
+static bool next_marked(uint64_t start, uint64_t end, struct tbd_range *out)
+{
+    return tbd_marked_find(tbd_present_cells, start, end, out);
+}
+
+void tbd_memory_scan_all(void)
+{
+    tbd_memory.pages.next_marked = NULL;
+}
+
 const char *tbd_memory_begin(struct tbd_plan_head *head)
 {
     plan = head;
+    tbd_memory.pages.next_marked =
+        head->slice || !(head->hook_set & TBD_HOOK_TOUCH) ? NULL : next_marked;
     forget_window(head);
     if (!add_regions(head))
         return "too many mappings";
@@ -407,7 +421,7 @@ bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, ui
     if (!is_program_range(start, page_up(bytes)))
         return false;
     real_unmap(start, map.end);
-    if (!tbd_regions_add(table(), &map, ""))
+    if (!tbd_memory_add_region(&map, ""))
         return false;
     if (!zero || map.flags & REGION_LAZY)
         return true;
@@ -430,7 +444,7 @@ bool tbd_memory_protect(uint64_t start, uint64_t bytes, uint32_t prot)
     if (!is_program_range(start, page_up(bytes)))
         return false;
     real_protect(start, start + page_up(bytes), real_prot(prot));
-    return tbd_regions_protect(table(), start, start + page_up(bytes), prot);
+    return tbd_memory_protect_regions(start, start + page_up(bytes), prot);
 }
 
 /* Maps each mapping in the range again. */

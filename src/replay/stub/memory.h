@@ -20,6 +20,8 @@ const char *tbd_memory_begin(struct tbd_plan_head *plan);
 /* The program, or the engine on its behalf, faulted at `address`; `access` is PROT_READ or
  * PROT_WRITE.  True: the page was missing and is present now.  APP and SIG contexts. */
 bool tbd_memory_fault(uint64_t address, uint32_t access);
+/* A block was left in its middle: pages may have marks, as in play, without having been used. */
+void tbd_memory_scan_all(void);
 /* The number of bytes from `address` on, at most `want`, that lie in executable regions; makes
  * their pages present.  *out_changes: some are writable or shared, too, as in play
  * (hooks/boot/play.c). */

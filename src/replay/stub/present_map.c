@@ -45,8 +45,42 @@ static uint64_t summary_end(uint64_t at, uint64_t end)
     return next < end ? next : end;
 }
 
+/* A bit for each page of the touch map: the program's pages whose cells are there have been present. */
+#define CELL_PAGES (TBD_TOUCH_BYTES / TBD_PAGE_SIZE)
+#define CELL_SPAN  (TBD_TOUCH_SPAN / CELL_PAGES) /* of addresses */
+
+static uint8_t cells[CELL_PAGES / 8];
+
+static void note_cells(uint64_t start, uint64_t end)
+{
+    for (uint64_t i = start / CELL_SPAN; i <= (end - 1) / CELL_SPAN; i++)
+        cells[i % CELL_PAGES / 8] |= (uint8_t)(1u << i % 8);
+}
+
+static bool has_cells(uint64_t index)
+{
+    return cells[index / 8] >> (index % 8) & 1;
+}
+
+bool tbd_present_cells(uint64_t start, uint64_t end, struct tbd_range *out)
+{
+    uint64_t index = start / TBD_PAGE_SIZE, last = end / TBD_PAGE_SIZE;
+
+    while (index < last && !has_cells(index))
+        index += cells[index / 8] ? 1 : 8 - index % 8;
+    if (index >= last)
+        return false;
+    out->start = index * TBD_PAGE_SIZE;
+    while (index < last && has_cells(index))
+        index++;
+    out->end = index * TBD_PAGE_SIZE;
+    return true;
+}
+
 void tbd_present_set(uint64_t start, uint64_t end)
 {
+    if (start < end)
+        note_cells(start, end);
     for (uint64_t at = start, step; at < end; at += step) {
         step = is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE;
         *summary_byte(at) = 1;
