@@ -93,7 +93,7 @@ def assert_as_a_replay_counts(trace):
 def test_windows_born_without_events_are_raised(folder):
     for name, window in {**NAMES, "many_windows": 50000}.items():
         where = os.path.join(folder, name)
-        trace = record(name, where, window, ",lean=always")
+        trace = record(name, where, window, ",count=now,lean=always")
         # The last window of a program that was killed has them: nobody could bring them back.
         assert set(levels(trace)[:-1]) == {2}, levels(trace)
         assert_as_a_replay_counts(trace)
@@ -102,12 +102,12 @@ def test_windows_born_without_events_are_raised(folder):
 
 def test_windows_are_built_while_they_come(folder):
     """Workers begin with a window when some of its block entries are there; it may end anywhere."""
-    trace = record("many_windows", os.path.join(folder, "whole"), 1100000, ",lean=always")
+    trace = record("many_windows", os.path.join(folder, "whole"), 1100000, ",count=now,lean=always")
     assert set(levels(trace)) == {2} and len(levels(trace)) > 3, levels(trace)
     assert_as_a_replay_counts(trace)
     for delay in (0.02, 0.04, 0.08):
         where = os.path.join(folder, str(delay))
-        process = tbdtest.start([tbdtest.program("many_windows")], where, "window=1100000,lean=always")
+        process = tbdtest.start([tbdtest.program("many_windows")], where, "window=1100000,count=now,lean=always")
         tbdtest.await_organizer(where, process)
         time.sleep(delay)
         process.kill()
@@ -125,10 +125,10 @@ def test_a_busy_organizer_leaves_events_to_replay(folder):
     with open(organizer, "w", encoding="ascii") as f:
         f.write('#!/bin/sh\nexec %s/tbd-organizer "$@" --threads 1\n' % tbdtest.BUILD)
     os.chmod(organizer, 0o755)
-    trace = record("many_windows", os.path.join(folder, "auto"), 20000, ",lean=auto,organizer=" + organizer)
+    trace = record("many_windows", os.path.join(folder, "auto"), 20000, ",count=now,lean=auto,organizer=" + organizer)
     assert set(levels(trace)) <= {2, 3}, levels(trace)
     assert_as_a_replay_counts(trace)
-    limited = record("many_windows", os.path.join(folder, "limited"), 20000, ",lean=auto,level3=5,level2=7,organizer=" + organizer)
+    limited = record("many_windows", os.path.join(folder, "limited"), 20000, ",count=now,lean=auto,level3=5,level2=7,organizer=" + organizer)
     found = levels(limited)
     assert set(found[:-12]) == {1} and set(found[-12:-5]) == {2} and set(found[-5:]) <= {2, 3}, found
     limited.verify()

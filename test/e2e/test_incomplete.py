@@ -168,7 +168,7 @@ def test_scripts_and_texts_say_so(folder):
 
 def test_a_lost_end_is_said(folder):
     """Neither the index nor the files say what came after the last window."""
-    trace = recorded(folder)
+    trace = recorded(folder, options="window=500,count=now,lean=never")
     windows = windows_of(trace)
     index = os.path.join(trace.path, "index")
     for window in range(len(windows) - 2, len(windows)):

@@ -13,7 +13,7 @@ END, DELTA, GROUP = 1, 32, 8  # flags of a page; windows that depend on each oth
 
 
 def record(folder, options=""):
-    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=20000,lean=always" + options)
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=20000,count=now,lean=always" + options)
     return trace
 
 
@@ -99,7 +99,7 @@ def test_limits_hold_for_differences_too(folder):
 def test_recording_that_is_cut_short(folder):
     for delay in (0.02, 0.1, 0.3):
         where = os.path.join(folder, str(delay))
-        process = tbdtest.start([tbdtest.program("many_windows")], where, "window=20000,lean=always")
+        process = tbdtest.start([tbdtest.program("many_windows")], where, "window=20000,count=now,lean=always")
         tbdtest.kill_organizers(where, process, delay)
         assert process.wait() == 0
         trace = tbdtest.find_trace(where, tbdtest.program("many_windows"))

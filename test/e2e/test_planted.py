@@ -86,7 +86,7 @@ def test_folders_that_are_links_are_not_entered(folder):
 
 def test_what_is_written_goes_to_no_link(folder):
     """The reader's own files, to which a trace's `position`, `frame`, `bookmarks` and `cache` lead."""
-    trace = recorded(folder, options="window=2000,lean=always")
+    trace = recorded(folder, options="window=2000,count=now,lean=always")
     victim, place = os.path.join(folder, "victim"), os.path.join(folder, "place")
     os.mkdir(place)
     for name in ("position", "frame", "bookmarks"):

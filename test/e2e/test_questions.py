@@ -159,7 +159,7 @@ def test_a_trace_that_cannot_be_written_is_readable(folder):
 
 
 def test_window_files_are_standard_lz4_frames(folder):
-    trace, sizes = recorded(folder), {}
+    trace, sizes = recorded(folder, options="window=20000,count=now"), {}
     for where, _, files in os.walk(os.path.join(trace.path, "windows")):
         for name in files:
             if name.endswith((".trace", ".blocks")):
@@ -171,7 +171,7 @@ def test_window_files_are_standard_lz4_frames(folder):
 
 
 def test_sizes_are_those_of_the_files(folder):
-    trace, sizes = recorded(folder, "many_windows", ""), {"toc": 0, "trace": 0, "blocks": 0}
+    trace, sizes = recorded(folder, "many_windows", "count=now"), {"toc": 0, "trace": 0, "blocks": 0}
     for where, _, files in os.walk(os.path.join(trace.path, "windows")):
         for name in files:
             sizes[name.rsplit(".", 1)[1]] += os.path.getsize(os.path.join(where, name))

@@ -118,10 +118,10 @@ static void its_parts_fit_together(void **state)
 static void check_choice(enum tbd_mode_kind kind, const struct tbd_mode *mode)
 {
     static struct tbd_options options;
-    char text[32], why[128] = "";
+    char text[48], why[128] = "";
     bool chosen;
 
-    snprintf(text, sizeof(text), "mode=%s", mode->name);
+    snprintf(text, sizeof(text), "count=now,mode=%s", mode->name); /* on any machine */
     chosen = tbd_options_parse(&options, text, why, sizeof(why));
     assert_int_equal(chosen, mode->exists && kind != TBD_MODE_REPLAY);
     if (chosen)
@@ -141,9 +141,16 @@ static void options_choose_what_exists(void **state)
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_PATCHED);
     assert_true(tbd_options_parse(&options, "count=later", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_LATER);
+    assert_true(tbd_options_parse(&options, "count=now", why, sizeof(why)));
+    assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED);
+    /* windows that shall keep something must have it, on any machine */
+    assert_true(tbd_options_parse(&options, "lean=never", why, sizeof(why)));
+    assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED);
+    assert_true(tbd_options_parse(&options, "level3=4,level2=4", why, sizeof(why)));
+    assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED);
     assert_true(tbd_options_parse(&options, "mode=later,hooks=blocks", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED); /* no replay brings the same events */
-    assert_true(tbd_options_parse(&options, "hooks=full", why, sizeof(why)));
+    assert_true(tbd_options_parse(&options, "count=now,hooks=full", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED);
 }
 

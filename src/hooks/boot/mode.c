@@ -46,10 +46,17 @@ static unsigned count_processors(void)
     return count ? count : ENOUGH_PROCESSORS;
 }
 
+/* Windows that shall keep events or counts must have them first. */
+static bool leaves_choice(const struct tbd_options *options)
+{
+    return options->count == TBD_COUNT_AUTO && options->lean != TBD_LEAN_NEVER &&
+           !options->level3 && !options->level2;
+}
+
 static bool counts_later(const struct tbd_options *options)
 {
     return options->mode == TBD_MODE_LATER || options->count == TBD_COUNT_LATER ||
-           (options->count == TBD_COUNT_AUTO && count_processors() < ENOUGH_PROCESSORS);
+           (leaves_choice(options) && count_processors() < ENOUGH_PROCESSORS);
 }
 
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)

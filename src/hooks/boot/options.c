@@ -69,7 +69,7 @@ static const struct option_row rows[] = {
       .kind = KIND_CHOICE, .offset = AT(lean), .initial = TBD_LEAN_AUTO,
       .choices = { { "auto", TBD_LEAN_AUTO }, { "always", TBD_LEAN_ALWAYS }, { "never", TBD_LEAN_NEVER } } },
     { .name = "count", .values = "now|later|auto", .help = "later: a replay counts windows; auto: later on fewer than three processors",
-      .kind = KIND_CHOICE, .offset = AT(count), .initial = TBD_COUNT_NOW,
+      .kind = KIND_CHOICE, .offset = AT(count), .initial = TBD_COUNT_AUTO,
       .choices = { { "now", TBD_COUNT_NOW }, { "later", TBD_COUNT_LATER }, { "auto", TBD_COUNT_AUTO } } },
     { .name = "aftercount", .values = "yes|no", .help = "no: windows that play does not count stay uncounted after the program's end",
       .kind = KIND_CHOICE, .offset = AT(aftercount), .initial = 1,
