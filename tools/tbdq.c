@@ -92,17 +92,13 @@ static int set_at(struct tbd_command_run *run, const char *at)
 
 static int set_thread(struct tbd_session *session, const char *text)
 {
-    char *end;
-    unsigned long tid = strtoul(text, &end, 0);
-
-    if (*text == '\0' || *end != '\0' || tid == 0 || tid > UINT32_MAX) {
+    if (!tbd_command_find_thread(session, text, &session->thread)) {
         fprintf(stderr,
                 "tbdq: --thread takes the number of a thread, not '%s'\n"
                 "hint: `tbdq threads` lists them\n",
                 text);
         return TBD_EXIT_USAGE;
     }
-    session->thread = (uint32_t)tid;
     session->has_thread = true;
     return TBD_EXIT_FOUND;
 }

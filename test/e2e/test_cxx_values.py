@@ -139,14 +139,14 @@ def as_here(text, found, name):
 
 
 def printed(folder, pretty):
-    """{name: (as tbdq, as gdb shows it)} of all variables of all functions of cxx_types."""
+    """{name: (as tbdq, as gdb shows it, number of the stop)} of all variables of all functions of cxx_types."""
     path, trace, env = recorded(folder, "cxx_types")
     found = {}
     for number, said in enumerate(othertools.gdb_script([path], PRINTED % pretty, env=env)):
         trace.one("goto", "first", "forward", "func_enter", number + 1, "where", "func==stop")
         trace.one("frame", 1)
         for v in trace.ask("locals"):
-            found[v["name"]] = (v["value"], said[v["name"]])
+            found[v["name"]] = (v["value"], said[v["name"]], number + 1)
     return trace, found
 
 
@@ -154,7 +154,7 @@ def test_a_hundred_types_are_printed_as_by_gdb(folder):
     trace, found = printed(folder, "off")
     assert len(found) >= 150, len(found)
     wrong = []
-    for name, (here, gdb) in found.items():
+    for name, (here, gdb, _) in found.items():
         if name in DIFFERENT:
             assert re.fullmatch(DIFFERENT[name][0], here), (name, here, gdb)
             assert here != as_here(gdb, here, name) or name in ("runtime", "null"), ("no longer different", name)
@@ -168,6 +168,23 @@ def test_a_hundred_types_are_printed_as_by_gdb(folder):
     assert trace.one("print", "*shape")["value"].startswith("(shop::Circle) {<shop::Shape> = {_vptr.Shape = 0x")
 
 
+def test_pretty_values_are_laid_out_as_by_gdb(folder):
+    trace, found = printed(folder, "on")
+    names = ["point", "circle", "named", "map", "map_map", "set", "tuple", "bits", "anonymous", "points", "pairs", "grid", "unique", "shared",
+             "optional", "any_point", "variant_word", "diamond", "list", "words"]
+    lines = ["set print pretty on"]
+    for number in sorted({found[name][2] for name in names}):
+        lines += ["goto first forward func_enter %d where func==stop" % number, "frame 1"]
+        for name in [n for n in names if found[n][2] == number]:
+            lines += ["echo =" + name, "print " + name, "echo =."]
+    said = tbdtest.run([tbdtest.TBDQ, "-t", trace.path], stdin="\n".join(lines).encode() + b"\n")
+    shown = dict(re.findall(r"^=(\w+)\n(.*?)\n=\.$", said.out.decode(), re.M | re.S))
+    assert len(shown) == len(names), (sorted(shown), said.err[-300:])
+    for name in names:
+        wanted = "\n".join(line.rstrip() for line in as_here(found[name][1], "", name).splitlines())
+        assert shown[name] == wanted, (name, shown[name], wanted)
+
+
 if __name__ == "__main__":
     tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb,
-                 test_a_hundred_types_are_printed_as_by_gdb)
+                 test_a_hundred_types_are_printed_as_by_gdb, test_pretty_values_are_laid_out_as_by_gdb)

@@ -95,6 +95,23 @@ static bool value_after(struct history *history, const struct tbd_event *event, 
     return true;
 }
 
+/* A bit-field's neighbours in its bytes do not count. */
+static bool is_same_value(const struct history *history, const uint8_t *value)
+{
+    struct tbd_data now = history->object, then;
+    uint64_t a, b;
+
+    if (now.bits == 0)
+        return memcmp(value, history->now, history->bytes) == 0;
+    now.in_memory = false;
+    now.byte_count = (uint32_t)history->bytes;
+    then = now;
+    memcpy(now.bytes, history->now, history->bytes);
+    memcpy(then.bytes, value, history->bytes);
+    return tbd_data_scalar(&history->place->places[0], &now, &a) &&
+           tbd_data_scalar(&history->place->places[0], &then, &b) && a == b;
+}
+
 static bool add_store(void *context, const struct tbd_event *event)
 {
     struct history *history = context;
@@ -106,7 +123,7 @@ static bool add_store(void *context, const struct tbd_event *event)
         begin_value(history, tbd_session_first(history->run->session), NULL);
     if (!value_after(history, event, value))
         return true;
-    if (history->row != NULL && memcmp(value, history->now, history->bytes) == 0)
+    if (history->row != NULL && is_same_value(history, value))
         return true;
     end_value(history, &event->position);
     memcpy(history->now, value, history->bytes);
@@ -213,12 +230,13 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
                                   strlen(run->text), &place, &history.object);
     if (result != TBD_EXIT_FOUND)
         return result;
-    if (!history.object.is_known || !history.object.in_memory || history.object.bits != 0) {
-        result =
-            refuse(run, history.object.is_known ? "it is in a register, a bit-field or a result"
-                                                : history.object.why);
+    if (!history.object.is_known || !history.object.in_memory) {
+        result = refuse(run, history.object.is_known ? "it is in a register, or a result"
+                                                     : history.object.why);
     } else {
-        history.bytes = (size_t)tbd_type_look(&history.object.type).bytes;
+        history.bytes = history.object.bits != 0
+                            ? (history.object.bit_offset + history.object.bits + 7) / 8
+                            : (size_t)tbd_type_look(&history.object.type).bytes;
         result = history.bytes == 0 || history.bytes > OBJECT_MAX
                      ? refuse(run, "its size is not known, or too large")
                      : list_history(&history);

@@ -9,6 +9,7 @@
  * CMD_OF-1  A user's condition is parsed as it was written: places in messages are places in the
  *     run's text. (not checked: test_habits.py does) */
 #include "query/commands/commands.h"
+#include "query/debuginfo/register_names.h"
 #include "query/session/source_place.h"
 
 #include <inttypes.h>
@@ -33,7 +34,7 @@ static enum tbd_exit refuse(const struct object *object, const char *format, con
     return tbd_command_wrong(object->run, &error);
 }
 
-/* ---- oldval, newval, old.MEMBER, new.MEMBER ---- */
+/* ---- $NAME, frame.NAME ---- */
 
 static const char *cast_of(const struct tbd_type_view *view)
 {
@@ -45,6 +46,83 @@ static const char *cast_of(const struct tbd_type_view *view)
         return NULL;
     return view->bytes < sizeof(casts) / sizeof(casts[0]) ? casts[view->bytes] : NULL;
 }
+
+/* A number with its type; false if it is none. */
+static bool take_number(const struct tbd_place_of *place, const struct tbd_data *data,
+                        struct tbd_expr_stand_in *out)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    long double real;
+    double value;
+
+    *out = (struct tbd_expr_stand_in){ .is_number = true };
+    if (view.kind == TBD_TYPE_FLOAT) {
+        if (!tbd_data_float(place, data, &real))
+            return false;
+        value = (double)real;
+        memcpy(&out->number, &value, sizeof(value));
+        out->is_real = true;
+        return true;
+    }
+    if (view.kind == TBD_TYPE_ARRAY && data->in_memory) {
+        out->number = data->address;
+        return true;
+    }
+    if (!tbd_data_scalar(place, data, &out->number))
+        return false;
+    if (view.kind == TBD_TYPE_POINTER)
+        (void)tbd_type_text(&data->type, out->type, sizeof(out->type));
+    else if (cast_of(&view) != NULL)
+        snprintf(out->type, sizeof(out->type), "%s", cast_of(&view));
+    return true;
+}
+
+/* The value of text[at, at + length) where one stands now. */
+static bool take_here(const struct tbd_command_run *run, const char *text, size_t at, size_t length,
+                      struct tbd_expr_stand_in *out, struct tbd_query_error *error)
+{
+    struct tbd_query_error problem = { 0 };
+    struct tbd_source_place place;
+    struct tbd_data data;
+    bool good;
+
+    if (tbd_source_evaluate(run->session, tbd_session_current(run->session), text, at, at + length,
+                            &place, &data, &problem) != TBD_OK)
+        return tbd_query_wrong(error, TBD_NAME, at, length, "%s",
+                               problem.message[0] != '\0' ? problem.message
+                                                          : "nothing is known at this position");
+    good = data.is_known && take_number(&place.places[0], &data, out);
+    if (!good && !data.is_known)
+        (void)tbd_query_wrong(error, TBD_TYPE, at, length, "it has no value here: %s", data.why);
+    else if (!good)
+        (void)tbd_query_wrong(error, TBD_TYPE, at, length, "this is no single number");
+    tbd_source_place_close(&place);
+    return good;
+}
+
+/* $x: a value that was kept, or a variable of the selected frame, as it is where one stands; frame.x
+ * is the latter.  Registers are those of the event. */
+static bool find_here(const struct tbd_command_run *run, const char *text, size_t at, size_t length,
+                      struct tbd_expr_stand_in *out, struct tbd_query_error *error)
+{
+    static const char frame[] = "frame.";
+    struct tbd_register_name reg;
+    struct tbd_data kept;
+    char name[64];
+
+    if (text[at] == '$') {
+        snprintf(name, sizeof(name), "%.*s", (int)length, text + at);
+        if (tbd_register_find(text + at + 1, length - 1, &reg))
+            return false;
+        if (tbd_user_values_find(&run->session->values, name, &kept))
+            return take_here(run, text, at, length, out, error);
+        return length > 1 && take_here(run, text, at + 1, length - 1, out, error);
+    }
+    return length > sizeof(frame) - 1 && strncmp(text + at, frame, sizeof(frame) - 1) == 0 &&
+           take_here(run, text, at + sizeof(frame) - 1, length - sizeof(frame) + 1, out, error);
+}
+
+/* ---- oldval, newval, old.MEMBER, new.MEMBER ---- */
 
 /* Describes a scalar variable before or after the event; false if it is no scalar. */
 static bool take_scalar(const struct tbd_data *data, bool is_after, struct tbd_expr_stand_in *out)
@@ -105,6 +183,10 @@ static bool find_word(void *context, const char *text, size_t at, size_t length,
     const struct object *object = context;
     const char *word = text + at;
 
+    if (word[0] == '$' || word[0] == 'f')
+        return find_here(object->run, text, at, length, out, error);
+    if (object->words->of_end == 0)
+        return false;
     if (length == 6 && (memcmp(word, "oldval", 6) == 0 || memcmp(word, "newval", 6) == 0))
         return take_scalar(&object->data, word[0] == 'n', out);
     if (length > 4 && (memcmp(word, "old.", 4) == 0 || memcmp(word, "new.", 4) == 0))
@@ -157,11 +239,12 @@ enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,
                                      struct tbd_question *question)
 {
     struct object object = { .run = run, .words = words };
+    struct tbd_expr_words own = { find_word, &object };
     struct tbd_source_place place;
     enum tbd_exit result;
 
     if (words->of_end == 0)
-        return take_condition(run, question, words, NULL);
+        return take_condition(run, question, words, &own);
     if (question->type != TBD_EVENT_STORE && question->type != TBD_EVENT_LOAD)
         return refuse(&object, "only a store or a load is one of a variable", "");
     result = tbd_command_value_of(run, place_of(run->session, question), words->object,

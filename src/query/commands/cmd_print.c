@@ -2,6 +2,7 @@
 /* cmd_print.c - print, locals, ptype: the program's variables in the selected frame */
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
+#include "query/commands/value_json.h"
 #include "query/session/source_place.h"
 
 #include "base/safe_stream.h"
@@ -24,6 +25,7 @@ static char *value_text(struct tbd_source_place *place, char format, const struc
 
     if (out == NULL)
         return NULL;
+    printer.options.pretty &= !place->session->json;
     tbd_data_print(&printer, data, out);
     fclose(out);
     return text;
@@ -37,11 +39,13 @@ static void put_text(json_t *object, const char *key, const char *text)
 static void put_value(struct tbd_source_place *place, char format, const struct tbd_data *data,
                       json_t *object)
 {
+    struct tbd_printer printer = tbd_source_printer(place, format);
     char *text = value_text(place, format, data);
     char type[256];
 
     put_text(object, "ctype", tbd_type_text(&data->type, type, sizeof(type)));
     put_text(object, "value", text);
+    json_object_set_new(object, "data", tbd_value_json(&printer, data));
     json_object_set_new(object, "known", json_boolean(data->is_known));
     if (data->is_known && data->in_memory)
         json_object_set_new(object, "addr", tbd_output_hex(data->address));
@@ -64,6 +68,40 @@ enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_posit
 
 /* ---- print ---- */
 
+/* One of gdb's options before an expression: "-pretty on", "-object"; *at moves past it. */
+static bool take_option(struct tbd_print_options *options, const char *text, size_t *at)
+{
+    size_t length = strcspn(text + *at, " ");
+    char name[32] = "";
+    const char *value = text + *at + length + strspn(text + *at + length, " ");
+    size_t word = strcspn(value, " ");
+    bool *flag, is_off = word == 3 && strncmp(value, "off", 3) == 0;
+
+    if (length < 2 || length >= sizeof(name) || text[*at] != '-')
+        return false;
+    memcpy(name, text + *at + 1, length - 1);
+    flag = tbd_command_print_setting(options, name);
+    if (flag == NULL)
+        return false;
+    *flag = !is_off;
+    *at = (size_t)(value - text);
+    if (is_off || (word == 2 && strncmp(value, "on", 2) == 0))
+        *at += word + strspn(value + word, " ");
+    return true;
+}
+
+/* Options up to the expression, or up to "--"; returns where that begins. */
+static size_t take_options(const struct tbd_command_run *run)
+{
+    size_t at = run->arguments;
+
+    while (take_option(&run->session->print, run->text, &at))
+        ;
+    if (at != run->arguments && strncmp(run->text + at, "-- ", 3) == 0)
+        at += 3;
+    return at;
+}
+
 struct print_request {
     size_t from, to; /* of the expression in the text */
     char format;
@@ -78,13 +116,13 @@ static bool is_format(const char *s)
 /* "/x EXPR" or "EXPR /x". */
 static void take_format(const struct tbd_command_run *run, struct print_request *out)
 {
-    const char *first = run->argv[0];
-    const char *last = run->argv[run->argc - 1];
+    const char *last = run->argv[run->argc - 1], *first;
 
-    *out = (struct print_request){ .from = run->arguments, .to = strlen(run->text) };
+    *out = (struct print_request){ .from = take_options(run), .to = strlen(run->text) };
+    first = run->text + out->from;
     if (run->argc < 2)
         return;
-    if (is_format(first) && first[2] == '\0') {
+    if (is_format(first) && first[2] == ' ') {
         out->format = first[1];
         out->from += 2;
     } else if (is_format(last) && last[2] == '\0') {
@@ -160,6 +198,21 @@ static char *values_text(struct tbd_source_place *place, const struct print_requ
     return text;
 }
 
+static json_t *values_json(struct tbd_source_place *place, const struct print_request *request,
+                           const struct tbd_data *first)
+{
+    struct tbd_printer printer = tbd_source_printer(place, 0);
+    uint64_t bytes = tbd_type_look(&first->type).bytes;
+    json_t *all = json_array();
+    struct tbd_data data;
+
+    for (uint64_t i = 0; i < request->count; i++) {
+        tbd_data_at(first->address + i * bytes, &first->type, &data);
+        json_array_append_new(all, tbd_value_json(&printer, &data));
+    }
+    return all;
+}
+
 /* A name that is only in the symbol table has no type to print it by. */
 static bool has_no_type(const struct tbd_data *data)
 {
@@ -172,6 +225,7 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
                                  const struct print_request *request, const struct tbd_data *data)
 {
     json_t *object;
+    size_t kept;
     char *text;
 
     if (has_no_type(data)) {
@@ -194,25 +248,27 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
             text = values_text(place, request, data);
             put_text(object, "value", text);
             free(text);
+            json_object_set_new(object, "data", values_json(place, request, data));
         }
         tbd_output_line(object, run->out);
         return TBD_EXIT_FOUND;
     }
     text = values_text(place, request, data);
+    kept = tbd_user_values_print(&run->session->values, &place->places[0], data);
+    if (run->numbers && kept != 0)
+        fprintf(run->out, "$%zu = ", kept);
     fprintf(run->out, "%s\n", text == NULL ? "" : text);
     free(text);
     return TBD_EXIT_FOUND;
 }
 
-enum tbd_exit tbd_command_print(struct tbd_command_run *run)
+static enum tbd_exit print_expression(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
     struct tbd_data data;
     struct print_request request;
     enum tbd_exit result;
 
-    if (run->argc == 0)
-        return tbd_command_usage(run, "print takes an expression");
     take_format(run, &request);
     take_joined_format(run, &request);
     result = take_count(run, &request);
@@ -223,6 +279,20 @@ enum tbd_exit tbd_command_print(struct tbd_command_run *run)
         return result;
     result = print_value(run, &place, &request, &data);
     tbd_source_place_close(&place);
+    return result;
+}
+
+enum tbd_exit tbd_command_print(struct tbd_command_run *run)
+{
+    struct tbd_print_options before = run->session->print;
+    enum tbd_exit result;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "print takes an expression");
+    if (tbd_command_is_setting(run))
+        return tbd_command_set(run);
+    result = print_expression(run);
+    run->session->print = before;
     return result;
 }
 

@@ -13,17 +13,22 @@
 
 /* ---- "thread N" after a command ---- */
 
-bool tbd_command_take_thread(struct tbd_command_run *run)
+bool tbd_command_find_thread(struct tbd_session *session, const char *text, uint32_t *out)
 {
     char *end;
-    unsigned long tid;
+    unsigned long number = strtoul(text, &end, 0);
 
-    if (run->argc != 2 || strcmp(run->argv[0], "thread") != 0)
+    if (*text == '\0' || *end != '\0' || number == 0 || number > UINT32_MAX)
         return false;
-    tid = strtoul(run->argv[1], &end, 0);
-    if (*run->argv[1] == '\0' || *end != '\0' || tid == 0 || tid > UINT32_MAX)
+    *out = tbd_session_thread_called(session, (uint32_t)number);
+    return true;
+}
+
+bool tbd_command_take_thread(struct tbd_command_run *run)
+{
+    if (run->argc != 2 || strcmp(run->argv[0], "thread") != 0 ||
+        !tbd_command_find_thread(run->session, run->argv[1], &run->session->thread))
         return false;
-    run->session->thread = (uint32_t)tid;
     run->argc = 0;
     return true;
 }
@@ -106,14 +111,17 @@ static enum tbd_status find_places(struct tbd_session *session, struct tbd_posit
 
 /* ---- output ---- */
 
-static json_t *thread_object(struct tbd_session *session, const struct tbd_thread_info *thread,
-                             uint64_t pc, uint32_t control, uint32_t window)
+/* `order`: the how many-th thread it is. */
+static json_t *thread_object(struct tbd_session *session, uint32_t order, uint64_t pc,
+                             uint32_t control, uint32_t window)
 {
+    const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, order - 1);
     json_t *object = json_object();
     char name[NAME_BYTES];
 
     find_name(session, thread, name);
     json_object_set_new(object, "thread", json_integer((json_int_t)thread->tid));
+    json_object_set_new(object, "number", json_integer((json_int_t)order));
     json_object_set_new(object, "name", tbd_output_text(name));
     json_object_set_new(object, "start", json_integer((json_int_t)thread->start_time));
     if (thread->creator != 0)
@@ -148,9 +156,11 @@ static void print_thread(const json_t *object, FILE *out)
 {
     bool has_control = json_is_true(json_object_get(object, "control"));
 
-    fprintf(out, "%c %-7" JSON_INTEGER_FORMAT " %-15s from %" JSON_INTEGER_FORMAT,
-            has_control ? '*' : ' ', number(object, "thread"), get(object, "name"),
-            number(object, "start"));
+    fprintf(out,
+            "%c %-3" JSON_INTEGER_FORMAT " %-7" JSON_INTEGER_FORMAT
+            " %-15s from %" JSON_INTEGER_FORMAT,
+            has_control ? '*' : ' ', number(object, "number"), number(object, "thread"),
+            get(object, "name"), number(object, "start"));
     if (json_object_get(object, "creator") != NULL)
         fprintf(out, " by %" JSON_INTEGER_FORMAT, number(object, "creator"));
     if (json_object_get(object, "end") != NULL)
@@ -181,8 +191,7 @@ enum tbd_exit tbd_command_threads(struct tbd_command_run *run)
     if (status == TBD_OK)
         status = find_places(session, position, pcs);
     for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
-        json_t *object = thread_object(session, tbd_trace_thread(session->trace, i), pcs[i],
-                                       place.thread, place.window);
+        json_t *object = thread_object(session, i + 1, pcs[i], place.thread, place.window);
 
         if (session->json) {
             tbd_output_line(object, run->out);

@@ -212,7 +212,8 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
                                    .argv = words + 1,
                                    .out = options->out,
                                    .quiet = options->quiet,
-                                   .explain = options->explain };
+                                   .explain = options->explain,
+                                   .numbers = options->numbers };
 
     if (strcmp(words[0], "help") == 0)
         return tbd_line_help(count > 1 ? words[1] : NULL, options->out);

@@ -11,6 +11,7 @@ struct tbd_line_options {
     FILE *out;
     bool quiet;   /* no progress line */
     bool explain; /* say how a search went */
+    bool numbers; /* printed values have numbers: "$1 = 5" */
 };
 
 /* Carries out `words` (the first is the command) in an open session.  Errors are printed on

@@ -228,8 +228,21 @@ const struct tbd_command tbd_commands[] = {
       "elements of C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
       "$rax is a register.  EXPR@COUNT prints COUNT consecutive values.\n"
       "FORMAT is x, d, u, o, t (binary) or c, before or after the expression.\n"
+      "-pretty, -object off, -static-members off before the expression are those of `set print`.\n"
+      "Printed values are $1, $2, ... while the session lasts; $ is the last one, $$ the one before.\n"
       "What the compiler did not keep is <optimized out: reason>.",
       "tbdq print 'list->head->key + 1'", true, false },
+    { "set", tbd_command_set, "$NAME = EXPRESSION | print SETTING [on|off]",
+      "name a value, or choose how values are printed, while the session lasts",
+      "$NAME stands for the value in expressions; it stays as it was at other positions.\n"
+      "print pretty: a line for each member.  print object: objects as what they are, also behind a\n"
+      "pointer to a base class (on).  print static-members (on).",
+      "tbdq set '$head = list->head'", true, false },
+    { "x", tbd_command_examine, "[/COUNT FORMAT SIZE] EXPRESSION",
+      "memory from an address on, as gdb shows it",
+      "FORMAT is x, z, d, u, o, t (binary), c, a (address), f or s (string), SIZE is b, h, w or g (8 bytes).\n"
+      "Without EXPRESSION it goes on where the last one ended.  x/COUNTi is disas COUNT.",
+      "tbdq x/4gx '$sp'", true, false },
     { "locals", tbd_command_locals, "[FRAME]",
       "parameters and local variables of the selected frame, or of another one",
       "Innermost block first.",

@@ -32,6 +32,7 @@ struct tbd_command_run {
     bool quiet;   /* no progress line */
     bool silent;  /* an intermediate answer, which is not printed */
     bool explain; /* say how a search went */
+    bool numbers; /* printed values have numbers: "$1 = 5" */
 };
 
 struct tbd_command {
@@ -63,6 +64,12 @@ enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_posit
                                    struct tbd_data *out);
 /* For arguments that the command does not take. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
+/* gdb's `set print NAME`; NULL if there is none. */
+bool *tbd_command_print_setting(struct tbd_print_options *options, const char *name);
+/* Are the arguments "$NAME = EXPRESSION"? */
+bool tbd_command_is_setting(const struct tbd_command_run *run);
+/* A thread as people name it: its id, or its number in `threads` (1 is the first one). */
+bool tbd_command_find_thread(struct tbd_session *session, const char *text, uint32_t *out);
 /* Takes the arguments if they are "thread N": the session asks about that thread from now on. */
 bool tbd_command_take_thread(struct tbd_command_run *run);
 /* Evaluates the argument `index` (from 0) as an expression at `position`. */
@@ -186,6 +193,8 @@ enum tbd_exit tbd_command_up(struct tbd_command_run *run);
 enum tbd_exit tbd_command_down(struct tbd_command_run *run);
 enum tbd_exit tbd_command_list(struct tbd_command_run *run);
 enum tbd_exit tbd_command_print(struct tbd_command_run *run);
+enum tbd_exit tbd_command_set(struct tbd_command_run *run);
+enum tbd_exit tbd_command_examine(struct tbd_command_run *run);
 enum tbd_exit tbd_command_locals(struct tbd_command_run *run);
 enum tbd_exit tbd_command_ptype(struct tbd_command_run *run);
 enum tbd_exit tbd_command_disas(struct tbd_command_run *run);

@@ -73,7 +73,6 @@ static const struct word_row others[] = {
     { "run",
       "it has run: goto first, goto last, goto first forward func_enter 1 where func==main" },
     { "display", "print EXPR at each position; all values it had: history EXPR" },
-    { "set", "the past cannot be changed" },
     { "call", "functions of the program are not called; what they returned: calls NAME" },
     { "checkpoint", "mark NAME keeps this position: @NAME stands for it" },
     { "thread", "bt thread N, regs thread N; tbdq --thread N for all else; threads lists them" },
@@ -119,52 +118,25 @@ static char *join(const char *command, const char *rest)
 
 /* ---- x/8gx ADDRESS ---- */
 
-struct units {
-    unsigned long count;
-    unsigned bytes; /* of one */
-    char format;
-};
-
-static const char *read_units(const char *at, struct units *out)
-{
-    *out = (struct units){ .count = 1, .bytes = 4, .format = 'x' };
-    if (*at != '/')
-        return at;
-    at++;
-    if (isdigit((unsigned char)*at))
-        out->count = strtoul(at, (char **)(uintptr_t)&at, 10);
-    for (; isalpha((unsigned char)*at); at++) {
-        const char *unit = strchr("b1h2w4g8", *at);
-
-        if (unit != NULL)
-            out->bytes = (unsigned)(unit[1] - '0');
-        else
-            out->format = *at;
-    }
-    return at;
-}
-
+/* x/5i $pc is disas 5; a command takes its format as a word of its own: "x /8gx ADDRESS". */
 static char *examine(const char *rest)
 {
-    struct units units;
+    size_t format = strcspn(rest, " \t");
+    const char *address = rest + format + strspn(rest + format, " \t");
     char *out = NULL;
-    int length;
+    unsigned long count = 1;
 
-    rest = read_units(rest, &units);
-    rest += strspn(rest, " \t");
-    if (units.count == 0 || units.count > UNITS_MAX)
+    if (*rest != '/')
         return NULL;
-    if (units.format == 'i')
-        length = *rest != '\0' && strcmp(rest, "$pc") != 0 && strcmp(rest, "$rip") != 0
-                     ? -1
-                     : asprintf(&out, "disas %lu", units.count);
-    else if (*rest == '\0')
-        length = -1;
-    else if (units.format == 's')
-        length = asprintf(&out, "print (char *)(%s)", rest);
-    else
-        length = asprintf(&out, "mem %s %lu", rest, units.count * units.bytes);
-    return length < 0 ? NULL : out;
+    if (memchr(rest, 'i', format) == NULL)
+        return join("x", rest);
+    if (isdigit((unsigned char)rest[1]))
+        count = strtoul(rest + 1, NULL, 10);
+    if (count == 0 || count > UNITS_MAX ||
+        (*address != '\0' && strcmp(address, "$pc") != 0 && strcmp(address, "$rip") != 0) ||
+        asprintf(&out, "disas %lu", count) < 0)
+        return NULL;
+    return out;
 }
 
 /* ---- lines ---- */
@@ -244,8 +216,7 @@ void tbd_gdb_help(FILE *out)
     for (const struct word_row *row = infos; row->word != NULL; row++)
         fprintf(out, "  info %-11s %s\n", row->word, row->means);
     fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
-    fprintf(out, "  %-16s %s\n  %-16s %s\n  %-16s %s\n", "x/8gx ADDR", "mem ADDR 64", "x/s ADDR",
-            "print (char *)(ADDR)", "x/5i $pc", "disas 5");
+    fprintf(out, "  %-16s %s\n", "x/5i $pc", "disas 5");
     fprintf(out, "\nThese are asked in another way, because the whole run is already recorded:\n");
     for (const struct word_row *row = others; row->word != NULL; row++) {
         if (row->means != see_gdb)

@@ -4,8 +4,11 @@
  * Only the event is used, which has the registers of the calling convention.  Memory is not read, so
  * a parameter passed in memory or in a vector register has no value here. */
 #include "query/commands/output.h"
+#include "query/commands/value_json.h"
 #include "query/debuginfo/dwarf_parameter.h"
 #include "query/values/dwarf_print.h"
+
+#include "base/safe_stream.h"
 
 #include <dwarf.h>
 #include <inttypes.h>
@@ -52,14 +55,30 @@ static char *value_text(const struct tbd_place_of *place, uint64_t value,
     return text;
 }
 
+/* The parameter's value as JSON; null if the event does not have it. */
+static json_t *value_json(const struct tbd_place_of *place, int number, const struct tbd_type *type,
+                          const struct tbd_event *enter)
+{
+    struct tbd_printer printer = { .place = place };
+    struct tbd_data data;
+
+    if (number < 0 || tbd_parameter_is_address(type))
+        return json_null();
+    tbd_data_number(enter->args[number], type, &data);
+    return tbd_value_json(&printer, &data);
+}
+
 static void add_parameter(const struct tbd_place_of *place, const Dwarf_Die *function,
-                          const Dwarf_Die *die, const struct tbd_event *enter, json_t *values)
+                          const Dwarf_Die *die, const struct tbd_event *enter, json_t *values,
+                          json_t *args)
 {
     int number = tbd_parameter_register(function, die);
     struct tbd_type type = tbd_type_of(die);
     const char *name = tbd_die_name(die);
     char *value = NULL, *text;
 
+    json_object_set_new(args, tbd_shown(name == NULL ? "?" : name),
+                        value_json(place, number, &type, enter));
     if (number < 0)
         value = strdup("?");
     else if (!tbd_parameter_is_address(&type))
@@ -78,16 +97,17 @@ void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *
                            json_t *object)
 {
     struct tbd_place_of place;
-    json_t *values = json_array();
+    json_t *values = json_array(), *args = json_object();
     Dwarf_Die function, die;
 
     if (find_function(session, enter, &place, &function)) {
         for (bool more = tbd_die_child(&function, &die); more; more = tbd_die_next(&die, &die)) {
             if (dwarf_tag(&die) == DW_TAG_formal_parameter)
-                add_parameter(&place, &function, &die, enter, values);
+                add_parameter(&place, &function, &die, enter, values, args);
         }
     }
     json_object_set_new(object, "values", values);
+    json_object_set_new(object, "parameters", args);
 }
 
 void tbd_output_result(struct tbd_session *session, const struct tbd_event *enter, uint64_t retval,

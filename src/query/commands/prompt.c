@@ -8,6 +8,7 @@
 #include "query/commands/prompt.h"
 
 #include "query/commands/complete.h"
+#include "query/commands/redirected.h"
 #include "query/text/user_interrupt.h"
 #include "query/text/pager.h"
 #include "query/session/source.h"
@@ -212,6 +213,7 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
 
     if (pager == NULL)
         return tbd_command_no_memory();
+    own.numbers = true;
     own.out = tbd_safe_stream(tbd_pager_stream(pager));
     if (own.out == NULL) {
         tbd_pager_close(pager);
@@ -224,6 +226,31 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
     fclose(own.out);
     tbd_pager_close(pager);
     tbd_interrupt_clear(); /* Ctrl-C may have come after the answer */
+    return result;
+}
+
+/* The line's answer, to where the line says: "bt | grep main". */
+static enum tbd_exit answer_line(struct tbd_session *session,
+                                 const struct tbd_line_options *options, const char *line)
+{
+    struct tbd_line_options own = *options;
+    struct tbd_redirect redirect;
+    enum tbd_exit result;
+
+    if (!tbd_redirect_read(session, line, &redirect)) {
+        result = tbd_command_no_memory();
+    } else if (redirect.kind == TBD_REDIRECT_NONE) {
+        result = answer(session, options, line);
+    } else {
+        own.numbers = true;
+        own.out = tbd_redirect_open(&redirect);
+        tbd_interrupt_clear();
+        result = own.out == NULL ? TBD_EXIT_SYSTEM : tbd_line_run(session, &own, redirect.line);
+        if (own.out != NULL)
+            tbd_redirect_close(&redirect, own.out);
+        tbd_interrupt_clear();
+    }
+    tbd_redirect_free(&redirect);
     return result;
 }
 
@@ -280,7 +307,7 @@ enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_opti
         if (*text != '\0' || again != NULL) {
             struct tbd_position before = tbd_session_current(session);
 
-            result = answer(session, options, *text != '\0' ? text : again);
+            result = answer_line(session, options, *text != '\0' ? text : again);
             if (is_same(before, tbd_session_current(session))) {
                 free(again);
                 again = NULL;

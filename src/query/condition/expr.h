@@ -195,8 +195,10 @@ static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
         expr->uses |= TBD_USES_STATE;
 }
 
-/* A value in memory, named by a word of the condition. */
+/* A value that is named by a word of the condition: in memory, or a number. */
 struct tbd_expr_stand_in {
+    bool is_number; /* no place in memory, but `number`; of a floating-point value its bits */
+    uint64_t number;
     uint64_t address;
     uint64_t bytes; /* 1 to 8 */
     bool is_after;  /* as the event's instruction leaves it */

@@ -55,16 +55,22 @@ static int32_t add_typed(struct tbd_parser *p, const struct tbd_token *token, en
 int32_t tbd_parser_stand_in(struct tbd_parser *p, const struct tbd_expr_stand_in *value)
 {
     struct tbd_token word = p->lexer.token;
-    struct tbd_expr_node node = tbd_parser_leaf(&word, TBD_EXPR_MEMORY);
+    struct tbd_expr_node node =
+        tbd_parser_leaf(&word, value->is_number ? TBD_EXPR_NUMBER : TBD_EXPR_MEMORY);
     int32_t index;
 
-    node.left = tbd_parser_number(p, &word, value->address);
-    if (node.left == NONE)
-        return NONE;
-    node.value = value->bytes;
-    node.is_after = value->is_after;
     node.is_real = value->is_real;
-    index = tbd_parser_add_memory(p, &node);
+    if (value->is_number) {
+        node.value = value->number;
+        index = tbd_parser_add(p, &node);
+    } else {
+        node.left = tbd_parser_number(p, &word, value->address);
+        if (node.left == NONE)
+            return NONE;
+        node.value = value->bytes;
+        node.is_after = value->is_after;
+        index = tbd_parser_add_memory(p, &node);
+    }
     if (index != NONE && value->type[0] != '\0')
         index = add_named(p, &word, TBD_EXPR_CAST, index, value->type, strlen(value->type));
     tbd_parser_next(p);

@@ -244,7 +244,9 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
 {
     struct tbd_place_of place;
     struct names_context names = { scopes, &place };
-    struct tbd_c_scope scope = { &place, find_variable, find_type, &names };
+    struct tbd_c_scope scope = {
+        .place = &place, .variable = find_variable, .type = find_type, .context = &names
+    };
     struct tbd_lower lower = { .scope = &scope, .type = event->type };
     struct tbd_query_error problem;
     struct tbd_source_line line;

@@ -69,6 +69,7 @@ enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struc
 
 void tbd_session_close(struct tbd_session *session)
 {
+    tbd_user_values_free(&session->values);
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);
     tbd_window_free(session->summaries);
@@ -263,4 +264,16 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position,
     session->unwritten.has_position = true;
     session->unwritten.position = position;
     session->unwritten.thread = thread;
+}
+
+uint32_t tbd_session_thread_called(const struct tbd_session *session, uint32_t number)
+{
+    uint32_t count = tbd_trace_thread_count(session->trace);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (tbd_trace_thread(session->trace, i)->tid == number)
+            return number;
+    }
+    return number <= count && number != 0 ? tbd_trace_thread(session->trace, number - 1)->tid
+                                          : number;
 }

@@ -11,6 +11,7 @@
 #include "query/session/left_out.h"
 #include "query/session/disas.h"
 #include "query/session/stack.h"
+#include "query/session/user_values.h"
 #include "query/session/window_cache.h"
 #include "query/values/dwarf_print.h"
 #include "replay/slices.h"
@@ -68,7 +69,14 @@ struct tbd_session {
     bool json;
     bool csv;                       /* rows; not with json */
     struct tbd_print_options print; /* of values */
-    bool has_at;                    /* --at was given: the position is not remembered */
+    struct tbd_user_values values;  /* $x, $1, ... */
+    struct {
+        uint64_t next; /* address */
+        char format;   /* 0: nothing was examined yet */
+        unsigned long count;
+        unsigned bytes;
+    } examined;  /* by `x`, which goes on from there */
+    bool has_at; /* --at was given: the position is not remembered */
     struct tbd_position at;
     struct {
         bool has_position, has_frame;
@@ -106,6 +114,9 @@ void tbd_session_close(struct tbd_session *session);
  * number `worker`. Close it before `of`. */
 TBD_MUST_CHECK enum tbd_status
 tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of, unsigned worker);
+
+/* The id of the thread that people call `number`: an id, or how many-th thread of the trace it is. */
+uint32_t tbd_session_thread_called(const struct tbd_session *session, uint32_t number);
 
 /* The number of slices of window `index`. */
 uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, bool with_loads);

@@ -229,11 +229,20 @@ static bool find_type(void *context, const char *name, struct tbd_type *out)
     return false;
 }
 
+static bool find_kept(void *context, const char *name, struct tbd_data *out)
+{
+    const struct tbd_source_place *place = context;
+
+    return tbd_user_values_find(&place->session->values, name, out);
+}
+
 struct tbd_c_scope tbd_source_scope(struct tbd_source_place *place)
 {
-    return (struct tbd_c_scope){
-        .place = &place->places[0], .variable = find_variable, .type = find_type, .context = place
-    };
+    return (struct tbd_c_scope){ .place = &place->places[0],
+                                 .variable = find_variable,
+                                 .type = find_type,
+                                 .kept = find_kept,
+                                 .context = place };
 }
 
 static bool function_name(void *context, uint64_t address, char *out, size_t bytes)

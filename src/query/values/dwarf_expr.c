@@ -241,8 +241,9 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
     else if (strcmp(name, "$sp") == 0)
         reg = (struct tbd_register_name){ TBD_RSP, 0, 64 };
     else if (!tbd_register_find(name + 1, length - 1, &reg) || reg.which > TBD_REGISTER_RIP)
-        return tbd_query_wrong(r->error, TBD_NAME, node->at, length, "there is no register '%s'",
-                               name);
+        return (r->scope->kept != NULL && r->scope->kept(r->scope->context, name, out)) ||
+               tbd_query_wrong(r->error, TBD_NAME, node->at, length,
+                               "there is no register '%s', and no `set %s = ...`", name, name);
     if (frame == NULL || (reg.which < TBD_REG_COUNT && (frame->known >> reg.which & 1) == 0)) {
         *out = (struct tbd_data){ .type = type };
         tbd_data_unknown(out, "a called function may have changed %s", name + 1);

@@ -16,6 +16,8 @@ struct tbd_c_scope {
     /* Variables and types that the place's own module does not have; may be NULL. */
     bool (*variable)(void *context, const char *name, struct tbd_data *out);
     bool (*type)(void *context, const char *name, struct tbd_type *out);
+    /* $name, unless it is a register; may be NULL. */
+    bool (*kept)(void *context, const char *name, struct tbd_data *out);
     void *context;
 };
 

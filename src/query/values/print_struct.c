@@ -178,8 +178,12 @@ void tbd_print_struct(struct tbd_print *p, const struct tbd_data *data,
     fputc('{', p->out);
     for (; tbd_type_next_member(&of, first, &at, &member); first = false) {
         if ((member.is_static && !p->printer->options.static_members) ||
-            is_empty_base(p, &member, 0) || is_printed_base(p, data, &member))
+            is_empty_base(p, &member, 0))
             continue;
+        if (is_printed_base(p, data, &member)) {
+            was_base = true;
+            continue;
+        }
         if (any)
             fputs(p->printer->options.pretty ? "," : ", ", p->out);
         if (was_base && !member.is_base && p->printer->options.pretty)
