@@ -127,5 +127,104 @@ def test_what_has_no_entry_is_said_to_be_inlined(folder):
     assert "twice(int n)" in texts, texts
 
 
+BOTH = """\
+#include <cstdio>
+volatile int table[8], sum;
+namespace shop {
+static inline void put(int at, int value)
+{
+    table[at & 7] = value;
+    sum = sum + value;
+}
+struct Item {
+    int n;
+    int cost(int k) const { put(n, k); return n * k; }
+    int cost(double k) const { put(n + 1, (int)k); return (int)(n * k); }
+};
+__attribute__((noinline)) int far(void (*f)(int, int), int a)
+{
+    f(a, 1);
+    return a;
+}
+}
+namespace other {
+__attribute__((noinline)) int far(int a) { sum = sum + a; return a + 7; }
+}
+template <typename T> __attribute__((noinline)) T twice(T x) { sum = sum + 1; return x + x; }
+__attribute__((noinline)) int over(int a) { sum = sum + a; return a + 1; }
+__attribute__((noinline)) int over(double a) { sum = sum + 2; return (int)a + 2; }
+__attribute__((noinline)) int use(int a)
+{
+    shop::put(a, 2);
+    return a + sum;
+}
+int main(int argc, char **)
+{
+    shop::Item item = { argc };
+    int total = 0;
+
+    for (int i = 0; i < 3; i++) {
+        shop::put(i + argc, i);
+        total += use(i);
+    }
+    total += shop::far(shop::put, 4) + item.cost(3) + item.cost(2.5) + twice(4) + (int)twice(2.5) + over(1) + over(1.5) + other::far(3);
+    std::printf("%d\\n", total);
+    return 0;
+}
+"""
+
+
+def recorded_both(folder):
+    source, path = folder + "/both.cc", folder + "/both"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(BOTH)
+    subprocess.run(["c++", "-g", "-O1", "-finline-functions", "-fno-pie", "-no-pie", "-o", path, source], check=True)
+    return path, tbdtest.record([path], folder + "/traces-both")[1]
+
+
+def stops(trace, name):
+    trace.one("goto", "first")
+    said = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--json"], stdin="\n".join(["break " + name] + ["- continue"] * 14).encode() + b"\n")
+    return [tbdtest.number(tbdtest.json.loads(line)["pc"]) for line in said.out.splitlines() if b'"breakpoint"' in line]
+
+
+def test_own_code_and_copies_are_one_function(folder):
+    path, trace = recorded_both(folder)
+    for name in ("put", "shop::put"):
+        wanted = othertools.gdb_script([path], "gdb.Breakpoint(%r)\nrun()\nwhile alive():\n    say(value('$pc'))\n    go()\n" % name)
+        found = stops(trace, name)
+        # Where code is mixed, gdb goes on to the start of a statement.
+        assert len(wanted) == len(found) == 9 and all(0 <= b - a <= 8 for a, b in zip(found, wanted)), ([hex(x) for x in found], [hex(x) for x in wanted])
+        assert sum(a == b for a, b in zip(found, wanted)) >= 7, (found, wanted)
+        assert len(trace.ask("all", "store", "of", "table", "where", "func==" + name)) == 9, name
+        calls = trace.tbdq("calls", name, json_output=False)
+        assert calls.code == 0 and b"also inlined" in calls.err and b"both.cc:28 (in use)" in calls.err, calls
+        assert "static inline void put(int at, int value)" in [row["text"] for row in trace.ask("list", name)]
+    for name, count in (("Item::cost", 2), ("shop::Item::cost", 2), ("cost", 2), ("Item::cost(int)", 1), ("shop::Item::cost(double)", 1), ("other::cost", 0)):
+        answer = trace.tbdq("all", "store", "of", "table", "where", "func==" + name)
+        assert len(answer.out.splitlines()) == count and answer.code == (0 if count else 2), (name, answer)
+    said = trace.tbdq("--complete", "break pu", json_output=False).out.split() + trace.tbdq("--complete", "break shop::", json_output=False).out.split()
+    assert b"put" in said and b"shop::put" in said, said
+
+
+def test_names_of_several_functions_are_told(folder):
+    _, trace = recorded_both(folder)
+    for name, both in (("far", (b"shop::far (both.cc:", b"other::far (both.cc:")), ("over", (b"over (both.cc:24)", b", over (both.cc:25)")),
+                       ("twice", (b"twice<int>", b"twice<double>"))):
+        for words in (["break", name], ["disas", name]):
+            answer = trace.tbdq(*words, json_output=False)
+            assert answer.code == 0 and b"'%s' means" % name.encode() in answer.err and all(one in answer.err for one in both), (words, answer)
+        listed = trace.tbdq("list", name, "3", json_output=False).out
+        assert listed.count(b"file: ") == 2, listed
+        assert len(trace.ask("calls", name)) == 2, name
+    for name in ("shop::far", "other::far", "over(int)", "over(double)", "twice<int>", "twice<double>"):
+        assert b"means" not in trace.tbdq("break", name, json_output=False).err, name
+        for words in (["all", "func_enter", "where", "func==" + name], ["calls", name]):
+            assert len(trace.ask(*words)) == 1, (words, trace.ask(*words))
+        assert len(stops(trace, name)) == 1, name
+        assert trace.tbdq("list", name).code == 0 and trace.tbdq("disas", name).code == 0, name
+    assert len(trace.ask("all", "func_enter", "where", "(func==over(int) or func!=over) and func==over")) == 1
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

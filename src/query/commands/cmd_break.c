@@ -5,6 +5,7 @@
  * answer.  Where none is left it goes to the end of the recording, as gdb does.  A watched expression is
  * resolved to bytes of memory when it is given. */
 #include "query/commands/commands.h"
+#include "query/commands/functions.h"
 
 #include "query/commands/output.h"
 #include "query/session/inlined.h"
@@ -77,24 +78,28 @@ static const char *current_file(struct tbd_session *session)
     return slash == NULL ? line.file : slash + 1;
 }
 
-/* The first instructions of a function's inlined copies, if it has no code of its own; else NULL. */
+/* The first instructions of a function's inlined copies and of its own code; NULL: it is not inlined,
+ * or the name is a pattern. */
 static char *inlined_question(struct tbd_session *session, const struct wish *wish)
 {
     struct tbd_position here = tbd_session_current(session);
     uint32_t window = tbd_trace_window_of(session->trace, here.time);
     char *name = strndup(wish->place, (size_t)(wish->place_end - wish->place)), *out = NULL;
+    struct tbd_symbol own[TBD_FUNCTIONS_MAX];
     struct tbd_dwarf_inlined *all = NULL;
-    struct tbd_symbol symbol;
-    size_t count = 0, bytes = 0;
+    size_t count = 0, own_count = 0, bytes = 0;
     FILE *text;
 
-    if (name != NULL && is_identifier(wish->place, wish->place_end) && window != UINT32_MAX &&
-        tbd_symbols_find(session->symbols, window, name, &symbol, 1) == 0)
+    if (name != NULL && strpbrk(name, "*?[!\"") == NULL && window != UINT32_MAX)
         all = tbd_inlined_find(session->symbols, window, name, &count);
+    if (count != 0)
+        own_count = tbd_functions_called(session, window, name, own);
     free(name);
     text = count == 0 ? NULL : open_memstream(&out, &bytes);
     for (size_t i = 0; text != NULL && i < count; i++)
         fprintf(text, "%spc==%#" PRIx64, i == 0 ? "state where (" : " or ", all[i].entry);
+    for (size_t i = 0; text != NULL && i < own_count; i++)
+        fprintf(text, " or pc==%#" PRIx64, own[i].start);
     if (text != NULL) {
         fputc(')', text);
         fclose(text);
@@ -241,14 +246,20 @@ static enum tbd_exit set_breakpoint(struct tbd_command_run *run, bool is_tempora
 {
     enum tbd_exit result;
     struct wish wish;
-    char *question;
+    char *question, *place;
 
     if (!read_wish(run, &wish))
         return tbd_command_usage(run, "expected a function, FILE:LINE, or a line's number");
     question = place_question(run, &wish, &result);
     if (question == NULL)
         return result == TBD_EXIT_SYSTEM ? tbd_command_no_memory() : result;
-    return keep_with(run, question, &wish, is_temporary);
+    result = keep_with(run, question, &wish, is_temporary);
+    place = result == TBD_EXIT_FOUND ? strndup(wish.place, (size_t)(wish.place_end - wish.place))
+                                     : NULL;
+    if (place != NULL)
+        tbd_functions_tell(run->session, place);
+    free(place);
+    return result;
 }
 
 enum tbd_exit tbd_command_break(struct tbd_command_run *run)

@@ -4,6 +4,7 @@
  * A call is an entry and its end: frame_end.h tells a return from a jump over the frame.  A frame
  * that seems to be left may come back, if the program has several stacks: it returns after all. */
 #include "query/commands/frame_end.h"
+#include "query/commands/functions.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 
@@ -249,6 +250,7 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
         for (size_t i = 0; i < calls.count; i++)
             tbd_rows_add(&rows, call_row(run->session, &calls.all[i]));
         result = tbd_rows_end(&rows);
+        tbd_functions_tell_inlined(run->session, run->argv[0]);
     }
     free(calls.all);
     free(calls.open);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_source.c - frame, up, down, list: where a position is in the program's source */
 #include "query/commands/commands.h"
+#include "query/commands/functions.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/commands/output.h"
 #include "query/session/inlined.h"
@@ -185,10 +186,40 @@ static bool find_location(struct tbd_session *session, struct tbd_position posit
     return found && out->line != 0;
 }
 
-static enum tbd_exit list_location(struct tbd_command_run *run, uint32_t count)
+/* The functions that an ambiguous name means, as gdb does. */
+static enum tbd_exit list_each(struct tbd_command_run *run, uint32_t window,
+                               const struct tbd_symbol *all, size_t functions, uint32_t count)
 {
+    enum tbd_exit result = TBD_EXIT_NOT_FOUND;
     struct tbd_source_line at;
 
+    for (size_t i = 0; i < functions; i++) {
+        if (!tbd_source_line_at(run->session, window, all[i].start, &at))
+            continue;
+        if (!run->session->json)
+            fprintf(run->out, "%sfile: \"%s\", line number: %" PRIu32 ", symbol: \"%s\"\n",
+                    result == TBD_EXIT_FOUND ? "\n" : "", tbd_shown(at.file), at.line,
+                    tbd_shown(all[i].name));
+        if (print_lines(run, &at, 0, count) == TBD_EXIT_FOUND)
+            result = TBD_EXIT_FOUND;
+    }
+    if (result != TBD_EXIT_FOUND)
+        fprintf(stderr, "tbdq: no source is known for '%s'\n", run->argv[0]);
+    return result;
+}
+
+static enum tbd_exit list_location(struct tbd_command_run *run, uint32_t count)
+{
+    struct tbd_symbol all[TBD_FUNCTIONS_MAX];
+    struct tbd_source_line at;
+    uint32_t window =
+        tbd_trace_window_of(run->session->trace, tbd_session_current(run->session).time);
+    size_t functions = strpbrk(run->argv[0], "*?[!") != NULL || window == UINT32_MAX
+                           ? 0
+                           : tbd_functions_called(run->session, window, run->argv[0], all);
+
+    if (functions > 1)
+        return list_each(run, window, all, functions, count);
     if (!find_location(run->session, tbd_session_current(run->session), run->argv[0], &at)) {
         fprintf(stderr, "tbdq: no function and no FILE:LINE with a known source is called '%s'\n",
                 run->argv[0]);

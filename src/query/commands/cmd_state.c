@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_state.c - where, regs, mem, bt, disas: the state at the current position */
 #include "query/commands/commands.h"
+#include "query/commands/functions.h"
 #include "query/debuginfo/register_names.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
@@ -417,8 +418,10 @@ enum tbd_exit tbd_command_disas(struct tbd_command_run *run)
 
     if (run->argc > 1)
         return tbd_command_usage(run, "disas takes a function, or a number of instructions");
-    if (find_function(run, position, &symbol))
+    if (find_function(run, position, &symbol)) {
+        tbd_functions_tell(run->session, run->argv[0]);
         return disassemble_function(run, position, &symbol);
+    }
     if (run->argc == 1)
         result = tbd_command_value(run, 0, position, &count);
     if (result != TBD_EXIT_FOUND)

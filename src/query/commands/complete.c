@@ -11,6 +11,7 @@
 #include "base/escape.h"
 #include "query/text/demangle.h"
 #include "query/debuginfo/elf_file.h"
+#include "query/debuginfo/dwarf_inlined.h"
 #include "query/condition/field_names.h"
 #include "query/session/source_place.h"
 
@@ -120,6 +121,12 @@ static void add_readable_names(struct completer *c, struct tbd_elf_file *file)
     }
 }
 
+static void add_inlined_name(void *context, const char *name)
+{
+    if (strpbrk(name, "<(@. ") == NULL)
+        add(context, name);
+}
+
 static void add_symbols(struct completer *c)
 {
     const struct tbd_module *modules;
@@ -133,6 +140,8 @@ static void add_symbols(struct completer *c)
     for (size_t i = 0; i < count; i++) {
         add_plain_names(c, modules[i].file);
         add_readable_names(c, modules[i].file);
+        if (strstr(modules[i].name, ".so") == NULL) /* libraries have too many */
+            tbd_dwarf_inlined_names(tbd_dwarf_of(modules[i].file), add_inlined_name, c);
     }
 }
 

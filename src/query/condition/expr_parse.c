@@ -83,6 +83,37 @@ static int32_t parse_register(struct tbd_parser *p, const struct tbd_register_na
     return tbd_parser_add(p, &node);
 }
 
+/* The end of the brackets that open at `s`, which hold types only; NULL: they are none. */
+static const char *brackets_end(const char *s)
+{
+    int depth = 0;
+
+    for (; *s != '\0' && strchr("=!|\"+-/", *s) == NULL; s++) {
+        depth += (*s == '<' || *s == '(') - (*s == '>' || *s == ')');
+        if (depth == 0)
+            return s + 1;
+    }
+    return NULL;
+}
+
+/* A C++ name goes on with template arguments and parameters: twice<int>, over(int, char *). */
+static void take_whole_name(struct tbd_parser *p)
+{
+    struct tbd_lexer *lexer = &p->lexer;
+    const char *s = lexer->source + lexer->at, *end;
+
+    if (lexer->token.kind != TBD_TOKEN_WORD)
+        return;
+    while ((*s == '<' || *s == '(') && (end = brackets_end(s)) != NULL) {
+        s = end;
+        if (s[0] == ':' && s[1] == ':')
+            s += 2 +
+                 strspn(s + 2, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_~");
+    }
+    lexer->at = (size_t)(s - lexer->source);
+    lexer->token.length = lexer->at - lexer->token.at;
+}
+
 /* func == NAME, module != "NAME*" */
 static int32_t parse_name_compare(struct tbd_parser *p, bool is_module)
 {
@@ -100,6 +131,7 @@ static int32_t parse_name_compare(struct tbd_parser *p, bool is_module)
                     "'%.*s' can only be compared with a name, by == or !=", (int)word.length,
                     word.text);
     tbd_parser_next(p);
+    take_whole_name(p);
     if (token->kind != TBD_TOKEN_WORD && token->kind != TBD_TOKEN_STRING)
         return FAIL(p, TBD_TYPE, "names may be quoted: \"operator new*\"",
                     "expected the name of a %s", is_module ? "module" : "function");

@@ -91,7 +91,7 @@ static size_t tidy_ranges(struct tbd_range64 *ranges, size_t count)
 
 static bool is_plain(const char *name)
 {
-    return strpbrk(name, "*?[!(<:") == NULL;
+    return strpbrk(name, "*?[!") == NULL;
 }
 
 /* Adds the code of the copies of an inlined function; false without memory. */

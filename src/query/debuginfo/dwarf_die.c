@@ -6,6 +6,7 @@
 #include "query/debuginfo/dwarf_file.h"
 
 #include <dwarf.h>
+#include <stdio.h>
 
 #define ORIGINS_MAX 8
 
@@ -109,4 +110,31 @@ size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max)
         out[count++] = within = found;
     }
     return 0;
+}
+
+static bool is_scope(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+           tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
+}
+
+bool tbd_die_path(const Dwarf_Die *die, char *out, size_t bytes)
+{
+    Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
+    size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES), used = 0;
+    const char *name = tbd_die_name(die);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *scope = tbd_die_name(&around[i]);
+
+        if (scope == NULL && dwarf_tag(&around[i]) == DW_TAG_namespace)
+            continue;
+        if (scope == NULL || !is_scope(dwarf_tag(&around[i])))
+            return false;
+        used += (size_t)snprintf(out + used, bytes - used, "%s::", scope);
+        if (used >= bytes)
+            return false;
+    }
+    return count != 0 && name != NULL &&
+           (size_t)snprintf(out + used, bytes - used, "%s", name) < bytes - used;
 }

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_inlined.c - see dwarf_inlined.h
  *
- * DWARF_INLINED-1  A walk visits VISITS_MAX entries at most, NESTING_MAX deep. (not checked: it is
+ * DWARF_INLINED-1  A walk visits VISITS_MAX entries at most, or NAMES_MAX for names, NESTING_MAX deep. (not checked: it is
  *     the bound of a loop) */
 #include "query/debuginfo/dwarf_inlined.h"
 
 #include "query/debuginfo/dwarf_index.h"
 #include "query/debuginfo/dwarf_private.h"
+#include "query/text/demangle.h"
 
 #include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VISITS_MAX  4000000u
 #define NESTING_MAX 64
+#define NAME_BYTES  256
+#define NAMES_MAX   200000u
 
 struct inlined_walk {
     struct tbd_dwarf *dwarf;
-    const char *name;
+    const char *name; /* as the user wrote it */
+    const char *last; /* its last part, up to template arguments and parameters */
+    size_t last_bytes;
     Dwarf_Die unit;
     uint32_t visits;
     struct tbd_dwarf_inlined *out;
@@ -45,6 +52,45 @@ static bool take(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const Dwarf_Die
     return true;
 }
 
+static bool is_at_path(const Dwarf_Die *copy, const char *name)
+{
+    Dwarf_Die origin, declared;
+    char path[NAME_BYTES];
+
+    if (!tbd_die_reference(copy, DW_AT_abstract_origin, &origin))
+        return false;
+    if (!tbd_die_reference(&origin, DW_AT_specification, &declared))
+        declared = origin;
+    return tbd_die_path(&declared, path, sizeof(path)) && tbd_is_name_for(path, name);
+}
+
+/* Does the copy's function have the name that is looked for?  Namespaces, template arguments and
+ * parameters count if the user wrote them. */
+static bool is_wanted(const struct inlined_walk *walk, const Dwarf_Die *die, const char *own)
+{
+    Dwarf_Attribute attribute;
+    const char *mangled;
+    char *whole, *readable;
+    bool is;
+
+    if (strncmp(own, walk->last, walk->last_bytes) != 0 ||
+        (own[walk->last_bytes] != '\0' && own[walk->last_bytes] != '<'))
+        return false;
+    if (strcmp(own, walk->name) == 0 ||
+        (walk->last == walk->name && walk->name[walk->last_bytes] == '\0'))
+        return true;
+    if (!tbd_die_attribute(die, DW_AT_linkage_name, &attribute) ||
+        (mangled = dwarf_formstring(&attribute)) == NULL)
+        return is_at_path(die, walk->name); /* a function of one unit alone may have none */
+    whole = tbd_demangle_whole(mangled);
+    readable = tbd_demangle(mangled);
+    is = readable != NULL && whole != NULL &&
+         (tbd_is_name_for(readable, walk->name) || tbd_is_overload(whole, walk->name));
+    free(whole);
+    free(readable);
+    return is;
+}
+
 static void visit(struct inlined_walk *walk, const Dwarf_Die *parent, const char *outer,
                   int nesting)
 {
@@ -58,7 +104,7 @@ static void visit(struct inlined_walk *walk, const Dwarf_Die *parent, const char
                                : NULL;
         struct tbd_dwarf_inlined found;
 
-        if (tag == DW_TAG_inlined_subroutine && name != NULL && strcmp(name, walk->name) == 0 &&
+        if (tag == DW_TAG_inlined_subroutine && name != NULL && is_wanted(walk, &die, name) &&
             take(walk->dwarf, &walk->unit, &die, outer, &found)) {
             if (walk->count < walk->max)
                 walk->out[walk->count] = found;
@@ -71,13 +117,34 @@ static void visit(struct inlined_walk *walk, const Dwarf_Die *parent, const char
     }
 }
 
+/* "cost" in "shop::Item::cost<int>(double)". */
+static const char *last_part(const char *name, size_t *bytes)
+{
+    const char *last = name;
+    int depth = 0;
+
+    for (const char *at = name; *at != '\0' && (*at != '(' || depth > 0); at++) {
+        depth += (*at == '<') - (*at == '>');
+        if (depth == 0 && at[0] == ':' && at[1] == ':')
+            last = at + 2;
+    }
+    *bytes = strcspn(last, "<(");
+    return last;
+}
+
 size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
                          size_t max)
 {
     struct inlined_walk walk = { .dwarf = dwarf, .name = name, .out = out, .max = max };
     struct tbd_unit_walk units;
+    char plain[NAME_BYTES];
 
-    tbd_unit_walk_start(&units, dwarf, name);
+    walk.last = last_part(name, &walk.last_bytes);
+    if (walk.last_bytes == 0 || walk.last_bytes >= sizeof(plain))
+        return 0;
+    memcpy(plain, walk.last, walk.last_bytes);
+    plain[walk.last_bytes] = '\0';
+    tbd_unit_walk_start(&units, dwarf, plain);
     while (tbd_unit_walk_next(&units, &walk.unit)) {
         if (!tbd_dwarf_is_shared_unit(&walk.unit))
             visit(&walk, &walk.unit, NULL, 0);
@@ -100,4 +167,53 @@ bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_
             return false;
     }
     return false;
+}
+
+struct names_walk {
+    void (*each)(void *context, const char *name);
+    void *context;
+    uint32_t visits;
+};
+
+/* `scope`: "shop::", of the scopes around. */
+static void visit_names(struct names_walk *walk, const Dwarf_Die *parent, const char *scope,
+                        int nesting)
+{
+    Dwarf_Die die;
+
+    for (bool more = nesting < NESTING_MAX && tbd_die_child(parent, &die);
+         more && walk->visits++ < NAMES_MAX; more = tbd_die_next(&die, &die)) {
+        const char *name = tbd_die_name(&die);
+        Dwarf_Attribute attribute;
+        char inner[NAME_BYTES];
+        int tag = dwarf_tag(&die), length;
+
+        if (name == NULL)
+            continue;
+        length = snprintf(inner, sizeof(inner), "%s%s", scope, name);
+        if (length < 0 || (size_t)length + 3 > sizeof(inner))
+            continue;
+        if (tag == DW_TAG_subprogram && tbd_die_attribute(&die, DW_AT_inline, &attribute)) {
+            walk->each(walk->context, name);
+            if (*scope != '\0')
+                walk->each(walk->context, inner);
+        }
+        if (tag != DW_TAG_namespace && tag != DW_TAG_structure_type && tag != DW_TAG_class_type)
+            continue;
+        strcat(inner, "::");
+        visit_names(walk, &die, inner, nesting + 1);
+    }
+}
+
+void tbd_dwarf_inlined_names(struct tbd_dwarf *dwarf, void (*each)(void *context, const char *name),
+                             void *context)
+{
+    struct names_walk walk = { .each = each, .context = context };
+    size_t count = dwarf == NULL ? 0 : tbd_dwarf_unit_count(dwarf);
+    Dwarf_Die unit;
+
+    for (size_t i = 0; i < count && walk.visits < NAMES_MAX; i++) {
+        if (tbd_dwarf_unit(dwarf, i, &unit))
+            visit_names(&walk, &unit, "", 0);
+    }
 }

@@ -16,10 +16,14 @@ struct tbd_dwarf_inlined {
     const char *outer; /* the function whose code it is in; NULL: not known */
 };
 
-/* The copies of functions called `name` (without namespaces).  Stores up to `max`, returns how many
+/* The copies of functions called `name`, which may have namespaces, template arguments and parameters.  Stores up to `max`, returns how many
  * there are. */
 size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
                          size_t max);
+/* Calls `each` with the names of inlined functions: "cost", and "shop::Item::cost" if it has scopes.
+ * Not all, if there are very many; none if `dwarf` is NULL. */
+void tbd_dwarf_inlined_names(struct tbd_dwarf *dwarf, void (*each)(void *context, const char *name),
+                             void *context);
 /* The innermost copy around an address; false: the address is in no inlined function. */
 bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out);
 

@@ -5,7 +5,6 @@
 #include "query/debuginfo/dwarf_index.h"
 
 #include <dwarf.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NESTING_MAX 8
@@ -315,28 +314,6 @@ bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
     return find_global(place->dwarf, name, out);
 }
 
-/* "shop::Item::count" of the entry in its scopes; false if one has no name to be found by. */
-static bool path_of(const Dwarf_Die *die, char *out, size_t bytes)
-{
-    Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
-    size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES), used = 0;
-    const char *name = tbd_die_name(die);
-
-    for (size_t i = 0; i < count; i++) {
-        const char *scope = tbd_die_name(&around[i]);
-
-        if (scope == NULL && dwarf_tag(&around[i]) == DW_TAG_namespace)
-            continue;
-        if (scope == NULL || !has_members(dwarf_tag(&around[i])))
-            return false;
-        used += (size_t)snprintf(out + used, bytes - used, "%s::", scope);
-        if (used >= bytes)
-            return false;
-    }
-    return count != 0 && name != NULL &&
-           (size_t)snprintf(out + used, bytes - used, "%s", name) < bytes - used;
-}
-
 bool tbd_c_static_member(const struct tbd_place_of *place, const struct tbd_member *member,
                          struct tbd_data *out)
 {
@@ -347,7 +324,7 @@ bool tbd_c_static_member(const struct tbd_place_of *place, const struct tbd_memb
     *out = (struct tbd_data){ .type = member->type };
     if (has_place(&member->die))
         tbd_c_take(place, &member->die, out);
-    else if (path_of(&member->die, path, sizeof(path)) &&
+    else if (tbd_die_path(&member->die, path, sizeof(path)) &&
              tbd_c_find_entry(place, path, &where, &die))
         tbd_c_take(&where, &die, out);
     else
