@@ -82,10 +82,10 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     }
     if (!take_interruption(w, kind, payload))
         return TBD_NOMEM;
-    if (kind != TBD_MSG_THREAD)
-        tbd_turns_settle(&w->turns);
-    else if (!take_thread(w, payload))
+    if (kind == TBD_MSG_THREAD && !take_thread(w, payload))
         return TBD_NOMEM;
+    if (kind != TBD_MSG_THREAD && tbd_message_is_done_by_thread(kind))
+        tbd_turns_settle(&w->turns);
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))
         if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)

@@ -43,7 +43,8 @@ static bool follow_message(struct follow *f, const struct tbd_message *message)
             f->block = NULL;
         return tbd_turns_take(&f->turns, &thread, &f->called);
     }
-    tbd_turns_settle(&f->turns);
+    if (tbd_message_is_done_by_thread(kind))
+        tbd_turns_settle(&f->turns);
     if (kind == TBD_MSG_SIGNAL || (kind == TBD_MSG_INTERRUPTED && is_left_early(message, f->block)))
         f->called = 0;
     return true;

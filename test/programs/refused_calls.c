@@ -13,7 +13,7 @@ static void fail_with_each(void)
 {
     static const long numbers[] = {
         SYS_io_destroy,     SYS_io_getevents,      SYS_io_submit,        SYS_io_cancel,
-        SYS_io_pgetevents,  SYS_io_uring_enter,    SYS_io_uring_register, SYS_rseq,
+        SYS_io_pgetevents,  SYS_io_uring_enter,    SYS_io_uring_register,
         SYS_remap_file_pages, 453 /* map_shadow_stack */,
     };
 

@@ -3,13 +3,15 @@
 // end: detached
 // missing: 32-bit
 /* Signals that wait when the program is let go: of the processor's kind and others, for the process and for threads.  They
- * are still waiting then, and come with their values when they are let in.  So is a dispatch of system calls. */
+ * are still waiting then, and come with their values when they are let in.  So are a dispatch of
+ * system calls and restartable sequences: the kernel has them again. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -69,6 +71,21 @@ static void send(int n)
             CHECK(pthread_sigqueue(pthread_self(), kinds[i], (union sigval){ .sival_int = 100 * n + i }) == 0);
 }
 
+extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc 2.35 and later */
+extern const unsigned __rseq_size __attribute__((weak));
+
+/* Of the C library, in each thread. */
+static void has_sequences(void)
+{
+    char *area;
+
+    if (!&__rseq_size || !__rseq_size)
+        return;
+    area = (char *)__builtin_thread_pointer() + __rseq_offset;
+    CHECK(syscall(SYS_rseq, area, __rseq_size > 32 ? __rseq_size : 32, 0, 0x53053053) == -1 && errno == EBUSY);
+    CHECK(*(uint32_t *)(void *)area < 65536); /* the processor */
+}
+
 static void *wait_for_it(void *unused)
 {
     send(0);
@@ -76,6 +93,7 @@ static void *wait_for_it(void *unused)
     while (sem_wait(&go) != 0)
         CHECK(errno == EINTR);
     let_in("thread");
+    has_sequences();
     return unused;
 }
 
@@ -115,6 +133,7 @@ int main(void)
     __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
     let_in("main");
     dispatch(has_dispatch);
+    has_sequences();
     CHECK(sem_post(&go) == 0 && pthread_join(thread, NULL) == 0);
     return 0;
 }

@@ -39,6 +39,7 @@ enum tbd_message_kind {
     TBD_MSG_CODE = 16,        /* struct tbd_msg_code, then writes */
     TBD_MSG_PASSED = 17,      /* struct tbd_msg_passed: block entries that are not in the stream */
     TBD_MSG_MAPPED = 18,      /* struct tbd_msg_mapped */
+    TBD_MSG_RSEQ = 19,        /* struct tbd_msg_rseq, then writes */
     TBD_MSG_KIND_COUNT
 };
 
@@ -301,6 +302,15 @@ struct tbd_msg_passed {
     uint32_t reserved; /* 12 */
 };
 _Static_assert(sizeof(struct tbd_msg_passed) == 16, "tbd_msg_passed is 16 bytes");
+
+/* What the kernel does for restartable sequences (rseq(2)) on the way back to the program. */
+struct tbd_msg_rseq {
+    uint64_t rip;         /*  0: where the thread goes on */
+    uint32_t write_count; /*  8 */
+    uint32_t flags;       /* 12: TBD_RSEQ_* */
+};
+_Static_assert(sizeof(struct tbd_msg_rseq) == 16, "tbd_msg_rseq is 16 bytes");
+#define TBD_RSEQ_ABORTED 1u /* it was in a critical section, which begins again: rip is another */
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,   /* value = exit status */

@@ -185,6 +185,7 @@ static uint32_t fixed_bytes(uint32_t kind)
     case TBD_MSG_THREAD: return sizeof(struct tbd_msg_thread);
     case TBD_MSG_CODE: return sizeof(struct tbd_msg_code);
     case TBD_MSG_MAPPED: return sizeof(struct tbd_msg_mapped);
+    case TBD_MSG_RSEQ: return sizeof(struct tbd_msg_rseq);
     default: return 8;
     }
 }
@@ -210,6 +211,8 @@ static uint32_t write_count(uint32_t kind, const uint8_t *payload)
         memcpy(&count, payload + offsetof(struct tbd_msg_signal, write_count), sizeof(count));
     else if (kind == TBD_MSG_CODE)
         memcpy(&count, payload + offsetof(struct tbd_msg_code, write_count), sizeof(count));
+    else if (kind == TBD_MSG_RSEQ)
+        memcpy(&count, payload + offsetof(struct tbd_msg_rseq, write_count), sizeof(count));
     return count;
 }
 

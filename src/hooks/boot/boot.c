@@ -2,7 +2,7 @@
 /* boot.c - take-over: from libtbd.so's constructor to the first translated block
  *
  * Order: options; check of the machine; thread area, known-page map, regions; stream and organizer,
- * whose start takes longest; decoder and patcher meanwhile; rseq and vDSO are disabled; signals;
+ * whose start takes longest; decoder and patcher meanwhile; rseq is taken from the kernel, the vDSO disabled; signals;
  * the initial image; run.  Nothing of the program is changed before the organizer is ready, so
  * every failure before that simply returns.  Runs on a stack of its own (entry_x86_64.S).  Context:
  * BOOT. */
@@ -38,11 +38,10 @@
 
 #include <elf.h>
 
-enum {
-    RSEQ_BYTES = 32,
-    RSEQ_CPU_ID_AT = offsetof(struct rseq, cpu_id),
-};
-#define RSEQ_SIGNATURE 0x53053053u
+#define RSEQ_SIGNATURE 0x53053053u /* of the C library */
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
 
 struct tbd_runtime tbd_runtime;
 
@@ -199,18 +198,24 @@ static bool map_page_maps(void)
 
 /* ---- kernel features that would bypass the recording ---- */
 
-static void unregister_rseq(const struct tbd_boot *boot)
+static bool unregister_rseq(uint64_t area, uint32_t bytes)
 {
-    long result;
+    return tbd_sys4(__NR_rseq, area, bytes, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE) == 0;
+}
+
+/* The C library's size is what it uses; it registers at least the original size. */
+static void take_over_rseq(const struct tbd_boot *boot)
+{
+    struct tbd_rseq *own = &tbd_context_now()->rseq;
+    uint32_t bytes = TBD_RSEQ_ORIGINAL_BYTES;
 
     if (!boot->rseq || !boot->rseq_bytes)
-        return;
-    result = tbd_sys4(__NR_rseq, boot->rseq, RSEQ_BYTES, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
-    if (tbd_sys_failed(result))
-        result =
-            tbd_sys4(__NR_rseq, boot->rseq, boot->rseq_bytes, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
-    if (!tbd_sys_failed(result))
-        *(int32_t *)(boot->rseq + RSEQ_CPU_ID_AT) = RSEQ_CPU_ID_REGISTRATION_FAILED;
+        bytes = 0;
+    else if (!unregister_rseq(boot->rseq, bytes))
+        bytes = unregister_rseq(boot->rseq, boot->rseq_bytes) ? boot->rseq_bytes : 0;
+    if (bytes)
+        *own = (struct tbd_rseq){ .area = boot->rseq, .bytes = bytes, .signature = RSEQ_SIGNATURE };
+    tbd_rseq_take_over(own, find_auxiliary(boot->envp, AT_RSEQ_FEATURE_SIZE));
 }
 
 static void patch_vdso(void)
@@ -336,7 +341,7 @@ void tbd_boot(const struct tbd_boot *boot)
     tbd_exec_environment_hide(boot->envp);
     if (!thread)
         return;
-    unregister_rseq(boot);
+    take_over_rseq(boot);
     if (!ways_in()->reads_clock)
         patch_vdso();
     set_registers(thread, boot);

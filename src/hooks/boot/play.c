@@ -43,6 +43,8 @@ void tbd_play_settle(struct tbd_thread *thread)
         if (tbd_leaving_why())
             tbd_detach(thread, tbd_leaving_why(), TBD_END_WHOLE);
         tbd_window_handle_due(thread);
+        if (tbd_rseq_settle(thread))
+            continue;
         if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) &&
             !tbd_signals_take_held())
             break;

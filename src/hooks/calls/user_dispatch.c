@@ -17,7 +17,7 @@
 
 static struct tbd_user_dispatch *own(void)
 {
-    return &tbd_threads.holder->user_dispatch;
+    return &tbd_context_now()->user_dispatch;
 }
 
 static bool is_on_vsyscall_page(uint64_t address)

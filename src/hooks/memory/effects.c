@@ -227,6 +227,11 @@ static void add_once(struct tbd_effects *effects, uint64_t address, uint64_t byt
     effects->highest = end > effects->highest ? end : effects->highest;
 }
 
+bool tbd_effects_are_none(const struct tbd_effects *effects)
+{
+    return !effects->write_count;
+}
+
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes)
 {
     if (bytes)

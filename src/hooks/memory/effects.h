@@ -32,6 +32,8 @@ void tbd_effects_watch_all(struct tbd_effects *effects);
 bool tbd_effects_is_cut(const struct tbd_effects *effects);
 /* Part of a watched range was not there: whoever writes to it stops somewhere before. */
 bool tbd_effects_is_short(const struct tbd_effects *effects);
+/* Nothing was written so far. */
+bool tbd_effects_are_none(const struct tbd_effects *effects);
 
 void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                          size_t count);

@@ -3,7 +3,7 @@
  *
  * The thread's registers are in the thread block, its vector state is in the processor, and the
  * kernel has its masks and descriptors.  What remains to be undone: signal handlers, signal stack,
- * gs base, and last what the engine has kept from the kernel because it would concern the engine's
+ * restartable sequences (rseq.h), gs base, and last what the engine has kept from the kernel because it would concern the engine's
  * own calls: system call filters (seccomp_state.h) and user dispatch (user_dispatch_state.h).  The
  * engine's memory stays mapped, unused; only the stream is unmapped, so that the organizer can
  * end. */
@@ -55,6 +55,7 @@ void tbd_threads_leave(struct tbd_saved_context *saved)
     tbd_signals_set_kernel_mask(~0ull); /* the handlers are the program's by now */
     restore_cleared(saved);
     tbd_signals_restore_thread(&saved->signals);
+    tbd_rseq_install(&saved->rseq, &regs);
     tbd_set_gs_base(regs.gs_base);
     go_native(&regs, saved->signals.mask, &kept);
 }
@@ -72,10 +73,12 @@ void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears
         tbd_signals_restore_cleared();
     else
         tbd_signals_restore();
-    if (shares_memory)
-        kept.dispatch.is_on = false; /* no child inherits it */
-    else
+    if (shares_memory) {
+        kept.dispatch.is_on = false; /* no child inherits it; nor, in shared memory, sequences */
+    } else {
+        tbd_rseq_install(&tbd_context_now()->rseq, &regs);
         tbd_sys_munmap(TBD_STREAM_BASE, tbd_recording.ring.bytes);
+    }
     tbd_set_gs_base(regs.gs_base);
     go_native(&regs, mask, &kept);
 }

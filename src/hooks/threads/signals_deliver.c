@@ -158,7 +158,8 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
         tbd_sys3(__NR_tgkill, tbd_recording.pid, thread->tid, signo);
         tbd_signals_set_kernel_mask(unblocked);
     }
-    tbd_detach_silently(thread); /* executes the instruction again */
+    tbd_context_now()->rseq.area = 0; /* its instruction is not to be left for another */
+    tbd_detach_silently(thread);       /* executes the instruction again */
 }
 
 void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset)
@@ -237,11 +238,14 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
         return;
     }
     range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
-    build_frame(&built, thread, queued, action);
     tbd_effects_clear(effects);
+    if (!can_write(&range) || !tbd_rseq_leave_section(thread, effects)) {
+        fail(thread, queued->signo);
+        return;
+    }
+    build_frame(&built, thread, queued, action);
     tbd_effects_watch(effects, &range, 1);
-    if (!can_write(&range) ||
-        !tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes)) {
+    if (!tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes)) {
         fail(thread, queued->signo);
         return;
     }

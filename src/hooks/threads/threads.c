@@ -207,6 +207,7 @@ static void load(struct tbd_thread *thread, struct tbd_saved_context *saved)
     if (threads->runner == saved)
         return;
     use(thread, saved);
+    saved->rseq.is_preempted = true;
     thread->regs = saved->regs;
     thread->tid = saved->tid;
     thread->engine_stack = stack_top(saved);
@@ -522,6 +523,7 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
     saved->block_time = TBD_NO_BLOCK_TIME;
     saved->seccomp = threads->holder->seccomp;
     saved->user_dispatch = (struct tbd_user_dispatch){ 0 };
+    saved->rseq = (struct tbd_rseq){ 0 };
     saved->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
                                            .altstack = { .flags = SS_DISABLE } };
     tbd_vector_store(&tbd_processor.vector, saved->image);

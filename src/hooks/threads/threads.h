@@ -36,6 +36,7 @@
 #ifndef TBD_HOOKS_THREADS_H
 #define TBD_HOOKS_THREADS_H
 
+#include "hooks/threads/rseq.h"
 #include "hooks/threads/seccomp_state.h"
 #include "hooks/threads/signals.h"
 #include "hooks/threads/user_dispatch_state.h"
@@ -56,6 +57,7 @@ struct tbd_saved_context {
     struct tbd_signals signals;
     struct tbd_seccomp seccomp;
     struct tbd_user_dispatch user_dispatch;
+    struct tbd_rseq rseq;
     struct tbd_regs regs; /* while it does not hold the turn lock */
     uint64_t block_time;  /* of the block whose system call it waits in, or TBD_NO_BLOCK_TIME */
     /* the program's word that the kernel clears at the thread's end (CLONE_CHILD_CLEARTID) */

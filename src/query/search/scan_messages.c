@@ -208,6 +208,22 @@ static void at_code(struct tbd_scan *scan, const struct tbd_message *message,
     deliver_writes(scan, TBD_MSG_CODE, payload, message->bytes, &event);
 }
 
+/* Stores of the kernel before the block that is entered next. */
+static void at_rseq(struct tbd_scan *scan, const struct tbd_message *message,
+                    const uint8_t *payload)
+{
+    struct tbd_event event = { .type = TBD_EVENT_STORE, .thread = scan->cursor.thread };
+    struct tbd_msg_rseq rseq;
+
+    memcpy(&rseq, payload, sizeof(rseq));
+    if (rseq.flags & TBD_RSEQ_ABORTED)
+        scan->waiting.is_there = false;
+    event.position.time =
+        scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
+    event.pc = rseq.rip;
+    deliver_writes(scan, TBD_MSG_RSEQ, payload, message->bytes, &event);
+}
+
 static void at_thread(struct tbd_scan *scan)
 {
     struct tbd_msg_thread message = tbd_thread_message(scan->cursor.message);
@@ -241,6 +257,10 @@ void tbd_scan_at_message(struct tbd_scan *scan)
     }
     if (message.kind == TBD_MSG_CODE) {
         at_code(scan, &message, payload);
+        return;
+    }
+    if (message.kind == TBD_MSG_RSEQ) {
+        at_rseq(scan, &message, payload);
         return;
     }
     if (message.kind == TBD_MSG_THREAD) {

@@ -313,7 +313,8 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     tbd_patcher_trap(tbd_thread_now(), 0);
     if (tbd_log_peek(TBD_MSG_SHARED))
         tbd_thread_now()->regs.rflags &= ~FLAG_RESUME; /* set by the trap; it was clear in play */
-    if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
+    if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL) &&
+        !tbd_log_peek(TBD_MSG_RSEQ)) /* fatal */
         tbd_stub_finish();
     if (tbd_stub.is_inside)
         tbd_stub_settle(tbd_thread_now());

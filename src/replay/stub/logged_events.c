@@ -52,6 +52,7 @@ static const char *kind_name(uint32_t kind)
     case TBD_MSG_THREAD: return "a turn of another thread";
     case TBD_MSG_CODE: return "a change of code by others";
     case TBD_MSG_MAPPED: return "a change of mappings";
+    case TBD_MSG_RSEQ: return "a restartable sequence";
     case TBD_MSG_SHARED: return "a set of instructions that access shared memory";
     default: return "something else";
     }
@@ -356,7 +357,7 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
 static bool is_between(uint32_t kind)
 {
     return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
-           kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED;
+           kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED || kind == TBD_MSG_RSEQ;
 }
 
 uint64_t tbd_stub_between_time(void)
@@ -408,6 +409,19 @@ static void change_maps(const struct tbd_message *message)
     tbd_log_send(message);
 }
 
+static void leave_section(struct tbd_thread *thread, const struct tbd_message *message)
+{
+    struct tbd_msg_rseq rseq;
+
+    memcpy(&rseq, message + 1, sizeof(rseq));
+    if (!(rseq.flags & TBD_RSEQ_ABORTED) && thread->regs.rip != rseq.rip)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u goes on at 0x%lx, in play at 0x%lx",
+                         thread->tid, thread->regs.rip, rseq.rip);
+    tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(rseq), rseq.write_count);
+    thread->regs.rip = rseq.rip;
+    tbd_log_send(message);
+}
+
 void tbd_stub_between(struct tbd_thread *thread)
 {
     const struct tbd_message *message;
@@ -417,6 +431,8 @@ void tbd_stub_between(struct tbd_thread *thread)
             deliver(thread, message);
         else if ((message = tbd_log_peek(TBD_MSG_CODE)))
             change_code(message);
+        else if ((message = tbd_log_peek(TBD_MSG_RSEQ)))
+            leave_section(thread, message);
         else if ((message = tbd_log_peek(TBD_MSG_THREAD)))
             tbd_stub_turn(thread, message);
         else if ((message = tbd_log_peek(TBD_MSG_MAPPED)))
