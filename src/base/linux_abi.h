@@ -31,6 +31,7 @@
 #include <linux/rseq.h>       /* struct rseq, RSEQ_... */
 #include <linux/sem.h>        /* GETALL, SEM_STAT, SEM_INFO, struct semid64_ds */
 #include <linux/shm.h>        /* SHM_..., struct shmid64_ds; includes <unistd.h>: X_OK */
+#include <linux/signalfd.h>   /* struct signalfd_siginfo */
 #include <linux/sockios.h>    /* SIOC... */
 #include <linux/time.h>       /* CLOCK_..., struct timespec */
 #include <linux/uio.h>        /* struct iovec, UIO_MAXIOV */

@@ -354,6 +354,76 @@ static void threads(void)
     }
 }
 
+static int read_end, way; /* how the thread waits */
+static siginfo_t brought;
+
+static void wait_with(int how, siginfo_t *out)
+{
+    static const struct timespec minute = { 60, 0 };
+    struct pollfd poll_fd = { .fd = read_end, .events = POLLIN };
+    sigset_t set = all_five();
+    struct signalfd_siginfo info;
+
+    switch (how) {
+    case 0: CHECK(sigwaitinfo(&set, out) > 0); return;
+    case 1: CHECK(sigtimedwait(&set, out, &minute) > 0); return;
+    case 2: CHECK(sigwait(&set, &out->si_signo) == 0); return;
+    case 3: CHECK(poll(&poll_fd, 1, 60000) == 1); break;
+    }
+    CHECK(read(read_end, &info, sizeof(info)) == sizeof(info));
+    out->si_signo = (int)info.ssi_signo;
+    out->si_code = info.ssi_code;
+    out->si_pid = (int)info.ssi_pid;
+}
+
+static void *wait_blocked(void *unused)
+{
+    for (int i = 0; i < FIVE; i++) {
+        pthread_barrier_wait(&barrier);
+        memset(&brought, 0, sizeof(brought));
+        wait_with(way, &brought);
+        pthread_barrier_wait(&barrier);
+    }
+    return unused;
+}
+
+/* Every thread blocks them; one waits for them, and gets those of the process, and of other processes. */
+static void for_waiting_threads(void)
+{
+    struct timespec none = { 0, 0 }, little = { 0, 1000000 };
+    sigset_t set = all_five();
+
+    block(SIG_BLOCK, set);
+    read_end = signalfd(-1, &set, 0);
+    for (way = 0; way < 5; way++) {
+        CHECK(pthread_create(&other, NULL, wait_blocked, NULL) == 0);
+        for (int i = 0; i < FIVE; i++) {
+            sigset_t one = set_of(five[i]);
+            siginfo_t info;
+
+            pthread_barrier_wait(&barrier);
+            nanosleep(i % 2 ? &none : &little, NULL); /* it may wait already, or not */
+            CHECK(raise(five[i]) == 0);
+            if (i == 3 && fork() == 0) {
+                kill(getppid(), five[i]);
+                _exit(0);
+            }
+            if (i != 3)
+                send(i % 2 * 3, five[i], 21);
+            pthread_barrier_wait(&barrier);
+            CHECK(brought.si_signo == five[i]);
+            if (way != 2)
+                CHECK(brought.si_code == (i == 1 ? SI_QUEUE : SI_USER) && (brought.si_pid == getpid()) == (i != 3));
+            CHECK(sigtimedwait(&one, &info, &none) == five[i] && info.si_code == SI_USER && !is_pending(five[i]));
+            CHECK(i != 3 || wait(NULL) > 0);
+        }
+        CHECK(pthread_join(other, NULL) == 0);
+        printf("way %d\n", way);
+    }
+    close(read_end);
+    block(SIG_UNBLOCK, set);
+}
+
 static int executed(void)
 {
     int pending = 0;
@@ -378,5 +448,6 @@ int main(int argc, char **argv)
     ignored();
     children(argv[0]);
     threads();
+    for_waiting_threads();
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/string.h"
+#include "base/sys.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
@@ -38,6 +39,28 @@ static bool meets_signals(uint64_t number)
     }
 }
 
+/* The signals that the call can bring or show though the thread blocks them. */
+static uint64_t wanted_signals(const struct tbd_sys_call *sys)
+{
+    uint64_t set = 0;
+
+    switch (sys->number) {
+    case __NR_rt_sigtimedwait: tbd_copy_from_program(&set, sys->args[0], sizeof(set)); return set;
+    case __NR_rt_sigpending:
+    case __NR_rt_sigsuspend: /* these wait with a mask of their own */
+    case __NR_ppoll:
+    case __NR_pselect6:
+    case __NR_epoll_pwait:
+    case __NR_epoll_pwait2: return ~0ull;
+    case __NR_read:
+    case __NR_readv:
+    case __NR_poll:
+    case __NR_select:
+    case __NR_epoll_wait: return has_signalfd ? ~0ull : 0;
+    default: return 0;
+    }
+}
+
 /* A call that was interrupted for nothing is made again. */
 static int64_t without_dropped(const struct tbd_signals *signals, int64_t result)
 {
@@ -62,13 +85,49 @@ static int64_t perform(struct tbd_signals *signals, const struct tbd_sys_call *s
     }
 }
 
+/* The program gets the signals, and not the nudges by which other threads say that there are some. */
+static int64_t wait_for_signal(struct tbd_signals *signals, const struct tbd_sys_call *sys)
+{
+    struct tbd_sys_call own = *sys;
+    uint8_t info[TBD_SIGINFO_BYTES];
+    int64_t result;
+
+    own.args[1] = tbd_sys_pointer(info);
+    do
+        result = tbd_program_syscall(&own, &signals->pending);
+    while (result > 0 && tbd_signals_was_nudge(signals, (uint32_t)result, info));
+    if (result > 0 && sys->args[1] && !tbd_copy_to_program(sys->args[1], info, sizeof(info)))
+        return -EFAULT;
+    return result;
+}
+
+static int64_t read_signals(struct tbd_signals *signals, const struct tbd_sys_call *sys)
+{
+    int64_t result, rest;
+
+    do {
+        result = tbd_program_syscall(sys, &signals->pending);
+        rest = result > 0 ? tbd_signals_without_nudges(signals, sys->args[1], result) : result;
+    } while (result > 0 && !rest);
+    return rest;
+}
+
+static int64_t perform_lent(struct tbd_signals *signals, const struct tbd_sys_call *sys)
+{
+    switch (sys->number) {
+    case __NR_rt_sigtimedwait: return wait_for_signal(signals, sys);
+    case __NR_read: return read_signals(signals, sys);
+    default: return perform(signals, sys);
+    }
+}
+
 int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys)
 {
-    bool lends = meets_signals(sys->number) && tbd_signals_lend(signals);
+    bool lends = meets_signals(sys->number) && tbd_signals_lend(signals, wanted_signals(sys));
     int64_t result;
 
     signals->has_dropped = false;
-    result = without_dropped(signals, perform(signals, sys));
+    result = without_dropped(signals, lends ? perform_lent(signals, sys) : perform(signals, sys));
     if (result != -EINTR)
         signals->has_temporary = false;
     if (lends)

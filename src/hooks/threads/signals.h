@@ -79,6 +79,8 @@ struct tbd_signals {
     struct tbd_held_signals held; /* for this thread */
     uint64_t lent;                /* the kernel has these during the call; */
     uint64_t lent_own;            /* these of them are for this thread */
+    uint64_t waits_for;           /* the call can bring these, which the mask blocks */
+    uint64_t asked;               /* the kernel has nudges of these for the thread */
     bool has_dropped;             /* one came that the program does not notice */
     bool directs;                 /* it is in a call that sends a signal to one thread */
 };
@@ -138,9 +140,16 @@ bool tbd_signals_take_held(void);
 /* FORK_CHILD: a child begins without signals that wait. */
 void tbd_signals_forget_held(void);
 /* Gives the kernel what is held for the thread `signals`, and has it block what the program blocks,
- * for the time of a system call.  False: there is nothing to give, and nothing to end. */
-bool tbd_signals_lend(struct tbd_signals *signals);
+ * for the time of a system call, which can bring `wanted`.  False: there is nothing to give, and
+ * nothing to end. */
+bool tbd_signals_lend(struct tbd_signals *signals, uint64_t wanted);
 void tbd_signals_lend_end(struct tbd_signals *signals);
+/* The call has brought `info` of this signal.  True: it was only a nudge, and the call is to be made
+ * again; the signal itself is in the kernel now, unless another thread has got it. */
+bool tbd_signals_was_nudge(struct tbd_signals *signals, uint32_t signo, const uint8_t *info);
+/* The same for what was read of a signalfd: nudges are taken out.  0: the call is to be made
+ * again. */
+int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer, int64_t bytes);
 
 /* APP: delivers the queued signal at thread->regs (a block boundary). */
 void tbd_signals_deliver(struct tbd_thread *thread);

@@ -15,13 +15,16 @@
  *     the thread that has it.
  *
  * A signal for the process that comes to a thread that blocks it goes to one that does not: that
- * thread is sent a nudge and takes the signal from `process`.  Contexts: APP, SIG. */
+ * thread is sent a nudge and takes the signal from `process`.  If all block it, those that wait for
+ * it in a call (sigtimedwait, signalfd) are sent a nudge, which the call brings; then the first of
+ * them takes it.  Contexts: APP, SIG. */
 #include "hooks/threads/signals_private.h"
 
 #include "base/assert.h"
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/memory/safe_copy.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/threads.h"
 
@@ -142,6 +145,23 @@ static bool blocks(const struct tbd_signals *signals, uint32_t signo)
     return blocked(signals) & BIT(signo);
 }
 
+/* The kernel blocks it in these threads. */
+static void ask_waiting_locked(const struct tbd_signals *signals, uint32_t signo)
+{
+    /* Either it is seen here that they wait, or they see what is in `process`. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        struct tbd_saved_context *saved = tbd_saved_context_at(i);
+        struct tbd_signals *other = &saved->signals;
+        uint32_t tid = __atomic_load_n(&saved->tid, __ATOMIC_RELAXED);
+        uint64_t waits_for = __atomic_load_n(&other->waits_for, __ATOMIC_RELAXED);
+
+        if (tid && other != signals && waits_for & ~other->asked & ~other->lent & BIT(signo) &&
+            nudge(tid, signo))
+            other->asked |= BIT(signo);
+    }
+}
+
 static void nudge_another_locked(const struct tbd_signals *signals, uint32_t signo)
 {
     for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
@@ -154,6 +174,7 @@ static void nudge_another_locked(const struct tbd_signals *signals, uint32_t sig
         nudged |= BIT(signo);
         return;
     }
+    ask_waiting_locked(signals, signo);
 }
 
 /* pthread_sigqueue() by another thread cannot be told from sigqueue(), but the kernel prefers the
@@ -183,6 +204,7 @@ bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8
     signals->lent &= ~BIT(signo);
     if (is_nudge(info)) { /* the signal itself is in `process`, unless another thread has it */
         nudged &= ~BIT(signo);
+        signals->asked &= ~BIT(signo);
         keeps = keeps || !take_locked(&process, signo, info);
         is_own = false;
     } else if (keeps) {
@@ -280,7 +302,7 @@ void tbd_signals_forget_held(void)
     process.set = nudged = 0;
     lock_word = 0;
     signals->held.set = 0;
-    signals->lent = 0;
+    signals->lent = signals->asked = signals->waits_for = 0;
 }
 
 /* ---- the kernel has them for a moment ---- */
@@ -297,8 +319,11 @@ static void lend_locked(struct tbd_signals *signals, uint64_t set)
 
     for (; set; set &= set - 1) {
         uint32_t signo = lowest(set);
-        bool is_own = take_locked(&signals->held, signo, info);
+        bool is_own;
 
+        if (signals->asked & BIT(signo))
+            continue; /* the kernel has one of each */
+        is_own = take_locked(&signals->held, signo, info);
         if (!is_own && ((nudged & BIT(signo)) || !take_locked(&process, signo, info)))
             continue;
         signals->lent |= BIT(signo);
@@ -317,17 +342,26 @@ static uint64_t ignored(void)
     return set;
 }
 
-bool tbd_signals_lend(struct tbd_signals *signals)
+/* Those of the process are left for a thread whose call can bring them. */
+static uint64_t lendable(const struct tbd_signals *signals)
+{
+    return signals->mask & (__atomic_load_n(&signals->held.set, __ATOMIC_RELAXED) |
+                            (__atomic_load_n(&process.set, __ATOMIC_RELAXED) & signals->waits_for));
+}
+
+bool tbd_signals_lend(struct tbd_signals *signals, uint64_t wanted)
 {
     uint64_t kept = ALWAYS_OURS & (signals->mask | ignored());
 
     if (!kept)
         return false;
     swap_mask(SIG_BLOCK, kept); /* what comes from here on waits in the kernel */
-    if (waiting(signals) & signals->mask) {
+    __atomic_store_n(&signals->waits_for, wanted & kept, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* ask_waiting_locked() */
+    if (lendable(signals)) {
         uint64_t old = lock();
 
-        lend_locked(signals, waiting(signals) & signals->mask);
+        lend_locked(signals, lendable(signals));
         unlock(old);
     }
     return true;
@@ -338,8 +372,47 @@ void tbd_signals_lend_end(struct tbd_signals *signals)
 {
     if (__atomic_load_n(&tbd_threads.is_leaving, __ATOMIC_ACQUIRE))
         return;
+    __atomic_store_n(&signals->waits_for, 0, __ATOMIC_RELAXED);
     swap_mask(SIG_UNBLOCK, ALWAYS_OURS);
     signals->lent = 0;
+}
+
+static void replace_nudge(struct tbd_signals *signals, uint32_t signo)
+{
+    uint64_t old = lock();
+
+    signals->asked &= ~BIT(signo);
+    lend_locked(signals, lendable(signals) & BIT(signo));
+    unlock(old);
+}
+
+bool tbd_signals_was_nudge(struct tbd_signals *signals, uint32_t signo, const uint8_t *info)
+{
+    if (!is_nudge(info))
+        return false;
+    replace_nudge(signals, signo);
+    return true;
+}
+
+int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer, int64_t bytes)
+{
+    struct signalfd_siginfo one;
+    int64_t kept = 0;
+
+    if (!signals->asked)
+        return bytes;
+    for (int64_t at = 0; at + (int64_t)sizeof(one) <= bytes; at += (int64_t)sizeof(one)) {
+        if (!tbd_copy_from_program(&one, buffer + (uint64_t)at, sizeof(one)))
+            return bytes;
+        if (one.ssi_code == SI_QUEUE && one.ssi_ptr == tbd_sys_pointer(&process)) {
+            replace_nudge(signals, one.ssi_signo);
+            continue;
+        }
+        if (kept != at)
+            tbd_copy_to_program(buffer + (uint64_t)kept, &one, sizeof(one));
+        kept += (int64_t)sizeof(one);
+    }
+    return kept;
 }
 
 void tbd_signals_give_back_held(struct tbd_signals *signals)
