@@ -206,7 +206,7 @@ static bool unregister_rseq(uint64_t area, uint32_t bytes)
 /* The C library's size is what it uses; it registers at least the original size. */
 static void take_over_rseq(const struct tbd_boot *boot)
 {
-    struct tbd_rseq *own = &tbd_context_now()->rseq;
+    struct tbd_rseq *own = &tbd_threads.holder->rseq;
     uint32_t bytes = TBD_RSEQ_ORIGINAL_BYTES;
 
     if (!boot->rseq || !boot->rseq_bytes)

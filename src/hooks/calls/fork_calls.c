@@ -59,6 +59,43 @@ static bool clears_handlers(const struct tbd_clone *arguments)
     return (arguments->flags & CLONE_CLEAR_SIGHAND) && !(arguments->flags & CLONE_SIGHAND);
 }
 
+/* Is a field set that is not known here, or has the structure too many? */
+static bool has_more(const struct tbd_sys_call *sys)
+{
+    uint64_t word = 0;
+
+    if (sys->args[1] > TBD_PAGE_SIZE)
+        return true;
+    for (uint64_t at = TBD_CLONE_WORDS * 8; at < sys->args[1] && !word; at += 8) {
+        uint64_t left = sys->args[1] - at;
+
+        tbd_copy_from_program(&word, sys->args[0] + at, left < 8 ? left : 8);
+    }
+    return word;
+}
+
+/* copy_process() and clone3_args_valid() of the kernel */
+static bool is_impossible(const struct tbd_clone *arguments, bool is_clone3)
+{
+    const uint64_t known = CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP | CLONE_NEWTIME | 0xffffff00ull;
+    uint64_t flags = arguments->flags;
+
+    return (is_clone3 && flags & ~known) ||
+           (flags & CLONE_THREAD && !(flags & CLONE_SIGHAND)) ||
+           (flags & CLONE_SIGHAND && !(flags & CLONE_VM)) ||
+           (flags & CLONE_FS && flags & (CLONE_NEWNS | CLONE_NEWUSER)) ||
+           (flags & CLONE_THREAD && flags & (CLONE_NEWPID | CLONE_NEWUSER));
+}
+
+int64_t tbd_fork_refuses(const struct tbd_call *call, const struct tbd_clone *arguments)
+{
+    bool is_clone3 = call->sys.number == __NR_clone3;
+
+    if (is_clone3 && has_more(&call->sys))
+        return -E2BIG;
+    return is_impossible(arguments, is_clone3) ? -EINVAL : 0;
+}
+
 /* ---- the child ---- */
 
 void tbd_fork_child_registers(struct tbd_regs *regs, const struct tbd_clone *arguments,
@@ -164,6 +201,11 @@ static void fork_call(struct tbd_call *call)
     if (!tbd_call_read_clone(call, &arguments) ||
         !tbd_fork_engine_call(call, &arguments, &sys, block)) {
         call->result = tbd_call_perform(&call->sys); /* the kernel returns the error */
+        tbd_call_finish(call);
+        return;
+    }
+    call->result = tbd_fork_refuses(call, &arguments);
+    if (call->result) {
         tbd_call_finish(call);
         return;
     }

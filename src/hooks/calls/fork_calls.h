@@ -15,6 +15,9 @@
  * equivalent clone.  False: the program's arguments cannot be read. */
 bool tbd_fork_engine_call(const struct tbd_call *call, const struct tbd_clone *arguments,
                           struct tbd_sys_call *out, uint64_t *block);
+/* The error with which every kernel refuses the request, or 0; of kernels that know more fields of
+ * clone3, what one without them says. */
+int64_t tbd_fork_refuses(const struct tbd_call *call, const struct tbd_clone *arguments);
 /* No signal may come between the two processes: in a child of vfork a handler would write the
  * engine's state, and any other child has no stream until one is made.  `mask`: the mask to
  * restore.  False: a signal came before. */

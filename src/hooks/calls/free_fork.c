@@ -136,10 +136,16 @@ void tbd_free_fork(struct tbd_call *call)
     struct tbd_clone arguments;
     struct tbd_sys_call sys;
     uint64_t block[TBD_CLONE_WORDS] = { 0 };
+    int64_t error;
 
     if (!tbd_call_read_clone(call, &arguments) ||
         !tbd_fork_engine_call(call, &arguments, &sys, block)) {
         finish(call, tbd_call_perform(&call->sys)); /* the kernel returns the error */
+        return;
+    }
+    error = tbd_fork_refuses(call, &arguments);
+    if (error) {
+        finish(call, error);
         return;
     }
     if ((arguments.flags & CLONE_THREAD) ||

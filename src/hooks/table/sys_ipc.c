@@ -66,7 +66,7 @@ void tbd_effect_keyctl(struct tbd_sys_sink *sink, const uint64_t *args)
     else if (command == KEYCTL_PKEY_QUERY)
         tbd_sys_emit_success(sink, args[4], 48);
     else if (command == KEYCTL_CAPABILITIES)
-        tbd_sys_emit_result(sink, args[1], args[2], 1);
+        tbd_sys_emit_success(sink, args[1], args[2]); /* zeros after what there is to say */
     else if (command > KEYCTL_PKEY_QUERY && command < KEYCTL_PKEY_VERIFY)
         tbd_sys_emit_result(sink, args[4], tbd_sys_u32(args[1] + 8), 1); /* params.out_len */
 }

@@ -244,6 +244,8 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
     mode = set->flags & ~SS_AUTODISARM;
     if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
         return -EINVAL;
+    if (set->sp == stack->sp && set->bytes == stack->bytes && set->flags == stack->flags)
+        return 0; /* even if it is none */
     if (mode != SS_DISABLE && set->bytes < 2048)
         return -ENOMEM;
     *stack = *set;
