@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* Real-time signals with values in order, sigwaitinfo, timer_create, SIGCHLD, SIGPIPE, setitimer virtual. */
+/* Real-time signals with values in order, sigwaitinfo, timer_create, SIGCHLD, SIGPIPE, setitimer virtual; the limit of
+ * signals that wait. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,6 +51,36 @@ static void check_queue(int number)
         CHECK(values[i] == (i + 1) * (i + 1));
 }
 
+/* No signal may wait with its details: real-time ones cannot be queued, others come without them. */
+static void at_the_limit(void)
+{
+    static const int both[] = { SIGSEGV, SIGUSR1 };
+    struct rlimit none = { 0, 0 }, before;
+    struct timespec now = { 0, 0 };
+    siginfo_t info;
+    sigset_t set, old;
+
+    sigfillset(&set);
+    CHECK(sigprocmask(SIG_BLOCK, &set, &old) == 0 && getrlimit(RLIMIT_SIGPENDING, &before) == 0);
+    none.rlim_max = before.rlim_max;
+    CHECK(setrlimit(RLIMIT_SIGPENDING, &none) == 0);
+    CHECK(sigqueue(getpid(), SIGRTMIN + 2, (union sigval){ .sival_int = 1 }) == -1 && errno == EAGAIN);
+    CHECK(raise(SIGRTMIN + 2) == -1 && errno == EAGAIN && kill(getpid(), SIGRTMIN + 2) == 0);
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN + 2);
+    CHECK(sigtimedwait(&set, &info, &now) == SIGRTMIN + 2);
+    CHECK(sigtimedwait(&set, &info, &now) == -1 && errno == EAGAIN);
+    for (int i = 0; i < 2; i++) {
+        CHECK(sigqueue(getpid(), both[i], (union sigval){ .sival_int = 1 }) == 0 && raise(both[i]) == 0);
+        sigemptyset(&set);
+        sigaddset(&set, both[i]);
+        for (int n = 0; n < 2; n++)
+            CHECK(sigtimedwait(&set, &info, &now) == both[i] && info.si_code == SI_USER);
+        CHECK(sigtimedwait(&set, &info, &now) == -1 && errno == EAGAIN);
+    }
+    CHECK(setrlimit(RLIMIT_SIGPENDING, &before) == 0 && sigprocmask(SIG_SETMASK, &old, NULL) == 0);
+}
+
 int main(void)
 {
     struct sigaction action = { .sa_sigaction = on_value, .sa_flags = SA_SIGINFO };
@@ -75,6 +107,7 @@ int main(void)
     CHECK(setitimer(ITIMER_VIRTUAL, &virtual, NULL) == 0);
     while (virtual_ticks < 3) {}
     CHECK(setitimer(ITIMER_VIRTUAL, &off, NULL) == 0);
+    at_the_limit();
     printf("%d values, %d children\n", count, children);
     return 0;
 }

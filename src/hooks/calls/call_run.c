@@ -74,6 +74,8 @@ static int64_t perform(struct tbd_signals *signals, const struct tbd_sys_call *s
     int64_t result;
 
     switch (sys->number) {
+    case __NR_tkill:
+    case __NR_tgkill:
     case __NR_rt_tgsigqueueinfo:
         signals->directs = true;
         result = tbd_program_syscall(sys, &signals->pending);

@@ -80,8 +80,7 @@ static bool is_impossible(const struct tbd_clone *arguments, bool is_clone3)
     const uint64_t known = CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP | CLONE_NEWTIME | 0xffffff00ull;
     uint64_t flags = arguments->flags;
 
-    return (is_clone3 && flags & ~known) ||
-           (flags & CLONE_THREAD && !(flags & CLONE_SIGHAND)) ||
+    return (is_clone3 && flags & ~known) || (flags & CLONE_THREAD && !(flags & CLONE_SIGHAND)) ||
            (flags & CLONE_SIGHAND && !(flags & CLONE_VM)) ||
            (flags & CLONE_FS && flags & (CLONE_NEWNS | CLONE_NEWUSER)) ||
            (flags & CLONE_THREAD && flags & (CLONE_NEWPID | CLONE_NEWUSER));

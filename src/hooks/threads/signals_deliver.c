@@ -159,7 +159,7 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
         tbd_signals_set_kernel_mask(unblocked);
     }
     tbd_context_now()->rseq.area = 0; /* its instruction is not to be left for another */
-    tbd_detach_silently(thread);       /* executes the instruction again */
+    tbd_detach_silently(thread);      /* executes the instruction again */
 }
 
 void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset)

@@ -177,6 +177,15 @@ static void nudge_another_locked(const struct tbd_signals *signals, uint32_t sig
     ask_waiting_locked(signals, signo);
 }
 
+/* At the limit of signals that wait (RLIMIT_SIGPENDING) the kernel keeps the number alone. */
+static bool is_bare(const uint8_t *info)
+{
+    siginfo_t siginfo;
+
+    memcpy(&siginfo, info, sizeof(siginfo));
+    return siginfo.si_code == SI_USER && !siginfo.si_pid;
+}
+
 /* pthread_sigqueue() by another thread cannot be told from sigqueue(), but the kernel prefers the
  * main thread for the latter. */
 static bool is_for_thread(const struct tbd_signals *signals, uint32_t signo, const uint8_t *info)
@@ -186,7 +195,8 @@ static bool is_for_thread(const struct tbd_signals *signals, uint32_t signo, con
 
     if (signals->lent & BIT(signo))
         return signals->lent_own & BIT(signo);
-    return code == SI_TKILL || code > 0 || (code == SI_QUEUE && (signals->directs || !is_main));
+    return code == SI_TKILL || code > 0 ||
+           ((code == SI_QUEUE || is_bare(info)) && (signals->directs || !is_main));
 }
 
 bool tbd_signals_were_held(void)
