@@ -272,8 +272,6 @@ static enum tbd_status run_threads(struct organizer *o)
 {
     pthread_t ager;
 
-    if (!tbd_workers_begin(o))
-        return TBD_NOMEM;
     if (o->ager && pthread_create(&ager, NULL, grow_old, o)) {
         tbd_ager_free(o->ager);
         o->ager = NULL;
@@ -370,6 +368,9 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
         status = tbd_ager_new(&o->options->age, o->writer, &o->lock, &o->ager);
     if (status)
         return status;
+    if (!tbd_workers_begin(o))
+        return tbd_error_set(why, TBD_NOMEM, tbd_writer_path(o->writer), 0,
+                             "no thread can be started: processes are limited (ulimit -u)");
     if (o->options->ready)
         o->options->ready(o->options->context, tbd_writer_path(o->writer));
     say_state(o->head, TBD_ORGANIZER_READY);

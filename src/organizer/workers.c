@@ -8,6 +8,7 @@
 #include "organizer/build.h"
 
 #include <sched.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -250,12 +251,26 @@ unsigned tbd_workers_count(const struct tbd_organize_options *options)
     return count > MAX_THREADS ? MAX_THREADS : count;
 }
 
+/* Where the number of processes is limited, the one that has started the organizer may still
+ * count: it ends soon.  One worker is enough. */
+static bool start_worker(struct organizer *o)
+{
+    const struct timespec step = { 0, 5000000 };
+    int error = pthread_create(&o->threads[o->thread_count], NULL, work, o);
+
+    for (int tries = 0; error == EAGAIN && !o->thread_count && tries < 40; tries++) {
+        nanosleep(&step, NULL);
+        error = pthread_create(&o->threads[0], NULL, work, o);
+    }
+    return error == 0;
+}
+
 bool tbd_workers_begin(struct organizer *o)
 {
     unsigned wanted = tbd_workers_count(o->options);
 
     pthread_mutex_lock(&o->lock);
-    while (o->thread_count < wanted && !pthread_create(&o->threads[o->thread_count], NULL, work, o))
+    while (o->thread_count < wanted && start_worker(o))
         o->thread_count++;
     o->working = o->thread_count;
     pthread_mutex_unlock(&o->lock);

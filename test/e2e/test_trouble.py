@@ -159,20 +159,61 @@ def test_an_organizer_that_hangs_is_said(folder):
     wait_for(err, b"goes on untraced: the organizer is gone", 1)
 
 
+def limited(argv, root, kind, lower, upper=None, user=None, **env):
+    """Recorded under a limit, perhaps by another user."""
+    def limit():
+        resource.setrlimit(kind, (lower, lower if upper is None else upper))
+        if user is not None:
+            os.setgid(user)
+            os.setuid(user)
+
+    os.mkdir(root)
+    done = subprocess.run(argv, env=tbdtest.clean_env({**tbdtest.trace_env(root), **env}), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limit, timeout=100, check=False)
+    tbdtest.wait_organizers(root)
+    return tbdtest.Result(done.stdout, done.stderr, done.returncode), tbdtest.find_trace(root, argv[0])
+
+
+def test_other_limits(folder):
+    """What the program may not pass itself stops the recording; its lower limits do not."""
+    argv = [tbdtest.program("stores")]
+    native = tbdtest.run(argv)
+    for number, (kind, value, reason, option) in enumerate((
+            (resource.RLIMIT_DATA, 20 << 20, "limit of 20 MB on data", b"ulimit -d"),
+            (resource.RLIMIT_FSIZE, 1 << 20, "file size limit", b"ulimit -f"),
+            (resource.RLIMIT_NOFILE, 12, "limit of 12 open files", b"ulimit -n"))):
+        traced, trace = limited(argv, os.path.join(folder, "upper%d" % number), kind, value)
+        one_reason(native, traced, reason)
+        assert option in traced.err and trace is None, traced
+    most = resource.RLIM_INFINITY
+    for number, (kind, value) in enumerate(((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_CPU, 100))):
+        upper = min(resource.getrlimit(kind)[1], 4096) if kind == resource.RLIMIT_NOFILE else most
+        traced, trace = limited(argv, os.path.join(folder, "lower%d" % number), kind, value, upper)
+        assert own(native) == own(traced) and not said(traced), traced
+        trace.verify()
+
+
+def test_a_limited_number_of_processes(folder):
+    need_root()
+    user = 54321  # nobody else's: all processes of a user count
+    for path in (os.path.join(tbdtest.BUILD, "libtbd.so"), tbdtest.program("stores")):
+        shutil.copy(path, folder)
+    program = os.path.join(folder, "stores")
+    os.chmod(folder, 0o755)
+    native = tbdtest.run([tbdtest.need("setpriv"), "--reuid=%d" % user, "--clear-groups", program])
+    if native.code != tbdtest.run([program]).code:
+        raise tbdtest.Skip("other users cannot reach the test's folder")
+    traced, trace = limited([program], os.path.join(folder, "traces"), resource.RLIMIT_NPROC, 1, user=user,
+                            LD_PRELOAD=os.path.join(folder, "libtbd.so"))
+    one_reason(native, traced, "number of processes is limited")
+    assert trace is None
+
+
 def test_limits_of_the_address_space(folder):
     argv = [tbdtest.program("stores")]
     native, refused = tbdtest.run(argv), 0
     for megabytes in (60, 200, 1000, 4000, 16000, 64000, 300000, 1 << 20):
-        def limit(bytes_=megabytes << 20):
-            resource.setrlimit(resource.RLIMIT_AS, (bytes_, bytes_))
-
-        root = os.path.join(folder, str(megabytes))
-        os.mkdir(root)
-        done = subprocess.run(argv, env=tbdtest.clean_env(tbdtest.trace_env(root)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, preexec_fn=limit, timeout=100, check=False)
-        traced = tbdtest.Result(done.stdout, done.stderr, done.returncode)
-        tbdtest.wait_organizers(root)
-        trace = tbdtest.find_trace(root, argv[0])
+        traced, trace = limited(argv, os.path.join(folder, str(megabytes)), resource.RLIMIT_AS, megabytes << 20)
         if trace is not None and trace.info()["end"] == "exit %d" % native.code:
             assert own(native) == own(traced) and not said(traced), (megabytes, traced)
             trace.verify()

@@ -180,30 +180,60 @@ static bool make_stream(int fd)
     return true;
 }
 
-/* The limit on file sizes holds for shared memory, too; exceeding it would send the program a
- * signal. */
-static bool may_make_file(uint64_t bytes)
-{
-    uint64_t limit[2] = { 0, 0 };
+/* The program's own lower limits do not hold for what the engine makes, but nothing can pass the
+ * upper ones. */
+struct limit {
+    uint64_t lower, upper;
+};
 
-    tbd_sys4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, tbd_sys_pointer(limit));
-    return limit[0] >= bytes;
+/* Returns the limit as it was. */
+static struct limit lift(uint32_t resource)
+{
+    struct limit was = { RLIM64_INFINITY, RLIM64_INFINITY };
+    struct limit lifted;
+
+    tbd_sys4(__NR_prlimit64, 0, resource, 0, tbd_sys_pointer(&was));
+    lifted = (struct limit){ was.upper, was.upper };
+    if (was.lower != was.upper)
+        tbd_sys4(__NR_prlimit64, 0, resource, tbd_sys_pointer(&lifted), 0);
+    return was;
 }
 
-static bool start_recording(void)
+static void put_back(uint32_t resource, const struct limit *was)
+{
+    if (was->lower != was->upper)
+        tbd_sys4(__NR_prlimit64, 0, resource, tbd_sys_pointer(was), 0);
+}
+
+#define ORGANIZER_FILES 64u /* that its threads have open at a time */
+
+/* The limit on file sizes holds for shared memory, too; exceeding it would send the program a
+ * signal. */
+static bool allow(const struct limit *bytes, const struct limit *files)
 {
     struct tbd_ring_config config = { .chunks = (uint32_t)tbd_runtime.options.chunks,
                                       .only_counts = tbd_mode()->omits_records,
                                       .def_capacity = 1u << 20,
                                       .heap_capacity = 1ull << 30 };
-    long fd;
 
-    if (!may_make_file(tbd_ring_bytes(&config))) {
+    if (bytes->upper < tbd_ring_bytes(&config)) {
         tbd_say("the file size limit is too small for the stream: the program runs untraced");
         tbd_say("hint: ulimit -f unlimited");
         return false;
     }
-    fd = tbd_sys3(__NR_memfd_create, tbd_sys_pointer("tbd-stream"), MFD_CLOEXEC, 0);
+    if (files->upper < ORGANIZER_FILES) {
+        tbd_say("the limit of %lu open files is too small: the program runs untraced",
+                files->upper);
+        tbd_say("hint: ulimit -n %u", ORGANIZER_FILES);
+        return false;
+    }
+    return true;
+}
+
+static bool make_recording(void)
+{
+    long fd = tbd_sys3(__NR_memfd_create, tbd_sys_pointer("tbd-stream"), MFD_CLOEXEC, 0);
+
     if (tbd_sys_failed(fd)) {
         tbd_say("cannot make the shared memory for the stream: the program runs untraced");
         return false;
@@ -216,6 +246,16 @@ static bool start_recording(void)
     tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
     return tbd_recording.is_on;
+}
+
+static bool start_recording(void)
+{
+    struct limit bytes = lift(RLIMIT_FSIZE), files = lift(RLIMIT_NOFILE);
+    bool done = allow(&bytes, &files) && make_recording();
+
+    put_back(RLIMIT_FSIZE, &bytes);
+    put_back(RLIMIT_NOFILE, &files);
+    return done;
 }
 
 bool tbd_begin_stream(void)

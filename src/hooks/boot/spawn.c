@@ -67,15 +67,19 @@ static void reset_signals(void)
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&none), 0, 8);
 }
 
-/* The program's limit is not meant for the organizer, which may need more descriptors. */
-static void raise_descriptor_limit(void)
+/* The program's limits are not meant for the organizer. */
+static void raise_limits(void)
 {
+    static const uint8_t raised[] = { RLIMIT_NOFILE, RLIMIT_CPU,   RLIMIT_FSIZE, RLIMIT_AS,
+                                      RLIMIT_DATA,   RLIMIT_NPROC, RLIMIT_RTTIME };
     uint64_t limit[2];
 
-    if (tbd_sys_failed(tbd_sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, tbd_sys_pointer(limit))))
-        return;
-    limit[0] = limit[1];
-    tbd_sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, tbd_sys_pointer(limit), 0);
+    for (size_t i = 0; i < sizeof(raised); i++) {
+        if (tbd_sys_failed(tbd_sys4(__NR_prlimit64, 0, raised[i], 0, tbd_sys_pointer(limit))))
+            continue;
+        limit[0] = limit[1];
+        tbd_sys4(__NR_prlimit64, 0, raised[i], tbd_sys_pointer(limit), 0);
+    }
 }
 
 /* The program may have been started without standard streams: then the stream file is one of them. */
@@ -117,12 +121,26 @@ static void say_no_start(const char *path, long error)
 {
     const char *why = error == -ENOENT   ? ": it is not there, or not in this root folder (chroot)"
                       : error == -EACCES ? ": no permission"
-                      : error == -ENOMEM || error == -EAGAIN ? ": memory or processes are limited"
-                                                             : "";
+                      : error == -ENOMEM ? ": memory is limited"
+                                         : "";
 
+    if (error == -EAGAIN) {
+        tbd_say("cannot start the organizer: the number of processes is limited");
+        tbd_say("hint: process %u runs untraced; ulimit -u unlimited", tbd_recording.pid);
+        return;
+    }
     tbd_say("cannot start the organizer: %s%s", path, why);
     tbd_say("hint: process %u runs untraced; tbd-organizer must be beside libtbd.so",
             tbd_recording.pid);
+}
+
+static void give_up(const char *path, long error)
+{
+    struct tbd_stream_head *head = tbd_recording.ring.head;
+
+    say_no_start(path, error);
+    __atomic_store_n(&head->organizer_state, TBD_ORGANIZER_FAILED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->organizer_state);
 }
 
 _Noreturn static void become_organizer(int fd, char **envp)
@@ -150,15 +168,13 @@ _Noreturn static void become_organizer(int fd, char **envp)
         argv[last++] = "--aftercount";
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
-    raise_descriptor_limit();
+    raise_limits();
     reset_signals();
     tbd_sys3(__NR_prctl, PR_SET_TSC, PR_TSC_ENABLE, 0); /* it would be inherited */
     arrange_descriptors(fd);
     result = tbd_sys3(__NR_execve, tbd_sys_pointer(path), tbd_sys_pointer(argv),
                       tbd_sys_pointer(environment));
-    say_no_start(path, result);
-    __atomic_store_n(&head->organizer_state, TBD_ORGANIZER_FAILED, __ATOMIC_RELEASE);
-    tbd_sys_futex_wake(&head->organizer_state);
+    give_up(path, result);
     tbd_sys_exit_group(127);
 }
 
@@ -186,9 +202,12 @@ static void run_organizer(void *context)
 static void run_middle(void *context)
 {
     static _Alignas(16) uint8_t stack[STACK_BYTES];
+    long result;
 
     tbd_sys3(__NR_setsid, 0, 0, 0);
-    start_silently(CLONE_VFORK, stack, run_organizer, context);
+    result = start_silently(CLONE_VFORK, stack, run_organizer, context);
+    if (tbd_sys_failed(result))
+        give_up("tbd-organizer", result);
     tbd_sys_exit_group(0);
 }
 
@@ -244,7 +263,7 @@ bool tbd_spawn_begin(int fd, char **envp)
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&before), 0, 8);
     if (!tbd_sys_failed(middle))
         return true;
-    say_it_does_not_start();
+    say_no_start("tbd-organizer", middle);
     return false;
 }
 
