@@ -129,6 +129,25 @@ static bool set_preload(const char *library)
     return append(&text, library, strlen(library)) && setenv("LD_PRELOAD", text.bytes, 1) == 0;
 }
 
+/* The dynamic loader chooses the C library's functions before the program is taken over, and asks the
+ * processor itself.  Who has told it what to choose among is not told otherwise. */
+static bool hide_features(void)
+{
+    static const char name[] = "glibc.cpu.hwcaps=";
+    static const char hidden[] = "-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,-AVX512DQ,-AVX512ER,"
+                                 "-AVX512PF,-AVX512_VBMI,-AVX512_VBMI2,-AVX512_VNNI,"
+                                 "-AVX512_BITALG,-AVX512_VPOPCNTDQ,-AVX512_IFMA";
+    const char *before = getenv("GLIBC_TUNABLES");
+    static struct variable_text text;
+
+    if (before && strstr(before, name))
+        return true;
+    if (before && *before && (!append(&text, before, strlen(before)) || !append(&text, ":", 1)))
+        return false;
+    return append(&text, name, strlen(name)) && append(&text, hidden, strlen(hidden)) &&
+           setenv("GLIBC_TUNABLES", text.bytes, 1) == 0;
+}
+
 /* ---- the program ---- */
 
 /* Finds the program as execvp() would; false if it is not there. */
@@ -279,6 +298,8 @@ static int record(char **argv)
     }
     if (!fix_folder(&parsed, &options))
         return wrong_usage("too long", "the folder's path");
+    if (parsed.cpu != TBD_CPU_OWN && !hide_features())
+        return wrong_usage("too long", "GLIBC_TUNABLES");
     if (options.used && setenv("TBD_OPTIONS", options.bytes, 1) != 0)
         return EXIT_CANNOT_RUN;
     return run(argv);

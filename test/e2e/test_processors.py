@@ -78,6 +78,19 @@ def test_the_option_hides_it_from_the_program(folder):
         assert (int(found["xcr0"], 16) & 0xe0 != 0) == there and (int(found["xsave"]) > 832) == there, (option, found)
 
 
+def test_the_launcher_hides_it_from_the_library(folder):
+    """Its functions are chosen before the program is taken over."""
+    for number, tunables in enumerate((None, "glibc.malloc.check=0", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW")):
+        root = os.path.join(folder, str(number))
+        traced = tbdtest.run([os.path.join(tbdtest.BUILD, "tbd"), "record", "--cpu=v3", "--dir=" + root, "--", tbdtest.program("strings")],
+                             env={"GLIBC_TUNABLES": tunables} if tunables else None)
+        tbdtest.wait_organizers(root)
+        assert traced.code == 0, traced
+        trace = tbdtest.find_trace(root, tbdtest.program("strings"))
+        assert not any(row["feature"].startswith("AVX512") for row in trace.info()["needs"]), (tunables, trace.info()["needs"])
+        trace.verify(env=tbdtest.REPLAY_V3)
+
+
 def test_info_says_what_the_code_needs(folder):
     """Nothing beyond x86-64-v3 where neither libc nor the program uses it."""
     def needs(trace):
