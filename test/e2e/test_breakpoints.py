@@ -105,7 +105,7 @@ def test_places_and_mistakes(folder):
     trace.one("goto", "main")
     assert trace.one("until", "36") == line, "a line of the file that one is in"
     for wrong in ("break nosuch", "break list.c:1", "break nosuch.c:31", "watch nosuch", "watch 1 + 1", "delete 7", "continue x",
-                  "break put_in_front if", "break", "watch", "until", "goto nosuch"):
+                  "break put_in_front if", "break", "watch", "until nosuch", "goto nosuch"):
         said = script(trace, wrong)
         assert said.returncode != 0 and said.stderr and not said.stdout, (wrong, said)
     after = trace.tbdq("goto main", json_output=False)

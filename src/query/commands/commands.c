@@ -63,22 +63,30 @@ const struct tbd_command tbd_commands[] = {
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true, false },
     { "step", tbd_command_step, "[COUNT]",
       "to the next source line, also in called functions",
-      "The next line event: an instruction that begins the code of another line.",
+      "Where a statement of another line begins.  In a function that is called: after the set-up of its\n"
+      "frame, where its variables are; functions without source lines are passed over.  Where the code of\n"
+      "an inlined function begins, the frame of its caller is selected first, and the next step goes into it.",
       "tbdq step", true, false },
     { "next", tbd_command_next, "[COUNT]",
-      "to the next source line of this function, or of its caller", "",
+      "to the next source line of this function, or of its caller",
+      "Passes over calls and inlined functions.",
       "tbdq next 3", true, false },
     { "finish", tbd_command_finish, "",
       "to the instruction after the return of this function",
       "Shows the return with its value, and moves to the instruction after the call.  If an exception or\n"
       "longjmp leaves the function, moves to where the program goes on.  In an inlined function, moves to\n"
-      "the first instruction after its code.",
+      "the next statement outside of it.",
       "tbdq finish", true, false },
     { "stepi", tbd_command_stepi, "[COUNT]",
       "to the next instruction", "",
       "tbdq stepi 10", true, false },
+    { "nexti", tbd_command_nexti, "[COUNT]",
+      "to the next instruction of this function, over calls", "",
+      "tbdq nexti 10", true, false },
     { "reverse-step", tbd_command_reverse_step, "[COUNT]",
-      "to the source line before, also in called functions", "",
+      "to the source line before, also in called functions",
+      "From the middle of a line to the beginning of what was executed of it, from there to that of the line\n"
+      "before; from a function's first line to its call.",
       "tbdq reverse-step", true, false },
     { "reverse-next", tbd_command_reverse_next, "[COUNT]",
       "to the source line before of this function, or of its caller", "",
@@ -89,6 +97,9 @@ const struct tbd_command tbd_commands[] = {
     { "reverse-stepi", tbd_command_reverse_stepi, "[COUNT]",
       "to the instruction before", "",
       "tbdq reverse-stepi", true, false },
+    { "reverse-nexti", tbd_command_reverse_nexti, "[COUNT]",
+      "to the instruction before in this function, over calls", "",
+      "tbdq reverse-nexti", true, false },
     { "break", tbd_command_break, "PLACE [if CONTEXT]",
       "stop there when `continue` gets there",
       "PLACE is a function, FILE:LINE, or the number of a line in the current file.  CONTEXT is a\n"
@@ -121,9 +132,10 @@ const struct tbd_command tbd_commands[] = {
       "go back to the breakpoint before",
       "If there is none: to the beginning of the recording, with exit status 1.",
       "reverse-continue", true, false },
-    { "until", tbd_command_go_to_place, "PLACE",
-      "go to the next time that a place is reached",
-      "PLACE is a function, FILE:LINE, or the number of a line in the current file; `goto PLACE` is the\n"
+    { "until", tbd_command_until, "[PLACE]",
+      "go to the next time that a place is reached, or to the next line further down",
+      "Without PLACE it is `next`, but does not go back to an earlier line of the function: it gets out of\n"
+      "a loop.  PLACE is a function, FILE:LINE, or the number of a line in the current file; `goto PLACE` is the\n"
       "same for the first two.",
       "tbdq until list.c:31", true, false },
     { "all", tbd_command_all, "TYPE [of EXPR] [where CONTEXT]",

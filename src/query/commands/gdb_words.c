@@ -27,10 +27,12 @@ static const struct word_row same[] = {
     { "s", "step" },
     { "n", "next" },
     { "si", "stepi" },
+    { "ni", "nexti" },
     { "fin", "finish" },
     { "rs", "reverse-step" },
     { "rn", "reverse-next" },
     { "rsi", "reverse-stepi" },
+    { "rni", "reverse-nexti" },
     { "f", "frame" },
     { "l", "list" },
     { "whatis", "ptype" },
@@ -76,13 +78,15 @@ static const struct word_row others[] = {
     { "call", "functions of the program are not called; what they returned: calls NAME" },
     { "checkpoint", "mark NAME keeps this position: @NAME stands for it" },
     { "thread", "bt thread N, regs thread N; tbdq --thread N for all else; threads lists them" },
-    { "nexti", "stepi, or next" },
     { "info", see_gdb },
     { NULL, NULL },
 };
 
 static const struct word_row short_forms[] = {
-    { "r", "run" }, { "start", "run" }, { "ni", "nexti" }, { "i", "info" }, { NULL, NULL },
+    { "r", "run" },
+    { "start", "run" },
+    { "i", "info" },
+    { NULL, NULL },
 };
 
 static const char *find(const struct word_row *rows, const char *word)

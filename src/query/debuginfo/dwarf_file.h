@@ -30,6 +30,8 @@ struct tbd_source_line {
     const char *file; /* borrowed from the debug information */
     uint32_t line;    /* >= 1 */
     bool begins;      /* a statement begins at the very address that was asked for */
+    bool is_aside;    /* its code is not marked as a statement: it was moved there from elsewhere */
+    bool starts;      /* code of the line starts there, perhaps in the middle of a statement */
 };
 /* The line whose instructions include `address`. */
 bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out);

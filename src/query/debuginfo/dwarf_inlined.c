@@ -37,7 +37,7 @@ static bool take(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const Dwarf_Die
     Dwarf_Addr base, start, end, entry;
     ptrdiff_t at = 0;
 
-    *out = (struct tbd_dwarf_inlined){ .outer = outer };
+    *out = (struct tbd_dwarf_inlined){ .id = dwarf_dieoffset(&own), .outer = outer };
     while (out->range_count < TBD_INLINED_RANGES &&
            (at = dwarf_ranges(&own, at, &base, &start, &end)) > 0) {
         if (start < end)
@@ -152,21 +152,29 @@ size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_d
     return walk.count;
 }
 
-bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out)
+size_t tbd_dwarf_inlined_around(struct tbd_dwarf *dwarf, uint64_t address,
+                                struct tbd_dwarf_inlined *out, size_t max)
 {
     struct tbd_dwarf_scopes scopes;
+    size_t count = 0;
 
     if (!tbd_dwarf_scopes(dwarf, address, &scopes))
-        return false;
-    for (size_t i = 0; i < scopes.count; i++) {
+        return 0;
+    for (size_t i = 0; i < scopes.count && count < max; i++) {
         int tag = dwarf_tag(&scopes.dies[i]);
 
-        if (tag == DW_TAG_inlined_subroutine)
-            return take(dwarf, &scopes.unit, &scopes.dies[i], NULL, out);
         if (tag == DW_TAG_subprogram)
-            return false;
+            break;
+        if (tag == DW_TAG_inlined_subroutine &&
+            take(dwarf, &scopes.unit, &scopes.dies[i], NULL, &out[count]))
+            count++;
     }
-    return false;
+    return count;
+}
+
+bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out)
+{
+    return tbd_dwarf_inlined_around(dwarf, address, out, 1) == 1;
 }
 
 struct names_walk {

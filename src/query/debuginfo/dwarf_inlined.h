@@ -9,6 +9,7 @@
 
 /* One copy of an inlined function. */
 struct tbd_dwarf_inlined {
+    uint64_t id;                                     /* the same for the same copy */
     uint64_t entry;                                  /* its first instruction */
     struct tbd_elf_range ranges[TBD_INLINED_RANGES]; /* its code, with what is inlined into it */
     size_t range_count;                              /* at least 1 */
@@ -26,5 +27,8 @@ void tbd_dwarf_inlined_names(struct tbd_dwarf *dwarf, void (*each)(void *context
                              void *context);
 /* The innermost copy around an address; false: the address is in no inlined function. */
 bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out);
+/* All copies around an address, innermost first: up to `max` into `out`; how many. */
+size_t tbd_dwarf_inlined_around(struct tbd_dwarf *dwarf, uint64_t address,
+                                struct tbd_dwarf_inlined *out, size_t max);
 
 #endif

@@ -51,6 +51,7 @@ static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
         return false;
     out->file = dwarf_linesrc(row, NULL, NULL);
     out->line = (uint32_t)line;
+    out->is_aside = out->starts = false;
     if (dwarf_linebeginstatement(row, &out->begins) != 0)
         out->begins = false;
     return out->file != NULL;
@@ -90,6 +91,34 @@ const char *tbd_dwarf_whole_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
     return path;
 }
 
+static bool same_row_line(Dwarf_Line *a, Dwarf_Line *b)
+{
+    int line_a = 0, line_b = 0;
+
+    return dwarf_lineno(a, &line_a) == 0 && dwarf_lineno(b, &line_b) == 0 && line_a == line_b &&
+           dwarf_linesrc(a, NULL, NULL) == dwarf_linesrc(b, NULL, NULL);
+}
+
+/* Rows of one line that follow each other are statements, unless discriminators tell them apart: those are paths through one statement. */
+static bool is_path(Dwarf_Lines *lines, size_t index)
+{
+    Dwarf_Line *row = dwarf_onesrcline(lines, index);
+    unsigned discriminator = 0;
+    bool found = false, follows = false;
+
+    for (size_t i = index + 1; i-- > 0;) {
+        Dwarf_Line *other = dwarf_onesrcline(lines, i);
+
+        if (!same_row_line(row, other))
+            break;
+        follows |= line_address(lines, i) != line_address(lines, index);
+        found |= dwarf_linediscriminator(other, &discriminator) == 0 && discriminator != 0;
+        if (found && follows)
+            return true;
+    }
+    return false;
+}
+
 bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out)
 {
     Dwarf_Die unit;
@@ -101,7 +130,9 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
     after = rows_until(lines, count, address);
     if (after == 0 || !take_row(best_row(lines, after - 1), out))
         return false;
-    out->begins &= line_address(lines, after - 1) == address;
+    out->starts = line_address(lines, after - 1) == address && !is_path(lines, after - 1);
+    out->is_aside = !out->begins;
+    out->begins &= out->starts;
     out->file = tbd_dwarf_whole_path(dwarf, &unit, out->file);
     return true;
 }

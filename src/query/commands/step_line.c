@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+/* step_line.c - see step_line.h */
+#include "query/commands/step_line.h"
+
+#include "query/session/source.h"
+
+#include <string.h>
+
+#define PROLOGUE_MOVES 256u
+
+static const struct tbd_step_place *place_at(struct tbd_stepping *s)
+{
+    return tbd_step_place_at(s->places, s->walk.window, s->walk.pc);
+}
+
+/* From here on this is the line that is left, and the copies from `outer` on are those that it is in. */
+static void take_place(struct tbd_stepping *s, const struct tbd_step_place *place, unsigned outer)
+{
+    s->line = place->line;
+    s->own_count = 0;
+    for (unsigned i = outer; i < place->count; i++)
+        s->own[s->own_count++] = place->around[i].id;
+    s->has_changed = false;
+}
+
+/* The next step of several starts here. */
+static void begin(struct tbd_stepping *s, unsigned selected)
+{
+    const struct tbd_step_place *place = place_at(s);
+
+    if (selected > place->starting)
+        selected = 0;
+    s->selected = selected;
+    s->start_pc = place->pc;
+    s->start_frame = s->walk.frame.slot;
+    take_place(s, place, selected);
+    if (selected != 0)
+        s->line = place->around[selected - 1].call;
+    if (s->kind == TBD_STEP_OUT && s->own_count != 0) {
+        s->line = (struct tbd_source_line){ .file = NULL };
+        s->own_count--;
+        memmove(s->own, s->own + 1, s->own_count * sizeof(*s->own));
+    }
+}
+
+enum tbd_status tbd_stepping_start(struct tbd_stepping *s, struct tbd_command_run *run,
+                                   struct tbd_position from, enum tbd_step_kind kind)
+{
+    enum tbd_status status;
+
+    *s = (struct tbd_stepping){ .kind = kind };
+    status = tbd_step_walk_start(&s->walk, run, from);
+    if (status == TBD_OK)
+        status = tbd_step_places_new(run->session, &s->places);
+    if (status == TBD_OK)
+        begin(s, (unsigned)tbd_source_selected(run->session, from));
+    return status;
+}
+
+void tbd_stepping_end(struct tbd_stepping *s)
+{
+    tbd_step_walk_end(&s->walk);
+    tbd_step_places_free(s->places);
+}
+
+/* Is a function one to step into? */
+static bool has_lines(void *context, uint32_t window, uint64_t function)
+{
+    struct tbd_stepping *s = context;
+
+    return tbd_step_place_at(s->places, window, function)->line.line != 0;
+}
+
+/* How many copies deeper than `own` the place is, seen from copy `from` on; UINT_MAX: it is elsewhere. */
+static unsigned deeper(const struct tbd_stepping *s, const struct tbd_step_place *place,
+                       unsigned from)
+{
+    unsigned visible = place->count - from;
+
+    if (visible < s->own_count)
+        return UINT32_MAX;
+    for (unsigned i = 0; i < s->own_count; i++) {
+        if (place->around[place->count - s->own_count + i].id != s->own[i])
+            return UINT32_MAX;
+    }
+    return visible - s->own_count;
+}
+
+enum verdict { ELSEWHERE, STOPS, GOES_ON };
+
+/* Inlined functions are called where their copies start, and have the frame of the function around them. */
+static enum verdict judge_inlined(struct tbd_stepping *s, const struct tbd_step_place *place)
+{
+    unsigned starting = place->starting, depth = deeper(s, place, starting);
+    const struct tbd_source_line *call = starting == 0 ? NULL : &place->around[starting - 1].call;
+
+    if (depth == UINT32_MAX || (depth == 0 && starting == 0))
+        return ELSEWHERE;
+    if (depth != 0) {
+        s->selected = starting;
+        return s->kind == TBD_STEP_INTO ? STOPS : GOES_ON;
+    }
+    if (!tbd_step_same_line(call, &s->line)) {
+        s->selected = starting;
+        return STOPS;
+    }
+    s->selected = starting - 1;
+    return s->kind == TBD_STEP_INTO ? STOPS : GOES_ON;
+}
+
+/* Code of another line that was moved into a statement: the statement goes on after it. */
+static bool is_aside(const struct tbd_stepping *s, const struct tbd_step_place *place)
+{
+    return !s->has_changed && place->line.is_aside && deeper(s, place, place->starting) == 0 &&
+           !tbd_step_same_line(&place->line, &s->line);
+}
+
+/* ---- forward ---- */
+
+/* In another frame, or copy, that goes on with code moved there, the next statement is the end, whatever its line. */
+static void take_forward(struct tbd_stepping *s, const struct tbd_step_place *place)
+{
+    bool is_other = s->has_changed || deeper(s, place, place->starting) != 0;
+
+    take_place(s, place, place->starting);
+    if (is_other && place->line.is_aside && place->line.starts)
+        s->line = (struct tbd_source_line){ .file = NULL };
+}
+
+static bool is_before_start(const struct tbd_stepping *s, const struct tbd_step_place *place)
+{
+    struct tbd_symbol here, start;
+
+    return s->kind == TBD_STEP_UNTIL && place->pc <= s->start_pc &&
+           s->walk.frame.slot == s->start_frame &&
+           tbd_symbols_at(s->walk.run->session->symbols, s->walk.window, place->pc, &here) &&
+           tbd_symbols_at(s->walk.run->session->symbols, s->walk.window, s->start_pc, &start) &&
+           here.start == start.start;
+}
+
+static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
+{
+    const struct tbd_step_place *place = place_at(s);
+    enum verdict verdict = ELSEWHERE;
+
+    s->has_changed |= move != TBD_STEP_ON;
+    if (place->line.line == 0)
+        return false;
+    if (move == TBD_STEP_LEFT) {
+        s->selected = place->starting;
+        return true;
+    }
+    if (is_before_start(s, place))
+        return false;
+    if (!s->has_changed)
+        verdict = judge_inlined(s, place);
+    if (verdict != ELSEWHERE)
+        return verdict == STOPS;
+    if (place->line.begins && !tbd_step_same_line(&place->line, &s->line)) {
+        s->selected = place->starting;
+        return true;
+    }
+    if (!is_aside(s, place))
+        take_forward(s, place);
+    return false;
+}
+
+/* From a function's first instruction to where its frame is set up. */
+static enum tbd_step_move to_body(struct tbd_stepping *s)
+{
+    struct tbd_session *session = s->walk.run->session;
+    uint64_t body = tbd_step_after_prologue(session, s->walk.window, s->walk.pc);
+    struct tbd_source_line first = place_at(s)->line;
+
+    for (unsigned i = 0; i < PROLOGUE_MOVES && s->walk.pc != body; i++) {
+        enum tbd_step_move move = tbd_step_forward(&s->walk, NULL, NULL);
+        const struct tbd_step_place *place = place_at(s);
+
+        if (move == TBD_STEP_FAILED || move == TBD_STEP_ENDS)
+            return move;
+        if (move != TBD_STEP_ON ||
+            (place->line.begins && !tbd_step_same_line(&place->line, &first)))
+            break;
+    }
+    s->selected = place_at(s)->starting;
+    return TBD_STEP_ON;
+}
+
+enum tbd_step_move tbd_stepping_forward(struct tbd_stepping *s)
+{
+    enum tbd_step_move move;
+
+    begin(s, s->selected);
+    if (s->kind == TBD_STEP_INTO && s->selected != 0) {
+        s->selected--;
+        return TBD_STEP_ON;
+    }
+    s->selected = 0;
+    do {
+        move = tbd_step_forward(&s->walk, s->kind == TBD_STEP_INTO ? has_lines : NULL, s);
+        if (move == TBD_STEP_FAILED || move == TBD_STEP_ENDS)
+            return move;
+        if (move == TBD_STEP_ENTERED)
+            return to_body(s);
+    } while (!ends_forward(s, move));
+    return TBD_STEP_ON;
+}
+
+/* ---- backward ---- */
+
+/* The earliest start of a statement of the line that was passed. */
+struct candidate {
+    bool is_there;
+    struct tbd_position at;
+    unsigned selected;
+};
+
+/* Does the place belong to the line that is passed?  Else that line ends here. */
+static bool is_in_line(const struct tbd_stepping *s, const struct tbd_step_place *place,
+                       enum tbd_step_move move)
+{
+    return move == TBD_STEP_ON && place->line.line != 0 &&
+           tbd_step_same_line(&place->line, &s->line) && deeper(s, place, place->starting) == 0;
+}
+
+static void note_start(struct tbd_stepping *s, const struct tbd_step_place *place,
+                       struct candidate *best)
+{
+    if (place->line.starts)
+        *best = (struct candidate){ true, s->walk.at, place->starting };
+}
+
+/* Goes on to the next place; true: the step ends, at `best` or here. */
+static bool ends_backward(struct tbd_stepping *s, enum tbd_step_move move, struct candidate *best)
+{
+    const struct tbd_step_place *place = place_at(s);
+    enum verdict verdict = ELSEWHERE;
+
+    if (is_in_line(s, place, move)) {
+        if (!tbd_step_is_entry(&s->walk)) /* the first line leads to the call */
+            note_start(s, place, best);
+        return false;
+    }
+    if (best->is_there)
+        return true;
+    s->has_changed |= move != TBD_STEP_ON;
+    if (place->line.line == 0)
+        return false;
+    if (!s->has_changed)
+        verdict = judge_inlined(s, place);
+    if (verdict == STOPS && place->starting != 0) {
+        *best = (struct candidate){ true, s->walk.at, s->selected };
+        return true;
+    }
+    if (verdict == GOES_ON || (is_aside(s, place) && place->line.starts))
+        return false;
+    take_place(s, place, place->starting);
+    note_start(s, place, best);
+    return false;
+}
+
+enum tbd_step_move tbd_stepping_backward(struct tbd_stepping *s)
+{
+    struct candidate best = { .is_there = false };
+    enum tbd_step_move move;
+
+    begin(s, s->selected);
+    s->selected = 0;
+    do {
+        move = tbd_step_backward(&s->walk, s->kind == TBD_STEP_INTO ? has_lines : NULL, s);
+        if (move == TBD_STEP_FAILED || (move == TBD_STEP_ENDS && !best.is_there))
+            return move;
+    } while (move != TBD_STEP_ENDS && !ends_backward(s, move, &best));
+    s->selected = best.selected;
+    return tbd_step_stand(&s->walk, best.at) ? TBD_STEP_ON : TBD_STEP_FAILED;
+}

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: MIT
+"""Where gdb's stepping commands lead from random moments of a program, and where tbdq's do: the machine of test_steps.py.
+
+gdb runs the program under `record full`, so that every command can be given at every moment, forward and backward.  A moment is the
+number of instructions since main() began; tbdq's `all state` gives the position of each.  `record full` does not know AVX and XSAVE:
+libc is told to do without, in both runs."""
+import bisect
+import collections
+import json
+import os
+import random
+import re
+import subprocess
+
+import othertools
+import tbdtest
+
+SOURCES = os.path.join(tbdtest.SOURCE, "test", "programs", "steps")
+FORWARD = ("stepi", "nexti", "step", "next", "finish", "until")
+BACKWARD = ("reverse-stepi", "reverse-nexti", "reverse-step", "reverse-next", "reverse-finish")
+OPTIONS = "window=500000"
+ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC,-ERMS,-FSRM", "LD_BIND_NOW": "1"}
+FLAGS = ["-g", "-w", "-fno-pie", "-no-pie"]
+
+SCRIPT = """
+import re
+for line in ("set width 0", "set record full insn-number-max unlimited", "set backtrace past-main on", "set print frame-arguments none", "set print symbol off",
+             "set host-charset ASCII", "set target-charset ASCII", "set print object off"):
+    gdb.execute(line, to_string=True)
+def text(symbol, frame):
+    try:
+        return symbol.value(frame).format_string()
+    except gdb.error as error:
+        return "error: %%s" %% error
+SCALAR = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_ENUM, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_CHAR, gdb.TYPE_CODE_FLT)
+def variables(frame):
+    try:
+        block = frame.block()
+    except RuntimeError:
+        return None
+    found = []
+    while block is not None:
+        found += [[s.name, text(s, frame)] for s in block
+                  if (s.is_variable or s.is_argument) and s.type.strip_typedefs().code in SCALAR]
+        if block.function is not None:
+            return found
+        block = block.superblock
+    return found
+def stack():
+    frame, found = gdb.newest_frame(), []
+    while frame is not None and (not found or found[-1][0] != "main"):
+        if frame.type() != gdb.TAILCALL_FRAME: # not on the stack: gdb's conclusion about what jumped away
+            line = frame.find_sal()
+            found.append([frame.name(), line.line, frame.type() == gdb.INLINE_FRAME, variables(frame) if len(found) < 4 else None])
+        frame = frame.older()
+    return found
+def number():
+    match = re.search(r"Current instruction number is (\\d+)", gdb.execute("info record", to_string=True))
+    return int(match.group(1)) if match else None
+def answer(command):
+    try:
+        said = gdb.execute(command, to_string=True)
+    except gdb.error as error:
+        return "error: %%s" %% error
+    at = number()
+    return "end" if "No more reverse-execution history" in said or command.startswith("reverse") and at == 0 else at
+def goto(at):
+    try:
+        gdb.execute("record goto %%d" %% at, to_string=True)
+    except gdb.error as error:
+        if "Already" not in str(error):
+            raise
+def begin(at):
+    # Where a step has come to the start of an inlined function, gdb shows its caller first; `goto` shows the function.
+    goto(CLEAN)
+    gdb.execute("stepi", to_string=True)
+    goto(at)
+CLEAN = 1
+gdb.Breakpoint("*%#x", temporary=True)
+run()
+gdb.execute("record full", to_string=True)
+b = gdb.Breakpoint("exit")
+go()
+b.delete()
+for at, commands in %r:
+    begin(at)
+    row = [at, value("$pc"), value("$rsp"), stack(), []]
+    for command in commands:
+        begin(at)
+        row[-1].append(answer(command))
+    say(row)
+"""
+
+NATIVE = """
+gdb.execute("set backtrace past-main on")
+gdb.Breakpoint("*%#x", temporary=True)
+run()
+stops, left = {}, {}
+for number, pc, hit in %r:
+    if pc not in stops: # each address once
+        stops[pc] = gdb.Breakpoint("*%%#x" %% pc)
+        stops[pc].ignore_count = hit - 1 - (value("$pc") == pc)
+        left[pc] = (number, hit - (value("$pc") == pc))
+def moment():
+    pc = value("$pc") if alive() else None
+    return pc if pc in stops and stops[pc].hit_count == left[pc][1] else None
+while stops and alive():
+    if moment() is None:
+        go()
+    while moment() is not None:
+        pc = moment()
+        stops.pop(pc).delete()
+        try:
+            gdb.execute(%r, to_string=True)
+        except gdb.error:
+            break
+        if moment() is None: # else it ran into the next one
+            say([left[pc][0], [value("$pc"), value("$rsp")] if alive() else "end"])
+"""
+
+
+class Program:
+    """A program, its trace, and the instructions that it executed since main() began."""
+
+    def __init__(self, path, folder):
+        self.path, self.name = path, os.path.basename(path)
+        os.makedirs(folder, exist_ok=True)
+        tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS, env=ENV)
+        self.trace = tbdtest.find_trace(folder, path)
+        self.env = {**tbdtest.idle_env(folder, OPTIONS), **ENV}
+        main = self.trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main")
+        self.main = int(main["pc"], 16)
+        found = self.trace.ask("all", "state", "where", "time>=%d" % main["time"])
+        self.states = [(tbdtest.position(e), int(e["pc"], 16), e.get("module"), e.get("function"), e.get("line"), e["text"]) for e in found]
+        end = [i for i, state in enumerate(self.states) if state[3] == "exit"]
+        del self.states[end[0] if end else len(self.states):]
+        # gdb counts each round of a `rep` instruction.
+        more = self.rounds([i for i, e in enumerate(found[:len(self.states)]) if e["text"].startswith("rep")])
+        self.numbers, number = [], 0
+        for i in range(len(self.states)):
+            self.numbers.append(number)
+            number += more.get(i, 1)
+        self.number_of = {state[0]: number for state, number in zip(self.states, self.numbers)}
+        self.index_of = {number: i for i, number in enumerate(self.numbers)}
+
+        self.aside = asides(path)
+
+    def rounds(self, places):
+        """{index: rounds} of `rep` instructions: by what they take from rcx."""
+        lines = ["goto %s\nregs" % self.states[i + k][0] for i in places for k in (0, 1)]
+        said = tbdtest.run([tbdtest.TBDQ, "-t", self.trace.path, "--json"], stdin="\n".join(lines).encode() + b"\n")
+        rcx = [int(json.loads(line)["rcx"], 16) for line in said.out.splitlines() if b'"rcx"' in line]
+        assert len(rcx) == 2 * len(places), said
+        return {i: max(1, before - after) for i, before, after in zip(places, rcx[::2], rcx[1::2])}
+
+    def moments(self, count, seed):
+        """Numbers (as gdb counts) of instructions in the program's own code, half of them at the starts of lines that are reached seldom."""
+        own = [i for i, state in enumerate(self.states)
+               if state[2] == self.name and state[4] is not None and not state[5].startswith("rep") and i > 1]
+        chosen = random.Random(seed)
+        places = {}
+        for i in own:
+            places.setdefault(self.states[i][1], []).append(i)
+        seldom = [chosen.choice(places[pc]) for pc in chosen.sample(sorted(places), min(count // 2, len(places)))]
+        return sorted({self.numbers[i] for i in seldom + chosen.sample(own, min(count - len(seldom), len(own)))})
+
+    def text(self, number):
+        if number not in self.index_of:
+            return str(number)
+        position, pc, _, function, line, _ = self.states[self.index_of[number]]
+        return "%d (%s, %#x, %s:%s)" % (number, position, pc, function, line)
+
+    def gdb(self, moments, commands):
+        return othertools.gdb_script([self.path], SCRIPT % (self.main, [(at, commands) for at in moments]), env=self.env, own_mistakes=True,
+                                     timeout=1000)
+
+    def gdb_natively(self, moments, command):
+        """{moment: [pc, rsp] where the command leads, or "end"} in one run without a record.  A moment is a number of hits of its address;
+        those that the command before ran into are left out."""
+        hits, wanted = collections.Counter(), []
+        for i, state in enumerate(self.states):
+            hits[state[1]] += 1
+            if self.numbers[i] in moments:
+                wanted.append((self.numbers[i], state[1], hits[state[1]]))
+        said = othertools.gdb_script([self.path], NATIVE % (self.main, wanted, command), env=self.env, own_mistakes=True, timeout=1000)
+        return dict(said)
+
+    def tbdq(self, moments, commands):
+        """[(stack, [[number, pc, rsp] of where each command leads, or None])] for each moment, from one process.  The number is None where
+        an instruction begins that faults."""
+        lines = []
+        for at in moments:
+            lines += ["goto " + self.states[self.index_of[at]][0], "echo stack", "bt"]
+            for command in commands:
+                lines += ["goto " + self.states[self.index_of[at]][0], "echo step", "- " + command, "echo where", "where", "regs"]
+        result = tbdtest.run([tbdtest.TBDQ, "-t", self.trace.path, "--json", "-j", "1"], stdin="\n".join(lines).encode() + b"\n", timeout=1000)
+        assert result.code == 0, result
+        found = []
+        for part in result.out.decode().split("stack\n")[1:]:
+            steps = part.split("step\n")
+            frames = [json.loads(line) for line in steps[0].splitlines()[:-1]]
+            found.append((frames, [self.leads_to(step) for step in steps[1:]]))
+        return found
+
+    def leads_to(self, step):
+        said, where = step.split("where\n")
+        if not said.strip() or '"found":false' in said:
+            return None
+        where, regs = [json.loads(line) for line in where.splitlines()[:2]]
+        return [self.number_of.get(tbdtest.position(where)), int(where["pc"], 16), int(regs["rsp"], 16)]
+
+
+def asides(path):
+    """Sorted [(address, are there no statements in this row of the line table?)]."""
+    text = subprocess.run(["objdump", "--dwarf=decodedline", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
+    rows = {}
+    for line in text.splitlines():
+        match = re.match(r"^\S+ +(?:\d+|-) +0x([0-9a-f]+) *(?:\d+)? *(x)?", line)
+        if match:
+            address = int(match.group(1), 16)
+            rows[address] = rows.get(address, True) and not match.group(2)
+    return sorted(rows.items())
+
+
+def built(name, level, folder, compiler=None):
+    source = os.path.join(SOURCES, name)
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "%s_%s" % (name.split(".")[0], level))
+    compiler = compiler or ("g++" if name.endswith(".cc") else "gcc")
+    subprocess.run([compiler, *FLAGS, "-" + level, "-o", path, source], check=True)
+    return path
+
+
+# ---- differences that have a reason ----
+
+def depths(program, index, least):
+    """(index, depth) of the states before `index` down to `least`: depth 1 is a function that the one at `index` called, -1 its caller."""
+    depth = 0
+    for i in range(index - 1, least - 1, -1):
+        word = program.states[i][5].split()[0]
+        depth += (word == "ret") - (word == "call")
+        yield i, depth
+
+
+def goes_to_call(program, at, number):
+    """Is this the call of the function at the moment?  The single-stepped list tells."""
+    index = program.index_of[number]
+    between = [depth for _, depth in depths(program, program.index_of[at], index + 1)]
+    return program.states[index][5].startswith("call") and all(d >= 0 for d in between) and between[-1:] in ([0], [])
+
+
+def is_aside(program, index):
+    at = bisect.bisect(program.aside, (program.states[index][1], True))
+    return at != 0 and program.aside[at - 1][1]
+
+
+def is_beginning(program, at, number):
+    """Documented: from the middle of a line to its beginning, from there to the beginning of the line before; from a function's first line to
+    its caller.  So no third line lies between, but lines of functions that were called, and code that optimization has moved."""
+    first, last = program.index_of[number], program.index_of[at]
+    lines, lowest = {}, 0
+    for i, depth in depths(program, last, first):
+        lowest = min(lowest, depth)
+        is_entry = program.states[i - 1][5].startswith("call")
+        if depth == lowest and not is_aside(program, i) and program.states[i][4] is not None:
+            lines.setdefault(depth, []).append((program.states[i][4], is_entry))
+    allowed = {(0, program.states[last][4]), (min(lowest, depth), program.states[first][4])}
+    for level, found in lines.items():
+        allowed |= {(level, line) for line, is_entry in found if is_entry}
+    return all((level, line) in allowed for level, found in lines.items() for line, _ in found)
+
+
+def is_left(program, at, number):
+    """Does an exception or longjmp lead to the state?"""
+    names = {program.states[i][3] for i in range(program.index_of[at], program.index_of[number])}
+    return any("longjmp" in name or name.startswith("_Unwind_") for name in names if name)
+
+
+def explain(program, command, at, theirs, ours, frames):
+    """Why gdb 13 and tbdq differ; None: no reason is known.  `frames`: gdb's, at the moment."""
+    if ours in program.index_of and command in FORWARD and is_left(program, at, ours):
+        return "gdb loses a function that an exception or longjmp leaves, or goes on from there"
+    if theirs not in program.index_of or ours not in program.index_of:
+        return None
+    here, there, own = (program.states[program.index_of[n]] for n in (at, theirs, ours))
+    if command == "reverse-finish" and goes_to_call(program, at, ours) and not goes_to_call(program, at, theirs):
+        return "gdb takes a call of the same function deeper in the recursion"
+    if command == "reverse-finish" and frames[0][2]:
+        return "the inlined function's code is in pieces"
+    if command in ("reverse-step", "reverse-next") and is_beginning(program, at, ours):
+        return "gdb takes each row of the line table for a line"
+    if command == "until" and there[1] <= here[1]:
+        return "gdb goes back, after a line or an inlined function in between"
+    if command == "until" and here[3] in (own[3], there[3]):
+        return "gdb takes other frames of a recursive function for the same"
+    if there[4] is None and command in FORWARD:
+        return "gdb stops in code without lines that a jump led to"
+    if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
+        return "gdb passes over the next copy of an inlined function on the same line"
+    return None
+
+
+# ---- stacks and variables ----
+
+def variables(program, moments, depths):
+    """{(moment, frame): [{"name":, "value":}]} of that many frames at each moment, from one process."""
+    lines = []
+    for at, depth in zip(moments, depths):
+        lines.append("goto " + program.states[program.index_of[at]][0])
+        for frame in range(depth):
+            lines += ["echo frame %d %d" % (at, frame), "- locals %d" % frame]
+    result = tbdtest.run([tbdtest.TBDQ, "-t", program.trace.path, "--json", "-j", "1"], stdin="\n".join(lines).encode() + b"\n", timeout=1000)
+    assert result.code == 0, result
+    found, key = {}, None
+    for line in result.out.decode().splitlines():
+        if line.startswith("frame "):
+            key = tuple(map(int, line.split()[1:]))
+            found[key] = []
+        elif key is not None and '"name"' in line:
+            found[key].append(json.loads(line))
+    return found
+
+
+def is_in_prologue(program, at):
+    """gdb shows variables of unoptimized code that are not stored in the frame yet; tbdq shows what is passed."""
+    index = program.index_of[at]
+    for i in range(index, max(index - 8, 0), -1):
+        if program.states[i - 1][5].startswith("call"):
+            return program.states[i][4] == program.states[index][4]
+    return False

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Steps in both directions lead where gdb's do, from random moments of programs at -O0, -Og and -O2; stacks and scalar variables there are
+gdb's.
+
+A difference must have a reason that stepping.py knows, which it checks against the list of single-stepped instructions: gdb 13 has
+shortcomings that tbdq need not share.  Under gdb's process record every command is tried at every moment.  It does not do signals and
+longjmp; there, steps forward are compared with those of a run of its own.  With TBD_LONG=1: all programs, else a sample."""
+import collections
+import os
+
+import stepping
+import tbdtest
+from test_gdb import same_values, tidy_name
+
+LEVELS = ("O0", "Og", "O2")
+REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templates.cc", "throws.cc"]
+NATIVE = REPLAYED + ["jumps.c", "handlers.c"]
+COMMANDS = stepping.FORWARD + stepping.BACKWARD
+MOMENTS = 60 if tbdtest.LONG else 3
+
+
+def programs(names, quick, folder):
+    """Programs, built and recorded."""
+    for name, level in [(name, level) for name in names for level in LEVELS] if tbdtest.LONG else quick:
+        place = os.path.join(folder, name + level)
+        program = stepping.Program(stepping.built(name, level, place), place + "/traces")
+        print("        %s: %d instructions" % (program.name, len(program.states)), flush=True)
+        yield program, program.moments(MOMENTS, name + level)
+
+
+def compare(program, command, at, wanted, found, frames, tally):
+    """`wanted`, `found`: numbers."""
+    tally["steps"] += 1
+    if wanted == found:
+        return
+    reason = stepping.explain(program, command, at, wanted, found, frames)
+    tally[reason] += 1
+    assert reason, "%s %s at %s: gdb %s, tbdq %s" % (program.name, command, program.text(at), program.text(wanted), program.text(found))
+
+
+def check_stack(program, at, wanted, found):
+    ours = [(tidy_name(f["function"]).split("::")[-1], f.get("line", 0), f["inlined"]) for f in found]
+    theirs = [(tidy_name(name).split("::")[-1], line, inlined) for name, line, inlined, _ in wanted]
+    assert ours[:len(theirs)] == theirs, (program.name, program.text(at), ours, theirs)
+
+
+def check_variables(program, said, tally):
+    depths = [min(4, len(row[3])) for row in said]
+    found = stepping.variables(program, [row[0] for row in said], depths)
+    for row, depth in zip(said, depths):
+        for number in range(depth):
+            is_entry = number == 0 and stepping.is_in_prologue(program, row[0])
+            ours = {}
+            for v in found[row[0], number]:
+                ours.setdefault(v["name"], []).append(v["value"])
+            wanted = row[3][number][3]
+            if not wanted or is_entry:
+                continue
+            differences, count = same_values(ours, wanted)
+            assert not differences, (program.name, program.text(row[0]), number, differences)
+            tally["values"] += count
+
+
+def test_steps_lead_where_gdb_s_do(folder):
+    tally = collections.Counter()
+    for program, moments in programs(REPLAYED, [("loops.c", "O0"), ("inlined.c", "O2")], folder):
+        said = program.gdb(moments, COMMANDS)
+        for (at, pc, sp, frames, theirs), (ours, leads) in zip(said, program.tbdq(moments, COMMANDS)):
+            assert program.states[program.index_of[at]][1] == pc, "the runs differ: %s" % program.text(at)
+            tally["moments"] += 1
+            check_stack(program, at, frames, ours)
+            for command, wanted, lead in zip(COMMANDS, theirs, leads):
+                if wanted != "end":  # of what gdb recorded
+                    compare(program, command, at, wanted, lead[0] if lead else None, frames, tally)
+        check_variables(program, said, tally)
+    print("        %s" % dict(tally))
+    assert tally["steps"] >= 6 * tally["moments"] and tally["moments"] >= (1000 if tbdtest.LONG else 5) and tally["values"] > 10, tally
+
+
+def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):
+    tally = collections.Counter()
+    for program, moments in programs(NATIVE, [("jumps.c", "O0"), ("handlers.c", "O2")], folder):
+        answers = dict(zip(moments, program.tbdq(moments, stepping.FORWARD)))
+        for number, command in enumerate(stepping.FORWARD):
+            for at, wanted in program.gdb_natively(moments, command).items():
+                frames, leads = answers[at]
+                lead = leads[number]
+                tally["moments"] += 1
+                if wanted == "end" or (lead is not None and lead[1:] == wanted):
+                    tally["steps"] += 1
+                    continue
+                there = [n for n in program.numbers if n > at and program.states[program.index_of[n]][1] == wanted[0]]
+                compare(program, command, at, there[0] if there else -1, lead[0] if lead else None,
+                        [(f["function"], f.get("line"), f["inlined"]) for f in frames], tally)
+    print("        %s" % dict(tally))
+    assert tally["moments"] >= (2000 if tbdtest.LONG else 10), tally
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
