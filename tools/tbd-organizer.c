@@ -28,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -201,12 +200,20 @@ static uint64_t used_ns(void)
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
+/* For tests, which wait for it on machines that are busy. */
+static bool is_hurried(void)
+{
+    return getenv("TBD_COUNT_HURRIED") != NULL;
+}
+
 /* A process of the idle class gets hardly any time when others want it. */
 static bool goes_on(void *context)
 {
     struct idle *idle = context;
     uint64_t now = tbd_clock_ns(), used = used_ns(), passed = now - idle->at_ns;
 
+    if (is_hurried())
+        return true;
     if (now - idle->begin_ns > COUNT_SECONDS * 1000000000ull)
         return false;
     if (passed < IDLE_SECONDS * 1000000000ull)
@@ -231,7 +238,6 @@ static void be_modest(void)
     (void)setpriority(PRIO_PROCESS, 0, 19);
     (void)sched_setscheduler(0, SCHED_IDLE, &none);
     (void)syscall(SYS_ioprio_set, 1, 0, IOPRIO_IDLE);
-    (void)prctl(PR_SET_NAME, "tbd-counter");
 }
 
 static int count(const char *path)
@@ -241,27 +247,30 @@ static int count(const char *path)
     struct tbd_error why = { 0 };
     enum tbd_status status;
 
-    be_modest();
+    if (!is_hurried())
+        be_modest();
     status = tbd_count_traces(path, &how, &why);
     return status == TBD_OK || status == TBD_BUSY || status == TBD_INTERRUPTED ? 0 : EXIT_TRACE;
 }
 
-/* In a new process image: this one has much memory. */
+/* In a new process image: this one has much memory.  The kernel's name for the process stays, by its path: a program that is the
+ * parent of orphans does not see it (hooks/calls/organizer_children.h). */
 static void become_counter(const char *path)
 {
     static char name[] = "tbd-counter";
-    char *option;
-    char *argv[] = { name, NULL, NULL };
+    char self[4096], *option, *argv[] = { name, NULL, NULL };
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-    if (asprintf(&option, "--count=%s", path) < 0)
+    if (length < 0 || asprintf(&option, "--count=%s", path) < 0)
         return;
+    self[length] = 0;
     argv[1] = option;
     (void)close_range(STDERR_FILENO + 1, UINT32_MAX, 0); /* the stream's memory, above all */
     if (*path == '/')
         (void)!chdir("/");
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
-    execv("/proc/self/exe", argv);
+    execv(self, argv);
 }
 
 int main(int argc, char **argv)

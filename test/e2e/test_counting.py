@@ -13,20 +13,22 @@ import time
 import tbdtest
 
 OPTIONS = "count=later,window=100000,aftercount="
+# However busy the machine is: without it, counting ends.
+HURRIED = {"TBD_COUNT_HURRIED": "1"}
 ORGANIZER = os.path.join(tbdtest.BUILD, "tbd-organizer")
 # Few windows have a store to it, or call this function.
 QUESTIONS = (("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"))
 
 
 def record(folder, after="no", options="", name="many_windows"):
-    result, trace = tbdtest.record([tbdtest.program(name)], folder, OPTIONS + after + options)
+    result, trace = tbdtest.record([tbdtest.program(name)], folder, OPTIONS + after + options, env=HURRIED)
     assert result.code == 0, result
     return trace
 
 
 def count(trace, **how):
     """Begins to count, as after the program's end."""
-    return subprocess.Popen([ORGANIZER, "--count=" + trace.path], env=tbdtest.clean_env(), stdin=subprocess.DEVNULL,
+    return subprocess.Popen([ORGANIZER, "--count=" + trace.path], env=tbdtest.clean_env(HURRIED), stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
 
 
@@ -41,10 +43,11 @@ def skipped(trace):
 
 
 def test_windows_are_counted_after_the_programs_end(folder):
-    now = os.path.join(folder, "now")
-    _, counted = tbdtest.record([tbdtest.program("many_windows")], now, "count=now,lean=always,window=100000")
-    trace = record(folder, "yes")
-    tbdtest.wait_counters(folder)
+    # Variables as long as each other: both runs do the same.
+    now, later = os.path.join(folder, "now"), os.path.join(folder, "ltr")
+    _, counted = tbdtest.record([tbdtest.program("many_windows")], now, "count=now,lean=always,window=00100000", env=HURRIED)
+    trace = record(later, "yes")
+    tbdtest.wait_counters(later)
     windows, info = trace.ask("windows"), trace.info()
     assert info["uncounted"] == 0 and all(w["level"] == 2 for w in windows), windows
     for here, there in zip(windows, counted.ask("windows")):
@@ -125,8 +128,9 @@ def read_only(folder):
 
 
 def test_one_process_counts_for_all_programs_of_a_folder(folder):
-    programs = [tbdtest.start([tbdtest.program("stores")], folder, OPTIONS + "yes") for _ in range(4)]
-    result, _ = tbdtest.record([tbdtest.program("forks")], folder, OPTIONS + "yes")
+    how = {**HURRIED, **tbdtest.trace_env(folder, OPTIONS + "yes")}
+    programs = [subprocess.Popen([tbdtest.program("stores")], env=tbdtest.clean_env(how), stdout=subprocess.DEVNULL) for _ in range(4)]
+    result, _ = tbdtest.record([tbdtest.program("forks")], folder, OPTIONS + "yes", env=HURRIED)
     assert result.code == 0, result
     for process in programs:
         process.communicate()
