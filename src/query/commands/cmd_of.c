@@ -177,12 +177,28 @@ static bool find_member(const struct object *object, size_t at, size_t length,
     return true;
 }
 
+/* "thread==2": the second thread, unless one has this id. */
+static bool find_thread(const struct tbd_command_run *run, const char *word,
+                        struct tbd_expr_stand_in *out)
+{
+    unsigned long number = strtoul(word, NULL, 0);
+
+    if (number > UINT32_MAX)
+        return false;
+    *out = (struct tbd_expr_stand_in){
+        .is_number = true, .number = tbd_session_thread_called(run->session, (uint32_t)number)
+    };
+    return out->number != number;
+}
+
 static bool find_word(void *context, const char *text, size_t at, size_t length,
                       struct tbd_expr_stand_in *out, struct tbd_query_error *error)
 {
     const struct object *object = context;
     const char *word = text + at;
 
+    if (word[0] >= '0' && word[0] <= '9')
+        return find_thread(object->run, word, out);
     if (word[0] == '$' || word[0] == 'f')
         return find_here(object->run, text, at, length, out, error);
     if (object->words->of_end == 0)

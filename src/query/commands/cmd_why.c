@@ -30,6 +30,7 @@
 #define BLOCKS_MAX    100000u
 #define LIMIT_DEFAULT 3u
 #define LIMIT_MAX     16u
+#define CALLERS_MAX   8u
 
 /* Something whose last writer before `at` is wanted. */
 struct wanted_value {
@@ -105,8 +106,54 @@ static void set_code(json_t *row)
     tbd_source_unload(&text);
 }
 
-static void add_row(struct why *why, struct tbd_position at, const struct tbd_place *place,
-                    uint32_t depth)
+/* A whole register, at the value's position. */
+static bool read_register(struct why *why, const struct wanted_value *value, uint64_t *out)
+{
+    struct tbd_reg_state *state = malloc(sizeof(*state));
+    bool is_general = value->place == TBD_WHY_REGISTER && value->reg >= ZYDIS_REGISTER_RAX &&
+                      value->reg <= ZYDIS_REGISTER_R15;
+    bool good = state != NULL && is_general &&
+                tbd_session_regs(why->run->session, value->at, state) == TBD_OK &&
+                state->regs.thread == value->thread;
+
+    if (good)
+        *out = state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX];
+    free(state);
+    return good;
+}
+
+/* The value that is asked for, where it is used. */
+static void set_value(struct why *why, const struct wanted_value *value, json_t *row)
+{
+    struct tbd_session *session = why->run->session;
+    uint64_t number = 0, bytes = value->bytes < 8 ? value->bytes : 8;
+
+    if (value->place == TBD_WHY_MEMORY
+            ? tbd_session_read(session, value->at, value->address, &number, (size_t)bytes) == TBD_OK
+            : read_register(why, value, &number))
+        json_object_set_new(row, "value", tbd_output_hex(number));
+}
+
+/* Who called the function that the instruction is in. */
+static void set_caller(struct why *why, struct tbd_position at, json_t *row)
+{
+    struct tbd_frame frames[CALLERS_MAX];
+    char text[256];
+    size_t count = 0;
+
+    if (tbd_session_stack(why->run->session, at, frames, CALLERS_MAX, &count) != TBD_OK ||
+        count < 2)
+        return;
+    json_object_set_new(
+        row, "caller",
+        tbd_output_text(tbd_symbols_format(why->run->session->symbols,
+                                           tbd_trace_window_of(why->run->session->trace, at.time),
+                                           frames[1].call_pc, text, sizeof(text))));
+}
+
+/* `value`: what the row is about. */
+static void add_row(struct why *why, const struct wanted_value *value, struct tbd_position at,
+                    const struct tbd_place *place, uint32_t depth)
 {
     struct tbd_event event = {
         .type = TBD_EVENT_POSITION, .position = at, .pc = place->pc, .thread = place->thread
@@ -115,6 +162,8 @@ static void add_row(struct why *why, struct tbd_position at, const struct tbd_pl
 
     set_what(why, row, depth);
     set_code(row);
+    set_value(why, value, row);
+    set_caller(why, at, row);
     tbd_rows_add(&why->rows, row);
 }
 
@@ -338,6 +387,7 @@ static void add_initial(struct why *why, const struct wanted_value *value, uint3
         say(why, "; initial data of %s", module->name);
     json_object_set_new(row, "position", json_null());
     set_what(why, row, depth);
+    set_value(why, value, row);
     tbd_rows_add(&why->rows, row);
 }
 
@@ -353,7 +403,7 @@ static void add_end(struct why *why, const struct wanted_value *value, uint32_t 
     say(why, "the writer of %s is too far away",
         value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
     if (tbd_session_place(why->run->session, value->at, &place) == TBD_OK)
-        add_row(why, value->at, &place, depth);
+        add_row(why, value, value->at, &place, depth);
 }
 
 /* One hop, with its row; returns the number of values it leads to. */
@@ -375,7 +425,7 @@ static size_t hop(struct why *why, const struct wanted_value *value, uint32_t de
     if (why->status != TBD_OK)
         return 0;
     count = explain(why, value, w, is_copy, inputs);
-    add_row(why, w->at, &w->place, depth);
+    add_row(why, value, w->at, &w->place, depth);
     return count;
 }
 
@@ -428,6 +478,12 @@ static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
 
     if (result != TBD_EXIT_FOUND)
         return result;
+    if (data.is_known && data.in_register != 0 && place.stack.selected == 0) {
+        out->place = TBD_WHY_REGISTER;
+        out->reg = ZYDIS_REGISTER_RAX + (data.in_register - 1);
+        tbd_source_place_close(&place);
+        return TBD_EXIT_FOUND;
+    }
     if (!data.is_known || !data.in_memory) {
         snprintf(error.message, sizeof(error.message), "it is not in memory here%s%s",
                  data.is_known ? "" : ": ", data.is_known ? "" : data.why);
@@ -483,8 +539,8 @@ static enum tbd_exit start(struct why *why, struct wanted_value *out)
 
 enum tbd_exit tbd_command_why(struct tbd_command_run *run)
 {
-    static const char *const columns[] = { "position", "what", "text", "source",
-                                           "function", "code", NULL };
+    static const char *const columns[] = { "position", "what", "value",  "text", "source",
+                                           "function", "code", "caller", NULL };
     struct why *why;
     struct wanted_value value = { .at = { 0 } };
     enum tbd_exit result;

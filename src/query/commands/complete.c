@@ -347,6 +347,8 @@ static const struct {
     const char *command, *after;
     const char *words[8];
 } arguments[] = {
+    { "set", NULL, { "print" } },
+    { "set", "print", { "pretty", "object", "static-members" } },
     { "info",
       NULL,
       { "args", "breakpoints", "frame", "locals", "registers", "sharedlibrary", "threads" } },
@@ -391,7 +393,10 @@ static bool complete_by_table(struct completer *c, const char *command, size_t b
 /* What a condition compares a system call or signal with. */
 static bool complete_value(struct completer *c)
 {
-    if (tbd_field_is_compared(c->line, c->out->from, "syscall")) {
+    size_t at = c->out->from;
+
+    at -= at > 0 && c->line[at - 1] == '"'; /* names may be quoted */
+    if (tbd_field_is_compared(c->line, at, "syscall")) {
         for (uint64_t number = 0; number < SYSCALLS_MAX; number++) {
             const char *name = tbd_syscall_name(number);
 
@@ -400,7 +405,7 @@ static bool complete_value(struct completer *c)
         }
         return true;
     }
-    if (!tbd_field_is_compared(c->line, c->out->from, "signal"))
+    if (!tbd_field_is_compared(c->line, at, "signal"))
         return false;
     for (int number = 1; number < SIGRTMIN; number++) {
         const char *name = sigabbrev_np(number);

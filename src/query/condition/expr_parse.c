@@ -413,8 +413,11 @@ static int32_t parse_parentheses(struct tbd_parser *p)
 int32_t tbd_parser_primary(struct tbd_parser *p)
 {
     struct tbd_token token = p->lexer.token;
+    struct tbd_expr_stand_in value;
 
     if (token.kind == TBD_TOKEN_NUMBER) {
+        if (tbd_field_is_compared(p->lexer.source, token.at, "thread") && is_stand_in(p, &value))
+            return tbd_parser_stand_in(p, &value); /* the caller knows it by another number */
         tbd_parser_next(p);
         return tbd_parser_number(p, &token, token.number);
     }

@@ -79,7 +79,9 @@ static bool take_result(struct tbd_machine *m)
 
     switch (m->kind) {
     case TBD_IS_BYTES: return true;
-    case TBD_IN_REGISTER: return tbd_machine_register(m, m->reg, out->bytes, &out->byte_count);
+    case TBD_IN_REGISTER:
+        out->in_register = tbd_machine_general(m->reg);
+        return tbd_machine_register(m, m->reg, out->bytes, &out->byte_count);
     case TBD_IS_VALUE:
         if (!tbd_machine_pop(m, &value))
             return false;

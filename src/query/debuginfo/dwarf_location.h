@@ -36,6 +36,8 @@ struct tbd_data {
     uint32_t bit_offset; /* bit-field: of its first bit, in its first byte */
     uint32_t bits;       /* 0: no bit-field */
     uint32_t byte_count; /* not in_memory: of `bytes` */
+    uint8_t
+        in_register; /* 1 + the number (TBD_RAX, ...) of the general register it is in; 0: none */
     uint8_t bytes[TBD_DATA_BYTES];
     uint8_t lost[TBD_DATA_BYTES]; /* not in_memory: 1 where a byte was optimized out */
     char why[TBD_DATA_WHY];       /* not is_known: the reason */

@@ -84,6 +84,11 @@ static bool read_register(struct tbd_machine *m, uint64_t number, uint64_t *out)
     return true;
 }
 
+uint8_t tbd_machine_general(uint64_t number)
+{
+    return number < TBD_REG_COUNT ? (uint8_t)(reg_of_dwarf[number] + 1) : 0;
+}
+
 /* The bytes of a whole register, also of a vector register. */
 bool tbd_machine_register(struct tbd_machine *m, uint64_t number, uint8_t *out, uint32_t *count)
 {

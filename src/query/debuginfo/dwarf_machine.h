@@ -43,6 +43,8 @@ bool tbd_machine_push(struct tbd_machine *m, uint64_t value);
 bool tbd_machine_pop(struct tbd_machine *m, uint64_t *out);
 /* The bytes of a whole register, also of a vector register: up to 16. */
 bool tbd_machine_register(struct tbd_machine *m, uint64_t number, uint8_t *out, uint32_t *count);
+/* 1 + the number of the general register that DWARF gives `number`; 0 if it is none. */
+uint8_t tbd_machine_general(uint64_t number);
 /* The operations that are valid at the place's address. */
 bool tbd_machine_choose(struct tbd_machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops,
                         size_t *count);
