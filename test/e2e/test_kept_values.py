@@ -152,5 +152,30 @@ def test_answers_go_to_commands_and_files(folder):
     prompt.quit()
 
 
+def test_why_has_values_and_callers(folder):
+    _, trace, _ = recorded(folder)
+    rows = trace.ask("why", "total")
+    assert rows[0]["value"] == "0x6" and rows[0]["caller"].startswith("kept!main+") and rows[0]["function"] == "add", rows[0]
+    assert {"0x3"} <= {row["value"] for row in rows if row.get("value")}, rows
+    _, other = tbdtest.record([tbdtest.program("variables_O2_5")], folder + "/optimized")
+    other.one("goto", "first", "forward", "line", 3, "where", "func==sum_list")
+    kept = {v["name"]: v["value"] for v in other.ask("locals") if v["known"] and "addr" not in v}
+    assert "at" in kept, kept
+    rows = other.ask("why", "at")
+    assert rows[0]["value"] == kept["at"] and rows[0]["what"].startswith("from memory"), (rows, kept)
+
+
+def test_threads_have_small_numbers(folder):
+    _, trace = tbdtest.record([tbdtest.program("threads")], folder + "/traces")
+    threads = trace.ask("threads")
+    assert [t["number"] for t in threads] == list(range(1, len(threads) + 1)) and len(threads) >= 4
+    second = threads[1]["thread"]
+    for words in (["count", "func_enter", "where", "thread=="], ["count", "syscall", "where", "thread!="]):
+        assert trace.ask(*words[:-1], words[-1] + "2") == trace.ask(*words[:-1], words[-1] + str(second)) != [], words
+    at = str(threads[1]["start"] + 1000)
+    assert trace.ask("bt", "thread", "2", at=at) == trace.ask("bt", "thread", str(second), at=at) != []
+    assert trace.tbdq("--thread", "2", "--at", at, "regs").out == trace.tbdq("--thread", str(second), "--at", at, "regs").out != b""
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

@@ -32,7 +32,10 @@ static bool read_file(void *context, uint64_t address, void *out, size_t bytes)
 static void check_expression(const struct tbd_c_scope *scope, const char *text, bool is_variable)
 {
     static char sink[1 << 16];
-    struct tbd_printer printer = { .place = scope->place };
+    struct tbd_printer printer = {
+        .place = scope->place,
+        .options = { .pretty = true, .object = true, .static_members = true },
+    };
     struct tbd_query_error error;
     struct tbd_data value;
     uint64_t word, wanted;

@@ -8,7 +8,7 @@
  * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
  * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls end it.
  *
- * CMD_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all,
+ * CMD_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and TBD_WHY_ROWS_MAX in all,
  *     and nothing is followed twice.
  * CMD_WHY-2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so.
  *     (not checked: it is the bound of a loop) */
@@ -17,7 +17,7 @@
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
-#include "query/commands/why_inputs.h"
+#include "query/commands/why_rows.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
@@ -26,32 +26,8 @@
 #include <string.h>
 
 #define HOPS_MAX      64u
-#define ROWS_MAX      256u
 #define BLOCKS_MAX    100000u
 #define LIMIT_DEFAULT 3u
-#define LIMIT_MAX     16u
-#define CALLERS_MAX   8u
-
-/* Something whose last writer before `at` is wanted. */
-struct wanted_value {
-    struct tbd_position at;
-    uint32_t thread;
-    enum tbd_why_place place;
-    ZydisRegister reg; /* REGISTER: the whole one */
-    ZydisAccessedFlagsMask flags;
-    uint64_t address, bytes; /* MEMORY */
-};
-
-struct why {
-    struct tbd_command_run *run;
-    ZydisDecoder decoder;
-    struct tbd_rows rows;
-    uint32_t limit; /* how many calculations deep */
-    struct wanted_value followed[ROWS_MAX];
-    size_t followed_count;
-    char what[160]; /* of the hop */
-    enum tbd_status status;
-};
 
 /* The instruction that wrote it. */
 struct writer {
@@ -63,14 +39,14 @@ struct writer {
     bool has_state;
 };
 
-static bool decode(struct why *why, const struct tbd_place *place, struct tbd_why_insn *out)
+static bool decode(struct tbd_why *why, const struct tbd_place *place, struct tbd_why_insn *out)
 {
     return place->insn_bytes != 0 &&
            ZYAN_SUCCESS(ZydisDecoderDecodeFull(&why->decoder, place->code, place->insn_bytes,
                                                &out->insn, out->operands));
 }
 
-__attribute__((format(printf, 2, 3))) static void say(struct why *why, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct tbd_why *why, const char *format, ...)
 {
     size_t used = strlen(why->what);
     va_list args;
@@ -78,93 +54,6 @@ __attribute__((format(printf, 2, 3))) static void say(struct why *why, const cha
     va_start(args, format);
     vsnprintf(why->what + used, sizeof(why->what) - used, format, args);
     va_end(args);
-}
-
-/* ---- rows ---- */
-
-/* In a table the inputs of a calculation stand below it, indented. */
-static void set_what(const struct why *why, json_t *row, uint32_t depth)
-{
-    char text[sizeof(why->what) + 2 * LIMIT_MAX + 2];
-    bool is_table = !why->run->session->json && !why->run->session->csv;
-
-    snprintf(text, sizeof(text), "%*s%s", is_table ? (int)(2 * depth) : 0, "", why->what);
-    json_object_set_new(row, "what", tbd_output_text(text));
-    json_object_set_new(row, "depth", json_integer(depth));
-}
-
-static void set_code(json_t *row)
-{
-    const char *path = json_string_value(json_object_get(row, "file"));
-    json_int_t line = json_integer_value(json_object_get(row, "line"));
-    struct tbd_source_text text;
-
-    if (path == NULL || !tbd_source_load(path, &text))
-        return;
-    if (line > 0 && line <= text.line_count)
-        json_object_set_new(row, "code", tbd_output_text(text.lines[line]));
-    tbd_source_unload(&text);
-}
-
-/* A whole register, at the value's position. */
-static bool read_register(struct why *why, const struct wanted_value *value, uint64_t *out)
-{
-    struct tbd_reg_state *state = malloc(sizeof(*state));
-    bool is_general = value->place == TBD_WHY_REGISTER && value->reg >= ZYDIS_REGISTER_RAX &&
-                      value->reg <= ZYDIS_REGISTER_R15;
-    bool good = state != NULL && is_general &&
-                tbd_session_regs(why->run->session, value->at, state) == TBD_OK &&
-                state->regs.thread == value->thread;
-
-    if (good)
-        *out = state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX];
-    free(state);
-    return good;
-}
-
-/* The value that is asked for, where it is used. */
-static void set_value(struct why *why, const struct wanted_value *value, json_t *row)
-{
-    struct tbd_session *session = why->run->session;
-    uint64_t number = 0, bytes = value->bytes < 8 ? value->bytes : 8;
-
-    if (value->place == TBD_WHY_MEMORY
-            ? tbd_session_read(session, value->at, value->address, &number, (size_t)bytes) == TBD_OK
-            : read_register(why, value, &number))
-        json_object_set_new(row, "value", tbd_output_hex(number));
-}
-
-/* Who called the function that the instruction is in. */
-static void set_caller(struct why *why, struct tbd_position at, json_t *row)
-{
-    struct tbd_frame frames[CALLERS_MAX];
-    char text[256];
-    size_t count = 0;
-
-    if (tbd_session_stack(why->run->session, at, frames, CALLERS_MAX, &count) != TBD_OK ||
-        count < 2)
-        return;
-    json_object_set_new(
-        row, "caller",
-        tbd_output_text(tbd_symbols_format(why->run->session->symbols,
-                                           tbd_trace_window_of(why->run->session->trace, at.time),
-                                           frames[1].call_pc, text, sizeof(text))));
-}
-
-/* `value`: what the row is about. */
-static void add_row(struct why *why, const struct wanted_value *value, struct tbd_position at,
-                    const struct tbd_place *place, uint32_t depth)
-{
-    struct tbd_event event = {
-        .type = TBD_EVENT_POSITION, .position = at, .pc = place->pc, .thread = place->thread
-    };
-    json_t *row = tbd_rows_event(why->run->session, &event);
-
-    set_what(why, row, depth);
-    set_code(row);
-    set_value(why, value, row);
-    set_caller(why, at, row);
-    tbd_rows_add(&why->rows, row);
 }
 
 /* ---- inputs ---- */
@@ -184,7 +73,7 @@ static bool get_register(const struct writer *w, ZydisRegister reg, uint64_t *ou
     return true;
 }
 
-static bool need_registers(struct why *why, struct writer *w)
+static bool need_registers(struct tbd_why *why, struct writer *w)
 {
     if (!w->has_state)
         why->status = tbd_session_regs(why->run->session, w->at, &w->state);
@@ -193,7 +82,7 @@ static bool need_registers(struct why *why, struct writer *w)
 }
 
 /* The address of a memory operand of the writer. */
-static bool address_of(struct why *why, struct writer *w, const ZydisDecodedOperand *operand,
+static bool address_of(struct tbd_why *why, struct writer *w, const ZydisDecodedOperand *operand,
                        uint64_t *out)
 {
     uint64_t base = 0, index = 0, segment = 0;
@@ -209,8 +98,8 @@ static bool address_of(struct why *why, struct writer *w, const ZydisDecodedOper
 }
 
 /* The byte at `offset` of a store came from the byte at the same offset of the source. */
-static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOperand *operand,
-                        uint64_t offset, struct wanted_value *out)
+static bool take_memory(struct tbd_why *why, struct writer *w, const ZydisDecodedOperand *operand,
+                        uint64_t offset, struct tbd_why_value *out)
 {
     if (!address_of(why, w, operand, &out->address)) {
         say(why, "memory whose address is not known");
@@ -223,10 +112,10 @@ static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOpe
 }
 
 /* Describes one input in words, and as a value to follow; false: there is nothing to follow. */
-static bool take_input(struct why *why, struct writer *w, const struct tbd_why_input *input,
-                       uint64_t offset, struct wanted_value *out)
+static bool take_input(struct tbd_why *why, struct writer *w, const struct tbd_why_input *input,
+                       uint64_t offset, struct tbd_why_value *out)
 {
-    *out = (struct wanted_value){ .at = w->at, .thread = w->place.thread, .place = input->place };
+    *out = (struct tbd_why_value){ .at = w->at, .thread = w->place.thread, .place = input->place };
     switch (input->place) {
     case TBD_WHY_REGISTER:
         out->reg = input->reg;
@@ -243,7 +132,7 @@ static bool take_input(struct why *why, struct writer *w, const struct tbd_why_i
 
 /* ---- system calls ---- */
 
-static void say_system_call(struct why *why, const struct writer *w)
+static void say_system_call(struct tbd_why *why, const struct writer *w)
 {
     struct tbd_question question = tbd_question_first(TBD_EVENT_SYSCALL);
     struct tbd_event event;
@@ -258,7 +147,7 @@ static void say_system_call(struct why *why, const struct writer *w)
 /* ---- writers ---- */
 
 /* Finds the last store to the value; TBD_NOTFOUND: there is none. */
-static enum tbd_status find_store(struct why *why, const struct wanted_value *value,
+static enum tbd_status find_store(struct tbd_why *why, const struct tbd_why_value *value,
                                   struct writer *out)
 {
     struct tbd_question question = tbd_question_before(value->at, TBD_EVENT_STORE);
@@ -274,14 +163,14 @@ static enum tbd_status find_store(struct why *why, const struct wanted_value *va
     return tbd_session_place(why->run->session, out->at, &out->place);
 }
 
-static bool is_writer(const struct wanted_value *value, const struct tbd_why_insn *insn)
+static bool is_writer(const struct tbd_why_value *value, const struct tbd_why_insn *insn)
 {
     return value->place == TBD_WHY_FLAGS ? tbd_why_writes_flags(insn, value->flags)
                                          : tbd_why_writes_register(insn, value->reg);
 }
 
 /* Finds the last instruction of a block before `limit` that writes the value. */
-static bool find_in_block(struct why *why, const struct wanted_value *value, uint64_t time,
+static bool find_in_block(struct tbd_why *why, const struct tbd_why_value *value, uint64_t time,
                           uint32_t limit, struct writer *out)
 {
     for (uint32_t insn = limit; insn-- > 0;) {
@@ -295,7 +184,7 @@ static bool find_in_block(struct why *why, const struct wanted_value *value, uin
 }
 
 /* Finds the last instruction that writes the value; TBD_NOTFOUND: too far away. */
-static enum tbd_status find_instruction(struct why *why, const struct wanted_value *value,
+static enum tbd_status find_instruction(struct tbd_why *why, const struct tbd_why_value *value,
                                         struct writer *out)
 {
     uint32_t limit = value->at.offset;
@@ -324,8 +213,8 @@ static enum tbd_status find_instruction(struct why *why, const struct wanted_val
 
 /* Says what the writer made the value from; returns how many of `out` are to be followed.
  * *is_copy: the only input is the value itself. */
-static size_t explain(struct why *why, const struct wanted_value *value, struct writer *w,
-                      bool *is_copy, struct wanted_value *out)
+static size_t explain(struct tbd_why *why, const struct tbd_why_value *value, struct writer *w,
+                      bool *is_copy, struct tbd_why_value *out)
 {
     uint64_t offset = value->place == TBD_WHY_MEMORY && value->address > w->stored_at
                           ? value->address - w->stored_at
@@ -360,10 +249,10 @@ static size_t explain(struct why *why, const struct wanted_value *value, struct 
     return count;
 }
 
-static bool is_followed(const struct why *why, const struct wanted_value *value)
+static bool is_followed(const struct tbd_why *why, const struct tbd_why_value *value)
 {
     for (size_t i = 0; i < why->followed_count; i++) {
-        const struct wanted_value *other = &why->followed[i];
+        const struct tbd_why_value *other = &why->followed[i];
 
         if (other->at.time == value->at.time && other->at.offset == value->at.offset &&
             other->place == value->place && other->reg == value->reg &&
@@ -374,7 +263,7 @@ static bool is_followed(const struct why *why, const struct wanted_value *value)
 }
 
 /* The row of memory that nobody stored to: no instruction belongs to it. */
-static void add_initial(struct why *why, const struct wanted_value *value, uint32_t depth)
+static void add_initial(struct tbd_why *why, const struct tbd_why_value *value, uint32_t depth)
 {
     struct tbd_session *session = why->run->session;
     uint32_t window = tbd_trace_window_of(session->trace, value->at.time);
@@ -386,13 +275,13 @@ static void add_initial(struct why *why, const struct wanted_value *value, uint3
     if (module != NULL)
         say(why, "; initial data of %s", module->name);
     json_object_set_new(row, "position", json_null());
-    set_what(why, row, depth);
-    set_value(why, value, row);
+    tbd_why_set_what(why, row, depth);
+    tbd_why_set_value(why, value, row);
     tbd_rows_add(&why->rows, row);
 }
 
 /* The row of a value that has no writer. */
-static void add_end(struct why *why, const struct wanted_value *value, uint32_t depth)
+static void add_end(struct tbd_why *why, const struct tbd_why_value *value, uint32_t depth)
 {
     struct tbd_place place;
 
@@ -403,12 +292,12 @@ static void add_end(struct why *why, const struct wanted_value *value, uint32_t 
     say(why, "the writer of %s is too far away",
         value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
     if (tbd_session_place(why->run->session, value->at, &place) == TBD_OK)
-        add_row(why, value, value->at, &place, depth);
+        tbd_why_add_row(why, value, value->at, &place, depth);
 }
 
 /* One hop, with its row; returns the number of values it leads to. */
-static size_t hop(struct why *why, const struct wanted_value *value, uint32_t depth,
-                  struct writer *w, bool *is_copy, struct wanted_value *inputs)
+static size_t hop(struct tbd_why *why, const struct tbd_why_value *value, uint32_t depth,
+                  struct writer *w, bool *is_copy, struct tbd_why_value *inputs)
 {
     size_t count;
 
@@ -425,13 +314,13 @@ static size_t hop(struct why *why, const struct wanted_value *value, uint32_t de
     if (why->status != TBD_OK)
         return 0;
     count = explain(why, value, w, is_copy, inputs);
-    add_row(why, value, w->at, &w->place, depth);
+    tbd_why_add_row(why, value, w->at, &w->place, depth);
     return count;
 }
 
-static void follow(struct why *why, struct wanted_value value, uint32_t depth)
+static void follow(struct tbd_why *why, struct tbd_why_value value, uint32_t depth)
 {
-    struct wanted_value inputs[TBD_WHY_INPUTS_MAX];
+    struct tbd_why_value inputs[TBD_WHY_INPUTS_MAX];
     struct writer *w = malloc(sizeof(*w));
     size_t count = 0;
     bool is_copy = w != NULL;
@@ -440,7 +329,8 @@ static void follow(struct why *why, struct wanted_value value, uint32_t depth)
         why->status = TBD_NOMEM;
     for (unsigned hops = 0; is_copy && hops < HOPS_MAX; hops++) {
         count = 0;
-        if (is_followed(why, &value) || why->followed_count >= ROWS_MAX || why->status != TBD_OK)
+        if (is_followed(why, &value) || why->followed_count >= TBD_WHY_ROWS_MAX ||
+            why->status != TBD_OK)
             break;
         why->followed[why->followed_count++] = value;
         count = hop(why, &value, depth, w, &is_copy, inputs);
@@ -455,7 +345,7 @@ static void follow(struct why *why, struct wanted_value value, uint32_t depth)
 
 /* ---- the command ---- */
 
-static bool start_at_register(const char *text, struct wanted_value *out)
+static bool start_at_register(const char *text, struct tbd_why_value *out)
 {
     for (ZydisRegister reg = ZYDIS_REGISTER_RAX; reg <= ZYDIS_REGISTER_R15; reg++) {
         if (*text == '$' && strcmp(text + 1, ZydisRegisterGetString(reg)) == 0) {
@@ -468,7 +358,7 @@ static bool start_at_register(const char *text, struct wanted_value *out)
 }
 
 static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
-                                       struct wanted_value *out)
+                                       struct tbd_why_value *out)
 {
     struct tbd_query_error error = { .status = TBD_TYPE, .at = from, .length = 1 };
     struct tbd_source_place place;
@@ -510,14 +400,14 @@ static size_t take_limit(const struct tbd_command_run *run, uint32_t *out)
     if (first[0] != '/' || run->argc < 2)
         return run->arguments;
     number = strtoul(first + 1, &end, 10);
-    if (end == first + 1 || *end != '\0' || number > LIMIT_MAX)
+    if (end == first + 1 || *end != '\0' || number > TBD_WHY_LIMIT_MAX)
         return 0;
     *out = (uint32_t)number;
     return (size_t)(strstr(run->text + run->arguments, first) - run->text) + strlen(first) +
            strspn(strstr(run->text + run->arguments, first) + strlen(first), " ");
 }
 
-static enum tbd_exit start(struct why *why, struct wanted_value *out)
+static enum tbd_exit start(struct tbd_why *why, struct tbd_why_value *out)
 {
     struct tbd_command_run *run = why->run;
     size_t from = take_limit(run, &why->limit);
@@ -541,8 +431,8 @@ enum tbd_exit tbd_command_why(struct tbd_command_run *run)
 {
     static const char *const columns[] = { "position", "what", "value",  "text", "source",
                                            "function", "code", "caller", NULL };
-    struct why *why;
-    struct wanted_value value = { .at = { 0 } };
+    struct tbd_why *why;
+    struct tbd_why_value value = { .at = { 0 } };
     enum tbd_exit result;
 
     if (run->argc == 0)

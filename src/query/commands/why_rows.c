@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+/* why_rows.c - see why_rows.h */
+#include "query/commands/why_rows.h"
+
+#include "query/commands/output.h"
+#include "query/session/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLERS_MAX 8u
+
+/* In a table the inputs of a calculation stand below it, indented. */
+void tbd_why_set_what(const struct tbd_why *why, json_t *row, uint32_t depth)
+{
+    char text[sizeof(why->what) + 2 * TBD_WHY_LIMIT_MAX + 2];
+    bool is_table = !why->run->session->json && !why->run->session->csv;
+
+    snprintf(text, sizeof(text), "%*s%s", is_table ? (int)(2 * depth) : 0, "", why->what);
+    json_object_set_new(row, "what", tbd_output_text(text));
+    json_object_set_new(row, "depth", json_integer(depth));
+}
+
+static void set_code(json_t *row)
+{
+    const char *path = json_string_value(json_object_get(row, "file"));
+    json_int_t line = json_integer_value(json_object_get(row, "line"));
+    struct tbd_source_text text;
+
+    if (path == NULL || !tbd_source_load(path, &text))
+        return;
+    if (line > 0 && line <= text.line_count)
+        json_object_set_new(row, "code", tbd_output_text(text.lines[line]));
+    tbd_source_unload(&text);
+}
+
+/* A whole register, at the value's position. */
+static bool read_register(struct tbd_why *why, const struct tbd_why_value *value, uint64_t *out)
+{
+    struct tbd_reg_state *state = malloc(sizeof(*state));
+    bool is_general = value->place == TBD_WHY_REGISTER && value->reg >= ZYDIS_REGISTER_RAX &&
+                      value->reg <= ZYDIS_REGISTER_R15;
+    bool good = state != NULL && is_general &&
+                tbd_session_regs(why->run->session, value->at, state) == TBD_OK &&
+                state->regs.thread == value->thread;
+
+    if (good)
+        *out = state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX];
+    free(state);
+    return good;
+}
+
+/* The value that is asked for, where it is used. */
+void tbd_why_set_value(struct tbd_why *why, const struct tbd_why_value *value, json_t *row)
+{
+    struct tbd_session *session = why->run->session;
+    uint64_t number = 0, bytes = value->bytes < 8 ? value->bytes : 8;
+
+    if (value->place == TBD_WHY_MEMORY
+            ? tbd_session_read(session, value->at, value->address, &number, (size_t)bytes) == TBD_OK
+            : read_register(why, value, &number))
+        json_object_set_new(row, "value", tbd_output_hex(number));
+}
+
+/* Who called the function that the instruction is in. */
+static void set_caller(struct tbd_why *why, struct tbd_position at, json_t *row)
+{
+    struct tbd_frame frames[CALLERS_MAX];
+    char text[256];
+    size_t count = 0;
+
+    if (tbd_session_stack(why->run->session, at, frames, CALLERS_MAX, &count) != TBD_OK ||
+        count < 2)
+        return;
+    json_object_set_new(
+        row, "caller",
+        tbd_output_text(tbd_symbols_format(why->run->session->symbols,
+                                           tbd_trace_window_of(why->run->session->trace, at.time),
+                                           frames[1].call_pc, text, sizeof(text))));
+}
+
+/* `value`: what the row is about. */
+void tbd_why_add_row(struct tbd_why *why, const struct tbd_why_value *value, struct tbd_position at,
+                     const struct tbd_place *place, uint32_t depth)
+{
+    struct tbd_event event = {
+        .type = TBD_EVENT_POSITION, .position = at, .pc = place->pc, .thread = place->thread
+    };
+    json_t *row = tbd_rows_event(why->run->session, &event);
+
+    tbd_why_set_what(why, row, depth);
+    set_code(row);
+    tbd_why_set_value(why, value, row);
+    set_caller(why, at, row);
+    tbd_rows_add(&why->rows, row);
+}
