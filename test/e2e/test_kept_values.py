@@ -138,17 +138,23 @@ def test_values_are_json(folder):
 def test_answers_go_to_commands_and_files(folder):
     _, trace, _ = recorded(folder)
     prompt = Prompt(trace, folder)
-    prompt.ask("bt > %s/bt.txt\r" % folder)
-    prompt.ask("print total >> %s/bt.txt\r" % folder)
+    prompt.ask("bt > %s/bt.txt\r" % folder, "+0> ")
+    prompt.ask("print total >> %s/bt.txt\r" % folder, "+0> ")
     lines = open(folder + "/bt.txt", encoding="utf-8").read().splitlines()
     assert "main" in lines[1] and lines[-1].endswith("= 6"), lines
     counted = "%d" % len(trace.ask("calls", "add"))
     for line in ("calls add | grep -c add", "pipe calls add | grep -c add", "| calls add | grep -c add"):
-        assert counted in prompt.ask(line + "\r").split("\r\n"), line
+        assert counted in prompt.ask(line + "\r", "+0> ").split("\r\n"), line
     # Operators stay operators.
-    assert "= 7" in prompt.ask("print wanted | 4\r") and "= 1" in prompt.ask("print total > wanted\r")
-    assert "= 7" in prompt.ask("print total | i\r"), "a variable"
+    assert "= 7" in prompt.ask("print wanted | 4\r", "+0> ") and "= 1" in prompt.ask("print total > wanted\r", "+0> ")
+    assert "= 7" in prompt.ask("print total | i\r", "+0> "), "a variable"
+    for line, word in (("count store where newval > nobody.knows", "nobody"), ("count store where newval | sed", "sed")):
+        said = prompt.ask(line + "\r", "+0> ")
+        assert word in said and "tbdq: " in said and not os.path.exists("nobody.knows"), said
     assert not os.path.exists("wanted")
+    prompt.ask("count store of total where newval > 3 > %s/count.txt\r" % folder, "+0> ")
+    assert open(folder + "/count.txt", encoding="utf-8").read().split()[-2] == "3"
+    assert "3" in prompt.ask("count store of total where newval > 3 | tail -n 1 | cut -c1\r", "+0> ").split("\r\n")
     prompt.quit()
 
 

@@ -61,14 +61,6 @@ static bool take_name(const char *text, const char *ends, char *out)
     return true;
 }
 
-static bool is_shell_command(struct tbd_session *session, const char *text)
-{
-    char name[NAME_BYTES];
-
-    return take_name(text, " \t|&;<>()", name) && !isdigit((unsigned char)*name) &&
-           is_program(name) && !has_meaning(session, name);
-}
-
 /* Has the question an expression, in which > compares? */
 static bool has_expression(const char *line, size_t length)
 {
@@ -90,18 +82,40 @@ static bool has_expression(const char *line, size_t length)
     return has;
 }
 
-static bool is_file(struct tbd_session *session, const char *line, size_t length, const char *text)
+static bool is_filter(const char *name)
+{
+    static const char *const filters[] = { "cat", "head", "less", "more", "sort",
+                                           "tac", "tail", "uniq", "wc" };
+
+    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
+        if (strcmp(name, filters[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* `line[0, length)` is the question before. */
+static bool is_shell_command(struct tbd_session *session, const char *line, size_t length,
+                             const char *text)
 {
     char name[NAME_BYTES];
+    const char *next;
 
+    if (!take_name(text, " \t|&;<>()", name) || isdigit((unsigned char)*name) ||
+        !is_program(name) || has_meaning(session, name))
+        return false;
+    next = text + strlen(name) + strspn(text + strlen(name), " \t");
+    return !has_expression(line, length) || is_filter(name) || isalnum((unsigned char)*next) ||
+           (*next != '\0' && strchr("-'\"/.", *next) != NULL);
+}
+
+static bool is_file(const char *line, size_t length, const char *text)
+{
     if (*text == '\0' || isdigit((unsigned char)*text) || strpbrk(text, " \t") != NULL ||
         *text == '=')
         return false;
-    if (!has_expression(line, length))
-        return true;
-    if (strchr("/.~", *text) != NULL || strchr(text, '/') != NULL)
-        return true;
-    return strchr(text, '.') != NULL && take_name(text, ".", name) && !has_meaning(session, name);
+    return !has_expression(line, length) || *text == '/' || strncmp(text, "./", 2) == 0 ||
+           strncmp(text, "../", 3) == 0 || strncmp(text, "~/", 2) == 0;
 }
 
 /* ---- the line ---- */
@@ -136,9 +150,10 @@ static enum tbd_redirect_kind kind_at(struct tbd_session *session, const char *l
     if (at == line || !isspace((unsigned char)at[-1]))
         return TBD_REDIRECT_NONE;
     if (*at == '|')
-        return !is_double && is_shell_command(session, *target) ? TBD_REDIRECT_PIPE
-                                                                : TBD_REDIRECT_NONE;
-    if (!is_file(session, line, (size_t)(at - line), *target))
+        return !is_double && is_shell_command(session, line, (size_t)(at - line), *target)
+                   ? TBD_REDIRECT_PIPE
+                   : TBD_REDIRECT_NONE;
+    if (!is_file(line, (size_t)(at - line), *target))
         return TBD_REDIRECT_NONE;
     return is_double ? TBD_REDIRECT_ADD : TBD_REDIRECT_FILE;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* redirected.h - answers that go to a command or a file: "bt | grep main", "calls f > calls.txt"
  *
- * Also gdb's `pipe COMMAND | SHELL COMMAND` and `| COMMAND | SHELL COMMAND`.  In a question | and > are
- * operators, too.  A shell command follows | if it begins with a program of $PATH whose name means
- * nothing in the program that is looked at; a file follows > if the question has no expression, or
- * if it is written with a slash or a dot and its name means nothing. */
+ * Also gdb's `pipe COMMAND | SHELL COMMAND` and `| COMMAND | SHELL COMMAND`.
+ *
+ * In an expression | and > are operators, whose operands may have names that mean something only
+ * elsewhere.  So after a question with an expression only what cannot be an operand is taken: a
+ * program of $PATH with arguments, or a well-known filter; a file that begins with ./ ../ / or ~/. */
 #ifndef TBD_QUERY_REDIRECTED_H
 #define TBD_QUERY_REDIRECTED_H
 
