@@ -324,7 +324,7 @@ def variables(program, moments, depths):
 def is_in_prologue(program, at):
     """gdb shows variables of unoptimized code that are not stored in the frame yet; tbdq shows what is passed."""
     index = program.index_of[at]
-    for i in range(index, max(index - 8, 0), -1):
+    for i in range(index, max(index - 30, 0), -1):
         if program.states[i - 1][5].startswith("call"):
             return program.states[i][4] == program.states[index][4]
     return False

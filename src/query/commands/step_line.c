@@ -17,6 +17,8 @@ static const struct tbd_step_place *place_at(struct tbd_stepping *s)
 static void take_place(struct tbd_stepping *s, const struct tbd_step_place *place, unsigned outer)
 {
     s->line = place->line;
+    s->from = place->pc - place->line.before;
+    s->to = place->pc + place->line.after;
     s->own_count = 0;
     for (unsigned i = outer; i < place->count; i++)
         s->own[s->own_count++] = place->around[i].id;
@@ -144,7 +146,7 @@ static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
     enum verdict verdict = ELSEWHERE;
 
     s->has_changed |= move != TBD_STEP_ON;
-    if (place->line.line == 0)
+    if (place->line.line == 0 || (!s->has_changed && place->pc >= s->from && place->pc < s->to))
         return false;
     if (move == TBD_STEP_LEFT) {
         s->selected = place->starting;

@@ -24,6 +24,7 @@ struct tbd_stepping {
     uint64_t own
         [TBD_STEP_INLINED]; /* copies of inlined functions that the frame is in, innermost first */
     unsigned own_count;
+    uint64_t from, to;              /* the stretch of code that it was taken from */
     bool has_changed;               /* the frame, since the last place with a line */
     uint64_t start_pc, start_frame; /* of UNTIL */
     unsigned selected; /* the frame to be shown: it calls the copies that begin at the position */

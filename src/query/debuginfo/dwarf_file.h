@@ -31,6 +31,8 @@ struct tbd_source_line {
     uint32_t line;    /* >= 1 */
     bool begins;      /* a statement begins at the very address that was asked for */
     bool is_aside;    /* its code is not marked as a statement: it was moved there from elsewhere */
+    uint32_t before;  /* bytes from the start of this stretch of the line's code to the address */
+    uint32_t after;   /* bytes from the address to its end */
     bool starts;      /* code of the line starts there, perhaps in the middle of a statement */
 };
 /* The line whose instructions include `address`. */

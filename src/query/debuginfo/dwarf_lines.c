@@ -131,6 +131,8 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
     if (after == 0 || !take_row(best_row(lines, after - 1), out))
         return false;
     out->starts = line_address(lines, after - 1) == address && !is_path(lines, after - 1);
+    out->before = (uint32_t)(address - line_address(lines, after - 1));
+    out->after = after < count ? (uint32_t)(line_address(lines, after) - address) : 1;
     out->is_aside = !out->begins;
     out->begins &= out->starts;
     out->file = tbd_dwarf_whole_path(dwarf, &unit, out->file);

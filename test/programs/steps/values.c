@@ -78,6 +78,6 @@ int main(void)
     total += shadow(5);
     total += walk(points, 3);
     total += eight(1, 2, 3, 4, 5, 6, 7, small);
-    printf("%ld %.2f %d\n", total, result, (int)scale);
+    printf("%ld %ld %d\n", total, (long)result, (int)scale);
     return 0;
 }
