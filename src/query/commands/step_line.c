@@ -13,12 +13,18 @@ static const struct tbd_step_place *place_at(struct tbd_stepping *s)
     return tbd_step_place_at(s->places, s->walk.window, s->walk.pc);
 }
 
+/* Within this stretch of code the step does not end. */
+static void pass_stretch(struct tbd_stepping *s, const struct tbd_step_place *place)
+{
+    s->from = place->pc - place->line.before;
+    s->to = place->pc + place->line.after;
+}
+
 /* From here on this is the line that is left, and the copies from `outer` on are those that it is in. */
 static void take_place(struct tbd_stepping *s, const struct tbd_step_place *place, unsigned outer)
 {
     s->line = place->line;
-    s->from = place->pc - place->line.before;
-    s->to = place->pc + place->line.after;
+    pass_stretch(s, place);
     s->own_count = 0;
     for (unsigned i = outer; i < place->count; i++)
         s->own[s->own_count++] = place->around[i].id;
@@ -110,11 +116,12 @@ static enum verdict judge_inlined(struct tbd_stepping *s, const struct tbd_step_
     return s->kind == TBD_STEP_INTO ? STOPS : GOES_ON;
 }
 
-/* Code of another line that was moved into a statement: the statement goes on after it. */
+/* Code of another line that was moved into a statement: the statement goes on after it.  A jump into the middle of such code leaves the
+ * statement. */
 static bool is_aside(const struct tbd_stepping *s, const struct tbd_step_place *place)
 {
-    return !s->has_changed && place->line.is_aside && deeper(s, place, place->starting) == 0 &&
-           !tbd_step_same_line(&place->line, &s->line);
+    return !s->has_changed && place->line.is_aside && place->line.starts &&
+           deeper(s, place, place->starting) == 0 && !tbd_step_same_line(&place->line, &s->line);
 }
 
 /* ---- forward ---- */
@@ -162,7 +169,9 @@ static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
         s->selected = place->starting;
         return true;
     }
-    if (!is_aside(s, place))
+    if (is_aside(s, place))
+        pass_stretch(s, place);
+    else
         take_forward(s, place);
     return false;
 }
@@ -254,7 +263,7 @@ static bool ends_backward(struct tbd_stepping *s, enum tbd_step_move move, struc
         *best = (struct candidate){ true, s->walk.at, s->selected };
         return true;
     }
-    if (verdict == GOES_ON || (is_aside(s, place) && place->line.starts))
+    if (verdict == GOES_ON || is_aside(s, place))
         return false;
     take_place(s, place, place->starting);
     note_start(s, place, best);

@@ -119,6 +119,20 @@ static bool is_path(Dwarf_Lines *lines, size_t index)
     return false;
 }
 
+/* The stretch of code around the address that row `index` begins, with other paths through the statement. */
+static void take_stretch(Dwarf_Lines *lines, size_t count, size_t index, uint64_t address,
+                         struct tbd_source_line *out)
+{
+    size_t end = index + 1;
+
+    while (index > 0 && is_path(lines, index))
+        index--;
+    while (end < count && is_path(lines, end))
+        end++;
+    out->before = (uint32_t)(address - line_address(lines, index));
+    out->after = end < count ? (uint32_t)(line_address(lines, end) - address) : 1;
+}
+
 bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out)
 {
     Dwarf_Die unit;
@@ -131,8 +145,7 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
     if (after == 0 || !take_row(best_row(lines, after - 1), out))
         return false;
     out->starts = line_address(lines, after - 1) == address && !is_path(lines, after - 1);
-    out->before = (uint32_t)(address - line_address(lines, after - 1));
-    out->after = after < count ? (uint32_t)(line_address(lines, after) - address) : 1;
+    take_stretch(lines, count, after - 1, address, out);
     out->is_aside = !out->begins;
     out->begins &= out->starts;
     out->file = tbd_dwarf_whole_path(dwarf, &unit, out->file);
