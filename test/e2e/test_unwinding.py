@@ -123,6 +123,17 @@ def test_steps_out_of_frames_that_are_left_end_where_the_program_goes_on(folder)
                 assert tbdtest.position(found) == tbdtest.position(truth), (name, function, call, truth, found)
 
 
+def test_history_of_a_local_ends_where_its_frame_is_left(folder):
+    trace = recorded("long_jumps", folder)[1]
+    left = [row for row in trace.ask("calls", "nested") if row.get("left")][:4]
+    for call in left:
+        at = tbdtest.position(call)
+        truth = trace.one("goto", at, "forward", "state", 1, "where", "sp > %s and module==long_jumps" % call["sp"])
+        trace.one("goto", at, "forward", "line", 1, "where", "func==nested and line > %d" % call["line"])
+        rows = trace.ask("history", "depth")
+        assert rows and {row["function"] for row in rows} == {"nested"} and rows[-1]["to"] == tbdtest.position(truth), (call, rows, truth)
+
+
 def test_reverse_next_at_a_function_s_start_goes_to_its_caller(folder):
     trace = recorded("long_jumps", folder)[1]
     rows = trace.ask("calls", "sibling")
@@ -139,4 +150,5 @@ if __name__ == "__main__":
     tbdtest.main(test_frames_that_were_left_have_no_result, test_nested_calls_end_with_their_frames,
                  test_finish_ends_where_gdb_s_does, test_next_ends_where_gdb_s_does,
                  test_steps_out_of_frames_that_are_left_end_where_the_program_goes_on,
+                 test_history_of_a_local_ends_where_its_frame_is_left,
                  test_reverse_next_at_a_function_s_start_goes_to_its_caller)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cmd_history.c - values over time: history; and trace, the lines that were executed */
+#include "query/commands/frame_end.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
@@ -131,56 +132,56 @@ static bool add_store(void *context, const struct tbd_event *event)
     return ferror(history->run->out) == 0;
 }
 
-/* The call frame that the object lies in; 0: it is no local variable. */
-static uint64_t frame_of(struct history *history, struct tbd_position position)
+/* The call whose frame the object lies in; false: it is no local variable. */
+static bool call_of(struct history *history, struct tbd_position position,
+                    struct tbd_frame_call *out)
 {
     struct tbd_frame *frames = calloc(FRAMES_MAX, sizeof(*frames));
-    uint64_t address = history->object.address, found = 0;
+    uint64_t address = history->object.address;
+    bool found = false;
     size_t count = 0;
 
     if (frames != NULL &&
         tbd_session_stack(history->run->session, position, frames, FRAMES_MAX, &count) != TBD_OK)
         count = 0;
-    for (size_t i = 0; i < count && found == 0; i++) {
+    for (size_t i = 0; i < count && !found; i++) {
         uint64_t low = frames[i].sp - (i == 0 ? RED_ZONE : 0);
 
-        if (frames[i].cfa > low && address - low < frames[i].cfa - low)
-            found = frames[i].cfa;
+        found = frames[i].cfa > low && address - low < frames[i].cfa - low;
+        out->slot = frames[i].cfa - 8;
+        out->from = i + 1 < count ? frames[i + 1].call_pc : 0;
     }
     free(frames);
     return found;
 }
 
-/* The call is searched backward from after this instruction, which may be the function's first; the
- * return forward from before it, as it may be the last. */
+/* The call is searched backward from after this instruction, which may be the function's first.  An exception or longjmp ends the frame, too. */
 static void find_lifetime(struct history *history)
 {
     struct tbd_session *session = history->run->session;
     struct tbd_position at = tbd_session_current(session);
     struct tbd_reg_state *state = malloc(sizeof(*state));
-    uint64_t frame = frame_of(history, at);
+    struct tbd_frame_call call = { .since = at };
     struct tbd_position past = { at.time, at.offset + 1 };
-    struct tbd_position before = { at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS };
     struct tbd_question question;
     struct tbd_event event = { 0 };
+    enum tbd_frame_end end;
 
-    if (state == NULL || frame == 0 || tbd_session_regs(session, at, state) != TBD_OK) {
+    if (state == NULL || !call_of(history, at, &call) ||
+        tbd_session_regs(session, at, state) != TBD_OK) {
         free(state);
         return;
     }
+    call.thread = state->regs.thread;
+    free(state);
     question = tbd_question_before(past, TBD_EVENT_FUNC_ENTER);
-    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, frame - 8);
-    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, state->regs.thread);
+    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, call.slot);
+    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, call.thread);
     history->life.is_bounded = tbd_command_find_event(history->run, &question, &event) == TBD_OK;
     history->life.from = event.position;
-    question = tbd_question_after(before, TBD_EVENT_FUNC_EXIT);
-    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_GE, frame - 8);
-    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, state->regs.thread);
-    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, at.time);
-    history->life.has_end = tbd_command_find_event(history->run, &question, &event) == TBD_OK &&
+    history->life.has_end = tbd_frame_find_end(history->run, &call, NULL, &end, &event) == TBD_OK &&
                             history->life.is_bounded;
     history->life.to = event.position;
-    free(state);
 }
 
 static enum tbd_exit list_history(struct history *history)
