@@ -287,7 +287,7 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb takes a call of the same function deeper in the recursion"
     if command == "reverse-finish" and frames[0][2]:
         return "the inlined function's code is in pieces"
-    if command in ("reverse-step", "reverse-next") and is_beginning(program, at, ours):
+    if command in ("reverse-step", "reverse-next") and (is_beginning(program, at, ours) or (own[3:5] == there[3:5] and ours < theirs)):
         return "gdb takes each row of the line table for a line"
     if command == "until" and there[1] <= here[1]:
         return "gdb goes back, after a line or an inlined function in between"

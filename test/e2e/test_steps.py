@@ -45,7 +45,7 @@ def compare(program, command, at, wanted, found, frames, tally):
 
 def shown(function):
     """Without template arguments, parameters and namespaces; libraries have several names for a function."""
-    name = re.sub(r"\[abi:\w+\]", "", function)
+    name = re.sub(r"\[abi:\w+\]|\{lambda\([^{}]*\)#\d+\}", "", function)
     while re.search(r"<[^<>]*>", name):
         name = re.sub(r"<[^<>]*>", "", name)
     return tidy_name(name).split("::")[-1]
@@ -62,19 +62,20 @@ def check_stack(program, at, wanted, found):
 
 
 def check_variables(program, said, stacks, tally):
-    """Of the program's own functions.  What a register held when a function was entered is not always known to tbdq, and gdb takes a
-    wrong one for parameters that the compiler has made constant."""
+    """Of the program's own functions.  What a register held when a function was entered is not always known to tbdq.  Left out is code where
+    gdb shows other values than the location lists and registers give: of the library at -Og, and functions with constant parameters."""
     depths = [min(4, len(row[3])) for row in said]
     found = stepping.variables(program, [row[0] for row in said], depths)
     for row, depth, stack in zip(said, depths, stacks):
         for number in range(depth):
             wanted = row[3][number][3]
-            if not wanted or not is_own(stack[number], program) or "constprop" in stack[number]["function"] or (number == 0 and stepping.is_in_prologue(program, row[0])):
+            if not wanted or not is_own(stack[number], program) or program.name == "templates_Og" or \
+               "constprop" in stack[number]["function"] or (number == 0 and stepping.is_in_prologue(program, row[0])):
                 continue
             ours = {}
             for v in found[row[0], number]:
                 if "at the function's entry is not known" not in v["value"]:
-                    ours.setdefault(v["name"], []).append(v["value"])
+                    ours.setdefault(v["name"], []).append(re.sub(r"^(0x[0-9a-f]+) <.*>$", r"\1", v["value"]))
             differences, count = same_values(ours, wanted)
             assert not differences, (program.name, program.text(row[0]), number, differences)
             tally["values"] += count
