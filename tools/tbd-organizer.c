@@ -3,7 +3,7 @@
  *
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
- *                 SECONDS] [--lean=auto|always|never] [--aftercount]
+ *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash]
  *   tbd-organizer --count=TRACE
  *
  * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/safe_stream.h"
 #include "format/stream/stream.h"
+#include "organizer/collect.h"
 #include "organizer/organize.h"
 #include "replay/count_later.h"
 
@@ -148,6 +149,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "level2", required_argument, NULL, '2' },    { "keep-bytes", required_argument, NULL, 'k' },
         { "keep-seconds", required_argument, NULL, 'K' },
         { "lean", required_argument, NULL, 'l' },
+        { "crash", no_argument, NULL, 'r' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
         { 0 },
     };
@@ -168,6 +170,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'k': out->age.keep_bytes = (uint64_t)number(optarg, "--keep-bytes"); break;
         case 'K': out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds"); break;
         case 'l': out->lean = lean(optarg); break;
+        case 'r': out->keeps_rings = true; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
         default: return usage();
@@ -298,7 +301,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "tbd: stream: descriptor %d: %s\n", options.stream_fd, strerror(errno));
         return EXIT_SYSTEM;
     }
-    status = tbd_organize(&options, &why);
+    status = options.keeps_rings ? tbd_collect(&options, &why) : tbd_organize(&options, &why);
     if (!status && after.is_wanted && trace && !options.age.level2 && !options.age.level3)
         become_counter(trace);
     if (!status)

@@ -222,7 +222,9 @@ static int ask(const struct options *options, size_t count, char **words)
                                    .print = { .object = true, .static_members = true },
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     FILE *out = tbd_safe_stream(stdout);
-    struct tbd_command_run run = { .session = &session, .text = "", .out = out };
+    struct tbd_command_run run = {
+        .session = &session, .text = "", .out = out, .trace = options->trace
+    };
     const struct tbd_command *command = command_without_trace(count, words);
     enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
     int result;

@@ -317,22 +317,27 @@ static void program_name(pid_t pid, char *out, size_t bytes)
         out[length] = 0;
 }
 
-static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
+enum tbd_status tbd_organizer_place(const struct tbd_organize_options *options, char root[4096],
+                                    char program[4096], struct tbd_error *why)
 {
-    const struct tbd_organize_options *options = o->options;
-    char root[4096];
-    char program[4096];
-
     if (options->root)
-        snprintf(root, sizeof(root), "%s", options->root);
-    else if (tbd_trace_root(root, sizeof(root)))
+        snprintf(root, 4096, "%s", options->root);
+    else if (tbd_trace_root(root, 4096))
         return tbd_error_set(why, TBD_NOTRACE, "", 0,
                              "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
     if (options->program)
-        snprintf(program, sizeof(program), "%s", options->program);
+        snprintf(program, 4096, "%s", options->program);
     else
-        program_name(options->pid, program, sizeof(program));
-    return tbd_writer_new(root, program, &o->writer, why);
+        program_name(options->pid, program, 4096);
+    return TBD_OK;
+}
+
+static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
+{
+    char root[4096], program[4096];
+    enum tbd_status status = tbd_organizer_place(o->options, root, program, why);
+
+    return status ? status : tbd_writer_new(root, program, &o->writer, why);
 }
 
 /* The program waits for READY: clearing one large page takes as long as everything else until

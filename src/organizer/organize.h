@@ -28,7 +28,8 @@ struct tbd_organize_options {
     unsigned threads;    /* that build and write windows; 0: chosen by the number of cores */
     struct tbd_age_limits age;
     enum tbd_organize_lean lean;
-    bool discard; /* measure only: take the stream, write nothing */
+    bool discard;     /* measure only: take the stream, write nothing */
+    bool keeps_rings; /* for tbd_collect() (organizer/collect.h) */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;
 };

@@ -25,6 +25,11 @@ struct window_keys {
     struct tbd_buffer keys;
 };
 
+/* organize.c: the trace root, and the program's name. */
+TBD_MUST_CHECK enum tbd_status tbd_organizer_place(const struct tbd_organize_options *options,
+                                                   char root[4096], char program[4096],
+                                                   struct tbd_error *why);
+
 struct organizer {
     const struct tbd_organize_options *options;
     struct tbd_consumer *consumer;

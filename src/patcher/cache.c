@@ -97,6 +97,7 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
     *t = (struct tbd_translation){ .cut = cut,
                                    .head = area->head,
                                    .hook_set = config->hook_set,
+                                   .in_ring = config->is_free,
                                    .id = block->id,
                                    .block = tbd_cache_index(block),
                                    .stop = block->is_stop };

@@ -116,7 +116,7 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
             at + (available - at < TBD_INSN_MAX_BYTES ? available - at : TBD_INSN_MAX_BYTES);
         if (!decodes || insn->kind == TBD_INSN_BAD)
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
-        if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
+        if ((config->is_free || config->hook_set == TBD_HOOKS_NONE) && is_plain_without_hooks(insn))
             insn->kind = TBD_INSN_PLAIN;
         if (config->is_free && is_plain_in_free_run(insn))
             insn->kind = TBD_INSN_PLAIN;

@@ -263,6 +263,14 @@ void tbd_emit_store_imm32(struct tbd_emit *e, unsigned base, uint32_t imm)
     tbd_emit_u32(e, imm);
 }
 
+void tbd_emit_store_imm64(struct tbd_emit *e, unsigned base, uint32_t imm)
+{
+    tbd_emit_u8(e, (uint8_t)(REX | 8 | base >> 3));
+    tbd_emit_u8(e, 0xc7);
+    tbd_emit_u8(e, base & 7);
+    tbd_emit_u32(e, imm);
+}
+
 /* ---- shifts without flags ---- */
 
 static void vex3(struct tbd_emit *e, unsigned map, unsigned pp, unsigned reg, unsigned vvvv,

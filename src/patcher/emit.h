@@ -62,6 +62,8 @@ void tbd_emit_movsx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned siz
 void tbd_emit_movzx_al(struct tbd_emit *e, unsigned dst);
 /* mov dword [r64], imm32 without displacement; base is not rsp, rbp, r12, r13 */
 void tbd_emit_store_imm32(struct tbd_emit *e, unsigned base, uint32_t imm);
+/* mov qword [base], imm32   REX.W C7 /0 id; imm is below 2^31; base is not rsp, rbp, r12, r13 */
+void tbd_emit_store_imm64(struct tbd_emit *e, unsigned base, uint32_t imm);
 
 /* rorx r64, r64, count    VEX.LZ.F2.0F3A.W1 F0 /r ib */
 void tbd_emit_rorx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned count);

@@ -19,6 +19,8 @@
 
 /* block.c: entry store and advance; 11 bytes, the entry store first. */
 void tbd_hook_block(struct tbd_emit *e, uint32_t id);
+/* In a ring (format/stream/crash.h): the entry, and a 0 after it. */
+void tbd_hook_ring_block(struct tbd_emit *e, uint32_t id);
 /* block.c: the record is complete. */
 void tbd_hook_block_end(struct tbd_emit *e, uint32_t record_bytes);
 

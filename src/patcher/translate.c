@@ -711,7 +711,9 @@ void tbd_translate(struct tbd_translation *t)
     tbd_place_note(t);
     if (t->cut->check_bytes)
         check_code(t, changed);
-    if (t->hook_set & TBD_HOOK_BLOCKS)
+    if (t->in_ring && t->hook_set & TBD_HOOK_BLOCKS)
+        tbd_hook_ring_block(&t->e, t->id);
+    else if (t->hook_set & TBD_HOOK_BLOCKS)
         tbd_hook_block(&t->e, t->id);
     for (t->insn = 0; t->insn < t->cut->count; t->insn++)
         lower_insn(t, &t->cut->insn[t->insn]);

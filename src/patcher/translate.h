@@ -74,6 +74,7 @@ struct tbd_translation {
     const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's exit jump, by kind */
     struct tbd_reg_places place;
     uint32_t hook_set;
+    bool in_ring;   /* entries go to a ring (format/stream/crash.h) */
     uint32_t id;    /* the block's id in the stream */
     uint32_t block; /* index, for exits */
     uint32_t insn;  /* being lowered */

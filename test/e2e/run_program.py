@@ -47,7 +47,8 @@ def check_later(first):
 
 def check_free(native, argv, root, how, want):
     os.makedirs(root)
-    result = tbdtest.run(argv, **{**how, "env": {**how["env"], **tbdtest.trace_env(root, "mode=free")}})
+    options = ",".join(filter(None, ("mode=free", want.get("options"))))
+    result = tbdtest.run(argv, **{**how, "env": {**how["env"], **tbdtest.trace_env(root, options)}})
     tbdtest.same(native, result, tool_lines="missing" in want)
     assert not os.listdir(root), os.listdir(root)
 

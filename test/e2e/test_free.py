@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Free run (mode=free): threads at the same time, the kernel's own system calls; native results (test/programs again with --free)."""
+"""Free run: threads at the same time, the kernel's own system calls; native results (test/programs again with --free).  With
+mode=crash, dumps of what the threads of a program that died ran last."""
 import glob
+import json
 import os
+import signal
 import sys
 
 import run_program
@@ -27,6 +30,88 @@ def test_programs_of_others(folder):
            "[t.start() for t in threads]; [t.join() for t in threads]; print(sorted(out.items()))\n"
     same_as_native([sys.executable, "-c", work], folder)
     same_as_native(["/bin/sh", "-c", "for i in 1 2 3; do echo $i | cat | sed s/1/x/; done; (exit 7); echo $?; kill -TERM $$"], folder)
+
+
+# ---- mode=crash ----
+
+def crash(argv, root, **how):
+    """Runs with rings; the result is the native one."""
+    os.makedirs(root, exist_ok=True)
+    native, result = tbdtest.run(argv, **how), tbdtest.run(argv, env=tbdtest.trace_env(root, "mode=crash"), **how)
+    tbdtest.same(native, result)
+    tbdtest.wait_organizers(root)
+    return result
+
+
+def dumps(root):
+    found = sorted(os.path.dirname(path) for path in glob.glob(root + "/*/crash"))
+    assert len(found) == len(os.listdir(root)), os.listdir(root)
+    return found
+
+
+def path(dump, *words):
+    result = tbdtest.run([tbdtest.TBDQ, "-t", dump, "--json", "path", *words])
+    assert result.code == 0 and not result.err, result
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_a_ring_ends_as_a_full_recording_does(folder):
+    """Block by block; and it is the newest dump, whoever is asked."""
+    for name, code in (("die_segv", -11), ("die_abort", -6), ("die_deep", -11), ("die_fpe", -8), ("die_int3", -5)):
+        argv, root = tbdtest.fixed([tbdtest.program(name)]), os.path.join(folder, name)
+        result = crash(argv, os.path.join(root, "ring"))
+        assert result.code == code, result
+        rows = path(*dumps(os.path.join(root, "ring")), "12", "blocks")
+        _, trace = tbdtest.record(argv, os.path.join(root, "full"))
+        trace = next(t for t in tbdtest.traces(os.path.join(root, "full")) if os.path.basename(t.path).startswith(name))
+        for n in range(1, 13):
+            expected = trace.one("goto", "last", "backward", "block_entry", n)["pc"]
+            assert rows[-n]["pc"] == expected and rows[-n]["back"] == "-%d" % n and rows[-n]["blocks"] == 1, (name, n, expected, rows[-n])
+    newest = tbdtest.run([tbdtest.TBDQ, "path", "5"], env=tbdtest.clean_env({"TBD_DIR": os.path.join(folder, "die_segv", "ring")}))
+    assert newest.code == 0 and b"die_segv.c:10" in newest.out.splitlines()[-1] and b"damage" in newest.out, newest
+    assert len(newest.out.splitlines()) == 6, newest
+
+
+def test_a_killed_program_leaves_its_rings(folder):
+    """Those of threads that never left translated code as well, with more blocks than a ring holds."""
+    process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
+    assert process.stdout.readline() == b"spinning\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    tbdtest.wait_organizers(folder)
+    rows = path(*dumps(folder), "2")
+    threads = {row["thread"] for row in rows}
+    spinning = {row["thread"] for row in rows if row.get("function", "").endswith("!spin")}
+    assert len(threads) == 4 and len(spinning) == 3, rows
+    everything = path(*dumps(folder), "100000", "blocks")
+    for thread in spinning:
+        assert sum(row["thread"] == thread for row in everything) > 60000
+
+
+def test_the_thread_that_dies_comes_last(folder):
+    assert crash([tbdtest.program("thread_dies")], folder).code == -11
+    rows = path(*dumps(folder), "3")
+    assert rows[-1]["function"] == "thread_dies!die" and rows[-1]["source"] == "thread_dies.c:24", rows
+    assert len({row["thread"] for row in rows}) >= 3, rows
+
+
+def test_each_process_has_its_own_rings(folder):
+    """A forked child and a program that was executed; whoever ends by itself leaves nothing."""
+    shell = "%s; %s x & wait $!; exit 0" % (tbdtest.program("stores"), tbdtest.program("die_segv"))
+    crash(["/bin/sh", "-c", shell], folder)
+    assert [os.path.basename(dump) for dump in dumps(folder)] == ["die_segv-1"], dumps(folder)
+    python = "import os\nif os.fork() == 0:\n    os.abort()\nprint(os.wait()[1])"
+    crash([sys.executable, "-S", "-c", python], folder + "/forked")
+    assert len(dumps(folder + "/forked")) == 1, dumps(folder + "/forked")
+
+
+def test_what_is_no_dump(folder):
+    for words, why in ((["-t", folder, "path"], b"not a crash dump"), (["path"], b"no crash dump")):
+        result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
+        assert result.code == 3 and why in result.err, result
+    for words in (["0"], ["many"], ["blocks", "3"], ["3", "4"]):
+        result = tbdtest.run([tbdtest.TBDQ, "path", *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
+        assert result.code == 2, (words, result)
 
 
 def test_every_program(folder):

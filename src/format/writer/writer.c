@@ -10,6 +10,7 @@
  * WRITER-3  The file `reserve` takes some disk space until the end, so that the end record fits on
  *     a full disk. It is deleted earlier only if far more space is free. (not checked: test_crash
  *     lets each change of a file fail) */
+#include "format/writer/trace_folder.h"
 #include "format/writer/writer_private.h"
 
 #include "base/open_file.h"
@@ -33,96 +34,19 @@
 
 /* ---- directories ---- */
 
-static int make_parents(const char *path)
-{
-    char part[4096];
-
-    snprintf(part, sizeof(part), "%s", path);
-    for (char *at = part + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = 0;
-        if (mkdir(part, 0700) && errno != EEXIST)
-            return -1;
-        *at = '/';
-    }
-    return mkdir(part, 0700) && errno != EEXIST ? -1 : 0;
-}
-
-/* Makes a name that is one path component and not hidden. */
-static void plain_name(const char *program, char *out, size_t bytes)
-{
-    const char *slash = strrchr(program, '/');
-
-    snprintf(out, bytes, "%s", slash ? slash + 1 : program);
-    for (char *at = out; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == '/' || (at == out && (*at == '.' || *at == '-')))
-            *at = '_';
-    if (!*out)
-        snprintf(out, bytes, "program");
-}
-
-static unsigned long highest_number(int root, const char *name)
-{
-    size_t length = strlen(name);
-    unsigned long highest = 0;
-    struct dirent *entry;
-    DIR *dir = tbd_dir_list(root, ".");
-
-    while (dir && (entry = readdir(dir))) {
-        unsigned long n;
-        char *end;
-
-        if (strncmp(entry->d_name, name, length) != 0 || entry->d_name[length] != '-')
-            continue;
-        n = strtoul(entry->d_name + length + 1, &end, 10);
-        if (!*end && n > highest)
-            highest = n;
-    }
-    if (dir)
-        closedir(dir);
-    return highest;
-}
-
-/* In a root where others may rename, what has the name may not be what was made. */
-static bool is_ours(int dir)
-{
-    struct stat info;
-
-    if (fstat(dir, &info))
-        return false;
-    errno = EPERM;
-    return info.st_uid == geteuid();
-}
-
 static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
 {
-    unsigned long n;
-    char name[128];
+    struct tbd_trace_folder folder;
+    enum tbd_status status = tbd_trace_folder_make(w->root, program, &folder);
 
-    plain_name(program, name, sizeof(name));
-    if (make_parents(w->root))
-        return tbd_dir_failure();
-    w->root_dir = tbd_dir_open(w->root);
-    if (w->root_dir < 0)
-        return tbd_dir_failure();
-    for (n = highest_number(w->root_dir, name) + 1;; n++) {
-        if (asprintf(&w->path, "%s/%s-%lu", w->root, name, n) < 0) {
-            w->path = NULL;
-            return TBD_NOMEM;
-        }
-        if (!mkdirat(w->root_dir, strrchr(w->path, '/') + 1, 0700))
-            break;
-        free(w->path);
-        w->path = NULL;
-        if (errno != EEXIST)
-            return tbd_dir_failure();
-    }
+    w->root_dir = folder.root_dir;
+    w->dir = folder.dir;
+    w->path = folder.path;
+    if (status)
+        return status;
     w->name = strrchr(w->path, '/') + 1;
     tbd_modules_clean(w->root_dir);
-    w->dir = tbd_open_folder_below(w->root_dir, w->name);
-    if (w->dir < 0 || !is_ours(w->dir) || mkdirat(w->dir, "windows", 0700) ||
-        mkdirat(w->dir, "modules", 0700))
+    if (mkdirat(w->dir, "windows", 0700) || mkdirat(w->dir, "modules", 0700))
         return tbd_dir_failure();
     (void)!flock(w->dir, LOCK_EX | LOCK_NB); /* until the header has one: FORMAT-4 */
     return TBD_OK;
@@ -428,7 +352,7 @@ void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, u
     w->modules = grown;
     number = snprintf(name, sizeof(name), "%03zu-", w->module_count);
     w->modules[w->module_count++] = disk;
-    plain_name(path, name + number, sizeof(name) - (size_t)number);
+    tbd_plain_name(path, name + number, sizeof(name) - (size_t)number);
     if (!tbd_modules_keep(w->root_dir, w->dir, path, name, &disk))
         return;
     begin = tbd_file_begin_record(&w->pending, TBD_REC_MODULE);

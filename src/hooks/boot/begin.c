@@ -16,6 +16,7 @@
 #include "hooks/boot/spawn.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 
 /* ---- the environment ---- */
@@ -88,12 +89,17 @@ bool tbd_begin_environment(char **envp)
     return true;
 }
 
+static bool has_rings(void)
+{
+    return tbd_mode()->events == TBD_EVENTS_RINGS;
+}
+
 /* ---- translation ---- */
 
 struct tbd_codegen_config tbd_begin_codegen(void)
 {
     return (struct tbd_codegen_config){
-        .hook_set = (uint32_t)tbd_recording.hooks,
+        .hook_set = has_rings() ? tbd_mode()->hooks : (uint32_t)tbd_recording.hooks,
         .max_insns = (uint32_t)tbd_runtime.options.max_insns,
         .omits_records = tbd_mode()->omits_records,
         .link = tbd_runtime.options.link,
@@ -159,7 +165,7 @@ bool tbd_begin_mappings(uint64_t library)
 
 /* ---- stream and organizer ---- */
 
-static bool make_stream(int fd)
+static struct tbd_ring_config stream_config(void)
 {
     const struct tbd_options *options = &tbd_runtime.options;
     struct tbd_ring_config config = {
@@ -171,6 +177,17 @@ static bool make_stream(int fd)
         .hook_set = (uint32_t)tbd_recording.hooks,
         .pid = tbd_recording.pid,
     };
+
+    if (has_rings()) {
+        config.areas = 2 + TBD_CRASH_RINGS; /* format/stream/crash.h, and one that nobody reads */
+        config.area_bytes = (options->ring + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+    }
+    return config;
+}
+
+static bool make_stream(int fd)
+{
+    struct tbd_ring_config config = stream_config();
 
     if (tbd_ring_create(&tbd_recording.ring, fd, &config) != TBD_OK)
         return false;
@@ -211,10 +228,7 @@ static void put_back(uint32_t resource, const struct limit *was)
  * signal. */
 static bool allow(const struct limit *bytes, const struct limit *files)
 {
-    struct tbd_ring_config config = { .chunks = (uint32_t)tbd_runtime.options.chunks,
-                                      .only_counts = tbd_mode()->omits_records,
-                                      .def_capacity = 1u << 20,
-                                      .heap_capacity = 1ull << 30 };
+    struct tbd_ring_config config = stream_config();
 
     if (bytes->upper < tbd_ring_bytes(&config)) {
         tbd_say("the file size limit is too small for the stream: the program runs untraced");
@@ -260,7 +274,7 @@ static bool start_recording(void)
 
 bool tbd_begin_stream(void)
 {
-    bool wanted = tbd_mode()->events == TBD_EVENTS_STREAM &&
+    bool wanted = tbd_mode()->events != TBD_EVENTS_NOWHERE &&
                   strcmp(tbd_runtime.options.organizer, "none") != 0;
 
     if (wanted)
@@ -283,8 +297,21 @@ void tbd_begin_nothing(void)
     tbd_recording.is_on = false;
 }
 
+/* The collector has the rings; nothing is handed over. */
+static bool begin_rings(void)
+{
+    bool is_ready = tbd_recording.is_on && tbd_spawn_finish();
+
+    tbd_recording.is_on = false;
+    if (is_ready)
+        tbd_crash_start();
+    return is_ready;
+}
+
 bool tbd_begin_recording(void)
 {
+    if (has_rings())
+        return begin_rings();
     if (!tbd_ring_guard(&tbd_recording.ring)) {
         tbd_say("cannot protect the stream's guard pages: the program runs untraced");
         tbd_begin_nothing();

@@ -31,6 +31,7 @@
 #include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
 #include "hooks/threads/free_leave.h"
@@ -349,6 +350,7 @@ void tbd_boot(const struct tbd_boot *boot)
     tbd_signals_init(thread, &ways_in()->signals);
     tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
+    tbd_crash_give_ring(thread, 0, thread->tid);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);
     TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,

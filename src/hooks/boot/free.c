@@ -5,27 +5,35 @@
 #include "base/linux.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "hooks/boot/begin.h"
 #include "hooks/boot/play.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/calls/free_calls.h"
 #include "hooks/calls/lock_calls.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/code_areas.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/free_threads.h"
 #include "patcher/engine_lock.h"
 
-/* Nobody asks for the definitions of blocks. */
+/* Without rings nobody asks for the definitions of blocks. */
 static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops,
                        const uint8_t *code)
 {
     static uint32_t blocks;
+    const struct tbd_mapped_region *region;
+    uint32_t id;
 
-    (void)def;
-    (void)ops;
-    (void)code;
-    return ++blocks;
+    if (!tbd_crash_is_on())
+        return ++blocks;
+    id = tbd_ring_define(&tbd_recording.ring, def, ops, code);
+    region = tbd_regions_find(&tbd_memory.regions, def->start);
+    if (region)
+        tbd_crash_note_module(id, &region->map, region->path);
+    return id;
 }
 
 static void boundary(struct tbd_thread *thread)
@@ -104,10 +112,24 @@ void tbd_free_begin_thread(struct tbd_thread *thread)
     tbd_patcher_run(thread);
 }
 
+/* A new stream and collector, at the same addresses; the parent's blocks have other ids. */
+static bool begin_rings(struct tbd_thread *thread)
+{
+    struct tbd_codegen_config config = tbd_begin_codegen();
+
+    tbd_crash_forget();
+    if (!tbd_begin_stream() || !tbd_begin_recording())
+        return false;
+    tbd_crash_give_ring(thread, tbd_context_now()->index, thread->tid);
+    tbd_patcher_configure(&config);
+    return true;
+}
+
 bool tbd_free_record_child(struct tbd_thread *thread)
 {
-    (void)thread;
     tbd_lock_forget();
     tbd_recording.pid = (uint32_t)tbd_sys_getpid();
-    return tbd_runtime.options.children;
+    if (!tbd_runtime.options.children)
+        return false;
+    return !tbd_crash_is_on() || begin_rings(thread);
 }

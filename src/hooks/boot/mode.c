@@ -19,6 +19,7 @@ static const struct tbd_mode modes[TBD_MODE_COUNT] = {
     [TBD_MODE_REPLAY]  = { "replay",  TBD_TURNS_LOG,   TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     false, true },
     [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false, false },
     [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
+    [TBD_MODE_CRASH]   = { "crash",   TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   TBD_HOOK_BLOCKS, false, true },
 };
 // clang-format on
 
@@ -61,8 +62,8 @@ static bool counts_later(const struct tbd_options *options)
 
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
-    if (options->mode == TBD_MODE_FREE)
-        return TBD_MODE_FREE;
+    if (options->mode == TBD_MODE_FREE || options->mode == TBD_MODE_CRASH)
+        return (enum tbd_mode_kind)options->mode;
     if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;
     /* without all hooks no replay brings the same events */
@@ -75,7 +76,8 @@ void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mo
     TBD_INVARIANT("MODE-1", modes[kind].exists && !entered);
     entered = &modes[kind];
     callbacks = parts->callbacks;
-    tbd_recording.hooks = hooks & entered->hooks;
+    tbd_recording.hooks =
+        entered->events == TBD_EVENTS_RINGS ? TBD_HOOKS_NONE : hooks & entered->hooks;
     tbd_next_others = parts->next_others;
     tbd_leaving_init(parts->leaving);
 }

@@ -29,7 +29,8 @@ enum tbd_mode_kind {
     TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
     TBD_MODE_REPLAY,  /* a window of a trace is run again */
     TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
-    TBD_MODE_FREE, /* translated, threads at the same time, nothing reported */
+    TBD_MODE_FREE,  /* translated, threads at the same time, nothing reported */
+    TBD_MODE_CRASH, /* the same, and each thread keeps a ring of the blocks that it ran */
     TBD_MODE_COUNT
 };
 
@@ -40,6 +41,7 @@ struct tbd_options {
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;
+    uint64_t ring; /* bytes of a thread's ring (mode=crash) */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */

@@ -161,6 +161,8 @@ _Noreturn static void become_organizer(int fd, char **envp)
         argv[last++] = "--dir";
         argv[last++] = tbd_runtime.options.dir;
     }
+    if (tbd_mode()->events == TBD_EVENTS_RINGS)
+        argv[last++] = "--crash";
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
             tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";

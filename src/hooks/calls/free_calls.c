@@ -10,6 +10,7 @@
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/threads/free_threads.h"
 
 enum way {
@@ -17,6 +18,7 @@ enum way {
     LOCKED, /* as in traced play, with the engine lock */
     FORK,
     EXIT,
+    EXIT_ALL,
     SUSPEND,
 };
 
@@ -35,8 +37,8 @@ static enum way way_of(const struct tbd_sys_call *sys)
     case __NR_fork:
     case __NR_vfork: return FORK;
     case __NR_exit: return EXIT;
+    case __NR_exit_group: return EXIT_ALL;
     case __NR_rt_sigsuspend: return SUSPEND;
-    case __NR_exit_group:
     case __NR_futex:
     case __NR_ioctl:
     case __NR_io_cancel:
@@ -140,6 +142,10 @@ void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     switch (way) {
     case FORK: tbd_free_fork(&call); break;
     case EXIT: tbd_free_exit(&call); break;
+    case EXIT_ALL:
+        tbd_crash_ends();
+        perform_directly(&call);
+        break;
     case SUSPEND: suspend(&call); break;
     case DIRECT:
     case LOCKED:

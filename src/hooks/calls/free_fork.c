@@ -14,6 +14,7 @@
 #include "hooks/calls/fork_calls.h"
 #include "hooks/calls/free_calls.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/free_threads.h"
 #include "hooks/threads/native.h"
@@ -168,6 +169,8 @@ static void end(struct tbd_thread *thread, uint64_t status)
     tbd_signals_set_kernel_mask(~0ull);
     tbd_free_lock(thread);
     tbd_free_end(tbd_context_now(), tid);
+    if (tbd_free_is_over())
+        tbd_crash_ends();
     tbd_engine_unlock_all(thread);
     for (;;)
         tbd_sys3(__NR_exit, status, 0, 0);

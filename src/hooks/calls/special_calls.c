@@ -20,6 +20,7 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/memory/userfault.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/native.h"
@@ -217,10 +218,12 @@ static struct tbd_robust_list *exec_begin(struct tbd_thread *thread)
     struct tbd_robust_list *robust = NULL;
     uint64_t bytes = 0;
 
-    if (!tbd_recording.is_on || tbd_recording.ring.discard)
+    if (!tbd_crash_is_on() && (!tbd_recording.is_on || tbd_recording.ring.discard))
         return NULL;
-    tbd_memory_send_unknown(thread);
-    tbd_ring_turn(&tbd_recording.ring, thread, 0);
+    if (!tbd_crash_is_on()) {
+        tbd_memory_send_unknown(thread);
+        tbd_ring_turn(&tbd_recording.ring, thread, 0);
+    }
     tbd_sys3(__NR_get_robust_list, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
         robust = own_robust_list();

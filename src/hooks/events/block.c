@@ -12,6 +12,13 @@ void tbd_hook_block(struct tbd_emit *e, uint32_t id)
                  &(struct tbd_ea){ .disp = 4, .base = TBD_R15, .index = TBD_NO_REG, .scale = 1 });
 }
 
+void tbd_hook_ring_block(struct tbd_emit *e, uint32_t id)
+{
+    tbd_emit_store_imm64(e, TBD_R15, id);
+    tbd_emit_lea(e, TBD_R15,
+                 &(struct tbd_ea){ .disp = 4, .base = TBD_R15, .index = TBD_NO_REG, .scale = 1 });
+}
+
 void tbd_hook_block_end(struct tbd_emit *e, uint32_t record_bytes)
 {
     struct tbd_ea next = tbd_hook_operand(record_bytes);

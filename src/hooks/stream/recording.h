@@ -10,7 +10,7 @@
 
 struct tbd_recording {
     struct tbd_ring ring;
-    uint64_t hooks;         /* TBD_HOOK_*: what translated code reports */
+    uint64_t hooks;         /* TBD_HOOK_*: what translated code reports in the stream */
     uint64_t window;        /* block entries in a window */
     uint64_t window_due;    /* time at which the window ends */
     uint64_t realtime_ns;   /* start of the recording, as in START */

@@ -7,6 +7,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/instructions/vector.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/free_threads.h"
 #include "hooks/threads/native.h"
@@ -69,6 +70,7 @@ static void restore(struct tbd_saved_context *own)
         tbd_signals_repeat_last_fault();
     __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
     tbd_signals_restore_handlers();
+    tbd_crash_ends();
     tbd_sys_munmap(TBD_STREAM_BASE, tbd_recording.ring.bytes);
     __atomic_store_n(&handlers_are_restored, 1, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&handlers_are_restored);

@@ -8,6 +8,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "patcher/engine_lock.h"
 #include "patcher/patcher.h"
@@ -93,6 +94,7 @@ struct tbd_saved_context *tbd_free_new_context(struct tbd_thread *thread,
     block->is_stepping = 0;
     block->entry_next = thread->entry_next;
     block->operand_next = thread->operand_next;
+    tbd_crash_give_ring(block, saved->index, 0);
     return saved;
 }
 
@@ -100,6 +102,14 @@ void tbd_free_end(struct tbd_saved_context *saved, uint32_t tid)
 {
     saved->alive = tid;
     __atomic_store_n(&saved->tid, 0, __ATOMIC_RELEASE);
+}
+
+bool tbd_free_is_over(void)
+{
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++)
+        if (tbd_saved_context_at(i)->tid)
+            return false;
+    return true;
 }
 
 void tbd_free_after_fork(struct tbd_thread *thread)
@@ -127,6 +137,7 @@ void tbd_free_begin(void *context)
     tbd_signals_set_stack(tbd_free_stack_top(saved), &none);
     thread->tid = (uint32_t)tbd_sys_gettid();
     thread->regs.thread = thread->tid;
+    tbd_crash_note_thread(saved->index, thread->tid);
     __atomic_store_n(&saved->tid, thread->tid, __ATOMIC_RELEASE);
     tbd_threads_begin(thread);
 }

@@ -50,6 +50,8 @@ void tbd_free_begin(void *saved);
 
 /* Gives the context back; the calling thread ends, or the clone has failed (`tid` 0).  With the lock. */
 void tbd_free_end(struct tbd_saved_context *saved, uint32_t tid);
+/* Have all threads ended?  With the lock. */
+bool tbd_free_is_over(void);
 /* FORK_CHILD, with the lock: the calling thread is the only one. */
 void tbd_free_after_fork(struct tbd_thread *thread);
 

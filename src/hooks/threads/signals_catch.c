@@ -15,6 +15,7 @@
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/memory/shared.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/threads.h"
@@ -221,6 +222,9 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
     uint64_t address;
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
+    if (in_cache &&
+        tbd_crash_wraps_sigsafe(tbd_context_now()->index, address, &context->gregs[TBD_FRAME_R15]))
+        return true;
     switch (tbd_ring_guard_sigsafe(ring, address)) {
     case TBD_GUARD_ENTRIES:
         if (in_cache)

@@ -15,6 +15,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
+#include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/native.h"
@@ -147,6 +148,7 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
 _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset,
                           const uint8_t *info, bool resend)
 {
+    tbd_crash_dies(thread, signo, info);
     tbd_window_send_fatal(signo, offset, info);
     tbd_recording_wait_done();
     if (resend) {

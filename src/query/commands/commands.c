@@ -23,6 +23,12 @@ const struct tbd_command tbd_commands[] = {
       "Names are those of ls.  One that is being recorded is refused.  `latest` leads to the newest one\n"
       "that is left.",
       "tbdq rm gzip-1 gzip-2", false, true },
+    { "path", tbd_command_path, "[COUNT] [blocks]",
+      "what the threads of a program that died ran last (mode=crash)",
+      "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of blocks at one\n"
+      "source line, or one block (`blocks`), and `back` how many blocks before the thread's end it begins.  Without\n"
+      "-t: the newest dump.",
+      "tbdq path 20", false, true },
     { "info", tbd_command_info, "",
       "what the trace holds",
       "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on\n"

@@ -24,9 +24,10 @@ struct tbd_data;
 /* One command being carried out. */
 struct tbd_command_run {
     struct tbd_session *session;
-    const char *text; /* the whole question: command and arguments joined by blanks */
-    size_t arguments; /* offset of the first argument in it */
-    unsigned argc;    /* words after the command's name */
+    const char *trace; /* as the user has named it; NULL: not at all */
+    const char *text;  /* the whole question: command and arguments joined by blanks */
+    size_t arguments;  /* offset of the first argument in it */
+    unsigned argc;     /* words after the command's name */
     char *const *argv;
     FILE *out;
     bool quiet;   /* no progress line */
@@ -149,6 +150,7 @@ enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
 enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
 enum tbd_exit tbd_command_ls(struct tbd_command_run *run);
 enum tbd_exit tbd_command_rm(struct tbd_command_run *run);
+enum tbd_exit tbd_command_path(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
 enum tbd_exit tbd_command_threads(struct tbd_command_run *run);

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A name that does not exist in the current folder may be a trace in the root. */
-static const char *find_trace(const char *name, char *buffer, size_t bytes)
+const char *tbd_session_find(const char *name, char *buffer, size_t bytes)
 {
     size_t used;
 
@@ -45,8 +44,8 @@ static enum tbd_status complete(struct tbd_session *session)
 enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
     char buffer[4096];
-    enum tbd_status status =
-        tbd_trace_open(find_trace(path, buffer, sizeof(buffer)), &session->trace, &session->why);
+    enum tbd_status status = tbd_trace_open(tbd_session_find(path, buffer, sizeof(buffer)),
+                                            &session->trace, &session->why);
 
     return status == TBD_OK ? complete(session) : status;
 }

@@ -109,6 +109,9 @@ struct tbd_session {
 /* A folder, or the name of one in the trace root; `path` NULL: the latest trace.  On failure
  * session->why says what is wrong; close it all the same. */
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
+/* A name that does not exist in the current folder may be a trace in the root: its path then, in `buffer`;
+ * otherwise `name`. */
+const char *tbd_session_find(const char *name, char *buffer, size_t bytes);
 void tbd_session_close(struct tbd_session *session);
 /* A separate session on the same trace, for another thread; uses the replayer of `of` with worker
  * number `worker`. Close it before `of`. */

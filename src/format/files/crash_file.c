@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/* crash_file.c - reads and checks the file `crash` (crash_file.h) */
+#include "format/files/crash_file.h"
+
+#include "base/hash.h"
+#include "format/files/file.h"
+#include "format/files/trace_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All rings of the largest size, and what describes them. */
+#define MAX_BYTES ((uint64_t)20 << 30)
+
+static enum tbd_status corrupt(struct tbd_error *why, const char *path, uint64_t offset,
+                               const char *what)
+{
+    return tbd_error_set(why, TBD_CORRUPT, path, offset, "%s: %s", TBD_CRASH_FILE, what);
+}
+
+/* ---- the whole file ---- */
+
+static enum tbd_status read_all(FILE *file, struct tbd_crash_dump *dump)
+{
+    size_t capacity = 1 << 16;
+
+    for (;;) {
+        uint8_t *grown = realloc(dump->data, capacity);
+
+        if (!grown)
+            return TBD_NOMEM;
+        dump->data = grown;
+        dump->bytes += fread(dump->data + dump->bytes, 1, capacity - dump->bytes, file);
+        if (dump->bytes < capacity)
+            return ferror(file) ? TBD_IO : TBD_OK;
+        if (capacity >= MAX_BYTES)
+            return TBD_CORRUPT;
+        capacity *= 2;
+    }
+}
+
+static uint64_t sum_of(const struct tbd_crash_dump *dump)
+{
+    struct tbd_crash_head head = *dump->head;
+
+    head.checksum = 0;
+    return tbd_hash64(&head, sizeof(head)) ^
+           tbd_hash64(dump->data + sizeof(head), dump->bytes - sizeof(head));
+}
+
+/* ---- its parts ---- */
+
+/* The counts are below 2^32 and the sizes small: no sum overflows but for entries, which are bounded. */
+static bool place_parts(struct tbd_crash_dump *dump)
+{
+    const struct tbd_crash_head *head = dump->head;
+    uint64_t modules = sizeof(*head);
+    uint64_t blocks = modules + (uint64_t)head->module_count * sizeof(struct tbd_crash_module);
+    uint64_t threads = blocks + (uint64_t)head->block_count * sizeof(struct tbd_crash_block);
+    uint64_t entries = threads + (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
+
+    if (head->entry_count > MAX_BYTES || entries + head->entry_count * 4 != dump->bytes)
+        return false;
+    dump->modules = (const struct tbd_crash_module *)(dump->data + modules);
+    dump->blocks = (const struct tbd_crash_block *)(dump->data + blocks);
+    dump->threads = (const struct tbd_crash_thread *)(dump->data + threads);
+    dump->entries = (const uint32_t *)(dump->data + entries);
+    return true;
+}
+
+static const char *wrong_part(const struct tbd_crash_dump *dump)
+{
+    const struct tbd_crash_head *head = dump->head;
+    uint64_t left = head->entry_count;
+
+    for (uint32_t i = 0; i < head->module_count; i++)
+        if (!memchr(dump->modules[i].path, 0, sizeof(dump->modules[i].path)))
+            return "a path does not end";
+    for (uint32_t i = 0; i < head->block_count; i++)
+        if (dump->blocks[i].module != TBD_NO_MODULE && dump->blocks[i].module >= head->module_count)
+            return "a block of no module";
+    for (uint32_t i = 0; i < head->thread_count; i++) {
+        if (dump->threads[i].count > left)
+            return "threads with more entries than there are";
+        left -= dump->threads[i].count;
+    }
+    if (left)
+        return "entries of no thread";
+    for (uint64_t i = 0; i < head->entry_count; i++)
+        if (dump->entries[i] >= head->block_count)
+            return "an entry of no block";
+    return NULL;
+}
+
+static enum tbd_status check(struct tbd_crash_dump *dump, const char *path, struct tbd_error *why)
+{
+    const char *wrong;
+
+    dump->head = (const struct tbd_crash_head *)dump->data;
+    if (dump->bytes < sizeof(*dump->head) || dump->head->magic != TBD_CRASH_MAGIC)
+        return corrupt(why, path, 0, "not a crash dump");
+    if (dump->head->major != TBD_CRASH_MAJOR)
+        return corrupt(why, path, 8, "of another version");
+    if (!place_parts(dump))
+        return corrupt(why, path, 24, "its parts are not as long as it says");
+    if (sum_of(dump) != dump->head->checksum)
+        return corrupt(why, path, 16, "damaged");
+    wrong = wrong_part(dump);
+    return wrong ? corrupt(why, path, sizeof(*dump->head), wrong) : TBD_OK;
+}
+
+enum tbd_status tbd_crash_open(const char *path, struct tbd_crash_dump *out, struct tbd_error *why)
+{
+    int dir = tbd_dir_open(path);
+    FILE *file = dir < 0 ? NULL : tbd_dir_text(dir, TBD_CRASH_FILE);
+    enum tbd_status status;
+
+    *out = (struct tbd_crash_dump){ .data = NULL };
+    if (dir >= 0)
+        close(dir);
+    if (!file)
+        return tbd_error_set(why, TBD_NOTRACE, path, 0, "not a crash dump: it has no file %s",
+                             TBD_CRASH_FILE);
+    status = read_all(file, out);
+    fclose(file);
+    if (status)
+        tbd_error_set(why, status, path, 0, "%s: %s", TBD_CRASH_FILE, strerror(errno));
+    else
+        status = check(out, path, why);
+    if (status)
+        tbd_crash_close(out);
+    return status;
+}
+
+void tbd_crash_close(struct tbd_crash_dump *dump)
+{
+    free(dump->data);
+    *dump = (struct tbd_crash_dump){ .data = NULL };
+}

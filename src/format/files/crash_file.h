@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/* crash_file.h - the file `crash` of a crash dump: what each thread ran last (docs/FORMAT.md)
+ *
+ * head, modules, blocks, threads, entries; little endian.  A reader checks everything before it uses
+ * anything (tbd_crash_open). */
+#ifndef TBD_FORMAT_CRASH_FILE_H
+#define TBD_FORMAT_CRASH_FILE_H
+
+#include "base/status.h"
+#include "format/stream/crash.h"
+
+#include <stddef.h>
+
+#define TBD_CRASH_FILE  "crash"
+#define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
+#define TBD_CRASH_MAJOR 1
+#define TBD_NO_MODULE   0xffffffffu
+
+struct tbd_crash_head {
+    uint64_t magic;                     /*   0: TBD_CRASH_MAGIC */
+    uint16_t major;                     /*   8: a reader refuses another */
+    uint16_t minor;                     /*  10 */
+    uint32_t pid;                       /*  12 */
+    uint64_t checksum;                  /*  16: tbd_hash64() of the file with 0 here */
+    uint32_t module_count;              /*  24 */
+    uint32_t block_count;               /*  28 */
+    uint32_t thread_count;              /*  32 */
+    uint32_t signo;                     /*  36: that the program died of; 0: it was killed */
+    uint64_t entry_count;               /*  40 */
+    uint32_t tid;                       /*  48: of the thread that had the signal */
+    uint32_t reserved;                  /*  52 */
+    uint8_t siginfo[TBD_SIGINFO_BYTES]; /*  56 */
+    struct tbd_regs regs;               /* 184: of that thread */
+};
+
+struct tbd_crash_block {
+    uint64_t start;      /*  0 */
+    uint32_t code_bytes; /*  8 */
+    uint32_t module;     /* 12: index, or TBD_NO_MODULE */
+};
+_Static_assert(sizeof(struct tbd_crash_block) == 16, "tbd_crash_block is 16 bytes");
+
+/* The entries of threads follow each other in this order. */
+struct tbd_crash_thread {
+    uint32_t tid;
+    uint32_t flags; /* TBD_CRASH_* */
+    uint64_t count; /* of entries: indices of blocks, uint32_t, the last one entered last */
+};
+_Static_assert(sizeof(struct tbd_crash_thread) == 16, "tbd_crash_thread is 16 bytes");
+#define TBD_CRASH_HAS_OLDER 1u /* the ring was full: earlier blocks are lost */
+
+/* A file that was read and checked; pointers into `data`. */
+struct tbd_crash_dump {
+    uint8_t *data; /* owned */
+    size_t bytes;
+    const struct tbd_crash_head *head;
+    const struct tbd_crash_module *modules;
+    const struct tbd_crash_block *blocks;
+    const struct tbd_crash_thread *threads;
+    const uint32_t *entries;
+};
+
+/* Reads the dump in the folder `path`.  TBD_NOTRACE: it has no such file. */
+TBD_MUST_CHECK enum tbd_status tbd_crash_open(const char *path, struct tbd_crash_dump *out,
+                                              struct tbd_error *why);
+void tbd_crash_close(struct tbd_crash_dump *dump);
+
+/* Writes the file for the memory of a program that has ended: a stream of `bytes` bytes.  TBD_CORRUPT: it
+ * is none with rings. */
+TBD_MUST_CHECK enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes,
+                                               uint32_t pid);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+/* crash_write.c - the file `crash` from the memory of a program that has ended (crash_file.h)
+ *
+ * The memory is hostile: what is used of it is copied first, and then checked.  What cannot be right is left
+ * out.  Nobody writes to it any more, unless a stranger has the memory, too. */
+#include "format/files/crash_file.h"
+
+#include "base/hash.h"
+#include "format/files/trace_dir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct making {
+    const uint8_t *stream;
+    size_t stream_bytes;
+    struct tbd_stream_head from; /* a copy, checked */
+    const struct tbd_crash *crash;
+    uint32_t module_count;
+    uint32_t *place; /* of block ids: index of the block + 1; 0: not used */
+    struct tbd_crash_head head;
+    struct tbd_crash_module *modules;
+    struct tbd_crash_block *blocks;
+    struct tbd_crash_thread *threads;
+    uint32_t *entries;
+    uint64_t entry_capacity;
+};
+
+/* ---- the stream ---- */
+
+static bool is_inside(const struct making *m, uint64_t offset, uint64_t bytes)
+{
+    return offset <= m->stream_bytes && bytes <= m->stream_bytes - offset;
+}
+
+static bool take_head(struct making *m)
+{
+    struct tbd_stream_head *from = &m->from;
+
+    if (m->stream_bytes < sizeof(*from))
+        return false;
+    memcpy(from, m->stream, sizeof(*from));
+    if (from->magic != TBD_STREAM_MAGIC || from->version != TBD_STREAM_VERSION ||
+        from->area_count < 2 || from->area_count > TBD_CRASH_RINGS + 2 ||
+        from->area_bytes < sizeof(struct tbd_crash) || from->area_bytes % 4096 ||
+        from->area_bytes > m->stream_bytes || from->def_count > from->def_capacity ||
+        !is_inside(m, from->defs_offset,
+                   (uint64_t)from->def_count * sizeof(struct tbd_block_def)) ||
+        !is_inside(m, from->areas_offset, from->area_count * (from->area_bytes + 4096)) ||
+        from->defs_offset % 8 || from->areas_offset % 8)
+        return false;
+    m->crash = (const struct tbd_crash *)(m->stream + from->areas_offset);
+    m->module_count = m->crash->module_count;
+    return m->module_count <= TBD_CRASH_MODULES;
+}
+
+static const uint32_t *ring_of(const struct making *m, uint32_t index)
+{
+    return (const uint32_t *)(m->stream + m->from.areas_offset +
+                              (1 + (uint64_t)index) * (m->from.area_bytes + 4096));
+}
+
+/* ---- blocks ---- */
+
+/* CRASH-2 */
+static uint32_t module_of(const struct making *m, uint32_t id, uint64_t start)
+{
+    for (uint32_t i = m->module_count; i-- > 0;)
+        if (m->modules[i].first_block <= id && start >= m->modules[i].start &&
+            start < m->modules[i].end)
+            return m->modules[i].path[0] ? i : TBD_NO_MODULE;
+    return TBD_NO_MODULE;
+}
+
+static uint32_t place_of(struct making *m, uint32_t id)
+{
+    struct tbd_block_def def;
+
+    if (m->place[id])
+        return m->place[id] - 1;
+    memcpy(&def, m->stream + m->from.defs_offset + (uint64_t)(id - 1) * sizeof(def), sizeof(def));
+    m->blocks[m->head.block_count] = (struct tbd_crash_block){
+        .start = def.start, .code_bytes = def.code_bytes, .module = module_of(m, id, def.start)
+    };
+    m->place[id] = ++m->head.block_count;
+    return m->place[id] - 1;
+}
+
+/* ---- threads ---- */
+
+static bool add_entry(struct making *m, uint32_t id)
+{
+    if (id == 0 || id > m->from.def_count)
+        return true;
+    if (m->head.entry_count == m->entry_capacity) {
+        uint64_t wanted = m->entry_capacity ? m->entry_capacity * 2 : 1 << 16;
+        uint32_t *grown = realloc(m->entries, wanted * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        m->entries = grown;
+        m->entry_capacity = wanted;
+    }
+    m->entries[m->head.entry_count++] = place_of(m, id);
+    return true;
+}
+
+/* From the 0 after the last entry once around the ring. */
+static bool add_ring(struct making *m, uint32_t index)
+{
+    const uint32_t *ring = ring_of(m, index);
+    uint64_t length = m->from.area_bytes / 4, last = 0, first = m->head.entry_count;
+    struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
+
+    while (last < length && ring[last])
+        last++;
+    for (uint64_t i = 0; i < length; i++)
+        if (!add_entry(m, ring[(last + 1 + i) % length]))
+            return false;
+    *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index],
+                                         .flags = last + 1 < length && ring[last + 1]
+                                                      ? TBD_CRASH_HAS_OLDER
+                                                      : 0,
+                                         .count = m->head.entry_count - first };
+    m->head.thread_count += thread->count != 0;
+    return true;
+}
+
+static bool gather(struct making *m)
+{
+    uint32_t rings = m->crash->thread_count;
+
+    if (rings > m->from.area_count - 2)
+        rings = m->from.area_count - 2;
+    m->place = calloc((size_t)m->from.def_count + 1, sizeof(*m->place));
+    m->blocks = calloc((size_t)m->from.def_count + 1, sizeof(*m->blocks));
+    m->threads = calloc((size_t)rings + 1, sizeof(*m->threads));
+    m->modules = calloc((size_t)m->module_count + 1, sizeof(*m->modules));
+    if (!m->place || !m->blocks || !m->threads || !m->modules)
+        return false;
+    memcpy(m->modules, m->crash->modules, m->module_count * sizeof(*m->modules));
+    for (uint32_t i = 0; i < m->module_count; i++)
+        m->modules[i].path[TBD_CRASH_PATH_BYTES - 1] = 0;
+    for (uint32_t i = 0; i < rings; i++)
+        if (!add_ring(m, i))
+            return false;
+    return true;
+}
+
+/* ---- the file ---- */
+
+static enum tbd_status put(struct making *m, int dir)
+{
+    struct tbd_crash_head *head = &m->head;
+    size_t modules = head->module_count * sizeof(*m->modules);
+    size_t blocks = head->block_count * sizeof(*m->blocks);
+    size_t threads = head->thread_count * sizeof(*m->threads);
+    size_t entries = head->entry_count * sizeof(*m->entries);
+    size_t bytes = sizeof(*head) + modules + blocks + threads + entries;
+    uint8_t *data = malloc(bytes), *at = data;
+    enum tbd_status status;
+
+    if (!data)
+        return TBD_NOMEM;
+    at += sizeof(*head);
+    memcpy(at, m->modules, modules);
+    memcpy(at += modules, m->blocks, blocks);
+    memcpy(at += blocks, m->threads, threads);
+    if (entries)
+        memcpy(at + threads, m->entries, entries);
+    head->checksum =
+        tbd_hash64(head, sizeof(*head)) ^ tbd_hash64(data + sizeof(*head), bytes - sizeof(*head));
+    memcpy(data, head, sizeof(*head));
+    status = tbd_dir_write(dir, TBD_CRASH_FILE, data, bytes);
+    free(data);
+    return status;
+}
+
+enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, uint32_t pid)
+{
+    struct making m = { .stream = stream, .stream_bytes = bytes };
+    enum tbd_status status = TBD_CORRUPT;
+
+    if (take_head(&m)) {
+        m.head = (struct tbd_crash_head){ .magic = TBD_CRASH_MAGIC,
+                                          .major = TBD_CRASH_MAJOR,
+                                          .pid = pid,
+                                          .module_count = m.module_count,
+                                          .signo = m.crash->signo,
+                                          .tid = m.crash->tid,
+                                          .regs = m.crash->regs };
+        memcpy(m.head.siginfo, m.crash->siginfo, sizeof(m.head.siginfo));
+        status = gather(&m) ? put(&m, dir) : TBD_NOMEM;
+    }
+    free(m.place);
+    free(m.modules);
+    free(m.blocks);
+    free(m.threads);
+    free(m.entries);
+    return status;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/* crash.h - rings of what threads ran, in memory that outlives the program (mode=crash)
+ *
+ * The memory is that of a stream (stream.h) in which nothing is handed over: its definitions and their code
+ * are as in a stream, and its areas are the rings.  Area 0 is struct tbd_crash; area 1 + n is the ring of
+ * thread number n; a guard page follows each.  When the program has ended the collector reads it.
+ *
+ * A ring has a block id for each block entered, 4 bytes each, and a 0 after the last: translated code
+ * stores 8 bytes and then goes on by 4.  At the ring's end it goes on at its start.
+ *
+ *     ... 17 12 12 12 40  0  5  9  9 ...        40 was entered last, 5 is the oldest that is left
+ *
+ * CRASH-1  An id that is not 0 was entered before the one that follows it, up to the 0.  So any part of a
+ *     ring makes sense. (not checked: killing programs anywhere does, test_free.py)
+ * CRASH-2  A block's module is the last one with a first block not after it whose range has its start.
+ *     (not checked: test_free.py compares names)
+ *
+ * Readers treat all of it as hostile: a program can scribble over the memory. */
+#ifndef TBD_FORMAT_CRASH_H
+#define TBD_FORMAT_CRASH_H
+
+#include "format/stream/stream.h"
+
+#define TBD_CRASH_RINGS      1024u
+#define TBD_CRASH_MODULES    512u
+#define TBD_CRASH_PATH_BYTES 256u
+#define TBD_CRASH_RING_BYTES (256u << 10) /* the least: area 0 is as large */
+
+/* A file mapped executable, as it was when block `first_block` was made; path "": none. */
+struct tbd_crash_module {
+    uint64_t start;                  /*   0 */
+    uint64_t end;                    /*   8 */
+    uint64_t file_offset;            /*  16: of `start` */
+    uint32_t first_block;            /*  24: id */
+    uint32_t reserved;               /*  28 */
+    char path[TBD_CRASH_PATH_BYTES]; /* 32: ends with a NUL */
+};
+_Static_assert(sizeof(struct tbd_crash_module) == 288, "tbd_crash_module is 288 bytes");
+
+struct tbd_crash {
+    uint32_t module_count; /* 0: complete ones */
+    uint32_t thread_count; /* 4: rings ever used */
+    uint32_t signo; /* 8: the signal that the program dies of; 0: none that it has seen coming */
+    uint32_t tid;   /* 12: of the thread that has it */
+    uint8_t siginfo[TBD_SIGINFO_BYTES]; /* 16 */
+    struct tbd_regs regs;               /* 144: of that thread */
+    uint32_t tids[TBD_CRASH_RINGS];     /* of the thread that used the ring last */
+    struct tbd_crash_module modules[TBD_CRASH_MODULES];
+};
+_Static_assert(sizeof(struct tbd_crash) <= TBD_CRASH_RING_BYTES, "area 0");
+
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+/* crash_ring.c - see crash_ring.h */
+#include "hooks/stream/crash_ring.h"
+
+#include "base/fmt.h"
+#include "base/linux.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/stream/recording.h"
+
+static struct tbd_crash *crash; /* NULL: there are no rings */
+
+/* ---- rings ---- */
+
+static uint64_t ring_bytes(void)
+{
+    return tbd_recording.ring.head->area_bytes;
+}
+
+/* Those without a ring of their own have the last one. */
+static uint32_t area_of(uint32_t index)
+{
+    return 1 + (index < TBD_CRASH_RINGS ? index : TBD_CRASH_RINGS);
+}
+
+void tbd_crash_start(void)
+{
+    tbd_recording.ring.discard = true;
+    crash = (struct tbd_crash *)tbd_ring_area(&tbd_recording.ring, 0);
+}
+
+void tbd_crash_forget(void)
+{
+    crash = NULL;
+}
+
+bool tbd_crash_is_on(void)
+{
+    return crash;
+}
+
+void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid)
+{
+    uint64_t start;
+
+    if (!crash)
+        return;
+    start = tbd_ring_area(&tbd_recording.ring, area_of(index));
+    tbd_sys_mprotect(start + ring_bytes(), TBD_PAGE_SIZE, PROT_NONE);
+    thread->entry_next = start;
+    if (index >= TBD_CRASH_RINGS)
+        return;
+    /* of an earlier thread */
+    if (index < crash->thread_count && *(const uint32_t *)start)
+        memset((void *)start, 0, ring_bytes());
+    crash->tids[index] = tid;
+    if (index >= crash->thread_count)
+        __atomic_store_n(&crash->thread_count, index + 1, __ATOMIC_RELEASE);
+}
+
+void tbd_crash_note_thread(uint32_t index, uint32_t tid)
+{
+    if (crash && index < TBD_CRASH_RINGS)
+        __atomic_store_n(&crash->tids[index], tid, __ATOMIC_RELEASE);
+}
+
+bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_next)
+{
+    uint64_t start;
+
+    if (!crash)
+        return false;
+    start = tbd_ring_area(&tbd_recording.ring, area_of(index));
+    if (address - (start + ring_bytes()) >= TBD_PAGE_SIZE ||
+        *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
+        return false;
+    *entry_next = start;
+    return true;
+}
+
+/* ---- modules ---- */
+
+static bool is_known(const struct tbd_msg_region *region, const char *path)
+{
+    for (uint32_t i = crash->module_count; i-- > 0;) {
+        const struct tbd_crash_module *module = &crash->modules[i];
+
+        if (module->start == region->start && module->end == region->end)
+            return strcmp(module->path, path) == 0 && module->file_offset == region->file_offset;
+        if (module->start < region->end && region->start < module->end)
+            return false; /* it replaced the other */
+    }
+    return false;
+}
+
+void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path)
+{
+    struct tbd_crash_module *module;
+
+    if (is_known(region, path) || crash->module_count == TBD_CRASH_MODULES)
+        return;
+    module = &crash->modules[crash->module_count];
+    *module = (struct tbd_crash_module){ .start = region->start,
+                                         .end = region->end,
+                                         .file_offset = region->file_offset,
+                                         .first_block = id };
+    if (strlen(path) < sizeof(module->path))
+        tbd_fmt(module->path, sizeof(module->path), "%s", path);
+    __atomic_store_n(&crash->module_count, crash->module_count + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- the end ---- */
+
+/* Two threads may die at once: the first one counts. */
+void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8_t *info)
+{
+    uint32_t none = 0;
+
+    if (!crash || !__atomic_compare_exchange_n(&crash->tid, &none, thread->tid, false,
+                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    crash->regs = thread->regs;
+    if (info)
+        memcpy(crash->siginfo, info, sizeof(crash->siginfo));
+    __atomic_store_n(&crash->signo, signo, __ATOMIC_RELEASE);
+}
+
+void tbd_crash_ends(void)
+{
+    struct tbd_stream_head *head = tbd_recording.ring.head;
+
+    if (!crash)
+        return;
+    __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
+    crash = NULL;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+/* crash_ring.h - the engine's side of format/stream/crash.h
+ *
+ * Contexts: BOOT, APP with the engine lock; _sigsafe SIG. */
+#ifndef TBD_HOOKS_CRASH_RING_H
+#define TBD_HOOKS_CRASH_RING_H
+
+#include "format/stream/crash.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+/* The stream has just been formatted with rings, and its collector is ready. */
+void tbd_crash_start(void);
+bool tbd_crash_is_on(void);
+/* FORK_CHILD: the rings are the parent's, and are not mapped here. */
+void tbd_crash_forget(void);
+
+/* Lets thread number `index` write to its own ring, which becomes empty.  Threads for which there is none
+ * share one that nobody reads.  `tid` 0: not known yet. */
+void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid);
+/* Any thread, without the lock: this is the thread's number. */
+void tbd_crash_note_thread(uint32_t index, uint32_t tid);
+/* The definition of a block of the mapping `region` has got this id; `path` is its file's. */
+void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path);
+
+/* The program dies of this signal, in this thread. */
+void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8_t *info);
+/* The program ends by itself, or goes on without the engine: there is nothing to collect. */
+void tbd_crash_ends(void);
+
+/* A store to `address` has faulted; *entry_next is where the thread stores its next entry.  True: its
+ * ring was full, and *entry_next is its start. */
+bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_next);
+
+#endif
