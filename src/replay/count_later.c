@@ -2,8 +2,9 @@
 /* count_later.c - see count_later.h
  *
  * Invariants
- * COUNT_LATER-1  A trace that ends while somebody counts in its trace root is counted by that process: it looks again for such traces
- *     after it has given the lock back. (not checked: test_counting records several programs) */
+ * COUNT_LATER-1  A trace that ends while somebody counts in its trace root is counted by that process: it is on a list before anybody
+ *     asks for the list's lock, and the lock is given back only with an empty list. (not checked: test_counting records several
+ *     programs) */
 #include "replay/count_later.h"
 
 #include "base/open_file.h"
@@ -13,6 +14,7 @@
 #include "replay/raise.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +22,12 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 /* This part of a budget stays free: the index over windows grows, too. */
 #define BUDGET_SHARE 16u
-/* Traces of which others have counted a part are counted as well if they are not older than this. */
-#define RECENT_SECONDS 3600
+/* In the trace root. */
+#define LIST_NAME ".counting"
 
 /* ---- one trace ---- */
 
@@ -127,142 +128,129 @@ enum tbd_status tbd_count_trace(const char *path, const struct tbd_count_later *
 struct counting {
     const struct tbd_count_later *how;
     const char *root;
-    const char *first; /* the trace that it was called for */
-    int fd;
-    time_t since;                /* traces that were written to before are left alone */
-    char (*tried)[NAME_MAX + 1]; /* owned */
-    size_t tried_count;
+    int fd;       /* the trace root; its lock is held while the list changes */
+    int list;     /* names of traces, a line each; its lock is held by the process that counts */
+    off_t offset; /* the lines before are done */
 };
 
-static bool is_tried(const struct counting *c, const char *name)
+/* A file that others have put there is not used. */
+static int open_list(int root)
 {
-    for (size_t i = 0; i < c->tried_count; i++)
-        if (strcmp(c->tried[i], name) == 0)
-            return true;
-    return false;
+    int list = openat(root, LIST_NAME,
+                      O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    struct stat info;
+
+    if (list >= 0 && !fstat(list, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        info.st_nlink == 1)
+        return list;
+    if (list >= 0)
+        close(list);
+    return -1;
 }
 
-static bool note_tried(struct counting *c, const char *name)
+static bool add_to_list(const struct counting *c, const char *name)
 {
-    void *grown = realloc(c->tried, (c->tried_count + 1) * sizeof(*c->tried));
+    bool is_good;
 
-    if (!grown)
+    if (strchr(name, '\n') || flock(c->fd, LOCK_EX))
         return false;
-    c->tried = grown;
-    snprintf(c->tried[c->tried_count++], sizeof(c->tried[0]), "%s", name);
+    is_good = dprintf(c->list, "%s\n", name) > 0;
+    (void)flock(c->fd, LOCK_UN);
+    return is_good;
+}
+
+/* The next line; false: there is none. */
+static bool next_name(struct counting *c, char *out, size_t bytes)
+{
+    ssize_t got = pread(c->list, out, bytes - 1, c->offset);
+    char *end;
+
+    if (got <= 0)
+        return false;
+    out[got] = 0;
+    end = strchr(out, '\n');
+    if (!end)
+        return false;
+    *end = 0;
+    c->offset += end - out + 1;
     return true;
 }
 
-/* When was its last record written? */
-static time_t written(int root, const char *name)
+/* Gives the list back, empty, unless it has another line: whoever adds one after this finds it free. */
+static bool finish_list(struct counting *c)
 {
-    int folder = tbd_open_folder_below(root, name);
-    struct stat index = { 0 };
+    struct stat info;
+    bool is_done;
 
-    if (folder >= 0) {
-        (void)!tbd_stat_below(folder, "index", &index);
-        close(folder);
+    if (flock(c->fd, LOCK_EX))
+        return true;
+    is_done = fstat(c->list, &info) || info.st_size <= c->offset;
+    if (is_done) {
+        (void)!ftruncate(c->list, 0);
+        (void)flock(c->list, LOCK_UN);
     }
-    return index.st_mtime;
-}
-
-/* Is it a trace to be counted? */
-static bool is_left(struct counting *c, const char *name)
-{
-    struct tbd_trace *trace;
-    struct stat folder;
-    char path[8192];
-    bool is_left;
-
-    snprintf(path, sizeof(path), "%s/%s", c->root, name);
-    if (*name == '.' || strlen(name) > NAME_MAX || is_tried(c, name) ||
-        !tbd_stat_below(c->fd, name, &folder) || !S_ISDIR(folder.st_mode) ||
-        folder.st_uid != geteuid() || written(c->fd, name) < c->since ||
-        tbd_trace_open_summary(path, &trace, NULL))
-        return false;
-    is_left = has_uncounted(trace);
-    if (!is_left && tbd_trace_info(trace)->finished)
-        (void)note_tried(c, name);
-    tbd_trace_close(trace);
-    return is_left;
-}
-
-/* The next trace to be counted, which has not been tried. */
-static bool find_next(struct counting *c, char *out, size_t bytes)
-{
-    DIR *list = tbd_dir_list(c->fd, ".");
-    struct dirent *entry;
-    bool is_found = false;
-
-    while (list && !is_found && (entry = readdir(list))) {
-        is_found = is_left(c, entry->d_name);
-        if (is_found)
-            snprintf(out, bytes, "%s", entry->d_name);
-    }
-    if (list)
-        closedir(list);
-    return is_found;
-}
-
-static bool is_failure_of_all(enum tbd_status status)
-{
-    return status == TBD_INTERRUPTED || status == TBD_NOSPACE || status == TBD_NOMEM;
+    (void)flock(c->fd, LOCK_UN);
+    return is_done;
 }
 
 /* Failures that concern one trace end nothing. */
-static enum tbd_status count_one(struct counting *c, const char *name, struct tbd_error *why)
+static enum tbd_status count_one(const struct counting *c, const char *name, struct tbd_error *why)
 {
     enum tbd_status status;
     char path[8192];
 
-    if (!note_tried(c, name))
-        return TBD_NOMEM;
+    if (!*name || *name == '.' || strchr(name, '/'))
+        return TBD_OK;
     snprintf(path, sizeof(path), "%s/%s", c->root, name);
     status = tbd_count_trace(path, c->how, why);
-    return is_failure_of_all(status) ? status : TBD_OK;
+    return status == TBD_INTERRUPTED || status == TBD_NOSPACE || status == TBD_NOMEM ? status
+                                                                                     : TBD_OK;
 }
 
-static enum tbd_status count_all(struct counting *c, struct tbd_error *why)
+/* A list that is not done stays for the next process. */
+static enum tbd_status count_list(struct counting *c, struct tbd_error *why)
 {
-    enum tbd_status status = is_tried(c, c->first) ? TBD_OK : count_one(c, c->first, why);
-    char name[NAME_MAX + 1];
+    enum tbd_status status = TBD_OK;
+    char name[NAME_MAX + 2];
 
-    while (!status && find_next(c, name, sizeof(name)))
-        status = count_one(c, name, why);
+    do {
+        while (!status && next_name(c, name, sizeof(name)))
+            status = count_one(c, name, why);
+    } while (!status && !finish_list(c));
     return status;
 }
 
-static enum tbd_status take_turns(struct counting *c, struct tbd_error *why)
+static enum tbd_status count_with_list(struct counting *c, const char *name, struct tbd_error *why)
 {
-    enum tbd_status status = TBD_OK;
-    char name[NAME_MAX + 1];
+    enum tbd_status status;
 
-    do {
-        if (flock(c->fd, LOCK_EX | LOCK_NB))
-            return tbd_error_set(why, TBD_BUSY, c->root, 0, "somebody counts already");
-        status = count_all(c, why);
-        (void)flock(c->fd, LOCK_UN);
-    } while (!status && find_next(c, name, sizeof(name)));
+    c->list = open_list(c->fd);
+    if (c->list < 0 || !add_to_list(c, name))
+        status = count_one(c, name, why);
+    else if (flock(c->list, LOCK_EX | LOCK_NB))
+        status = tbd_error_set(why, TBD_BUSY, c->root, 0, "somebody counts already");
+    else
+        status = count_list(c, why);
+    if (c->list >= 0)
+        close(c->list);
     return status;
 }
 
 enum tbd_status tbd_count_traces(const char *path, const struct tbd_count_later *how,
                                  struct tbd_error *why)
 {
-    struct counting c = { .how = how, .fd = -1, .since = time(NULL) - RECENT_SECONDS };
+    struct counting c = { .how = how, .fd = -1 };
     char *copy = strdup(path), *copy_too = strdup(path);
     enum tbd_status status = TBD_NOMEM;
 
     if (copy && copy_too) {
         c.root = dirname(copy);
-        c.first = basename(copy_too);
         c.fd = tbd_dir_open(c.root);
         status = c.fd < 0 ? tbd_error_set(why, TBD_NOTRACE, c.root, 0, "%s", strerror(errno))
-                          : take_turns(&c, why);
+                          : count_with_list(&c, basename(copy_too), why);
     }
     if (c.fd >= 0)
         close(c.fd);
-    free(c.tried);
     free(copy);
     free(copy_too);
     return status;

@@ -22,8 +22,8 @@ struct tbd_count_later {
 TBD_MUST_CHECK enum tbd_status tbd_count_trace(const char *path, const struct tbd_count_later *how,
                                                struct tbd_error *why);
 
-/* All traces beside `path` that have ended in the last hour, or end meanwhile; first of all this one.  One process at a time does
- * this for a trace root: another one returns TBD_BUSY at once, and leaves its trace to the first. */
+/* The same, and all other traces of its trace root for which this is called meanwhile: one process at a time counts there, another
+ * one returns TBD_BUSY at once and leaves its trace to the first. */
 TBD_MUST_CHECK enum tbd_status tbd_count_traces(const char *path, const struct tbd_count_later *how,
                                                 struct tbd_error *why);
 
