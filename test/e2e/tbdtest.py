@@ -28,6 +28,8 @@ TBD = os.path.join(BUILD, "tbd")
 PROGRAMS = os.path.join(BUILD, "programs")
 # tbdq's tables of names: not in the user's own cache.
 os.environ["XDG_CACHE_HOME"] = os.path.join(BUILD, "cache")
+# Set by files of tests about windows that have their events: TBD_TEST_OPTIONS=count=later does not concern them.
+KEEPS_EVENTS = False
 LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
 
 
@@ -98,7 +100,7 @@ def trace_env(root, options="", preload=""):
     `options` says otherwise: what is compared must not depend on its speed."""
     if "lean=" not in options:
         options += ",lean=never" if options else "lean=never"
-    if os.environ.get("TBD_TEST_OPTIONS") and "count=" not in options:
+    if os.environ.get("TBD_TEST_OPTIONS") and "count=" not in options and not KEEPS_EVENTS:
         options += "," + os.environ["TBD_TEST_OPTIONS"]
     if "aftercount=" not in options:  # nobody counts beside the next test, or in a folder that is being removed
         options += ",aftercount=no"

@@ -11,6 +11,8 @@ import time
 
 import tbdtest
 
+tbdtest.KEEPS_EVENTS = True
+
 # Programs that map, unmap, protect, move memory, take signals, fork, and have threads.
 NAMES = {"maps": 900, "segv_repair": 900, "sigstack": 900, "dl": 4000, "threads": 4000}
 

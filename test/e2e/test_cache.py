@@ -10,6 +10,8 @@ import subprocess
 
 import tbdtest
 
+tbdtest.KEEPS_EVENTS = True
+
 QUESTIONS = (["all", "store", "where", "newval & 0xffff == 77"], ["all", "func_enter", "where", "func==main"],
              ["all", "syscall"])
 SCAN = ["count", "store", "where", "newval & 0xfff == 77", "by", "func"]

@@ -188,7 +188,7 @@ def test_sources_that_are_no_files_are_not_shown(folder):
 # ---- files that are not what they say ----
 
 def test_giants_with_holes_are_refused_at_once(folder):
-    trace = recorded(folder)
+    trace = recorded(folder, options="window=2000,count=now")
     ask(trace, "verify")
     for name in ("header", "index", "blocks", "image", "windows/0/000.toc", "windows/0/000.trace", "windows/0/000.blocks"):
         path = os.path.join(trace.path, name)

@@ -14,6 +14,8 @@ import time
 import inputs
 import tbdtest
 
+tbdtest.KEEPS_EVENTS = True
+
 CHECK = os.path.join(tbdtest.BUILD, "replay_check")
 
 

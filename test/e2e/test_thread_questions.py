@@ -81,7 +81,7 @@ for thread in gdb.selected_inferior().threads():
 
 
 def test_counts_of_threads_add_up(folder):
-    trace = recorded(folder, "thread_locks")
+    trace = recorded(folder, "thread_locks", SMALL + ",count=now")  # `info` knows the returns
     threads, info = trace.ask("threads"), trace.info()
     assert len(threads) == info["threads"] > 3
     assert sum(t["blocks"] for t in threads) == info["blocks"]
@@ -175,7 +175,7 @@ def test_threads_replay_in_windows_of_any_size(folder):
 
 
 def test_windows_that_lost_their_events_know_their_threads(folder):
-    trace = recorded(folder, "thread_registers", "quantum=16,window=50,level3=2,level2=2")
+    trace = recorded(folder, "thread_registers", "quantum=16,window=50,level3=2,level2=2,count=now")
     trace.verify()
     windows = trace.ask("windows")
     assert {w["level"] for w in windows} == {1, 2, 3}, windows
