@@ -171,6 +171,61 @@ def test_why_has_values_and_callers(folder):
     assert rows[0]["value"] == kept["at"] and rows[0]["what"].startswith("from memory"), (rows, kept)
 
 
+STEPS = """
+gdb.Breakpoint("walk")
+run()
+start, end = gdb.newest_frame().block().start, gdb.newest_frame().block().end
+depth = len([f for f in [gdb.newest_frame()]])
+while start <= value("$pc") < end:
+    found = []
+    for name in ("sum", "n"):
+        try:
+            found.append(str(int(gdb.parse_and_eval(name))))
+        except (gdb.error, ValueError):
+            found.append(None)
+    say(found)
+    gdb.execute("stepi", to_string=True)
+"""
+WALK = """\
+volatile int sink;
+__attribute__((noinline)) int walk(int n)
+{
+    int sum = 1;
+
+    while (n > 0) {
+        sum = sum * 3 + n;
+        sink = n;
+        n--;
+    }
+    sink = sum;
+    return sum;
+}
+int main(void)
+{
+    return walk(6) == walk(2);
+}
+"""
+
+
+def test_history_of_a_variable_in_a_register(folder):
+    source, path = folder + "/walk.c", folder + "/walk"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(WALK)
+    subprocess.run(["cc", "-g", "-Og", "-fno-pie", "-no-pie", "-o", path, source], check=True)
+    trace = tbdtest.record([path], folder + "/traces")[1]
+    trace.one("goto", "first", "forward", "line", 5, "where", "func==walk")
+    steps = othertools.gdb_script([path], STEPS)
+    for at, name in enumerate(("sum", "n")):
+        wanted = [v for i, v in enumerate(s[at] for s in steps) if v is not None and (i == 0 or v != steps[i - 1][at])]
+        rows = trace.ask("history", name)
+        found = [row["value"] for row in rows]
+        rest = iter(wanted)
+        assert len(found) >= 6 and all(v in rest for v in found), (name, found, wanted)
+        assert all(a["to"] == b["from"] for a, b in zip(rows, rows[1:])) and all(row["function"] == "walk" for row in rows), rows
+        for row in rows:
+            assert trace.one("print", name, at=row["from"])["value"] == row["value"], row
+
+
 def test_threads_have_small_numbers(folder):
     _, trace = tbdtest.record([tbdtest.program("threads")], folder + "/traces")
     threads = trace.ask("threads")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cmd_history.c - values over time: history; and trace, the lines that were executed */
-#include "query/commands/frame_end.h"
+#include "query/commands/history_register.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
@@ -16,14 +16,6 @@
 #define FRAMES_MAX 256u
 #define RED_ZONE   128u /* below the stack pointer; a function that calls no other may use it */
 
-/* The lifetime of an object on the stack: from the call of its function until the return.  Before
- * and after that, other functions use the same memory. */
-struct lifetime {
-    bool is_bounded; /* false: it is as old as the trace */
-    bool has_end;    /* the function returns in the trace */
-    struct tbd_position from, to;
-};
-
 struct history {
     struct tbd_command_run *run;
     struct tbd_source_place *place;
@@ -32,7 +24,7 @@ struct history {
     struct tbd_rows rows;
     json_t *row; /* of the value that holds now; NULL before the first one */
     uint8_t now[OBJECT_MAX];
-    struct lifetime life;
+    struct tbd_lifetime life;
 };
 
 static char *text_of(struct history *history)
@@ -155,44 +147,46 @@ static bool call_of(struct history *history, struct tbd_position position,
     return found;
 }
 
-/* The call is searched backward from after this instruction, which may be the function's first.  An exception or longjmp ends the frame, too. */
-static void find_lifetime(struct history *history)
+/* The lifetime of an object on the stack.  The call is searched backward from after this instruction,
+ * which may be the function's first.  An exception or longjmp ends the frame, too. */
+struct tbd_lifetime tbd_lifetime_of(struct tbd_command_run *run, struct tbd_frame_call call)
 {
-    struct tbd_session *session = history->run->session;
-    struct tbd_position at = tbd_session_current(session);
+    struct tbd_session *session = run->session;
+    struct tbd_position at = tbd_session_current(session), past = { at.time, at.offset + 1 };
     struct tbd_reg_state *state = malloc(sizeof(*state));
-    struct tbd_frame_call call = { .since = at };
-    struct tbd_position past = { at.time, at.offset + 1 };
+    struct tbd_lifetime life = { .is_bounded = false };
     struct tbd_question question;
     struct tbd_event event = { 0 };
     enum tbd_frame_end end;
 
-    if (state == NULL || !call_of(history, at, &call) ||
-        tbd_session_regs(session, at, state) != TBD_OK) {
+    if (state == NULL || tbd_session_regs(session, at, state) != TBD_OK) {
         free(state);
-        return;
+        return life;
     }
+    call.since = at;
     call.thread = state->regs.thread;
     free(state);
     question = tbd_question_before(past, TBD_EVENT_FUNC_ENTER);
     tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, call.slot);
     tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, call.thread);
-    history->life.is_bounded = tbd_command_find_event(history->run, &question, &event) == TBD_OK;
-    history->life.from = event.position;
-    history->life.has_end = tbd_frame_find_end(history->run, &call, NULL, &end, &event) == TBD_OK &&
-                            history->life.is_bounded;
-    history->life.to = event.position;
+    life.is_bounded = tbd_command_find_event(run, &question, &event) == TBD_OK;
+    life.from = event.position;
+    life.has_end = tbd_frame_find_end(run, &call, NULL, &end, &event) == TBD_OK && life.is_bounded;
+    life.to = event.position;
+    return life;
 }
 
 static enum tbd_exit list_history(struct history *history)
 {
     static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
     struct tbd_command_run *run = history->run;
-    const struct lifetime *life = &history->life;
+    const struct tbd_lifetime *life = &history->life;
     struct tbd_question question = tbd_question_all(TBD_EVENT_STORE);
+    struct tbd_frame_call call = { 0 };
     enum tbd_exit result;
 
-    find_lifetime(history);
+    if (call_of(history, tbd_session_current(run->session), &call))
+        history->life = tbd_lifetime_of(run, call);
     tbd_question_where(&question, tbd_expr_touches(history->object.address, history->bytes));
     if (life->is_bounded)
         tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, life->from.time);
@@ -231,7 +225,10 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
                                   strlen(run->text), &place, &history.object);
     if (result != TBD_EXIT_FOUND)
         return result;
-    if (!history.object.is_known || !history.object.in_memory) {
+    if (history.object.is_known && !history.object.in_memory && place.stack.selected == 0 &&
+        place.stack.frame_count != 0 && history.object.in_register != 0) {
+        result = tbd_history_register(run, &place);
+    } else if (!history.object.is_known || !history.object.in_memory) {
         result = refuse(run, history.object.is_known ? "it is in a register, or a result"
                                                      : history.object.why);
     } else {

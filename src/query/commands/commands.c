@@ -175,7 +175,8 @@ const struct tbd_command tbd_commands[] = {
     { "history", tbd_command_history, "EXPR",
       "the values that a variable had: from when to when, and who wrote them",
       "The variable is what the C expression denotes at the current position; one on the stack\n"
-      "has its history from the call of its function to the return.",
+      "has its history from the call of its function to the return.  One in a register is looked at\n"
+      "where each line of its function begins.",
       "tbdq history table[3]", true, false },
     { "first", tbd_command_first, "CONTEXT",
       "go to the instruction that makes a condition true for the first time",
