@@ -34,9 +34,24 @@ static bool stand(struct tbd_step_walk *walk, uint64_t time, uint32_t offset)
     return tbd_session_pc(walk->run->session, walk->at, &walk->window, &walk->pc) == TBD_OK;
 }
 
+/* The same within a block that is known. */
+static bool stand_in(struct tbd_step_walk *walk, const struct tbd_path_block *block,
+                     uint32_t offset)
+{
+    struct tbd_session *session = walk->run->session;
+    struct tbd_block_insn insn;
+
+    if (!tbd_disas_insn(session->disas, block->id, offset, &insn))
+        return stand(walk, block->time, offset);
+    walk->at = (struct tbd_position){ block->time, offset };
+    walk->window = tbd_trace_window_of(session->trace, block->time);
+    walk->pc = insn.pc;
+    return true;
+}
+
 static bool stand_at_last(struct tbd_step_walk *walk, const struct tbd_path_block *block)
 {
-    return stand(walk, block->time, block->insns == 0 ? 0 : block->insns - 1);
+    return stand_in(walk, block, block->insns == 0 ? 0 : block->insns - 1);
 }
 
 /* The frame is another one now. */
@@ -229,9 +244,7 @@ static enum tbd_step_move over_slowly(struct tbd_step_walk *walk, const struct t
         status = tbd_frame_thread_block(walk->run, false, callee.thread, &event.position);
     if (status != TBD_OK || !stand(walk, event.position.time, event.position.offset))
         return none(status);
-    if (end == TBD_FRAME_RETURNS)
-        return TBD_STEP_ON;
-    return landed(walk);
+    return end == TBD_FRAME_RETURNS ? TBD_STEP_ON : landed(walk);
 }
 
 static enum tbd_step_move over_call(struct tbd_step_walk *walk, const struct tbd_path_block *call,
@@ -242,7 +255,7 @@ static enum tbd_step_move over_call(struct tbd_step_walk *walk, const struct tbd
 
     if (end == CALL_IS_LOST)
         return over_slowly(walk, call, entry);
-    if (!stand(walk, next.time, 0))
+    if (!stand_in(walk, &next, 0))
         return TBD_STEP_FAILED;
     return end == CALL_RETURNS ? TBD_STEP_ON : landed(walk);
 }
@@ -297,7 +310,7 @@ enum tbd_step_move tbd_step_forward(struct tbd_step_walk *walk, tbd_step_enters 
         return none(status);
     from = *block;
     if (walk->at.offset + 1 < from.insns)
-        return stand(walk, from.time, walk->at.offset + 1) ? TBD_STEP_ON : TBD_STEP_FAILED;
+        return stand_in(walk, &from, walk->at.offset + 1) ? TBD_STEP_ON : TBD_STEP_FAILED;
     status = tbd_path_from(&walk->path, from.time + 1, &block);
     if (status != TBD_OK)
         return none(status);
@@ -308,7 +321,7 @@ enum tbd_step_move tbd_step_forward(struct tbd_step_walk *walk, tbd_step_enters 
         return none(status);
     if (from.end == TBD_PATH_CALLS)
         return call(walk, &from, &next, enters, context);
-    if (!stand(walk, next.time, 0))
+    if (!stand_in(walk, &next, 0))
         return TBD_STEP_FAILED;
     return from.end == TBD_PATH_RETURNS ? in_other_frame(walk, TBD_STEP_RETURNED) : TBD_STEP_ON;
 }
@@ -464,13 +477,12 @@ enum tbd_step_move tbd_step_backward(struct tbd_step_walk *walk, tbd_step_enters
     struct tbd_path_block before, from;
     enum tbd_status status = tbd_path_from(&walk->path, walk->at.time, &block);
 
-    if (walk->at.offset != 0)
-        return stand(walk, walk->at.time, walk->at.offset - 1) ? TBD_STEP_ON : TBD_STEP_FAILED;
     if (status != TBD_OK)
         return none(status);
     from = *block;
-    if (status == TBD_OK)
-        status = tbd_path_before(&walk->path, walk->at.time, &block);
+    if (walk->at.offset != 0)
+        return stand_in(walk, &from, walk->at.offset - 1) ? TBD_STEP_ON : TBD_STEP_FAILED;
+    status = tbd_path_before(&walk->path, walk->at.time, &block);
     if (status != TBD_OK)
         return none(status);
     before = *block;
