@@ -108,7 +108,7 @@ static size_t frame_setup(const uint8_t *code, size_t bytes)
 uint64_t tbd_step_after_prologue(struct tbd_session *session, uint32_t window, uint64_t start)
 {
     struct tbd_source_line line, first;
-    uint8_t code[16];
+    uint8_t code[16] = { 0 };
     size_t setup = frame_setup(
         code, tbd_symbols_read_file(session->symbols, window, start, code, sizeof(code)));
 
