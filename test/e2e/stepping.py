@@ -225,7 +225,7 @@ def asides(path):
 def built(name, level, folder, compiler=None):
     source = os.path.join(SOURCES, name)
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, "%s_%s" % (name.split(".")[0], level))
+    path = os.path.join(folder, "%s_%s" % (os.path.basename(name).split(".")[0], level))
     compiler = compiler or ("g++" if name.endswith(".cc") else "gcc")
     subprocess.run([compiler, *FLAGS, "-" + level, "-o", path, source], check=True)
     return path
