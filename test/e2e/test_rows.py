@@ -223,6 +223,44 @@ def test_callers_are_not_import_stubs(folder):
             assert counts["libc.so.6!puts"] == 9 and counts[binding + "!work"] == 9, counts
 
 
+def fib_calls(n, nesting=0):
+    """(n, nesting, result) of each call of fib() in recursion.c, by entry."""
+    inner = [] if n < 2 else fib_calls(n - 1, nesting + 1) + fib_calls(n - 2, nesting + 1)
+    result = n if n < 2 else sum(row[2] for row in inner if row[1] == nesting + 1)
+    return [(n, nesting, result)] + inner
+
+
+def test_calls_are_filtered_by_all_that_rows_show(folder):
+    trace = tbdtest.record([tbdtest.program("recursion")], folder, "window=2000,level3=1,level2=1")[1]
+    rows = trace.ask("calls", "fib")
+    shown = [(int(row["values"][0].split("=")[1]), row["nesting"], int(row["result"])) for row in rows]
+    assert shown == fib_calls(18)
+    for condition, holds in (("retval == 34", lambda row, n: int(row["result"]) == 34),
+                             ("n > 2 and retval == n", lambda row, n: n > 2 and int(row["result"]) == n),
+                             ("nesting == 3 or retval > 500", lambda row, n: row["nesting"] == 3 or int(row["result"]) > 500),
+                             ("not (nesting < 16)", lambda row, n: row["nesting"] >= 16),
+                             ("duration > 1000 and returned == 1", lambda row, n: row["duration"] > 1000),
+                             ("caller == main", lambda row, n: row["caller"].startswith("recursion!main")),
+                             ("caller != main and thread == %d and arg0 == 9" % rows[0]["thread"], lambda row, n: n == 9)):
+        wanted = [row for row in rows if holds(row, int(row["values"][0].split("=")[1]))]
+        assert wanted and trace.ask("calls", "fib", "where", condition) == wanted, condition
+    for row in rows[::500]:
+        assert row["duration"] == int(row["exit"].split("+")[0]) - row["time"], row
+    wrong = trace.tbdq("calls", "fib", "where", "nestin == 3")
+    assert wrong.code == 2 and b"nestin" in wrong.err, wrong
+
+
+def test_calls_search_each_window_once_and_only_those_with_ends(folder):
+    trace = tbdtest.record([tbdtest.program("recursion")], folder, "window=500,level3=1,level2=1")[1]
+    windows = trace.info()["windows"]
+    for function in ("main", "is_even", "fib", "ackermann"):
+        said = trace.tbdq("--no-cache", "--explain", "calls", function).err.decode()
+        searched = int(re.findall(r"(\d+) searched", said)[-1])
+        assert searched == int(re.findall(r"(\d+) replayed in full", said)[-1]) + 0, (function, said)
+        assert searched < windows / 2 or function in ("fib", "ackermann"), (function, windows, said)
+        assert searched <= windows, (function, windows, said)
+
+
 def test_the_language_page_says_what_help_says(folder):
     page = open(os.path.join(tbdtest.BUILD, "tbdq-language.7"), encoding="utf-8").read().replace("\\-", "-").replace("\\e", "\\")
     listed = tbdtest.run([tbdtest.TBDQ, "help"], stdin=None).out.decode()

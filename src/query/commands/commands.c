@@ -155,10 +155,12 @@ const struct tbd_command tbd_commands[] = {
     { "calls", tbd_command_calls, "FUNCTION [where CONTEXT]",
       "all calls of a function: parameters, result, caller, entry and exit",
       "The caller is the instruction that makes the call; import stubs on the way are skipped.\n"
-      "Nesting counts the calls of the same function around it.  A call that an exception or longjmp\n"
-      "left has no exit and no result, and says so.  Parameters in memory or in vector registers are\n"
-      "shown as ?.",
-      "tbdq calls insert where 'key > 10'", true, false },
+      "Nesting counts the calls of the same function around it, duration the block entries up to the\n"
+      "return.  A call that an exception or longjmp left has no exit and no result, and says so.\n"
+      "Parameters in memory or in vector registers are shown as ?.\n"
+      "The condition may be about all of a row: the entry with its parameters, and retval (of the type\n"
+      "of the result), nesting, duration, returned (0: left, or not ended), caller==NAME.",
+      "tbdq calls insert where 'key > 10 and retval == 0'", true, false },
     { "lines", tbd_command_lines, "FILE[:LINE] [where CONTEXT]",
       "when a source line's code was begun", "",
       "tbdq lines list.c:31", true, false },
@@ -317,7 +319,7 @@ static void help_types(uint32_t types, FILE *out)
 
     if (types == 0xffffffffu)
         return;
-    for (unsigned i = TBD_EVENT_FUNC_ENTER; i < TBD_EVENT_TYPE_COUNT; i++) {
+    for (unsigned i = TBD_EVENT_FUNC_ENTER; i <= TBD_EVENT_CALL; i++) {
         if ((types & 1u << i) == 0)
             continue;
         fprintf(out, "%s%s", before, tbd_event_type_name((enum tbd_event_type)i));
@@ -354,6 +356,7 @@ void tbd_command_help_context(FILE *out)
         "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
         "  func, module    compared with a name or \"pattern*\" by == or !=; also in inlined\n"
         "                  copies of the function, which have no entries and exits\n"
+        "  caller          of func_enter and calls: the function that makes the call, compared as func\n"
         "  syscall         compared with a name or number: syscall==write\n"
         "  &NAME           address of a symbol; &module!NAME chooses the module\n"
         "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] after it\n"

@@ -277,6 +277,24 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
     }
 }
 
+/* The block's code tells most places, without its window. */
+static bool place_in_block(const struct tbd_session *session, const struct tbd_event *event,
+                           struct tbd_place *out)
+{
+    struct tbd_block_insn insn;
+
+    *out =
+        (struct tbd_place){ .window = tbd_trace_window_of(session->trace, event->position.time) };
+    if (event->block == 0 || out->window == UINT32_MAX ||
+        !tbd_disas_insn(session->disas, event->block, event->position.offset, &insn) ||
+        insn.pc != event->pc)
+        return false;
+    out->pc = insn.pc;
+    out->code = insn.bytes;
+    out->insn_bytes = insn.length;
+    return true;
+}
+
 /* The place of the event's instruction.  A thread that waited in a system call is still at the call,
  * although the event comes later. */
 static enum tbd_status place_of(struct tbd_session *session, const struct tbd_event *event,
@@ -286,6 +304,8 @@ static enum tbd_status place_of(struct tbd_session *session, const struct tbd_ev
     enum tbd_status status;
 
     if ((event->flags & TBD_EVENT_RESUMED) == 0) {
+        if (place_in_block(session, event, out))
+            return TBD_OK;
         status = tbd_session_place(session, position, out);
         if (out->thread != event->thread) /* that thread is elsewhere */
             out->insn_bytes = 0;

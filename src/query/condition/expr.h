@@ -32,6 +32,7 @@ enum tbd_expr_op {
     TBD_EXPR_TOUCHES,    /* touches[left, right] */
     TBD_EXPR_FUNCTION,   /* pc is in a function that names[slot] covers */
     TBD_EXPR_MODULE,
+    TBD_EXPR_CALLER,     /* as FUNCTION, of the call's address */
     TBD_EXPR_STACK,      /* patterns[slot] */
     TBD_EXPR_NOT, TBD_EXPR_AND, TBD_EXPR_OR,
     TBD_EXPR_EQ, TBD_EXPR_NE, TBD_EXPR_LT, TBD_EXPR_LE, TBD_EXPR_GT, TBD_EXPR_GE,
@@ -85,6 +86,9 @@ enum tbd_event_field {
     TBD_FIELD_PREVIOUS,
     TBD_FIELD_REASON,
     TBD_FIELD_SIGNAL,
+    TBD_FIELD_NESTING,
+    TBD_FIELD_DURATION,
+    TBD_FIELD_RETURNED,
 };
 
 struct tbd_expr_node {

@@ -8,6 +8,7 @@
  * alone. */
 #include "query/condition/expr.h"
 #include "base/binary_search.h"
+#include "query/session/callers.h"
 #include "query/text/lexer.h"
 
 #include <stdio.h>
@@ -130,6 +131,14 @@ static struct tbd_value eval_sp(const struct tbd_expr_env *env)
     return env->regs != NULL ? known(env->regs->gpr[TBD_RSP]) : unknown();
 }
 
+/* A value that a call has only if it returned. */
+static struct tbd_value at_end(const struct tbd_event *event, uint64_t value)
+{
+    bool is_open = event->type == TBD_EVENT_CALL && (event->flags & TBD_EVENT_RETURNED) == 0;
+
+    return is_open ? unknown() : known(value);
+}
+
 static struct tbd_value eval_field(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
 {
     const struct tbd_event *event = env->event;
@@ -142,7 +151,11 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_NEWVAL: return eval_newval(event);
     case TBD_FIELD_PC: return known(event->pc);
     case TBD_FIELD_FROM: return known(event->from);
-    case TBD_FIELD_RETVAL: return known(event->retval);
+    case TBD_FIELD_RETVAL: return at_end(event, event->retval);
+    case TBD_FIELD_NESTING:
+        return event->number == TBD_CALLERS_UNKNOWN ? unknown() : known(event->number);
+    case TBD_FIELD_DURATION: return at_end(event, event->began - event->position.time);
+    case TBD_FIELD_RETURNED: return known((event->flags & TBD_EVENT_RETURNED) != 0);
     case TBD_FIELD_SYSCALL:
     case TBD_FIELD_SIGNAL: return known(event->number);
     case TBD_FIELD_TIME: return known(event->position.time);
@@ -476,6 +489,8 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_FUNCTION:
     case TBD_EXPR_MODULE:
         return known(tbd_expr_in_ranges(&expr->names[node->which], env->event->pc));
+    case TBD_EXPR_CALLER:
+        return known(tbd_expr_in_ranges(&expr->names[node->which], env->event->from));
     case TBD_EXPR_STACK: return eval_stack(expr, node, env);
     case TBD_EXPR_AND: return eval_and(expr, node, env);
     case TBD_EXPR_OR: return eval_or(expr, node, env);

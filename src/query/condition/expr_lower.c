@@ -408,6 +408,33 @@ static struct tbd_lowered lower_touches(struct tbd_lowering *l)
     return tbd_lowered_untyped(tbd_lowering_operator(l, a.node, b.node, false, false));
 }
 
+/* What a call returned, as the type of its function's result; raw without debug information. */
+static struct tbd_lowered lower_result(struct tbd_lowering *l)
+{
+    const struct tbd_place_of *place = l->at->scope->place;
+    struct tbd_expr_node node = *l->node;
+    struct tbd_lowered out;
+    struct tbd_type_view view;
+
+    node.is_typed = 0;
+    out = tbd_lowered_untyped(tbd_lowering_add(l, &node));
+    if (place->scopes.count == 0)
+        return out;
+    out.type = tbd_type_of(&place->scopes.dies[place->scopes.count - 1]);
+    view = tbd_type_look(&out.type);
+    if (view.kind == TBD_TYPE_VOID)
+        return tbd_lowering_gone(l, TBD_TYPE, "this function returns nothing");
+    if (view.bytes == 0 || view.bytes > 8 || view.kind == TBD_TYPE_STRUCT)
+        return tbd_lowering_gone(l, TBD_TYPE, "what this function returns is no single number");
+    out.has_type = true;
+    if (view.kind == TBD_TYPE_FLOAT && view.bytes == 4)
+        return tbd_lowered_made(tbd_lowering_binary(l, TBD_EXPR_WIDEN, out.node, -1), DW_ATE_float,
+                                8);
+    if (view.kind != TBD_TYPE_FLOAT)
+        out.node = tbd_lowering_extend(l, out.node, (uint32_t)view.bytes * 8, view.is_signed);
+    return out;
+}
+
 static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
 {
     struct tbd_expr_node node = *l->node;
@@ -418,6 +445,8 @@ static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
         return l->at->line == 0
                    ? tbd_lowering_gone(l, TBD_TYPE, "the source line is not known here")
                    : tbd_lowered_made(tbd_lowering_number(l, l->at->line), DW_ATE_unsigned, 4);
+    if (node.op == TBD_EXPR_FIELD && node.is_typed)
+        return lower_result(l);
     if (node.op == TBD_EXPR_REGISTER && node.width < 64) {
         out = tbd_lowered_untyped(tbd_lowering_add(l, &node));
         return out;
@@ -465,6 +494,7 @@ static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index)
     case TBD_EXPR_REGISTER:
     case TBD_EXPR_FUNCTION:
     case TBD_EXPR_MODULE:
+    case TBD_EXPR_CALLER:
     case TBD_EXPR_STACK: return lower_leaf(l);
     default: return tbd_lower_binary(l);
     }

@@ -60,7 +60,7 @@ struct tbd_expr *tbd_expr_compare(enum tbd_event_type type, enum tbd_event_field
     if (expr == NULL)
         return NULL;
     node.which = field;
-    node.is_typed = field == TBD_FIELD_LINE;
+    node.is_typed = tbd_field_is_typed(type, field);
     tbd_expr_note_field(expr, type, field);
     left = tbd_expr_add(expr, &node);
     return rooted(expr, add_operator(expr, op, left, add_number(expr, value)));
@@ -108,6 +108,7 @@ static void move_slot(struct tbd_expr_node *node, const struct tbd_expr *before)
 {
     switch ((enum tbd_expr_op)node->op) {
     case TBD_EXPR_FUNCTION:
+    case TBD_EXPR_CALLER:
     case TBD_EXPR_MODULE: node->which += before->name_count; break;
     case TBD_EXPR_STACK: node->which += before->pattern_count; break;
     case TBD_EXPR_LIKE: node->which += before->regex_count; break;
@@ -242,4 +243,58 @@ struct tbd_expr *tbd_expr_copy(const struct tbd_expr *expr)
     struct tbd_expr *copy = calloc(1, sizeof(*copy));
 
     return rooted(copy, copy == NULL ? NONE : append(copy, expr));
+}
+
+/* ---- split ---- */
+
+struct split {
+    struct tbd_expr *early, *late; /* copies, with these roots: */
+    int32_t early_root, late_root;
+    bool no_memory;
+};
+
+static bool is_late_field(uint32_t field)
+{
+    return field == TBD_FIELD_RETVAL || field == TBD_FIELD_NESTING || field == TBD_FIELD_DURATION ||
+           field == TBD_FIELD_RETURNED;
+}
+
+static bool needs_end(const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+
+    if (node->op == TBD_EXPR_FIELD)
+        return is_late_field(node->which);
+    return (node->left != NONE && needs_end(expr, node->left)) ||
+           (node->right != NONE && needs_end(expr, node->right));
+}
+
+static void take_conjunct(void *context, const struct tbd_expr *expr, int32_t index)
+{
+    struct split *split = context;
+    bool is_late = needs_end(expr, index);
+    int32_t *root = is_late ? &split->late_root : &split->early_root;
+
+    if (*root != NONE)
+        index = add_operator(is_late ? split->late : split->early, TBD_EXPR_AND, *root, index);
+    split->no_memory |= index == NONE;
+    *root = index;
+}
+
+bool tbd_expr_split(struct tbd_expr *expr, struct tbd_expr **early, struct tbd_expr **late)
+{
+    struct split split = { .early = tbd_expr_copy(expr),
+                           .late = tbd_expr_copy(expr),
+                           .early_root = NONE,
+                           .late_root = NONE };
+
+    split.no_memory = split.early == NULL || split.late == NULL;
+    if (!split.no_memory)
+        tbd_expr_conjuncts(expr, expr->root, take_conjunct, &split);
+    tbd_expr_free(expr);
+    if (split.no_memory)
+        split.early_root = split.late_root = NONE;
+    *early = rooted(split.early, split.early_root);
+    *late = rooted(split.late, split.late_root);
+    return !split.no_memory;
 }

@@ -22,6 +22,9 @@ struct tbd_expr *tbd_expr_is_in(const struct tbd_expr_name *name);
 /* `op` is TBD_EXPR_AND or TBD_EXPR_OR. */
 struct tbd_expr *tbd_expr_join(enum tbd_expr_op op, struct tbd_expr *left, struct tbd_expr *right);
 struct tbd_expr *tbd_expr_not(struct tbd_expr *expr);
+/* Splits the condition of `calls`: *early is what can be decided at the entry, *late needs the call's
+ * end; each is NULL if nothing of it is there.  False without memory. */
+bool tbd_expr_split(struct tbd_expr *expr, struct tbd_expr **early, struct tbd_expr **late);
 /* A copy whose names are not bound. */
 struct tbd_expr *tbd_expr_copy(const struct tbd_expr *expr);
 

@@ -82,7 +82,8 @@ int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *nam
 void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
                          enum tbd_event_field field)
 {
-    bool calls = type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT;
+    bool calls =
+        type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT || type == TBD_EVENT_CALL;
 
     if (field == TBD_FIELD_NEWVAL || (field == TBD_FIELD_OLDVAL && type == TBD_EVENT_LOAD))
         expr->uses |= TBD_USES_VALUE;
@@ -90,7 +91,7 @@ void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
         tbd_expr_note_register(expr, TBD_RSP);
     if (field == TBD_FIELD_FRAME)
         expr->uses |= TBD_USES_FRAME;
-    if (field == TBD_FIELD_LINE)
+    if (tbd_field_is_typed(type, field))
         expr->uses |= TBD_USES_TYPES;
 }
 

@@ -34,6 +34,11 @@ int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node);
 int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node *node);
 /* Takes `text`; NULL: no memory. */
 int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name);
+/* Is the field's type known only at the event's place: the source line; what a call returned? */
+static inline bool tbd_field_is_typed(enum tbd_event_type type, enum tbd_event_field field)
+{
+    return field == TBD_FIELD_LINE || (type == TBD_EVENT_CALL && field == TBD_FIELD_RETVAL);
+}
 /* Notes what an event's own value needs. */
 void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
                          enum tbd_event_field field);

@@ -35,7 +35,7 @@ static void types_text(uint32_t types, char *out, size_t bytes)
 {
     size_t used = (size_t)snprintf(out, bytes, "it has one at:");
 
-    for (unsigned i = TBD_EVENT_FUNC_ENTER; i < TBD_EVENT_TYPE_COUNT && used < bytes; i++) {
+    for (unsigned i = TBD_EVENT_FUNC_ENTER; i <= TBD_EVENT_CALL && used < bytes; i++) {
         if ((types & 1u << i) != 0)
             used += (size_t)snprintf(out + used, bytes - used, " %s",
                                      tbd_event_type_name((enum tbd_event_type)i));
@@ -53,7 +53,7 @@ static int32_t parse_field(struct tbd_parser *p, const struct tbd_field_name *ro
                     tbd_event_type_name(p->type));
     }
     node.which = row->field;
-    node.is_typed = row->field == TBD_FIELD_LINE;
+    node.is_typed = tbd_field_is_typed(p->type, row->field);
     tbd_expr_note_field(p->expr, p->type, row->field);
     tbd_parser_next(p);
     return tbd_parser_add(p, &node);
@@ -64,7 +64,7 @@ static bool event_knows_register(enum tbd_event_type type, uint32_t which)
     struct tbd_event probe = { .type = type, .flags = TBD_EVENT_HAS_SP };
     uint64_t value;
 
-    if (type != TBD_EVENT_FUNC_ENTER && type != TBD_EVENT_FUNC_EXIT)
+    if (type != TBD_EVENT_FUNC_ENTER && type != TBD_EVENT_FUNC_EXIT && type != TBD_EVENT_CALL)
         probe.flags = 0;
     return which == TBD_REGISTER_RIP ||
            (which < TBD_REG_COUNT && tbd_event_register(&probe, which, &value));
@@ -114,14 +114,13 @@ static void take_whole_name(struct tbd_parser *p)
     lexer->token.length = lexer->at - lexer->token.at;
 }
 
-/* func == NAME, module != "NAME*" */
-static int32_t parse_name_compare(struct tbd_parser *p, bool is_module)
+/* func == NAME, module != "NAME*", caller == NAME */
+static int32_t parse_name_compare(struct tbd_parser *p, enum tbd_expr_op op)
 {
     struct tbd_token word = p->lexer.token;
     const struct tbd_token *token = &p->lexer.token;
-    struct tbd_expr_node node =
-        tbd_parser_leaf(&word, is_module ? TBD_EXPR_MODULE : TBD_EXPR_FUNCTION);
-    bool unequal;
+    struct tbd_expr_node node = tbd_parser_leaf(&word, op);
+    bool unequal, is_module = op == TBD_EXPR_MODULE;
     int32_t index;
 
     tbd_parser_next(p);
@@ -233,12 +232,17 @@ static int32_t parse_signed(struct tbd_parser *p)
 
 static int32_t parse_function(struct tbd_parser *p)
 {
-    return parse_name_compare(p, false);
+    return parse_name_compare(p, TBD_EXPR_FUNCTION);
+}
+
+static int32_t parse_caller(struct tbd_parser *p)
+{
+    return parse_name_compare(p, TBD_EXPR_CALLER);
 }
 
 static int32_t parse_module(struct tbd_parser *p)
 {
-    return parse_name_compare(p, true);
+    return parse_name_compare(p, TBD_EXPR_MODULE);
 }
 
 static int32_t parse_mem(struct tbd_parser *p)
@@ -314,17 +318,12 @@ static const struct {
     const char *word;
     int32_t (*parse)(struct tbd_parser *p);
 } constructs[] = {
-    { "func", parse_function },
-    { "module", parse_module },
-    { "mem", parse_mem },
-    { "after", parse_after },
-    { "real", parse_real },
-    { "real_after", parse_real_after },
-    { "touches", parse_touches },
-    { "signed", parse_signed },
-    { "stack", tbd_parser_stack },
-    { "src", tbd_parser_src },
-    { "sizeof", tbd_parser_sizeof },
+    { "func", parse_function },         { "caller", parse_caller },
+    { "module", parse_module },         { "mem", parse_mem },
+    { "after", parse_after },           { "real", parse_real },
+    { "real_after", parse_real_after }, { "touches", parse_touches },
+    { "signed", parse_signed },         { "stack", tbd_parser_stack },
+    { "src", tbd_parser_src },          { "sizeof", tbd_parser_sizeof },
 };
 
 /* Does the sign after the word make it a construct? Programs have variables of these names too. */
@@ -332,6 +331,8 @@ static bool is_construct(const struct tbd_parser *p, const char *word)
 {
     const char *s = p->lexer.source + p->lexer.at;
 
+    if (strcmp(word, "caller") == 0)
+        return p->type == TBD_EVENT_FUNC_ENTER || p->type == TBD_EVENT_CALL;
     if (strcmp(word, "after") != 0 && strncmp(word, "real", 4) != 0)
         return true;
     return s[strspn(s, " \t")] == '[';
@@ -360,6 +361,8 @@ static int32_t parse_word(struct tbd_parser *p)
         return tbd_parser_postfix(p, tbd_parser_stand_in(p, &value));
     if (p->failed)
         return NONE;
+    if (field != NULL && field->types == 1u << TBD_EVENT_CALL && p->type != TBD_EVENT_CALL)
+        field = NULL;  /* there it is the program's word */
     if (field != NULL) /* "newval->key", of a pointer */
         return tbd_parser_postfix(p, parse_field(p, field));
     for (size_t i = 0; i < sizeof(constructs) / sizeof(constructs[0]); i++) {

@@ -74,7 +74,8 @@ int32_t tbd_lowering_register(struct tbd_lowering *l, uint32_t which)
     struct tbd_event probe = { .type = l->at->type, .flags = TBD_EVENT_HAS_SP };
     uint64_t value;
 
-    if (l->at->type != TBD_EVENT_FUNC_ENTER && l->at->type != TBD_EVENT_FUNC_EXIT)
+    if (l->at->type != TBD_EVENT_FUNC_ENTER && l->at->type != TBD_EVENT_FUNC_EXIT &&
+        l->at->type != TBD_EVENT_CALL)
         probe.flags = 0;
     if (which >= TBD_REG_COUNT || !tbd_event_register(&probe, which, &value))
         tbd_expr_note_register(l->out, which);

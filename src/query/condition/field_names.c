@@ -8,7 +8,7 @@
 #define ON(type)  (1u << TBD_EVENT_##type)
 #define ON_ALL    0xffffffffu
 #define ON_ACCESS (ON(STORE) | ON(LOAD))
-#define ON_ARGS   (ON(FUNC_ENTER) | ON(SYSCALL))
+#define ON_ARGS   (ON(FUNC_ENTER) | ON(SYSCALL) | ON(CALL))
 
 // clang-format off
 const struct tbd_field_name tbd_field_names[] = {
@@ -17,7 +17,7 @@ const struct tbd_field_name tbd_field_names[] = {
     { "oldval", TBD_FIELD_OLDVAL, ON_ACCESS, "value before the store; value loaded (low 8 bytes)" },
     { "newval", TBD_FIELD_NEWVAL, ON(STORE), "value after the store (low 8 bytes)" },
     { "pc", TBD_FIELD_PC, ON_ALL, "address of the instruction" },
-    { "from", TBD_FIELD_FROM, ON(FUNC_ENTER) | ON(SIGNAL),
+    { "from", TBD_FIELD_FROM, ON(FUNC_ENTER) | ON(SIGNAL) | ON(CALL),
       "address of the call; what the signal interrupted" },
     { "arg0", TBD_FIELD_ARG0, ON_ARGS, "first argument (rdi)" },
     { "arg1", TBD_FIELD_ARG1, ON_ARGS, "second argument (rsi)" },
@@ -25,8 +25,11 @@ const struct tbd_field_name tbd_field_names[] = {
     { "arg3", TBD_FIELD_ARG3, ON_ARGS, "fourth argument (rcx; r10 of a system call)" },
     { "arg4", TBD_FIELD_ARG4, ON_ARGS, "fifth argument (r8)" },
     { "arg5", TBD_FIELD_ARG5, ON_ARGS, "sixth argument (r9)" },
-    { "retval", TBD_FIELD_RETVAL, ON(FUNC_EXIT) | ON(SYSCALL),
-      "rax; (int)retval where that is an int; result of the system call" },
+    { "retval", TBD_FIELD_RETVAL, ON(FUNC_EXIT) | ON(SYSCALL) | ON(CALL),
+      "rax; (int)retval where that is an int; result of the system call; in calls: of its type" },
+    { "nesting", TBD_FIELD_NESTING, ON(CALL), "calls of the same function around it" },
+    { "duration", TBD_FIELD_DURATION, ON(CALL), "block entries from its entry to its return" },
+    { "returned", TBD_FIELD_RETURNED, ON(CALL), "1: it returned; 0: it was left, or has not ended" },
     { "syscall", TBD_FIELD_SYSCALL, ON(SYSCALL), "name or number of the system call" },
     { "signal", TBD_FIELD_SIGNAL, ON(SIGNAL), "name or number of the signal" },
     { "time", TBD_FIELD_TIME, ON_ALL, "block entries before" },

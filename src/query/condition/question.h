@@ -27,6 +27,13 @@ struct tbd_question {
     /* Events of func_exit say which call's frame ends (TBD_EVENT_HAS_CALL, TBD_EVENT_OVER), those of
      * func_enter come from the call, not from an import stub on the way. */
     bool keeps_frames;
+    /* func_enter with keeps_frames, in a function, which is the first name in `where`: also the events
+     * of func_exit that may end the frame of one of the entries, in this window or an earlier one.
+     * `where` is not about them. */
+    bool with_returns;
+    /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */
+    const uint8_t *only; /* only the windows with 1 are searched */
+    uint8_t *searched;   /* receives 1 for those that were searched */
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */
     struct tbd_expr *where; /* owned; NULL = every event of the type */

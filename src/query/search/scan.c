@@ -53,6 +53,7 @@ struct tbd_event tbd_scan_event(const struct tbd_scan *scan, enum tbd_event_type
 {
     return (struct tbd_event){
         .type = type,
+        .block = scan->cursor.id,
         .position = { .time = scan->cursor.time, .offset = insn },
         .pc = insn_pc(scan, insn),
         .thread = scan->cursor.thread,
@@ -152,12 +153,17 @@ static bool is_of_stub(const struct tbd_scan *scan, uint64_t from)
            (symbol.is_stub || strncmp(symbol.module, "ld-", strlen("ld-")) == 0);
 }
 
-/* The call that led to a stub is the one whose return address is on top of the stack. */
-static void skip_stub(const struct tbd_scan *scan, struct tbd_event *event)
+/* The call that led to a jump is the one whose return address is on top of the stack. */
+static void note_caller(const struct tbd_scan *scan, struct tbd_event *event)
 {
     bool is_over;
-    const struct tbd_callers_frame *frame = tbd_callers_at(scan->callers, event->sp, &is_over);
+    const struct tbd_callers_frame *frame = NULL;
 
+    event->called_at = event->from;
+    if (!scan->waiting.by_jump)
+        return;
+    frame = tbd_callers_at(scan->callers, event->sp, &is_over);
+    event->called_at = frame == NULL ? 0 : frame->call_pc;
     if (frame != NULL && is_of_stub(scan, event->from))
         event->from = frame->call_pc;
 }
@@ -171,8 +177,9 @@ static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
         return;
     event->position = (struct tbd_position){ .time = time };
     event->pc = target;
-    if (scan->keeps_frames && scan->waiting.by_jump)
-        skip_stub(scan, event);
+    event->block = time == scan->cursor.time ? scan->cursor.id : 0;
+    if (scan->keeps_frames)
+        note_caller(scan, event);
     tbd_scan_deliver(scan, event);
 }
 
@@ -220,6 +227,16 @@ static void at_block(struct tbd_scan *scan)
 
 /* ---- ops ---- */
 
+static void deliver_overwriting(struct tbd_scan *scan, uint32_t insn, uint64_t slot)
+{
+    struct tbd_event event = tbd_scan_event(scan, TBD_EVENT_FUNC_EXIT, insn);
+
+    event.sp = slot;
+    event.began = scan->cursor.time;
+    event.flags = TBD_EVENT_HAS_SP | TBD_EVENT_HAS_CALL | TBD_EVENT_OVERWRITES;
+    tbd_scan_deliver(scan, &event);
+}
+
 static void at_call(struct tbd_scan *scan)
 {
     const struct tbd_op *op = scan->cursor.op;
@@ -237,6 +254,8 @@ static void at_call(struct tbd_scan *scan)
         scan->push_pc = pc;
         scan->push_time = scan->cursor.time;
     }
+    if (scan->with_returns && !tail)
+        deliver_overwriting(scan, op->insn, operands.sp - 8);
     if (scan->type != TBD_EVENT_FUNC_ENTER)
         return;
     scan->waiting = (struct tbd_scan_call){ .is_there = true, .by_jump = tail };
@@ -273,7 +292,7 @@ static void at_return(struct tbd_scan *scan)
     uint64_t operands[2];
 
     memcpy(operands, scan->cursor.record + op->data, sizeof(operands));
-    if (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan)) {
+    if (scan->with_returns || (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan))) {
         event = tbd_scan_event(scan, TBD_EVENT_FUNC_EXIT, op->insn);
         event.sp = operands[0];
         event.retval = operands[1];

@@ -48,6 +48,7 @@ struct tbd_scan {
     struct tbd_probes *probes;     /* receives all stores; NULL if not wanted */
     struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
     bool keeps_frames;             /* see tbd_question.keeps_frames; needs `callers` */
+    bool with_returns;             /* func_enter: all events of func_exit too */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */
     bool (*emit)(void *context, struct tbd_event *event);

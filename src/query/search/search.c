@@ -185,7 +185,9 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
     enum tbd_status status = bind_window(run, index);
     enum tbd_plan_verdict answer = TBD_PLAN_MAY_HOLD;
 
-    if (status == TBD_OK)
+    if (status == TBD_OK && run->question->only != NULL)
+        answer = run->question->only[index] ? TBD_PLAN_MAY_HOLD : TBD_PLAN_NOT_IN_INDEX;
+    else if (status == TBD_OK)
         answer = tbd_plan_ask(&run->plan, run->session->trace, index);
     stats->plan_s += tbd_progress_now() - begin;
     stats->considered++;
@@ -282,6 +284,8 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
 
     if (status != TBD_OK)
         return status;
+    if (run->question->searched != NULL)
+        run->question->searched[index] = 1;
     slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
     status = slices > 1 ? tbd_search_slices(run, index, slices)
                         : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
@@ -381,6 +385,7 @@ void tbd_search_release(struct tbd_search_run *run)
     tbd_search_forget_picker(run);
     tbd_plan_free(&run->plan);
     tbd_callers_free(&run->callers);
+    tbd_search_free_returns(run);
     free(run->memory);
     free(run->candidates);
     free(run->memory_values);

@@ -89,6 +89,7 @@ static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs
 
         (void)tbd_callers_call(&run->callers, cfa - 8, frames[i - 1].call_pc, 0);
     }
+    run->callers.is_cut = count >= FRAMES_MAX;
     free(frames);
 }
 

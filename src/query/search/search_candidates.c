@@ -89,8 +89,7 @@ static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t b
                : TBD_VALUE_BAD;
 }
 
-/* Low 16 bytes of the vector registers in an XSAVE image; NULL: the image does not hold them. */
-static const uint8_t *vector_of(const struct tbd_reg_state *state)
+const uint8_t *tbd_search_vector(const struct tbd_reg_state *state)
 {
     static const uint8_t none[16 * 16];
     uint64_t in_use;
@@ -113,7 +112,7 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
         run->here->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
     run->env.stack_bits = &candidate->stack_bits;
     run->env.regs = &state->regs;
-    run->env.vector = vector_of(state);
+    run->env.vector = tbd_search_vector(state);
     run->env.read = read_now;
     run->env.read_context = &read;
     candidate->verdict = tbd_search_judge(run, &candidate->event);

@@ -254,7 +254,7 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
 static void hand_on(struct tbd_search_run *run, const struct result *result)
 {
     for (uint64_t i = 0; i < result->matches && !run->is_stopped; i++) {
-        run->total++;
+        run->total += result->events[i].type == run->question->type;
         run->found = result->events[i];
         run->is_stopped = !run->search->each(run->search->each_context, &result->events[i]);
     }

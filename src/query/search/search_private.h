@@ -36,6 +36,12 @@ struct tbd_search_picking {
     bool is_off; /* whole windows are needed, or cost no more */
 };
 
+/* Which returns may end a call, while a window is walked (search_returns.c). */
+struct tbd_search_returns {
+    struct tbd_thread_returns *threads; /* owned */
+    size_t count, capacity;
+};
+
 struct tbd_search_run {
     struct tbd_search *search;
     struct tbd_session *session;
@@ -71,6 +77,7 @@ struct tbd_search_run {
     struct tbd_thread_callers *others;
     size_t other_count, other_capacity;
     struct tbd_line_starts *lines; /* for line events */
+    struct tbd_search_returns returns;
     struct tbd_candidate *candidates;
     size_t count, capacity;
     struct tbd_value *memory_values;
@@ -139,6 +146,9 @@ bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_even
 /* Goes through the candidates in the direction of the search, deciding them as needed. */
 TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run *run);
 
+/* Low 16 bytes of the vector registers; NULL: the state does not hold them. */
+const uint8_t *tbd_search_vector(const struct tbd_reg_state *state);
+
 /* ---- search_callers.c: run->callers while a window is walked ---- */
 
 /* Does the condition need callers, as far as is known? Whether a variable lies in its function's
@@ -149,6 +159,13 @@ void tbd_search_seed_callers(struct tbd_search_run *run);
 void tbd_search_change_turn(void *run, uint32_t from, uint32_t to);
 /* Frees run->others. */
 void tbd_search_forget_callers(struct tbd_search_run *run);
+
+/* ---- search_returns.c: questions that are with_returns ---- */
+
+void tbd_search_note_entry(struct tbd_search_run *run, struct tbd_event *enter);
+/* May this return end the frame of an entry, of one in an earlier window too? */
+bool tbd_search_wants_return(struct tbd_search_run *run, const struct tbd_event *exit);
+void tbd_search_free_returns(struct tbd_search_run *run);
 
 /* ---- windows ---- */
 

@@ -239,6 +239,11 @@ static bool find_type(void *context, const char *name, struct tbd_type *out)
 
 /* ---- lowering ---- */
 
+static bool is_at_entry(const struct tbd_event *event)
+{
+    return event->type == TBD_EVENT_FUNC_ENTER || event->type == TBD_EVENT_CALL;
+}
+
 static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *where,
                                  const struct tbd_event *event)
 {
@@ -255,7 +260,7 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
     scopes->at = event->position;
     scopes->has_read = false;
     make_place(scopes, event, &place);
-    lower.is_entry = event->type == TBD_EVENT_FUNC_ENTER;
+    lower.is_entry = is_at_entry(event);
     if (tbd_source_line_at(scopes->session, scopes->window->index, event->pc, &line))
         lower.line = line.line;
     if (tbd_expr_lower(where, &lower, &expr, &problem) != TBD_OK)
@@ -276,7 +281,7 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
 struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *where,
                                 const struct tbd_event *event)
 {
-    bool is_entry = event->type == TBD_EVENT_FUNC_ENTER;
+    bool is_entry = is_at_entry(event);
     struct meaning *found;
     struct tbd_expr *expr;
 

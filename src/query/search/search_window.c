@@ -17,11 +17,18 @@
 
 #include <string.h>
 
+/* Events of func_exit that come with entries (tbd_question.with_returns). */
+static bool is_return(const struct tbd_search_run *run, const struct tbd_event *event)
+{
+    return run->question->with_returns && event->type == TBD_EVENT_FUNC_EXIT;
+}
+
 static bool ask_event(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
     uint32_t walk = run->answered;
-    enum tbd_verdict verdict = tbd_search_judge_answered(run, event);
+    enum tbd_verdict verdict =
+        is_return(run, event) ? TBD_VERDICT_MISS : tbd_search_judge_answered(run, event);
 
     if (tbd_search_asks(run, verdict) && run->status == TBD_OK) {
         run->session->stats.candidates += walk == 0;
@@ -33,7 +40,7 @@ static bool ask_event(void *context, struct tbd_event *event)
 
 /* Decides with every value except registers. A value that the trace does not hold decides against
  * the event. */
-static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
+static enum tbd_verdict judge_entry(struct tbd_search_run *run, struct tbd_event *event)
 {
     enum tbd_verdict verdict = tbd_search_judge_answered(run, event);
 
@@ -46,13 +53,25 @@ static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event
     return verdict;
 }
 
+static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
+{
+    enum tbd_verdict verdict;
+
+    if (is_return(run, event))
+        return tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+    verdict = judge_entry(run, event);
+    if (run->question->with_returns && verdict != TBD_VERDICT_MISS)
+        tbd_search_note_entry(run, event);
+    return verdict;
+}
+
 static bool count_event(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
 
     if (judge_event(run, event) != TBD_VERDICT_MATCH)
         return true;
-    run->seen++;
+    run->seen += !is_return(run, event);
     if (run->search->each != NULL) {
         run->found = *event;
         run->is_stopped = !run->search->each(run->search->each_context, event);
@@ -96,12 +115,14 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .probes = feed,
         .callers = run->has_callers ? &run->callers : NULL,
         .keeps_frames = run->question->keeps_frames,
+        .with_returns = run->question->with_returns,
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,
     };
 
     memset(run->next_probe, 0, sizeof(run->next_probe));
+    run->returns.count = 0;
     if (scan.callers != NULL)
         tbd_search_seed_callers(run);
     tbd_scan_run(&scan);

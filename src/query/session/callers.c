@@ -9,6 +9,7 @@
 void tbd_callers_clear(struct tbd_callers *callers)
 {
     callers->count = 0;
+    callers->is_cut = false;
 }
 
 void tbd_callers_free(struct tbd_callers *callers)
@@ -30,7 +31,8 @@ bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_
     if (!tbd_array_grow(&callers->frames, callers->count, &callers->capacity,
                         sizeof(*callers->frames)))
         return false;
-    callers->frames[callers->count++] = (struct tbd_callers_frame){ slot, call_pc, time };
+    callers->frames[callers->count++] =
+        (struct tbd_callers_frame){ slot, call_pc, time, TBD_CALLERS_UNKNOWN };
     return true;
 }
 
@@ -48,6 +50,23 @@ const struct tbd_callers_frame *tbd_callers_at(const struct tbd_callers *callers
         i--;
     *out_is_over = i != callers->count;
     return i != 0 && callers->frames[i - 1].slot == slot ? &callers->frames[i - 1] : NULL;
+}
+
+uint32_t tbd_callers_marked(struct tbd_callers *callers,
+                            bool (*is_marked)(const void *context, uint64_t pc),
+                            const void *context)
+{
+    size_t i = callers->count;
+    uint32_t marked;
+
+    while (i != 0 && callers->frames[i - 1].marked == TBD_CALLERS_UNKNOWN)
+        i--;
+    marked = i == 0 ? 0 : callers->frames[i - 1].marked;
+    for (; i < callers->count; i++) {
+        marked += is_marked(context, callers->frames[i].call_pc);
+        callers->frames[i].marked = marked;
+    }
+    return callers->is_cut ? TBD_CALLERS_UNKNOWN : marked;
 }
 
 const uint64_t *tbd_callers_pcs(struct tbd_callers *callers, uint64_t pc, size_t *out_count)

@@ -22,6 +22,8 @@ static const uint8_t syscall_args[6] = { TBD_RDI, TBD_RSI, TBD_RDX, TBD_R10, TBD
 
 const char *tbd_event_type_name(enum tbd_event_type type)
 {
+    if (type == TBD_EVENT_CALL)
+        return "row of calls";
     return (unsigned)type < TBD_EVENT_TYPE_COUNT ? type_names[type] : "unknown";
 }
 
@@ -60,7 +62,7 @@ bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *o
         *out = event->sp;
         return true;
     }
-    if (event->type == TBD_EVENT_FUNC_ENTER)
+    if (event->type == TBD_EVENT_FUNC_ENTER || event->type == TBD_EVENT_CALL)
         return find_argument(call_args, event, reg, out);
     if (event->type == TBD_EVENT_FUNC_EXIT && reg == TBD_RAX) {
         *out = event->retval;

@@ -35,7 +35,9 @@ enum tbd_event_type {
     TBD_EVENT_LINE,
     TBD_EVENT_SIGNAL,
     TBD_EVENT_STATE,
-    TBD_EVENT_TYPE_COUNT
+    TBD_EVENT_TYPE_COUNT,
+    /* Not found by a search: an entry with its end, as a row of the command `calls`. */
+    TBD_EVENT_CALL = TBD_EVENT_TYPE_COUNT
 };
 
 /* "func_enter"; "position" for TBD_EVENT_POSITION. */
@@ -53,6 +55,11 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_HAS_CALL 16u
 /* func_exit: calls that this frame made have not returned */
 #define TBD_EVENT_OVER 32u
+/* func_exit, of a question that is with_returns: no return, but a call.  It puts its return address at
+ * `sp`, so no frame that had its own there, or further down on this stack, lives. */
+#define TBD_EVENT_OVERWRITES 2048u
+/* call: its frame ended by a return; `retval` and `began` are valid */
+#define TBD_EVENT_RETURNED 1024u
 /* of signals: */
 #define TBD_EVENT_FATAL      64u /* it ended the program */
 #define TBD_EVENT_HAS_CODE   128u
@@ -61,21 +68,28 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 
 struct tbd_event {
     enum tbd_event_type type;
+    uint32_t block; /* id of the block that `pc` is in; 0: not known here */
     struct tbd_position position;
     uint64_t pc;
     /* func_enter: address of the call or jump that led here; of a signal's handler, and signal: the
      * interrupted address; func_exit: see TBD_EVENT_HAS_CALL */
     uint64_t from;
+    /* func_enter, where the walk keeps frames: address in the call instruction to which the function
+     * returns; 0: not known, or a signal's handler */
+    uint64_t called_at;
     uint64_t addr;        /* store, load; signal: that of the fault */
     uint64_t size;        /* store, load: bytes */
     const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
     const uint8_t *fresh; /* store: size bytes written; NULL if the trace does not have them */
     uint64_t value;       /* store: the new value, load: the value read (at most the low 8 bytes) */
     uint64_t sp;
-    uint64_t args[6];  /* func_enter, syscall */
-    uint64_t retval;   /* func_exit, syscall */
-    uint64_t number;   /* syscall, signal */
-    uint64_t began;    /* time of the block that ends with the call (RESUMED, HAS_CALL) */
+    uint64_t args[6]; /* func_enter, syscall */
+    uint64_t retval;  /* func_exit, syscall, call */
+    /* syscall, signal; call, and func_enter of a question that is with_returns: calls of the same
+     * function around it, or TBD_CALLERS_UNKNOWN */
+    uint64_t number;
+    uint64_t
+        began; /* time of the block that ends with the call (RESUMED, HAS_CALL); call: its end */
     uint32_t previous; /* thread_switch: the thread that had control before */
     uint32_t reason;   /* thread_switch: enum tbd_thread_reason */
     int32_t code;      /* signal: si_code */

@@ -102,7 +102,11 @@ struct tbd_session {
     struct tbd_window *picked; /* owned: the last result of tbd_session_picked(); NULL: none */
     struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
     struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
-    size_t window_max;               /* of `windows` used */
+    struct {
+        bool is_known;
+        uint64_t end;  /* 0: not known */
+    } main_stack;      /* tbd_is_on_main_stack() */
+    size_t window_max; /* of `windows` used */
     uint64_t clock;
 };
 

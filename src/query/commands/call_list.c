@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+/* call_list.c - see call_list.h
+ *
+ * A call is an entry and its end: frame_end.h tells a return from a jump over the frame.  A frame
+ * that seems to be left may come back, if the program has several stacks: it returns after all.
+ *
+ * The first search gives the entries and the returns in the windows that have entries.  Calls that live
+ * on, from such a window into one that was not searched, may end there: the index over windows tells in
+ * which (search/search_ends.h), and these are searched, too. */
+#include "query/commands/call_list.h"
+
+#include "base/array.h"
+#include "query/search/search_ends.h"
+#include "query/session/main_stack.h"
+
+#include <stdlib.h>
+
+struct finding {
+    struct tbd_command_run *run;
+    struct tbd_call_list *list;
+    struct tbd_ends *ends;
+    uint8_t *searched, *only; /* owned; by window */
+    size_t *open;             /* owned; indices of calls without an end, innermost last */
+    size_t open_count, open_capacity;
+    bool no_memory;
+};
+
+/* ---- pairing ---- */
+
+static struct tbd_frame_call frame_of(const struct tbd_listed_call *call)
+{
+    bool by_jump = (call->enter->flags & TBD_EVENT_BY_JUMP) != 0;
+
+    return (struct tbd_frame_call){ .slot = call->enter->sp,
+                                    .from = by_jump ? 0 : call->enter->from,
+                                    .since = call->enter->position,
+                                    .thread = call->enter->thread };
+}
+
+static bool are_on_main_stack(const struct finding *f, uint64_t a, uint64_t b)
+{
+    return tbd_is_on_main_stack(f->run->session, a) && tbd_is_on_main_stack(f->run->session, b);
+}
+
+static void close_call(struct finding *f, struct tbd_listed_call *call,
+                       const struct tbd_event *exit)
+{
+    struct tbd_frame_call frame = frame_of(call);
+    enum tbd_frame_end end = tbd_frame_end_by(f->run->session, &frame, exit);
+
+    bool is_certain = exit->sp == frame.slot || are_on_main_stack(f, exit->sp, frame.slot);
+
+    if (end == TBD_FRAME_STAYS || (!is_certain && (exit->flags & TBD_EVENT_OVERWRITES) != 0))
+        return;
+    call->end = end;
+    call->exit = exit->position;
+    call->retval = exit->retval;
+    call->is_closed = is_certain;
+}
+
+/* A call overwrites the return addresses at and below its own; a jump those below. */
+static void overwrite(const struct finding *f, struct tbd_listed_call *call,
+                      const struct tbd_event *enter)
+{
+    bool by_jump = (enter->flags & TBD_EVENT_BY_JUMP) != 0;
+
+    if (call->enter->thread != enter->thread || call->enter->sp > enter->sp ||
+        (by_jump && call->enter->sp == enter->sp))
+        return;
+    if (call->enter->sp != enter->sp && !are_on_main_stack(f, call->enter->sp, enter->sp))
+        return;
+    call->end = TBD_FRAME_LEFT;
+    call->exit = enter->position;
+    call->is_closed = true;
+}
+
+/* What the event ends; calls of the same thread further out are not concerned. */
+static void end_calls(struct finding *f, const struct tbd_event *event)
+{
+    size_t first = f->open_count, kept;
+
+    while (first != 0) {
+        const struct tbd_event *enter = f->list->all[f->open[first - 1]].enter;
+
+        if (enter->thread == event->thread && enter->sp > event->sp &&
+            are_on_main_stack(f, enter->sp, event->sp))
+            break;
+        first--;
+    }
+    kept = first;
+    for (size_t i = first; i < f->open_count; i++) {
+        struct tbd_listed_call *call = &f->list->all[f->open[i]];
+
+        if (event->type == TBD_EVENT_FUNC_EXIT)
+            close_call(f, call, event);
+        else
+            overwrite(f, call, event);
+        if (!call->is_closed)
+            f->open[kept++] = f->open[i];
+    }
+    f->open_count = kept;
+}
+
+static void open_call(struct finding *f, const struct tbd_event *enter)
+{
+    struct tbd_call_list *list = f->list;
+
+    if (!tbd_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)) ||
+        !tbd_array_grow(&f->open, f->open_count, &f->open_capacity, sizeof(*f->open))) {
+        f->no_memory = true;
+        return;
+    }
+    list->all[list->count] = (struct tbd_listed_call){ .enter = enter };
+    f->open[f->open_count++] = list->count++;
+}
+
+static void pair(struct finding *f)
+{
+    f->list->count = f->open_count = 0;
+    for (size_t i = 0; i < f->list->event_count && !f->no_memory; i++) {
+        const struct tbd_event *event = &f->list->events[i];
+
+        end_calls(f, event);
+        if (event->type == TBD_EVENT_FUNC_ENTER)
+            open_call(f, event);
+    }
+}
+
+/* ---- the search ---- */
+
+static bool add_event(void *context, const struct tbd_event *event)
+{
+    struct finding *f = context;
+    struct tbd_call_list *list = f->list;
+
+    f->no_memory = !tbd_array_grow(&list->events, list->event_count, &list->event_capacity,
+                                   sizeof(*list->events));
+    if (!f->no_memory)
+        list->events[list->event_count++] = *event;
+    return !f->no_memory;
+}
+
+static enum tbd_exit search(struct finding *f, struct tbd_question *question)
+{
+    question->keeps_frames = true;
+    question->with_returns = true;
+    question->searched = f->searched;
+    return tbd_command_each(f->run, question, add_event, f);
+}
+
+static int compare_events(const void *left, const void *right)
+{
+    const struct tbd_event *a = left, *b = right;
+    int order = tbd_position_compare(a->position, b->position);
+
+    return order != 0 ? order : (int)a->type - (int)b->type; /* an entry goes before its return */
+}
+
+/* The next window in which the call may end. */
+static uint32_t next_of(struct finding *f, const struct tbd_listed_call *call, bool *out_is_over)
+{
+    struct tbd_trace *trace = f->run->session->trace;
+    uint32_t last = tbd_trace_window_count(trace) - 1;
+    struct tbd_ends_span span = { .known = f->searched };
+
+    *out_is_over = false;
+    span.from = tbd_trace_window_of(trace, call->enter->position.time);
+    span.to = call->is_closed ? tbd_trace_window_of(trace, call->exit.time) : last;
+    if (span.from == UINT32_MAX)
+        return UINT32_MAX;
+    span.to = span.to < last ? span.to : last;
+    return tbd_ends_next(f->ends, call->enter, &span, out_is_over);
+}
+
+/* Chooses the next window of each call; false: there are none. */
+static bool choose(struct finding *f)
+{
+    uint32_t windows = tbd_trace_window_count(f->run->session->trace);
+    bool has_some = false, is_over;
+
+    for (uint32_t i = 0; i < windows; i++)
+        f->only[i] = 0;
+    for (size_t i = 0; i < f->list->count; i++) {
+        uint32_t next = next_of(f, &f->list->all[i], &is_over);
+
+        if (next == UINT32_MAX)
+            continue;
+        f->only[next] = 1;
+        has_some = true;
+    }
+    return has_some;
+}
+
+static enum tbd_exit search_on(struct finding *f, const struct tbd_question *question)
+{
+    struct tbd_question next;
+    enum tbd_exit result;
+
+    if (tbd_question_copy(question, &next) != TBD_OK)
+        return tbd_command_fail(f->run, TBD_NOMEM);
+    next.only = f->only;
+    result = search(f, &next);
+    for (uint32_t i = 0; i < tbd_trace_window_count(f->run->session->trace); i++)
+        f->searched[i] |= f->only[i]; /* one that was left out is not asked for again */
+    qsort(f->list->events, f->list->event_count, sizeof(*f->list->events), compare_events);
+    return result == TBD_EXIT_NOT_FOUND ? TBD_EXIT_FOUND : result; /* it has no further entries */
+}
+
+/* Is the frame gone, although no call or return shows it? */
+static bool is_gone(struct finding *f, const struct tbd_listed_call *call)
+{
+    bool is_over;
+
+    (void)next_of(f, call, &is_over);
+    return is_over || tbd_ends_is_gone(f->ends, call->enter);
+}
+
+/* What is left when all windows were searched. */
+static void settle(struct finding *f)
+{
+    for (size_t i = 0; i < f->list->count; i++) {
+        struct tbd_listed_call *call = &f->list->all[i];
+        struct tbd_frame_call frame = frame_of(call);
+
+        if (call->end == TBD_FRAME_SEEMS_TO_RETURN)
+            call->end = tbd_frame_settle(f->run, &frame, call->exit);
+        else if (call->end == TBD_FRAME_STAYS && is_gone(f, call))
+            call->end = TBD_FRAME_LEFT;
+    }
+}
+
+static enum tbd_exit find(struct finding *f, struct tbd_question *question)
+{
+    struct tbd_question first;
+    enum tbd_exit result;
+
+    if (tbd_question_copy(question, &first) != TBD_OK)
+        return tbd_command_fail(f->run, TBD_NOMEM);
+    result = search(f, &first);
+    pair(f);
+    while (result == TBD_EXIT_FOUND && !f->no_memory && choose(f)) {
+        result = search_on(f, question);
+        pair(f);
+    }
+    if (result == TBD_EXIT_FOUND && !f->no_memory)
+        settle(f);
+    return f->no_memory ? tbd_command_fail(f->run, TBD_NOMEM) : result;
+}
+
+enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_question *question,
+                                 struct tbd_call_list *out)
+{
+    size_t windows = (size_t)tbd_trace_window_count(run->session->trace) + 1;
+    struct finding f = { .run = run, .list = out };
+    enum tbd_exit result;
+
+    *out = (struct tbd_call_list){ 0 };
+    f.searched = calloc(windows, 1);
+    f.only = calloc(windows, 1);
+    if (f.searched == NULL || f.only == NULL || tbd_ends_new(run->session, &f.ends) != TBD_OK)
+        result = tbd_command_fail(run, TBD_NOMEM);
+    else
+        result = find(&f, question);
+    tbd_question_free(question);
+    tbd_ends_free(f.ends);
+    free(f.searched);
+    free(f.only);
+    free(f.open);
+    return result;
+}
+
+void tbd_call_list_free(struct tbd_call_list *list)
+{
+    free(list->all);
+    free(list->events);
+    *list = (struct tbd_call_list){ 0 };
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+/* search_returns.c - of all returns in a window, the few that may end the frame of an entry
+ *
+ * An entry of this window ends at the first return at its slot or above it.  Which entries of earlier
+ * windows still live is not known here, so every return that might be the first at or above one of
+ * their slots is wanted:
+ *   - it leaves a frame whose call was made before the window, or is not known
+ *   - its stack pointer is the highest of the thread's returns in this window so far
+ * Calls tell as much as returns: they overwrite slots of frames that are gone.
+ * A thread may have several stacks (coroutines, sigaltstack): a frame that seems to be left, because a
+ * return of another stack is above it, may still return, at its own slot. */
+#include "query/search/search_private.h"
+
+#include "base/array.h"
+#include "query/session/main_stack.h"
+
+#include <stdlib.h>
+
+struct slots {
+    uint64_t *all; /* owned */
+    size_t count, capacity;
+};
+
+struct tbd_thread_returns {
+    uint32_t thread;
+    uint64_t highest;
+    struct slots open;   /* of entries; descending */
+    struct slots passed; /* of frames that seem to be left */
+};
+
+static struct tbd_thread_returns *returns_of(struct tbd_search_run *run, uint32_t thread)
+{
+    struct tbd_search_returns *returns = &run->returns;
+    struct tbd_thread_returns *own = NULL;
+
+    for (size_t i = 0; i < returns->count; i++) {
+        if (returns->threads[i].thread == thread)
+            return &returns->threads[i];
+    }
+    if (!tbd_array_reach(&returns->threads, returns->count, &returns->capacity,
+                         sizeof(*returns->threads))) {
+        run->status = TBD_NOMEM;
+        return NULL;
+    }
+    own = &returns->threads[returns->count++];
+    own->thread = thread;
+    own->highest = 0;
+    own->open.count = own->passed.count = 0;
+    return own;
+}
+
+static void add(struct tbd_search_run *run, struct slots *slots, uint64_t slot)
+{
+    if (!tbd_array_grow(&slots->all, slots->count, &slots->capacity, sizeof(*slots->all)))
+        run->status = TBD_NOMEM;
+    else
+        slots->all[slots->count++] = slot;
+}
+
+static bool is_gone(const struct tbd_search_run *run, uint64_t slot, uint64_t sp)
+{
+    return slot == sp ||
+           (tbd_is_on_main_stack(run->session, slot) && tbd_is_on_main_stack(run->session, sp));
+}
+
+/* Something happened at `sp`: entries below seem to be left.  Is there one, or one at it? */
+static bool pass(struct tbd_search_run *run, struct tbd_thread_returns *own, uint64_t sp)
+{
+    size_t before = own->open.count;
+
+    while (own->open.count != 0 && own->open.all[own->open.count - 1] <= sp) {
+        uint64_t slot = own->open.all[--own->open.count];
+
+        if (!is_gone(run, slot, sp))
+            add(run, &own->passed, slot);
+    }
+    return own->open.count != before;
+}
+
+/* The same for a call, which says nothing about frames of other stacks. */
+static bool overwrite(const struct tbd_search_run *run, struct tbd_thread_returns *own, uint64_t sp)
+{
+    size_t before = own->open.count;
+
+    while (own->open.count != 0 && own->open.all[own->open.count - 1] <= sp &&
+           is_gone(run, own->open.all[own->open.count - 1], sp))
+        own->open.count--;
+    return own->open.count != before;
+}
+
+/* Has a frame that seemed to be left its slot here? */
+static bool comes_back(struct tbd_thread_returns *own, uint64_t sp)
+{
+    size_t kept = 0, before = own->passed.count;
+
+    for (size_t i = 0; i < before; i++) {
+        if (own->passed.all[i] != sp)
+            own->passed.all[kept++] = own->passed.all[i];
+    }
+    own->passed.count = kept;
+    return kept != before;
+}
+
+static bool is_in_function(const void *context, uint64_t pc)
+{
+    return tbd_expr_in_ranges(context, pc);
+}
+
+void tbd_search_note_entry(struct tbd_search_run *run, struct tbd_event *enter)
+{
+    struct tbd_thread_returns *own = returns_of(run, enter->thread);
+
+    enter->number = tbd_callers_marked(&run->callers, is_in_function, &run->where->names[0]);
+    if (own == NULL)
+        return;
+    (void)pass(run, own, enter->sp);
+    (void)comes_back(own, enter->sp);
+    add(run, &own->open, enter->sp);
+}
+
+bool tbd_search_wants_return(struct tbd_search_run *run, const struct tbd_event *exit)
+{
+    struct tbd_thread_returns *own = returns_of(run, exit->thread);
+    bool is_of_earlier = (exit->flags & TBD_EVENT_HAS_CALL) == 0 || exit->began == 0;
+    bool is_call = (exit->flags & TBD_EVENT_OVERWRITES) != 0;
+    bool is_highest, ends;
+
+    if (own == NULL)
+        return true;
+    is_highest = exit->sp > own->highest;
+    if (is_highest)
+        own->highest = exit->sp;
+    ends = is_call ? overwrite(run, own, exit->sp) : pass(run, own, exit->sp);
+    return comes_back(own, exit->sp) || ends || is_of_earlier || is_highest;
+}
+
+void tbd_search_free_returns(struct tbd_search_run *run)
+{
+    for (size_t i = 0; i < run->returns.capacity; i++) {
+        free(run->returns.threads[i].open.all);
+        free(run->returns.threads[i].passed.all);
+    }
+    free(run->returns.threads);
+    run->returns = (struct tbd_search_returns){ 0 };
+}
