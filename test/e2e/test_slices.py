@@ -123,5 +123,54 @@ def test_windows_that_come_in_slices_are_not_raised(folder):
     assert [w["level"] for w in trace.ask("windows")] == [3]
 
 
+FAR = """
+volatile unsigned sum;
+__attribute__((noinline)) static void spin(unsigned n) { while (n--) sum += n; }
+__attribute__((noinline)) static unsigned leaf(unsigned n)
+{
+    sum++;
+    return n * 2;
+}
+__attribute__((noinline)) static unsigned deep(unsigned n)
+{
+    unsigned result = n == 0 ? leaf(n) : deep(n - 1) + leaf(n);
+    sum += result;
+    return result;
+}
+int main(void)
+{
+    for (unsigned round = 0; round < 3; round++) {
+        spin(1500000);
+        deep(5);
+    }
+    return 0;
+}
+"""
+
+
+def test_steps_far_inside_a_window_are_those_in_short_windows(folder):
+    """Walks that start far inside a window know the stack there."""
+    os.makedirs(folder, exist_ok=True)
+    source, program = os.path.join(folder, "far.c"), os.path.join(folder, "far")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(FAR)
+    assert tbdtest.run(["cc", "-g", "-O0", "-o", program, source]).code == 0
+    answers = []
+    for window in (20000, 50000000):
+        trace = tbdtest.record([program], os.path.join(folder, str(window)), "window=%d" % window)[1]
+        calls = trace.ask("calls", "deep")
+        assert [row["nesting"] for row in calls] == [0, 1, 2, 3, 4, 5] * 3 and calls[17]["result"] == "0", calls
+        found = []
+        for call in (calls[8], calls[15]):
+            for words in ("next", "next 3", "reverse-next", "reverse-next 2", "finish", "reverse-finish", "step 4", "reverse-step 4",
+                          "goto current backward func_enter 1 where stack=<**,main,deep,deep>",
+                          "goto current forward func_exit 1 where stack=<**,main,deep>",
+                          "goto current backward line 3 where frame == %s + 8" % call["sp"]):
+                event = trace.ask(*words.split(), at=call["position"])[-1]
+                found.append((words.split("==")[0], event["time"] - call["time"], event["offset"], event["function"], event.get("line")))
+        answers.append(found)
+    assert answers[0] == answers[1], [pair for pair in zip(*answers) if pair[0] != pair[1]]
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

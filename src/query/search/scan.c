@@ -403,16 +403,27 @@ static bool has_threads(const struct tbd_window *window)
     return window->trace != NULL && tbd_trace_thread_count(window->trace) > 1;
 }
 
-/* A walk that needs nothing from before starts at the block where the span begins. */
+uint64_t tbd_scan_start_time(const struct tbd_scan *scan)
+{
+    uint64_t first = scan->window->first_time;
+
+    if (scan->type == TBD_EVENT_FUNC_ENTER && has_threads(scan->window))
+        return first; /* a thread's call may be long ago */
+    if (scan->span.from_start || scan->probes != NULL || scan->span.after.time <= first)
+        return first;
+    return scan->span.after.time - 1;
+}
+
 static void start(struct tbd_scan *scan)
 {
+    uint64_t time = tbd_scan_start_time(scan);
+
     tbd_cursor_first(scan->window, &scan->cursor);
-    if (scan->type == TBD_EVENT_FUNC_ENTER && has_threads(scan->window))
-        return; /* a thread's call may be long ago */
-    if (scan->span.from_start || scan->probes != NULL || scan->callers != NULL ||
-        scan->span.after.time <= scan->window->first_time)
+    if (scan->callers != NULL)
+        time = scan->seeded_at;
+    if (time <= scan->window->first_time)
         return;
-    if (!tbd_cursor_seek(scan->window, scan->span.after.time - 1, &scan->cursor))
+    if (!tbd_cursor_seek(scan->window, time, &scan->cursor))
         tbd_cursor_first(scan->window, &scan->cursor);
 }
 

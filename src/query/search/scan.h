@@ -49,6 +49,7 @@ struct tbd_scan {
     struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
     bool keeps_frames;             /* see tbd_question.keeps_frames; needs `callers` */
     bool with_returns;             /* func_enter: all events of func_exit too */
+    uint64_t seeded_at;            /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */
     bool (*emit)(void *context, struct tbd_event *event);
@@ -74,6 +75,9 @@ struct tbd_scan {
 
 /* Walks until emit returns false, or to the end of the span or window. */
 void tbd_scan_run(struct tbd_scan *scan);
+
+/* Where a walk starts if it needs nothing from before but `callers`: at the block before the span. */
+uint64_t tbd_scan_start_time(const struct tbd_scan *scan);
 
 /* Could ops of this block be events of `type`?  Always for block_entry; for loads only a replay
  * tells. */

@@ -146,6 +146,25 @@ static enum tbd_status set_span(struct tbd_search_run *run)
     return TBD_OK;
 }
 
+/* What the condition says of time bounds the walks, too: they stop where it cannot hold any more. */
+static void narrow_span(struct tbd_search_run *run)
+{
+    const struct tbd_search_plan *plan = &run->plan;
+    struct tbd_span *span = &run->span;
+    struct tbd_position before = { .time = plan->time_high + 1 };
+    struct tbd_position after = { .time = plan->time_low - 1, .offset = UINT32_MAX };
+
+    if (plan->time_high != UINT64_MAX &&
+        (span->to_end || tbd_position_compare(before, span->before) < 0)) {
+        span->before = before;
+        span->to_end = false;
+    }
+    if (plan->time_low != 0 && (span->from_start || tbd_position_compare(after, span->after) > 0)) {
+        span->after = after;
+        span->from_start = false;
+    }
+}
+
 enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
 {
     enum tbd_status status = TBD_OK;
@@ -425,8 +444,10 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
     status = set_span(&run);
     if (status == TBD_OK)
         status = tbd_search_prepare(&run, start_window(&run));
-    if (status == TBD_OK)
+    if (status == TBD_OK) {
+        narrow_span(&run);
         status = search_windows(&run);
+    }
     *out_found = run.total;
     if (status == TBD_OK && run.total == 0 && has_no_meaning(&run))
         status = search->error->status;

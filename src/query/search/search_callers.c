@@ -76,12 +76,9 @@ static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct t
     return frames;
 }
 
-/* Fills in the thread's stack at the window's start, outermost frame first. */
-static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs)
+/* Takes the frames, innermost first; NULL: none are known. */
+static void take_frames(struct tbd_search_run *run, const struct tbd_frame *frames, size_t count)
 {
-    size_t count;
-    struct tbd_frame *frames = unwind_start(run, regs, &count);
-
     tbd_callers_clear(&run->callers);
     for (size_t i = frames == NULL ? 0 : count; i > 1; i--) {
         const struct tbd_frame *callee = &frames[i - 2];
@@ -90,6 +87,15 @@ static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs
         (void)tbd_callers_call(&run->callers, cfa - 8, frames[i - 1].call_pc, 0);
     }
     run->callers.is_cut = count >= FRAMES_MAX;
+}
+
+/* Fills in the thread's stack at the window's start. */
+static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs)
+{
+    size_t count;
+    struct tbd_frame *frames = unwind_start(run, regs, &count);
+
+    take_frames(run, frames, count);
     free(frames);
 }
 
@@ -141,4 +147,44 @@ void tbd_search_change_turn(void *context, uint32_t from, uint32_t to)
 void tbd_search_seed_callers(struct tbd_search_run *run)
 {
     seed_callers(run, &run->window->regs);
+}
+
+#define FRAMES_THERE 4096u
+
+/* The stack of the thread that runs at `time`. */
+static bool find_seed(struct tbd_session *session, uint64_t time)
+{
+    uint32_t thread = session->thread;
+    enum tbd_status status = TBD_NOMEM;
+
+    free(session->seed.frames);
+    session->seed.frames = calloc(FRAMES_THERE, sizeof(*session->seed.frames));
+    session->seed.time = time;
+    session->thread = 0;
+    if (session->seed.frames != NULL)
+        status = tbd_session_stack(session, (struct tbd_position){ .time = time },
+                                   session->seed.frames, FRAMES_THERE, &session->seed.count);
+    session->thread = thread;
+    if (status == TBD_OK && session->seed.count < FRAMES_THERE)
+        return true;
+    free(session->seed.frames);
+    session->seed.frames = NULL;
+    return false;
+}
+
+uint64_t tbd_search_seed_near(struct tbd_search_run *run, uint64_t time)
+{
+    struct tbd_session *session = run->session;
+    const struct tbd_window *window = run->window;
+    uint64_t start = time > TBD_SEED_BEFORE ? time - TBD_SEED_BEFORE : 0;
+
+    if (start <= window->first_time)
+        return 0;
+    if (session->seed.frames == NULL || session->seed.time <= window->first_time ||
+        session->seed.time > time || time - session->seed.time > TBD_SEED_REACH) {
+        if (!find_seed(session, start))
+            return 0;
+    }
+    take_frames(run, session->seed.frames, session->seed.count);
+    return session->seed.time;
 }

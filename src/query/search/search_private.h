@@ -156,6 +156,11 @@ const uint8_t *tbd_search_vector(const struct tbd_reg_state *state);
 bool tbd_search_needs_callers(const struct tbd_search_run *run);
 /* The stack of the thread with which the window begins. */
 void tbd_search_seed_callers(struct tbd_search_run *run);
+/* The stack that is known, or found by a replay, as of a time before `time`, not far away; 0: none.
+ * For the session's own thread, in a trace of one thread. */
+#define TBD_SEED_BEFORE 131072u  /* block entries before `time` at which it is looked for */
+#define TBD_SEED_REACH  1000000u /* block entries that are walked rather than looking for another */
+uint64_t tbd_search_seed_near(struct tbd_search_run *run, uint64_t time);
 void tbd_search_change_turn(void *run, uint32_t from, uint32_t to);
 /* Frees run->others. */
 void tbd_search_forget_callers(struct tbd_search_run *run);

@@ -15,6 +15,8 @@
  *     them. (not checked: it is about what is not done) */
 #include "query/search/search_private.h"
 
+#include "query/text/user_interrupt.h"
+
 #include <string.h>
 
 /* Events of func_exit that come with entries (tbd_question.with_returns). */
@@ -96,6 +98,20 @@ static bool collect_event(void *context, struct tbd_event *event)
 
 /* ---- one window ---- */
 
+/* Frames at the walk's start: for one that starts far inside the window, as of there.  (Other threads'
+ * frames are only known at the window's start.) */
+static void seed(struct tbd_search_run *run, struct tbd_scan *scan)
+{
+    uint64_t start = tbd_scan_start_time(scan);
+
+    scan->seeded_at = 0;
+    if (start - run->window->first_time > TBD_SEED_REACH && run->window->complete &&
+        !run->session->borrows_replayer && tbd_trace_thread_count(run->session->trace) <= 1)
+        scan->seeded_at = tbd_search_seed_near(run, start);
+    if (scan->seeded_at == 0)
+        tbd_search_seed_callers(run);
+}
+
 static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
                  struct tbd_probes *feed)
 {
@@ -124,7 +140,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
     memset(run->next_probe, 0, sizeof(run->next_probe));
     run->returns.count = 0;
     if (scan.callers != NULL)
-        tbd_search_seed_callers(run);
+        seed(run, &scan);
     tbd_scan_run(&scan);
     tbd_search_forget_callers(run);
     run->env.frames = NULL;
@@ -151,25 +167,63 @@ static void count_walk(struct tbd_search_run *run, uint64_t wanted)
     walk(run, count_event, NULL);
 }
 
-/* A forward search stops at the wanted match; a backward search counts the matches first, then
- * finds it. */
+/* Counts the matches in the span first, then finds the wanted one. */
+static void count_backward(struct tbd_search_run *run)
+{
+    uint64_t left = run->question->count - run->total, there;
+
+    count_walk(run, 0);
+    there = run->seen;
+    if (there >= left) {
+        run->seen = 0;
+        run->wanted = there - left + 1;
+        walk_uncounted(run, count_event, NULL);
+    }
+    run->total += there < left ? there : left;
+}
+
+/* The block entries of the first part that a backward search looks at; the next part is larger. */
+#define PART_BLOCKS 65536u
+#define PART_GROWS  16u
+
+/* Most answers are near: a backward search goes through the window in parts, the last one first. */
+static void count_parts(struct tbd_search_run *run)
+{
+    struct tbd_span whole = run->span;
+    uint64_t first = run->window->first_time, end = first + run->window->blocks;
+    uint64_t part = PART_BLOCKS;
+
+    if (!whole.from_start && whole.after.time > first)
+        first = whole.after.time;
+    if (!whole.to_end && whole.before.time < end)
+        end = whole.before.time;
+    while (end > first && end - first > part && run->total < run->question->count &&
+           run->status == TBD_OK && !tbd_is_interrupted()) {
+        end -= part;
+        run->span.from_start = false;
+        run->span.after = (struct tbd_position){ .time = end - 1, .offset = UINT32_MAX };
+        count_backward(run);
+        run->span.to_end = false;
+        run->span.before = (struct tbd_position){ .time = end };
+        part *= PART_GROWS;
+    }
+    run->span.from_start = whole.from_start;
+    run->span.after = whole.after;
+    if (run->total < run->question->count)
+        count_backward(run);
+    run->span = whole;
+}
+
+/* A forward search stops at the wanted match. */
 static void count_window(struct tbd_search_run *run)
 {
-    uint64_t left = run->question->count - run->total;
-
     if (run->question->backward && run->search->each == NULL) {
-        uint64_t there;
-
-        count_walk(run, 0);
-        there = run->seen;
-        if (there >= left) {
-            run->seen = 0;
-            run->wanted = there - left + 1;
-            walk_uncounted(run, count_event, NULL);
-        }
-        run->total += there < left ? there : left;
+        if (run->answered == 0)
+            count_parts(run);
+        else
+            count_backward(run);
     } else {
-        count_walk(run, left);
+        count_walk(run, run->question->count - run->total);
         run->total += run->seen;
     }
 }

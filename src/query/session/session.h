@@ -103,6 +103,11 @@ struct tbd_session {
     struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
     struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
     struct {
+        struct tbd_frame *frames; /* owned; NULL: none */
+        size_t count;
+        uint64_t time;
+    } seed; /* the stack at a time: walks that need callers can start there */
+    struct {
         bool is_known;
         uint64_t end;  /* 0: not known */
     } main_stack;      /* tbd_is_on_main_stack() */
