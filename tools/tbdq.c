@@ -10,6 +10,7 @@
 #include "query/commands/prompt.h"
 #include "query/condition/question.h"
 #include "query/commands/script.h"
+#include "query/session/wall_time.h"
 #include "query/text/user_cache.h"
 
 #include "base/cut_file.h"
@@ -29,8 +30,9 @@ struct options {
     const char *at;
     const char *script; /* "-": standard input */
     const char *thread;
-    const char *complete; /* a line for which a shell wants the completions */
-    bool json, csv, quiet, att, explain, no_cache;
+    const char *since, *until; /* NULL: not given */
+    const char *complete;      /* a line for which a shell wants the completions */
+    bool json, csv, quiet, att, explain, no_cache, wall;
     unsigned workers;
 };
 
@@ -43,6 +45,9 @@ static void print_usage(FILE *out)
         "      --at POS        position to ask about: first, last or TIME[+K]; the "
         "remembered one stays\n"
         "      --thread N      thread to ask about (default: the one that has control there)\n"
+        "      --since TIME, --until TIME  only events from then on, until then: 09:35:53.5,\n"
+        "                      2026-11-23T09:35, @1795426553, +1.5s (after the start)\n"
+        "      --wall          events show when they happened; ~ if that is interpolated\n"
         "      --json          one JSON object per line\n"
         "      --csv           rows as comma-separated values\n"
         "  -f, --file FILE     carry out the commands in FILE: see `tbdq help scripts`\n"
@@ -101,6 +106,38 @@ static int set_thread(struct tbd_session *session, const char *text)
     }
     session->has_thread = true;
     return TBD_EXIT_FOUND;
+}
+
+/* The block entry at the time that an option says; NULL: the option was not given. */
+static int find_moment(struct tbd_session *session, const char *option, const char *text,
+                       uint64_t more, uint64_t *out)
+{
+    uint64_t ns;
+
+    if (text == NULL)
+        return TBD_EXIT_FOUND;
+    if (!tbd_wall_time_read(session, text, &ns)) {
+        fprintf(stderr,
+                "tbdq: %s takes a time, not '%s'\n"
+                "hint: for example 09:35:53.5, 2026-11-23T09:35:53, @1795426553 or +1.5s\n",
+                option, text);
+        return TBD_EXIT_USAGE;
+    }
+    if (tbd_wall_time_find(session, ns + more, out))
+        return TBD_EXIT_FOUND;
+    fprintf(stderr, "tbdq: %s: the trace does not say when its events happened\n", option);
+    return TBD_EXIT_TRACE;
+}
+
+static int set_span(struct tbd_session *session, const struct options *options)
+{
+    int result = find_moment(session, "--since", options->since, 0, &session->span.since);
+
+    if (result == TBD_EXIT_FOUND)
+        result = find_moment(session, "--until", options->until, 1, &session->span.until);
+    session->span.has_since = options->since != NULL;
+    session->span.has_until = options->until != NULL;
+    return result;
 }
 
 static void print_owner(const struct tbd_session *session)
@@ -180,6 +217,8 @@ static int answer(struct tbd_session *session, const struct options *options, FI
 
     if (result == TBD_EXIT_FOUND && options->thread != NULL)
         result = set_thread(session, options->thread);
+    if (result == TBD_EXIT_FOUND)
+        result = set_span(session, options);
     if (result != TBD_EXIT_FOUND)
         return result;
     if (options->script != NULL)
@@ -220,6 +259,7 @@ static int ask(const struct options *options, size_t count, char **words)
                                    .workers = options->workers,
                                    .no_cache = options->no_cache,
                                    .print = { .object = true, .static_members = true },
+                                   .shows_wall = options->wall,
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     FILE *out = tbd_safe_stream(stdout);
     struct tbd_command_run run = {
@@ -284,6 +324,9 @@ static int parse_options(int argc, char **argv, struct options *options)
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         { "thread", required_argument, NULL, 'T' },
+        { "since", required_argument, NULL, 'S' },
+        { "until", required_argument, NULL, 'U' },
+        { "wall", no_argument, NULL, 'W' },
         { "complete", required_argument, NULL, 'C' },
         { NULL, 0, NULL, 0 },
     };
@@ -294,6 +337,9 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 't': options->trace = optarg; break;
         case 'a': options->at = optarg; break;
         case 'T': options->thread = optarg; break;
+        case 'S': options->since = optarg; break;
+        case 'U': options->until = optarg; break;
+        case 'W': options->wall = true; break;
         case 'C': options->complete = optarg; break;
         case 'f': options->script = optarg; break;
         case 'c': options->csv = true; break;

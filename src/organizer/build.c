@@ -320,6 +320,7 @@ static void free_work(struct work *w)
     free(w->cuts);
     free(w->log); /* these are the window's as soon as it is finished */
     free(w->log_offsets);
+    free(w->stamps);
     free(w->reads);
     tbd_end_regs_free(&w->regs);
     tbd_turns_free(&w->turns);

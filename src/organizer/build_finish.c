@@ -24,6 +24,10 @@ static bool finish_log(struct work *w)
     w->window->log_count = w->log_count;
     good = tbd_build_adopt(w, w->log);
     w->log = NULL;
+    w->window->stamps = w->stamps;
+    w->window->stamp_count = w->stamp_count;
+    good = tbd_build_adopt(w, w->stamps) && good;
+    w->stamps = NULL;
     return good;
 }
 

@@ -246,6 +246,19 @@ static enum tbd_status take_passed(struct work *w, const uint8_t *payload, uint3
     return TBD_OK;
 }
 
+static enum tbd_status take_clock(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_clock clock;
+
+    if (bytes < sizeof(clock))
+        return tbd_build_damage(w, "a time that is too short");
+    memcpy(&clock, payload, sizeof(clock));
+    if (!tbd_array_grow(&w->stamps, w->stamp_count, &w->stamp_capacity, sizeof(*w->stamps)))
+        return TBD_NOMEM;
+    w->stamps[w->stamp_count++] = (struct tbd_stamp){ w->time, clock.realtime_ns };
+    return TBD_OK;
+}
+
 /* A message that is taken out of the order of events. */
 static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
@@ -266,6 +279,7 @@ static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *
     case TBD_MSG_WINDOW_END: return take_window_end(w, payload, bytes);
     case TBD_MSG_END: return take_end(w, payload, bytes);
     case TBD_MSG_PASSED: return take_passed(w, payload, bytes);
+    case TBD_MSG_CLOCK: return take_clock(w, payload, bytes);
     default: return tbd_build_damage(w, "a message of unknown kind");
     }
 }

@@ -129,6 +129,8 @@ struct work {
 
     struct tbd_log_entry *log;
     size_t log_count, log_capacity;
+    struct tbd_stamp *stamps; /* owned, until they are the window's */
+    size_t stamp_count, stamp_capacity;
     size_t *log_offsets; /* operand offsets of messages; they become pointers at the end */
     struct tbd_page_note *pages;
     size_t page_count, page_capacity;

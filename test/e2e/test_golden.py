@@ -50,6 +50,8 @@ def test_traces_of_older_versions(folder):
     count = 0
     for name, trace in traces(folder):
         check_answers(name, trace)
+        timeless = trace.tbdq("--since", "+1s", "syscalls")
+        assert timeless.code == 3 and b"does not say when" in timeless.err and "ended" not in trace.info(), timeless
         for env in (None, tbdtest.REPLAY_V3):
             trace.verify(env=env)
         count += 1

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Rows over a whole run, against gdb and against each other; their tables, CSV and JSON; docs/JSON.md."""
 import csv
+import datetime
 import io
 import json
 import os
@@ -259,6 +260,68 @@ def test_calls_search_each_window_once_and_only_those_with_ends(folder):
         assert searched == int(re.findall(r"(\d+) replayed in full", said)[-1]) + 0, (function, said)
         assert searched < windows / 2 or function in ("fib", "ackermann"), (function, windows, said)
         assert searched <= windows, (function, windows, said)
+
+
+CLOCKS = """
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+volatile unsigned sum;
+__attribute__((noinline)) void work(unsigned n) { while (n--) sum += n; }
+int main(void)
+{
+    for (int i = 0; i < 5; i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        printf("%lld\\n", now.tv_sec * 1000000000ll + now.tv_nsec);
+        fflush(stdout);
+        work(1000);
+        usleep(40000);
+    }
+    return 0;
+}
+"""
+
+
+def moment(event):
+    """Of the key `wall`, in microseconds."""
+    time = datetime.datetime.fromisoformat(event["wall"])
+    return int(time.timestamp()) * 1000000 + time.microsecond
+
+
+def test_events_have_the_times_that_the_program_sees(folder):
+    program = os.path.join(folder, "clocks")
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write(CLOCKS)
+    assert tbdtest.run(["cc", "-g", "-O0", "-o", program, program + ".c"]).code == 0
+    for options in ("window=1000", "count=later", "window=500"):
+        run, trace = tbdtest.record([program], os.path.join(folder, options), options)
+        if options == "window=500":
+            trace.ask("lower", "all", "1")
+            trace.ask("merge", "all")
+            assert trace.info()["windows"] < 10, trace.info()
+        seen = [int(line) // 1000 for line in run.out.split()]
+        writes = [moment(event) for event in trace.ask("--wall", "syscalls", "where", "syscall == write")]
+        works = [moment(event) for event in trace.ask("--wall", "calls", "work")]
+        for mine in (writes, works): # between the program's own looks at the clock, which are 40 ms apart at least
+            assert len(mine) == 5 and mine == sorted(mine), (options, mine)
+            assert all(a - 10000 < b for a, b in zip(seen, mine)) and all(b < a for a, b in zip(seen[1:], mine)), (options, seen, mine)
+        info = trace.info()
+        assert info["started"] < info["ended"] and moment({"wall": info["started"]}) <= seen[0] + 1, info
+        since = (seen[3] - 20000) / 1000000
+        assert len(trace.ask("--since", "@%.6f" % since, "calls", "work")) == 2
+        assert len(trace.ask("--until", "@%.6f" % since, "syscalls", "where", "syscall == write")) == 3
+        assert len(trace.ask("--since", "@%.6f" % since, "--until", "@%.6f" % (since + 0.02), "all", "func_enter", "where", "func==work")) <= 1
+        text = datetime.datetime.fromtimestamp(since).isoformat(sep="T", timespec="microseconds")
+        for form in (text, text.split("T")[1], "+%dus" % (seen[3] - 20000 - moment({"wall": info["started"]}))):
+            assert len(trace.ask("--since", form, "calls", "work")) == 2, (form, info)
+        assert len(trace.ask("--since", "+0s", "calls", "work")) == 5 and not trace.ask("--since", "+1h", "calls", "work")
+        there = trace.ask("goto", text)[-1]["time"]
+        assert works[2] < works[3] and trace.ask("calls", "work")[2]["time"] < there <= trace.ask("calls", "work")[3]["time"], there
+    for wrong in ("25:00", "1.5", "+1x", "@", "", "2026-13-40", "soon"):
+        assert trace.tbdq("--since", wrong, "syscalls").code == 2, wrong
+    shown = trace.tbdq("--wall", "syscalls", json_output=False).out.decode().splitlines()
+    assert shown[0].split()[:2] == ["position", "wall"], shown[0]
 
 
 def test_the_language_page_says_what_help_says(folder):

@@ -88,6 +88,27 @@ static bool merge_early_calls(struct tbd_merge *m)
     return true;
 }
 
+static bool merge_stamps(struct tbd_merge *m)
+{
+    struct tbd_stamp *stamps;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->stamp_count;
+    stamps = merged_array(m, count, sizeof(*stamps));
+    if (!stamps)
+        return false;
+    m->out->stamps = stamps;
+    for (uint32_t i = 0; i < m->count; i++)
+        for (size_t k = 0; k < m->parts[i].window->stamp_count; k++) {
+            struct tbd_stamp stamp = m->parts[i].window->stamps[k];
+
+            stamp.time += m->shifts[i].time;
+            stamps[m->out->stamp_count++] = stamp;
+        }
+    return true;
+}
+
 /* ---- pages ---- */
 
 struct page_lists {
@@ -345,7 +366,7 @@ static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
         return status;
     take_states(m);
     if (!merge_log(m) || !tbd_merge_read_pages(m) || !tbd_merge_words(m) || !tbd_merge_blocks(m) ||
-        !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
+        !merge_early_calls(m) || !merge_stamps(m) || !merge_pages(m) || !inherit_parts(m))
         return tbd_error_set(why, TBD_NOMEM, tbd_trace_path(m->trace), 0, "window %u", m->first);
     m->out->digest = tbd_window_digest(m->out);
     return TBD_OK;

@@ -2,10 +2,13 @@
 /* toc_summaries.c - reads one summary of a window from its TOC, which stays open */
 #include "format/reading/window_read.h"
 
+#include "format/summaries/stamps.h"
 #include "format/summaries/summaries.h"
 #include "format/trace/open_tocs.h"
 #include "format/trace/trace_handle.h"
 #include "format/trace/trace_index.h"
+
+#include <stdlib.h>
 
 /* The window's TOC, with the trace locked; on failure it is not locked. */
 static enum tbd_status lock_toc(struct tbd_trace *trace, uint32_t window, struct tbd_toc **out)
@@ -55,5 +58,32 @@ enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window, u
         out->enters = tbd_block_bits_find(&toc->called_bits, id) == TBD_OK;
     }
     tbd_trace_unlock(trace);
+    return status;
+}
+
+enum tbd_status tbd_trace_stamps(struct tbd_trace *trace, uint32_t window, struct tbd_stamp **out,
+                                 size_t *out_count)
+{
+    struct tbd_toc *toc;
+    enum tbd_status status = lock_toc(trace, window, &toc);
+    size_t most;
+
+    *out = NULL;
+    *out_count = 0;
+    if (status)
+        return status;
+    most = tbd_stamps_most(&toc->stamps);
+    if (most)
+        *out = calloc(most, sizeof(**out));
+    if (most && !*out)
+        status = TBD_NOMEM;
+    else if (most && !tbd_stamps_get(&toc->stamps, toc->meta.window.blocks, *out, out_count))
+        status = TBD_CORRUPT;
+    tbd_trace_unlock(trace);
+    if (status) {
+        free(*out);
+        *out = NULL;
+        *out_count = 0;
+    }
     return status;
 }

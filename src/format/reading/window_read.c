@@ -7,6 +7,7 @@
 #include "format/coding/other_threads.h"
 #include "format/pages/page_base.h"
 #include "format/pages/pages.h"
+#include "format/summaries/stamps.h"
 #include "format/summaries/summaries.h"
 #include "format/trace/toc.h"
 #include "format/trace/trace_handle.h"
@@ -197,6 +198,23 @@ static enum tbd_status read_log(const struct tbd_toc *toc, struct tbd_window *wi
     return fill_log(toc, window, bytes, head.raw_bytes, log, why);
 }
 
+static enum tbd_status read_stamps(const struct tbd_toc *toc, struct tbd_window *window,
+                                   struct tbd_error *why)
+{
+    size_t most = tbd_stamps_most(&toc->stamps);
+    struct tbd_stamp *stamps;
+
+    if (!most)
+        return TBD_OK;
+    stamps = tbd_window_memory(window, most * sizeof(*stamps));
+    if (!stamps)
+        return TBD_NOMEM;
+    window->stamps = stamps;
+    if (!tbd_stamps_get(&toc->stamps, window->blocks, stamps, &window->stamp_count))
+        return bad(toc, &toc->stamps, "impossible time", why);
+    return TBD_OK;
+}
+
 static enum tbd_status read_early_calls(const struct tbd_toc *toc, struct tbd_window *window,
                                         struct tbd_error *why)
 {
@@ -316,6 +334,8 @@ static enum tbd_status read_toc(struct tbd_toc *toc, const struct tbd_wanted_pag
         status = read_log(toc, window, why);
     if (!status)
         status = read_early_calls(toc, window, why);
+    if (!status)
+        status = read_stamps(toc, window, why);
     return status ? status : read_summaries(toc, window, why);
 }
 

@@ -39,4 +39,9 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint
 TBD_MUST_CHECK enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window,
                                                     uint32_t id, struct tbd_block_summary *out);
 
+/* When block entries of the window were made, from its TOC.  The caller frees *out; NULL and 0: the
+ * trace has no times. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_stamps(struct tbd_trace *trace, uint32_t window,
+                                                struct tbd_stamp **out, size_t *out_count);
+
 #endif

@@ -40,6 +40,7 @@ enum tbd_message_kind {
     TBD_MSG_PASSED = 17,      /* struct tbd_msg_passed: block entries that are not in the stream */
     TBD_MSG_MAPPED = 18,      /* struct tbd_msg_mapped */
     TBD_MSG_RSEQ = 19,        /* struct tbd_msg_rseq, then writes */
+    TBD_MSG_CLOCK = 20,       /* struct tbd_msg_clock: what time it is; in no log */
     TBD_MSG_KIND_COUNT
 };
 
@@ -311,6 +312,10 @@ struct tbd_msg_rseq {
 };
 _Static_assert(sizeof(struct tbd_msg_rseq) == 16, "tbd_msg_rseq is 16 bytes");
 #define TBD_RSEQ_ABORTED 1u /* it was in a critical section, which begins again: rip is another */
+
+struct tbd_msg_clock {
+    uint64_t realtime_ns; /* CLOCK_REALTIME */
+};
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,   /* value = exit status */

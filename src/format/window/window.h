@@ -144,6 +144,10 @@ struct tbd_window {
     const struct tbd_early_call *early_calls;
     size_t early_call_count;
 
+    /* When block entries were made, by the clock on the wall; ascending by time. */
+    const struct tbd_stamp *stamps;
+    size_t stamp_count;
+
     /* The log of messages replay needs (system calls, specials, signals, ...), at every level:
      * the same bytes as in `operands`, each with its relative time. */
     const struct tbd_log_entry *log;
@@ -165,6 +169,11 @@ struct tbd_window {
     size_t start_count;
 
     struct tbd_window_state *state;
+};
+
+struct tbd_stamp {
+    uint64_t time; /* relative: of the next block entry */
+    uint64_t ns;   /* CLOCK_REALTIME */
 };
 
 struct tbd_log_entry {

@@ -291,6 +291,24 @@ static void put_early_calls(struct tbd_buffer *out, const struct tbd_window *win
     tbd_file_finish_record(out, begin);
 }
 
+static void put_stamps(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    struct tbd_stamp before = { 0 };
+    size_t begin;
+
+    if (!window->stamp_count)
+        return;
+    begin = tbd_file_begin_record(out, TBD_REC_STAMPS);
+    for (size_t i = 0; i < window->stamp_count; i++) {
+        const struct tbd_stamp *stamp = &window->stamps[i];
+
+        tbd_buffer_varint(out, stamp->time - before.time);
+        tbd_buffer_varint(out, tbd_zigzag((int64_t)(stamp->ns - before.ns)));
+        before = *stamp;
+    }
+    tbd_file_finish_record(out, begin);
+}
+
 static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
                      const struct tbd_disk_window *disk)
 {
@@ -354,6 +372,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     put_read_pages(out, window);
     put_log(out, window, packer_of(content));
     put_early_calls(out, window);
+    put_stamps(out, window);
     put_summaries(out, content);
     tbd_page_list_put(list.disk, list.count, for_index);
     page_list_free(&list);

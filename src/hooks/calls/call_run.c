@@ -13,6 +13,7 @@
 #include "hooks/memory/effects.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/wall_clock.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/program_call.h"
@@ -193,6 +194,7 @@ void tbd_call_finish(struct tbd_call *call)
             tbd_syscall_name(call->sys.number) ? tbd_syscall_name(call->sys.number) : "?",
             call->sys.args[0], call->sys.args[1], call->sys.args[2], (long)call->result);
     tbd_call_send(call);
+    tbd_wall_clock_note(call->thread);
 }
 
 void tbd_call_detach(struct tbd_call *call, const char *why)

@@ -8,6 +8,7 @@
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
 #include "hooks/instructions/vector.h"
+#include "hooks/stream/wall_clock.h"
 #include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
 
@@ -66,6 +67,7 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     if (!call.effects)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
     tbd_effects_clear(call.effects);
+    tbd_wall_clock_note(thread); /* before it waits */
     if (!tbd_user_dispatch_takes(&call) && !tbd_seccomp_refuses(&call))
         perform(&call);
 }

@@ -16,6 +16,7 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/stream/crash_ring.h"
+#include "hooks/stream/wall_clock.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/native.h"
@@ -142,6 +143,7 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
     thread->regs.xsave_bytes = tbd_processor.vector.image.bytes;
     tbd_vector_store(&tbd_processor.vector, image);
     tbd_effects_send(effects, &tbd_recording.ring, thread, &tbd_memory.pages, &head, tail, 2);
+    tbd_wall_clock_note(thread);
 }
 
 /* Dies as the kernel would end it: first the trace is ended, then the signal is taken natively. */

@@ -9,6 +9,7 @@
 #include "hooks/instructions/registers.h"
 #include "hooks/instructions/shared_set.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/stream/wall_clock.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/threads.h"
 
@@ -28,6 +29,7 @@ static void end_window(struct tbd_thread *thread)
         return;
     if (tbd_recording.hooks & TBD_HOOK_TOUCH)
         tbd_memory_send_touched(thread);
+    tbd_wall_clock_note_now(thread);
     tbd_threads_send_regs(thread);
     tbd_registers_send(ring, thread, &tbd_processor.vector);
     tbd_window_send_end(ring, thread, &tbd_memory.pages, next_due());
@@ -86,6 +88,7 @@ static void send_last(const struct tbd_part *parts, uint32_t count)
         tbd_recording_note(
             0, "%lu system calls were not described: their writes were found by comparison",
             tbd_recording.unknown_calls);
+    tbd_wall_clock_note_now(tbd_thread_now());
     tbd_ring_send(ring, tbd_thread_now(), TBD_MSG_END, parts, count);
     tbd_threads_send_regs(tbd_thread_now());
     tbd_registers_send(ring, tbd_thread_now(), &tbd_processor.vector);

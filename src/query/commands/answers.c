@@ -128,6 +128,12 @@ static char *describe(const struct tbd_command_run *run, const struct tbd_comman
         return NULL;
     fprintf(out, "%s\njson %d csv %d syntax %d thread %" PRIu32 "\n", run->text, session->json,
             session->csv, (int)session->syntax, session->thread);
+    if (session->span.has_since)
+        fprintf(out, "since %" PRIu64 "\n", session->span.since);
+    if (session->span.has_until)
+        fprintf(out, "until %" PRIu64 "\n", session->span.until);
+    if (session->shows_wall)
+        fprintf(out, "wall %s\n", getenv("TZ") == NULL ? "" : getenv("TZ"));
     fprintf(out, "from %" PRIu64 " to %" PRIu64 "\n", first == NULL ? 0 : first->first_time,
             session->info->blocks);
     if (is_about_position(run, command))

@@ -5,6 +5,7 @@
 #include "query/text/progress.h"
 #include "query/search/search.h"
 #include "query/session/signal_info.h"
+#include "query/session/wall_time.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -329,13 +330,37 @@ static bool is_place(const struct tbd_command_run *run)
     return isalpha((unsigned char)*word) || *word == '_' || strchr(word, ':') != NULL;
 }
 
+/* "09:35:53.5", "2026-11-23T09:35": the first block entry from then on. */
+static bool is_wall_time(const struct tbd_command_run *run, uint64_t *out_ns)
+{
+    return run->argc == 1 && isdigit((unsigned char)run->argv[0][0]) &&
+           strchr(run->argv[0], ':') != NULL &&
+           tbd_wall_time_read(run->session, run->argv[0], out_ns);
+}
+
+static enum tbd_exit go_to_wall_time(struct tbd_command_run *run, uint64_t ns)
+{
+    struct tbd_position position = { 0 };
+
+    if (!tbd_wall_time_find(run->session, ns, &position.time)) {
+        fprintf(stderr, "tbdq: the trace does not say when its events happened\n");
+        return TBD_EXIT_TRACE;
+    }
+    if (position.time >= run->session->info->blocks)
+        position = tbd_session_last(run->session);
+    return tbd_command_go(run, position);
+}
+
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
 {
     struct tbd_command_run part = *run;
     struct tbd_position at = run->session->at;
     enum tbd_exit result = TBD_EXIT_FOUND;
     size_t from = run->arguments, to;
+    uint64_t ns;
 
+    if (is_wall_time(run, &ns))
+        return go_to_wall_time(run, ns);
     if (is_place(run))
         return tbd_command_go_to_place(run);
     for (bool more = true; more && result == TBD_EXIT_FOUND; from = to + strlen(" then ")) {

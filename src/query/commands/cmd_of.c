@@ -250,6 +250,16 @@ static struct tbd_position place_of(struct tbd_session *session,
                                                : tbd_command_start(session, question);
 }
 
+static void take_span(const struct tbd_session *session, struct tbd_question *question)
+{
+    if (!question->is_search)
+        return;
+    if (session->span.has_since)
+        tbd_question_where_field(question, TBD_FIELD_TIME, TBD_EXPR_GE, session->span.since);
+    if (session->span.has_until)
+        tbd_question_where_field(question, TBD_FIELD_TIME, TBD_EXPR_LT, session->span.until);
+}
+
 enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,
                                      const struct tbd_question_words *words,
                                      struct tbd_question *question)
@@ -259,6 +269,7 @@ enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,
     struct tbd_source_place place;
     enum tbd_exit result;
 
+    take_span(run->session, question);
     if (words->of_end == 0)
         return take_condition(run, question, words, &own);
     if (question->type != TBD_EVENT_STORE && question->type != TBD_EVENT_LOAD)

@@ -4,6 +4,7 @@
 #include "query/commands/output.h"
 #include "query/session/cpu_features.h"
 #include "query/session/signal_info.h"
+#include "query/session/wall_time.h"
 #include "hooks/table/syscalls.h"
 
 #include "base/safe_stream.h"
@@ -170,6 +171,16 @@ static void print_needs(const struct tbd_session *session, FILE *out)
     fputc('\n', out);
 }
 
+/* When the recording began and ended; false: nobody knows when it ended. */
+static bool find_times(struct tbd_session *session, char *start, char *end)
+{
+    struct tbd_wall_time first = { session->info->realtime_ns, true }, last;
+
+    tbd_wall_time_text(&first, true, start);
+    return tbd_wall_time_at(session, session->info->blocks, &last) &&
+           tbd_wall_time_text(&last, true, end) != NULL;
+}
+
 static json_t *info_object(struct tbd_session *session, const struct level_sum sums[LEVELS])
 {
     const struct tbd_trace_info *info = session->info;
@@ -177,7 +188,7 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     json_t *args = json_array();
     json_t *notes = json_array();
     json_t *damage = json_array();
-    char end[64];
+    char end[64], first[TBD_WALL_TIME_BYTES], last[TBD_WALL_TIME_BYTES];
 
     for (int i = 0; i < info->argc; i++)
         json_array_append_new(args, safe_string(info->argv[i]));
@@ -199,6 +210,9 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
         json_object_set_new(object, "end_signal", end_object(session));
     put_count(object, "end_value", info->finished ? info->end.value : 0);
     json_object_set_new(object, "end_text", safe_string(info->end_text));
+    if (find_times(session, first, last))
+        json_object_set_new(object, "ended", json_string(last));
+    json_object_set_new(object, "started", json_string(first));
     put_count(object, "blocks", info->blocks);
     put_count(object, "windows", tbd_trace_window_count(session->trace));
     put_count(object, "window_blocks", info->window_blocks);
@@ -224,7 +238,7 @@ static void print_info(struct tbd_session *session, const struct level_sum sums[
 {
     const struct tbd_trace_info *info = session->info;
     uint32_t uncounted = count_uncounted(session);
-    char end[64];
+    char end[64], first[TBD_WALL_TIME_BYTES], last[TBD_WALL_TIME_BYTES];
 
     fprintf(out, "trace      %s\nprogram    %s\narguments ", tbd_shown(info->path),
             tbd_shown(info->program));
@@ -236,6 +250,10 @@ static void print_info(struct tbd_session *session, const struct level_sum sums[
             info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
             tbd_shown(info->end_text != NULL ? info->end_text : ""));
     print_end(session, out);
+    if (find_times(session, first, last))
+        fprintf(out, "time       %s to %s\n", first, last);
+    else
+        fprintf(out, "time       %s; the trace does not say when its events happened\n", first);
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
     fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n",

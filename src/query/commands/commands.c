@@ -53,12 +53,13 @@ const struct tbd_command tbd_commands[] = {
       "Number, name, when and by which thread it was made, when it ended, its block entries, how often\n"
       "it was given control.  Threads run one at a time; '*' marks the one that has control.",
       "tbdq threads", true, false },
-    { "goto", tbd_command_goto, "first | last | TIME[+K] | FUNCTION | FILE:LINE | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
+    { "goto", tbd_command_goto, "first | last | TIME[+K] | HH:MM:SS | FUNCTION | FILE:LINE | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"
       "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, line, signal or\n"
       "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
-      "FUNCTION and FILE:LINE are where they are reached next.\n"
+      "FUNCTION and FILE:LINE are where they are reached next; 09:35:53.5 or 2026-11-23T09:35 is\n"
+      "where the program was by the clock on the wall.\n"
       "`then` goes on from what was found: goto last backward store of p then backward\n"
       "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
       "first and last stand before the first and after the last event.  A store or load of\n"

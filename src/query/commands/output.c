@@ -4,6 +4,7 @@
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
 #include "query/commands/output.h"
 #include "query/session/signal_info.h"
+#include "query/session/wall_time.h"
 
 #include "base/escape.h"
 #include "base/safe_stream.h"
@@ -319,6 +320,20 @@ static enum tbd_status place_of(struct tbd_session *session, const struct tbd_ev
     return tbd_session_place(session, position, out);
 }
 
+/* For people the time of day, for scripts all of it, if it is wanted. */
+static void put_wall(struct tbd_session *session, uint64_t time, json_t *object)
+{
+    struct tbd_wall_time wall;
+    char text[TBD_WALL_TIME_BYTES];
+
+    if (!session->shows_wall || !tbd_wall_time_at(session, time, &wall))
+        return;
+    json_object_set_new(object, "wall",
+                        json_string(tbd_wall_time_text(&wall, session->json, text)));
+    if (session->json)
+        json_object_set_new(object, "wall_exact", json_boolean(wall.is_exact));
+}
+
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event)
 {
     json_t *object = json_object();
@@ -330,6 +345,7 @@ json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *ev
     json_object_set_new(object, "thread", json_integer((json_int_t)event->thread));
     json_object_set_new(object, "type", json_string(tbd_event_type_name(event->type)));
     json_object_set_new(object, "pc", tbd_output_hex(event->pc));
+    put_wall(session, event->position.time, object);
     if (place_of(session, event, &place) != TBD_OK)
         place.window = 0;
     else if (place.insn_bytes != 0)
@@ -444,6 +460,8 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
     fprintf(out, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT "  %s  ",
             json_integer_value(json_object_get(object, "time")),
             json_integer_value(json_object_get(object, "offset")), get(object, "type"));
+    if (json_object_get(object, "wall") != NULL)
+        fprintf(out, "%s  ", get(object, "wall"));
     if (tbd_trace_thread_count(session->trace) > 1)
         fprintf(out, "thread %" JSON_INTEGER_FORMAT "  ",
                 json_integer_value(json_object_get(object, "thread")));

@@ -146,7 +146,14 @@ static void print_csv(const struct tbd_rows *rows, const json_t *row)
 void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
                     const char *const *columns)
 {
-    *rows = (struct tbd_rows){ .run = run, .columns = columns, .waiting = json_array() };
+    size_t count = 0;
+
+    *rows = (struct tbd_rows){ .run = run, .waiting = json_array() };
+    for (size_t i = 0; columns[i] != NULL && count < TBD_ROWS_MAX_COLUMNS - 1; i++) {
+        rows->columns[count++] = columns[i];
+        if (run->session->shows_wall && strcmp(columns[i], "position") == 0)
+            rows->columns[count++] = "wall";
+    }
     if (run->session->csv)
         print_csv(rows, NULL);
 }

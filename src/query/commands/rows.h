@@ -12,8 +12,8 @@
 
 struct tbd_rows {
     const struct tbd_command_run *run;
-    const char *const *columns; /* keys of a row's object, ending with NULL */
-    json_t *waiting;            /* rows until the widths are known */
+    const char *columns[TBD_ROWS_MAX_COLUMNS + 1]; /* keys of a row's object, ending with NULL */
+    json_t *waiting;                               /* rows until the widths are known */
     size_t widths[TBD_ROWS_MAX_COLUMNS];
     bool has_widths;
     uint64_t count;

@@ -76,6 +76,7 @@ void tbd_session_close(struct tbd_session *session)
     tbd_session_end_slices(session);
     free(session->moment);
     free(session->seed.frames);
+    free(session->wall.stamps);
     tbd_left_out_clear(&session->left_out);
     tbd_breakpoints_clear(&session->breakpoints);
     if (session->replayer != NULL && !session->borrows_replayer)

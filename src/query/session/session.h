@@ -75,8 +75,13 @@ struct tbd_session {
         char format;   /* 0: nothing was examined yet */
         unsigned long count;
         unsigned bytes;
-    } examined;  /* by `x`, which goes on from there */
-    bool has_at; /* --at was given: the position is not remembered */
+    } examined;      /* by `x`, which goes on from there */
+    bool shows_wall; /* events show the clock's time */
+    struct {
+        bool has_since, has_until;
+        uint64_t since, until; /* times of block entries: [since, until) */
+    } span;                    /* --since, --until: questions are about these events */
+    bool has_at;               /* --at was given: the position is not remembered */
     struct tbd_position at;
     struct {
         bool has_position, has_frame;
@@ -109,8 +114,13 @@ struct tbd_session {
     } seed; /* the stack at a time: walks that need callers can start there */
     struct {
         bool is_known;
-        uint64_t end;  /* 0: not known */
-    } main_stack;      /* tbd_is_on_main_stack() */
+        uint64_t end; /* 0: not known */
+    } main_stack;     /* tbd_is_on_main_stack() */
+    struct {
+        struct tbd_stamp *stamps; /* owned; NULL: none */
+        size_t count;
+        uint32_t window;
+    } wall;            /* tbd_wall_time_at() */
     size_t window_max; /* of `windows` used */
     uint64_t clock;
 };

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+/* wall_clock.h - when things happened, for people: the wall-clock time goes into the stream now and then
+ *
+ * A system call takes far longer than a look at the processor's counter, so each may ask.  The kernel is
+ * asked only if the counter has moved on by some microseconds.  The program and replay know nothing of
+ * it.  Called by the thread that holds the turn lock.  Context: APP. */
+#ifndef TBD_HOOKS_WALL_CLOCK_H
+#define TBD_HOOKS_WALL_CLOCK_H
+
+struct tbd_thread;
+
+/* Sends the time, unless that was done just now. */
+void tbd_wall_clock_note(struct tbd_thread *thread);
+/* Sends the time. */
+void tbd_wall_clock_note_now(struct tbd_thread *thread);
+/* Before the program has the kernel forbid rdtsc (PR_SET_TSC): that holds for the engine, too. */
+void tbd_wall_clock_forbid_counter(void);
+
+#endif
