@@ -212,7 +212,8 @@ def test_parameters_at_a_function_s_first_instruction(folder):
         found = {v["name"]: (re.sub(r"^@0x[0-9a-f]+: ", "", v["value"]) if v["known"] else None) for v in trace.ask("locals")}
         assert {name: found[name] for name in wanted} == wanted, (function, found)
         row = [v.split("=", 1) for v in trace.ask("calls", function)[0]["values"]]
-        assert all(value in ("?", wanted[name]) or value.startswith("@0x") for name, value in row if name in wanted), (function, row)
+        shown = {"small": "{a = 3, b = 4}", "n": "11"} if function == "by_small" else wanted
+        assert all(value in ("?", shown[name]) or value.startswith("@0x") for name, value in row if name in wanted), (function, row)
         # At every event there, not only at the entry.
         name, value = [(name, value) for name, value in wanted.items()][-1]
         if function in ("by_small", "eight"):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cmd_step.c - steps by line, function and instruction, both ways */
+#include "query/commands/output_call.h"
 #include "query/commands/step_line.h"
 #include "query/session/inlined.h"
 #include "query/commands/output.h"
@@ -149,18 +150,32 @@ enum tbd_exit tbd_command_until(struct tbd_command_run *run)
 
 /* ---- functions ---- */
 
+/* The return with what it returns. */
+static void print_return(struct tbd_command_run *run, const struct tbd_event *exit)
+{
+    struct tbd_output_registers registers = { 0 };
+    struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    json_t *object = tbd_output_event(run->session, exit);
+
+    if (state != NULL && tbd_session_regs(run->session, exit->position, state) == TBD_OK)
+        tbd_output_registers_take(state, &registers);
+    tbd_output_result(run->session, exit->pc, exit, &registers, object);
+    tbd_output_print_event(run->session, object, run->out);
+    json_decref(object);
+    free(state);
+}
+
 /* Goes to the return, and prints the result with it; then to the caller. */
-static enum tbd_exit go_over_return(struct tbd_command_run *run, struct tbd_position at,
+static enum tbd_exit go_over_return(struct tbd_command_run *run, const struct tbd_event *exit,
                                     uint32_t thread)
 {
-    struct tbd_question question = tbd_question_first(TBD_EVENT_FUNC_EXIT);
-    enum tbd_exit result;
+    struct tbd_position at = exit->position;
 
-    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_EQ, at.time);
-    tbd_question_where_field(&question, TBD_FIELD_OFFSET, TBD_EXPR_EQ, at.offset);
-    result = tbd_command_ask(run, &question);
-    if (result != TBD_EXIT_FOUND || tbd_frame_thread_block(run, false, thread, &at) != TBD_OK)
-        return result;
+    tbd_command_move_to(run, exit);
+    if (!run->silent)
+        print_return(run, exit);
+    if (tbd_frame_thread_block(run, false, thread, &at) != TBD_OK)
+        return TBD_EXIT_FOUND;
     return tbd_command_go(run, at);
 }
 
@@ -199,7 +214,7 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (end == TBD_FRAME_RETURNS)
-        return go_over_return(run, event.position, call.thread);
+        return go_over_return(run, &event, call.thread);
     fprintf(stderr, "tbdq: note: the function did not return: it was " TBD_FRAME_LEFT_TEXT "\n");
     return tbd_command_go(run, event.position);
 }

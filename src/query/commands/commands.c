@@ -158,7 +158,7 @@ const struct tbd_command tbd_commands[] = {
       "The caller is the instruction that makes the call; import stubs on the way are skipped.\n"
       "Nesting counts the calls of the same function around it, duration the block entries up to the\n"
       "return.  A call that an exception or longjmp left has no exit and no result, and says so.\n"
-      "Parameters in memory or in vector registers are shown as ?.\n"
+      "Parameters and results in vector registers cost one more replay of their windows.\n"
       "The condition may be about all of a row: the entry with its parameters, and retval (of the type\n"
       "of the result), nesting, duration, returned (0: left, or not ended), caller==NAME.",
       "tbdq calls insert where 'key > 10 and retval == 0'", true, false },

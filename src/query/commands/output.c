@@ -403,7 +403,7 @@ static void print_own(const json_t *object, FILE *out)
 {
     static const char *const keys[] = { "signal", "previous", "reason", "addr",     "size",
                                         "oldval", "oldbytes", "newval", "newbytes", "retval",
-                                        "sender", "effect",   "from",   "sp" };
+                                        "sender", "effect",   "from",   "sp",       "result" };
 
     if (json_object_get(object, "call") != NULL) {
         fprintf(out, "  %s", get(object, "call"));

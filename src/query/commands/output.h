@@ -34,12 +34,6 @@ json_t *tbd_output_text(const char *text);
 void tbd_output_source(const struct tbd_source_line *line, json_t *object);
 /* "  list.c:12", safe for a terminal, or "" if it is not known; returns `out`. */
 char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes);
-/* Put into `object`: `values`, "name=value" for each parameter of the function that was entered, and
- * `result`, what it returned, printed by its type. */
-void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *enter,
-                           json_t *object);
-void tbd_output_result(struct tbd_session *session, const struct tbd_event *enter, uint64_t retval,
-                       json_t *object);
 /* Puts module, function, function_offset, file and line of `address` as of `window` into `object`. */
 void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
                        json_t *object);
