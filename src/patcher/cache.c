@@ -220,6 +220,20 @@ bool tbd_cache_add_tag(struct tbd_block_code *block)
     return true;
 }
 
+uint64_t tbd_cache_added_tag(uint64_t cache_pc)
+{
+    uint64_t found = 0;
+
+    for (uint32_t n = 0; n < tbd_cache.block_count; n++) {
+        const struct tbd_block_code *block = &tbd_cache.block[n];
+        bool is_apart = block->tagged < block->cache_start || block->tagged >= block->cache_end;
+
+        if (is_apart && block->tagged > found && block->tagged <= cache_pc)
+            found = block->tagged;
+    }
+    return found && cache_pc - found < TBD_CACHE_TAG_BYTES ? found : 0;
+}
+
 /* ---- forgetting ---- */
 
 void tbd_cache_kill(struct tbd_block_code *block)

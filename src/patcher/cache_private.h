@@ -22,6 +22,7 @@ enum {
     TBD_CACHE_BLOCK_SPACE = 32 << 10, /* no block's code is longer */
     TBD_CACHE_STUB_BYTES = 24,
     TBD_CACHE_STUB_SPACE = 256,
+    TBD_CACHE_TAG_BYTES = 48, /* no check for indirect branches is longer */
 };
 
 struct tbd_known_id {

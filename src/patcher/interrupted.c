@@ -131,9 +131,14 @@ static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
     struct tbd_reg_places place = { .own = (uint16_t)~TBD_AT_HOME,
                                     .slot = TBD_AT_HOME,
                                     .sub = { TBD_NO_REG, TBD_NO_REG } };
+    uint64_t tag = tbd_cache_added_tag(cpu->rip);
 
     fill_registers(state, &place, thread, cpu);
     state->rip = tbd_cache_stub_target(cpu->rip);
+    if (!state->rip && tag) { /* as in a tag of the block itself; the target is in r11 */
+        state->rip = cpu->gpr[TBD_R11];
+        state->gpr[TBD_RCX] = cpu->gpr[cpu->rip == tag ? TBD_RCX : TBD_R10];
+    }
     return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE };
 }
 
