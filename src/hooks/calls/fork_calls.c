@@ -8,6 +8,7 @@
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/calls/child_maps.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
@@ -163,11 +164,13 @@ static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
 
-    if (arguments->flags & CLONE_VM)
-        tbd_effects_watch_all(call->effects);
-    else
+    if (!(arguments->flags & CLONE_VM)) {
         tbd_effects_watch(call->effects, may,
                           tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES));
+        return;
+    }
+    tbd_effects_watch_all(call->effects);
+    tbd_child_maps_note();
 }
 
 bool tbd_fork_block_signals(bool shares_memory, uint64_t *mask)
@@ -234,10 +237,14 @@ static void fork_call(struct tbd_call *call)
         tbd_call_stolen(call, saved, &before);
     call->thread->regs = before;
     tbd_signals_set_kernel_mask(mask);
+    if (arguments.flags & CLONE_VM)
+        tbd_child_maps_compare(call);
     tbd_effects_compare(call->effects);
     if (tbd_effects_is_cut(call->effects))
         tbd_recording_note(1, "what a child process wrote to shared memory is partly missing");
     tbd_call_finish(call);
+    if (arguments.flags & CLONE_VM)
+        tbd_child_maps_finish(call);
     note_child(call, &arguments);
 }
 

@@ -294,18 +294,26 @@ void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range
         written_range(effects, ranges[i].address, ranges[i].bytes);
 }
 
-/* Adds one write, from the first difference to the last. */
+/* From the first difference to the last. */
+static struct tbd_range find_difference(const uint8_t *old, const uint8_t *now, uint64_t bytes)
+{
+    struct tbd_range range = { 0, bytes };
+
+    while (range.start < range.end && now[range.start] == old[range.start])
+        range.start++;
+    while (range.end > range.start && now[range.end - 1] == old[range.end - 1])
+        range.end--;
+    return range;
+}
+
+/* Adds one write. */
 static void compare_page(struct tbd_effects *effects, const struct saved *saved, const uint8_t *now)
 {
-    uint64_t first = 0;
-    uint64_t last = saved->bytes;
+    struct tbd_range differs = find_difference(saved->old, now, saved->bytes);
 
-    while (first < last && now[first] == saved->old[first])
-        first++;
-    while (last > first && now[last - 1] == saved->old[last - 1])
-        last--;
-    if (first < last)
-        add_once(effects, saved->address + first, last - first, saved->old + first);
+    if (differs.start < differs.end)
+        add_once(effects, saved->address + differs.start, differs.end - differs.start,
+                 saved->old + differs.start);
 }
 
 static void compare_saved(struct tbd_effects *effects, const struct saved *saved)
@@ -363,6 +371,11 @@ void tbd_effects_compare(struct tbd_effects *effects)
         return;
     visit_writable(TBD_PAGES_UNSHARED, compare_with_snapshot, effects);
     tbd_snapshot_drop(&effects->snapshot);
+}
+
+const struct tbd_snapshot *tbd_effects_snapshot(const struct tbd_effects *effects)
+{
+    return effects->snapshot.pid ? &effects->snapshot : NULL;
 }
 
 void tbd_effects_undo(struct tbd_effects *effects)

@@ -16,6 +16,7 @@
 #include "hooks/memory/window_pages.h"
 
 struct tbd_effects;
+struct tbd_snapshot;
 
 /* The only instance; its buffers are reserved at the first call.  NULL: no address space left. */
 struct tbd_effects *tbd_effects_get(void);
@@ -39,6 +40,8 @@ void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range
                          size_t count);
 /* Adds a write for all bytes that differ from the saved ones. */
 void tbd_effects_compare(struct tbd_effects *effects);
+/* What all memory was before; NULL if there is no snapshot.  Borrowed until it has been compared. */
+const struct tbd_snapshot *tbd_effects_snapshot(const struct tbd_effects *effects);
 /* All bytes that differ from the saved ones are set back to them, and nothing is reported. */
 void tbd_effects_undo(struct tbd_effects *effects);
 /* Adds a write at `address` that replaced `old` (borrowed until sent), without the bytes that were

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
+#include "hooks/memory/snapshot.h"
 
 #define TOUCH_READ    1u
 #define TOUCH_WRITTEN 0x100u /* the second byte, as a little-endian 16-bit load sees it */
@@ -113,6 +114,19 @@ void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end)
     set_marks(pages, start, end, 0, 1);
 }
 
+static const struct tbd_snapshot *source;
+
+void tbd_window_read_from(const struct tbd_snapshot *snapshot)
+{
+    source = snapshot;
+}
+
+static bool read_page(void *out, uint64_t page)
+{
+    return source ? tbd_snapshot_read(source, page, out, TBD_PAGE_SIZE)
+                  : tbd_shared_read_page(out, page);
+}
+
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags)
 {
@@ -122,7 +136,7 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
     if (!at)
         return true;
     memcpy(at, &head, sizeof(head));
-    if (!tbd_shared_read_page(at + sizeof(head), address))
+    if (!read_page(at + sizeof(head), address))
         return false; /* without commit, the reservation has no effect */
     tbd_ring_commit(ring, thread);
     return true;
@@ -234,6 +248,19 @@ static uint64_t next_marked(const struct tbd_pages *pages, uint64_t page, uint64
         page += four ? 1 : 4;
     }
     return last;
+}
+
+uint64_t tbd_pages_next_marked(const struct tbd_pages *pages, uint64_t start, uint64_t end)
+{
+    struct tbd_range run;
+
+    for (uint64_t at = start; next_run(pages, at, end, &run); at = run.end) {
+        uint64_t page = next_marked(pages, run.start >> TBD_PAGE_SHIFT, run.end >> TBD_PAGE_SHIFT);
+
+        if (page < run.end >> TBD_PAGE_SHIFT)
+            return page << TBD_PAGE_SHIFT;
+    }
+    return end;
 }
 
 static void scan_run(struct scan *scan, const struct tbd_range *run, bool folds)

@@ -36,6 +36,8 @@ struct tbd_stretch {
 void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, const struct tbd_stretch *stretches,
                            size_t count);
+/* The first page in [start, end) that has marks; `end` if there is none. */
+uint64_t tbd_pages_next_marked(const struct tbd_pages *pages, uint64_t start, uint64_t end);
 /* Clears all marks of a stretch, after every stretch's pages were sent. */
 void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch);
 /* Sends the touched pages whose contents the trace does not know; marks stay.  Called where the
@@ -43,6 +45,9 @@ void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *s
 void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
                              struct tbd_pages *pages, const struct tbd_stretch *stretches,
                              size_t count);
+/* Pages are read from the snapshot until this is called with NULL: they are gone from memory. */
+struct tbd_snapshot;
+void tbd_window_read_from(const struct tbd_snapshot *snapshot);
 /* Sends a page as it is now; false if it cannot be read. */
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags);

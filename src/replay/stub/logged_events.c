@@ -215,6 +215,17 @@ static bool is_end(const struct tbd_msg_syscall *call)
                                  (call->number == __NR_exit && !tbd_log_peek(TBD_MSG_THREAD)));
 }
 
+static void change_maps(const struct tbd_message *message)
+{
+    struct tbd_msg_mapped mapped;
+
+    memcpy(&mapped, message + 1, sizeof(mapped));
+    if (!tbd_maps_apply(&mapped))
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "a change of mappings at 0x%lx cannot be done again",
+                         mapped.start);
+    tbd_log_send(message);
+}
+
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     const struct tbd_message *message;
@@ -222,6 +233,8 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
 
     if (tbd_stub_is_where_play_stopped()) /* in a call that did not return */
         tbd_stub_finish();
+    while ((message = tbd_log_peek(TBD_MSG_MAPPED))) /* by a child that shared the memory */
+        change_maps(message);
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     if (message) { /* a signal came before the call, which the program makes again later */
         tbd_log_send(message);
@@ -395,17 +408,6 @@ static void change_code(const struct tbd_message *message)
 
     memcpy(&code, message + 1, sizeof(code));
     tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(code), code.write_count);
-    tbd_log_send(message);
-}
-
-static void change_maps(const struct tbd_message *message)
-{
-    struct tbd_msg_mapped mapped;
-
-    memcpy(&mapped, message + 1, sizeof(mapped));
-    if (!tbd_maps_apply(&mapped))
-        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "a change of mappings at 0x%lx cannot be done again",
-                         mapped.start);
     tbd_log_send(message);
 }
 

@@ -310,13 +310,21 @@ bool tbd_maps_apply(const struct tbd_msg_mapped *mapped)
 {
     uint64_t bytes = mapped->end - mapped->start;
 
+    bool is_kept = mapped->flags & TBD_MAPPED_KEPT, is_gone = mapped->flags & TBD_MAPPED_GONE;
+
     forget_code(mapped->start, bytes);
-    if (mapped->flags & TBD_MAPPED_KEPT)
-        return tbd_memory_protect(mapped->start, bytes, mapped->prot);
-    if (!tbd_stub.is_partial)
+    if (mapped->flags & TBD_MAPPED_HEAP && !is_kept)
+        tbd_stub.brk = is_gone ? mapped->start : mapped->end;
+    if (!tbd_stub.is_partial && !(is_kept && mapped->prot & PROT_READ))
         send_range(mapped->start, bytes);
-    if (mapped->flags & TBD_MAPPED_GONE)
+    if (is_kept)
+        return tbd_memory_protect(mapped->start, bytes, mapped->prot);
+    if (is_gone)
         return tbd_memory_unmap(mapped->start, bytes);
-    return tbd_memory_map(mapped->start, bytes, mapped->prot, mapped->flags & TBD_MAPPED_ZERO,
-                          this_order());
+    if (!tbd_memory_map(mapped->start, bytes, mapped->prot, mapped->flags & TBD_MAPPED_ZERO,
+                        this_order()))
+        return false;
+    if (mapped->flags & TBD_MAPPED_SHARED)
+        note_shared(mapped->start);
+    return true;
 }
