@@ -9,12 +9,39 @@ struct tbd_program_memory tbd_memory;
 
 /* ---- the table of regions ---- */
 
-/* Marks that other pages share stay: they are cleared where the window ends. */
+/* Does a page outside the range, which can be read, share the page's marks? */
+static bool has_other(uint64_t page, const struct tbd_range *range)
+{
+    for (uint64_t at = page % TBD_TOUCH_SPAN; at < TBD_USER_END; at += TBD_TOUCH_SPAN) {
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, at);
+
+        if ((at < range->start || at >= range->end) && region && region->map.prot & PROT_READ)
+            return true;
+    }
+    return false;
+}
+
+/* Marks of such a page stay: they are cleared where the window ends. */
+static void clear_alone(const struct tbd_range *range)
+{
+    struct tbd_pages *pages = &tbd_memory.pages;
+
+    for (uint64_t at = range->start;
+         (at = tbd_pages_next_marked(pages, at, range->end)) < range->end; at += TBD_PAGE_SIZE) {
+        struct tbd_stretch page = { at, at + TBD_PAGE_SIZE, false };
+
+        if (!has_other(at, range))
+            tbd_window_clear_marks(pages, &page);
+    }
+}
+
 void tbd_memory_becomes_readable(uint64_t start, uint64_t end)
 {
     struct tbd_stretch stretch = { start, end, false };
 
-    if (!tbd_regions_folds(&tbd_memory.regions, start, end))
+    if (tbd_regions_folds(&tbd_memory.regions, start, end))
+        clear_alone(&(struct tbd_range){ start, end });
+    else
         tbd_window_clear_marks(&tbd_memory.pages, &stretch);
 }
 
