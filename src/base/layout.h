@@ -4,7 +4,9 @@
  * The engine is one image, linked at a fixed address, that runs in two places:
  * inside the traced program (play) and inside a replay process.  Everything it
  * owns sits in [TBD_ENGINE_BASE, TBD_ENGINE_END), the same in both, so that
- * neither ever collides with the program; the patch areas (translated code)
+ * neither ever collides with the program.  It lies just below where the kernel puts
+ * position-independent programs (0x5555_5555_4000 and above), so that 80 TiB below it
+ * stay free in one piece, for programs that reserve 64.  The patch areas (translated code)
  * sit near the program's own code, so that rip-relative operands keep their
  * 32-bit reach, and are recorded in the trace.
  *
@@ -36,7 +38,7 @@
 #define TBD_PAGE_SIZE  4096ull
 #define TBD_PAGE_SHIFT 12
 
-#define TBD_ENGINE_BASE 0x300000000000ull
+#define TBD_ENGINE_BASE 0x500000000000ull
 #define TBD_ENGINE_END  (TBD_ENGINE_BASE + (4ull << 40))
 
 #define TBD_DECODER_BASE     (TBD_ENGINE_BASE + (64ull << 20))

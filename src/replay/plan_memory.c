@@ -23,9 +23,13 @@ static bool is_usable(const struct tbd_region *region, uint64_t last_end)
         return false;
     if ((region->start | region->end) & mask || region->start >= region->end)
         return false;
-    if (region->start < last_end || region->end > TBD_USER_END)
-        return false;
-    return region->end <= TBD_ENGINE_BASE || region->start >= TBD_ENGINE_END;
+    return region->start >= last_end && region->end <= TBD_USER_END;
+}
+
+/* The engine was elsewhere in a recording by an older version. */
+static bool is_at_engine(const struct tbd_region *region)
+{
+    return region->start < TBD_ENGINE_END && region->end > TBD_ENGINE_BASE;
 }
 
 static bool regions_ascend(const struct tbd_plan_region *regions, uint64_t count)
@@ -56,6 +60,9 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
 
         if (!is_usable(region, last_end))
             continue;
+        if (is_at_engine(region))
+            return tbd_process_error(why, TBD_NOREPLAY,
+                                     "the program has memory where this version's engine is");
         out[count++] = (struct tbd_plan_region){ .start = region->start,
                                                  .end = region->end,
                                                  .prot = region->prot,

@@ -25,7 +25,7 @@ int main(void)
     return 7;
 }
 """
-MARK = "(0x300000000000ull + (64ull << 30) + (2ull << 30) - 8)"  # the block's last field (base/layout.h)
+MARK = "(0x500000000000ull + (64ull << 30) + (2ull << 30) - 8)"  # the block's last field (base/layout.h)
 
 
 def built(folder):

@@ -128,6 +128,24 @@ static void use_little_of_many(void)
     }
 }
 
+/* Half of all addresses at once, of which a page is used here and there; several pages of it share marks, windows later, too. */
+static void use_all_of_it(int prot, uint64_t bytes)
+{
+    unsigned char *at = mmap(NULL, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (at == MAP_FAILED) {
+        puts("no room");
+        return;
+    }
+    CHECK(mprotect(at + bytes / 2, 2 * PAGE, PROT_READ | PROT_WRITE) == 0);
+    at[bytes / 2 + PAGE] = 7;
+    CHECK(mmap(at + bytes / 4, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at + bytes / 4);
+    for (unsigned i = 0; i < 30000; i++)
+        at[bytes / 4 + i % 5]++;
+    printf("%llu TiB: %d %d\n", (unsigned long long)(bytes >> 40), at[bytes / 2 + PAGE], at[bytes / 4]);
+    CHECK(munmap(at, bytes) == 0);
+}
+
 int main(void)
 {
     make_many();
@@ -135,6 +153,10 @@ int main(void)
     reserve();
     use_little();
     use_little_of_many();
+    CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED); /* it parts no gap */
+    use_all_of_it(PROT_NONE, 64ull << 40);
+    use_all_of_it(PROT_READ | PROT_WRITE, 10ull << 40);
+    use_all_of_it(PROT_READ | PROT_WRITE, 64ull << 40);
     printf("%llx\n", (unsigned long long)sum_many());
     return 0;
 }

@@ -53,10 +53,10 @@ size_t tbd_shared_read(void *out, uint64_t address, size_t bytes)
 /* ---- addresses of new mappings ---- */
 
 #define CELL_BYTES (TBD_PAGE_SIZE << TBD_SHARED_CELL_SHIFT) /* of memory: 8 MiB */
-/* Programs and libraries are never at these addresses, modulo 8 TiB, where the touch map wraps
- * around. */
-#define PLACE_FIRST 0x201000000000ull
-#define PLACE_LAST  0x240000000000ull
+/* Between the engine and the program.  Programs and libraries are never at these addresses, modulo 8 TiB, where the touch
+ * map wraps around. */
+#define PLACE_FIRST 0x541000000000ull
+#define PLACE_LAST  0x554000000000ull
 
 uint64_t tbd_shared_place(uint64_t bytes)
 {
