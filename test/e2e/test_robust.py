@@ -241,7 +241,7 @@ def test_calls_that_the_engine_does_not_know_how_to_record_are_refused(folder):
     _, trace = tbdtest.record([tbdtest.program("refused_calls")], folder)
     results = {row["syscall"]: tbdtest.number(row["retval"]) for row in trace.ask("syscalls")}
     for call in ("io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "io_destroy", "io_getevents",
-                 "io_submit", "io_cancel", "io_pgetevents", "remap_file_pages", "map_shadow_stack"):
+                 "io_submit", "io_cancel", "io_pgetevents", "map_shadow_stack"):
         assert results[call] == 2**64 - errno.ENOSYS, results
 
 

@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define PAGE  4096ul
@@ -217,6 +219,45 @@ static void try_mapped_twice(void)
     close(fd);
 }
 
+/* The same for several ranges at once, of the process itself; kernels before 6.13 refuse most of it. */
+static void try_process_madvise(void)
+{
+    static const int advices[] = { MADV_DONTNEED, MADV_REMOVE, MADV_WILLNEED, 20, 21, 24 };
+    int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
+        unsigned char *at = make();
+        struct iovec ranges[3] = { { at, 2 * PAGE }, { at + 3 * PAGE, PAGE + 1 }, { at + 6 * PAGE, PAGE } };
+        long done = syscall(SYS_process_madvise, self, ranges, 3, advices[i], 0);
+
+        look("process_madvise", done < 0 ? -1 : 0, at, PAGES);
+        munmap(at + 4 * PAGE, PAGE);
+        printf("%ld, ", done);
+        done = syscall(SYS_process_madvise, self, ranges, 3, advices[i], 0);
+        look("with a hole", done < 0 ? -1 : 0, at, PAGES);
+        printf("%ld, ", done);
+        done = syscall(SYS_process_madvise, self, ranges, 3, advices[i], 1);
+        look("with flags", done < 0 ? -1 : 0, at, PAGES);
+        drop(at);
+    }
+    close(self);
+}
+
+static void try_remap_file_pages(void)
+{
+    int fd = make_file();
+    unsigned char *at = make_at(NULL, MAP_SHARED, fd), *anonymous = make();
+
+    look("two pages of the file elsewhere", remap_file_pages(at, 2 * PAGE, 0, 4, 0), at, PAGES);
+    at[PAGE] = 50;
+    look("one again", remap_file_pages(at + 3 * PAGE, PAGE, 0, 5, 0), at, PAGES);
+    look("with a protection", remap_file_pages(at, PAGE, PROT_READ, 0, 0), at, PAGES);
+    look("no file", remap_file_pages(anonymous, PAGE, 0, 0, 0), anonymous, PAGES);
+    drop(at);
+    drop(anonymous);
+    close(fd);
+}
+
 int main(void)
 {
     static char buffer[1 << 16]; /* nothing is allocated: it might come to lie in a hole */
@@ -230,5 +271,7 @@ int main(void)
     try_replacing();
     try_segments();
     try_mapped_twice();
+    try_process_madvise();
+    try_remap_file_pages();
     return 0;
 }

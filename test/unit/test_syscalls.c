@@ -934,7 +934,7 @@ static void gates_of_the_engine_are_flags_of_rows(void **state)
 {
     (void)state;
     assert_string_equal(names_of(has_mode, TBD_SYS_REFUSED),
-                        "io_setup io_destroy io_getevents io_submit io_cancel remap_file_pages "
+                        "io_setup io_destroy io_getevents io_submit io_cancel "
                         "io_pgetevents io_uring_setup io_uring_enter io_uring_register "
                         "map_shadow_stack");
     assert_string_equal(names_of(has_mode, TBD_SYS_MAP),

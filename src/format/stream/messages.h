@@ -104,6 +104,7 @@ _Static_assert(sizeof(struct tbd_msg_mapped) == 24, "tbd_msg_mapped is 24 bytes"
 #define TBD_MAPPED_ZERO   2u /* a new mapping, of zeros */
 #define TBD_MAPPED_KEPT   4u /* only the protection has changed */
 #define TBD_MAPPED_SHARED 8u
+#define TBD_MAPPED_SENT   32u /* nothing changes; touched pages were sent, in case that it does */
 #define TBD_MAPPED_HEAP   16u /* the heap ends there now: at `end`, or at `start` if it is gone */
 
 #define TBD_PAGE_DIRTY 1u /* written in this window: these are its contents at the message */

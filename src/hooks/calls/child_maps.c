@@ -66,14 +66,10 @@ static bool is_growth(const struct difference *d)
 
 static void tell(struct tbd_call *call, const struct difference *d, uint32_t flags)
 {
-    struct tbd_msg_mapped mapped = { .start = d->start, .end = d->end, .flags = flags };
-    struct tbd_part part = { &mapped, sizeof(mapped) };
+    const struct tbd_msg_region *map = &(d->after ? d->after : d->before)->map;
 
-    if (d->after)
-        mapped.prot = d->after->map.prot;
-    if ((d->after ? d->after : d->before)->map.flags & TBD_REGION_HEAP)
-        mapped.flags |= TBD_MAPPED_HEAP;
-    tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_MAPPED, &part, 1);
+    tbd_map_tell(call->thread, d->start, d->end, d->after ? map->prot : 0,
+                 flags | (map->flags & TBD_REGION_HEAP ? TBD_MAPPED_HEAP : 0));
 }
 
 /* What the window knew of pages that are gone is in the snapshot alone. */

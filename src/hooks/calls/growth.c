@@ -72,15 +72,6 @@ static uint64_t lowest(const struct survey *survey, uint64_t start, uint64_t end
     return at < start ? at : start;
 }
 
-static void tell(const struct survey *survey, uint64_t start, uint64_t end, uint32_t prot,
-                 uint32_t flags)
-{
-    struct tbd_msg_mapped mapped = { .start = start, .end = end, .prot = prot, .flags = flags };
-    struct tbd_part part = { &mapped, sizeof(mapped) };
-
-    tbd_ring_send(&tbd_recording.ring, survey->thread, TBD_MSG_MAPPED, &part, 1);
-}
-
 static void take_away(const struct survey *survey, uint64_t start, uint64_t end)
 {
     if (!survey->thread) {
@@ -88,7 +79,7 @@ static void take_away(const struct survey *survey, uint64_t start, uint64_t end)
         return;
     }
     tbd_map_capture(survey->thread, start, end);
-    tell(survey, start, end, 0, TBD_MAPPED_GONE);
+    tbd_map_tell(survey->thread, start, end, 0, TBD_MAPPED_GONE);
     tbd_map_remove(survey->thread, start, end);
 }
 
@@ -102,7 +93,7 @@ static void give(const struct survey *survey, uint64_t start, struct tbd_mapped_
     }
     map.end = map.start;
     map.start = start;
-    tell(survey, map.start, map.end, map.prot, TBD_MAPPED_ZERO);
+    tbd_map_tell(survey->thread, map.start, map.end, map.prot, TBD_MAPPED_ZERO);
     tbd_map_add(survey->thread, &map, growing->path);
 }
 

@@ -8,6 +8,7 @@
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
+#include "hooks/memory/unlinked_files.h"
 #include "hooks/memory/userfault.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
@@ -47,6 +48,15 @@ void tbd_map_send_unmap(struct tbd_thread *thread, uint64_t start, uint64_t end)
     struct tbd_part part = { &range, sizeof(range) };
 
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_UNMAP, &part, 1);
+}
+
+void tbd_map_tell(struct tbd_thread *thread, uint64_t start, uint64_t end, uint32_t prot,
+                  uint32_t flags)
+{
+    struct tbd_msg_mapped mapped = { .start = start, .end = end, .prot = prot, .flags = flags };
+    struct tbd_part part = { &mapped, sizeof(mapped) };
+
+    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_MAPPED, &part, 1);
 }
 
 static void send_region(struct tbd_thread *thread, const struct tbd_msg_region *map,
@@ -165,4 +175,33 @@ void tbd_map_add_unknown(struct tbd_thread *thread, const struct tbd_msg_region 
     tbd_map_remove(thread, map->start, map->end);
     put(map, path);
     tbd_map_send(thread, map->start, map->end, false);
+}
+
+/* ---- contents ---- */
+
+/* Private anonymous pages are zero now; others have the contents of their file. */
+static void forget_contents(uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    tbd_shared_forget(start, end);
+    tbd_userfault_dropped(start, end);
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        tbd_pages_set_known(&tbd_memory.pages, map->start > start ? map->start : start,
+                            map->end < end ? map->end : end,
+                            !map->inode && !(map->map_flags & MAP_SHARED));
+    }
+}
+
+/* STREAM-6 */
+void tbd_map_drop_contents(struct tbd_thread *thread, uint64_t from, uint64_t to)
+{
+    tbd_map_flush_code(thread, from, to);
+    forget_contents(from, to);
+    tbd_map_send_unmap(thread, from, to);
+    tbd_map_send(thread, from, to, true);
+    tbd_unlinked_files_send_again(thread, from, to);
 }

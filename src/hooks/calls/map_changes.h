@@ -30,6 +30,12 @@ void tbd_map_add(struct tbd_thread *thread, struct tbd_msg_region *map, const ch
 /* A mapping whose pages become known when they are touched. */
 void tbd_map_add_unknown(struct tbd_thread *thread, const struct tbd_msg_region *map,
                          const char *path);
+/* A message for what no argument of a call tells (TBD_MAPPED_*).  A replay sends its touched pages of the range then, as
+ * tbd_map_capture() does. */
+void tbd_map_tell(struct tbd_thread *thread, uint64_t start, uint64_t end, uint32_t prot,
+                  uint32_t flags);
+/* The contents of the range end here; the mappings stay. */
+void tbd_map_drop_contents(struct tbd_thread *thread, uint64_t from, uint64_t to);
 /* Tells the trace that the contents of the range end here; the table stays. */
 void tbd_map_send_unmap(struct tbd_thread *thread, uint64_t start, uint64_t end);
 /* Tells the trace every region in the range as it is now; `zero`: their pages are fresh. */

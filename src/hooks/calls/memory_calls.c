@@ -400,33 +400,6 @@ void tbd_call_brk(struct tbd_call *call)
     grow_heap(call, old_end, end);
 }
 
-/* Private anonymous pages are zero now; others have the contents of their file. */
-static void forget_contents(uint64_t start, uint64_t end)
-{
-    const struct tbd_regions *regions = &tbd_memory.regions;
-
-    tbd_shared_forget(start, end);
-    tbd_userfault_dropped(start, end);
-    for (size_t i = tbd_regions_lower(regions, start);
-         i < regions->count && regions->table[i].map.start < end; i++) {
-        const struct tbd_msg_region *map = &regions->table[i].map;
-
-        tbd_pages_set_known(&tbd_memory.pages, map->start > start ? map->start : start,
-                            map->end < end ? map->end : end,
-                            !map->inode && !(map->map_flags & MAP_SHARED));
-    }
-}
-
-/* The contents end here (STREAM-6); the mapping stays. */
-static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
-{
-    tbd_map_flush_code(call->thread, start, end);
-    forget_contents(start, end);
-    tbd_map_send_unmap(call->thread, start, end);
-    tbd_map_send(call->thread, start, end, true);
-    tbd_unlinked_files_send_again(call->thread, start, end);
-}
-
 /* Several mappings can move together, with the holes between them (Linux 6.17). */
 static bool is_move(const struct tbd_call *call)
 {
@@ -504,7 +477,7 @@ void tbd_call_mremap(struct tbd_call *call)
     moved.map.end = moved.map.start + bytes;
     moved.map.flags &= ~TBD_REGION_HEAP;
     if (keeps_old)
-        drop_contents(call, args[0], old_end);
+        tbd_map_drop_contents(call->thread, args[0], old_end);
     else if (args[1])
         tbd_map_remove(call->thread, args[0], old_end);
     tbd_map_add_unknown(call->thread, &moved.map, moved.path);
@@ -564,7 +537,7 @@ void tbd_call_madvise(struct tbd_call *call)
         end = start + call->sys.args[5];
     else if (failed(call))
         return;
-    drop_contents(call, start, end);
+    tbd_map_drop_contents(call->thread, start, end);
 }
 
 /* ---- others ---- */

@@ -310,13 +310,17 @@ bool tbd_maps_apply(const struct tbd_msg_mapped *mapped)
 {
     uint64_t bytes = mapped->end - mapped->start;
 
+    bool is_sent = mapped->flags & TBD_MAPPED_SENT;
     bool is_kept = mapped->flags & TBD_MAPPED_KEPT, is_gone = mapped->flags & TBD_MAPPED_GONE;
 
-    forget_code(mapped->start, bytes);
+    if (!is_sent)
+        forget_code(mapped->start, bytes);
     if (mapped->flags & TBD_MAPPED_HEAP && !is_kept)
         tbd_stub.brk = is_gone ? mapped->start : mapped->end;
     if (!tbd_stub.is_partial && !(is_kept && mapped->prot & PROT_READ))
         send_range(mapped->start, bytes);
+    if (is_sent)
+        return true;
     if (is_kept)
         return tbd_memory_protect(mapped->start, bytes, mapped->prot);
     if (is_gone)
