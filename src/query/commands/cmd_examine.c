@@ -53,9 +53,7 @@ static bool read_units(const char *text, struct examine *out)
     }
     if (!has_size && (out->format == 'c' || out->format == 's'))
         out->bytes = 1;
-    else if (!has_size && out->format == 'a')
-        out->bytes = 8;
-    else if (out->format == 'f' && !has_size && out->bytes < 4)
+    else if (!has_size && (out->format == 'a' || (out->format == 'f' && out->bytes < 4)))
         out->bytes = 8;
     return out->count != 0 && out->count <= COUNT_MAX;
 }
