@@ -341,6 +341,18 @@ def fixed(argv):
     return command + argv
 
 
+@contextlib.contextmanager
+def one_processor():
+    """For runs that are compared with each other: the number of a thread's processor is in its memory (rseq(2)), and another
+    one after a move is a change of memory that the other run does not have."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def check_run(argv, folder, options="", preload="", verify=True, tool_lines=False, **how):
     """Native and traced run of the same command must agree, and the trace must verify."""
     native = run(argv, **how)

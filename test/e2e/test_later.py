@@ -17,7 +17,8 @@ def both(folder, name, options=""):
     """The same run at the same addresses, counted and uncounted."""
     found = []
     for count, where in ((NOW, "now"), (LATER, "ltr")):
-        result, trace = tbdtest.record(tbdtest.fixed([tbdtest.program(name)]), os.path.join(folder, where), count + options)
+        with tbdtest.one_processor():
+            result, trace = tbdtest.record(tbdtest.fixed([tbdtest.program(name)]), os.path.join(folder, where), count + options)
         assert result.code == 0 and trace, result
         found.append(next(t for t in tbdtest.traces(os.path.join(folder, where)) if os.path.basename(t.path).startswith(name)))
     now, later = found

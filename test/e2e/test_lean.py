@@ -13,7 +13,8 @@ END, DELTA, GROUP = 1, 32, 8  # flags of a page; windows that depend on each oth
 
 
 def record(folder, options=""):
-    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=20000,count=now,lean=always" + options)
+    with tbdtest.one_processor():
+        _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=20000,count=now,lean=always" + options)
     return trace
 
 

@@ -25,7 +25,8 @@ def recorded(folder, name, window):
 def fixed(folder, name, window):
     """At fixed addresses, with an environment of fixed length, so that two runs can be compared."""
     setarch = tbdtest.need("setarch")
-    tbdtest.record([setarch, "-R", tbdtest.program(name)], folder, "window=%07d" % window)
+    with tbdtest.one_processor():
+        tbdtest.record([setarch, "-R", tbdtest.program(name)], folder, "window=%07d" % window)
     return tbdtest.find_trace(folder, tbdtest.program(name))
 
 
