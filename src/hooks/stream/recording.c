@@ -71,11 +71,13 @@ void tbd_recording_wait_done(void)
     if (!tbd_recording.is_on)
         return;
     for (;;) {
+        /* First: an organizer that ended as it should was done before. */
+        bool died = tbd_ring_consumer_died(&tbd_recording.ring);
         uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
 
         if (state == TBD_ORGANIZER_DONE)
             return;
-        if (tbd_ring_consumer_died(&tbd_recording.ring)) {
+        if (died) {
             if (tbd_log_level >= TBD_LOG_WARN)
                 tbd_say("the trace of process %u ends early: %s", tbd_recording.pid,
                         tbd_recording_gone_why());
