@@ -45,7 +45,7 @@ static void *run(void *argument)
 /* Nothing is there. */
 static void unmap(void)
 {
-    CHECK(munmap((void *)0x33f000000000, 4096) == 0);
+    CHECK(munmap((void *)0x53f000000000, 4096) == 0);
 }
 
 int main(void)
