@@ -34,16 +34,28 @@ static void set_code(json_t *row)
     tbd_source_unload(&text);
 }
 
+/* A row without its value or caller must not pass for a whole one. */
+static void note_loss(struct tbd_why *why, struct tbd_position at, enum tbd_status status)
+{
+    struct tbd_session *session = why->run->session;
+
+    if (tbd_session_is_of_window(status))
+        tbd_session_leave_out(session, tbd_trace_window_of(session->trace, at.time), status);
+}
+
 /* A whole register, at the value's position. */
 static bool read_register(struct tbd_why *why, const struct tbd_why_value *value, uint64_t *out)
 {
     struct tbd_reg_state *state = malloc(sizeof(*state));
     bool is_general = value->place == TBD_WHY_REGISTER && value->reg >= ZYDIS_REGISTER_RAX &&
                       value->reg <= ZYDIS_REGISTER_R15;
-    bool good = state != NULL && is_general &&
-                tbd_session_regs(why->run->session, value->at, state) == TBD_OK &&
-                state->regs.thread == value->thread;
+    enum tbd_status status = state == NULL ? TBD_NOMEM : TBD_NOTFOUND;
+    bool good;
 
+    if (state != NULL && is_general)
+        status = tbd_session_regs(why->run->session, value->at, state);
+    note_loss(why, value->at, status);
+    good = status == TBD_OK && state->regs.thread == value->thread;
     if (good)
         *out = state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX];
     free(state);
@@ -55,10 +67,17 @@ void tbd_why_set_value(struct tbd_why *why, const struct tbd_why_value *value, j
 {
     struct tbd_session *session = why->run->session;
     uint64_t number = 0, bytes = value->bytes < 8 ? value->bytes : 8;
+    enum tbd_status status;
+    bool is_known;
 
-    if (value->place == TBD_WHY_MEMORY
-            ? tbd_session_read(session, value->at, value->address, &number, (size_t)bytes) == TBD_OK
-            : read_register(why, value, &number))
+    if (value->place == TBD_WHY_MEMORY) {
+        status = tbd_session_read(session, value->at, value->address, &number, (size_t)bytes);
+        note_loss(why, value->at, status);
+        is_known = status == TBD_OK;
+    } else {
+        is_known = read_register(why, value, &number);
+    }
+    if (is_known)
         json_object_set_new(row, "value", tbd_output_hex(number));
 }
 
@@ -68,9 +87,10 @@ static void set_caller(struct tbd_why *why, struct tbd_position at, json_t *row)
     struct tbd_frame frames[CALLERS_MAX];
     char text[256];
     size_t count = 0;
+    enum tbd_status status = tbd_session_stack(why->run->session, at, frames, CALLERS_MAX, &count);
 
-    if (tbd_session_stack(why->run->session, at, frames, CALLERS_MAX, &count) != TBD_OK ||
-        count < 2)
+    note_loss(why, at, status);
+    if (status != TBD_OK || count < 2)
         return;
     json_object_set_new(
         row, "caller",

@@ -11,7 +11,6 @@
 #include "query/text/user_interrupt.h"
 #include "query/text/progress.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,36 +219,11 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
 
 /* ---- windows that are left out ---- */
 
-/* Does the status concern this window only, and not the whole search? */
-static bool is_of_window(enum tbd_status status)
-{
-    return tbd_session_is_damage(status) || status == TBD_DIVERGED || status == TBD_NOREPLAY ||
-           status == TBD_STUBDIED;
-}
-
 /* Damage in another file may be the reason that a window is not available. */
 static bool is_of_damage(const struct tbd_session *session, enum tbd_status status)
 {
     return session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM &&
            status != TBD_INTERRUPTED;
-}
-
-/* The others still answer. */
-static void leave_out(struct tbd_session *session, uint32_t index, enum tbd_status status)
-{
-    const struct tbd_error *why = &session->why;
-    const struct tbd_divergence *divergence = &session->divergence;
-    char text[sizeof(session->left_out.why)];
-
-    if (status == TBD_DIVERGED)
-        snprintf(text, sizeof(text), "replay diverged at %" PRIu64 "+%" PRIu32 ": %s",
-                 divergence->position.time, divergence->position.offset, divergence->what);
-    else if (why->status == status && why->file[0] != '\0')
-        snprintf(text, sizeof(text), "%s at offset %" PRIu64 ": %s", why->file, why->offset,
-                 why->detail);
-    else
-        snprintf(text, sizeof(text), "%s", tbd_status_text(status));
-    tbd_left_out_add(&session->left_out, index, text);
 }
 
 /* Windows after the answer are not missing from it; but a search without an answer that reaches the
@@ -279,16 +253,16 @@ enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_se
     status = tbd_search_open(run);
     opened = tbd_progress_now();
     session->stats.open_s += opened - begin;
-    if (is_of_window(status) || is_of_damage(session, status)) {
-        leave_out(session, wanted.window, status);
+    if (tbd_session_is_of_window(status) || is_of_damage(session, status)) {
+        tbd_session_leave_out(session, wanted.window, status);
         return TBD_NOWINDOW;
     }
     if (status != TBD_OK)
         return status;
     status = tbd_search_one(run);
     session->stats.walk_s += tbd_progress_now() - opened;
-    if (is_of_window(status)) { /* at an event of this window: events before it count */
-        leave_out(session, wanted.window, status);
+    if (tbd_session_is_of_window(status)) { /* at an event of this window: events before it count */
+        tbd_session_leave_out(session, wanted.window, status);
         status = TBD_NOWINDOW;
     }
     return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
@@ -308,8 +282,8 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
     slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
     status = slices > 1 ? tbd_search_slices(run, index, slices)
                         : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
-    if (status != TBD_NOWINDOW && is_of_window(status)) {
-        leave_out(session, index, status);
+    if (status != TBD_NOWINDOW && tbd_session_is_of_window(status)) {
+        tbd_session_leave_out(session, index, status);
         status = TBD_NOWINDOW;
     }
     if (status == TBD_NOWINDOW)

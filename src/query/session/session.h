@@ -167,6 +167,10 @@ TBD_MUST_CHECK enum tbd_status tbd_session_slice_at(struct tbd_session *session,
 bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index, uint64_t time);
 /* Does this say that files of the trace are damaged? */
 bool tbd_session_is_damage(enum tbd_status status);
+/* Does the status concern one window only?  Then others still answer. */
+bool tbd_session_is_of_window(enum tbd_status status);
+/* The window is missing from this command's answers, because of `status` and what the session knows of it. */
+void tbd_session_leave_out(struct tbd_session *session, uint32_t index, enum tbd_status status);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
 /* TBD_NOTIME, and session->why says so, for a position that is not in the trace. */
 TBD_MUST_CHECK enum tbd_status tbd_session_window_at(struct tbd_session *session,

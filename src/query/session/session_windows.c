@@ -6,6 +6,9 @@
 #include "query/session/session.h"
 #include "format/reading/window_read.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* The last window of a program that was killed has no end state on disk: only a replay knows what
  * its memory held in the end.  If it cannot be replayed, its recorded events are used. */
 static enum tbd_status raise_window(struct tbd_session *session, uint32_t index, uint32_t hooks,
@@ -66,6 +69,29 @@ bool tbd_session_is_damage(enum tbd_status status)
 {
     return status == TBD_TRUNCATED || status == TBD_CHECKSUM || status == TBD_CORRUPT ||
            status == TBD_BADMAGIC || status == TBD_UNSUPPORTED || status == TBD_NOTRACE;
+}
+
+bool tbd_session_is_of_window(enum tbd_status status)
+{
+    return tbd_session_is_damage(status) || status == TBD_DIVERGED || status == TBD_NOREPLAY ||
+           status == TBD_STUBDIED;
+}
+
+void tbd_session_leave_out(struct tbd_session *session, uint32_t index, enum tbd_status status)
+{
+    const struct tbd_error *why = &session->why;
+    const struct tbd_divergence *divergence = &session->divergence;
+    char text[sizeof(session->left_out.why)];
+
+    if (status == TBD_DIVERGED)
+        snprintf(text, sizeof(text), "replay diverged at %" PRIu64 "+%" PRIu32 ": %s",
+                 divergence->position.time, divergence->position.offset, divergence->what);
+    else if (why->status == status && why->file[0] != '\0')
+        snprintf(text, sizeof(text), "%s at offset %" PRIu64 ": %s", why->file, why->offset,
+                 why->detail);
+    else
+        snprintf(text, sizeof(text), "%s", tbd_status_text(status));
+    tbd_left_out_add(&session->left_out, index, text);
 }
 
 /* ---- long windows ---- */
