@@ -121,12 +121,14 @@ static void add_avoided_regions(struct tbd_worker *worker, struct tbd_plan_range
 {
     for (size_t i = 0; i < worker->region_count; i++) {
         const struct tbd_region *region = &worker->regions[i];
-        uint64_t start = region->start;
+        uint64_t start = region->start, below = i != 0 ? region[-1].end : 0;
 
         if (region->flags & TBD_REGION_PATCH)
             continue;
-        if (region->flags & TBD_REGION_STACK)
-            start -= start < STACK_MARGIN ? start : STACK_MARGIN;
+        /* Only where nothing was: below a stack that may grow without limit are libraries, and
+         * beside them play's patch areas, perhaps the only ones within their reach. */
+        if (region->flags & TBD_REGION_STACK && below < start)
+            start -= start - below < STACK_MARGIN ? start - below : STACK_MARGIN;
         out[(*count)++] = (struct tbd_plan_range){ start, region->end };
     }
 }

@@ -130,6 +130,13 @@ def test_replay_processes_that_are_stopped_go_on(folder):
     assert stopped and verify.returncode == 0, (stopped, verify.returncode, out)
 
 
+def test_libraries_between_ranges_that_may_grow_without_limit(folder):
+    """At fixed addresses libraries lie close below the stack, and close above a mapping that grows: only play's patch areas are within
+    their reach."""
+    tbdtest.record(tbdtest.fixed([tbdtest.program("growing_stacks")]), folder, "window=2000,lean=never")
+    tbdtest.find_trace(folder, tbdtest.program("growing_stacks")).verify()
+
+
 def test_no_replay_process_stays_behind(folder):
     """tbdq is killed at several moments: while its processes wait for a window, and for room in a stream."""
     for options, moments in (("window=20000", 1), ("window=2000000", 4)):

@@ -281,7 +281,7 @@ static void try_no_limit(void)
         return;
     limit(RLIM_INFINITY);
     find_stack();
-    printf("far below: %d%d\n", touch(stack_end - (900ul << 20), 1), touch(stack_end - (10ul << 30), 1));
+    printf("far below: %d%d\n", touch(stack_end - (900ul << 20), 1), touch(stack_end - (3ul << 30), 1));
 }
 
 int main(void)
@@ -309,7 +309,7 @@ int main(void)
     }
     wait(NULL);
     try_no_limit();
-    CHECK(munmap((void *)(stack_end - (10ul << 30)), (10ul << 30) - (1 << 20)) == 0);
+    CHECK(munmap((void *)(stack_end - (3ul << 30)), (3ul << 30) - (1 << 20)) == 0);
     limit(1 << 19);
     fflush(stdout);
     signal(SIGSEGV, SIG_DFL);
