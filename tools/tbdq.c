@@ -4,12 +4,12 @@
  * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
  * damaged or cannot be replayed, or the answer may be incomplete for that reason, 4 the system
  * refused something. */
-#include "query/commands/command_line.h"
+#include "query/prompt/command_line.h"
 #include "query/commands/bookmarks.h"
-#include "query/commands/complete.h"
-#include "query/commands/prompt.h"
+#include "query/prompt/complete.h"
+#include "query/prompt/prompt.h"
 #include "query/condition/question.h"
-#include "query/commands/script.h"
+#include "query/prompt/script.h"
 #include "query/session/wall_time.h"
 #include "query/text/user_cache.h"
 

@@ -9,7 +9,7 @@ import time
 
 import tbdtest
 
-TABLE = os.path.join(tbdtest.SOURCE, "src/query/commands/gdb_words.c")
+TABLE = os.path.join(tbdtest.SOURCE, "src/query/prompt/gdb_words.c")
 
 
 def recorded(folder):

@@ -5,7 +5,7 @@
  * damaged. */
 #include "query/commands/bookmarks.h"
 
-#include "query/commands/output.h"
+#include "query/output/output.h"
 
 #include "base/safe_stream.h"
 #include "format/files/file.h"

@@ -5,7 +5,7 @@
 #define TBD_QUERY_CALL_REGISTERS_H
 
 #include "query/commands/call_list.h"
-#include "query/commands/output_call.h"
+#include "query/output/output_call.h"
 
 struct tbd_call_registers {
     struct tbd_output_registers *all; /* owned: of each call at its entry, then at its return */

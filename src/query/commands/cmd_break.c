@@ -7,7 +7,7 @@
 #include "query/commands/commands.h"
 #include "query/commands/functions.h"
 
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/inlined.h"
 #include "query/session/source.h"
 #include "query/session/source_place.h"

@@ -5,7 +5,7 @@
  * the others are decided when the calls' ends are known. */
 #include "query/commands/call_registers.h"
 #include "query/commands/functions.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 #include "query/search/row_condition.h"
 #include "query/session/callers.h"

@@ -4,7 +4,7 @@
  * Each line begins with the address and the symbol there; how many values stand on one depends on
  * their size, as in gdb. */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/source_place.h"
 
 #include "base/safe_stream.h"

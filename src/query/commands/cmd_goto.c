@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_goto.c - goto and all: moving the current position, listing events */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/text/progress.h"
 #include "query/search/search.h"
 #include "query/session/signal_info.h"

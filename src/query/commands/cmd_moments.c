@@ -7,7 +7,7 @@
  * which the condition has no meaning, in called functions: the answer is then the store to the
  * memory that the condition reads. */
 #include "query/search/meaning.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 
 #include <inttypes.h>

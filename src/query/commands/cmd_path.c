@@ -5,7 +5,7 @@
  * at one source line, or, without one, in one place.  Files may have changed since: names are those of the
  * files as they are now. */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 
 #include "base/open_file.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* cmd_print.c - print, locals, ptype: the program's variables in the selected frame */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
-#include "query/commands/value_json.h"
+#include "query/output/output.h"
+#include "query/output/value_json.h"
 #include "query/session/source_place.h"
 
 #include "base/safe_stream.h"

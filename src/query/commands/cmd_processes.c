@@ -8,7 +8,7 @@
  * CMD_PROCESSES-1  list.rows are in order of their start; `parent` is an index below the row's own,
  *     so the tree has no cycles. */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 
 #include "base/assert.h"
 #include "base/escape.h"

@@ -2,7 +2,7 @@
 /* cmd_rows.c - stores, lines, syscalls, signals, count: events of a whole run as rows
  *
  * Each is a question as `all` takes it. */
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 #include "query/search/search.h"
 #include "query/session/signal_info.h"

@@ -3,7 +3,7 @@
 #include "query/commands/commands.h"
 #include "query/commands/functions.h"
 #include "query/debuginfo/dwarf_file.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/inlined.h"
 
 #include "base/safe_stream.h"

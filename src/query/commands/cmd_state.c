@@ -3,7 +3,7 @@
 #include "query/commands/commands.h"
 #include "query/commands/functions.h"
 #include "query/debuginfo/register_names.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 
 #include "base/safe_stream.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* cmd_step.c - steps by line, function and instruction, both ways */
-#include "query/commands/output_call.h"
+#include "query/output/output_call.h"
 #include "query/commands/step_line.h"
 #include "query/session/inlined.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/source.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_threads.c - threads: which there were, and where each is at the current position */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 
 #include "base/safe_stream.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_trace.c - info, windows, modules, dump: what the trace holds */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/cpu_features.h"
 #include "query/session/signal_info.h"
 #include "query/session/wall_time.h"

@@ -3,7 +3,7 @@
  *
  * Both need no trace to ask: the run's session is not open. */
 #include "query/commands/commands.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 
 #include "base/array.h"

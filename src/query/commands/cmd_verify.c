@@ -8,7 +8,7 @@
 #include "query/commands/commands.h"
 #include "query/commands/diverged.h"
 #include "query/text/user_interrupt.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/text/progress.h"
 
 #include "base/safe_stream.h"

@@ -14,7 +14,7 @@
  *     (not checked: it is the bound of a loop) */
 #include "query/text/user_interrupt.h"
 #include "base/assert.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
 #include "query/commands/why_rows.h"

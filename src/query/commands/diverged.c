@@ -6,7 +6,7 @@
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
 #include "hooks/table/syscalls.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "query/commands/history_register.h"
 
 #include "query/commands/rows.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 
 #include "base/array.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/safe_stream.h"
 #include "query/text/user_interrupt.h"
-#include "query/commands/output.h"
+#include "query/output/output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* why_rows.c - see why_rows.h */
 #include "query/commands/why_rows.h"
 
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/source.h"
 
 #include <stdlib.h>

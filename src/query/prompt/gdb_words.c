@@ -3,7 +3,7 @@
  *
  * GDB_WORDS-1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. (not
  *     checked: test_habits.py does) */
-#include "query/commands/gdb_words.h"
+#include "query/prompt/gdb_words.h"
 
 #include "query/commands/commands.h"
 

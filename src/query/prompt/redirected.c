@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* redirected.c - see redirected.h */
-#include "query/commands/redirected.h"
+#include "query/prompt/redirected.h"
 
 #include "query/session/source_place.h"
 

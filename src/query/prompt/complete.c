@@ -3,7 +3,7 @@
  *
  * What stands before the word at the cursor decides: the command, the place in `goto`, an expression
  * whose members are wanted.  Otherwise the word is completed by names that can stand anywhere. */
-#include "query/commands/complete_names.h"
+#include "query/prompt/complete_names.h"
 
 #include "query/commands/bookmarks.h"
 #include "hooks/table/syscalls.h"

@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_COMPLETE_NAMES_H
 #define TBD_QUERY_COMPLETE_NAMES_H
 
-#include "query/commands/complete.h"
+#include "query/prompt/complete.h"
 #include "query/commands/commands.h"
 
 #define TBD_COMPLETER_WORD 256

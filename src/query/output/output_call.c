@@ -4,9 +4,9 @@
  * Most values come from the event, which has the registers of the calling convention for integers.
  * Others need registers that the caller of these functions has from a replay, or memory: parameters on
  * the stack, results that the caller of the function has space for. */
-#include "query/commands/output_call.h"
+#include "query/output/output_call.h"
 
-#include "query/commands/value_json.h"
+#include "query/output/value_json.h"
 #include "query/values/dwarf_print.h"
 
 #include "base/safe_stream.h"

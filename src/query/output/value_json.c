@@ -3,9 +3,9 @@
  *
  * VALUE_JSON-1  Output is bounded: ELEMENTS_MAX elements and members in all, NESTING_MAX levels; "..."
  *     stands for what was left out. (not checked: it is the bound of a count) */
-#include "query/commands/value_json.h"
+#include "query/output/value_json.h"
 
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/values/cxx_print.h"
 
 #include "base/safe_stream.h"

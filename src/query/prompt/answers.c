@@ -8,7 +8,7 @@
  *     checked: test_cache.py compares answers with and without it)
  * ANSWERS-3  An answer that needed no window is not kept: it is quickly found again. (not checked:
  *     it is about what is not done) */
-#include "query/commands/answers.h"
+#include "query/prompt/answers.h"
 #include "query/text/shortage.h"
 
 #include "query/text/user_interrupt.h"

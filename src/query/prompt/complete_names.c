@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* complete_names.c - see complete_names.h */
-#include "query/commands/complete_names.h"
+#include "query/prompt/complete_names.h"
 
 #include "query/debuginfo/dwarf_inlined.h"
 #include "query/debuginfo/elf_file.h"

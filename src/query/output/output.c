@@ -2,7 +2,7 @@
 /* output.c - an event in words
  *
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/session/signal_info.h"
 #include "query/session/wall_time.h"
 

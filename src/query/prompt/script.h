@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_SCRIPT_H
 #define TBD_QUERY_SCRIPT_H
 
-#include "query/commands/command_line.h"
+#include "query/prompt/command_line.h"
 
 /* Carries out a script; `name` is for messages.  It ends at the first line that fails, with a
  * message and TBD_EXIT_NOT_FOUND; TBD_EXIT_FOUND if none fails. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* command_line.c - see command_line.h */
-#include "query/commands/command_line.h"
+#include "query/prompt/command_line.h"
 
-#include "query/commands/answers.h"
+#include "query/prompt/answers.h"
 #include "query/commands/bookmarks.h"
-#include "query/commands/gdb_words.h"
-#include "query/commands/output.h"
-#include "query/commands/script.h"
+#include "query/prompt/gdb_words.h"
+#include "query/output/output.h"
+#include "query/prompt/script.h"
 #include "query/text/shortage.h"
 
 #include "base/safe_stream.h"

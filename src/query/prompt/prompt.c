@@ -5,10 +5,10 @@
  * repeats the move.
  * Ctrl-C ends the line that is being edited, or the question that is being answered; Ctrl-D
  * ends the program. */
-#include "query/commands/prompt.h"
+#include "query/prompt/prompt.h"
 
-#include "query/commands/complete.h"
-#include "query/commands/redirected.h"
+#include "query/prompt/complete.h"
+#include "query/prompt/redirected.h"
 #include "query/text/user_interrupt.h"
 #include "query/text/pager.h"
 #include "query/session/source.h"

@@ -6,7 +6,7 @@
  *
  * SCRIPT-1  Every `if` block inside a branch that is not taken is `skipped`, too; only if, else and
  *     end are looked at there. */
-#include "query/commands/script.h"
+#include "query/prompt/script.h"
 
 #include "base/assert.h"
 

@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_PROMPT_H
 #define TBD_QUERY_PROMPT_H
 
-#include "query/commands/command_line.h"
+#include "query/prompt/command_line.h"
 
 /* Reads and carries out lines until `quit` or end of file; returns the result of the last one.
  * History is kept in $XDG_STATE_HOME/tbd/history (~/.local/state/tbd/history). */

@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_OUTPUT_CALL_H
 #define TBD_QUERY_OUTPUT_CALL_H
 
-#include "query/commands/output.h"
+#include "query/output/output.h"
 #include "query/debuginfo/dwarf_passing.h"
 
 /* Registers at a call's entry or return that the event does not hold. */
