@@ -252,7 +252,7 @@ def test_questions_while_windows_age(folder):
     or that the trace has changed meanwhile."""
     os.makedirs(os.path.join(folder, "t"))
     argv = [tbdtest.program("many_windows")]
-    env = tbdtest.trace_env(os.path.join(folder, "t"), "window=20000,budget=16M")
+    env = tbdtest.trace_env(os.path.join(folder, "t"), "window=20000,budget=16M,count=now")
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=tbdtest.clean_env(env))
     answers = 0
     while child.poll() is None or tbdtest.organizers(folder):
@@ -264,7 +264,7 @@ def test_questions_while_windows_age(folder):
             answers += result.code == 0
             assert result.code in (0, 1) or b"ask again" in result.err or b"no such" in result.err or \
                 b"still being written" in result.err or b"not in the trace" in result.err, result
-    assert child.returncode == 0 and answers > 5, answers
+    assert child.returncode == 0 and answers > 2, answers
     trace.verify()
 
 
