@@ -6,8 +6,8 @@
  * before it, then the four before those: one replay counts the matches in each slice of such a
  * group, and the slice that holds the wanted match is searched again.
  *
- * Slices that cannot hold a match are left out: slices outside the span or the condition's bounds of
- * time, and, if the question asks for system calls, signals or turns of threads, slices without any in the window's log. A new
+ * Slices that cannot hold a match are left out: slices outside the span, and, if the question asks
+ * for system calls, signals or turns of threads, slices without any in the window's log. A new
  * replay after a gap must run to the gap's end, counting only, which takes about a quarter of the
  * time: so the current replay runs through short gaps. */
 #include "query/search/search_private.h"
@@ -77,30 +77,17 @@ static bool needs_start(const struct sliced *s)
            tbd_trace_thread_count(s->run->session->trace) > 1;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* The condition's bounds are those of windows (search_plan_windows.c), which have a block to spare:
- * an event at the border between two slices may belong to either. */
 static void leave_out_others(struct sliced *s)
 {
     const struct tbd_span *span = &s->run->span;
-    const struct tbd_search_plan *plan = &s->run->plan;
-    uint64_t low = plan->time_low - (plan->time_low != 0);
-    uint64_t high = plan->time_high + (plan->time_high != UINT64_MAX);
     const struct tbd_trace *trace = s->run->session->trace;
     const struct tbd_window_summary *summary = tbd_trace_window(trace, s->window);
-    uint32_t first = 0, last;
+    uint32_t first = 0, last = s->count - 1;
 
-    if (!span->from_start)
-        low = larger(low, span->after.time);
-    if (!span->to_end && span->before.time < high)
-        high = span->before.time;
-    if (!needs_start(s))
-        first = tbd_slice_of(trace, s->window, low);
-    last = tbd_slice_of(trace, s->window, larger(high, summary->first_time));
+    if (!span->from_start && span->after.time >= summary->first_time && !needs_start(s))
+        first = tbd_slice_of(trace, s->window, span->after.time);
+    if (!span->to_end && span->before.time >= summary->first_time)
+        last = tbd_slice_of(trace, s->window, span->before.time);
     for (uint32_t i = 0; i < s->count; i++)
         s->wanted[i] = s->wanted[i] && i >= first && i <= last;
 }
