@@ -8,6 +8,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/calls/changed_files.h"
 #include "hooks/calls/own_memory.h"
 #include "hooks/calls/userfault_calls.h"
 #include "hooks/memory/program_memory.h"
@@ -174,6 +175,8 @@ void tbd_call_plain(struct tbd_call *call)
         tbd_call_finish(call);
         return;
     }
+    if (flags & (TBD_SYS_WRITES | TBD_SYS_CHANGES | TBD_SYS_OPENS))
+        tbd_changed_files_note(call);
     if (tbd_syscall_is_described(&call->sys))
         tbd_call_described(call);
     else

@@ -37,6 +37,7 @@ static void note_change(struct tbd_regions *regions, uint64_t start, uint64_t en
 
     changed->start = start < changed->start ? start : changed->start;
     changed->end = end > changed->end ? end : changed->end;
+    regions->changes++;
 }
 
 void tbd_regions_clear(struct tbd_regions *regions)

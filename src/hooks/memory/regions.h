@@ -29,6 +29,7 @@ struct tbd_regions {
     struct tbd_arena arena; /* paths */
     struct tbd_region_path *paths[TBD_REGION_PATHS];
     struct tbd_range changed; /* since tbd_regions_forget_changes(): it includes all changes */
+    uint64_t changes;         /* how many there were */
 };
 
 /* What the processor makes of a protection: memory that can be written can be read. */

@@ -87,16 +87,20 @@ static void take_known_views(const struct tbd_msg_region *map)
             tbd_shared_view(page);
 }
 
-static void become_shared(struct tbd_msg_region *map, bool has_log)
+static void set_shared(struct tbd_msg_region *map, bool has_log)
 {
-    bool is_ours = map->flags & (TBD_REGION_VVAR | TBD_REGION_VDSO);
-
-    if (is_ours || !(map->map_flags & MAP_SHARED) || (map->flags & TBD_REGION_SHARED))
-        return;
     map->flags |= TBD_REGION_SHARED;
     tbd_shared_update(map->start, map->end);
     if (has_log)
         take_known_views(map);
+}
+
+static void become_shared(struct tbd_msg_region *map, bool has_log)
+{
+    bool is_ours = map->flags & (TBD_REGION_VVAR | TBD_REGION_VDSO);
+
+    if (!is_ours && map->map_flags & MAP_SHARED && !(map->flags & TBD_REGION_SHARED))
+        set_shared(map, has_log);
 }
 
 static void all_become_shared(bool has_log)
@@ -120,6 +124,11 @@ void tbd_shared_double(uint64_t address)
 
     if (region && tbd_recording_has_pages())
         become_shared(&region->map, true);
+}
+
+void tbd_shared_private(struct tbd_msg_region *map)
+{
+    set_shared(map, true);
 }
 
 void tbd_shared_take_over(void)

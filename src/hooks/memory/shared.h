@@ -38,6 +38,8 @@ uint64_t tbd_shared_place(uint64_t bytes);
 void tbd_shared_fork(void);
 /* Called before the memory at `address` is mapped a second time. */
 void tbd_shared_double(uint64_t address);
+/* Called before the file of `map`, a private mapping in the table of regions, is changed. */
+void tbd_shared_private(struct tbd_msg_region *map);
 /* Called in a forked child: forgets everything. */
 void tbd_shared_reset(void);
 /* Handles all present shared mappings; called after the mappings were read, at boot or in a

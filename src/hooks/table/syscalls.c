@@ -16,6 +16,7 @@
 #define WRITES TBD_SYS_WRITES
 #define VDSO TBD_SYS_VDSO
 #define STRICT TBD_SYS_STRICT
+#define CHANGES TBD_SYS_CHANGES
 
 /* Words of syscalls.def: arguments that are only shown. */
 #define VOID { .show = TBD_SHOW_NONE }
