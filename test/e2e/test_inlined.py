@@ -113,6 +113,25 @@ def test_conditions_know_the_code_of_copies(folder):
         assert len(around) == 14 and {e["line"] for e in around} == {6, 14}, (level, around)
 
 
+def counts(trace, *words):
+    return {row["by"].split("!")[1]: row["count"] for row in trace.ask("count", *words)}
+
+
+def test_counts_are_those_of_the_innermost_function(folder):
+    for level in ("-O0", "-O2"):
+        trace = recorded(folder, level)[1]
+        question = ("store", "of", "table")
+        # 12 stores in put() in twice() in user() and one in put() in main(); two of twice() itself, six of user().
+        inner = {"put": 13, "twice": 2, "user": 6}
+        assert counts(trace, *question, "by", "func") == inner == counts(trace, *question), level
+        assert counts(trace, *question, "by", "outer") == {"user": 20, "main": 1}, level
+        for name in inner:
+            assert counts(trace, *question, "where", "func==" + name, "by", "func")[name] == inner[name], (level, name)
+        for by in ("func", "outer"):
+            entered = counts(trace, "func_enter", "where", "func==user or func==main", "by", by)
+            assert entered == {"user": 6, "main": 1}, (level, by, entered)
+
+
 def test_what_has_no_entry_is_said_to_be_inlined(folder):
     trace = recorded(folder, "-O1")[1]
     for words in (["calls", "twice"], ["all", "func_enter", "where", "func==twice"], ["count", "func_exit", "where", "func==twice"]):

@@ -6,6 +6,7 @@
 #include "query/commands/rows.h"
 #include "query/search/search.h"
 #include "query/session/signal_info.h"
+#include "query/session/source.h"
 
 #include "hooks/table/syscalls.h"
 
@@ -154,7 +155,7 @@ enum tbd_exit tbd_command_lines(struct tbd_command_run *run)
 
 struct row_counting {
     const struct tbd_command_run *run;
-    const char *by; /* "func", "line", "thread", "value" */
+    const char *by; /* "func", "outer", "line", "thread", "value" */
     json_t *counts; /* by text */
 };
 
@@ -184,13 +185,36 @@ static void value_text(const struct tbd_event *event, char *out, size_t bytes)
         snprintf(out, bytes, "0x%" PRIx64, value_of(event));
 }
 
+/* The function of an event: of copies of inlined functions around it the innermost, but for "outer".
+ * An entry or exit is one of a function with code of its own, even if this begins with a copy. */
+static void function_of(const struct row_counting *counting, uint32_t window,
+                        const struct tbd_event *event, char *out, size_t bytes)
+{
+    struct tbd_session *session = counting->run->session;
+    struct tbd_source_frame innermost = { .name = NULL };
+    struct tbd_symbol symbol;
+
+    if (!tbd_symbols_at(session->symbols, window, event->pc, &symbol))
+        return;
+    if (strcmp(counting->by, "outer") != 0 && event->type != TBD_EVENT_FUNC_ENTER &&
+        event->type != TBD_EVENT_FUNC_EXIT)
+        (void)tbd_source_frames(session, window, event->pc, &innermost, 1);
+    if (innermost.name != NULL)
+        symbol.name = innermost.name;
+    snprintf(out, bytes, "%s!%s", symbol.module, symbol.name == NULL ? "?" : symbol.name);
+}
+
+static bool is_by_function(const struct row_counting *counting)
+{
+    return strcmp(counting->by, "func") == 0 || strcmp(counting->by, "outer") == 0;
+}
+
 static void group_of(const struct row_counting *counting, const struct tbd_event *event, char *out,
                      size_t bytes)
 {
     struct tbd_session *session = counting->run->session;
     uint32_t window = tbd_trace_window_of(session->trace, event->position.time);
     struct tbd_source_line line;
-    struct tbd_symbol symbol;
 
     snprintf(out, bytes, "?");
     if (strcmp(counting->by, "thread") == 0)
@@ -200,8 +224,8 @@ static void group_of(const struct row_counting *counting, const struct tbd_event
     else if (strcmp(counting->by, "line") == 0 &&
              tbd_source_line_at(session, window, event->pc, &line))
         snprintf(out, bytes, "%s:%" PRIu32, line.file, line.line);
-    else if (tbd_symbols_at(session->symbols, window, event->pc, &symbol))
-        snprintf(out, bytes, "%s!%s", symbol.module, symbol.name == NULL ? "?" : symbol.name);
+    else
+        function_of(counting, window, event, out, bytes);
 }
 
 /* An import stub is no function of its own: what it leads to is entered next. */
@@ -211,7 +235,7 @@ static bool is_on_the_way(const struct row_counting *counting, const struct tbd_
     uint32_t window = tbd_trace_window_of(session->trace, event->position.time);
     struct tbd_symbol symbol;
 
-    return event->type == TBD_EVENT_FUNC_ENTER && strcmp(counting->by, "func") == 0 &&
+    return event->type == TBD_EVENT_FUNC_ENTER && is_by_function(counting) &&
            tbd_symbols_at(session->symbols, window, event->pc, &symbol) &&
            (symbol.is_stub || (symbol.name != NULL && strncmp(symbol.name, "_dl_runtime_resolve",
                                                               strlen("_dl_runtime_resolve")) == 0));
@@ -273,8 +297,13 @@ static enum tbd_exit print_counts(const struct row_counting *counting)
 
 static bool is_group(const char *by)
 {
-    return strcmp(by, "func") == 0 || strcmp(by, "line") == 0 || strcmp(by, "thread") == 0 ||
-           strcmp(by, "value") == 0;
+    static const char *const groups[] = { "func", "outer", "line", "thread", "value" };
+
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        if (strcmp(by, groups[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* The offset at which the last `words` words of text[0, end) begin, with the blanks before them. */
@@ -289,7 +318,7 @@ static size_t before_words(const char *text, size_t end, unsigned words)
     return end;
 }
 
-/* count TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value] */
+/* count TYPE [of EXPR] [where CONTEXT] [by func|outer|line|thread|value] */
 enum tbd_exit tbd_command_count(struct tbd_command_run *run)
 {
     struct row_counting counting = { .run = run, .by = "func" };
@@ -303,7 +332,8 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
     }
     if (run->argc == 0 || !is_group(counting.by))
         return tbd_command_usage(
-            run, "count takes a question, and what to count by: func, line, thread or value");
+            run,
+            "count takes a question, and what to count by: func, outer, line, thread or value");
     result = tbd_command_read_all(run, run->arguments, end, &question);
     if (result != TBD_EXIT_FOUND)
         return result;

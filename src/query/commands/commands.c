@@ -171,7 +171,7 @@ const struct tbd_command tbd_commands[] = {
     { "signals", tbd_command_signals, "[where CONTEXT]",
       "signals that were handled, and the one that ended the program, as rows", "",
       "tbdq signals where 'signal == SIGALRM'", true, false },
-    { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value]",
+    { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|outer|line|thread|value]",
       "how many such events there are, by function, source line, thread or value",
       "The value is what is stored or loaded, the first argument, the result, the system call.",
       "tbdq count store of total by line", true, false },

@@ -150,7 +150,7 @@ static const struct {
     { "bt", NULL, { "thread", "threads" } },
     { "where", NULL, { "thread" } },
     { "regs", NULL, { "thread" } },
-    { "count", "by", { "func", "line", "thread", "value" } },
+    { "count", "by", { "func", "outer", "line", "thread", "value" } },
     { "verify", NULL, { "-j", "--quick" } },
     { "lower", NULL, { "all" } },
     { "raise", NULL, { "all" } },
