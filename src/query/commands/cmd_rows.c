@@ -153,10 +153,20 @@ enum tbd_exit tbd_command_lines(struct tbd_command_run *run)
 
 /* ---- count ---- */
 
+#define COUNTED_PLACES 256u
+
+/* An instruction whose function or line was looked up. */
+struct counted_place {
+    uint64_t pc;
+    uint32_t window;
+    char *text; /* owned; NULL: none yet */
+};
+
 struct row_counting {
     const struct tbd_command_run *run;
-    const char *by; /* "func", "outer", "line", "thread", "value" */
-    json_t *counts; /* by text */
+    const char *by;                              /* "func", "outer", "line", "thread", "value" */
+    json_t *counts;                              /* by text */
+    struct counted_place places[COUNTED_PLACES]; /* by pc: the same few have most events */
 };
 
 static uint64_t value_of(const struct tbd_event *event)
@@ -209,23 +219,45 @@ static bool is_by_function(const struct row_counting *counting)
     return strcmp(counting->by, "func") == 0 || strcmp(counting->by, "outer") == 0;
 }
 
-static void group_of(const struct row_counting *counting, const struct tbd_event *event, char *out,
-                     size_t bytes)
+/* The function or line of an event; "?" if it is not known. */
+static void place_of(const struct row_counting *counting, uint32_t window,
+                     const struct tbd_event *event, char *out, size_t bytes)
 {
-    struct tbd_session *session = counting->run->session;
-    uint32_t window = tbd_trace_window_of(session->trace, event->position.time);
     struct tbd_source_line line;
 
     snprintf(out, bytes, "?");
+    if (strcmp(counting->by, "line") == 0 &&
+        tbd_source_line_at(counting->run->session, window, event->pc, &line))
+        snprintf(out, bytes, "%s:%" PRIu32, line.file, line.line);
+    else
+        function_of(counting, window, event, out, bytes);
+}
+
+/* The same, looked up only if it is not kept. */
+static void kept_place_of(struct row_counting *counting, const struct tbd_event *event, char *out,
+                          size_t bytes)
+{
+    struct counted_place *kept = &counting->places[event->pc % COUNTED_PLACES];
+    uint32_t window = tbd_trace_window_of(counting->run->session->trace, event->position.time);
+
+    if (kept->text == NULL || kept->pc != event->pc || kept->window != window) {
+        free(kept->text);
+        place_of(counting, window, event, out, bytes);
+        *kept = (struct counted_place){ event->pc, window, strdup(out) };
+    } else {
+        snprintf(out, bytes, "%s", kept->text);
+    }
+}
+
+static void group_of(struct row_counting *counting, const struct tbd_event *event, char *out,
+                     size_t bytes)
+{
     if (strcmp(counting->by, "thread") == 0)
         snprintf(out, bytes, "%" PRIu32, event->thread);
     else if (strcmp(counting->by, "value") == 0)
         value_text(event, out, bytes);
-    else if (strcmp(counting->by, "line") == 0 &&
-             tbd_source_line_at(session, window, event->pc, &line))
-        snprintf(out, bytes, "%s:%" PRIu32, line.file, line.line);
     else
-        function_of(counting, window, event, out, bytes);
+        kept_place_of(counting, event, out, bytes);
 }
 
 /* An import stub is no function of its own: what it leads to is entered next. */
@@ -342,5 +374,7 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
     if (result <= TBD_EXIT_NOT_FOUND)
         result = print_counts(&counting);
     json_decref(counting.counts);
+    for (size_t i = 0; i < COUNTED_PLACES; i++)
+        free(counting.places[i].text);
     return result;
 }
