@@ -26,7 +26,7 @@ def test_words_of_gdb_mean_commands(folder):
     trace = recorded(folder)
     for theirs, ours in (("p settings", "print settings"), ("p/x settings.limit", "print /x settings.limit"),
                          ("print/x settings.limit", "print /x settings.limit"), ("backtrace", "bt"), ("l", "list"), ("f", "frame"),
-                         ("x/2i $pc", "disas 2"), ("whatis settings", "ptype settings"), ("info locals", "locals"),
+                         ("x/2i $pc", "x/2i"), ("whatis settings", "ptype settings"), ("info locals", "locals"),
                          ("info reg", "regs"), ("i r", "regs"), ("info sharedlibrary", "modules"), ("info threads", "threads"),
                          ("when", "where")):
         assert (one := said(trace, ours)).code == 0 and one.out, (ours, one)
@@ -39,7 +39,7 @@ def test_words_of_gdb_mean_commands(folder):
 
 def test_what_has_no_equal_is_told_how(folder):
     trace = recorded(folder)
-    for line, hint in (("awatch settings.limit", b"rwatch"), ("set var x=1", b"past"), ("x/2i main", b"help gdb"), ("run", b"goto first"), ("thread 2", b"bt thread")):
+    for line, hint in (("awatch settings.limit", b"rwatch"), ("set var x=1", b"past"), ("run", b"goto first"), ("thread 2", b"bt thread")):
         result = said(trace, line)
         assert result.code == 2 and b"hint: " in result.err and hint in result.err, (line, result)
     result = said(trace, "info line")

@@ -90,6 +90,30 @@ for line in %r:
     assert trace.tbdq("x/2xw 16", json_output=False).code == 1
 
 
+def test_instructions_are_examined_as_by_gdb(folder):
+    path, trace, env = recorded(folder)
+    lines = ["x/8i add", "x", "x/3", "x/2i $pc", "x/9i main", "x/i stop", "x/2xw ints", "x/2i"]
+    wanted = othertools.gdb_script([path], """
+gdb.Breakpoint("stop").ignore_count = 3
+run()
+gdb.execute("up")
+for line in %r:
+    say(gdb.execute(line, to_string=True))
+""" % lines[:-1], env=env)
+    found, wanted = session(trace, lines), "".join(wanted).splitlines()
+    # Arrow, address and symbol; the text of an instruction is another disassembler's.
+    labels = [line.split("\t")[0] for line in found]
+    assert labels[:-2] == [line.split("\t")[0] for line in wanted] and len(wanted) == 32, (found, wanted)
+    assert found[-3] == wanted[-1] and [line.split("\t")[0].startswith("   0x") for line in found[-2:]] == [True, True], found[-3:]
+    mnemonics = [[line.split("\t")[1].split()[0] for line in answer[:31]] for answer in (found, wanted)]
+    assert sum(ours in (theirs, theirs[:-1]) for ours, theirs in zip(*mnemonics)) >= 25, mnemonics
+    rows = trace.ask("x/3i", "add")
+    assert [r["value"] for r in rows] == [line.split("\t")[1] for line in found[:3]] and rows[1]["size"] == \
+        tbdtest.number(rows[2]["addr"]) - tbdtest.number(rows[1]["addr"]), rows
+    assert found[19].startswith("=> "), found
+    assert trace.tbdq("x/2i", "16", json_output=False).code == 1
+
+
 def test_values_are_kept_in_a_session(folder):
     _, trace, _ = recorded(folder)
     said = session(trace, ["print i", "print total", "print $1 + $", "print $$", "print $$2", "set $there = &ints[1]", "print *$there",

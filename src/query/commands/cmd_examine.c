@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cmd_examine.c - x: memory as numbers, characters, addresses, strings, in gdb's format
+/* cmd_examine.c - x: memory as numbers, characters, addresses, strings, instructions, in gdb's format
  *
  * Each line begins with the address and the symbol there; how many values stand on one depends on
  * their size, as in gdb. */
@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX 65536ul
+#define COUNT_MAX  65536ul
+#define INSN_BYTES 15u /* the longest instruction */
 
 struct examine {
     struct tbd_command_run *run;
@@ -45,7 +46,7 @@ static bool read_units(const char *text, struct examine *out)
         if (is_of(*text, "bhwg")) {
             out->bytes = (unsigned)(unit[1] - '0');
             has_size = true;
-        } else if (is_of(*text, "xzduotcafs")) {
+        } else if (is_of(*text, "xzduotcafsi")) {
             out->format = *text;
         } else {
             return false;
@@ -147,12 +148,12 @@ static enum tbd_exit unknown(const struct examine *x, uint64_t address)
     return TBD_EXIT_NOT_FOUND;
 }
 
-static void put_json(const struct examine *x, uint64_t address, json_t *value)
+static void put_json(const struct examine *x, uint64_t address, size_t bytes, json_t *value)
 {
     json_t *object = json_object();
 
     json_object_set_new(object, "addr", tbd_output_hex(address));
-    json_object_set_new(object, "size", json_integer((json_int_t)x->bytes));
+    json_object_set_new(object, "size", json_integer((json_int_t)bytes));
     json_object_set_new(object, "value", value);
     tbd_output_line(object, x->run->out);
 }
@@ -178,7 +179,7 @@ static enum tbd_exit examine_units(struct examine *x)
             return unknown(x, x->address);
         }
         if (x->run->session->json) {
-            put_json(x, x->address, tbd_output_hex(value));
+            put_json(x, x->address, x->bytes, tbd_output_hex(value));
         } else {
             if (begins)
                 print_label(x, x->address);
@@ -209,7 +210,7 @@ static enum tbd_exit examine_strings(struct examine *x)
         text[count] = '\0';
         x->address += count + (count < TBD_TEXT_SHOWN);
         if (x->run->session->json) {
-            put_json(x, start, tbd_output_text((char *)text));
+            put_json(x, start, x->bytes, tbd_output_text((char *)text));
             continue;
         }
         print_label(x, start);
@@ -218,6 +219,71 @@ static enum tbd_exit examine_strings(struct examine *x)
         fputc('\n', out);
     }
     return TBD_EXIT_FOUND;
+}
+
+/* The instruction that the selected frame is at; false: there is none. */
+static bool selected_pc(const struct examine *x, uint64_t *out)
+{
+    static const char pc[] = "$pc";
+    struct tbd_query_error error = { .status = TBD_OK };
+    struct tbd_source_place place;
+    struct tbd_data data;
+    bool is_known;
+
+    if (tbd_source_evaluate(x->run->session, x->position, pc, 0, strlen(pc), &place, &data,
+                            &error) != TBD_OK)
+        return false;
+    is_known = tbd_data_scalar(&place.places[0], &data, out);
+    tbd_source_place_close(&place);
+    return is_known;
+}
+
+/* As much of an instruction as is known there; 0: nothing. */
+static size_t read_code(const struct examine *x, uint8_t code[INSN_BYTES])
+{
+    size_t bytes = INSN_BYTES;
+
+    while (bytes != 0 && !read_memory(x, x->address, code, bytes))
+        bytes--;
+    return bytes;
+}
+
+static enum tbd_exit examine_insns(struct examine *x)
+{
+    struct tbd_session *session = x->run->session;
+    uint64_t pc;
+    bool has_pc = selected_pc(x, &pc);
+
+    for (unsigned long i = 0; i < x->count; i++) {
+        uint8_t code[INSN_BYTES];
+        char text[256];
+        size_t bytes = read_code(x, code);
+        uint32_t length = bytes == 0 ? 0
+                                     : tbd_disas_text(session->disas, x->window, code, bytes,
+                                                      x->address, text, sizeof(text));
+
+        if (bytes == 0)
+            return unknown(x, x->address);
+        length += length == 0;
+        if (session->json) {
+            put_json(x, x->address, length, tbd_output_text(text));
+        } else {
+            fputs(has_pc && x->address == pc ? "=> " : "   ", x->run->out);
+            print_label(x, x->address);
+            fprintf(x->run->out, "\t%s\n", tbd_shown(text));
+        }
+        x->address += length;
+    }
+    return TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit examine_all(struct examine *x)
+{
+    switch (x->format) {
+    case 's': return examine_strings(x);
+    case 'i': return examine_insns(x);
+    default: return examine_units(x);
+    }
 }
 
 /* The address that the words from `from` on mean: that of an array or function, a pointer's value. */
@@ -259,7 +325,7 @@ enum tbd_exit tbd_command_examine(struct tbd_command_run *run)
         x.bytes = session->examined.bytes;
     }
     if (has_units && !read_units(run->argv[0] + 1, &x))
-        return tbd_command_usage(run, "x takes /COUNT, a format of xzduotcafs and a size of bhwg");
+        return tbd_command_usage(run, "x takes /COUNT, a format of xzduotcafsi and a size of bhwg");
     if (has_units)
         from += strlen(run->argv[0]);
     x.position = tbd_session_current(session);
@@ -267,10 +333,10 @@ enum tbd_exit tbd_command_examine(struct tbd_command_run *run)
     x.address = session->examined.next;
     if (run->argc > has_units)
         result = take_address(&x, from);
-    else if (session->examined.format == 0)
+    else if (session->examined.format == 0 && (x.format != 'i' || !selected_pc(&x, &x.address)))
         return tbd_command_usage(run, "x takes an address");
     if (result == TBD_EXIT_FOUND)
-        result = x.format == 's' ? examine_strings(&x) : examine_units(&x);
+        result = examine_all(&x);
     session->examined.next = x.address;
     session->examined.count = x.count;
     session->examined.format = x.format;

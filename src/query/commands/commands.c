@@ -262,8 +262,9 @@ const struct tbd_command tbd_commands[] = {
       "tbdq set '$head = list->head'", true, false },
     { "x", tbd_command_examine, "[/COUNT FORMAT SIZE] EXPRESSION",
       "memory from an address on, as gdb shows it",
-      "FORMAT is x, z, d, u, o, t (binary), c, a (address), f or s (string), SIZE is b, h, w or g (8 bytes).\n"
-      "Without EXPRESSION it goes on where the last one ended.  x/COUNTi is disas COUNT.",
+      "FORMAT is x, z, d, u, o, t (binary), c, a (address), f, s (string) or i (instructions),\n"
+      "SIZE is b, h, w or g (8 bytes).\n"
+      "Without EXPRESSION it goes on where the last one ended, x/i at first at $pc.",
       "tbdq x/4gx '$sp'", true, false },
     { "locals", tbd_command_locals, "[FRAME]",
       "parameters and local variables of the selected frame, or of another one",

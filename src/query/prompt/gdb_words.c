@@ -7,12 +7,10 @@
 
 #include "query/commands/commands.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WORD_BYTES 64
-#define UNITS_MAX  4096ul
 
 struct word_row {
     const char *word;
@@ -122,25 +120,10 @@ static char *join(const char *command, const char *rest)
 
 /* ---- x/8gx ADDRESS ---- */
 
-/* x/5i $pc is disas 5; a command takes its format as a word of its own: "x /8gx ADDRESS". */
+/* A command takes its format as a word of its own: "x /8gx ADDRESS". */
 static char *examine(const char *rest)
 {
-    size_t format = strcspn(rest, " \t");
-    const char *address = rest + format + strspn(rest + format, " \t");
-    char *out = NULL;
-    unsigned long count = 1;
-
-    if (*rest != '/')
-        return NULL;
-    if (memchr(rest, 'i', format) == NULL)
-        return join("x", rest);
-    if (isdigit((unsigned char)rest[1]))
-        count = strtoul(rest + 1, NULL, 10);
-    if (count == 0 || count > UNITS_MAX ||
-        (*address != '\0' && strcmp(address, "$pc") != 0 && strcmp(address, "$rip") != 0) ||
-        asprintf(&out, "disas %lu", count) < 0)
-        return NULL;
-    return out;
+    return *rest == '/' ? join("x", rest) : NULL;
 }
 
 /* ---- lines ---- */
@@ -220,7 +203,6 @@ void tbd_gdb_help(FILE *out)
     for (const struct word_row *row = infos; row->word != NULL; row++)
         fprintf(out, "  info %-11s %s\n", row->word, row->means);
     fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
-    fprintf(out, "  %-16s %s\n", "x/5i $pc", "disas 5");
     fprintf(out, "\nThese are asked in another way, because the whole run is already recorded:\n");
     for (const struct word_row *row = others; row->word != NULL; row++) {
         if (row->means != see_gdb)
