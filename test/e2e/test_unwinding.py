@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Exceptions and longjmp: frames that never return have no exit and no result, and steps end where gdb's do.
 
-The programs count the entries and the returns of each of their functions."""
+The programs count the entries and the returns of each of their functions; single steps show them too, with their order and results."""
 import othertools
+import singlestep
+import stepping
 import tbdtest
 
 FUNCTIONS = {"long_jumps": ["leaf", "nested", "catcher", "sibling", None, "faulty"],
@@ -47,6 +49,39 @@ def test_frames_that_were_left_have_no_result(folder):
             check_calls(name, run, trace)
     text = trace.tbdq("calls", "guarded", json_output=False).out.decode()
     assert text.count("left by exception or longjmp") == 9, text
+
+
+# Programs of test_steps, and functions that no compilation inlines.
+OWN = {"jumps.c": ["main", "leaf", "nested", "catcher", "sibling", "itself"],
+       "throws.cc": ["main", "leaf", "plain", "guarded", "again", "catcher", "makes"]}
+
+
+def check_single_steps(path, functions, folder):
+    """Entries, exits, their order, nesting, results and stack pointers of all calls of all functions."""
+    truth = singlestep.calls(path, functions)
+    trace = tbdtest.record([path], folder)[1]
+    rows = sorted(((row["time"], row["offset"]), row) for name in functions for row in trace.ask("calls", name))
+    rows = [row for _, row in rows]
+    base = int(rows[0]["sp"], 16)
+    found = [(row["function"], int(row["sp"], 16) - base, row["nesting"], row.get("left", False),
+              None if row["retval"] is None else int(row["retval"], 16)) for row in rows]
+    wanted = [(c.function, c.sp, c.nesting, c.left, c.result) for c in truth]
+    assert found == wanted, (path, [pair for pair in zip(found, wanted) if pair[0] != pair[1]][:4], len(found), len(wanted))
+    ours = [(tuple(map(int, (row["exit"] + "+0").split("+")[:2])), number) for number, row in enumerate(rows) if row["exit"]]
+    theirs = [(c.exit, number) for number, c in enumerate(truth) if c.exit is not None and not c.left]
+    entered = [((row["time"], row["offset"]), -1) for row in rows]
+    assert [n for _, n in sorted(ours + entered)] == [n for _, n in sorted(theirs + [(c.enter, -1) for c in truth])], path
+    return sum(c.left for c in truth), sum(not c.left for c in truth)
+
+
+def test_calls_are_those_that_single_steps_show(folder):
+    left = returned = 0
+    programs = [(tbdtest.program(name), ["main"] + [f for f in functions if f]) for name, functions in FUNCTIONS.items()]
+    programs += [(stepping.built(name, level, folder), functions) for name, functions in OWN.items() for level in ("O0", "Og")]
+    for number, (path, functions) in enumerate(programs):
+        more = check_single_steps(path, functions, "%s/%d" % (folder, number))
+        left, returned = left + more[0], returned + more[1]
+    assert left > 100 and returned > 100, (left, returned)
 
 
 def test_nested_calls_end_with_their_frames(folder):
@@ -147,7 +182,7 @@ def test_reverse_next_at_a_function_s_start_goes_to_its_caller(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_frames_that_were_left_have_no_result, test_nested_calls_end_with_their_frames,
+    tbdtest.main(test_frames_that_were_left_have_no_result, test_calls_are_those_that_single_steps_show, test_nested_calls_end_with_their_frames,
                  test_finish_ends_where_gdb_s_does, test_next_ends_where_gdb_s_does,
                  test_steps_out_of_frames_that_are_left_end_where_the_program_goes_on,
                  test_history_of_a_local_ends_where_its_frame_is_left,
