@@ -133,7 +133,7 @@ def test_tables_csv_and_json_say_the_same(folder):
 
 # ---- docs/JSON.md ----
 
-TYPES = {"string": str, "number": int, "array": list, "boolean": bool, "object": (dict, list, str, int, bool, type(None))}
+TYPES = {"string": str, "number": int, "array": list, "boolean": bool, "object": (dict, list, str, int, float, bool, type(None))}
 
 
 def documented():
@@ -318,6 +318,10 @@ PARAMETERS = {
     "fi128": "a=36893488147419103237", "fc": "a={_M_value = 1.5 + 4i}", "fcf": "a={_M_value = 1.5 + 2i}", "fcl": "a=3.5",
     "many": "a=1, b=2, c=3, d=4, e=5, f=6, g=9, h=8, i=9.5", "fb": "b={a = 3, b = 77, d = 1.5}", "fv": "a={1, 2, 3, 2}", "fcol": "c=RED, d=2",
     "fbool": "d=2"}
+# The results as JSON.
+RESULT_DATA = {"fd": 12.875, "ff": 6.5, "fpt": {"x": 3, "y": 9}, "fmix": {"i": 6, "d": 6.5}, "fmix2": {"f": 2.5, "i": 3, "l": 10},
+               "ff3": {"a": 2, "b": 3, "c": 4}, "fbig": {"v": [8, 2, 3, 2]}, "fi128": str((2 << 64) + 6), "many": 47, "fb": {"a": 4, "b": 77, "d": 1.5},
+               "fv": [2, 4, 6, 4], "fcol": "GREEN", "fbool": True}
 RETURNED = """
 class Leave(gdb.FinishBreakpoint):
     def __init__(self, name):
@@ -350,9 +354,12 @@ def test_values_are_passed_as_the_abi_says(folder):
             rows = trace.ask("calls", function)
             found = (", ".join(rows[-1]["values"]), rows[-1]["result"])
             assert len(rows) == 3 and found == (values, returned[function]), (options, function, found, values, returned[function])
+            data = rows[-1]["result_data"]
+            assert function not in RESULT_DATA or (data == RESULT_DATA[function] and type(data) is type(RESULT_DATA[function])), (function, data)
         assert len(trace.ask("calls", "fd", "where", "retval > 10.5 and retval < 12.5")) == 2 and not trace.ask("calls", "ff", "where", "retval < 2.5")
         finished = trace.ask("finish", at=trace.ask("calls", "fpt")[1]["position"])
         assert finished[0]["type"] == "func_exit" and finished[0]["result"] == "{x = 3, y = 7}", finished
+        assert finished[0]["result_data"] == {"x": 3, "y": 7}, finished
 
 
 CLOCKS = """

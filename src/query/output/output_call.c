@@ -106,7 +106,7 @@ static char *value_text(struct tbd_place_of *place, const struct tbd_data *data,
     return text;
 }
 
-/* The parameter's value as JSON; null if it is not known. */
+/* The value as JSON; null if it is not known. */
 static json_t *value_json(struct tbd_place_of *place, const struct tbd_data *data,
                           const struct moment_reading *reading)
 {
@@ -209,6 +209,7 @@ void tbd_output_result(struct tbd_session *session, uint64_t pc, const struct tb
         if ((more == NULL || !more->is_known) && tbd_passing_needs_more(&passing, true))
             data.is_known = false;
         text = value_text(&place, &data, &reading);
+        json_object_set_new(object, "result_data", value_json(&place, &data, &reading));
     }
     json_object_set_new(object, "result", tbd_output_text(text == NULL ? "" : text));
     free(text);

@@ -23,7 +23,7 @@ bool tbd_output_needs_return(struct tbd_session *session, const struct tbd_event
  * `registers` NULL: not known. */
 void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *enter,
                            const struct tbd_output_registers *registers, json_t *object);
-/* Puts `result` into `object`: what a function returned at `exit`; `pc` is in the function. */
+/* Puts `result`, and as JSON `result_data`, into `object`: what a function returned at `exit`; `pc` is in the function. */
 void tbd_output_result(struct tbd_session *session, uint64_t pc, const struct tbd_event *exit,
                        const struct tbd_output_registers *registers, json_t *object);
 /* The number that conditions compare with: rax, or of a floating-point result its bytes. */
