@@ -90,7 +90,7 @@ class Process:
 def entries(path, functions):
     """{address: function} of a program that is linked at fixed addresses."""
     text = subprocess.run(["nm", "-C", "--defined-only", path], stdout=subprocess.PIPE, check=True).stdout.decode()
-    symbols = [line.split(None, 2) for line in text.splitlines()]
+    symbols = [line.split(None, 2) for line in text.splitlines() if "[clone" not in line and ".cold" not in line]  # parts of functions
     found = {int(at, 16): name.split("(")[0] for at, kind, name in symbols if kind in "tT" and name.split("(")[0] in functions}
     assert sorted(found.values()) == sorted(functions), (path, found)
     return found

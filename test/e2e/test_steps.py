@@ -15,7 +15,9 @@ import tbdtest
 from test_gdb import same_values, tidy_name
 
 LEVELS = ("O0", "Og", "O2")
-# Left out: three answers for the library's inlined code at -O2 differ where DW_AT_entry_pc, which gdb 13 does not read, says where a copy begins.
+# Left out: of the library's inlined code at -O2.  gdb 13 does not read DW_AT_entry_pc, which says where a copy begins: `next` from the line
+# before stops at the call there, gdb's goes on.  `finish` from code of a copy that lies before its entry stops at the entry, as if the copy
+# was entered again (std::max in _M_realloc_insert): there gdb, which leaves it, is right, and this is open.
 WITHOUT = [("templates.cc", "O2")]
 REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templates.cc", "throws.cc"]
 NATIVE = REPLAYED + ["jumps.c", "handlers.c", "../variables.c"]

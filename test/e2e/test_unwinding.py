@@ -51,7 +51,8 @@ def test_frames_that_were_left_have_no_result(folder):
     assert text.count("left by exception or longjmp") == 9, text
 
 
-# Programs of test_steps, and functions that no compilation inlines.
+# Programs of test_steps, and functions that -O0 and -Og do not inline; -O2 inlines or clones some.
+CHANGED = ("nested", "itself")
 OWN = {"jumps.c": ["main", "leaf", "nested", "catcher", "sibling", "itself"],
        "throws.cc": ["main", "leaf", "plain", "guarded", "again", "catcher", "makes"]}
 
@@ -78,6 +79,7 @@ def test_calls_are_those_that_single_steps_show(folder):
     left = returned = 0
     programs = [(tbdtest.program(name), ["main"] + [f for f in functions if f]) for name, functions in FUNCTIONS.items()]
     programs += [(stepping.built(name, level, folder), functions) for name, functions in OWN.items() for level in ("O0", "Og")]
+    programs += [(stepping.built(name, "O2", folder), [f for f in functions if f not in CHANGED]) for name, functions in OWN.items()]
     for number, (path, functions) in enumerate(programs):
         more = check_single_steps(path, functions, "%s/%d" % (folder, number))
         left, returned = left + more[0], returned + more[1]
