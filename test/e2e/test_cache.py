@@ -223,10 +223,10 @@ def test_a_trace_that_grows_keeps_no_answers(folder):
             result = tbdtest.run([tbdtest.TBDQ, "-t", path, *SCAN], stdin=None)
             finished = tbdtest.run([tbdtest.TBDQ, "-t", path, "--json", "info"], stdin=None)
             if b'"finished":false' in finished.out:
-                seen += result.code in (0, 1)
+                seen += result.code in (0, 1, 3)  # 3: a window was merged meanwhile, which a busy machine makes likely
                 assert not [n for n in os.listdir(path + "/cache") if n.endswith(".answer")] \
                     if os.path.isdir(path + "/cache") else True
-    assert child.returncode == 0 and seen > 0
+    assert child.returncode == 0 and seen > 0, (child.returncode, seen)
     trace = tbdtest.find_trace(folder, argv[0])
     whole = told(trace, "--no-cache", *SCAN)
     assert b"main" in whole and told(trace, *SCAN) == whole and told(trace, *SCAN) == whole and len(answers_of(trace)) == 1
