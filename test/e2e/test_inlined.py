@@ -101,6 +101,44 @@ def test_finish_ends_in_the_function_around(folder):
         assert compared >= 6, (level, compared)
 
 
+DEEP = """\
+static __attribute__((noinline)) long down(long n)
+{
+    volatile long at = n;
+    return n == 0 ? 1 : at + down(n - 1);
+}
+int main(void)
+{
+    return (int)(down(5) + down(6)) & 1;
+}
+"""
+
+
+def test_finish_ends_the_selected_frame(folder):
+    source, path = folder + "/deep.c", folder + "/deep"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(DEEP)
+    subprocess.run(["cc", "-g", "-O0", "-fno-pie", "-no-pie", "-o", path, source], check=True)
+    trace = tbdtest.record([path], folder + "/traces-deep")[1]
+    for up in (1, 3, 5):
+        wanted = othertools.gdb_script([path], """
+gdb.Breakpoint("down").condition = "n == 0"
+run()
+gdb.execute("up %d", to_string=True)
+gdb.execute("finish", to_string=True)
+say([value("$pc"), value("$rax")])
+""" % up)[0]
+        trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==down and arg0==0")
+        trace.ask("up", up)
+        answer = trace.ask("finish")
+        assert answer[0]["type"] == "func_exit" and answer[0]["result"] == str(wanted[1]), (up, answer, wanted)
+        assert tbdtest.number(answer[-1]["pc"]) == wanted[0], (up, answer, wanted)
+    # main's return is not the innermost function's either
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==down and arg0==0")
+    trace.ask("up", 6)
+    assert trace.ask("finish")[0]["result"] == "0", trace.ask("where")
+
+
 def test_conditions_know_the_code_of_copies(folder):
     for level in ("-O0", "-O2"):
         trace = recorded(folder, level)[1]

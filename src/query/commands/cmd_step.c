@@ -190,8 +190,36 @@ static bool is_in_inlined(struct tbd_session *session, struct tbd_position posit
            tbd_inlined_at(session->symbols, window, pc, out);
 }
 
+/* Makes it the call of the selected frame, if that is further out than the innermost function with
+ * code of its own. */
+static enum tbd_exit take_selected(struct tbd_command_run *run, struct tbd_frame_call *call,
+                                   bool *out_is_outer)
+{
+    struct tbd_source_stack stack;
+    const struct tbd_source_frame *selected;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    enum tbd_status status;
+
+    *out_is_outer = false;
+    if (tbd_source_selected(run->session, call->since) == 0)
+        return TBD_EXIT_FOUND;
+    status = tbd_source_stack(run->session, call->since, &stack);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    selected = &stack.calls[stack.selected];
+    *out_is_outer = selected->stack != 0;
+    if (*out_is_outer && selected->is_inlined)
+        result = tbd_command_usage(run, "the selected frame is inlined: select the one around it");
+    else if (*out_is_outer)
+        tbd_frame_take_slot(stack.frames, stack.frame_count, selected->stack, call);
+    tbd_source_stack_free(&stack);
+    return result;
+}
+
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    bool is_outer = false;
     struct tbd_dwarf_inlined inlined;
     struct tbd_frame_call call;
     struct tbd_event event;
@@ -202,7 +230,11 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 
     if (run->argc != 0)
         return tbd_command_usage(run, "finish takes no arguments");
-    if (status == TBD_OK && is_in_inlined(run->session, call.since, &inlined))
+    if (status == TBD_OK)
+        result = take_selected(run, &call, &is_outer);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (status == TBD_OK && !is_outer && is_in_inlined(run->session, call.since, &inlined))
         return step_lines(run, TBD_STEP_OUT, false);
     if (status == TBD_OK)
         status = tbd_frame_find_end(run, &call, NULL, &end, &event);

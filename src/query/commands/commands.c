@@ -82,7 +82,7 @@ const struct tbd_command tbd_commands[] = {
       "to the instruction after the return of this function",
       "Shows the return with its value, and moves to the instruction after the call.  If an exception or\n"
       "longjmp leaves the function, moves to where the program goes on.  In an inlined function, moves to\n"
-      "the next statement outside of it.",
+      "the next statement outside of it.  After `up` it is the selected frame that returns.",
       "tbdq finish", true, false },
     { "stepi", tbd_command_stepi, "[COUNT]",
       "to the next instruction", "",

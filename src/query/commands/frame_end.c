@@ -79,6 +79,18 @@ enum tbd_frame_end tbd_frame_end_by(struct tbd_session *session, const struct tb
     return is_unwinder(session, exit) ? TBD_FRAME_LEFT : TBD_FRAME_SEEMS_TO_RETURN;
 }
 
+void tbd_frame_take_slot(const struct tbd_frame *frames, size_t count, size_t index,
+                         struct tbd_frame_call *out)
+{
+    uint64_t cfa = index < count ? frames[index].cfa : 0;
+    bool has_caller = index + 1 < count;
+
+    if (cfa == 0 && has_caller)
+        cfa = frames[index + 1].sp;
+    out->slot = cfa - 8;
+    out->from = has_caller ? frames[index + 1].call_pc : 0;
+}
+
 enum tbd_status tbd_frame_call_at(struct tbd_session *session, struct tbd_position position,
                                   struct tbd_frame_call *out)
 {
@@ -86,17 +98,13 @@ enum tbd_status tbd_frame_call_at(struct tbd_session *session, struct tbd_positi
     struct tbd_place place;
     size_t count = 0;
     enum tbd_status status = tbd_session_stack(session, position, frames, 2, &count);
-    uint64_t cfa = status == TBD_OK && count != 0 ? frames[0].cfa : 0;
 
     *out = (struct tbd_frame_call){ .since = position };
     if (status == TBD_OK)
         status = tbd_session_place(session, position, &place);
     if (status != TBD_OK)
         return status;
-    if (cfa == 0 && count > 1)
-        cfa = frames[1].sp;
-    out->slot = cfa - 8;
-    out->from = count > 1 ? frames[1].call_pc : 0;
+    tbd_frame_take_slot(frames, count, 0, out);
     out->thread = place.thread;
     return TBD_OK;
 }

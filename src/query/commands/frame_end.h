@@ -38,6 +38,10 @@ TBD_MUST_CHECK enum tbd_status tbd_frame_call_at(struct tbd_session *session,
                                                  struct tbd_position position,
                                                  struct tbd_frame_call *out);
 
+/* Sets slot and from, by frame `index` of a stack, innermost first. */
+void tbd_frame_take_slot(const struct tbd_frame *frames, size_t count, size_t index,
+                         struct tbd_frame_call *out);
+
 /* Finds what ends the frame: *out_at is the return, or the first instruction after the jump over it.
  * TBD_NOTFOUND: the frame lives up to the end of the recording, or up to `limit` (NULL: none). */
 TBD_MUST_CHECK enum tbd_status tbd_frame_find_end(struct tbd_command_run *run,
