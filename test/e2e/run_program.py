@@ -3,6 +3,7 @@
 """run_program.py SOURCE BINARY [--v3] [--later | --free]: one test program, native against traced, as its source's comments
 say (see test/programs/check.h).  With --v3 as on a processor without AVX-512, replayed on this one, too; with --later
 recorded with count=later, and forked children are verified as well; with --free run with mode=free, which leaves no trace."""
+import glob
 import os
 import re
 import shlex
@@ -92,6 +93,18 @@ def check(source, binary, folder):
         notes = " ".join(map(str, info.get("notes", [])))
         assert want["missing"] in notes, "no note about %s: %s" % (want["missing"], info)
     assert info["dropped"] == 0, info
+
+
+def check_every(option, folder):
+    """All test programs, as with that option (--later, --free)."""
+    sys.argv.append(option)
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs")
+    for source in sorted(glob.glob(root + "/*.c") + glob.glob(root + "/*.cc")):
+        name = os.path.splitext(os.path.basename(source))[0]
+        try:
+            check(source, tbdtest.program(name), os.path.join(folder, name))
+        except tbdtest.Skip as reason:
+            print("%s: skipped: %s" % (name, reason))
 
 
 def main():

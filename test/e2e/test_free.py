@@ -117,14 +117,7 @@ def test_what_is_no_dump(folder):
 def test_every_program(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("for scripts/check --long")
-    sys.argv.append("--free")
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs")
-    for source in sorted(glob.glob(root + "/*.c") + glob.glob(root + "/*.cc")):
-        name = os.path.splitext(os.path.basename(source))[0]
-        try:
-            run_program.check(source, tbdtest.program(name), os.path.join(folder, name))
-        except tbdtest.Skip as reason:
-            print("%s: skipped: %s" % (name, reason))
+    run_program.check_every("--free", folder)
     same_as_native([tbdtest.program("thread_code"), "500"], folder)
 
 

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Windows that a replay counts (count=later): whatever is asked, the answers are those of a run that was counted while it ran."""
-import glob
 import os
 import subprocess
-import sys
 
 import run_program
 import tbdtest
@@ -135,14 +133,7 @@ def test_windows_are_counted_later_on_few_processors(folder):
 def test_every_program(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("for scripts/check --long")
-    sys.argv.append("--later")
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs")
-    for source in sorted(glob.glob(root + "/*.c") + glob.glob(root + "/*.cc")):
-        name = os.path.splitext(os.path.basename(source))[0]
-        try:
-            run_program.check(source, tbdtest.program(name), os.path.join(folder, name))
-        except tbdtest.Skip as reason:
-            print("%s: skipped: %s" % (name, reason))
+    run_program.check_every("--later", folder)
 
 
 if __name__ == "__main__":
