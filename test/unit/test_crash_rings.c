@@ -239,6 +239,27 @@ static void a_damaged_file_is_refused(void **state)
     tbd_crash_close(&dump);
 }
 
+/* A file of 16 GiB, all hole: what it is shows in its first bytes, and no error of the system is blamed. */
+static void a_large_file_is_refused_by_its_head(void **state)
+{
+    struct tbd_crash_head file = { .magic = 1, .major = TBD_CRASH_MAJOR };
+    struct tbd_crash_dump dump;
+    struct tbd_error why;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        int fd;
+
+        put((const uint8_t *)&file, sizeof(file));
+        fd = openat(dir, TBD_CRASH_FILE, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(ftruncate(fd, (off_t)16 << 30), 0);
+        close(fd);
+        assert_int_equal(tbd_crash_open(folder, &dump, &why), TBD_CORRUPT);
+        assert_non_null(strstr(why.detail, i == 0 ? "not a crash dump" : "not as long as it says"));
+        file.magic = TBD_CRASH_MAGIC;
+    }
+}
+
 static void another_folder_is_no_dump(void **state)
 {
     struct tbd_crash_dump dump;
@@ -259,6 +280,7 @@ int main(void)
                                         make, take_away),
         cmocka_unit_test_setup_teardown(scribbled_memory_is_left_out_or_refused, make, take_away),
         cmocka_unit_test_setup_teardown(a_damaged_file_is_refused, make, take_away),
+        cmocka_unit_test_setup_teardown(a_large_file_is_refused_by_its_head, make, take_away),
         cmocka_unit_test_setup_teardown(another_folder_is_no_dump, make, take_away),
     };
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* All rings of the largest size, and what describes them. */
@@ -23,23 +24,53 @@ static enum tbd_status corrupt(struct tbd_error *why, const char *path, uint64_t
 
 /* ---- the whole file ---- */
 
-static enum tbd_status read_all(FILE *file, struct tbd_crash_dump *dump)
+/* How long a file with this head is.  The counts are below 2^32 and the sizes small: no sum overflows but for
+ * entries, which are bounded. */
+static uint64_t bytes_before_entries(const struct tbd_crash_head *head)
 {
-    size_t capacity = 1 << 16;
+    return sizeof(*head) + (uint64_t)head->module_count * sizeof(struct tbd_crash_module) +
+           (uint64_t)head->block_count * sizeof(struct tbd_crash_block) +
+           (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
+}
 
-    for (;;) {
-        uint8_t *grown = realloc(dump->data, capacity);
+/* Nothing is read, and no memory taken, for a file that is no dump or not as long as its head says. */
+static enum tbd_status check_head(FILE *file, const char *path, uint64_t *bytes,
+                                  struct tbd_error *why)
+{
+    struct tbd_crash_head head;
+    struct stat info;
 
-        if (!grown)
-            return TBD_NOMEM;
-        dump->data = grown;
-        dump->bytes += fread(dump->data + dump->bytes, 1, capacity - dump->bytes, file);
-        if (dump->bytes < capacity)
-            return ferror(file) ? TBD_IO : TBD_OK;
-        if (capacity >= MAX_BYTES)
-            return TBD_CORRUPT;
-        capacity *= 2;
-    }
+    if (fstat(fileno(file), &info) != 0)
+        return tbd_error_set(why, TBD_IO, path, 0, "%s: %s", TBD_CRASH_FILE, strerror(errno));
+    if (fread(&head, sizeof(head), 1, file) != 1 || head.magic != TBD_CRASH_MAGIC)
+        return corrupt(why, path, 0, "not a crash dump");
+    if (head.major != TBD_CRASH_MAJOR)
+        return corrupt(why, path, 8, "of another version");
+    *bytes = (uint64_t)info.st_size;
+    if (*bytes > MAX_BYTES || head.entry_count > MAX_BYTES ||
+        bytes_before_entries(&head) + head.entry_count * sizeof(uint32_t) != *bytes)
+        return corrupt(why, path, 24, "its parts are not as long as it says");
+    rewind(file);
+    return TBD_OK;
+}
+
+static enum tbd_status read_all(FILE *file, const char *path, struct tbd_crash_dump *dump,
+                                struct tbd_error *why)
+{
+    uint64_t bytes;
+    enum tbd_status status = check_head(file, path, &bytes, why);
+
+    if (status)
+        return status;
+    dump->data = malloc(bytes);
+    if (!dump->data)
+        return tbd_error_set(why, TBD_NOMEM, path, 0, "%s: %s", TBD_CRASH_FILE,
+                             tbd_status_text(TBD_NOMEM));
+    dump->bytes = fread(dump->data, 1, bytes, file);
+    if (ferror(file))
+        return tbd_error_set(why, TBD_IO, path, 0, "%s: %s", TBD_CRASH_FILE, strerror(errno));
+    return dump->bytes == bytes ? TBD_OK
+                                : corrupt(why, path, dump->bytes, "cut short while it was read");
 }
 
 static uint64_t sum_of(const struct tbd_crash_dump *dump)
@@ -53,7 +84,7 @@ static uint64_t sum_of(const struct tbd_crash_dump *dump)
 
 /* ---- its parts ---- */
 
-/* The counts are below 2^32 and the sizes small: no sum overflows but for entries, which are bounded. */
+/* Again: the file may have changed since its head was looked at. */
 static bool place_parts(struct tbd_crash_dump *dump)
 {
     const struct tbd_crash_head *head = dump->head;
@@ -124,11 +155,9 @@ enum tbd_status tbd_crash_open(const char *path, struct tbd_crash_dump *out, str
     if (!file)
         return tbd_error_set(why, TBD_NOTRACE, path, 0, "not a crash dump: it has no file %s",
                              TBD_CRASH_FILE);
-    status = read_all(file, out);
+    status = read_all(file, path, out, why);
     fclose(file);
-    if (status)
-        tbd_error_set(why, status, path, 0, "%s: %s", TBD_CRASH_FILE, strerror(errno));
-    else
+    if (!status)
         status = check(out, path, why);
     if (status)
         tbd_crash_close(out);
