@@ -6,8 +6,8 @@
  * changes memory, though the table says that it only changes a file.  From the first such call on, the
  * mapping is treated as memory that others may write (hooks/memory/shared.h).
  *
- * Mapped code is left out: who changes a running program's code by its file, changes it for all.  So are
- * changes by other processes, and by stores to a shared mapping of the same file.  Context: APP. */
+ * Programs and libraries, whose code is mapped beside, are left out.  So are changes by other processes,
+ * and by stores to a shared mapping of the same file.  Context: APP. */
 #ifndef TBD_HOOKS_CHANGED_FILES_H
 #define TBD_HOOKS_CHANGED_FILES_H
 
