@@ -39,7 +39,7 @@ def test_words_of_gdb_mean_commands(folder):
 
 def test_what_has_no_equal_is_told_how(folder):
     trace = recorded(folder)
-    for line, hint in (("awatch settings.limit", b"rwatch"), ("set var x=1", b"past"), ("run", b"goto first"), ("thread 2", b"bt thread")):
+    for line, hint in (("awatch settings.limit", b"rwatch"), ("set var x=1", b"past"), ("run", b"goto first")):
         result = said(trace, line)
         assert result.code == 2 and b"hint: " in result.err and hint in result.err, (line, result)
     result = said(trace, "info line")
@@ -185,6 +185,34 @@ def test_a_recording_that_has_only_begun_is_told(folder):
     assert result.code == 3 and b"no such trace" in result.err, result
 
 
+def check_selection(trace, rows):
+    there = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==work"))
+    frames = trace.ask("bt", "threads")
+    control = trace.one("thread")
+    number = {row["thread"]: row["number"] for row in rows}
+    assert control["control"] and control == [row for row in trace.ask("threads") if row.get("control")][0], control
+    other = [f["thread"] for f in frames if f["frame"] == 1 and f["thread"] != control["thread"]][0]
+    own = [f for f in frames if f["thread"] == other]
+    registers = trace.one("regs", "thread", other)
+    trace.one("frame", 1)
+    chosen = trace.one("thread", number[other])
+    assert (chosen["thread"], chosen["number"], chosen["control"], chosen["pc"]) == (other, number[other], False, own[0]["pc"]), chosen
+    assert trace.one("thread") == chosen and trace.ask("bt") == own and trace.one("regs") == registers
+    assert trace.one("where")["thread"] == other and trace.one("frame") == own[0], "the other thread's frame is not selected"
+    assert trace.one("up") == own[1] and trace.one("frame") == own[1] and trace.one("down") == own[0]
+    assert tbdtest.number(trace.one("print", "$sp")["value"]) == tbdtest.number(registers["rsp"])
+    text = trace.tbdq("thread", json_output=False).out.decode()
+    assert text.startswith("thread %d (id %d)  " % (number[other], other)) and "\n#0 " in text, text
+    trace.one("thread", control["thread"])
+    assert trace.one("regs")["thread"] == control["thread"]
+    trace.one("thread", other)
+    trace.one("goto", there)
+    assert trace.one("thread") == control, "a move ends the selection"
+    for words, why in ((("thread", "999999"), b"no such thread lives"), (("thread", "a"), b"number or id")):
+        result = trace.tbdq(*words)
+        assert result.code == 2 and why in result.err and not result.out, result
+
+
 def test_every_thread_s_stack_and_share(folder):
     trace = tbdtest.record([tbdtest.program("threads")], folder)[1]
     rows = trace.ask("threads")
@@ -199,6 +227,7 @@ def test_every_thread_s_stack_and_share(folder):
     assert trace.ask("bt", "threads") == frames and len({f["sp"] for f in frames if f["frame"] == 0}) == len(alive), frames
     text = trace.tbdq("--at", str(most), "thread apply all bt", json_output=False)
     assert text.code == 0 and text.out.count(b"\nthread ") + 1 == len(alive), text
+    check_selection(trace, rows)
     counts = {row["by"]: row["count"] for row in trace.ask("count", "func_enter", "by", "thread")}
     assert len(counts) == len(rows) and all(
         count == trace.count("func_enter", "thread == " + tid) for tid, count in counts.items()), counts

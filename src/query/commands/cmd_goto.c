@@ -128,8 +128,11 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
 
 void tbd_command_move(struct tbd_command_run *run, struct tbd_position position, uint32_t thread)
 {
-    if (run->session->has_at)
+    if (run->session->has_at) {
         run->session->at = position;
+        if (!run->session->has_thread)
+            run->session->thread = thread;
+    }
     tbd_session_move(run->session, position, thread);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cmd_threads.c - threads: which there were, and where each is at the current position */
+/* cmd_threads.c - threads, thread: which there were, where each is at the current position, and which is
+ * selected */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
 
@@ -224,4 +225,75 @@ enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_pos
     }
     session->thread = before;
     return result;
+}
+
+/* ---- the selected thread ---- */
+
+/* The how many-th thread it is that has this id at this time; 0: none. */
+static uint32_t order_of(const struct tbd_session *session, uint32_t tid, uint64_t time)
+{
+    uint32_t count = tbd_trace_thread_count(session->trace);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
+
+        if (thread->tid == tid && lives_at(thread, time))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Until the next move.  The thread that has control needs no selection: answers are about it. */
+static void select_thread(struct tbd_session *session, const struct tbd_place *place,
+                          struct tbd_position position, uint32_t tid)
+{
+    session->thread = tid == place->thread && !session->has_thread ? 0 : tid;
+    tbd_session_move(session, position, session->thread);
+    if (session->has_at) /* then nothing has moved, but a frame was one of the other thread */
+        tbd_source_select(session, position, 0);
+}
+
+static enum tbd_exit show_thread(struct tbd_command_run *run, const struct tbd_place *place,
+                                 struct tbd_position position, uint32_t order)
+{
+    struct tbd_session *session = run->session;
+    const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, order - 1);
+    struct tbd_source_stack stack;
+    enum tbd_status status = tbd_source_stack(session, position, &stack);
+    char name[NAME_BYTES];
+
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    if (session->json) {
+        tbd_output_line(
+            thread_object(session, order, stack.frames[0].pc, place->thread, place->window),
+            run->out);
+    } else {
+        find_name(session, thread, name);
+        fprintf(run->out, "thread %" PRIu32 " (id %" PRIu32 ")  %s%s\n", order, thread->tid,
+                tbd_shown(name), thread->tid == place->thread ? "" : ", does not have control");
+        tbd_command_print_frame(run, &stack, stack.selected);
+    }
+    tbd_source_stack_free(&stack);
+    return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_thread(struct tbd_command_run *run)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_position position = tbd_session_current(session);
+    struct tbd_place place;
+    enum tbd_status status = tbd_session_place(session, position, &place);
+    uint32_t order, tid = session->thread != 0 ? session->thread : place.thread;
+
+    if (run->argc > 1 || (run->argc == 1 && !tbd_command_find_thread(session, run->argv[0], &tid)))
+        return tbd_command_usage(run, "thread takes at most a thread's number or id");
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    order = order_of(session, tid, position.time);
+    if (order == 0)
+        return tbd_command_usage(run, "no such thread lives at this position: see `tbdq threads`");
+    if (run->argc == 1)
+        select_thread(session, &place, position, tid);
+    return show_thread(run, &place, position, order);
 }

@@ -53,6 +53,11 @@ const struct tbd_command tbd_commands[] = {
       "Number, name, when and by which thread it was made, when it ended, its block entries, how often\n"
       "it was given control.  Threads run one at a time; '*' marks the one that has control.",
       "tbdq threads", true, false },
+    { "thread", tbd_command_thread, "[N]",
+      "show or select the thread that bt, frame, locals, print and regs are about",
+      "N is a number of `tbdq threads` or an id.  Without a selection it is the thread that has control;\n"
+      "so it is again after every move.",
+      "tbdq thread 2", true, false },
     { "goto", tbd_command_goto, "first | last | TIME[+K] | HH:MM:SS | FUNCTION | FILE:LINE | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"

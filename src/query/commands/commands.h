@@ -153,6 +153,7 @@ enum tbd_exit tbd_command_rm(struct tbd_command_run *run);
 enum tbd_exit tbd_command_path(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
+enum tbd_exit tbd_command_thread(struct tbd_command_run *run);
 enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
 enum tbd_exit tbd_command_stores(struct tbd_command_run *run);
 enum tbd_exit tbd_command_calls(struct tbd_command_run *run);

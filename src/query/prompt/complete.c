@@ -148,6 +148,7 @@ static const struct {
       NULL,
       { "args", "breakpoints", "frame", "locals", "registers", "sharedlibrary", "threads" } },
     { "bt", NULL, { "thread", "threads" } },
+    { "thread", NULL, { "apply" } },
     { "where", NULL, { "thread" } },
     { "regs", NULL, { "thread" } },
     { "count", "by", { "func", "outer", "line", "thread", "value" } },

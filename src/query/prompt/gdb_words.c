@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* gdb_words.c - see gdb_words.h
  *
- * GDB_WORDS-1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. (not
- *     checked: test_habits.py does) */
+ * GDB_WORDS-1  A word that is a command of tbdq means that, except `info`, `print/FORMAT` and `thread
+ *     apply all bt`. (not checked: test_habits.py does) */
 #include "query/prompt/gdb_words.h"
 
 #include "query/commands/commands.h"
@@ -75,7 +75,6 @@ static const struct word_row others[] = {
     { "display", "print EXPR at each position; all values it had: history EXPR" },
     { "call", "functions of the program are not called; what they returned: calls NAME" },
     { "checkpoint", "mark NAME keeps this position: @NAME stands for it" },
-    { "thread", "bt thread N, regs thread N; tbdq --thread N for all else; threads lists them" },
     { "info", see_gdb },
     { NULL, NULL },
 };
@@ -133,8 +132,7 @@ bool tbd_gdb_knows(const char *line)
     char word[WORD_BYTES];
 
     (void)first_word(line, word);
-    return find(same, word) != NULL || strcmp(word, "i") == 0 || strcmp(word, "x") == 0 ||
-           strcmp(word, "thread") == 0;
+    return find(same, word) != NULL || strcmp(word, "i") == 0 || strcmp(word, "x") == 0;
 }
 
 static char *translate_info(const char *rest)

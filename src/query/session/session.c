@@ -227,7 +227,8 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
         position = session->unwritten.position;
         thread = session->unwritten.thread;
     } else if (!read_position(session, &position, &thread)) {
-        return tbd_session_last(session);
+        position = tbd_session_last(session);
+        thread = 0;
     }
     if (!session->has_thread)
         session->thread = thread;

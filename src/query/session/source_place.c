@@ -116,7 +116,7 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
     uint64_t pc;
     uint32_t window;
 
-    if (session->has_thread || tbd_source_selected(session, position) != 0 ||
+    if (session->thread != 0 || tbd_source_selected(session, position) != 0 ||
         tbd_session_pc(session, position, &window, &pc) != TBD_OK)
         return false;
     out->session = session;
