@@ -27,9 +27,13 @@ bool tbd_command_find_thread(struct tbd_session *session, const char *text, uint
 
 bool tbd_command_take_thread(struct tbd_command_run *run)
 {
+    uint32_t before = run->session->thread;
+
     if (run->argc != 2 || strcmp(run->argv[0], "thread") != 0 ||
         !tbd_command_find_thread(run->session, run->argv[1], &run->session->thread))
         return false;
+    run->names_thread = true;
+    run->thread_before = before;
     run->argc = 0;
     return true;
 }

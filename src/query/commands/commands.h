@@ -34,6 +34,9 @@ struct tbd_command_run {
     bool silent;  /* an intermediate answer, which is not printed */
     bool explain; /* say how a search went */
     bool numbers; /* printed values have numbers: "$1 = 5" */
+    /* "thread N" after the command is about this answer only */
+    bool names_thread;
+    uint32_t thread_before; /* the session's */
 };
 
 struct tbd_command {

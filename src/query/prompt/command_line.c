@@ -214,6 +214,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
                                    .quiet = options->quiet,
                                    .explain = options->explain,
                                    .numbers = options->numbers };
+    enum tbd_exit result;
 
     if (strcmp(words[0], "help") == 0)
         return tbd_line_help(count > 1 ? words[1] : NULL, options->out);
@@ -221,7 +222,10 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
         return tbd_line_unknown(words[0]);
     session->stats = (struct tbd_session_stats){ 0 };
     tbd_left_out_clear(&session->left_out);
-    return tell_shortage(tell_left_out(&run, tbd_answers_run(&run, command)));
+    result = tell_shortage(tell_left_out(&run, tbd_answers_run(&run, command)));
+    if (run.names_thread)
+        session->thread = run.thread_before;
+    return result;
 }
 
 /* Runs a line of gdb's after its translation. */
