@@ -10,6 +10,7 @@ import sys
 
 import run_program
 import tbdtest
+import test_rows
 
 
 def same_as_native(argv, folder, **how):
@@ -49,10 +50,37 @@ def dumps(root):
     return found
 
 
-def path(dump, *words):
+def path_and_end(dump, *words):
     result = tbdtest.run([tbdtest.TBDQ, "-t", dump, "--json", "path", *words])
     assert result.code == 0 and not result.err, result
-    return [json.loads(line) for line in result.out.splitlines()]
+    end, *rows = [json.loads(line) for line in result.out.splitlines()]
+    test_rows.check_object("path", test_rows.documented()["path"], end)
+    return end, rows
+
+
+def path(dump, *words):
+    return path_and_end(dump, *words)[1]
+
+
+def check_end(end, trace, code):
+    """The signal, its siginfo, and all registers are those of the full recording."""
+    last = trace.one("goto", "last")
+    for key in ("signal", "reason", "addr", "module", "function"):
+        assert end.get(key) == last.get(key), (key, end, last)
+    assert end["signal"] == signal.Signals(-code).name and end["regs"]["rip"] == end["pc"], end
+    done = {"SIGABRT": 2, "SIGTRAP": 1}.get(end["signal"])  # the system call or int3 has been executed
+    if done:
+        assert int(end["pc"], 16) in (int(last["pc"], 16), int(last["pc"], 16) + done), (end, last)
+        return
+    assert (end["pc"], end["function_offset"], end["line"]) == (last["pc"], last["function_offset"], last["line"]), (end, last)
+    regs = trace.one("regs", at="last")
+    below = int(end["regs"]["rsp"], 16) - int(regs["rsp"], 16)  # the environments are not equally long
+    for name, value in end["regs"].items():
+        value, expected = int(value, 16), int(regs[name], 16)
+        if name == "rflags":
+            value &= ~0x10000  # RF, which the processor sets for the fault's handler
+        same = value == expected or (value - expected == below and expected >> 32 == 0x7fff)
+        assert same or (value, expected) == (end["thread"], regs["thread"]), (name, end, regs)
 
 
 def test_a_ring_ends_as_a_full_recording_does(folder):
@@ -61,15 +89,22 @@ def test_a_ring_ends_as_a_full_recording_does(folder):
         argv, root = tbdtest.fixed([tbdtest.program(name)]), os.path.join(folder, name)
         result = crash(argv, os.path.join(root, "ring"))
         assert result.code == code, result
-        rows = path(*dumps(os.path.join(root, "ring")), "12", "blocks")
+        end, rows = path_and_end(*dumps(os.path.join(root, "ring")), "12", "blocks", "regs")
         _, trace = tbdtest.record(argv, os.path.join(root, "full"))
         trace = next(t for t in tbdtest.traces(os.path.join(root, "full")) if os.path.basename(t.path).startswith(name))
         for n in range(1, 13):
             expected = trace.one("goto", "last", "backward", "block_entry", n)["pc"]
             assert rows[-n]["pc"] == expected and rows[-n]["back"] == "-%d" % n and rows[-n]["blocks"] == 1, (name, n, expected, rows[-n])
+        if name == "die_deep":  # where the stack ends depends on the environment's length; it is its end that faults
+            assert end["function"] == "down" and abs(int(end["addr"], 16) - int(end["regs"]["rsp"], 16)) <= 16, end
+        else:
+            check_end(end, trace, code)
+        if name == "die_segv":  # it stores through the pointer 0x18
+            assert (end["reason"], end["addr"], end["function"], end["line"]) == ("SEGV_MAPERR", "0x18", "damage", 10), end
+            assert "0x18" in [value for key, value in end["regs"].items() if key != "rip"], end
     newest = tbdtest.run([tbdtest.TBDQ, "path", "5"], env=tbdtest.clean_env({"TBD_DIR": os.path.join(folder, "die_segv", "ring")}))
     assert newest.code == 0 and b"die_segv.c:10" in newest.out.splitlines()[-1] and b"damage" in newest.out, newest
-    assert len(newest.out.splitlines()) == 6, newest
+    assert len(newest.out.splitlines()) == 7 and b"SIGSEGV  reason SEGV_MAPERR  addr 0x18  at 0x" in newest.out.splitlines()[0], newest
 
 
 def test_a_killed_program_leaves_its_rings(folder):
@@ -79,7 +114,8 @@ def test_a_killed_program_leaves_its_rings(folder):
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     tbdtest.wait_organizers(folder)
-    rows = path(*dumps(folder), "2")
+    end, rows = path_and_end(*dumps(folder), "2", "regs")
+    assert set(end) == {"type", "pid"} and end["pid"] == process.pid, end
     threads = {row["thread"] for row in rows}
     spinning = {row["thread"] for row in rows if row.get("function", "").endswith("!spin")}
     assert len(threads) == 4 and len(spinning) == 3, rows
@@ -90,7 +126,8 @@ def test_a_killed_program_leaves_its_rings(folder):
 
 def test_the_thread_that_dies_comes_last(folder):
     assert crash([tbdtest.program("thread_dies")], folder).code == -11
-    rows = path(*dumps(folder), "3")
+    end, rows = path_and_end(*dumps(folder), "3")
+    assert end["thread"] == rows[-1]["thread"] and end["function"] == "die" and "regs" not in end, (end, rows)
     assert rows[-1]["function"] == "thread_dies!die" and rows[-1]["source"] == "thread_dies.c:24", rows
     assert len({row["thread"] for row in rows}) >= 3, rows
 
@@ -109,7 +146,7 @@ def test_what_is_no_dump(folder):
     for words, why in ((["-t", folder, "path"], b"not a crash dump"), (["path"], b"no crash dump")):
         result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
         assert result.code == 3 and why in result.err, result
-    for words in (["0"], ["many"], ["blocks", "3"], ["3", "4"]):
+    for words in (["0"], ["many"], ["blocks", "3"], ["3", "4"], ["regs", "blocks"]):
         result = tbdtest.run([tbdtest.TBDQ, "path", *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
         assert result.code == 2, (words, result)
 

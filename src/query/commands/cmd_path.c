@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cmd_path.c - path: what the threads of a program that died ran last (mode=crash)
+/* cmd_path.c - path: what a program died of, and what its threads ran last (mode=crash)
  *
  * A crash dump is no trace, so the run's session is not open.  A row stands for blocks that follow each other
  * at one source line, or, without one, in one place.  Files may have changed since: names are those of the
@@ -14,11 +14,14 @@
 #include "format/files/trace_dir.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/debuginfo/elf_file.h"
+#include "query/debuginfo/register_names.h"
+#include "query/session/signal_info.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,6 +44,7 @@ struct path {
     struct tbd_elf_file **files; /* of modules; NULL: not open */
     bool *tried;
     bool each_block; /* has a row of its own */
+    bool with_regs;
 };
 
 /* ---- the dump ---- */
@@ -177,6 +181,96 @@ static bool is_same(const struct place *one, const struct place *other)
            same_text(one->function, other->function);
 }
 
+/* ---- the end ---- */
+
+/* The file that was mapped there last: a later module lies over an earlier one. */
+static uint32_t module_at(const struct tbd_crash_dump *dump, uint64_t address)
+{
+    for (uint32_t i = dump->head->module_count; i-- > 0;)
+        if (address >= dump->modules[i].start && address < dump->modules[i].end)
+            return *dump->modules[i].path ? i : TBD_NO_MODULE;
+    return TBD_NO_MODULE;
+}
+
+static void put_instruction(struct path *path, json_t *object)
+{
+    uint64_t pc = path->dump.head->regs.rip;
+    struct tbd_crash_block block = { .start = pc, .module = module_at(&path->dump, pc) };
+    struct place place = find_place(path, &block);
+
+    json_object_set_new(object, "pc", tbd_output_hex(pc));
+    if (place.module != NULL)
+        json_object_set_new(object, "module", tbd_output_text(place.module));
+    if (place.function != NULL) {
+        json_object_set_new(object, "function", tbd_output_text(place.function));
+        json_object_set_new(object, "function_offset", json_integer((json_int_t)place.offset));
+    }
+    if (place.line.line != 0)
+        tbd_output_source(&place.line, object);
+}
+
+static json_t *regs_object(const struct tbd_regs *regs)
+{
+    json_t *object = json_object();
+
+    for (uint32_t i = 0; i <= TBD_REGISTER_GS_BASE; i++)
+        json_object_set_new(object, tbd_register_text(i),
+                            tbd_output_hex(tbd_register_value(regs, i)));
+    return object;
+}
+
+/* How the program ended.  What is known of a signal is what the thread had when it came. */
+static json_t *end_object(struct path *path)
+{
+    const struct tbd_crash_head *head = path->dump.head;
+    struct tbd_event event = { .number = head->signo, .flags = TBD_EVENT_FATAL };
+    json_t *object = json_object();
+    siginfo_t info;
+
+    json_object_set_new(object, "type", json_string("end"));
+    json_object_set_new(object, "pid", json_integer(head->pid));
+    if (head->signo == 0)
+        return object;
+    memcpy(&info, head->siginfo, sizeof(info));
+    if ((uint32_t)info.si_signo == head->signo) /* else the kernel said nothing */
+        tbd_signal_take_info(&event, head->siginfo);
+    json_object_set_new(object, "thread", json_integer(head->tid));
+    tbd_output_signal(&event, object);
+    put_instruction(path, object);
+    if (path->with_regs)
+        json_object_set_new(object, "regs", regs_object(&head->regs));
+    return object;
+}
+
+static void print_end_text(const struct path *path, const json_t *object, FILE *out)
+{
+    const struct tbd_crash_head *head = path->dump.head;
+
+    if (head->signo == 0) {
+        fprintf(out, "process %u  no signal of its own: it was killed\n", head->pid);
+        return;
+    }
+    fprintf(out, "thread %u  ", head->tid);
+    tbd_output_print_signal(object, out);
+    for (uint32_t i = 0; path->with_regs && i <= TBD_REGISTER_GS_BASE; i++)
+        fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i),
+                tbd_register_value(&head->regs, i), i % 2 == 1 ? "\n" : "   ");
+}
+
+/* CSV has rows only. */
+static void print_end(const struct tbd_command_run *run, struct path *path)
+{
+    json_t *object = run->session->csv ? NULL : end_object(path);
+
+    if (object != NULL && run->session->json) {
+        tbd_output_line(object, run->out);
+        return;
+    }
+    if (object != NULL)
+        print_end_text(path, object, run->out);
+    json_decref(object);
+}
+
 /* ---- rows ---- */
 
 static json_t *row_object(const struct tbd_crash_thread *thread, uint64_t back, uint64_t times,
@@ -270,11 +364,21 @@ static enum tbd_exit print(struct tbd_command_run *run, struct path *path, size_
 
     if (found == NULL)
         return tbd_command_no_memory();
+    print_end(run, path);
     tbd_rows_start(&rows, run, columns);
     add_threads(path, &rows, found, max, false);
     add_threads(path, &rows, found, max, true);
     free(found);
     return tbd_rows_end(&rows);
+}
+
+/* Takes `word` from the end of the arguments. */
+static bool take_last(const struct tbd_command_run *run, unsigned *count, const char *word)
+{
+    if (*count == 0 || strcmp(run->argv[*count - 1], word) != 0)
+        return false;
+    --*count;
+    return true;
 }
 
 /* The thread that died comes last. */
@@ -285,15 +389,18 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
     enum tbd_status status;
     enum tbd_exit result;
     char none[1] = "", *end = none;
-    bool each_block = run->argc > 0 && strcmp(run->argv[run->argc - 1], "blocks") == 0;
-    unsigned numbers = run->argc - (each_block ? 1 : 0);
+    unsigned numbers = run->argc;
+    bool with_regs = take_last(run, &numbers, "regs");
+    bool each_block = take_last(run, &numbers, "blocks");
 
     if (numbers == 1)
         max = strtoul(run->argv[0], &end, 10);
     if (numbers > 1 || *end || max == 0 || max > 1u << 24)
-        return tbd_command_usage(run, "path takes the number of rows of a thread, and `blocks`");
+        return tbd_command_usage(run,
+                                 "path takes the number of rows of a thread, `blocks`, and `regs`");
     status = open_path(run, &path);
     path.each_block = each_block;
+    path.with_regs = with_regs;
     result = status == TBD_OK ? print(run, &path, max) : tbd_command_fail(run, status);
     close_path(&path);
     return result;

@@ -68,17 +68,6 @@ enum tbd_exit tbd_command_where(struct tbd_command_run *run)
 
 /* ---- regs ---- */
 
-static uint64_t register_value(const struct tbd_regs *regs, uint32_t which)
-{
-    if (which < TBD_REG_COUNT)
-        return regs->gpr[which];
-    if (which == TBD_REGISTER_RIP)
-        return regs->rip;
-    if (which == TBD_REGISTER_RFLAGS)
-        return regs->rflags;
-    return which == TBD_REGISTER_FS_BASE ? regs->fs_base : regs->gs_base;
-}
-
 /* xmm0-15 lie at 160 of the legacy area (SDM vol. 1, 13.4.1), lowest byte first. */
 static void vector_text(const struct tbd_reg_state *state, unsigned number, char *out, size_t bytes)
 {
@@ -97,7 +86,7 @@ static void print_regs_json(const struct tbd_reg_state *state, FILE *out)
 
     for (uint32_t i = 0; i <= TBD_REGISTER_GS_BASE; i++)
         json_object_set_new(object, tbd_register_text(i),
-                            tbd_output_hex(register_value(&state->regs, i)));
+                            tbd_output_hex(tbd_register_value(&state->regs, i)));
     for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
         snprintf(name, sizeof(name), "xmm%u", i);
         vector_text(state, i, text, sizeof(text));
@@ -112,7 +101,7 @@ static void print_regs_text(const struct tbd_reg_state *state, FILE *out)
 
     for (uint32_t i = 0; i <= TBD_REGISTER_GS_BASE; i++)
         fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i),
-                register_value(&state->regs, i), i % 2 == 1 ? "\n" : "   ");
+                tbd_register_value(&state->regs, i), i % 2 == 1 ? "\n" : "   ");
     for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
         vector_text(state, i, text, sizeof(text));
         fprintf(out, "xmm%-4u %s%s", i, text, i % 2 == 1 ? "\n" : "   ");

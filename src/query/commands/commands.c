@@ -23,8 +23,9 @@ const struct tbd_command tbd_commands[] = {
       "Names are those of ls.  One that is being recorded is refused.  `latest` leads to the newest one\n"
       "that is left.",
       "tbdq rm gzip-1 gzip-2", false, true },
-    { "path", tbd_command_path, "[COUNT] [blocks]",
-      "what the threads of a program that died ran last (mode=crash)",
+    { "path", tbd_command_path, "[COUNT] [blocks] [regs]",
+      "what a program died of, and what its threads ran last (mode=crash)",
+      "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
       "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of blocks at one\n"
       "source line, or one block (`blocks`), and `back` how many blocks before the thread's end it begins.  Without\n"
       "-t: the newest dump.",

@@ -75,3 +75,14 @@ const char *tbd_register_text(uint32_t which)
         return names64[which];
     return which - TBD_REG_COUNT < 4 ? others[which - TBD_REG_COUNT] : "?";
 }
+
+uint64_t tbd_register_value(const struct tbd_regs *regs, uint32_t which)
+{
+    if (which < TBD_REG_COUNT)
+        return regs->gpr[which];
+    if (which == TBD_REGISTER_RIP)
+        return regs->rip;
+    if (which == TBD_REGISTER_RFLAGS)
+        return regs->rflags;
+    return which == TBD_REGISTER_FS_BASE ? regs->fs_base : regs->gs_base;
+}

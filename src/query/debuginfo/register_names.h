@@ -24,5 +24,7 @@ struct tbd_register_name {
 bool tbd_register_find(const char *name, size_t bytes, struct tbd_register_name *out);
 /* "rax" for a number below TBD_REG_COUNT, "rip", "rflags", "fs_base", "gs_base". */
 const char *tbd_register_text(uint32_t which);
+/* The value in `regs` of a register that has such a text. */
+uint64_t tbd_register_value(const struct tbd_regs *regs, uint32_t which);
 
 #endif
