@@ -208,6 +208,10 @@ def check_selection(trace, rows):
     trace.one("thread", other)
     trace.one("goto", there)
     assert trace.one("thread") == control, "a move ends the selection"
+    lines = "thread %d\nbt thread %d\nthread\ngoto %s\nthread\n" % (other, control["thread"], there)
+    said_there = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--at", there], stdin=lines.encode())
+    heads = [line.split()[1] for line in said_there.out.decode().splitlines() if line.startswith("thread ")]
+    assert said_there.code == 0 and heads == [str(n) for n in (number[other], number[other], control["number"])], said_there
     for words, why in ((("thread", "999999"), b"no such thread lives"), (("thread", "a"), b"number or id")):
         result = trace.tbdq(*words)
         assert result.code == 2 and why in result.err and not result.out, result
