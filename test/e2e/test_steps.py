@@ -16,8 +16,9 @@ from test_gdb import same_values, tidy_name
 
 LEVELS = ("O0", "Og", "O2")
 # Left out: of the library's inlined code at -O2.  gdb 13 does not read DW_AT_entry_pc, which says where a copy begins: `next` from the line
-# before stops at the call there, gdb's goes on.  `finish` from code of a copy that lies before its entry stops at the entry, as if the copy
-# was entered again (std::max in _M_realloc_insert): there gdb, which leaves it, is right, and this is open.
+# before stops at the call there, gdb's goes on.  `finish` from _M_check_len ends at code of another line that was moved between its pieces,
+# gdb's goes on to the next piece: this is open.  Variables in r13 differ: after `record goto` gdb shows another r13 than at the same place in a
+# run without a record, from a `pop r13` in malloc on; what tbdq shows is what gdb shows in the run without a record.
 WITHOUT = [("templates.cc", "O2")]
 REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templates.cc", "throws.cc"]
 NATIVE = REPLAYED + ["jumps.c", "handlers.c", "../variables.c"]
@@ -98,6 +99,17 @@ def test_steps_lead_where_gdb_s_do(folder):
         check_variables(program, said, stacks, tally)
     print("        %s" % dict(tally))
     assert tally["steps"] >= 6 * tally["moments"] and tally["moments"] >= (1000 if tbdtest.LONG else 5) and tally["values"] > 10, tally
+
+
+def test_finish_leaves_a_copy_from_code_before_its_entry(folder):
+    """Optimization moves what std::allocator's inlined functions pass to `operator new` before the address where their copies begin."""
+    program = stepping.Program(stepping.built("templates.cc", "O2", folder), folder + "/traces")
+    moments = [program.numbers[i - 2] for i, state in enumerate(program.states[:-1])
+               if state[5].startswith("call") and "_M_realloc_insert" in (state[3] or "") and
+               (program.states[i + 1][3] or "").startswith("operator new")]
+    assert moments
+    for (at, _, _, _, theirs), (_, leads) in zip(program.gdb(moments, ["finish"]), program.tbdq(moments, ["finish"])):
+        assert leads[0] and theirs[0] == leads[0][0], (program.text(at), program.text(theirs[0]), leads)
 
 
 def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):

@@ -44,6 +44,8 @@ static void begin(struct tbd_stepping *s, unsigned selected)
     take_place(s, place, selected);
     if (selected != 0)
         s->line = place->around[selected - 1].call;
+    s->began_count = s->own_count;
+    memcpy(s->began, s->own, sizeof(s->began));
     if (s->kind == TBD_STEP_OUT && s->own_count != 0) {
         s->line = (struct tbd_source_line){ .file = NULL };
         s->own_count--;
@@ -94,12 +96,36 @@ static unsigned deeper(const struct tbd_stepping *s, const struct tbd_step_place
     return visible - s->own_count;
 }
 
+static bool is_among(uint64_t copy, const uint64_t *ids, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (ids[i] == copy)
+            return true;
+    }
+    return false;
+}
+
+/* How many copies are called here.  Optimization moves code of a copy before its start: from there the start is reached within the copy,
+ * and that of the copies around it. */
+static unsigned starting_at(const struct tbd_stepping *s, const struct tbd_step_place *place)
+{
+    unsigned starting = place->starting;
+    bool is_left = false;
+
+    for (unsigned i = 0; i < starting; i++)
+        is_left |= s->is_falling && is_among(place->around[i].id, s->began, 1);
+    while (is_left && starting != 0 &&
+           is_among(place->around[starting - 1].id, s->began, s->began_count))
+        starting--;
+    return starting;
+}
+
 enum verdict { ELSEWHERE, STOPS, GOES_ON };
 
 /* Inlined functions are called where their copies start, and have the frame of the function around them. */
 static enum verdict judge_inlined(struct tbd_stepping *s, const struct tbd_step_place *place)
 {
-    unsigned starting = place->starting, depth = deeper(s, place, starting);
+    unsigned starting = starting_at(s, place), depth = deeper(s, place, starting);
     const struct tbd_source_line *call = starting == 0 ? NULL : &place->around[starting - 1].call;
 
     if (depth == UINT32_MAX || (depth == 0 && starting == 0))
@@ -121,7 +147,8 @@ static enum verdict judge_inlined(struct tbd_stepping *s, const struct tbd_step_
 static bool is_aside(const struct tbd_stepping *s, const struct tbd_step_place *place)
 {
     return !s->has_changed && place->line.is_aside && place->line.starts &&
-           deeper(s, place, place->starting) == 0 && !tbd_step_same_line(&place->line, &s->line);
+           deeper(s, place, starting_at(s, place)) == 0 &&
+           !tbd_step_same_line(&place->line, &s->line);
 }
 
 /* ---- forward ---- */
@@ -129,9 +156,9 @@ static bool is_aside(const struct tbd_stepping *s, const struct tbd_step_place *
 /* In another frame, or copy, that goes on with code moved there, the next statement is the end, whatever its line. */
 static void take_forward(struct tbd_stepping *s, const struct tbd_step_place *place)
 {
-    bool is_other = s->has_changed || deeper(s, place, place->starting) != 0;
+    bool is_other = s->has_changed || deeper(s, place, starting_at(s, place)) != 0;
 
-    take_place(s, place, place->starting);
+    take_place(s, place, starting_at(s, place));
     if (is_other && place->line.is_aside && place->line.starts)
         s->line = (struct tbd_source_line){ .file = NULL };
 }
@@ -156,7 +183,7 @@ static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
     if (place->line.line == 0 || (!s->has_changed && place->pc >= s->from && place->pc < s->to))
         return false;
     if (move == TBD_STEP_LEFT) {
-        s->selected = place->starting;
+        s->selected = starting_at(s, place);
         return true;
     }
     if (is_before_start(s, place))
@@ -166,7 +193,7 @@ static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
     if (verdict != ELSEWHERE)
         return verdict == STOPS;
     if (place->line.begins && !tbd_step_same_line(&place->line, &s->line)) {
-        s->selected = place->starting;
+        s->selected = starting_at(s, place);
         return true;
     }
     if (is_aside(s, place))
@@ -197,6 +224,28 @@ static enum tbd_step_move to_body(struct tbd_stepping *s)
     return TBD_STEP_ON;
 }
 
+/* Is the place in the copy that OUT leaves? */
+static bool is_in_left(struct tbd_stepping *s)
+{
+    const struct tbd_step_place *place = place_at(s);
+    bool is_in = false;
+
+    for (unsigned i = 0; s->kind == TBD_STEP_OUT && s->began_count != 0 && i < place->count; i++)
+        is_in |= place->around[i].id == s->began[0];
+    return is_in;
+}
+
+static enum tbd_step_move move_forward(struct tbd_stepping *s)
+{
+    uint64_t pc = s->walk.pc;
+    bool was_in_left = is_in_left(s);
+    enum tbd_step_move move =
+        tbd_step_forward(&s->walk, s->kind == TBD_STEP_INTO ? has_lines : NULL, s);
+
+    s->is_falling = was_in_left && move == TBD_STEP_ON && s->walk.pc > pc;
+    return move;
+}
+
 enum tbd_step_move tbd_stepping_forward(struct tbd_stepping *s)
 {
     enum tbd_step_move move;
@@ -208,7 +257,7 @@ enum tbd_step_move tbd_stepping_forward(struct tbd_stepping *s)
     }
     s->selected = 0;
     do {
-        move = tbd_step_forward(&s->walk, s->kind == TBD_STEP_INTO ? has_lines : NULL, s);
+        move = move_forward(s);
         if (move == TBD_STEP_FAILED || move == TBD_STEP_ENDS)
             return move;
         if (move == TBD_STEP_ENTERED)

@@ -24,6 +24,10 @@ struct tbd_stepping {
     uint64_t own
         [TBD_STEP_INLINED]; /* copies of inlined functions that the frame is in, innermost first */
     unsigned own_count;
+    uint64_t began[TBD_STEP_INLINED]; /* copies around the place where OUT began */
+    unsigned began_count;
+    bool
+        is_falling; /* OUT comes from code above in the copy that it leaves: its start here is no call */
     uint64_t from, to;              /* the stretch of code that it was taken from */
     bool has_changed;               /* the frame, since the last place with a line */
     uint64_t start_pc, start_frame; /* of UNTIL */
