@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -254,6 +255,79 @@ static void files_that_a_trace_names_are_opened_with_care(void **state)
     assert_false(tbd_is_openable(link));
 }
 
+/* ---- latest ---- */
+
+#define SETTERS 8u
+#define ROUNDS  40u
+
+static void check_latest(const char *expected)
+{
+    char target[64] = "";
+
+    assert_true(readlinkat(dir.fd, "latest", target, sizeof(target) - 1) > 0);
+    assert_string_equal(target, expected);
+}
+
+static void latest_is_the_trace_that_was_started_last(void **state)
+{
+    uint64_t hour = UINT64_C(3600) * 1000000000, now = (uint64_t)time(NULL) * 1000000000;
+
+    (void)state;
+    assert_int_equal(tbd_dir_set_latest(dir.fd, "second", now - 1), TBD_OK);
+    assert_int_equal(tbd_dir_set_latest(dir.fd, "first", now - 2), TBD_OK);
+    check_latest("second");
+    assert_int_equal(tbd_dir_set_latest(dir.fd, "third", now), TBD_OK);
+    check_latest("third");
+    assert_int_equal(tbd_dir_remove_latest(dir.fd), TBD_OK);
+    assert_int_equal(tbd_dir_set_latest(dir.fd, "of a clock that was set back since", now + hour),
+                     TBD_OK);
+    assert_int_equal(tbd_dir_set_latest(dir.fd, "first", now - 2), TBD_OK);
+    check_latest("first");
+    assert_int_equal(tbd_dir_remove_latest(dir.fd), TBD_OK);
+    assert_int_equal(tbd_dir_remove_latest(dir.fd), TBD_OK);
+    assert_int_equal(faccessat(dir.fd, "latest", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+}
+
+/* Child k sets k, SETTERS + k, ..., every other child in reverse. */
+static void set_many(unsigned k, uint64_t start)
+{
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned i = (k % 2 ? round : ROUNDS - 1 - round) * SETTERS + k;
+        char name[32];
+
+        snprintf(name, sizeof(name), "trace-%u", i);
+        if (tbd_dir_set_latest(dir.fd, name, start + i) != TBD_OK)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static void latest_of_many_writers_at_once_is_the_one_started_last(void **state)
+{
+    uint64_t start = ((uint64_t)time(NULL) - 1) * 1000000000;
+    struct dirent *entry;
+    DIR *list;
+
+    (void)state;
+    for (unsigned k = 0; k < SETTERS; k++) {
+        if (fork() == 0)
+            set_many(k, start);
+    }
+    for (unsigned k = 0; k < SETTERS; k++) {
+        int status;
+
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    check_latest("trace-319"); /* the last of SETTERS * ROUNDS */
+    ;
+    list = tbd_dir_list(dir.fd, ".");
+    assert_non_null(list);
+    while ((entry = readdir(list)))
+        assert_false(strncmp(entry->d_name, ".latest", strlen(".latest")) == 0);
+    closedir(list);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, take_away)
@@ -267,6 +341,8 @@ int main(void)
         TEST(a_file_that_others_may_write_stays_what_it_was),
         TEST(a_giant_with_holes_is_refused_at_once),
         TEST(files_that_a_trace_names_are_opened_with_care),
+        TEST(latest_is_the_trace_that_was_started_last),
+        TEST(latest_of_many_writers_at_once_is_the_one_started_last),
     };
 #undef TEST
 

@@ -4,7 +4,9 @@
  * TRACE_DIR-1  A file written by tbd_dir_write() exists under its name only when it is complete.
  *     (not checked: test_crash lets each change of a file fail)
  * TRACE_DIR-2  A new file's first name has 64 random bits, and is made with O_EXCL: nothing that
- *     exists, and no link, is written to. (not checked: test_trace_dir does) */
+ *     exists, and no link, is written to. (not checked: test_trace_dir does)
+ * TRACE_DIR-3  `latest` leads to the trace that was started last, however late the others' writers
+ *     come to set it. (not checked: test_trace_dir does) */
 #include "format/files/trace_dir.h"
 
 #include "base/open_file.h"
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int tbd_dir_open(const char *path)
@@ -177,22 +180,67 @@ enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes)
 
 /* ---- the trace root ---- */
 
-enum tbd_status tbd_dir_set_latest(int root, const char *name)
+#define LATEST   "latest"
+#define NS_PER_S UINT64_C(1000000000)
+
+/* The link's own time of change says when the trace that it leads to was started. */
+static enum tbd_status make_link(int root, const char *name, uint64_t started_ns, char *temporary,
+                                 size_t bytes)
+{
+    struct timespec times[2];
+    uint64_t random;
+
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return TBD_SYSTEM;
+    snprintf(temporary, bytes, ".latest-%016" PRIx64, random);
+    if (symlinkat(name, root, temporary))
+        return tbd_dir_failure();
+    times[0].tv_sec = times[1].tv_sec = (time_t)(started_ns / NS_PER_S);
+    times[0].tv_nsec = times[1].tv_nsec = (long)(started_ns % NS_PER_S);
+    (void)!utimensat(root, temporary, times, AT_SYMLINK_NOFOLLOW);
+    return TBD_OK;
+}
+
+/* 0: no link, or one of a clock that has been set back since. */
+static uint64_t link_time(int root, const char *name)
+{
+    struct timespec now;
+    struct stat link;
+
+    if (fstatat(root, name, &link, AT_SYMLINK_NOFOLLOW) || clock_gettime(CLOCK_REALTIME, &now) ||
+        link.st_mtim.tv_sec < 0 || link.st_mtim.tv_sec > now.tv_sec)
+        return 0;
+    return (uint64_t)link.st_mtim.tv_sec * NS_PER_S + (uint64_t)link.st_mtim.tv_nsec;
+}
+
+/* Others do the same at the same time.  Whoever takes out a newer link than he put in puts it back,
+ * so the newest of all is there in the end, in whatever order they come. */
+static enum tbd_status exchange_links(int root, const char *temporary)
+{
+    uint64_t put;
+
+    do {
+        put = link_time(root, temporary);
+        if (renameat2(root, temporary, root, LATEST, RENAME_EXCHANGE))
+            return renameat(root, temporary, root, LATEST) ? tbd_dir_failure() : TBD_OK;
+    } while (link_time(root, temporary) > put);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_dir_set_latest(int root, const char *name, uint64_t started_ns)
 {
     enum tbd_status status;
     char temporary[64];
-    uint64_t random;
 
-    if (!name)
-        return unlinkat(root, "latest", 0) && errno != ENOENT ? tbd_dir_failure() : TBD_OK;
-    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-        return TBD_SYSTEM;
-    snprintf(temporary, sizeof(temporary), ".latest-%016" PRIx64, random);
-    if (symlinkat(name, root, temporary))
-        return tbd_dir_failure();
-    if (!renameat(root, temporary, root, "latest"))
-        return TBD_OK;
-    status = tbd_dir_failure();
+    status = make_link(root, name, started_ns, temporary, sizeof(temporary));
+    if (status)
+        return status;
+    status = exchange_links(root, temporary);
     unlinkat(root, temporary, 0);
     return status;
+}
+
+enum tbd_status tbd_dir_remove_latest(int root)
+{
+    return unlinkat(root, LATEST, 0) && errno != ENOENT ? tbd_dir_failure() : TBD_OK;
 }

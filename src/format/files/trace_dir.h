@@ -50,8 +50,10 @@ void tbd_new_file_drop(struct tbd_new_file *file);
 /* Removes files that processes that have ended left unfinished in this folder. */
 void tbd_dir_clean(int folder);
 
-/* Lets `latest` of the trace root lead to the trace `name`; NULL: to none. */
-enum tbd_status tbd_dir_set_latest(int root, const char *name);
+/* Lets `latest` of the trace root lead to the trace `name`, unless it leads to one that was started
+ * later.  started_ns: CLOCK_REALTIME. */
+enum tbd_status tbd_dir_set_latest(int root, const char *name, uint64_t started_ns);
+enum tbd_status tbd_dir_remove_latest(int root);
 
 /* Writes all bytes at the descriptor's position. */
 TBD_MUST_CHECK enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes);

@@ -219,15 +219,16 @@ static enum tbd_status create_header(struct tbd_writer *w, const struct tbd_buff
     return status;
 }
 
-/* A forked child does not become `latest`: the user asked for the program. */
-static bool is_forked(const void *payload, size_t bytes)
+/* A forked child does not become `latest`: the user asked for the program.  A failure is no harm:
+ * the trace has its name. */
+static void set_latest(const struct tbd_writer *w, const void *payload, size_t bytes)
 {
-    struct tbd_msg_start start;
+    struct tbd_msg_start start = { 0 };
 
-    if (bytes < sizeof(start))
-        return false;
-    memcpy(&start, payload, sizeof(start));
-    return start.flags & TBD_START_FORKED;
+    if (bytes >= sizeof(start))
+        memcpy(&start, payload, sizeof(start));
+    if (!(start.flags & TBD_START_FORKED))
+        tbd_dir_set_latest(w->root_dir, w->name, start.realtime_ns);
 }
 
 static void put_head(struct tbd_buffer *out, const void *payload, size_t bytes,
@@ -257,8 +258,7 @@ enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size
     if (status)
         return status;
     w->started = true;
-    if (!is_forked(payload, bytes))
-        tbd_dir_set_latest(w->root_dir, w->name); /* a convenience: the trace has its name */
+    set_latest(w, payload, bytes);
     return TBD_OK;
 }
 

@@ -233,13 +233,16 @@ static enum tbd_exit remove_row(struct tbd_command_run *run, struct trace_list *
 /* `latest` leads to the newest trace that is left. */
 static enum tbd_exit set_latest(const struct trace_list *list)
 {
-    const char *newest = NULL;
+    enum tbd_status status = tbd_dir_remove_latest(list->fd);
+    const struct trace_row *newest = NULL;
 
     for (size_t i = 0; i < list->count; i++) {
         if (list->rows[i].name[0] != '\0')
-            newest = list->rows[i].name;
+            newest = &list->rows[i];
     }
-    return tbd_dir_set_latest(list->fd, newest) == TBD_OK ? TBD_EXIT_FOUND : TBD_EXIT_SYSTEM;
+    if (status == TBD_OK && newest != NULL)
+        status = tbd_dir_set_latest(list->fd, newest->name, newest->started);
+    return status == TBD_OK ? TBD_EXIT_FOUND : TBD_EXIT_SYSTEM;
 }
 
 /* Nothing is removed unless all that are named can be. */
