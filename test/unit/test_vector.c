@@ -152,6 +152,25 @@ static void own_images_need_no_change(void **state)
     assert_false(tbd_vector_adopt(&info, AVX512, 1234));
 }
 
+static void the_mask_of_mxcsr_is_the_recordings(void **state)
+{
+    static const uint32_t intel = 0xffff, amd = 0x2ffff;
+
+    (void)state;
+    for (unsigned foreign = 0; foreign < 2; foreign++) {
+        if (foreign)
+            assert_true(tbd_vector_adopt(&info, AVX512, INTEL_BYTES));
+        memcpy(image + 28, &intel, sizeof(intel));
+        tbd_vector_adopt_mxcsr_mask(&info, image);
+        tbd_vector_store(&info, again);
+        assert_memory_equal(again + 28, &intel, sizeof(intel));
+        memcpy(image + 28, &amd, sizeof(amd));
+        tbd_vector_adopt_mxcsr_mask(&info, image);
+        tbd_vector_store(&info, again);
+        assert_memory_equal(again + 28, &amd, sizeof(amd));
+    }
+}
+
 /* ---- xrstor ---- */
 
 static uint8_t frame[TBD_VECTOR_MAX_BYTES];
@@ -241,6 +260,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_missing_is_kept, start),
         cmocka_unit_test_setup(components_that_are_not_marked_are_clear, start),
         cmocka_unit_test_setup(own_images_need_no_change, start),
+        cmocka_unit_test_setup(the_mask_of_mxcsr_is_the_recordings, start),
         cmocka_unit_test_setup(a_compacted_operand_is_restored, start),
         cmocka_unit_test_setup(a_standard_operand_is_restored, start),
         cmocka_unit_test(cpuid_of_v3_has_none_of_it),

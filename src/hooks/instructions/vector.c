@@ -11,6 +11,7 @@
 enum {
     XMM_AT = 160,
     XCR0_X87 = 1,
+    MXCSR_MASK = 28, /* Intel SDM volume 1, 10.5.1.2 */
     XSTATE_BV = 512,
     XCOMP_BV = 520,
     FCW_INITIAL = 0x37f,
@@ -63,6 +64,7 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
     ask_layout(read_xcr0() & ~XCR0_AMX & limit, &info->cpu);
     info->image = info->cpu;
     info->is_foreign = false;
+    info->mxcsr_mask = 0;
     tbd_cpuid(13, 0, r);
     tbd_cpuid(13, 1, compact);
     info->all_bytes = r[2] > compact[1] ? r[2] : compact[1];
@@ -97,6 +99,11 @@ static uint64_t get(const uint8_t *image, size_t at)
     return value;
 }
 
+void tbd_vector_adopt_mxcsr_mask(struct tbd_vector_info *info, const void *image)
+{
+    memcpy(&info->mxcsr_mask, (const uint8_t *)image + MXCSR_MASK, sizeof(info->mxcsr_mask));
+}
+
 /* Stores the live state in the processor's own format, in canonical form. */
 static void store_own(const struct tbd_vector_info *info, uint8_t *image)
 {
@@ -105,6 +112,8 @@ static void store_own(const struct tbd_vector_info *info, uint8_t *image)
     tbd_xsave(image, info->cpu.mask);
     if (!(get(image, XSTATE_BV) & XCR0_X87))
         put(image, 0, FCW_INITIAL, 2);
+    if (info->mxcsr_mask)
+        put(image, MXCSR_MASK, info->mxcsr_mask, sizeof(info->mxcsr_mask));
     put(image, XSTATE_BV, info->cpu.mask, 8);
 }
 

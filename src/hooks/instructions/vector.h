@@ -19,6 +19,7 @@ struct tbd_vector_info {
     struct tbd_vector_layout image;
     struct tbd_vector_layout cpu; /* the components of this processor that are used */
     uint32_t all_bytes;           /* most bytes that any form of xsave with any mask writes */
+    uint32_t mxcsr_mask;          /* of the recording's processor; 0: this processor's own */
     bool is_foreign;              /* images have another processor's format */
 };
 
@@ -28,6 +29,9 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit);
 /* From now on images have the format of a processor with these components and this length.  False:
  * their layout is not known. */
 bool tbd_vector_adopt(struct tbd_vector_info *info, uint64_t mask, uint32_t bytes);
+/* From now on stored images have the MXCSR_MASK of `image`, which is a constant of the processor
+ * and differs between makers (AMD APM volume 2, 11.4.4: bit 17). */
+void tbd_vector_adopt_mxcsr_mask(struct tbd_vector_info *info, const void *image);
 /* Components of the images that this processor lacks. */
 static inline uint64_t tbd_vector_missing(const struct tbd_vector_info *info)
 {

@@ -356,6 +356,7 @@ static void load_registers(struct tbd_thread *thread)
     thread->tid = plan->regs.thread;
     thread->kick = 0;
     memcpy(image, (const char *)plan + plan->xsave, plan->regs.xsave_bytes);
+    tbd_vector_adopt_mxcsr_mask(&tbd_processor.vector, image);
     tbd_vector_load(&tbd_processor.vector, image);
     tbd_stub_need_upper_halves();
     tbd_set_fs_base(thread->regs.fs_base);
