@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -50,15 +51,26 @@ static void fill(int fd, int first)
     }
 }
 
-/* A mapping of the file, read in most pages, written in one. */
+/* A mapping of the file, read in most pages, written in one.  The file looks old, and the mapping's descriptor
+ * cannot write: so only the calls that follow tell that it changes. */
 static void open_map(void)
 {
+    struct timespec old[2] = { { .tv_sec = 900000000 }, { .tv_sec = 900000000 } };
+    int fd;
+
     if (map)
         CHECK(munmap((void *)map, PAGES * PAGE) == 0);
-    CHECK(ftruncate(file, 0) == 0);
+    if (file)
+        CHECK(close(file) == 0 && unlink(path) == 0);
+    strcpy(path, "/tmp/tbd-file_changes-XXXXXX");
+    file = mkstemp(path);
+    CHECK(file > 0);
     fill(file, 10);
-    map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-    CHECK(map != MAP_FAILED);
+    CHECK(futimens(file, old) == 0);
+    fd = open(path, O_RDONLY);
+    CHECK(fd >= 0);
+    map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    CHECK(map != MAP_FAILED && close(fd) == 0);
     CHECK(map[5] == 10 && map[PAGE + 5] == 11 && map[3 * PAGE + 4000] == 13);
     map[2 * PAGE + 4000] = 200;
 }
@@ -118,9 +130,6 @@ int main(void)
     struct sigaction action = { .sa_handler = leave };
 
     CHECK(sigaction(SIGBUS, &action, NULL) == 0);
-    strcpy(path, "/tmp/tbd-file_changes-XXXXXX");
-    file = mkstemp(path);
-    CHECK(file >= 0);
     write_it();
     cut_it();
     copy_it();

@@ -57,6 +57,7 @@ int main(void)
 {
     struct timespec old[2] = { { .tv_sec = 900000000 }, { .tv_sec = 900000000 } };
     int fd = mkstemp(name);
+    int mapped;
     char *written, *later;
     pid_t child;
     int status;
@@ -64,8 +65,10 @@ int main(void)
     CHECK(fd >= 0);
     fill(fd, 0);
     CHECK(futimens(fd, old) == 0);
-    written = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-    later = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+    mapped = open(name, O_RDONLY);
+    CHECK(mapped >= 0);
+    written = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, mapped, 0);
+    later = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_PRIVATE, mapped, 0);
     CHECK(written != MAP_FAILED && later != MAP_FAILED);
 
     store(written, 0); /* in the window of the mapping */
@@ -106,5 +109,6 @@ int main(void)
     fill(fd, 3);
     CHECK(unlink(name) == 0);
     close(fd);
+    close(mapped);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "hooks/boot/begin.h"
 #include "hooks/boot/image.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/calls/changed_files.h"
 #include "hooks/calls/lock_calls.h"
 #include "hooks/calls/userfault_calls.h"
 #include "hooks/instructions/slot.h"
@@ -75,6 +76,7 @@ bool tbd_child_record(struct tbd_thread *thread)
     forget_pages();
     forget_code();
     tbd_shared_take_over();
+    tbd_changed_files_child();
     tbd_recording.window_due = tbd_recording.window;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_image_send_child(parent);

@@ -11,6 +11,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/calls/changed_files.h"
 #include "hooks/calls/failed_maps.h"
 #include "hooks/calls/growth.h"
 #include "hooks/calls/lock_calls.h"
@@ -83,13 +84,32 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
     tbd_proc_path(fd, path, bytes);
 }
 
-/* New shared memory is placed away from other mappings if the program does not ask for an address
- * (hooks/memory/shared.h). */
-static struct tbd_sys_call map_call(const struct tbd_call *call)
+static bool is_private(const uint64_t *args)
+{
+    return (args[3] & MAP_TYPE) == MAP_PRIVATE;
+}
+
+/* Is it a mapping of a file that others may write?  Private mappings of the file that there are may
+ * belong to that memory from now on. */
+static uint32_t changing_file(const uint64_t *args)
+{
+    if (args[3] & MAP_ANONYMOUS)
+        return 0;
+    if (is_private(args))
+        return !(args[2] & PROT_EXEC) && tbd_changed_files_is_likely(args[4]) ? TBD_REGION_SHARED
+                                                                              : 0;
+    if (args[2] & PROT_WRITE)
+        tbd_changed_files_map_writable(args[4]);
+    return 0;
+}
+
+/* New memory that others may write is placed away from other mappings if the program does not ask for
+ * an address (hooks/memory/shared.h). */
+static struct tbd_sys_call map_call(const struct tbd_call *call, bool is_shared)
 {
     struct tbd_sys_call sys = call->sys;
-    bool is_shared = (sys.args[3] & MAP_TYPE) != 2 && !(sys.args[3] & (MAP_FIXED | MAP_32BIT));
 
+    is_shared = is_shared && !(sys.args[3] & (MAP_FIXED | MAP_32BIT));
     if (is_shared && !sys.args[0] && tbd_recording.is_on)
         sys.args[0] = tbd_shared_place(sys.args[1]);
     return sys;
@@ -130,9 +150,9 @@ static bool is_in_engine_range(const struct tbd_call *call)
 
 /* The program asks for an address in the engine's range: the engine acts as if something were
  * mapped there, and the kernel chooses another place. */
-static void perform_wish(struct tbd_call *call)
+static void perform_wish(struct tbd_call *call, bool is_shared)
 {
-    struct tbd_sys_call sys = map_call(call);
+    struct tbd_sys_call sys = map_call(call, is_shared);
     uint64_t end = sys.args[0] + tbd_map_page_up(sys.args[1]);
 
     if (!(sys.args[3] & MAP_FIXED) && end > sys.args[0] && tbd_map_is_engine(sys.args[0], end)) {
@@ -158,7 +178,8 @@ void tbd_call_mmap(struct tbd_call *call)
     bool fixed = args[3] & MAP_FIXED;
     uint64_t bytes = tbd_map_page_up(args[1]);
     struct tbd_msg_region map = { .prot = tbd_region_prot(args[2]),
-                                  .map_flags = (uint32_t)args[3] };
+                                  .map_flags = (uint32_t)args[3],
+                                  .flags = changing_file(args) };
     char path[4096];
 
     if (fixed) {
@@ -170,13 +191,13 @@ void tbd_call_mmap(struct tbd_call *call)
         describe_file(&map, (int)args[4], path, sizeof(path));
         map.file_offset = args[5];
     }
-    perform_wish(call);
+    perform_wish(call, map.flags || !is_private(args));
     if (call->flags & TBD_SYSCALL_PARTIAL)
         tbd_map_remove(call->thread, args[0], args[0] + bytes);
     if (failed(call))
         return;
     map.map_flags =
-        (map.map_flags & ~(uint32_t)MAP_TYPE) | ((args[3] & MAP_TYPE) == 2 ? 2u : MAP_SHARED);
+        (map.map_flags & ~(uint32_t)MAP_TYPE) | (is_private(args) ? MAP_PRIVATE : MAP_SHARED);
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     tbd_lock_mapped(map.start, bytes);
