@@ -131,7 +131,7 @@ class Program:
         main = self.trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main")
         self.main = int(main["pc"], 16)
         found = self.trace.ask("all", "state", "where", "time>=%d" % main["time"])
-        self.states = [(tbdtest.position(e), int(e["pc"], 16), e.get("module"), e.get("function"), e.get("line"), e["text"]) for e in found]
+        self.states = [(tbdtest.position(e), int(e["pc"], 16), e.get("module"), e.get("outer", e.get("function")), e.get("line"), e["text"]) for e in found]
         end = [i for i, state in enumerate(self.states) if state[3] == "exit"]
         del self.states[end[0] if end else len(self.states):]
         # gdb counts each round of a `rep` instruction.

@@ -151,6 +151,80 @@ def test_conditions_know_the_code_of_copies(folder):
         assert len(around) == 14 and {e["line"] for e in around} == {6, 14}, (level, around)
 
 
+STACKS = """
+gdb.execute("set backtrace past-main off")
+places = %r
+for pc in places:
+    gdb.Breakpoint("*%%#x" %% pc)
+run()
+while alive():
+    frame, names = gdb.newest_frame(), []
+    while frame is not None:
+        names.insert(0, frame.name())
+        frame = frame.older()
+    say(names)
+    go()
+"""
+
+
+def test_stacks_have_the_calls_of_copies(folder):
+    for level in ("-O0", "-O1", "-O2"):
+        path, trace = recorded(folder, level)
+        stores = trace.ask("all", "store", "of", "table")
+        wanted = othertools.gdb_script([path], STACKS % sorted({tbdtest.number(e["pc"]) for e in stores}))
+        assert len(wanted) == len(stores) == 21
+        for names in map(list, sorted(set(map(tuple, wanted)))):
+            places = [tbdtest.position(e) for e, stack in zip(stores, wanted) if stack == names]
+            for pattern in ("**," + ",".join(names), ",".join(["**"] + ["*" if n == "user" else n for n in names[:-1]] + names[-1:])):
+                found = trace.ask("all", "store", "of", "table", "where", "stack=<%s>" % pattern)
+                assert [tbdtest.position(e) for e in found] == places, (level, pattern, found, places)
+        for pattern, count in (("**,user,**", 20), ("**,twice,**", 14), ("**,put,**", 13), ("**,put,*", 0), ("**,twice,*", 12), ("**,main,put", 1),
+                               ("**,user,put", 0), ("**,put,twice", 0), ("**,main,*", 7)):
+            assert len(trace.ask("all", "store", "of", "table", "where", "stack=<%s>" % pattern)) == count, (level, pattern)
+        # The function column is the innermost call, and leads to the function around.
+        assert [e["function"] for e in stores] == [stack[-1] for stack in wanted], stores
+        outer = [[name for name in stack if name in ("main", "user")][-1] for stack in wanted]
+        assert [e.get("outer", e["function"]) for e in stores] == outer, stores
+        rows = trace.ask("stores", "of", "table")
+        assert [(e["function"], e.get("outer")) for e in rows] == [(e["function"], e.get("outer")) for e in stores]
+        # A function that is entered is not the copy that it begins with; copies may be around it.
+        entries = trace.ask("all", "func_enter", "where", "stack=<**,main,user>")
+        assert len(entries) == 6 == len(trace.ask("calls", "user", "where", "stack=<**,main,user>")) and {e["function"] for e in entries} == {"user"}
+        assert not trace.ask("calls", "user", "where", "stack=<**,put>")
+        assert b"called 'nobody'" in trace.tbdq("all", "store", "where", "stack=<**,nobody>").err
+
+
+CALLER = """\
+#include <stdio.h>
+volatile int sum;
+__attribute__((noinline)) static void leaf(int n) { sum += n; }
+static inline __attribute__((always_inline)) void each(int n)
+{
+    for (int i = 0; i < n; i++)
+        leaf(i);
+}
+int main(void)
+{
+    each(3);
+    leaf(9);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
+def test_calls_out_of_copies_have_them_as_callers(folder):
+    source, path = folder + "/caller.c", folder + "/caller"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(CALLER)
+    subprocess.run(["cc", "-g", "-O1", "-o", path, source], check=True)
+    trace = tbdtest.record([path], folder + "/traces-caller")[1]
+    for pattern, count in (("**,each,leaf", 3), ("**,main,each,leaf", 3), ("**,main,leaf", 1), ("**,leaf", 4)):
+        for words in (["calls", "leaf"], ["all", "func_enter"], ["all", "func_exit"], ["all", "store", "of", "sum"]):
+            found = trace.ask(*words, "where", "stack=<%s>" % pattern)
+            assert len(found) == count, (pattern, words, found)
+
+
 def counts(trace, *words):
     return {row["by"].split("!")[1]: row["count"] for row in trace.ask("count", *words)}
 

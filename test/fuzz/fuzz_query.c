@@ -52,7 +52,9 @@ static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_
 static void evaluate(const struct tbd_expr *expr, enum tbd_event_type type)
 {
     static const uint8_t old[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
-    static const uint64_t frames[] = { 0x10, 0x20, 0x30 };
+    static const struct tbd_inlined_call frames[] = { { .pc = 0x10 },
+                                                      { .pc = 0x20, .copy = { 0x20, 7 } },
+                                                      { .pc = 0x20 } };
     struct tbd_event event = { .type = type, .pc = 0x40, .addr = 0x80, .size = 8, .old = old };
     struct tbd_event known = event;
     struct tbd_regs regs = { .rflags = 7 };
@@ -103,7 +105,9 @@ static void lower_and_evaluate(struct tbd_expr *expr, enum tbd_event_type type)
     static const uint8_t bytes[8] = { 9, 8, 7 };
     struct tbd_event event = { .type = type, .pc = 0x40, .addr = 0x80, .size = 8, .old = bytes };
     struct tbd_regs regs = { .rflags = 7 };
-    static const uint64_t frames[] = { 0x10, 0x20, 0x30 };
+    static const struct tbd_inlined_call frames[] = { { .pc = 0x10 },
+                                                      { .pc = 0x20, .copy = { 0x20, 7 } },
+                                                      { .pc = 0x20 } };
     struct tbd_value *memory;
     struct tbd_query_error problem;
     struct tbd_expr *lowered;
@@ -135,7 +139,7 @@ static void check_error(const struct tbd_query_error *error, const char *text)
 
 static void try_condition(const char *text, enum tbd_event_type type)
 {
-    static const struct tbd_expr_names names = { find_address, find_ranges, NULL, NULL };
+    static const struct tbd_expr_names names = { .address = find_address, .ranges = find_ranges };
     struct tbd_query_error error = { 0 };
     struct tbd_query_error again = { 0 };
     struct tbd_expr *expr = NULL;

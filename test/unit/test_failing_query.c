@@ -39,7 +39,7 @@ static bool find_ranges(void *context, const char *name, enum tbd_name_kind kind
     return true;
 }
 
-static const struct tbd_expr_names names = { find_address, find_ranges, NULL, NULL };
+static const struct tbd_expr_names names = { .address = find_address, .ranges = find_ranges };
 
 static const char *const conditions[] = {
     "addr == &counter + 8 * 2 and size == 8",

@@ -56,7 +56,32 @@ static bool find_ranges(void *context, const char *name, enum tbd_name_kind kind
     return true;
 }
 
-static const struct tbd_expr_names names = { find_address, find_ranges, NULL, NULL };
+/* twice() was inlined at two places, once into a copy of put(). */
+static bool find_copies(void *context, const char *name, struct tbd_inlined_copy **out,
+                        size_t *out_count)
+{
+    static const struct {
+        const char *name;
+        struct tbd_inlined_copy copy;
+    } known[] = {
+        { "put", { 0x1110, 5 } },
+        { "twice", { 0x1010, 9 } },
+        { "twice", { 0x1110, 6 } },
+    };
+
+    (void)context;
+    *out = calloc(3, sizeof(**out));
+    *out_count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (strcmp(known[i].name, name) == 0)
+            (*out)[(*out_count)++] = known[i].copy;
+    }
+    return true;
+}
+
+static const struct tbd_expr_names names = { .address = find_address,
+                                             .ranges = find_ranges,
+                                             .copies = find_copies };
 
 static struct tbd_expr *parse(const char *text, enum tbd_event_type type)
 {
@@ -401,7 +426,8 @@ static void a_store_tells_only_bytes_that_it_leaves(void **state)
     CHECK_TOLD(&event, by_value);
 }
 
-static bool stack_matches(const char *pattern, const uint64_t *innermost_first, size_t count)
+static bool stack_matches(const char *pattern, const struct tbd_inlined_call *innermost_first,
+                          size_t count)
 {
     struct tbd_event event = store_event();
     struct tbd_expr_env env = { .event = &event, .frames = innermost_first, .frame_count = count };
@@ -416,7 +442,9 @@ static bool stack_matches(const char *pattern, const uint64_t *innermost_first, 
 static void stack_patterns_have_the_innermost_frame_last(void **state)
 {
     /* 0x500 (no name) called main, which called helper, which called strlen */
-    static const uint64_t frames[] = { 0x7010, 0x1110, 0x1010, 0x500 };
+    static const struct tbd_inlined_call frames[] = {
+        { .pc = 0x7010 }, { .pc = 0x1110 }, { .pc = 0x1010 }, { .pc = 0x500 }
+    };
 
     (void)state;
     assert_true(stack_matches("stack=<**,main,helper,strlen>", frames, 4));
@@ -430,6 +458,26 @@ static void stack_patterns_have_the_innermost_frame_last(void **state)
     assert_false(stack_matches("stack=<**,main,strlen>", frames, 4));
     assert_false(stack_matches("stack=<**,*,*,*,*,*>", frames, 4));
     assert_false(stack_matches("stack=<*>", frames, 4));
+}
+
+static void stack_patterns_know_inlined_calls(void **state)
+{
+    /* main called helper, in whose copy of put lies a copy of twice */
+    static const struct tbd_inlined_call frames[] = {
+        { 0x1112, { 0x1110, 6 } }, { 0x1112, { 0x1110, 5 } }, { .pc = 0x1112 }, { .pc = 0x1010 }
+    };
+    static const struct tbd_inlined_call other[] = { { 0x1112, { 0x1110, 7 } }, { .pc = 0x1112 } };
+
+    (void)state;
+    assert_true(stack_matches("stack=<main,helper,put,twice>", frames, 4));
+    assert_true(stack_matches("stack=<**,helper,*,twice>", frames, 4));
+    assert_true(stack_matches("stack=<**,helper,**>", frames, 4));
+    assert_false(stack_matches("stack=<**,helper>", frames, 4));
+    assert_false(stack_matches("stack=<**,twice,put>", frames, 4));
+    assert_false(stack_matches("stack=<main,helper,twice>", frames, 4));
+    assert_false(stack_matches("stack=<helper,twice>", other, 2));
+    assert_false(stack_matches("stack=<helper,put>", other, 2));
+    assert_true(stack_matches("stack=<helper,*>", other, 2));
 }
 
 static void constants_are_folded_for_the_planner(void **state)
@@ -535,7 +583,9 @@ static bool say_where(void *context, const char *name, char *out, size_t bytes)
 
 static void a_function_without_code_of_its_own_is_said_to_be_inlined(void **state)
 {
-    static const struct tbd_expr_names own = { find_address, find_ranges, say_where, NULL };
+    static const struct tbd_expr_names own = { .address = find_address,
+                                               .ranges = find_ranges,
+                                               .explain = say_where };
     struct tbd_query_error error = { 0 };
     struct tbd_expr *expr = NULL;
 
@@ -835,6 +885,7 @@ int main(void)
         cmocka_unit_test(a_store_tells_only_bytes_that_it_wrote),
         cmocka_unit_test(a_store_tells_only_bytes_that_it_leaves),
         cmocka_unit_test(stack_patterns_have_the_innermost_frame_last),
+        cmocka_unit_test(stack_patterns_know_inlined_calls),
         cmocka_unit_test(constants_are_folded_for_the_planner),
         cmocka_unit_test(wrong_words_are_pointed_at),
         cmocka_unit_test(names_that_do_not_exist_are_pointed_at),

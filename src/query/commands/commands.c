@@ -374,7 +374,8 @@ void tbd_command_help_context(FILE *out)
         "                  are EXPR itself, with its type\n"
         "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
         "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
-        "                  * is any one frame, ** any run of frames\n\n"
+        "                  * is any one frame, ** any run of frames; inlined functions have\n"
+        "                  frames, too, as in bt\n\n"
         "An event does not match if its condition divides by zero or reads memory that is not\n"
         "mapped; the number of such events is printed at the end.\n");
 }

@@ -18,6 +18,7 @@
 
 #include "query/debuginfo/register_names.h"
 #include "query/session/event.h"
+#include "query/session/inlined_calls.h"
 #include "query/text/query_error.h"
 
 #include <regex.h>
@@ -114,6 +115,7 @@ enum tbd_name_kind {
     TBD_NAME_FUNCTION = 0,
     TBD_NAME_MODULE,
     TBD_NAME_SOURCE, /* "file.c" or "file.c:7" */
+    TBD_NAME_FRAME,  /* a function on the stack: its own code, or a copy */
 };
 
 /* A name of a function, module or source line, and the addresses it covers once it is bound to a
@@ -123,6 +125,8 @@ struct tbd_expr_name {
     enum tbd_name_kind kind;
     struct tbd_range64 *ranges; /* sorted */
     size_t count;
+    struct tbd_inlined_copy *copies; /* FRAME: of the inlined function; sorted */
+    size_t copy_count;
     uint32_t at, length;
 };
 
@@ -146,10 +150,9 @@ struct tbd_expr_regex {
 #define TBD_USES_MEMORY 4u
 #define TBD_USES_STACK  8u
 #define TBD_USES_NAMES  16u
-#define TBD_USES_TYPES  32u /* variables, casts: must be lowered at each place */
-#define TBD_USES_FRAME  64u /* the function's frame */
-#define TBD_USES_STATE                                                                             \
-    128u /* registers that notes do not hold (query/session/register_notes.h): flags, segment bases */
+#define TBD_USES_TYPES  32u  /* variables, casts: must be lowered at each place */
+#define TBD_USES_FRAME  64u  /* the function's frame */
+#define TBD_USES_STATE  128u /* registers that notes do not hold (session/register_notes.h) */
 
 #define TBD_EXPR_MAX_LEVELS  8u  /* reads in a chain, each at an address that the last one gave */
 #define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */
@@ -202,8 +205,7 @@ static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
 /* A value that is named by a word of the condition: in memory, or a number. */
 struct tbd_expr_stand_in {
     bool is_number; /* no place in memory, but `number`; of a floating-point value its bits */
-    uint64_t number;
-    uint64_t address;
+    uint64_t number, address;
     uint64_t bytes; /* 1 to 8 */
     bool is_after;  /* as the event's instruction leaves it */
     bool is_real;   /* floating point */
@@ -245,6 +247,8 @@ struct tbd_expr_names {
                    struct tbd_range64 **out, size_t *out_count);
     /* Says where a function was inlined, if that is why it has no ranges; may be NULL. */
     bool (*explain)(void *context, const char *name, char *out, size_t bytes);
+    /* The copies of an inlined function, allocated with malloc and sorted; may be NULL. */
+    bool (*copies)(void *context, const char *name, struct tbd_inlined_copy **out, size_t *count);
     void *context;
 };
 /* Replaces symbols by addresses and folds constants. An unknown symbol gives TBD_NAME and fills
@@ -272,7 +276,7 @@ struct tbd_expr_env {
     /* Reads memory as of the event immediately, when a slot has no value. */
     enum tbd_value_state (*read)(void *context, uint64_t address, uint64_t bytes, uint64_t *out);
     void *read_context;
-    const uint64_t *frames; /* call_pc of each frame, innermost first */
+    const struct tbd_inlined_call *frames; /* innermost first */
     size_t frame_count;
     uint64_t frame;               /* TBD_EXPR_FRAME; 0: not known */
     const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
@@ -283,9 +287,9 @@ struct tbd_expr_env {
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);
 bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address);
 bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_pattern *pattern,
-                            const uint64_t *frames, size_t count);
+                            const struct tbd_inlined_call *frames, size_t count);
 
-/* Calls `each` for every conjunct of a condition: for A, B and C of "A and B and C". */
+/* Calls `each` for A, B and C of "A and B and C". */
 void tbd_expr_conjuncts(const struct tbd_expr *expr, int32_t node,
                         void (*each)(void *context, const struct tbd_expr *expr, int32_t node),
                         void *context);

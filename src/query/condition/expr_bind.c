@@ -5,6 +5,7 @@
  * `addr==&table+8` as a comparison with a constant.  It leaves divisions by zero for evaluation,
  * which counts them. */
 #include "query/condition/expr.h"
+#include "query/condition/expr_nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,18 +91,19 @@ enum tbd_status tbd_expr_bind_symbols(struct tbd_expr *expr, const struct tbd_ex
 enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr, const struct tbd_expr_names *names,
                                     bool must_exist, struct tbd_query_error *error)
 {
-    static const char *const kinds[] = { "function", "module", "source line" };
+    static const char *const kinds[] = { "function", "module", "source line", "function" };
     char places[160];
 
     for (uint32_t i = 0; i < expr->name_count; i++) {
         struct tbd_expr_name *name = &expr->names[i];
 
-        free(name->ranges);
-        name->ranges = NULL;
-        name->count = 0;
+        tbd_expr_forget_name(name);
         if (!names->ranges(names->context, name->text, name->kind, &name->ranges, &name->count))
             return TBD_NOMEM;
-        if (!must_exist || name->count != 0)
+        if (name->kind == TBD_NAME_FRAME && names->copies != NULL &&
+            !names->copies(names->context, name->text, &name->copies, &name->copy_count))
+            return TBD_NOMEM;
+        if (!must_exist || name->count != 0 || name->copy_count != 0)
             continue;
         (void)unknown_name(error, name->at, name->length, kinds[name->kind], name->text);
         if (name->kind == TBD_NAME_FUNCTION && names->explain != NULL &&

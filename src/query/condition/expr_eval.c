@@ -38,10 +38,24 @@ bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address)
     return i < name->count && name->ranges[i].start <= address;
 }
 
+static bool is_copy_of(const struct tbd_expr_name *name, struct tbd_inlined_copy copy)
+{
+    size_t i =
+        TBD_COUNT_BEFORE(k, name->copy_count, tbd_inlined_copy_compare(name->copies[k], copy) < 0);
+
+    return i < name->copy_count && tbd_inlined_copy_compare(name->copies[i], copy) == 0;
+}
+
+static bool is_call_of(const struct tbd_expr_name *name, const struct tbd_inlined_call *call)
+{
+    return call->copy.entry != 0 ? is_copy_of(name, call->copy)
+                                 : tbd_expr_in_ranges(name, call->pc);
+}
+
 /* Matches items[0..n) with frames, both outermost first; frames are stored innermost first.  The
  * usual wildcard match: on a mismatch, the last `**` swallows one more frame. */
 bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_pattern *pattern,
-                            const uint64_t *frames, size_t count)
+                            const struct tbd_inlined_call *frames, size_t count)
 {
     size_t item = 0;
     size_t frame = 0;
@@ -50,13 +64,13 @@ bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_p
 
     while (frame < count) {
         int32_t wanted = item < pattern->count ? pattern->items[item] : -3;
-        uint64_t pc = frames[count - 1 - frame];
+        const struct tbd_inlined_call *call = &frames[count - 1 - frame];
 
         if (wanted == TBD_PATTERN_RUN) {
             run_item = item++;
             run_frame = frame;
         } else if (wanted == TBD_PATTERN_ONE ||
-                   (wanted >= 0 && tbd_expr_in_ranges(&expr->names[wanted], pc))) {
+                   (wanted >= 0 && is_call_of(&expr->names[wanted], call))) {
             item++;
             frame++;
         } else if (run_item != SIZE_MAX) {

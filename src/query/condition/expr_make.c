@@ -146,7 +146,8 @@ static bool append_names(struct tbd_expr *to, const struct tbd_expr *from)
 
         name.text = strdup(name.text);
         name.ranges = NULL;
-        name.count = 0;
+        name.copies = NULL;
+        name.count = name.copy_count = 0;
         if (tbd_expr_add_name(to, &name) == NONE)
             return false;
     }

@@ -67,6 +67,15 @@ int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node 
     return take_operands(expr, &full) ? tbd_expr_add(expr, &full) : NONE;
 }
 
+void tbd_expr_forget_name(struct tbd_expr_name *name)
+{
+    free(name->ranges);
+    free(name->copies);
+    name->ranges = NULL;
+    name->copies = NULL;
+    name->count = name->copy_count = 0;
+}
+
 int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name)
 {
     if (name->text == NULL ||
@@ -82,12 +91,9 @@ int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *nam
 void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
                          enum tbd_event_field field)
 {
-    bool calls =
-        type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT || type == TBD_EVENT_CALL;
-
     if (field == TBD_FIELD_NEWVAL || (field == TBD_FIELD_OLDVAL && type == TBD_EVENT_LOAD))
         expr->uses |= TBD_USES_VALUE;
-    if (field == TBD_FIELD_SP && !calls)
+    if (field == TBD_FIELD_SP && !tbd_event_is_of_function(type))
         tbd_expr_note_register(expr, TBD_RSP);
     if (field == TBD_FIELD_FRAME)
         expr->uses |= TBD_USES_FRAME;
@@ -199,7 +205,7 @@ static void free_borrowed(struct tbd_expr *expr)
 {
     for (uint32_t i = 0; i < expr->name_count; i++) {
         free(expr->names[i].text);
-        free(expr->names[i].ranges);
+        tbd_expr_forget_name(&expr->names[i]);
     }
     for (uint32_t i = 0; i < expr->pattern_count; i++)
         free(expr->patterns[i].items);

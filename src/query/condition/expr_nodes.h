@@ -34,6 +34,8 @@ int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node);
 int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node *node);
 /* Takes `text`; NULL: no memory. */
 int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name);
+/* Frees what the name is bound to. */
+void tbd_expr_forget_name(struct tbd_expr_name *name);
 /* Is the field's type known only at the event's place: the source line; what a call returned? */
 static inline bool tbd_field_is_typed(enum tbd_event_type type, enum tbd_event_field field)
 {

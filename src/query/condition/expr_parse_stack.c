@@ -45,7 +45,7 @@ static bool parse_item(struct tbd_parser *p, struct tbd_expr_pattern *pattern)
     if (n == 2 && s[0] == '*' && s[1] == '*')
         return add_item(p, pattern, TBD_PATTERN_RUN);
     index = tbd_parser_add_name(p, *s == '"' ? strndup(s + 1, n - 2) : strndup(s, n),
-                                TBD_NAME_FUNCTION, &lexer->token);
+                                TBD_NAME_FRAME, &lexer->token);
     return index != NONE && add_item(p, pattern, index);
 }
 

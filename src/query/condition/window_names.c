@@ -136,7 +136,33 @@ static bool explain(void *context, const char *name, char *out, size_t bytes)
     return count != 0;
 }
 
-static bool find_functions(const struct tbd_window_names *names, const char *name,
+static int compare_copies(const void *left, const void *right)
+{
+    const struct tbd_inlined_copy *a = left, *b = right;
+
+    return tbd_inlined_copy_compare(*a, *b);
+}
+
+static bool copies_of(void *context, const char *name, struct tbd_inlined_copy **out,
+                      size_t *out_count)
+{
+    const struct tbd_window_names *names = context;
+    struct tbd_dwarf_inlined *all = NULL;
+    size_t count = 0;
+
+    if (is_plain(name))
+        all = tbd_inlined_find(names->session->symbols, names->window, name, &count);
+    *out = calloc(count + 1, sizeof(**out));
+    *out_count = *out == NULL ? 0 : count;
+    for (size_t i = 0; i < *out_count; i++)
+        (*out)[i] = (struct tbd_inlined_copy){ all[i].entry, all[i].id };
+    free(all);
+    if (*out != NULL)
+        qsort(*out, count, sizeof(**out), compare_copies);
+    return *out != NULL;
+}
+
+static bool find_functions(const struct tbd_window_names *names, const char *name, bool with_copies,
                            struct tbd_range64 **out, size_t *out_count)
 {
     size_t count;
@@ -147,7 +173,7 @@ static bool find_functions(const struct tbd_window_names *names, const char *nam
     *out = calloc(count + 1, sizeof(**out));
     count = *out == NULL ? 0 : function_ranges(found, count, *out);
     free(found);
-    if (*out == NULL || !add_inlined(names, name, out, &count))
+    if (*out == NULL || (with_copies && !add_inlined(names, name, out, &count)))
         return false;
     *out_count = tidy_ranges(*out, count);
     return true;
@@ -247,13 +273,16 @@ static bool ranges_of(void *context, const char *name, enum tbd_name_kind kind,
     *out_count = 0;
     if (kind == TBD_NAME_SOURCE)
         return find_lines(names, name, out, out_count);
-    return kind == TBD_NAME_MODULE ? find_modules(names, name, out, out_count)
-                                   : find_functions(names, name, out, out_count);
+    if (kind == TBD_NAME_MODULE)
+        return find_modules(names, name, out, out_count);
+    return find_functions(names, name, kind == TBD_NAME_FUNCTION, out, out_count);
 }
 
 struct tbd_expr_names tbd_window_names_of(struct tbd_window_names *context)
 {
-    return (struct tbd_expr_names){
-        .address = address_of, .ranges = ranges_of, .explain = explain, .context = context
-    };
+    return (struct tbd_expr_names){ .address = address_of,
+                                    .ranges = ranges_of,
+                                    .explain = explain,
+                                    .copies = copies_of,
+                                    .context = context };
 }

@@ -172,11 +172,6 @@ size_t tbd_dwarf_inlined_around(struct tbd_dwarf *dwarf, uint64_t address,
     return count;
 }
 
-bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out)
-{
-    return tbd_dwarf_inlined_around(dwarf, address, out, 1) == 1;
-}
-
 struct names_walk {
     void (*each)(void *context, const char *name);
     void *context;

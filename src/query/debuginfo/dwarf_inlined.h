@@ -25,8 +25,6 @@ size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_d
  * Not all, if there are very many; none if `dwarf` is NULL. */
 void tbd_dwarf_inlined_names(struct tbd_dwarf *dwarf, void (*each)(void *context, const char *name),
                              void *context);
-/* The innermost copy around an address; false: the address is in no inlined function. */
-bool tbd_dwarf_inlined_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_inlined *out);
 /* All copies around an address, innermost first: up to `max` into `out`; how many. */
 size_t tbd_dwarf_inlined_around(struct tbd_dwarf *dwarf, uint64_t address,
                                 struct tbd_dwarf_inlined *out, size_t max);

@@ -334,6 +334,23 @@ static void put_wall(struct tbd_session *session, uint64_t time, json_t *object)
         json_object_set_new(object, "wall_exact", json_boolean(wall.is_exact));
 }
 
+/* In code of inlined functions the innermost is the event's; `outer` is the one whose code it is. */
+static void put_inlined(struct tbd_session *session, uint32_t window, const struct tbd_event *event,
+                        json_t *object)
+{
+    struct tbd_source_frame innermost = { .name = NULL };
+
+    if (tbd_event_is_of_function(event->type))
+        return;
+    (void)tbd_source_frames(session, window, event->pc, &innermost, 1);
+    if (innermost.name == NULL)
+        return;
+    json_object_set(object, "outer", json_object_get(object, "function"));
+    json_object_set(object, "outer_offset", json_object_get(object, "function_offset"));
+    json_object_set_new(object, "function", tbd_output_text(innermost.name));
+    json_object_del(object, "function_offset");
+}
+
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event)
 {
     json_t *object = json_object();
@@ -352,6 +369,7 @@ json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *ev
         tbd_disas_text(session->disas, place.window, place.code, place.insn_bytes, place.pc, text,
                        sizeof(text));
     tbd_output_symbol(session, place.window, event->pc, object);
+    put_inlined(session, place.window, event, object);
     json_object_set_new(object, "text", tbd_output_text(text));
     put_own(session, event, object);
     if ((event->flags & TBD_EVENT_RESUMED) != 0)
@@ -370,8 +388,10 @@ static const char *get(const json_t *object, const char *key)
 
 static void print_place(const json_t *object, FILE *out)
 {
-    const char *function = get(object, "function");
-    json_int_t offset = json_integer_value(json_object_get(object, "function_offset"));
+    const char *inlined = json_object_get(object, "outer") == NULL ? "" : get(object, "function");
+    const char *function = get(object, *inlined == '\0' ? "function" : "outer");
+    json_int_t offset = json_integer_value(
+        json_object_get(object, *inlined == '\0' ? "function_offset" : "outer_offset"));
     struct tbd_source_line line = { .file = get(object, "file") };
     char text[256];
 
@@ -383,6 +403,8 @@ static void print_place(const json_t *object, FILE *out)
         fprintf(out, "!%s", function);
     if (offset != 0)
         fprintf(out, "+0x%" PRIx64, (uint64_t)offset);
+    if (*inlined != '\0')
+        fprintf(out, " (inlined %s)", inlined);
     line.line = (uint32_t)json_integer_value(json_object_get(object, "line"));
     fprintf(out, "%s", tbd_output_source_text(&line, text, sizeof(text)));
 }

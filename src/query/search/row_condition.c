@@ -16,12 +16,12 @@
 
 struct tbd_row_condition {
     struct tbd_session *session;
-    struct tbd_expr *expr;      /* owned */
-    struct tbd_scopes *scopes;  /* owned; NULL: the condition means the same everywhere */
-    struct tbd_window *window;  /* owned: summaries of the last row's window; NULL: none */
-    struct tbd_position memory; /* when it is read */
-    struct tbd_reg_state state; /* of the last row that needed registers */
-    uint64_t pcs[FRAMES_MAX];   /* of its frames */
+    struct tbd_expr *expr;             /* owned */
+    struct tbd_scopes *scopes;         /* owned; NULL: the condition means the same everywhere */
+    struct tbd_window *window;         /* owned: summaries of the last row's window; NULL: none */
+    struct tbd_position memory;        /* when it is read */
+    struct tbd_reg_state state;        /* of the last row that needed registers */
+    struct tbd_inlined_calls *inlined; /* owned */
     bool had_rows;
 };
 
@@ -72,6 +72,8 @@ enum tbd_status tbd_row_condition_new(struct tbd_session *session, struct tbd_ex
         status = bind_symbols(*out, error);
     if (status == TBD_OK && (expr->uses & TBD_USES_TYPES) != 0)
         status = tbd_scopes_new(session, &(*out)->scopes);
+    if (status == TBD_OK && (expr->uses & TBD_USES_STACK) != 0)
+        status = tbd_inlined_calls_new(session, &(*out)->inlined);
     if (status != TBD_OK) {
         tbd_row_condition_free(*out);
         *out = NULL;
@@ -84,6 +86,7 @@ void tbd_row_condition_free(struct tbd_row_condition *condition)
     if (condition == NULL)
         return;
     tbd_scopes_free(condition->scopes);
+    tbd_inlined_calls_free(condition->inlined);
     tbd_window_free(condition->window);
     tbd_expr_free(condition->expr);
     free(condition);
@@ -113,13 +116,30 @@ static bool enter_window(struct tbd_row_condition *condition, const struct tbd_e
            tbd_expr_bind_names(condition->expr, &names, false, &error) == TBD_OK;
 }
 
+/* The stack as of the row's position; without it the condition stays undecided. */
+static void take_frames(struct tbd_row_condition *condition, struct tbd_expr_env *env)
+{
+    struct tbd_frame frames[FRAMES_MAX];
+    uint64_t pcs[FRAMES_MAX];
+    size_t count;
+
+    if (tbd_session_stack(condition->session, env->event->position, frames, FRAMES_MAX, &count) !=
+        TBD_OK)
+        return;
+    for (size_t i = 0; i < count; i++)
+        pcs[i] = frames[i].call_pc;
+    tbd_inlined_calls_set_window(condition->inlined, condition->window->index);
+    env->frames =
+        tbd_inlined_calls_of(condition->inlined, pcs, count,
+                             tbd_event_is_of_function(env->event->type), &env->frame_count);
+}
+
 /* With registers and frames as of the row's position. */
 static struct tbd_value evaluate_all(struct tbd_row_condition *condition,
                                      const struct tbd_expr *here, struct tbd_expr_env *env)
 {
     struct tbd_session *session = condition->session;
     struct tbd_value unknown = { .state = TBD_VALUE_UNKNOWN };
-    struct tbd_frame frames[FRAMES_MAX];
 
     if ((here->uses & (TBD_USES_REGS | TBD_USES_STACK)) == 0)
         return unknown;
@@ -127,13 +147,8 @@ static struct tbd_value evaluate_all(struct tbd_row_condition *condition,
         return unknown;
     env->regs = &condition->state.regs;
     env->vector = tbd_search_vector(&condition->state);
-    if ((here->uses & TBD_USES_STACK) != 0 &&
-        tbd_session_stack(session, env->event->position, frames, FRAMES_MAX, &env->frame_count) ==
-            TBD_OK) {
-        for (size_t i = 0; i < env->frame_count; i++)
-            condition->pcs[i] = frames[i].call_pc;
-        env->frames = condition->pcs;
-    }
+    if ((here->uses & TBD_USES_STACK) != 0)
+        take_frames(condition, env);
     return tbd_expr_eval(here, here->root, env);
 }
 

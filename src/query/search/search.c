@@ -18,16 +18,6 @@
 
 /* ---- names as modules come and go ---- */
 
-uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
-{
-    uint64_t hash = count;
-
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ modules[i].start ^ (uint64_t)(uintptr_t)modules[i].file) *
-               0x9e3779b97f4a7c15ull;
-    return hash;
-}
-
 /* Are the same modules mapped in `window`, from its start to its end, as when names were bound
  * last? */
 static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_t changes)
@@ -57,7 +47,7 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
     status = tbd_symbols_modules(run->session->symbols, window, &modules, &count);
     if (status != TBD_OK)
         return status;
-    hash = tbd_search_hash_modules(modules, count);
+    hash = tbd_symbols_hash(modules, count);
     if (hash == run->module_hash)
         return TBD_OK;
     run->module_hash = hash;
@@ -72,7 +62,7 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
 static bool name_is_bound(const struct tbd_expr *expr)
 {
     for (uint32_t i = 0; i < expr->name_count; i++) {
-        if (expr->names[i].count == 0)
+        if (expr->names[i].count == 0 && expr->names[i].copy_count == 0)
             return false;
     }
     return true;
@@ -189,6 +179,11 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
     run->levels = run->where->levels;
     if ((run->uses & TBD_USES_TYPES) != 0) {
         status = tbd_scopes_new(run->session, &run->scopes);
+        if (status != TBD_OK)
+            return status;
+    }
+    if ((run->uses & TBD_USES_STACK) != 0) {
+        status = tbd_inlined_calls_new(run->session, &run->inlined);
         if (status != TBD_OK)
             return status;
     }
@@ -374,6 +369,7 @@ void tbd_search_release(struct tbd_search_run *run)
     run->session->stats.unmapped += run->env.unmapped;
     run->session->stats.optimized += run->env.optimized;
     tbd_scopes_free(run->scopes);
+    tbd_inlined_calls_free(run->inlined);
     tbd_line_starts_free(run->lines);
     tbd_search_forget_picker(run);
     tbd_plan_free(&run->plan);

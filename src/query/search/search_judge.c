@@ -57,12 +57,26 @@ static void take_note(struct tbd_search_run *run, const struct tbd_event *event)
     run->env.vector = noted == NULL ? NULL : noted->vector;
 }
 
+static void take_frames(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    size_t count;
+    const uint64_t *pcs = tbd_callers_pcs(&run->callers, event->pc, &count);
+
+    run->env.frames = NULL;
+    tbd_inlined_calls_set_window(run->inlined, run->window->index);
+    if (pcs != NULL)
+        run->env.frames = tbd_inlined_calls_of(
+            run->inlined, pcs, count, tbd_event_is_of_function(event->type), &run->env.frame_count);
+    if (run->env.frames == NULL)
+        run->status = TBD_NOMEM;
+}
+
 static enum tbd_verdict judge_first(struct tbd_search_run *run, const struct tbd_event *event)
 {
     enum tbd_verdict verdict;
 
     if ((run->uses & TBD_USES_STACK) != 0)
-        run->env.frames = tbd_callers_pcs(&run->callers, event->pc, &run->env.frame_count);
+        take_frames(run, event);
     run->env.frame = frame_of(&run->callers);
     run->env.regs = NULL;
     run->env.vector = NULL;

@@ -74,6 +74,7 @@ struct tbd_search_run {
     struct tbd_notes notes;      /* those registers */
     uint64_t unnoted;            /* events that still miss registers */
     struct tbd_callers callers;  /* the stack of the running thread */
+    struct tbd_inlined_calls *inlined; /* owned: of that stack's addresses; NULL: no stack=<...> */
     struct tbd_thread_callers *others;
     size_t other_count, other_capacity;
     struct tbd_line_starts *lines; /* for line events */
@@ -111,9 +112,6 @@ struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *wher
 /* Did all of the condition's variables have a meaning at some place? If not, *problem says why, for
  * the first place that was tried (TBD_OK: no place was). */
 bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem);
-
-/* Tells whether the same modules are mapped. */
-uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count);
 
 /* ---- search_judge.c: one event ---- */
 

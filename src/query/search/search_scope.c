@@ -82,7 +82,7 @@ void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *w
     scopes->window = window;
     if (tbd_symbols_modules(scopes->session->symbols, window->index, &modules, &count) != TBD_OK)
         return;
-    hash = tbd_search_hash_modules(modules, count);
+    hash = tbd_symbols_hash(modules, count);
     if (hash == scopes->modules)
         return;
     scopes->modules = hash;

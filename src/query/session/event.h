@@ -42,6 +42,12 @@ enum tbd_event_type {
 
 /* "func_enter"; "position" for TBD_EVENT_POSITION. */
 const char *tbd_event_type_name(enum tbd_event_type type);
+/* Is it about a function's entry or exit?  Then it is one of a function with code of its own, even if
+ * this begins with an inlined copy. */
+static inline bool tbd_event_is_of_function(enum tbd_event_type type)
+{
+    return type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT || type == TBD_EVENT_CALL;
+}
 /* The type called `name` (not NUL-terminated); TBD_EVENT_POSITION if there is none. */
 enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 

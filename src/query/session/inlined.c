@@ -56,17 +56,24 @@ struct tbd_dwarf_inlined *tbd_inlined_find(struct tbd_symbols *symbols, uint32_t
     return all;
 }
 
-bool tbd_inlined_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
-                    struct tbd_dwarf_inlined *out)
+size_t tbd_inlined_around(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
+                          struct tbd_dwarf_inlined *out, size_t max)
 {
     const struct tbd_module *module = tbd_symbols_module_at(symbols, window, address);
     struct tbd_dwarf *dwarf =
         module == NULL || module->file == NULL ? NULL : tbd_dwarf_of(module->file);
+    size_t count =
+        dwarf == NULL ? 0 : tbd_dwarf_inlined_around(dwarf, address - module->bias, out, max);
 
-    if (dwarf == NULL || !tbd_dwarf_inlined_at(dwarf, address - module->bias, out))
-        return false;
-    move_by(out, module->bias);
-    return true;
+    for (size_t i = 0; i < count; i++)
+        move_by(&out[i], module->bias);
+    return count;
+}
+
+bool tbd_inlined_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
+                    struct tbd_dwarf_inlined *out)
+{
+    return tbd_inlined_around(symbols, window, address, out, 1) == 1;
 }
 
 void tbd_inlined_places(const struct tbd_dwarf_inlined *all, size_t count, char *out, size_t bytes)

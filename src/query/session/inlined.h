@@ -13,6 +13,9 @@ struct tbd_dwarf_inlined *tbd_inlined_find(struct tbd_symbols *symbols, uint32_t
 /* The innermost copy around an address; false: the address is in no inlined function. */
 bool tbd_inlined_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
                     struct tbd_dwarf_inlined *out);
+/* All copies around an address, innermost first: up to `max` into `out`; how many. */
+size_t tbd_inlined_around(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
+                          struct tbd_dwarf_inlined *out, size_t max);
 /* "list.c:31 (in main), list.c:40 (in main)": where the first copies were called. */
 void tbd_inlined_places(const struct tbd_dwarf_inlined *all, size_t count, char *out, size_t bytes);
 

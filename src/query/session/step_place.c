@@ -2,7 +2,7 @@
 /* step_place.c - see step_place.h */
 #include "query/session/step_place.h"
 
-#include "query/debuginfo/dwarf_inlined.h"
+#include "query/session/inlined.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,19 +47,14 @@ static bool has_address(const struct tbd_dwarf_inlined *copy, uint64_t address)
 
 static void take_inlined(struct tbd_session *session, uint32_t window, struct tbd_step_place *place)
 {
-    const struct tbd_module *module = tbd_symbols_module_at(session->symbols, window, place->pc);
-    struct tbd_dwarf *dwarf =
-        module == NULL || module->file == NULL ? NULL : tbd_dwarf_of(module->file);
     struct tbd_dwarf_inlined copies[TBD_STEP_INLINED];
 
-    if (dwarf == NULL)
-        return;
-    place->count = (unsigned)tbd_dwarf_inlined_around(dwarf, place->pc - module->bias, copies,
-                                                      TBD_STEP_INLINED);
+    place->count =
+        (unsigned)tbd_inlined_around(session->symbols, window, place->pc, copies, TBD_STEP_INLINED);
     for (unsigned i = 0; i < place->count; i++) {
         place->around[i] = (struct tbd_step_inlined){ copies[i].id, copies[i].call };
-        if (place->starting == i && (copies[i].entry == place->pc - module->bias ||
-                                     !has_address(&copies[i], place->pc - module->bias - 1)))
+        if (place->starting == i &&
+            (copies[i].entry == place->pc || !has_address(&copies[i], place->pc - 1)))
             place->starting = i + 1;
     }
 }

@@ -415,6 +415,16 @@ const struct tbd_module *tbd_symbols_view_find(const struct symbols_view *view, 
     return upto && address < view->modules[upto - 1].end ? &view->modules[upto - 1] : NULL;
 }
 
+uint64_t tbd_symbols_hash(const struct tbd_module *modules, size_t count)
+{
+    uint64_t hash = count;
+
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ modules[i].start ^ (uint64_t)(uintptr_t)modules[i].file) *
+               0x9e3779b97f4a7c15ull;
+    return hash;
+}
+
 const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint32_t window,
                                                uint64_t address)
 {
