@@ -242,17 +242,19 @@ def test_why_follows_calculations_to_all_they_were_made_from(folder):
         trace.one("goto", "last", "backward", "line", 1, "where", "func==main")
         hops = trace.ask("why", "/16", "o.total")
         ends = [h["what"] for h in hops]
-        assert any("system call read" in end for end in ends), (level, ends)
+        assert any("system call read from a pipe, written by this process" in end for end in ends), (level, ends)
         assert "a constant 3" in ends or any("constant 3" in end or "constant -3" in end or "rax-0x3" in h["text"]
                                              for end, h in zip(ends, hops)), (level, ends)
         deep = [h["depth"] for h in hops]
         assert deep[0] == 0 and max(deep) > 3 and all(b <= a + 1 for a, b in zip(deep, deep[1:])), deep
         within = {}
         for hop in hops:
+            if hop["position"] is None:  # initial data: the end of its branch
+                continue
             time = [hop["time"], hop["offset"]]
             assert hop["depth"] == 0 or time <= within[hop["depth"] - 1], ("a hop goes forward in time", hop)
             within[hop["depth"]] = time
-        assert {h["function"] for h in hops if "code" in h} & {"settle", "main"}, hops
+        assert {h.get("function") for h in hops if "code" in h} & {"settle", "main"}, hops
         short = trace.ask("why", "/0", "o.total")
         assert short == [h for h in hops[:len(short)]] and {h["depth"] for h in short} == {0}, short
         assert "depth" not in trace.tbdq("why", "o.total", json_output=False).out.decode().splitlines()[0]

@@ -6,9 +6,10 @@
  *   flags     the same
  *
  * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
- * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls end it.
+ * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls end it, but
+ * for those that read what a recorded process has written: why_channels.c.
  *
- * CMD_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and TBD_WHY_ROWS_MAX in all,
+ * CMD_WHY-1  Every hop in a process goes back in time; there are at most HOPS_MAX in a row and TBD_WHY_ROWS_MAX in all,
  *     and nothing is followed twice.
  * CMD_WHY-2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so.
  *     (not checked: it is the bound of a loop) */
@@ -18,10 +19,10 @@
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
 #include "query/commands/why_rows.h"
+#include "query/commands/why_channels.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,10 @@ struct writer {
     struct tbd_place place;
     struct tbd_why_insn insn;
     uint64_t stored_at; /* MEMORY: where its store began */
+    /* MEMORY: by a call in which its thread has waited; `place` is another thread's then */
+    bool has_waited;
+    uint64_t pc, began;
+    uint32_t thread;
     struct tbd_reg_state state;
     bool has_state;
 };
@@ -44,16 +49,6 @@ static bool decode(struct tbd_why *why, const struct tbd_place *place, struct tb
     return place->insn_bytes != 0 &&
            ZYAN_SUCCESS(ZydisDecoderDecodeFull(&why->decoder, place->code, place->insn_bytes,
                                                &out->insn, out->operands));
-}
-
-__attribute__((format(printf, 2, 3))) static void say(struct tbd_why *why, const char *format, ...)
-{
-    size_t used = strlen(why->what);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(why->what + used, sizeof(why->what) - used, format, args);
-    va_end(args);
 }
 
 /* ---- inputs ---- */
@@ -102,12 +97,12 @@ static bool take_memory(struct tbd_why *why, struct writer *w, const ZydisDecode
                         uint64_t offset, struct tbd_why_value *out)
 {
     if (!address_of(why, w, operand, &out->address)) {
-        say(why, "memory whose address is not known");
+        tbd_why_say(why, "memory whose address is not known");
         return false;
     }
     out->address += offset;
     out->bytes = operand->size / 8 > offset ? operand->size / 8 - offset : 1;
-    say(why, "memory at 0x%" PRIx64, out->address);
+    tbd_why_say(why, "memory at 0x%" PRIx64, out->address);
     return true;
 }
 
@@ -115,33 +110,42 @@ static bool take_memory(struct tbd_why *why, struct writer *w, const ZydisDecode
 static bool take_input(struct tbd_why *why, struct writer *w, const struct tbd_why_input *input,
                        uint64_t offset, struct tbd_why_value *out)
 {
-    *out = (struct tbd_why_value){ .at = w->at, .thread = w->place.thread, .place = input->place };
+    *out = (struct tbd_why_value){
+        .at = w->at, .thread = w->place.thread, .place = input->place, .process = why->process
+    };
     switch (input->place) {
     case TBD_WHY_REGISTER:
         out->reg = input->reg;
-        say(why, "%s", ZydisRegisterGetString(input->named));
+        tbd_why_say(why, "%s", ZydisRegisterGetString(input->named));
         return true;
     case TBD_WHY_MEMORY: return take_memory(why, w, input->operand, offset, out);
     case TBD_WHY_FLAGS:
         out->flags = input->flags;
-        say(why, "the flags");
+        tbd_why_say(why, "the flags");
         return true;
-    default: say(why, "constant %" PRId64, input->constant); return false;
+    default: tbd_why_say(why, "constant %" PRId64, input->constant); return false;
     }
 }
 
 /* ---- system calls ---- */
 
-static void say_system_call(struct tbd_why *why, const struct writer *w)
+/* Says which call it was; its bytes may have come from a process that was recorded, too. */
+static size_t explain_system_call(struct tbd_why *why, const struct tbd_why_value *value,
+                                  const struct writer *w, struct tbd_why_value *out)
 {
     struct tbd_question question = tbd_question_first(TBD_EVENT_SYSCALL);
     struct tbd_event event;
     const char *name = NULL;
 
     tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_EQ, w->at.time);
+    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ,
+                             w->has_waited ? w->thread : w->place.thread);
     if (tbd_command_find_event(why->run, &question, &event) == TBD_OK)
         name = tbd_syscall_name(event.number);
-    say(why, "made by the system call %s", name == NULL ? "?" : name);
+    tbd_why_say(why, "made by the system call %s", name == NULL ? "?" : name);
+    if (name == NULL || value->place != TBD_WHY_MEMORY)
+        return 0;
+    return tbd_why_from_channel(why, value, &event, out);
 }
 
 /* ---- writers ---- */
@@ -160,6 +164,10 @@ static enum tbd_status find_store(struct tbd_why *why, const struct tbd_why_valu
         return status;
     out->at = store.position;
     out->stored_at = store.addr;
+    out->has_waited = (store.flags & TBD_EVENT_RESUMED) != 0;
+    out->pc = store.pc;
+    out->began = store.began;
+    out->thread = store.thread;
     return tbd_session_place(why->run->session, out->at, &out->place);
 }
 
@@ -223,27 +231,28 @@ static size_t explain(struct tbd_why *why, const struct tbd_why_value *value, st
     size_t count = 0;
 
     *is_copy = false;
-    if (value->place == TBD_WHY_MEMORY && !decode(why, &w->place, &w->insn)) {
-        say(why, "written by the kernel, for a signal handler");
+    if (!w->has_waited && value->place == TBD_WHY_MEMORY && !decode(why, &w->place, &w->insn)) {
+        tbd_why_say(why, "written by the kernel, for a signal handler");
         return 0;
     }
-    if (w->insn.insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
-        say_system_call(why, w);
-        return 0;
+    if (w->has_waited || w->insn.insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
+        count = explain_system_call(why, value, w, out);
+        *is_copy = count == 1;
+        return count;
     }
     if (w->insn.insn.meta.category == ZYDIS_CATEGORY_CALL) {
-        say(why, "a return address");
+        tbd_why_say(why, "a return address");
         return 0;
     }
     from = tbd_why_inputs_of(&w->insn, value->place, value->reg);
     *is_copy = from.is_copy;
-    say(why, "%s",
-        from.count == 0                            ? "made here"
-        : !from.is_copy                            ? "calculated here from "
-        : from.inputs[0].place == TBD_WHY_CONSTANT ? "a "
-                                                   : "from ");
+    tbd_why_say(why, "%s",
+                from.count == 0                            ? "made here"
+                : !from.is_copy                            ? "calculated here from "
+                : from.inputs[0].place == TBD_WHY_CONSTANT ? "a "
+                                                           : "from ");
     for (size_t i = 0; i < from.count && why->status == TBD_OK; i++) {
-        say(why, "%s", i == 0 ? "" : ", ");
+        tbd_why_say(why, "%s", i == 0 ? "" : ", ");
         count += take_input(why, w, &from.inputs[i], from.is_copy ? offset : 0, &out[count]);
     }
     return count;
@@ -255,8 +264,9 @@ static bool is_followed(const struct tbd_why *why, const struct tbd_why_value *v
         const struct tbd_why_value *other = &why->followed[i];
 
         if (other->at.time == value->at.time && other->at.offset == value->at.offset &&
-            other->place == value->place && other->reg == value->reg &&
-            other->flags == value->flags && other->address == value->address)
+            other->process == value->process && other->place == value->place &&
+            other->reg == value->reg && other->flags == value->flags &&
+            other->address == value->address)
             return true;
     }
     return false;
@@ -271,13 +281,13 @@ static void add_initial(struct tbd_why *why, const struct tbd_why_value *value, 
         tbd_symbols_module_at(session->symbols, window == UINT32_MAX ? 0 : window, value->address);
     json_t *row = json_object();
 
-    say(why, "there since the start: nobody stored it");
+    tbd_why_say(why, "there since the start: nobody stored it");
     if (module != NULL)
-        say(why, "; initial data of %s", module->name);
+        tbd_why_say(why, "; initial data of %s", module->name);
     json_object_set_new(row, "position", json_null());
     tbd_why_set_what(why, row, depth);
     tbd_why_set_value(why, value, row);
-    tbd_rows_add(&why->rows, row);
+    tbd_why_put_row(why, row);
 }
 
 /* The row of a value that has no writer. */
@@ -289,20 +299,24 @@ static void add_end(struct tbd_why *why, const struct tbd_why_value *value, uint
         add_initial(why, value, depth);
         return;
     }
-    say(why, "the writer of %s is too far away",
-        value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
+    tbd_why_say(why, "the writer of %s is too far away",
+                value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
     if (tbd_session_place(why->run->session, value->at, &place) == TBD_OK)
-        tbd_why_add_row(why, value, value->at, &place, depth);
+        tbd_why_add_row(
+            why, value,
+            &(struct tbd_event){ .position = value->at, .pc = place.pc, .thread = place.thread },
+            depth);
 }
 
 /* One hop, with its row; returns the number of values it leads to. */
 static size_t hop(struct tbd_why *why, const struct tbd_why_value *value, uint32_t depth,
                   struct writer *w, bool *is_copy, struct tbd_why_value *inputs)
 {
+    struct tbd_event event;
     size_t count;
 
     why->what[0] = '\0';
-    w->has_state = false;
+    w->has_state = w->has_waited = false;
     w->stored_at = 0;
     why->status = value->place == TBD_WHY_MEMORY ? find_store(why, value, w)
                                                  : find_instruction(why, value, w);
@@ -314,7 +328,14 @@ static size_t hop(struct tbd_why *why, const struct tbd_why_value *value, uint32
     if (why->status != TBD_OK)
         return 0;
     count = explain(why, value, w, is_copy, inputs);
-    tbd_why_add_row(why, value, w->at, &w->place, depth);
+    event = (struct tbd_event){ .position = w->at, .pc = w->place.pc, .thread = w->place.thread };
+    if (w->has_waited)
+        event = (struct tbd_event){ .position = w->at,
+                                    .pc = w->pc,
+                                    .thread = w->thread,
+                                    .began = w->began,
+                                    .flags = TBD_EVENT_RESUMED };
+    tbd_why_add_row(why, value, &event, depth);
     return count;
 }
 
@@ -333,9 +354,13 @@ static void follow(struct tbd_why *why, struct tbd_why_value value, uint32_t dep
             why->status != TBD_OK)
             break;
         why->followed[why->followed_count++] = value;
+        if (!tbd_why_enter(why, value.process))
+            break;
+        tbd_why_show_sender(why, &value, depth);
         count = hop(why, &value, depth, w, &is_copy, inputs);
         is_copy = is_copy && count == 1;
-        TBD_INVARIANT("CMD_WHY-1", !is_copy || tbd_position_compare(inputs[0].at, value.at) < 0);
+        TBD_INVARIANT("CMD_WHY-1", !is_copy || inputs[0].process != value.process ||
+                                       tbd_position_compare(inputs[0].at, value.at) < 0);
         value = inputs[0];
     }
     free(w);
@@ -427,12 +452,21 @@ static enum tbd_exit start(struct tbd_why *why, struct tbd_why_value *out)
                                                     : start_at_variable(run, from, out);
 }
 
+/* A table has the column only if the answer leads to other processes. */
+static void hide_process(struct tbd_why *why)
+{
+    if (why->has_others || why->own->session->csv || why->rows.has_widths)
+        return;
+    for (size_t i = 0; why->rows.columns[i] != NULL; i++)
+        why->rows.columns[i] = why->rows.columns[i + 1];
+}
+
 enum tbd_exit tbd_command_why(struct tbd_command_run *run)
 {
-    static const char *const columns[] = { "position", "what", "value",  "text", "source",
-                                           "function", "code", "caller", NULL };
+    static const char *const columns[] = { "process", "position", "what", "value",  "text",
+                                           "source",  "function", "code", "caller", NULL };
     struct tbd_why *why;
-    struct tbd_why_value value = { .at = { 0 } };
+    struct tbd_why_value value = { .process = TBD_WHY_OWN };
     enum tbd_exit result;
 
     if (run->argc == 0)
@@ -440,11 +474,14 @@ enum tbd_exit tbd_command_why(struct tbd_command_run *run)
     why = calloc(1, sizeof(*why));
     if (why == NULL)
         return tbd_command_fail(run, TBD_NOMEM);
-    why->run = run;
+    why->run = why->own = run;
+    why->process = TBD_WHY_OWN;
     result = start(why, &value);
     if (result == TBD_EXIT_FOUND) {
         tbd_rows_start(&why->rows, run, columns);
         follow(why, value, 0);
+        tbd_why_end_channels(why);
+        hide_process(why);
         result = tbd_rows_end(&why->rows);
         if (why->status != TBD_OK)
             result = tbd_command_fail(run, why->status);

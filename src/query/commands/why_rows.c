@@ -5,10 +5,21 @@
 #include "query/output/output.h"
 #include "query/session/source.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CALLERS_MAX 8u
+
+void tbd_why_say(struct tbd_why *why, const char *format, ...)
+{
+    size_t used = strlen(why->what);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(why->what + used, sizeof(why->what) - used, format, args);
+    va_end(args);
+}
 
 /* In a table the inputs of a calculation stand below it, indented. */
 void tbd_why_set_what(const struct tbd_why *why, json_t *row, uint32_t depth)
@@ -99,18 +110,48 @@ static void set_caller(struct tbd_why *why, struct tbd_position at, json_t *row)
                                            frames[1].call_pc, text, sizeof(text))));
 }
 
-/* `value`: what the row is about. */
-void tbd_why_add_row(struct tbd_why *why, const struct tbd_why_value *value, struct tbd_position at,
-                     const struct tbd_place *place, uint32_t depth)
+/* Which process the row is about. */
+static void set_process(struct tbd_why *why, json_t *row)
 {
-    struct tbd_event event = {
-        .type = TBD_EVENT_POSITION, .position = at, .pc = place->pc, .thread = place->thread
-    };
-    json_t *row = tbd_rows_event(why->run->session, &event);
+    json_object_set_new(row, "process", json_integer((json_int_t)why->run->session->info->pid));
+    if (why->process == TBD_WHY_OWN)
+        return;
+    json_object_set_new(row, "trace", tbd_output_text(why->run->session->info->path));
+    why->has_others = true;
+}
+
+/* The row, with the process that it is about and those that it leads to. */
+void tbd_why_put_row(struct tbd_why *why, json_t *row)
+{
+    set_process(why, row);
+    if (why->leads_to != NULL)
+        json_object_set_new(row, "followed", why->leads_to);
+    why->leads_to = NULL;
+    tbd_rows_add(&why->rows, row);
+}
+
+/* Where the thread made the call in which it has waited. */
+static struct tbd_position called_at(struct tbd_why *why, const struct tbd_event *event)
+{
+    struct tbd_position at = { .time = event->began };
+    struct tbd_place place;
+
+    if ((event->flags & TBD_EVENT_RESUMED) == 0)
+        return event->position;
+    if (tbd_session_place(why->run->session, at, &place) == TBD_OK && place.insns != 0)
+        at.offset = place.insns - 1;
+    return at;
+}
+
+/* `value`: what the row is about. */
+void tbd_why_add_row(struct tbd_why *why, const struct tbd_why_value *value,
+                     const struct tbd_event *event, uint32_t depth)
+{
+    json_t *row = tbd_rows_event(why->run->session, event);
 
     tbd_why_set_what(why, row, depth);
     set_code(row);
     tbd_why_set_value(why, value, row);
-    set_caller(why, at, row);
-    tbd_rows_add(&why->rows, row);
+    set_caller(why, called_at(why, event), row);
+    tbd_why_put_row(why, row);
 }

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT
+/* Values that go from process to process through pipes and sockets, by mode; without a mode, all.  What was read last is
+ * in `got`; what was written comes from make() or twice(), so test_channels.py knows where it must lead. */
+#define _GNU_SOURCE
+#include "check.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int got, sent;
+static int several[4];
+static char self_path[4096];
+
+__attribute__((noinline)) static int make(int seed)
+{
+    return seed * 3 + 1;
+}
+
+__attribute__((noinline)) static int twice(int value)
+{
+    return value + value;
+}
+
+static pid_t new_process(void)
+{
+    pid_t child;
+
+    fflush(stdout);
+    child = fork();
+    CHECK(child >= 0);
+    return child;
+}
+
+static void wait_for(pid_t child)
+{
+    int status;
+
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void write_all(int fd, const void *bytes, size_t count)
+{
+    CHECK(write(fd, bytes, count) == (ssize_t)count);
+}
+
+static void read_all(int fd, void *bytes, size_t count)
+{
+    CHECK(read(fd, bytes, count) == (ssize_t)count);
+}
+
+static void open_pipe(int *fds)
+{
+    CHECK(pipe(fds) == 0);
+}
+
+static void close_pipe(const int *fds)
+{
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* The child sends the value of `seed`. */
+static pid_t sender(int fd, int seed)
+{
+    pid_t child = new_process();
+
+    if (child != 0)
+        return child;
+    sent = make(seed);
+    write_all(fd, &sent, sizeof(sent));
+    _exit(0);
+}
+
+static void mode_pipe(void)
+{
+    int fds[2];
+    pid_t child;
+
+    open_pipe(fds);
+    child = sender(fds[1], 5);
+    read_all(fds[0], &got, sizeof(got));
+    wait_for(child);
+    close_pipe(fds);
+}
+
+/* What the child has read is not in the parent. */
+static void mode_down(void)
+{
+    int fds[2];
+    pid_t child;
+
+    open_pipe(fds);
+    child = new_process();
+    if (child == 0) {
+        read_all(fds[0], &got, sizeof(got));
+        _exit(got == 19 ? 0 : 1);
+    }
+    sent = make(6);
+    write_all(fds[1], &sent, sizeof(sent));
+    wait_for(child);
+    close_pipe(fds);
+    got = 0;
+}
+
+static void mode_self(void)
+{
+    int fds[2];
+
+    open_pipe(fds);
+    sent = make(7);
+    write_all(fds[1], &sent, sizeof(sent));
+    read_all(fds[0], &got, sizeof(got));
+    close_pipe(fds);
+}
+
+/* The child moves the descriptor and becomes another program, which writes. */
+static void mode_exec(void)
+{
+    int fds[2];
+    pid_t child;
+
+    CHECK(pipe2(fds, O_CLOEXEC) == 0);
+    child = new_process();
+    if (child == 0) {
+        int moved = fcntl(fds[1], F_DUPFD, 50);
+
+        CHECK(moved == 50 && dup2(moved, 9) == 9);
+        execl(self_path, self_path, "writer", NULL);
+        _exit(1);
+    }
+    read_all(fds[0], &got, sizeof(got));
+    wait_for(child);
+    close_pipe(fds);
+}
+
+/* A question and its answer: the value goes to the child and comes back. */
+static void mode_pair(void)
+{
+    int fds[2], mine;
+    pid_t child;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    child = new_process();
+    if (child == 0) {
+        CHECK(recv(fds[1], &mine, sizeof(mine), 0) == sizeof(mine));
+        sent = twice(mine);
+        CHECK(send(fds[1], &sent, sizeof(sent), 0) == sizeof(sent));
+        _exit(0);
+    }
+    sent = make(8);
+    CHECK(send(fds[0], &sent, sizeof(sent), 0) == sizeof(sent));
+    CHECK(recv(fds[0], &got, sizeof(got), MSG_PEEK) == sizeof(got));
+    got = 0;
+    CHECK(recv(fds[0], &got, sizeof(got), 0) == sizeof(got));
+    wait_for(child);
+    close_pipe(fds);
+}
+
+/* Many reads of one write, then one read of many writes. */
+static void mode_parts(void)
+{
+    int fds[2], values[3];
+    pid_t child;
+
+    open_pipe(fds);
+    child = new_process();
+    if (child == 0) {
+        for (int i = 0; i < 3; i++)
+            values[i] = make(10 + i);
+        write_all(fds[1], values, sizeof(values));
+        for (int i = 0; i < 4; i++) {
+            sent = make(20 + i);
+            write_all(fds[1], &sent, sizeof(sent));
+        }
+        _exit(0);
+    }
+    wait_for(child);
+    for (size_t i = 0; i < sizeof(values); i++)
+        read_all(fds[0], (char *)values + i, 1);
+    got = values[1];
+    read_all(fds[0], several, sizeof(several));
+    close_pipe(fds);
+}
+
+static void mode_vectors(void)
+{
+    struct iovec whole[2] = { { several, 3 }, { (char *)several + 3, 5 } };
+    char one[3], other[5];
+    struct iovec in[2] = { { one, 3 }, { other, 5 } }, out[2];
+    struct msghdr message = { .msg_iov = in, .msg_iovlen = 2 };
+    int fds[2], first, second;
+    pid_t child;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    child = new_process();
+    if (child == 0) {
+        first = make(30);
+        second = make(31);
+        out[0] = (struct iovec){ &first, sizeof(first) };
+        out[1] = (struct iovec){ &second, sizeof(second) };
+        CHECK(writev(fds[1], out, 2) == 8);
+        message = (struct msghdr){ .msg_iov = out, .msg_iovlen = 2 };
+        CHECK(sendmsg(fds[1], &message, 0) == 8);
+        _exit(0);
+    }
+    wait_for(child);
+    CHECK(readv(fds[0], whole, 2) == 8);
+    CHECK(recvmsg(fds[0], &message, 0) == 8);
+    memcpy(&got, other + 1, sizeof(got));
+    close_pipe(fds);
+}
+
+static void mode_nonblock(void)
+{
+    struct pollfd ready = { .events = POLLIN };
+    int fds[2];
+    pid_t child;
+
+    CHECK(pipe2(fds, O_NONBLOCK) == 0);
+    CHECK(read(fds[0], &got, sizeof(got)) == -1 && errno == EAGAIN);
+    child = sender(fds[1], 12);
+    ready.fd = fds[0];
+    CHECK(poll(&ready, 1, -1) == 1);
+    read_all(fds[0], &got, sizeof(got));
+    wait_for(child);
+    close_pipe(fds);
+}
+
+/* Datagrams: the first one is longer than what is read of it. */
+static void mode_messages(void)
+{
+    int fds[2], values[2];
+    pid_t child;
+
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) == 0);
+    child = new_process();
+    if (child == 0) {
+        values[0] = make(1);
+        values[1] = make(2);
+        write_all(fds[1], values, sizeof(values));
+        sent = make(13);
+        write_all(fds[1], &sent, sizeof(sent));
+        _exit(0);
+    }
+    wait_for(child);
+    read_all(fds[0], &got, sizeof(got));
+    read_all(fds[0], &got, sizeof(got));
+    close_pipe(fds);
+}
+
+/* Two children write at the same time. */
+static void two_writers(int seed, int other)
+{
+    int fds[2];
+    pid_t children[2];
+
+    open_pipe(fds);
+    children[0] = sender(fds[1], seed);
+    children[1] = sender(fds[1], other);
+    read_all(fds[0], &several[0], sizeof(int));
+    read_all(fds[0], &several[1], sizeof(int));
+    wait_for(children[0]);
+    wait_for(children[1]);
+    got = 0; /* whose came first is not always the same */
+    close_pipe(fds);
+}
+
+static void mode_writers(void)
+{
+    two_writers(14, 15);
+}
+
+static void mode_twins(void)
+{
+    two_writers(16, 16);
+}
+
+/* The second child is made when the first has ended: their order is known. */
+static void mode_turns(void)
+{
+    int fds[2];
+
+    open_pipe(fds);
+    wait_for(sender(fds[1], 17));
+    wait_for(sender(fds[1], 17));
+    read_all(fds[0], &several[0], sizeof(int));
+    read_all(fds[0], &got, sizeof(int));
+    close_pipe(fds);
+}
+
+static void *read_in_thread(void *fd)
+{
+    read_all(*(int *)fd, &got, sizeof(got));
+    return NULL;
+}
+
+/* A thread waits in read() while another one writes. */
+static void mode_threads(void)
+{
+    pthread_t thread;
+    int fds[2];
+
+    open_pipe(fds);
+    CHECK(pthread_create(&thread, NULL, read_in_thread, &fds[0]) == 0);
+    sent = make(18);
+    usleep(1000);
+    write_all(fds[1], &sent, sizeof(sent));
+    CHECK(pthread_join(thread, NULL) == 0);
+    close_pipe(fds);
+}
+
+/* ---- what cannot be followed ---- */
+
+static void mode_splice(void)
+{
+    int fds[2], others[2];
+    pid_t child;
+
+    open_pipe(fds);
+    open_pipe(others);
+    child = sender(others[1], 19);
+    CHECK(splice(others[0], NULL, fds[1], NULL, sizeof(int), 0) == sizeof(int));
+    read_all(fds[0], &got, sizeof(got));
+    wait_for(child);
+    close_pipe(fds);
+    close_pipe(others);
+}
+
+/* The descriptor that is read comes in a message. */
+static void mode_passed(void)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    char byte = 'x';
+    struct iovec vector = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control,
+                              .msg_controllen = sizeof(control) };
+    int fds[2], pair[2], passed;
+
+    open_pipe(fds);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+                                     .cmsg_level = SOL_SOCKET,
+                                     .cmsg_type = SCM_RIGHTS };
+    memcpy(CMSG_DATA(&control.head), &fds[0], sizeof(int));
+    CHECK(sendmsg(pair[0], &message, 0) == 1);
+    CHECK(recvmsg(pair[1], &message, 0) == 1);
+    memcpy(&passed, CMSG_DATA(&control.head), sizeof(int));
+    sent = make(20);
+    write_all(fds[1], &sent, sizeof(sent));
+    read_all(passed, &got, sizeof(got));
+    close(passed);
+    close_pipe(pair);
+    close_pipe(fds);
+}
+
+/* The writer is not recorded. */
+static void mode_stranger(void)
+{
+    char *const argv[] = { (char *)"sh", (char *)"-c", (char *)"printf '\\075\\000\\000\\000'", NULL };
+    char *const none[] = { NULL };
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int fds[2];
+
+    open_pipe(fds);
+    CHECK(posix_spawn_file_actions_init(&actions) == 0);
+    CHECK(posix_spawn_file_actions_adddup2(&actions, fds[1], 1) == 0);
+    CHECK(posix_spawn(&child, "/bin/sh", &actions, NULL, argv, none) == 0);
+    posix_spawn_file_actions_destroy(&actions);
+    wait_for(child);
+    read_all(fds[0], &got, sizeof(got));
+    close_pipe(fds);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} modes[] = {
+    { "pipe", mode_pipe },         { "down", mode_down },         { "self", mode_self },
+    { "exec", mode_exec },         { "pair", mode_pair },         { "parts", mode_parts },
+    { "vectors", mode_vectors },   { "nonblock", mode_nonblock }, { "messages", mode_messages },
+    { "writers", mode_writers },   { "twins", mode_twins },       { "turns", mode_turns },
+    { "threads", mode_threads },   { "splice", mode_splice },     { "passed", mode_passed },
+    { "stranger", mode_stranger },
+};
+
+int main(int argc, char **argv)
+{
+    ssize_t length = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);
+
+    CHECK(length > 0);
+    if (argc > 1 && strcmp(argv[1], "writer") == 0) {
+        sent = make(40);
+        write_all(9, &sent, sizeof(sent));
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (argc < 2 || strcmp(argv[1], modes[i].name) == 0) {
+            modes[i].run();
+            printf("%s: %d\n", modes[i].name, got);
+        }
+    }
+    return 0;
+}
