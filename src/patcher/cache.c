@@ -236,16 +236,34 @@ uint64_t tbd_cache_added_tag(uint64_t cache_pc)
 
 /* ---- forgetting ---- */
 
-void tbd_cache_kill(struct tbd_block_code *block)
+/* The live block that control falls through from into this one; NULL: there is none. */
+static struct tbd_block_code *block_before(const struct tbd_block_code *block)
 {
-    if (!block->live)
-        return;
+    for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = tbd_cache.site[n].next)
+        if (!tbd_cache.site[n].rel32 && tbd_cache.block[tbd_cache.site[n].block].live)
+            return &tbd_cache.block[tbd_cache.site[n].block];
+    return NULL;
+}
+
+static void kill_one(struct tbd_block_code *block)
+{
     block->live = false;
     tbd_cache_unlink_incoming(block);
-    for (uint32_t n = 0; n < block->exit_count && !tbd_cache.is_shared; n++)
+    for (uint32_t n = 0; n < block->exit_count && !tbd_cache.is_free; n++)
         tbd_cache_leave_list(block->first_exit + n);
     if (block->tagged)
         tbd_cache_forget_target(block);
+}
+
+/* With other threads no jump can be put between two blocks any more: those before it die, too. */
+void tbd_cache_kill(struct tbd_block_code *block)
+{
+    while (block && block->live) {
+        struct tbd_block_code *before = tbd_cache.is_shared ? block_before(block) : NULL;
+
+        kill_one(block);
+        block = before;
+    }
 }
 
 void tbd_cache_flush_range(uint64_t start, uint64_t end)
@@ -263,9 +281,9 @@ void tbd_cache_flush_range(uint64_t start, uint64_t end)
 
 void tbd_cache_drain(struct tbd_thread *thread)
 {
-    if (!tbd_cache.is_shared)
+    if (!tbd_cache.is_free)
         return;
-    for (uint32_t n = 0; n < tbd_cache.block_count; n++)
+    for (uint32_t n = 0; n < tbd_cache.block_count && tbd_cache.is_shared; n++)
         tbd_cache_unlink_incoming(&tbd_cache.block[n]);
     tbd_cache_forget_targets();
     tbd_engine_drain(thread, tbd_cache.thread, tbd_cache.thread_count);

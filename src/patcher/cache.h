@@ -15,9 +15,10 @@
  *     exit's jump (rel32 = 0): control falls through into it.  When it dies its first bytes become
  *     the jump.  A block that begins with a comparison of its code never replaces a jump.
  * CACHE-5  Of code that other threads may be running, only the displacement of a jump changes, by one
- *     aligned store.  So with threads that run at the same time CACHE-4 does not occur, a stub never
- *     becomes a far jump, and a dead block, which a thread may still be in, stays in the lists of the
- *     blocks that it leads to. (not checked: is_shared leaves these ways out) */
+ *     aligned store.  So in free run a stub never becomes a far jump, and a dead block, which a thread
+ *     may still be in, stays in the lists of the blocks that it leads to.  From the second thread on
+ *     no block replaces a jump any more; of those that have, a block dies together with the one that
+ *     control falls through from. (not checked: is_free and is_shared leave the other ways out) */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
 
@@ -68,8 +69,8 @@ struct tbd_patch_area {
     uint32_t count;
 };
 
-/* BOOT.  False if there is no address space.  `is_shared`: threads run at the same time. */
-bool tbd_cache_init(bool is_shared);
+/* BOOT.  False if there is no address space.  `is_free`: threads may run at the same time. */
+bool tbd_cache_init(bool is_free);
 /* Unlinks all blocks, and waits until no other thread is in one.  tbd_cache_flush_all() and
  * tbd_engine_drain_end() come next. */
 void tbd_cache_drain(struct tbd_thread *thread);

@@ -65,7 +65,7 @@ void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
 {
     bool is_near = in_reach(site->rel32, block->entry);
 
-    if (site->linked != TBD_NO_INDEX || (tbd_cache.is_shared && !is_near))
+    if (site->linked != TBD_NO_INDEX || (tbd_cache.is_free && !is_near))
         return;
     tbd_cache_join(site, block);
     if (is_near)
@@ -86,12 +86,14 @@ void tbd_cache_unlink_incoming(struct tbd_block_code *block)
 {
     for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = tbd_cache.site[n].next) {
         TBD_INVARIANT("CACHE-3", tbd_cache.site[n].linked == tbd_cache_index(block));
+        tbd_cache.site[n].linked = TBD_NO_INDEX;
+        if (!tbd_cache.site[n].rel32 && tbd_cache.is_shared)
+            continue; /* the block before it is dead, too, or all are being forgotten (CACHE-5) */
         if (!tbd_cache.site[n].rel32)
             put_jump_back(&tbd_cache.site[n], block);
         if (!in_reach(tbd_cache.site[n].rel32, block->entry))
             tbd_cache_emit_stub(&tbd_cache.site[n]);
         tbd_cache_set_rel32(tbd_cache.site[n].rel32, tbd_cache.site[n].stub);
-        tbd_cache.site[n].linked = TBD_NO_INDEX;
     }
     block->incoming = TBD_NO_INDEX;
 }

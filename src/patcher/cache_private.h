@@ -55,7 +55,8 @@ struct tbd_cache {
     uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
     uint32_t thread_count;
-    bool is_shared;     /* threads run at the same time */
+    bool is_free;       /* threads may run at the same time */
+    bool is_shared;     /* they do, or did: from the second thread on */
     struct tbd_cut cut; /* of the block being made */
 };
 extern struct tbd_cache tbd_cache; /* cache_tables.c */

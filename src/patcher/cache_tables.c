@@ -191,14 +191,14 @@ static bool make_tables(void)
     return tbd_cache.block && tbd_cache.area[TBD_CACHE_AREAS - 1].block;
 }
 
-bool tbd_cache_init(bool is_shared)
+bool tbd_cache_init(bool is_free)
 {
     size_t tables = TBD_CACHE_BLOCKS * (sizeof(*tbd_cache.block) + 16) +
                     TBD_CACHE_SITES * sizeof(*tbd_cache.site) +
                     MAX_IDS * (sizeof(*tbd_cache.id) + 16) +
                     PAGE_SLOTS * sizeof(*tbd_cache.page_blocks);
 
-    tbd_cache.is_shared = is_shared;
+    tbd_cache.is_free = is_free;
     return tbd_cache.block ||
            (tbd_arena_init(&arena, tables + TBD_CACHE_AREAS * TBD_CACHE_BLOCKS * sizeof(uint32_t) +
                                        (1 << 20)) &&

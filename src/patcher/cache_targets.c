@@ -41,6 +41,7 @@ void tbd_cache_add_thread(struct tbd_thread *thread)
     clear_targets(thread);
     if (tbd_cache.thread_count < TBD_CACHE_THREADS)
         tbd_cache.thread[tbd_cache.thread_count++] = thread;
+    tbd_cache.is_shared = tbd_cache.is_shared || tbd_cache.thread_count > 1;
 }
 
 void tbd_cache_remove_thread(struct tbd_thread *thread)

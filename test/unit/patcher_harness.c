@@ -331,15 +331,12 @@ const char *harness_obstacle(void)
 #endif
 }
 
-void harness_init(uint32_t hook_set, bool link)
+static void init(const struct tbd_codegen_config *config)
 {
     static const struct tbd_decoder_api api = { decoder_init, decode_full };
-    struct tbd_codegen_config config = { .hook_set = hook_set,
-                                         .max_insns = TBD_BLOCK_MAX_INSNS,
-                                         .link = link };
     uint8_t *area = map_at(0x100000000000, TBD_THREAD_AREA_BYTES, PROT_READ | PROT_WRITE);
 
-    h.hook_set = hook_set;
+    h.hook_set = config->hook_set;
     h.areas_left = UINT32_MAX;
     h.gs = area + TBD_THREAD_GS_OFFSET;
     h.thread = (struct tbd_thread *)(void *)(h.gs - sizeof(struct tbd_thread));
@@ -354,7 +351,21 @@ void harness_init(uint32_t hook_set, bool link)
     syscall(SYS_arch_prctl, ARCH_SET_GS, h.gs);
     h.signal_stack = map(1 << 20, PROT_READ | PROT_WRITE);
     tbd_patcher_set_decoder(&api);
-    tbd_patcher_init(&callbacks, &config);
+    tbd_patcher_init(&callbacks, config);
+}
+
+void harness_init(uint32_t hook_set, bool link)
+{
+    init(&(struct tbd_codegen_config){
+        .hook_set = hook_set, .max_insns = TBD_BLOCK_MAX_INSNS, .link = link });
+}
+
+void harness_init_free(void)
+{
+    init(&(struct tbd_codegen_config){ .hook_set = TBD_HOOKS_NONE,
+                                       .max_insns = TBD_BLOCK_MAX_INSNS,
+                                       .link = true,
+                                       .is_free = true });
 }
 
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link)

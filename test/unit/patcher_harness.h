@@ -30,6 +30,8 @@ typedef void (*harness_sink)(const struct harness_event *event, void *arg);
 /* Why translated code cannot run here; NULL if it can. */
 const char *harness_obstacle(void);
 void harness_init(uint32_t hook_set, bool link);
+/* As in free run. */
+void harness_init_free(void);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 /* Places patch areas far from all code, so that rip-relative operands are out of reach. */
 void harness_far_areas(bool far);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_patcher_host tbd_base Zydis::Zydis
+// sources: patcher_harness.c
+/* test_patcher_free.c - in free run blocks follow each other as long as there is one thread (CACHE-4), and code
+ * that other threads may run only changes by the displacements of jumps (CACHE-5) */
+#include "patcher/cache_private.h"
+#include "patcher_harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+enum { SECOND_BLOCK = 11, ADDED = 3 };
+
+/* mov rax, 0; test edi, edi; jz L; lea eax, [rdi + 5]; ret; L: mov eax, 7; ret */
+static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x00, 0x00, 0x00, 0x00, 0x85, 0xff, 0x74, 0x04,
+                                0x8d, 0x47, 0x05, 0xc3, 0xb8, 0x07, 0x00, 0x00, 0x00, 0xc3 };
+static uint8_t *program;
+
+static uint64_t call(uint64_t argument)
+{
+    uint64_t args[6] = { argument };
+
+    return harness_call(program, args);
+}
+
+static struct tbd_block_code *block_at(unsigned offset)
+{
+    return tbd_cache_find((uint64_t)(uintptr_t)program + offset);
+}
+
+/* Does control fall through from this block into the next one? */
+static bool falls_through(const struct tbd_block_code *block)
+{
+    for (unsigned n = 0; n < block->exit_count; n++)
+        if (!tbd_cache_site(block->first_exit + n)->rel32)
+            return true;
+    return false;
+}
+
+static void add_second_thread(void)
+{
+    struct tbd_thread *second =
+        mmap(NULL, sizeof(*second), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(second, MAP_FAILED);
+    tbd_cache_add_thread(second);
+}
+
+static void change_second_block(uint8_t added)
+{
+    uint64_t start = (uint64_t)(uintptr_t)program + SECOND_BLOCK;
+
+    program[SECOND_BLOCK + 2] = added;
+    tbd_patcher_flush_range(harness_thread(), start, start + ADDED);
+}
+
+static void blocks_of_one_thread_follow_each_other(void **state)
+{
+    (void)state;
+    assert_int_equal(call(1), 6);
+    assert_true(falls_through(block_at(0)));
+    change_second_block(6);
+    assert_non_null(block_at(0));
+    assert_int_equal(call(1), 7);
+    assert_int_equal(call(0), 7);
+}
+
+static void code_that_others_may_run_is_left_alone(void **state)
+{
+    struct tbd_block_code *first, *second;
+    uint8_t before[64];
+    uint64_t from;
+
+    (void)state;
+    tbd_cache_flush_all();
+    assert_int_equal(call(1), 7);
+    first = block_at(0);
+    second = block_at(SECOND_BLOCK);
+    assert_true(falls_through(first));
+    from = first->cache_start;
+    assert_true(second->cache_end - from <= sizeof(before));
+    memcpy(before, (const void *)(uintptr_t)from, second->cache_end - from);
+    add_second_thread();
+    change_second_block(8);
+    assert_false(second->live);
+    assert_false(first->live); /* control would fall through into the second */
+    assert_memory_equal(before, (const void *)(uintptr_t)from, second->cache_end - from);
+    assert_int_equal(call(1), 9);
+    assert_false(falls_through(block_at(0)));
+    assert_int_equal(call(0), 7);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_of_one_thread_follow_each_other),
+        cmocka_unit_test(code_that_others_may_run_is_left_alone),
+    };
+
+    if (harness_obstacle()) {
+        printf("skipped: %s\n", harness_obstacle());
+        return 77;
+    }
+    program =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (program == MAP_FAILED)
+        return 1;
+    memcpy(program, code, sizeof(code));
+    harness_init_free();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
