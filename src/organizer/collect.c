@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 250 }; /* whether the program has become another one */
@@ -58,16 +59,45 @@ static bool has_executed(const struct tbd_stream_head *head)
            (__atomic_load_n(&head->engine_lock, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
 }
 
-/* True: the program died. */
-static bool wait_for_death(const struct tbd_stream_head *head, int pidfd)
+static bool is_sending(const struct tbd_stream_head *head)
+{
+    return __atomic_load_n(&head->published, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Until something is sent, or LOOK_MS have passed. */
+static void wait_for_chunk(struct tbd_stream_head *head)
+{
+    const struct timespec most = { .tv_nsec = LOOK_MS * 1000000L };
+
+    syscall(SYS_futex, &head->published, FUTEX_WAIT, 0, &most, NULL, 0);
+}
+
+enum end { HAS_ENDED, HAS_DIED, SENDS_STATE };
+
+static enum end wait_for_end(struct tbd_stream_head *head, int pidfd)
 {
     struct pollfd fd = { .fd = pidfd, .events = POLLIN };
 
     /* without a descriptor it was gone before we looked */
-    while (pidfd >= 0 && poll(&fd, 1, LOOK_MS) != 1)
+    while (pidfd >= 0 && !is_sending(head) && poll(&fd, 1, 0) != 1) {
         if (has_ended(head) || has_executed(head))
-            return false;
-    return !has_ended(head) && !has_executed(head);
+            return HAS_ENDED;
+        wait_for_chunk(head);
+    }
+    if (is_sending(head))
+        return SENDS_STATE;
+    return has_ended(head) || has_executed(head) ? HAS_ENDED : HAS_DIED;
+}
+
+/* The rings, into a folder that is there. */
+static enum tbd_status add_rings(const struct tbd_organize_options *options,
+                                 const struct memory *memory, int dir, const char *path,
+                                 struct tbd_error *why)
+{
+    enum tbd_status status =
+        tbd_crash_write(dir, (const uint8_t *)memory->head, memory->bytes, (uint32_t)options->pid);
+
+    return status ? tbd_error_set(why, status, path, 0, "%s", tbd_status_text(status)) : TBD_OK;
 }
 
 static enum tbd_status dump(const struct tbd_organize_options *options, const struct memory *memory,
@@ -76,18 +106,57 @@ static enum tbd_status dump(const struct tbd_organize_options *options, const st
     struct tbd_trace_folder folder;
     enum tbd_status status = tbd_trace_folder_make(root, program, &folder);
 
-    if (!status)
-        status = tbd_crash_write(folder.dir, (const uint8_t *)memory->head, memory->bytes,
-                                 (uint32_t)options->pid);
     if (status)
         tbd_error_set(why, status, folder.path ? folder.path : root, 0, "%s",
                       tbd_status_text(status));
+    else
+        status = add_rings(options, memory, folder.dir, folder.path, why);
     if (folder.dir >= 0)
         close(folder.dir);
     if (folder.root_dir >= 0)
         close(folder.root_dir);
     free(folder.path);
     return status;
+}
+
+/* ---- the state at the end, a trace of its own ---- */
+
+struct state_writing {
+    const struct tbd_organize_options *options;
+    const struct memory *memory;
+    bool has_folder;
+};
+
+/* The trace's folder is there: the rings go first, because the program dies when the trace is written. */
+static void put_rings(void *context, const char *path)
+{
+    struct state_writing *state = context;
+    int dir = tbd_dir_open(path);
+    struct tbd_error why;
+
+    if (dir < 0)
+        return;
+    state->has_folder = true;
+    (void)!add_rings(state->options, state->memory, dir, path, &why);
+    close(dir);
+}
+
+/* The rings are kept even if the state cannot be written. */
+static enum tbd_status take_state(const struct tbd_organize_options *options,
+                                  const struct memory *memory, const char *root,
+                                  const char *program, struct tbd_error *why)
+{
+    struct state_writing state = { options, memory, false };
+    struct tbd_organize_options own = *options;
+    enum tbd_status status;
+
+    own.root = root;
+    own.program = program;
+    own.ready = put_rings;
+    own.context = &state;
+    own.lean = TBD_ORGANIZE_LEAN_NEVER;
+    status = tbd_organize(&own, why);
+    return state.has_folder ? status : dump(options, memory, root, program, why);
 }
 
 enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct tbd_error *why)
@@ -107,8 +176,11 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
     if (options->ready)
         options->ready(options->context, root);
     say_state(memory.head, TBD_ORGANIZER_READY);
-    if (wait_for_death(memory.head, pidfd))
-        status = dump(options, &memory, root, program, why);
+    switch (wait_for_end(memory.head, pidfd)) {
+    case SENDS_STATE: status = take_state(options, &memory, root, program, why); break;
+    case HAS_DIED: status = dump(options, &memory, root, program, why); break;
+    case HAS_ENDED: break;
+    }
     if (pidfd >= 0)
         close(pidfd);
     munmap(memory.head, memory.bytes);

@@ -51,6 +51,10 @@ static void commas_and_backslashes_can_be_escaped(void **state)
     assert_int_equal(options.children, 1);
     assert_true(parse("children=no"));
     assert_int_equal(options.children, 0);
+    assert_int_equal(options.memory, TBD_MEMORY_REACHABLE);
+    assert_true(parse("memory=stacks"));
+    assert_int_equal(options.memory, TBD_MEMORY_STACKS);
+    assert_false(parse("memory=heap"));
 }
 
 static void sizes_and_times_have_units(void **state)

@@ -64,7 +64,8 @@ struct tbd_file_header {
 /* need_features */
 #define TBD_NEEDS_ZSTD     1u /* frames may be Zstandard ones */
 #define TBD_NEEDS_COUNTING 2u /* windows may be uncounted: TBD_WINDOW_UNCOUNTED */
-#define TBD_NEEDS_KNOWN    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING)
+#define TBD_NEEDS_DUMP     4u /* a crash dump: TBD_START_DUMP, TBD_REGION_PARTIAL */
+#define TBD_NEEDS_KNOWN    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING | TBD_NEEDS_DUMP)
 _Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
 _Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
 _Static_assert(offsetof(struct tbd_file_header, checksum) == 56, "offset");

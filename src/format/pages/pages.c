@@ -187,7 +187,7 @@ static enum tbd_status from_file(struct tbd_trace *trace, const struct tbd_page_
     const struct tbd_file *copy = region->copy ? copy_of(trace, region->copy) : NULL;
     size_t there = 0;
 
-    if (!copy || !copy->bytes)
+    if (!copy || !copy->bytes || region->flags & TBD_REGION_PARTIAL)
         return TBD_NOTFOUND;
     if (offset < copy->size)
         there = copy->size - offset < 4096 ? copy->size - offset : 4096;
@@ -205,7 +205,7 @@ static bool is_zero_at_birth(const struct tbd_mapping_piece *piece)
         return false;
     if (region->flags & TBD_REGION_ANON_ZERO)
         return true;
-    if (region->flags & TBD_DISK_REGION_UNKNOWN)
+    if (region->flags & (TBD_DISK_REGION_UNKNOWN | TBD_REGION_PARTIAL))
         return false;
     return piece->initial && !region->inode && (region->map_flags & MAP_PRIVATE);
 }

@@ -68,6 +68,9 @@ struct tbd_msg_start {
 _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");
 /* begins in the middle of parent_pid's program, where fork returned 0 */
 #define TBD_START_FORKED 1u
+/* a crash dump: all that is known is the state at its one block entry, before the instruction at which the
+ * program died */
+#define TBD_START_DUMP 2u
 
 #define TBD_REGION_STACK 1u
 #define TBD_REGION_PATCH 2u /* a patch area: reserved, never visible to the program */
@@ -76,7 +79,8 @@ _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");
 /* fresh anonymous memory: its pages read as zero until stored to */
 #define TBD_REGION_ANON_ZERO 16u
 #define TBD_REGION_HEAP      32u
-#define TBD_REGION_SHARED    64u /* other processes may write it: see TBD_MSG_SHARED */
+#define TBD_REGION_SHARED    64u  /* other processes may write it: see TBD_MSG_SHARED */
+#define TBD_REGION_PARTIAL   128u /* a crash dump: pages that are not in the image are not known */
 
 struct tbd_msg_region {
     uint64_t start;       /*  0 */

@@ -32,6 +32,7 @@ struct tbd_trace_info {
     uint32_t pid;
     uint32_t parent_pid;
     bool is_forked;         /* begins where fork returned 0 in the parent's program */
+    bool is_dump;           /* of a crash: only the state at its one block entry is known */
     uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
     uint64_t window_blocks; /* N */
     uint64_t budget;        /* bytes that it may have; 0: no limit, or not known */

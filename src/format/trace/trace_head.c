@@ -39,6 +39,7 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
     info->main_thread = start.tid;
     info->parent_pid = start.parent_pid;
     info->is_forked = start.flags & TBD_START_FORKED;
+    info->is_dump = start.flags & TBD_START_DUMP;
     info->realtime_ns = start.realtime_ns;
     info->xcr0 = start.xcr0;
     info->brk_end = start.brk_end;

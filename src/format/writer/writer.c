@@ -243,8 +243,12 @@ enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size
 {
     uint64_t needs = config->flags & TBD_CONFIG_COUNT_LATER ? TBD_NEEDS_COUNTING : 0;
     struct tbd_buffer content = { 0 };
+    struct tbd_msg_start start = { 0 };
     enum tbd_status status;
 
+    if (bytes >= sizeof(start))
+        memcpy(&start, payload, sizeof(start));
+    needs |= start.flags & TBD_START_DUMP ? TBD_NEEDS_DUMP : 0;
     tbd_file_put_header(&content, TBD_FILE_HEADER, 0, w->id);
     tbd_file_need(&content, needs);
     put_head(&content, payload, bytes, config);

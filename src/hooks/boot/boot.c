@@ -18,6 +18,7 @@
 #include "hooks/boot/free.h"
 #include "hooks/boot/mode.h"
 #include "hooks/boot/image.h"
+#include "hooks/boot/last_state.h"
 #include "hooks/boot/play.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/boot/vdso.h"
@@ -135,7 +136,9 @@ static const struct ways_in play = {
 
 static const struct ways_in free_run = {
     .parts = { .callbacks = &tbd_free_callbacks, .leaving = &tbd_leaving_free },
-    .signals = { .after_fault = tbd_free_after_fault, .hides_child = tbd_free_hides_child },
+    .signals = { .after_fault = tbd_free_after_fault,
+                 .hides_child = tbd_free_hides_child,
+                 .dies = tbd_last_state_send },
     .begin_thread = tbd_free_begin_thread,
     .alone = tbd_free_after_fork,
     .record_child = tbd_free_record_child,

@@ -71,7 +71,7 @@ static void note_program(uint64_t argc, char **argv)
         argument_count++;
 }
 
-static void send_start(uint32_t parent_pid, uint32_t flags)
+void tbd_image_send_start(uint32_t parent_pid, uint32_t flags)
 {
     struct tbd_msg_start start = {
         .pid = tbd_recording.pid,
@@ -163,15 +163,15 @@ static void send_memory(void)
 
 void tbd_image_send(uint64_t argc, char **argv)
 {
+    note_program(argc, argv);
     if (!tbd_recording.is_on)
         return;
-    note_program(argc, argv);
-    send_start((uint32_t)tbd_sys3(__NR_getppid, 0, 0, 0), 0);
+    tbd_image_send_start((uint32_t)tbd_sys3(__NR_getppid, 0, 0, 0), 0);
     send_memory();
 }
 
 void tbd_image_send_child(uint32_t parent_pid)
 {
-    send_start(parent_pid, TBD_START_FORKED);
+    tbd_image_send_start(parent_pid, TBD_START_FORKED);
     send_memory();
 }

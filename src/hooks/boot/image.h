@@ -5,8 +5,12 @@
 
 #include <stdint.h>
 
+/* Keeps the arguments for all later images; sends nothing if nobody records. */
 void tbd_image_send(uint64_t argc, char **argv);
 /* The same for a forked child. */
 void tbd_image_send_child(uint32_t parent_pid);
+
+/* Only START; `flags`: TBD_START_*. */
+void tbd_image_send_start(uint32_t parent_pid, uint32_t flags);
 
 #endif

@@ -10,7 +10,7 @@
 enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
 
 struct choice {
-    char name[8];
+    char name[12];
     uint64_t value;
 };
 
@@ -51,6 +51,9 @@ static const struct option_row rows[] = {
                    { "native", IS_COMING }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH } } },
     { .name = "ring", .values = "SIZE", .help = "mode=crash: bytes of each thread's ring (K, M)",
       .kind = KIND_SIZE, .offset = AT(ring), .initial = 256 << 10, .low = 256 << 10, .high = 16 << 20 },
+    { .name = "memory", .values = "stacks|reachable|all", .help = "mode=crash: memory in a dump; reachable: what pointers lead to",
+      .kind = KIND_CHOICE, .offset = AT(memory), .initial = TBD_MEMORY_REACHABLE,
+      .choices = { { "stacks", TBD_MEMORY_STACKS }, { "reachable", TBD_MEMORY_REACHABLE }, { "all", TBD_MEMORY_ALL } } },
     { .name = "hooks", .values = "play|full|blocks|none", .help = "what is reported",
       .kind = KIND_CHOICE, .offset = AT(hooks), .initial = TBD_HOOKS_PLAY,
       .choices = { { "play", TBD_HOOKS_PLAY }, { "full", TBD_HOOKS_FULL | TBD_HOOK_TOUCH },

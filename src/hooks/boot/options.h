@@ -18,6 +18,8 @@ enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 
 
 enum tbd_count_choice { TBD_COUNT_NOW = 0, TBD_COUNT_LATER = 1, TBD_COUNT_AUTO = 2 };
 
+enum tbd_memory_choice { TBD_MEMORY_REACHABLE = 0, TBD_MEMORY_STACKS = 1, TBD_MEMORY_ALL = 2 };
+
 /* What the program is told about AVX-512.  V3: the processor has none.  V3_TEST: in addition, its
  * state is not saved; only for programs that do not use it. */
 enum tbd_cpu_choice { TBD_CPU_OWN = 0, TBD_CPU_V3 = 1, TBD_CPU_V3_TEST = 2 };
@@ -41,7 +43,8 @@ struct tbd_options {
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;
-    uint64_t ring; /* bytes of a thread's ring (mode=crash) */
+    uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
+    uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */

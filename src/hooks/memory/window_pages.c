@@ -28,6 +28,11 @@ static bool is_known(const struct tbd_pages *pages, uint64_t page)
     return !pages->known || (pages->known[page >> 3] >> (page & 7) & 1);
 }
 
+bool tbd_pages_is_known(const struct tbd_pages *pages, uint64_t address)
+{
+    return is_known(pages, address >> TBD_PAGE_SHIFT);
+}
+
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address)
 {
     uint64_t page = address >> TBD_PAGE_SHIFT;

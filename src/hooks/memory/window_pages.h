@@ -48,6 +48,8 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
 /* Pages are read from the snapshot until this is called with NULL: they are gone from memory. */
 struct tbd_snapshot;
 void tbd_window_read_from(const struct tbd_snapshot *snapshot);
+/* Is the page among those that tbd_pages_set_known() was told of? */
+bool tbd_pages_is_known(const struct tbd_pages *pages, uint64_t address);
 /* Sends a page as it is now; false if it cannot be read. */
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/instructions/vector.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
@@ -13,9 +14,10 @@
 #include "hooks/threads/native.h"
 #include "patcher/engine_lock.h"
 
-enum { NUDGE_EVERY_MS = 1 };
+enum { NUDGE_EVERY_MS = 1, DYING_WAITS_MS = 1000 };
 
 static uint32_t handlers_are_restored;
+static bool is_told; /* with the lock */
 
 /* ---- the others ---- */
 
@@ -53,11 +55,11 @@ static bool nudge_all(const struct tbd_saved_context *own)
 }
 
 /* Again and again: a thread may begin, or be between two places where it would notice. */
-static void gather(const struct tbd_saved_context *own)
+static void gather(const struct tbd_saved_context *own, uint64_t most_ms)
 {
     const int64_t moment[2] = { 0, NUDGE_EVERY_MS * 1000000 };
 
-    while (nudge_all(own))
+    for (uint64_t ms = 0; nudge_all(own) && ms < most_ms; ms += NUDGE_EVERY_MS)
         tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
 }
 
@@ -65,7 +67,7 @@ static void gather(const struct tbd_saved_context *own)
 
 static void restore(struct tbd_saved_context *own)
 {
-    gather(own);
+    gather(own, UINT64_MAX);
     if (tbd_threads.saved_contexts == 1)
         tbd_signals_repeat_last_fault();
     __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
@@ -82,9 +84,18 @@ static void wait_for_others(void)
         tbd_sys_futex_wait(&handlers_are_restored, 0, -1);
 }
 
+/* Its state is what it goes on with, and what a dump has of it. */
+static void arrive(struct tbd_thread *thread, struct tbd_saved_context *own)
+{
+    tbd_x87_settle();
+    own->regs = thread->regs;
+    tbd_vector_store(&tbd_processor.vector, own->image);
+    tbd_signals_block_all();
+    __atomic_store_n(&own->turn, 1, __ATOMIC_RELEASE);
+}
+
 static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
 {
-    static bool is_told; /* with the lock */
     struct tbd_saved_context *own = tbd_context_now();
     bool is_first;
 
@@ -93,10 +104,7 @@ static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
     is_first = !is_told;
     is_told = true;
     tbd_leave_soon(why);
-    tbd_x87_settle();
-    own->regs = thread->regs;
-    tbd_signals_block_all();
-    __atomic_store_n(&own->turn, 1, __ATOMIC_RELEASE);
+    arrive(thread, own);
     tbd_engine_unlock_all(thread);
     if (is_first && tbd_log_level >= TBD_LOG_WARN)
         tbd_say("process %u goes on untraced: %s", tbd_recording.pid, why);
@@ -105,6 +113,27 @@ static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
     else
         wait_for_others();
     tbd_threads_leave(own);
+}
+
+/* A thread that cannot come (it waits for a child of vfork) is not waited for.  Of two that die the second one
+ * waits for the end of the process. */
+void tbd_free_stop_others(struct tbd_thread *thread)
+{
+    struct tbd_saved_context *own = tbd_context_now();
+    bool is_first;
+
+    tbd_free_lock(thread);
+    is_first = !is_told;
+    is_told = true;
+    tbd_leave_soon("it dies");
+    arrive(thread, own);
+    tbd_engine_unlock_all(thread);
+    if (!is_first) {
+        wait_for_others();
+        tbd_threads_leave(own);
+    }
+    gather(own, DYING_WAITS_MS);
+    tbd_free_lock(thread);
 }
 
 /* Nobody waits for another thread's turn. */

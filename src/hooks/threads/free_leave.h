@@ -15,10 +15,15 @@
 #define TBD_HOOKS_FREE_LEAVE_H
 
 #include "hooks/stream/leaving.h"
+#include "patcher/thread.h"
 
 #pragma GCC visibility push(hidden)
 
 extern const struct tbd_leaving tbd_leaving_free;
+
+/* The program dies in this thread.  Returns with the lock, when all others wait at a boundary for the end of the
+ * process; their state is in their saved contexts. */
+void tbd_free_stop_others(struct tbd_thread *thread);
 
 #pragma GCC visibility pop
 

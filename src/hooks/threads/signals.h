@@ -95,6 +95,9 @@ struct tbd_signal_exits {
     /* SIG: a SIGCHLD with this siginfo has come.  True: the program must not know of it.  False:
      * `info` now names a child that the program may know of. */
     bool (*hides_child)(uint8_t *info);
+    /* APP: the program is about to die of a signal.  True: what is sent now is a dump, in which the thread's
+     * registers are those at its one block's entry.  NULL: nothing is to be done. */
+    bool (*dies)(struct tbd_thread *thread);
 };
 
 /* BOOT: reads what the program inherited, installs the engine's handlers and signal stack.  `exits`

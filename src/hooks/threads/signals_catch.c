@@ -39,6 +39,11 @@ void tbd_signals_set_exits(const struct tbd_signal_exits *given)
     exits = given;
 }
 
+const struct tbd_signal_exits *tbd_signals_exits(void)
+{
+    return exits;
+}
+
 static uint64_t at(const char *label)
 {
     return (uint64_t)(uintptr_t)label;

@@ -151,6 +151,8 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
                           const uint8_t *info, bool resend)
 {
     tbd_crash_dies(thread, signo, info);
+    if (tbd_signals_exits()->dies && tbd_signals_exits()->dies(thread))
+        offset = 0;
     tbd_window_send_fatal(signo, offset, info);
     tbd_recording_wait_done();
     if (resend) {

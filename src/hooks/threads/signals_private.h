@@ -46,6 +46,7 @@ void tbd_signals_reset(uint32_t signo);
 
 /* signals_catch.c */
 void tbd_signals_set_exits(const struct tbd_signal_exits *exits);
+const struct tbd_signal_exits *tbd_signals_exits(void);
 
 /* signals_held.c */
 /* SIG: a signal of ALWAYS_OURS was sent to this thread.  True: it is held, as it must be if it

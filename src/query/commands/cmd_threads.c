@@ -86,6 +86,23 @@ static bool lives_at(const struct tbd_thread_info *thread, uint64_t time)
     return thread->start_time <= time && time < thread->end_time;
 }
 
+static enum tbd_status find_places_in_dump(struct tbd_session *session,
+                                           struct tbd_position position, uint64_t *pcs)
+{
+    uint32_t thread = session->thread;
+    struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    enum tbd_status status = state == NULL ? TBD_NOMEM : TBD_OK;
+
+    for (uint32_t i = 0; status == TBD_OK && i < tbd_trace_thread_count(session->trace); i++) {
+        session->thread = tbd_trace_thread(session->trace, i)->tid;
+        status = tbd_session_regs(session, position, state);
+        pcs[i] = state->regs.rip;
+    }
+    session->thread = thread;
+    free(state);
+    return status;
+}
+
 /* rip of each thread that lives at the position, by index in the table; 0 for others. */
 static enum tbd_status find_places(struct tbd_session *session, struct tbd_position position,
                                    uint64_t *pcs)
@@ -194,7 +211,8 @@ enum tbd_exit tbd_command_threads(struct tbd_command_run *run)
     }
     status = pcs == NULL ? TBD_NOMEM : tbd_session_place(session, position, &place);
     if (status == TBD_OK)
-        status = find_places(session, position, pcs);
+        status = session->info->is_dump ? find_places_in_dump(session, position, pcs)
+                                        : find_places(session, position, pcs);
     for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
         json_t *object = thread_object(session, i + 1, pcs[i], place.thread, place.window);
 

@@ -203,6 +203,7 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     put_count(object, "pid", info->pid);
     put_count(object, "parent_pid", info->parent_pid);
     json_object_set_new(object, "forked", json_boolean(info->is_forked));
+    json_object_set_new(object, "dump", json_boolean(info->is_dump));
     json_object_set_new(object, "finished", json_boolean(info->finished));
     json_object_set_new(object, "end",
                         tbd_output_text(tbd_command_end_text(info, end, sizeof(end))));
@@ -234,26 +235,12 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     return object;
 }
 
-static void print_info(struct tbd_session *session, const struct level_sum sums[LEVELS], FILE *out)
+static void print_extent(struct tbd_session *session, const struct level_sum sums[LEVELS],
+                         FILE *out)
 {
     const struct tbd_trace_info *info = session->info;
     uint32_t uncounted = count_uncounted(session);
-    char end[64], first[TBD_WALL_TIME_BYTES], last[TBD_WALL_TIME_BYTES];
 
-    fprintf(out, "trace      %s\nprogram    %s\narguments ", tbd_shown(info->path),
-            tbd_shown(info->program));
-    for (int i = 0; i < info->argc; i++)
-        fprintf(out, " %s", tbd_shown(info->argv[i]));
-    fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 ", %s %" PRIu32 "\nend        %s%s%s\n",
-            tbd_shown(info->cwd), info->pid, info->is_forked ? "forked by" : "started by",
-            info->parent_pid, tbd_command_end_text(info, end, sizeof(end)),
-            info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
-            tbd_shown(info->end_text != NULL ? info->end_text : ""));
-    print_end(session, out);
-    if (find_times(session, first, last))
-        fprintf(out, "time       %s to %s\n", first, last);
-    else
-        fprintf(out, "time       %s; the trace does not say when its events happened\n", first);
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
     fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n",
@@ -281,6 +268,34 @@ static void print_info(struct tbd_session *session, const struct level_sum sums[
                     ", block %" PRIu64 " bytes\n",
                     i, sums[i].windows, sums[i].toc, sums[i].trace, sums[i].block);
     }
+}
+
+static void print_info(struct tbd_session *session, const struct level_sum sums[LEVELS], FILE *out)
+{
+    const struct tbd_trace_info *info = session->info;
+    char end[64], first[TBD_WALL_TIME_BYTES], last[TBD_WALL_TIME_BYTES];
+
+    fprintf(out, "trace      %s\nprogram    %s\narguments ", tbd_shown(info->path),
+            tbd_shown(info->program));
+    for (int i = 0; i < info->argc; i++)
+        fprintf(out, " %s", tbd_shown(info->argv[i]));
+    fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 ", %s %" PRIu32 "\nend        %s%s%s\n",
+            tbd_shown(info->cwd), info->pid, info->is_forked ? "forked by" : "started by",
+            info->parent_pid, tbd_command_end_text(info, end, sizeof(end)),
+            info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
+            tbd_shown(info->end_text != NULL ? info->end_text : ""));
+    print_end(session, out);
+    if (find_times(session, first, last))
+        fprintf(out, "time       %s to %s\n", first, last);
+    else
+        fprintf(out, "time       %s; the trace does not say when its events happened\n", first);
+    if (info->is_dump)
+        fprintf(out,
+                "events     none: a crash dump has the state at its end, %" PRIu32 " threads; "
+                "`path` shows what ran last\n",
+                tbd_trace_thread_count(session->trace));
+    else
+        print_extent(session, sums, out);
     for (uint64_t i = 0; i < info->note_count; i++)
         fprintf(out, "note       %s\n", tbd_shown(tbd_trace_note(session->trace, i)));
     for (uint64_t i = 0; i < info->damage_count; i++)

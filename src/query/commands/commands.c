@@ -313,6 +313,23 @@ const struct tbd_command tbd_commands[] = {
 };
 // clang-format on
 
+/* What a crash dump answers: questions about its one position. */
+static const char *const of_dumps[] = {
+    "ls",     "rm",    "path",  "info",        "windows", "modules", "processes", "threads",
+    "thread", "mark",  "marks", "assert",      "where",   "regs",    "mem",       "bt",
+    "frame",  "up",    "down",  "list",        "print",   "set",     "x",         "locals",
+    "ptype",  "disas", "dump",  "breakpoints", "delete",
+};
+
+bool tbd_command_is_of_dumps(const struct tbd_command *command)
+{
+    for (size_t i = 0; i < sizeof(of_dumps) / sizeof(of_dumps[0]); i++) {
+        if (strcmp(command->name, of_dumps[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 const struct tbd_command *tbd_command_find(const char *name)
 {
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++) {

@@ -53,6 +53,8 @@ struct tbd_command {
 /* Ends with a NULL name. */
 extern const struct tbd_command tbd_commands[];
 const struct tbd_command *tbd_command_find(const char *name);
+/* Does a crash dump answer it (struct tbd_trace_info, is_dump)?  All others need a recording. */
+bool tbd_command_is_of_dumps(const struct tbd_command *command);
 /* The text of `tbdq help context`: all names and operators. */
 void tbd_command_help_context(FILE *out);
 

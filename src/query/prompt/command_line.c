@@ -199,6 +199,15 @@ static enum tbd_exit tell_shortage(enum tbd_exit result)
     return TBD_EXIT_SYSTEM;
 }
 
+static enum tbd_exit refuse_for_dump(const struct tbd_command *command)
+{
+    fprintf(stderr,
+            "tbdq: %s: a crash dump has only the state at its end, and what ran last: see `path`\n"
+            "hint: `tbd record` keeps the whole run\n",
+            command->name);
+    return TBD_EXIT_TRACE;
+}
+
 /* `text` begins with the command's name. */
 static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line_options *options,
                               const char *text, size_t count, char *const *words)
@@ -220,6 +229,8 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
         return tbd_line_help(count > 1 ? words[1] : NULL, options->out);
     if (command == NULL || command->run == NULL)
         return tbd_line_unknown(words[0]);
+    if (session->trace != NULL && session->info->is_dump && !tbd_command_is_of_dumps(command))
+        return refuse_for_dump(command);
     session->stats = (struct tbd_session_stats){ 0 };
     tbd_left_out_clear(&session->left_out);
     result = tell_shortage(tell_left_out(&run, tbd_answers_run(&run, command)));

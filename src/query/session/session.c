@@ -95,6 +95,9 @@ enum tbd_status tbd_session_replayer(struct tbd_session *session)
 
     if (session->replayer != NULL)
         return TBD_OK;
+    if (session->info->is_dump)
+        return tbd_error_set(&session->why, TBD_NOREPLAY, "", 0,
+                             "a crash dump has nothing that could be run again");
     return tbd_replayer_new(session->trace, workers, &session->replayer, &session->why);
 }
 

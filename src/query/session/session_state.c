@@ -4,6 +4,7 @@
  * A replay to the position gives its registers and the memory around its stack pointer; both are
  * kept until another position is requested. */
 #include "query/session/session.h"
+#include "query/session/dump_state.h"
 #include "format/pages/pages.h"
 #include "format/reading/window_read.h"
 
@@ -86,6 +87,8 @@ enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_positio
     uint32_t window;
     enum tbd_status status = tbd_session_window_at(session, position, &window);
 
+    if (status == TBD_OK && session->info->is_dump)
+        return tbd_dump_regs(session, window, position, out);
     if (status != TBD_OK || is_known(session, position, out) ||
         regs_at_start(session, window, position, out))
         return status;

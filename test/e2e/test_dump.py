@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Crash dumps (mode=crash) are opened like traces: at the moment of the death they show what gdb shows of a native run that dies there."""
+import json
+import os
+import signal
+
+import othertools
+import tbdtest
+
+GDB = """
+for signo in ("SIGSEGV", "SIGABRT"):
+    gdb.execute("handle %%s stop print" %% signo, to_string=True)
+gdb.execute("set backtrace past-main on")
+run()
+def frames(thread):
+    thread.switch()
+    frame, found = gdb.newest_frame(), []
+    while frame is not None and len(found) < 60:
+        line = frame.find_sal()
+        found.append([frame.name(), line.line if line.symtab else 0, frame.type() == gdb.SIGTRAMP_FRAME])
+        frame = frame.older()
+    return found
+died = gdb.selected_thread()
+say([frames(t) for t in [died] + [t for t in gdb.selected_inferior().threads() if t is not died]])
+died.switch()
+say({name: gdb.parse_and_eval(name).format_string() for name in %r})
+say({"pc": value("$pc"), "rax": value("$rax"), "eflags": value("$eflags")})
+"""
+VARIABLES = ["list->key", "list->name", "list->next->key", "list->next->next->name", "total", "untouched[4000]", "other_is_ready"]
+
+
+def crash(argv, root, options=""):
+    """The dump of a program that ends as it does natively."""
+    os.makedirs(root, exist_ok=True)
+    env = tbdtest.trace_env(root, "mode=crash" + options)
+    native, result = tbdtest.run(argv), tbdtest.run(argv, env=env)
+    tbdtest.same(native, result)
+    assert not result.err, result
+    tbdtest.wait_organizers(root)
+    return tbdtest.Trace(os.path.join(root, "latest"))
+
+
+OWN = ("main", "die", "store", "waits", "both", "in_handler", "with_stack_pointer")  # functions of glibc have several names
+
+
+def own_frames(frames):
+    return [(name, line) for name, line, is_signal in frames if name in OWN]
+
+
+def frames_of(stack):
+    return [(frame["function"], frame["line"]) for frame in stack if frame.get("function") in OWN]
+
+
+def check_against_gdb(how, folder):
+    argv = [tbdtest.program("die_state")] + ([how] if how else [])
+    dump = crash(tbdtest.fixed(argv), os.path.join(folder, "root" + how))
+    threads, variables, registers = othertools.gdb_script(argv, GDB % VARIABLES)
+    rows = dump.ask("threads")
+    assert len(rows) == len(threads), (rows, threads)
+    for row, frames in zip(rows, threads):
+        stack = dump.ask("bt", "thread", row["thread"])
+        wanted = own_frames(frames)
+        assert wanted and frames_of(stack) == wanted, (how, frames_of(stack), wanted)
+        assert stack[-1]["function"] in ("_start", "clone3", "clone"), stack
+    for name, text in variables.items():
+        found = dump.one("print", name)
+        assert found["value"] == text, (how, name, found, text)
+    regs = dump.one("regs")
+    if how not in ("abort", "kill"):  # libraries lie elsewhere
+        assert (int(regs["rip"], 16), int(regs["rflags"], 16) | 0x10000) == (registers["pc"], registers["eflags"] | 0x10000), (how, regs, registers)
+
+
+def test_a_dump_shows_what_gdb_shows(folder):
+    """Stacks of all threads, variables on heap and stack and in program files, registers."""
+    for how in ("", "handler", "jump"):
+        check_against_gdb(how, folder)
+
+
+def test_a_dump_holds_all_that_a_recording_ends_with(folder):
+    """Stack and locals of the thread that died, at the same addresses."""
+    for name in ("die_segv", "die_fpe", "thread_dies"):
+        argv = tbdtest.fixed([tbdtest.program(name)])
+        dump = crash(argv, os.path.join(folder, name, "dump"))
+        _, full = tbdtest.record(argv, os.path.join(folder, name, "full"))
+        full = next(t for t in tbdtest.traces(os.path.join(folder, name, "full")) if os.path.basename(t.path).startswith(name))
+        at = tbdtest.position(full.one("goto", "last"))
+        for words in (("bt",), ("locals",)):
+            assert [{k: v for k, v in row.items() if k in ("function", "line", "name", "value")} for row in dump.ask(*words)] == \
+                   [{k: v for k, v in row.items() if k in ("function", "line", "name", "value")} for row in full.ask(*words, at=at)], (name, words)
+        first, second = dump.one("info"), full.one("info")
+        assert first["end"] == second["end"], (first, second)
+
+
+def test_stack_pointers_that_lead_nowhere(folder):
+    """The registers are as they were, other threads and the end of the stack are there."""
+    for how, sp in (("unmapped", 0x123450), ("smashed", None), ("noncanonical", 1 << 63)):
+        dump = crash([tbdtest.program("die_state"), how], os.path.join(folder, how))
+        regs = dump.one("regs")
+        assert sp is None or int(regs["rsp"], 16) == sp, regs
+        assert dump.ask("bt")[0]["function"] in ("with_stack_pointer", "main"), how
+        other = next(row["thread"] for row in dump.ask("threads") if not row["control"])
+        assert "waits" in [frame.get("function") for frame in dump.ask("bt", "thread", other)], how
+        assert dump.one("print", "list->next->key")["value"] == "20", how
+        assert len(dump.ask("path", 3)) >= 2, how
+
+
+def test_how_much_memory(folder):
+    """What a dump does not have is never shown as something else."""
+    argv = [tbdtest.program("die_state")]
+    for memory, has_heap in (("stacks", False), ("reachable", True), ("all", True)):
+        dump = crash(argv, os.path.join(folder, memory), ",memory=" + memory)
+        assert dump.one("print", "total")["value"] == "77"
+        result = dump.tbdq("print", "list->key")
+        assert (b'"10"' in result.out) == has_heap and (b"not known" in result.out + result.err) != has_heap, (memory, result)
+        assert dump.one("print", "untouched[9]")["value"] == "0"
+        assert dump.ask("bt")[-1]["function"] == "_start"
+
+
+def test_two_that_crash_at_once(folder):
+    argv = [tbdtest.program("die_state"), "two"]
+    for n in range(40 if tbdtest.LONG else 8):
+        dump = crash(argv, os.path.join(folder, str(n)))
+        rows = dump.ask("threads")
+        assert len(rows) == 2 and frames_of(dump.ask("bt"))[0][0] == "store", rows
+        assert os.listdir(os.path.join(folder, str(n))).count("latest") == 1
+        assert len([name for name in os.listdir(os.path.join(folder, str(n))) if name.startswith("die_state")]) == 1
+
+
+def test_signals_and_ends(folder):
+    """A signal from outside is a death, an exit is none."""
+    for how, code in (("abort", -signal.SIGABRT), ("kill", -signal.SIGTERM)):
+        dump = crash([tbdtest.program("die_state"), how], os.path.join(folder, how))
+        assert dump.one("where")["signal"] == signal.Signals(-code).name, how
+        assert "die" in [frame.get("function") for frame in dump.ask("bt")], how
+    root = os.path.join(folder, "exit")
+    os.makedirs(root)
+    result = tbdtest.run([tbdtest.program("die_state"), "exit"], env=tbdtest.trace_env(root, "mode=crash"))
+    tbdtest.wait_organizers(root)
+    assert result.code == 3 and not os.listdir(root), (result, os.listdir(root))
+
+
+def test_what_a_dump_cannot_answer(folder):
+    dump = crash([tbdtest.program("die_segv")], folder)
+    for words in ("goto first", "step", "next", "finish", "reverse-step", "continue", "calls damage", "count store", "all store", "stores of bad", "syscalls",
+                  "history bad", "why bad", "trace 0+0 0+0", "verify", "raise 0", "lower 0", "lines die_segv.c:10", "first bad==0", "until main", "watch bad"):
+        result = dump.tbdq(*words.split(), json_output=False)
+        assert result.code == 3 and not result.out, (words, result)
+        first, hint = result.err.decode().splitlines()
+        assert first == "tbdq: %s: a crash dump has only the state at its end, and what ran last: see `path`" % words.split()[0], first
+        assert hint.startswith("hint: "), hint
+    assert dump.one("info")["dump"] is True
+    assert b"crash dump" in dump.tbdq("info", json_output=False).out
+
+
+def test_dumps_are_kept_like_traces(folder):
+    """`latest` leads to them, `ls` shows and `rm` removes them; they hold nothing that others may read."""
+    dump = crash([tbdtest.program("die_segv")], folder)
+    env = tbdtest.clean_env({"TBD_DIR": folder})
+    assert b"die_segv.c:10" in tbdtest.run([tbdtest.TBDQ, "bt"], env=env).out
+    rows = [json.loads(line) for line in tbdtest.run([tbdtest.TBDQ, "--json", "ls"], env=env).out.splitlines()]
+    assert [row["trace"] for row in rows] == ["die_segv-1"] and os.stat(dump.path).st_mode & 0o077 == 0, rows
+    assert os.stat(os.path.join(dump.path, "crash")).st_mode & 0o077 == 0
+    assert tbdtest.run([tbdtest.TBDQ, "rm", "die_segv-1"], env=env).code == 0
+    assert not os.path.exists(os.path.join(folder, "die_segv-1"))
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
