@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and
- * runs the program
+ * runs the program; tbd crash is tbd record --mode=crash
  *
  * Every option of TBD_OPTIONS is a flag here (hooks/boot/options.c is the table).  A program that
  * cannot be traced runs untraced, after one line that says why. */
@@ -27,7 +27,10 @@ static int usage(FILE *out)
     const char *values;
     const char *help;
 
-    fputs("usage: tbd record [options] -- program [argument ...]\n\noptions:\n", out);
+    fputs("usage: tbd record [options] -- program [argument ...]\n"
+          "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
+          "\noptions:\n",
+          out);
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
         fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
     fputs("  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
@@ -256,7 +259,8 @@ static bool fix_folder(const struct tbd_options *parsed, struct variable_text *o
 
 /* ---- the command line ---- */
 
-static int record(char **argv)
+/* `mode`: what the command stands for; an option may say otherwise. */
+static int record(char **argv, const char *mode)
 {
     static struct variable_text options;
     static struct tbd_options parsed;
@@ -265,6 +269,8 @@ static int record(char **argv)
     const char *given = getenv("TBD_OPTIONS");
 
     if (given && !append(&options, given, strlen(given)))
+        return wrong_usage("too long", "TBD_OPTIONS");
+    if (mode && !append_option(&options, "mode", strlen("mode"), mode))
         return wrong_usage("too long", "TBD_OPTIONS");
     if (*argv && strcmp(*argv, "--version") == 0)
         return version();
@@ -291,7 +297,7 @@ static int record(char **argv)
     if (!tbd_options_parse(&parsed, options.bytes, why, sizeof(why)))
         return wrong_usage("wrong option", why);
     if (!*argv)
-        return wrong_usage("nothing to record", "no program is named");
+        return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
     if (!find_library(library, sizeof(library)) || !set_preload(library)) {
         fprintf(stderr, "tbd: libtbd.so is not beside tbd\ntbd: hint: install or build it again\n");
         return EXIT_CANNOT_RUN;
@@ -313,7 +319,9 @@ int main(int argc, char **argv)
     if (argc < 2)
         return usage(stderr);
     if (strcmp(argv[1], "record") == 0)
-        return record(argv + 2);
+        return record(argv + 2, NULL);
+    if (strcmp(argv[1], "crash") == 0)
+        return record(argv + 2, "crash");
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
         return usage(stdout);
     if (strcmp(argv[1], "--version") == 0)

@@ -418,8 +418,11 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
     pthread_cond_init(&o.idle, NULL);
     is_put_off = put_off_large_pages();
     status = set_up(&o, why);
-    if (status && o.head)
+    if (status && o.head) {
+        snprintf(o.head->failure, sizeof(o.head->failure), "%s",
+                 why && why->detail[0] ? why->detail : tbd_status_text(status));
         say_state(o.head, TBD_ORGANIZER_FAILED);
+    }
     if (is_put_off)
         (void)prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
     if (!status) {

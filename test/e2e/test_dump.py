@@ -3,7 +3,9 @@
 """Crash dumps (mode=crash) are opened like traces: at the moment of the death they show what gdb shows of a native run that dies there."""
 import json
 import os
+import shutil
 import signal
+import subprocess
 
 import othertools
 import tbdtest
@@ -163,6 +165,72 @@ def test_dumps_are_kept_like_traces(folder):
     assert os.stat(os.path.join(dump.path, "crash")).st_mode & 0o077 == 0
     assert tbdtest.run([tbdtest.TBDQ, "rm", "die_segv-1"], env=env).code == 0
     assert not os.path.exists(os.path.join(folder, "die_segv-1"))
+
+
+def test_exits_leave_a_dump_if_asked(folder):
+    """`dump=fail`: after a status that is not 0; `dump=exit`: after any."""
+    failing, good = [tbdtest.program("die_state"), "exit"], [tbdtest.program("stores")]
+    for options, argv, leaves in (("dump=fail", failing, True), ("dump=fail", good, False), ("dump=exit", good, True), ("dump=signal", failing, False)):
+        root = os.path.join(folder, options + str(leaves))
+        native = tbdtest.run(argv)
+        result = tbdtest.run([tbdtest.TBD, "crash", "--" + options, "--", *argv], env=tbdtest.clean_env({"TBD_DIR": root}))
+        tbdtest.same(native, result)
+        tbdtest.wait_organizers(root)
+        assert os.path.exists(os.path.join(root, "latest")) == leaves, (options, argv)
+        if not leaves:
+            continue
+        dump = tbdtest.Trace(os.path.join(root, "latest"))
+        assert dump.info()["end"] == "exit %d" % native.code, dump.info()
+        assert dump.ask("bt")[-1]["function"] == "_start", dump.ask("bt")
+        path = dump.tbdq("path", 2, json_output=False)
+        assert path.code == 0 and b"ended the program" in path.out.splitlines()[0], path
+    assert "waits" in [frame.get("function") for frame in tbdtest.Trace(os.path.join(folder, "dump=failTrue", "latest")).ask("bt", "thread", 2)]
+
+
+def test_a_killed_program_has_what_ran_last_only(folder):
+    """That is said, and its dump is listed and removed like others."""
+    process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
+    assert process.stdout.readline() == b"spinning\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    tbdtest.wait_organizers(folder)
+    env = tbdtest.clean_env({"TBD_DIR": folder})
+    name, = os.listdir(folder)
+    result = tbdtest.run([tbdtest.TBDQ, "-t", name, "bt"], env=env)
+    assert result.code == 3 and b"the program was killed: its dump has only what ran last: see `path`" in result.err.splitlines()[0], result
+    rows = [json.loads(line) for line in tbdtest.run([tbdtest.TBDQ, "--json", "ls"], env=env).out.splitlines()]
+    assert [(row["trace"], row["end"]) for row in rows] == [(name, "killed")], rows
+    assert tbdtest.run([tbdtest.TBDQ, "rm", name], env=env).code == 0 and not os.listdir(folder), os.listdir(folder)
+
+
+def test_a_full_disk(folder):
+    """What there is space for is kept, and is readable or refused in one line; the program's end stays as it is."""
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, stderr=subprocess.PIPE).returncode != 0:
+        raise tbdtest.Skip("needs root to make a small disk")
+    opened = 0
+    try:
+        for kilobytes in (8, 24, 48, 64, 96, 160, 400, 4000):
+            subprocess.run(["mount", "-o", "remount,size=%dk" % kilobytes, folder], check=True)
+            argv = [tbdtest.program("die_state")]
+            native, result = tbdtest.run(argv), tbdtest.run(argv, env=tbdtest.trace_env(folder, "mode=crash"))
+            assert (native.code, native.out) == (result.code, result.out), result
+            said = result.err.decode().splitlines()  # the program waits for its dump: what is wrong is said
+            assert len(said) <= 2 and all(" ends early: the trace cannot be written: " in line and line[-1] != " " for line in said), said
+            tbdtest.wait_organizers(folder)
+            for name in os.listdir(folder):
+                if not name.startswith("die_state"):
+                    continue
+                for words in (["info"], ["bt"], ["path", "3"]):
+                    answer = tbdtest.run([tbdtest.TBDQ, "-t", os.path.join(folder, name), *words])
+                    assert answer.code in (0, 1, 3) and len(answer.err.splitlines()) <= 3, (kilobytes, words, answer)
+                    opened += words == ["bt"] and answer.code == 0
+                shutil.rmtree(os.path.join(folder, name))
+            for name in (".modules", "latest"):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.path.lexists(path) and os.remove(path)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert opened >= 1, opened
 
 
 if __name__ == "__main__":

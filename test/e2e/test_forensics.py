@@ -3,6 +3,7 @@
 """Every program in examples/forensics fails, and its script finds the cause; the same program without
 the bug works, and the script finds nothing."""
 import glob
+import json
 import os
 import subprocess
 
@@ -35,6 +36,34 @@ def test_causes_are_found(folder):
     assert len(names) >= 10, names
     for name in names:
         print("        %s: %s" % (name, check(name, os.path.join(folder, name))))
+
+
+def line_of_cause(name):
+    with open(os.path.join(FOLDER, name + ".c"), encoding="utf-8") as f:
+        return "%s.c:%d" % (name, next(n for n, line in enumerate(f, 1) if "/* cause" in line))
+
+
+def test_crashes_whose_path_shows_the_cause(folder):
+    """A core file has the state, as the dump has: no frame is at the cause's line.  What ran last is."""
+    names = sorted(os.path.basename(path)[:-2] for path in glob.glob(FOLDER + "/crash_*.c"))
+    assert len(names) >= 3, names
+    for name in names:
+        root = os.path.join(folder, name)
+        os.makedirs(root)
+        argv = [os.path.join(tbdtest.BUILD, "examples", "forensics", name)]
+        env = tbdtest.clean_env({"TBD_DIR": root})
+        native, wrong = tbdtest.run(argv), tbdtest.run([tbdtest.TBD, "crash", "--", *argv], env=env)
+        tbdtest.same(native, wrong)
+        assert wrong.code < 0, wrong
+        tbdtest.wait_organizers(root)
+        cause = line_of_cause(name)
+        path = tbdtest.run([tbdtest.TBDQ, "--json", "path", "5000"], env=env)
+        rows = [json.loads(line) for line in path.out.splitlines()][1:]
+        assert cause in [row.get("source") for row in rows], (cause, path)
+        stack = tbdtest.run([tbdtest.TBDQ, "bt"], env=env)
+        assert stack.code == 0 and cause.encode() not in stack.out, stack
+        right = tbdtest.run([tbdtest.TBD, "crash", "--", argv[0] + "_fixed"], env=tbdtest.clean_env({"TBD_DIR": root + "/right"}))
+        assert right.code == 0 and not os.path.exists(root + "/right/latest"), right
 
 
 if __name__ == "__main__":

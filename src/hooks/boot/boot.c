@@ -297,6 +297,7 @@ static void tell_calls(void)
     policy = (struct tbd_call_policy){ .alone = ways_in()->alone,
                                        .record_child = ways_in()->record_child,
                                        .thread_killed = ways_in()->thread_killed,
+                                       .ends = tbd_last_state_at_exit,
                                        .children = options->children,
                                        .threads = options->threads &&
                                                   tbd_mode()->turns != TBD_TURNS_ALONE };

@@ -32,6 +32,7 @@
 #include "hooks/stream/recording.h"
 #include "hooks/threads/free_leave.h"
 #include "hooks/threads/free_threads.h"
+#include "hooks/threads/window_end.h"
 #include "patcher/cut.h"
 
 #define STACK_BYTES     (256u << 10)
@@ -359,4 +360,23 @@ bool tbd_last_state_send(struct tbd_thread *thread)
     send_threads(thread);
     enter_block(thread);
     return true;
+}
+
+/* The kernel keeps 8 bits of the status. */
+static bool is_wanted(uint32_t status)
+{
+    uint64_t dump = tbd_runtime.options.dump;
+
+    return dump == TBD_DUMP_EXIT || (dump == TBD_DUMP_FAIL && (status & 0xff) != 0);
+}
+
+void tbd_last_state_at_exit(struct tbd_thread *thread, uint32_t status)
+{
+    if (!tbd_crash_is_on() || !is_wanted(status))
+        return;
+    tbd_crash_dies(thread, 0, NULL);
+    if (!tbd_last_state_send(thread))
+        return;
+    tbd_window_send_last(TBD_ENDED_EXIT, status, 0, "");
+    tbd_recording_wait_done();
 }

@@ -18,6 +18,9 @@ enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 
 
 enum tbd_count_choice { TBD_COUNT_NOW = 0, TBD_COUNT_LATER = 1, TBD_COUNT_AUTO = 2 };
 
+/* What leaves a dump (mode=crash): each beside those before it. */
+enum tbd_dump_choice { TBD_DUMP_SIGNAL = 0, TBD_DUMP_FAIL = 1, TBD_DUMP_EXIT = 2 };
+
 enum tbd_memory_choice { TBD_MEMORY_REACHABLE = 0, TBD_MEMORY_STACKS = 1, TBD_MEMORY_ALL = 2 };
 
 /* What the program is told about AVX-512.  V3: the processor has none.  V3_TEST: in addition, its
@@ -44,6 +47,7 @@ struct tbd_options {
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;
     uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
+    uint64_t dump;   /* enum tbd_dump_choice */
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
     uint64_t chunks;
     uint64_t max_insns;

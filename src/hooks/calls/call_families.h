@@ -17,6 +17,8 @@ struct tbd_call_policy {
     bool (*record_child)(struct tbd_thread *thread);
     /* A system call filter ends this thread alone; other threads remain. */
     void (*thread_killed)(struct tbd_call *call);
+    /* Free run: the program is about to end with this exit status. */
+    void (*ends)(struct tbd_thread *thread, uint32_t status);
     bool children; /* forked children get traces of their own */
     bool threads;  /* several threads are recorded */
 };

@@ -143,6 +143,7 @@ void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     case FORK: tbd_free_fork(&call); break;
     case EXIT: tbd_free_exit(&call); break;
     case EXIT_ALL:
+        tbd_call_policy->ends(thread, (uint32_t)call.sys.args[0]);
         tbd_crash_ends();
         perform_directly(&call);
         break;

@@ -229,12 +229,13 @@ static json_t *end_object(struct path *path)
 
     json_object_set_new(object, "type", json_string("end"));
     json_object_set_new(object, "pid", json_integer(head->pid));
+    if (head->tid != 0)
+        json_object_set_new(object, "thread", json_integer(head->tid));
     if (head->signo == 0)
         return object;
     memcpy(&info, head->siginfo, sizeof(info));
     if ((uint32_t)info.si_signo == head->signo) /* else the kernel said nothing */
         tbd_signal_take_info(&event, head->siginfo);
-    json_object_set_new(object, "thread", json_integer(head->tid));
     tbd_output_signal(&event, object);
     put_instruction(path, object);
     if (path->with_regs)
@@ -246,6 +247,10 @@ static void print_end_text(const struct path *path, const json_t *object, FILE *
 {
     const struct tbd_crash_head *head = path->dump.head;
 
+    if (head->signo == 0 && head->tid != 0) {
+        fprintf(out, "thread %u  ended the program\n", head->tid);
+        return;
+    }
     if (head->signo == 0) {
         fprintf(out, "process %u  no signal of its own: it was killed\n", head->pid);
         return;
@@ -349,7 +354,7 @@ static void add_threads(struct path *path, struct tbd_rows *rows, struct row *fo
     for (uint32_t i = 0; i < head->thread_count; i++) {
         const struct tbd_crash_thread *thread = &path->dump.threads[i];
 
-        if ((head->signo != 0 && thread->tid == head->tid) == dying)
+        if ((head->tid != 0 && thread->tid == head->tid) == dying)
             add_thread(path, rows, found, max, thread, entries);
         entries += thread->count;
     }

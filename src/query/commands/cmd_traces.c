@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/open_file.h"
 #include "base/safe_stream.h"
+#include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
 #include "format/files/trace_remove.h"
 
@@ -44,35 +45,61 @@ struct trace_list {
 
 /* ---- reading ---- */
 
-/* A folder that is no trace of this user's is left out. */
+static void fill_row(struct trace_row *row, const struct tbd_trace_info *info)
+{
+    char end[64];
+
+    row->command = tbd_command_arguments(info);
+    row->started = info->realtime_ns;
+    row->blocks = info->blocks;
+    row->pid = info->pid;
+    row->is_open = !info->finished;
+    snprintf(row->end, sizeof(row->end), "%s", tbd_command_end_text(info, end, sizeof(end)));
+}
+
+/* The dump of a program that was killed has what ran last, and is no trace (mode=crash). */
+static bool fill_killed(struct trace_row *row, const struct trace_list *list, const char *name)
+{
+    char path[300];
+    struct stat file;
+
+    snprintf(path, sizeof(path), "%s/" TBD_CRASH_FILE, name);
+    if (!tbd_stat_below(list->fd, path, &file) || !S_ISREG(file.st_mode))
+        return false;
+    row->command = strdup("");
+    row->started = (uint64_t)file.st_mtim.tv_sec * NS_PER_S + (uint64_t)file.st_mtim.tv_nsec;
+    snprintf(row->end, sizeof(row->end), "killed");
+    return true;
+}
+
+/* A folder that is no trace of this user's, and no dump, is left out. */
 static enum tbd_status add_trace(struct trace_list *list, const char *name)
 {
-    const struct tbd_trace_info *info;
+    struct trace_row filled = { .name = NULL };
     struct tbd_trace *trace;
     struct tbd_error why;
     struct trace_row *row;
     struct stat folder;
-    char path[4400], end[64];
+    char path[4400];
     int dir;
 
     snprintf(path, sizeof(path), "%s/%s", list->root, name);
     if (!tbd_stat_below(list->fd, name, &folder) || !S_ISDIR(folder.st_mode) ||
-        folder.st_uid != geteuid() || tbd_trace_open_summary(path, &trace, &why) != TBD_OK)
+        folder.st_uid != geteuid())
         return TBD_OK;
-    info = tbd_trace_info(trace);
-    if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row))) {
+    if (tbd_trace_open_summary(path, &trace, &why) == TBD_OK) {
+        fill_row(&filled, tbd_trace_info(trace));
         tbd_trace_close(trace);
+    } else if (!fill_killed(&filled, list, name)) {
+        return TBD_OK;
+    }
+    if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row))) {
+        free(filled.command);
         return TBD_NOMEM;
     }
     row = &list->rows[list->count++];
-    *row = (struct trace_row){ .name = strdup(name),
-                               .command = tbd_command_arguments(info),
-                               .started = info->realtime_ns,
-                               .blocks = info->blocks,
-                               .pid = info->pid,
-                               .is_open = !info->finished };
-    snprintf(row->end, sizeof(row->end), "%s", tbd_command_end_text(info, end, sizeof(end)));
-    tbd_trace_close(trace);
+    *row = filled;
+    row->name = strdup(name);
     dir = tbd_open_folder_below(list->fd, name);
     if (dir >= 0) {
         row->bytes = tbd_trace_disk_bytes(dir);

@@ -5,6 +5,8 @@
  * trace directory.  It is a convenience: if the file cannot be used, questions start from the
  * trace's last position. */
 #include "query/session/session.h"
+#include "format/files/crash_file.h"
+#include "format/files/trace_dir.h"
 #include "format/trace/trace_handle.h"
 #include "format/window/cursor.h"
 
@@ -41,12 +43,28 @@ static enum tbd_status complete(struct tbd_session *session)
     return tbd_disas_new(session->trace, session->symbols, session->syntax, &session->disas);
 }
 
+/* A crash dump of a program that could not say anything before its end. */
+static bool has_rings_only(const char *path)
+{
+    int dir = tbd_dir_open(path);
+    FILE *file = dir < 0 ? NULL : tbd_dir_text(dir, TBD_CRASH_FILE);
+
+    if (file != NULL)
+        fclose(file);
+    if (dir >= 0)
+        close(dir);
+    return file != NULL;
+}
+
 enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
     char buffer[4096];
-    enum tbd_status status = tbd_trace_open(tbd_session_find(path, buffer, sizeof(buffer)),
-                                            &session->trace, &session->why);
+    const char *found = tbd_session_find(path, buffer, sizeof(buffer));
+    enum tbd_status status = tbd_trace_open(found, &session->trace, &session->why);
 
+    if (status == TBD_NOTRACE && found != NULL && has_rings_only(found))
+        tbd_error_set(&session->why, status, found, 0,
+                      "the program was killed: its dump has only what ran last: see `path`");
     return status == TBD_OK ? complete(session) : status;
 }
 
@@ -109,6 +127,9 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     *out = tbd_trace_window_of(session->trace, position.time);
     if (*out != UINT32_MAX)
         return TBD_OK;
+    if (session->info->is_dump && session->info->blocks == 0)
+        return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,
+                             "the crash dump is not complete: see `info`, and `path`");
     first = tbd_trace_window(session->trace, 0); /* other windows were dropped */
     session->why = (struct tbd_error){ .status = TBD_NOTIME };
     snprintf(session->why.detail, sizeof(session->why.detail),
