@@ -3,7 +3,7 @@
  *
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
- *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash]
+ *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash] [--facts NAMES]
  *   tbd-organizer --count=TRACE
  *
  * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
@@ -149,7 +149,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "level2", required_argument, NULL, '2' },    { "keep-bytes", required_argument, NULL, 'k' },
         { "keep-seconds", required_argument, NULL, 'K' },
         { "lean", required_argument, NULL, 'l' },
-        { "crash", no_argument, NULL, 'r' },
+        { "crash", no_argument, NULL, 'r' },          { "facts", required_argument, NULL, 'f' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
         { 0 },
     };
@@ -171,6 +171,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'K': out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds"); break;
         case 'l': out->lean = lean(optarg); break;
         case 'r': out->keeps_rings = true; break;
+        case 'f': out->facts = optarg; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
         default: return usage();

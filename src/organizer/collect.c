@@ -9,6 +9,7 @@
 #include "format/files/file.h"
 #include "format/files/trace_dir.h"
 #include "format/trace/trace.h"
+#include "format/writer/system_facts.h"
 #include "format/writer/trace_folder.h"
 #include "organizer/organize_private.h"
 
@@ -138,6 +139,7 @@ static void put_rings(void *context, const char *path)
         return;
     state->has_folder = true;
     (void)!add_rings(state->options, state->memory, dir, path, &why);
+    (void)!tbd_facts_write(dir, (uint32_t)state->options->pid, state->options->facts);
     close(dir);
 }
 

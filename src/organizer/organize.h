@@ -30,6 +30,8 @@ struct tbd_organize_options {
     enum tbd_organize_lean lean;
     bool discard;     /* measure only: take the stream, write nothing */
     bool keeps_rings; /* for tbd_collect() (organizer/collect.h) */
+    const char
+        *facts; /* for it: of the system, in a dump (format/writer/system_facts.h); NULL: all */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;
 };

@@ -3,6 +3,7 @@
 """Crash dumps (mode=crash) are opened like traces: at the moment of the death they show what gdb shows of a native run that dies there."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -165,6 +166,45 @@ def test_dumps_are_kept_like_traces(folder):
     assert os.stat(os.path.join(dump.path, "crash")).st_mode & 0o077 == 0
     assert tbdtest.run([tbdtest.TBDQ, "rm", "die_segv-1"], env=env).code == 0
     assert not os.path.exists(os.path.join(folder, "die_segv-1"))
+
+
+def test_facts_of_the_system(folder):
+    """As the process sees them itself; each can be left out."""
+    argv = ["sh", "-c", "exec 5<%s; read line <&5; ulimit -c 0; kill -ABRT $$" % __file__]
+    root = os.path.join(folder, "all")
+    env = tbdtest.clean_env({**tbdtest.trace_env(root, "mode=crash"), "MARK_OF_THE_TEST": "a\tb\033[31m"})
+    assert tbdtest.run(argv, env=env).code == -signal.SIGABRT
+    tbdtest.wait_organizers(root)
+    dump = tbdtest.Trace(os.path.join(root, "latest"))
+    facts = {fact["name"]: fact["text"] for fact in dump.ask("facts")}
+    assert list(facts) == ["command", "environment", "limits", "memory", "maps", "files", "load", "mounts"], list(facts)
+    assert facts["command"].splitlines()[:2] == argv[:2], facts["command"]
+    assert "MARK_OF_THE_TEST=a" in facts["environment"] and "LD_PRELOAD" in facts["environment"]
+    assert re.search(r"Max core file size +0 ", facts["limits"]) and "VmRSS:" in facts["memory"] and "MemTotal:" in facts["memory"]
+    file = next(line for line in facts["files"].splitlines() if os.path.basename(__file__) in line)
+    assert int(re.search(r"offset (\d+)", file).group(1)) > 0, file
+    assert re.fullmatch(r"[0-9.]+ .*", facts["load"].splitlines()[0]) and " / " in facts["mounts"] and "libc" in facts["maps"]
+    text = dump.tbdq("facts", "environment", json_output=False).out
+    assert b"\033" not in text and b"MARK_OF_THE_TEST" in text, text
+    assert dump.tbdq("facts", "weather").code == 1
+    for options, wanted in (("none", []), ("limits+load", ["limits", "load"])):
+        dump = crash([tbdtest.program("die_segv")], os.path.join(folder, options), ",facts=" + options)
+        assert [fact["name"] for fact in dump.ask("facts")] == wanted, options
+
+
+def test_damaged_facts(folder):
+    """Any bytes are printed as text, or end the answer."""
+    dump = crash([tbdtest.program("die_segv")], folder)
+    path = os.path.join(dump.path, "facts")
+    with open(path, "rb") as f:
+        good = f.read()
+    for bad in (b"", b"\0", b"limits 99999999999999999999\nx", b"limits -1\nx\n", b"limits 70000\n" + b"x" * 70001, b"limits 5\nab", b"a" * 1000,
+                b"limits 3\n\0\033[\n", good[:-3], good[7:], good.replace(b" ", b"\0")):
+        with open(path, "wb") as f:
+            f.write(bad)
+        for form in (True, False):
+            result = dump.tbdq("facts", json_output=form)
+            assert result.code in (0, 1) and b"\033" not in result.out and (not form or [json.loads(line) for line in result.out.splitlines()] is not None), (bad[:50], result)
 
 
 def test_exits_leave_a_dump_if_asked(folder):

@@ -57,6 +57,8 @@ static const struct option_row rows[] = {
     { .name = "memory", .values = "stacks|reachable|all", .help = "mode=crash: memory in a dump; reachable: what pointers lead to",
       .kind = KIND_CHOICE, .offset = AT(memory), .initial = TBD_MEMORY_REACHABLE,
       .choices = { { "stacks", TBD_MEMORY_STACKS }, { "reachable", TBD_MEMORY_REACHABLE }, { "all", TBD_MEMORY_ALL } } },
+    { .name = "facts", .values = "all|none|NAME+NAME", .help = "mode=crash: facts of the system in a dump: `tbdq facts` has all",
+      .kind = KIND_TEXT, .offset = AT(facts) },
     { .name = "hooks", .values = "play|full|blocks|none", .help = "what is reported",
       .kind = KIND_CHOICE, .offset = AT(hooks), .initial = TBD_HOOKS_PLAY,
       .choices = { { "play", TBD_HOOKS_PLAY }, { "full", TBD_HOOKS_FULL | TBD_HOOK_TOUCH },

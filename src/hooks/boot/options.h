@@ -43,6 +43,8 @@ struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES]; /* "" = the organizer's default */
     /* "" = beside libtbd.so; "none" = events are thrown away */
     char organizer[TBD_OPTION_TEXT_BYTES];
+    /* what a dump has of the system, for the collector; "" = all */
+    char facts[TBD_OPTION_TEXT_BYTES];
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;

@@ -150,7 +150,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
     unsigned last = 13;
-    const char *argv[19] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    const char *argv[21] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
     long result;
@@ -163,6 +163,10 @@ _Noreturn static void become_organizer(int fd, char **envp)
     }
     if (tbd_mode()->events == TBD_EVENTS_RINGS)
         argv[last++] = "--crash";
+    if (tbd_mode()->events == TBD_EVENTS_RINGS && tbd_runtime.options.facts[0]) {
+        argv[last++] = "--facts";
+        argv[last++] = tbd_runtime.options.facts;
+    }
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
             tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";

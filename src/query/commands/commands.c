@@ -23,6 +23,10 @@ const struct tbd_command tbd_commands[] = {
       "Names are those of ls.  One that is being recorded is refused.  `latest` leads to the newest one\n"
       "that is left.",
       "tbdq rm gzip-1 gzip-2", false, true },
+    { "facts", tbd_command_facts, "[NAME]",
+      "what the system said about a program when it died (mode=crash)",
+      "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
+      "tbdq facts files", false, false },
     { "path", tbd_command_path, "[COUNT] [blocks] [regs]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
@@ -315,10 +319,10 @@ const struct tbd_command tbd_commands[] = {
 
 /* What a crash dump answers: questions about its one position. */
 static const char *const of_dumps[] = {
-    "ls",     "rm",    "path",  "info",        "windows", "modules", "processes", "threads",
-    "thread", "mark",  "marks", "assert",      "where",   "regs",    "mem",       "bt",
-    "frame",  "up",    "down",  "list",        "print",   "set",     "x",         "locals",
-    "ptype",  "disas", "dump",  "breakpoints", "delete",
+    "facts",   "ls",     "rm",    "path",  "info",        "windows", "modules", "processes",
+    "threads", "thread", "mark",  "marks", "assert",      "where",   "regs",    "mem",
+    "bt",      "frame",  "up",    "down",  "list",        "print",   "set",     "x",
+    "locals",  "ptype",  "disas", "dump",  "breakpoints", "delete",
 };
 
 bool tbd_command_is_of_dumps(const struct tbd_command *command)
