@@ -8,10 +8,12 @@
  *         tbd_mark("phase 2");
  *
  * The functions are in libtbd.so, which is loaded only when the program is traced.  They are weak
- * here, so without it their addresses are NULL.  Both may be called from any thread and any signal
+ * here, so without it their addresses are NULL.  All may be called from any thread and any signal
  * handler; they never fail.  Since 0.1. */
 #ifndef TBD_TBD_H
 #define TBD_TBD_H
+
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +24,14 @@ extern "C" {
 /* Leaves a mark: an entry of the function `tbd_mark` with `text` as its first argument, which
  * `goto ... func_enter ... where func == tbd_mark` finds.  `text` may be NULL. */
 TBD_API void tbd_mark(const char *text);
+
+/* The value of the stack of calls that the thread is in, the call of this function included
+ * (TBD_OPTIONS=mode=context); 0 in all other modes.  Equal stacks have equal values in every run and
+ * on every machine with the same files; `tbdq context VALUE --program FILE` lists the stacks that a
+ * value stands for. */
+TBD_API uint64_t tbd_context(void);
+/* Also where libtbd.so is not loaded: 0. */
+#define tbd_context() (tbd_context ? tbd_context() : 0)
 
 /* Version of the tracer, "0.1.0".  Static text. */
 TBD_API const char *tbd_version(void);

@@ -18,7 +18,7 @@ static inline uint64_t tbd_hash64_mix(uint64_t h)
 
 static inline uint64_t tbd_hash64(const void *data, size_t bytes)
 {
-    const uint8_t *at = data;
+    const uint8_t *at = (const uint8_t *)data;
     uint64_t h = 0x9e3779b97f4a7c15ull ^ bytes;
 
     for (; bytes >= 8; bytes -= 8, at += 8) {

@@ -23,6 +23,9 @@
  *                       in free run: struct tbd_thread of the second thread and all others
  *   BASE + 4 TiB        end
  *
+ * With mode=context also [TBD_CALLING_BASE, TBD_CALLING_END), far below: for each address that may be a stack's, the
+ * 8 bytes at a constant distance (hooks/memory/calling_memory.h).
+ *
  * The thread area holds, relative to its gs base G (one for all threads that take turns, hooks/threads/threads.h;
  * in free run for the first thread, while the block of each other one ends at a gs base of its own):
  *
@@ -40,6 +43,13 @@
 
 #define TBD_ENGINE_BASE 0x500000000000ull
 #define TBD_ENGINE_END  (TBD_ENGINE_BASE + (4ull << 40))
+
+/* In free run with a calling context: memory for stacks at [HIGH, TBD_USER_END), and at [0, LOW_END). */
+#define TBD_STACKS_HIGH    0x540000000000ull
+#define TBD_STACKS_LOW_END (2ull << 40)
+#define TBD_CALLING_BASE   0x140000000000ull
+#define TBD_CALLING_LOW    (TBD_CALLING_BASE + (TBD_USER_END - TBD_STACKS_HIGH))
+#define TBD_CALLING_END    (TBD_CALLING_LOW + TBD_STACKS_LOW_END)
 
 #define TBD_DECODER_BASE     (TBD_ENGINE_BASE + (64ull << 20))
 #define TBD_STACKS_BASE      (TBD_ENGINE_BASE + (128ull << 20))

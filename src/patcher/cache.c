@@ -90,14 +90,25 @@ static void fill_block(struct tbd_block_code *block, const struct tbd_cut *cut, 
     };
 }
 
+struct cut_request {
+    const struct tbd_patcher_callbacks *callbacks;
+    const struct tbd_codegen_config *config;
+    struct tbd_cut *cut;
+    uint64_t pc;
+};
+
 static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
-                   const struct tbd_cut *cut, const struct tbd_codegen_config *config,
+                   const struct tbd_cut *cut, const struct cut_request *how,
                    const struct tbd_block_code *block)
 {
+    const struct tbd_codegen_config *config = how->config;
+
     *t = (struct tbd_translation){ .cut = cut,
                                    .head = area->head,
                                    .hook_set = config->hook_set,
                                    .in_ring = config->is_free,
+                                   .calling = (enum tbd_calling_scheme)config->calling,
+                                   .call_number = how->callbacks->call_number,
                                    .id = block->id,
                                    .block = tbd_cache_index(block),
                                    .stop = block->is_stop };
@@ -116,13 +127,6 @@ static void put_in_area(struct tbd_patch_area *area, struct tbd_block_code *bloc
     make_exits(area, t, block);
 }
 
-struct cut_request {
-    const struct tbd_patcher_callbacks *callbacks;
-    const struct tbd_codegen_config *config;
-    struct tbd_cut *cut;
-    uint64_t pc;
-};
-
 static void cut_with_vectors(void *arg)
 {
     struct cut_request *r = arg;
@@ -137,11 +141,11 @@ static bool is_full(void)
 
 /* Emits tbd_cache.cut at area->hot. */
 static bool emit_block(struct tbd_patch_area *area, struct tbd_block_code *block,
-                       const struct tbd_codegen_config *config, bool tagged)
+                       const struct cut_request *how, bool tagged)
 {
     struct tbd_translation t;
 
-    set_up(&t, area, &tbd_cache.cut, config, block);
+    set_up(&t, area, &tbd_cache.cut, how, block);
     t.tagged = tagged;
     t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->hot,
                              .end = (uint8_t *)(uintptr_t)area->hot + TBD_CACHE_BLOCK_SPACE };
@@ -192,7 +196,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
     }
     if (make->after != TBD_NO_INDEX && config->link && !tbd_cache.cut.check_bytes)
         tbd_cache_open_tail(area, &tbd_cache.site[make->after]);
-    if (!emit_block(area, block, config, make->tagged))
+    if (!emit_block(area, block, &request, make->tagged))
         return NULL;
     if (!block->is_stop)
         tbd_cache_map(tbd_cache_index(block));
@@ -315,7 +319,7 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
     callbacks->with_vector_state(cut_with_vectors, &request);
     if (block->is_stop)
         tbd_cut_shorten(cut, block->stop_insns);
-    set_up(&t, area, cut, config, block);
+    set_up(&t, area, cut, &request, block);
     t.watch = watch;
     t.tagged = block->tagged >= block->cache_start && block->tagged < block->cache_end;
     t.e = (struct tbd_emit){ .at = buffer,

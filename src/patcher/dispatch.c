@@ -268,12 +268,17 @@ static struct left leave(struct tbd_thread *thread)
     switch (left.kind) {
     case TBD_EXIT_START: left.pc = thread->regs.rip; break;
     case TBD_EXIT_DIRECT: left.pc = tbd_cache_site(left.number)->target; break;
+    case TBD_EXIT_SWITCH:
     case TBD_EXIT_INDIRECT: left.pc = thread->exit_arg; break;
     case TBD_EXIT_BOUNDARY: left.pc = start_of_block_at(thread, thread->resume); break;
     default: left = describe_block_end(left); break;
     }
     left.forgotten = tbd_engine_leave_code(thread);
     thread->regs.rip = left.pc;
+    if (left.kind == TBD_EXIT_SWITCH) {
+        run.callbacks->switched(thread, left.pc);
+        left.kind = TBD_EXIT_INDIRECT;
+    }
     return left;
 }
 

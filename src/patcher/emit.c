@@ -296,6 +296,28 @@ void tbd_emit_sarx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned coun
     tbd_emit_u8(e, 0xc0 | (dst & 7) << 3 | (src & 7));
 }
 
+static void bits(struct tbd_emit *e, unsigned pp, unsigned dst, unsigned src, unsigned mask)
+{
+    vex3(e, 2, pp, dst, src, mask);
+    tbd_emit_u8(e, 0xf5);
+    tbd_emit_u8(e, 0xc0 | (dst & 7) << 3 | (mask & 7));
+}
+
+void tbd_emit_pext(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask)
+{
+    bits(e, 2, dst, src, mask);
+}
+
+void tbd_emit_pdep(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask)
+{
+    bits(e, 3, dst, src, mask);
+}
+
+void tbd_emit_not(struct tbd_emit *e, unsigned reg)
+{
+    modrm_register(e, &(struct form){ .rex = REX_W, .opcode = 0xf7 }, 2, reg);
+}
+
 /* ---- touch map ---- */
 
 /* [cell + cell * 1]: no 32-bit displacement, unlike [cell * 2]. */

@@ -70,6 +70,12 @@ void tbd_emit_rorx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned coun
 /* sarx r64, r64, count_reg VEX.LZ.F3.0F38.W1 F7 /r */
 void tbd_emit_sarx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned count_reg);
 
+/* pext dst, src, mask     VEX.LZ.F3.0F38.W1 F5 /r;  pdep: F2 */
+void tbd_emit_pext(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask);
+void tbd_emit_pdep(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask);
+/* not r64                 REX.W F7 /2: flags stay */
+void tbd_emit_not(struct tbd_emit *e, unsigned reg);
+
 /* mov byte gs:[cell32 * 2 + which], 1 with 32-bit address arithmetic */
 void tbd_emit_mark(struct tbd_emit *e, unsigned cell, unsigned which);
 /* mov byte gs:[offset], 1 with a constant, zero-extended offset */

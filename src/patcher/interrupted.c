@@ -139,7 +139,24 @@ static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
         state->rip = cpu->gpr[TBD_R11];
         state->gpr[TBD_RCX] = cpu->gpr[cpu->rip == tag ? TBD_RCX : TBD_R10];
     }
-    return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE };
+    return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE,
+                                      .operand_next = cpu->gpr[TBD_R14] };
+}
+
+/* What r14 will be when the effects of the program's last instruction are complete. */
+static uint64_t complete_calling(const struct tbd_patcher_callbacks *callbacks,
+                                 const struct tbd_codegen_config *config,
+                                 const struct tbd_watch *watch, const struct tbd_regs *cpu)
+{
+    const struct tbd_insn *last = &cut.insn[cut.count ? cut.count - 1 : 0];
+    uint64_t value = cpu->gpr[TBD_R14];
+
+    if (watch->due == TBD_CALLING_DUE_SET)
+        return cpu->gpr[watch->due_reg];
+    if (watch->due == TBD_CALLING_DUE_ENTER)
+        return tbd_calling_enter((enum tbd_calling_scheme)config->calling, value,
+                                 callbacks->call_number(last->pc + last->length));
+    return value;
 }
 
 struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
@@ -149,6 +166,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
 {
     const struct tbd_block_code *block = tbd_cache_block_at(cpu->rip);
     struct tbd_watch watch = { .pc = cpu->rip, .phase = TBD_PHASE_ENTRY };
+    struct tbd_interruption found;
 
     *state = *cpu;
     state->fs_base = thread->regs.fs_base;
@@ -163,5 +181,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     fill_registers(state, &watch.place, thread, cpu);
     if (is_in_tag(block, cpu->rip))
         state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
-    return describe(&watch, block, cpu, state);
+    found = describe(&watch, block, cpu, state);
+    found.operand_next = complete_calling(callbacks, config, &watch, cpu);
+    return found;
 }

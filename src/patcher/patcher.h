@@ -48,6 +48,11 @@ struct tbd_patcher_callbacks {
     void (*boundary)(struct tbd_thread *thread);
     /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
     void (*bad_code)(struct tbd_thread *thread);
+    /* The number of a call that returns to this address (base/calling.h).  Needed with a calling
+     * scheme. */
+    uint64_t (*call_number)(uint64_t return_address);
+    /* The stack may have been switched before a jump to `target`: r14 in thread->operand_next is set. */
+    void (*switched)(struct tbd_thread *thread, uint64_t target);
     /* Translations are about to be forgotten.  May be NULL. */
     void (*forgetting)(void);
     /* Private decoder needs vector registers and its own TLS: run `fn(arg)` with them saved. */
@@ -63,7 +68,9 @@ struct tbd_codegen_config {
     uint64_t note_count;
     bool
         omits_records; /* blocks are defined as with the hook set, but write only entries and touch marks */
-    bool link;         /* false: every block leaves through the engine (testing) */
+    uint32_t
+        calling; /* enum tbd_calling_scheme: r14 and r15 keep the calling context; only without hooks */
+    bool link;           /* false: every block leaves through the engine (testing) */
     bool odd_stack;      /* the patcher's own: rsp has been seen not to be a multiple of 8 */
     uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
     bool
@@ -138,6 +145,7 @@ struct tbd_interruption {
     uint32_t id;
     uint32_t insn;
     uint32_t record_bytes; /* operands of instructions 0..insn-1 */
+    uint64_t operand_next; /* r14, or with a calling scheme what it will be there */
     uint32_t in_hook;      /* the faulting access was made by a hook, for that instruction */
     uint32_t misaligned;   /* the instruction needs an aligned operand and does not have one: this
                             * fault comes before any fault of the hook */

@@ -44,6 +44,8 @@ void tbd_place_note(struct tbd_translation *t)
     t->watch->place = t->place;
     t->watch->insn = t->insn;
     t->watch->phase = t->phase;
+    t->watch->due = t->due;
+    t->watch->due_reg = t->due_reg;
 }
 
 static bool is_sub(const struct tbd_reg_places *p, unsigned hw)

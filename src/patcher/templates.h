@@ -14,6 +14,7 @@
 #ifndef TBD_PATCHER_TEMPLATES_H
 #define TBD_PATCHER_TEMPLATES_H
 
+#include "base/calling.h"
 #include "patcher/emit.h"
 #include "patcher/touch.h"
 
@@ -45,6 +46,17 @@ void tbd_hook_return(struct tbd_emit *e, uint32_t data_at);
 /* note.c: a register as it is before the instruction; the low half of a vector register. */
 void tbd_hook_note(struct tbd_emit *e, unsigned reg, uint32_t at);
 void tbd_hook_note_vector(struct tbd_emit *e, unsigned number, uint32_t at);
+
+/* calling.c: r14 is the value of the thread's calls.  Before a call pushes: keeps the value. */
+void tbd_hook_calling_keep(struct tbd_emit *e);
+/* The value that was kept for the return address at rsp. */
+void tbd_hook_calling_get(struct tbd_emit *e, unsigned dst);
+/* After the push; only the last instruction changes r14.  `scratch`: two registers. */
+void tbd_hook_calling_enter(struct tbd_emit *e, enum tbd_calling_scheme scheme, uint64_t number,
+                            const uint8_t *scratch);
+void tbd_hook_calling_set(struct tbd_emit *e, unsigned src);
+/* rax = the value. */
+void tbd_hook_calling_tell(struct tbd_emit *e);
 
 /* [r14 + at] */
 static inline struct tbd_ea tbd_hook_operand(uint32_t at)

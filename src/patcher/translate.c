@@ -325,6 +325,98 @@ static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
     tbd_place_written(t, insn->writes);
 }
 
+/* ---- calling context ---- */
+
+static void set_due(struct tbd_translation *t, enum tbd_calling_due due, unsigned reg)
+{
+    t->due = due;
+    t->due_reg = (uint8_t)reg;
+    tbd_place_note(t);
+}
+
+static void keep_calling(struct tbd_translation *t)
+{
+    if (t->calling)
+        tbd_hook_calling_keep(&t->e);
+}
+
+/* The return address has been pushed. */
+static void enter_calling(struct tbd_translation *t, uint64_t return_address)
+{
+    uint8_t scratch[2];
+
+    if (!t->calling)
+        return;
+    t->phase = TBD_PHASE_TAIL;
+    set_due(t, TBD_CALLING_DUE_ENTER, 0);
+    scratch[0] = (uint8_t)tbd_place_scratch(t, TBD_BIT(TBD_R11));
+    scratch[1] = scratch[0];
+    if (t->calling == TBD_CALLING_XOR)
+        scratch[1] = (uint8_t)tbd_place_scratch(t, TBD_BIT(TBD_R11) | TBD_BIT(scratch[0]));
+    tbd_hook_calling_enter(&t->e, t->calling, t->call_number(return_address), scratch);
+    set_due(t, TBD_CALLING_DUE_NOTHING, 0);
+}
+
+/* Into a register: the value that was kept for the return address at rsp. */
+static unsigned get_calling(struct tbd_translation *t)
+{
+    unsigned s;
+
+    if (!t->calling)
+        return TBD_NO_REG;
+    s = tbd_place_scratch(t, TBD_BIT(TBD_R11));
+    tbd_hook_calling_get(&t->e, s);
+    return s;
+}
+
+/* The transfer is done but for its jump. */
+static void set_calling(struct tbd_translation *t, unsigned reg)
+{
+    if (reg == TBD_NO_REG)
+        return;
+    t->phase = TBD_PHASE_TAIL;
+    set_due(t, TBD_CALLING_DUE_SET, reg);
+    tbd_hook_calling_set(&t->e, reg);
+    set_due(t, TBD_CALLING_DUE_NOTHING, 0);
+}
+
+/* Not push, pop, nor a constant more or less than rsp or the frame pointer: longjmp, exceptions, other switches of
+ * stacks; and some that are none (a function that was resolved late is jumped to with rsp out of rbx). */
+static bool is_stack_switch(const struct tbd_insn *insn)
+{
+    uint16_t reads = insn->reads & (uint16_t)~TBD_BIT(TBD_RSP);
+
+    if (insn->kind != TBD_INSN_PLAIN || !(insn->writes & TBD_BIT(TBD_RSP)) || insn->stack_add)
+        return false;
+    if (insn->copy_dst == TBD_RSP)
+        return insn->copy_src != TBD_RSP && insn->copy_src != TBD_RBP;
+    return reads != TBD_BIT(TBD_RBP) && (reads || !(insn->reads & TBD_BIT(TBD_RSP)));
+}
+
+/* Does the block?  Then the engine finds the calling context at its end. */
+static bool switches_stack(const struct tbd_translation *t)
+{
+    if (!t->calling)
+        return false;
+    for (uint32_t n = 0; n < t->cut->count; n++)
+        if (is_stack_switch(&t->cut->insn[n]))
+            return true;
+    return false;
+}
+
+/* nop [rax + rax + "tbdc"]: tbd_context() of libtbd.so (hooks/boot/loader.c). */
+static void lower_nop(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    static const uint8_t asks[] = { 0x0f, 0x1f, 0x84, 0x00, 't', 'b', 'd', 'c' };
+
+    if (!t->calling || insn->length != sizeof(asks) ||
+        __builtin_memcmp(insn->bytes, asks, sizeof(asks)) != 0)
+        return;
+    set_phase(t, TBD_PHASE_INSN);
+    tbd_hook_calling_tell(&t->e);
+    tbd_place_written(t, TBD_BIT(TBD_RAX));
+}
+
 /* ---- leaving ---- */
 
 static void end_record(struct tbd_translation *t)
@@ -406,6 +498,16 @@ static void jump_by_table(struct tbd_translation *t)
     tbd_emit_bytes(&t->e, movzx_r10_r11, sizeof(movzx_r10_r11));
     tbd_emit_bytes(&t->e, jmp_gs_r10_8, sizeof(jmp_gs_r10_8));
     tbd_emit_u32(&t->e, (uint32_t)TBD_THREAD_GS(ibl));
+}
+
+/* r11 = target: the engine finds the calling context, and jumps. */
+static void leave_switched(struct tbd_translation *t)
+{
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_finish(t);
+    end_record(t);
+    tbd_emit_store_gs(&t->e, TBD_R11, TBD_THREAD_GS(exit_arg));
+    tbd_emit_jmp(&t->e, t->head[TBD_EXIT_SWITCH]);
 }
 
 /* Loads the target of an indirect jump or call into r11, which is no substitute (prepare_transfer);
@@ -501,7 +603,9 @@ static void lower_call(struct tbd_translation *t, const struct tbd_insn *insn)
     set_phase(t, TBD_PHASE_HOOK);
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
+    keep_calling(t);
     push_return_address(t, insn->pc + insn->length, avoid);
+    enter_calling(t, insn->pc + insn->length);
     finish_and_jump(t, insn->target);
 }
 
@@ -513,7 +617,9 @@ static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
     target_to_r11(t, insn);
+    keep_calling(t);
     push_return_address(t, insn->pc + insn->length, TBD_BIT(TBD_R11));
+    enter_calling(t, insn->pc + insn->length);
     jump_by_table(t);
 }
 
@@ -522,14 +628,20 @@ static void lower_jump_indirect(struct tbd_translation *t, const struct tbd_insn
     set_phase(t, TBD_PHASE_HOOK);
     hook_accesses(t, prepare_transfer(t, insn));
     target_to_r11(t, insn);
-    jump_by_table(t);
+    if (switches_stack(t))
+        leave_switched(t);
+    else
+        jump_by_table(t);
 }
 
 static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
 {
+    unsigned kept;
+
     set_phase(t, TBD_PHASE_HOOK);
     hook_accesses(t, prepare_transfer(t, insn));
     tbd_place_spill(t, TBD_R11);
+    kept = get_calling(t);
     set_phase(t, TBD_PHASE_INSN);
     tbd_emit_pop(&t->e, TBD_R11);
     if (insn->pop_bytes)
@@ -537,7 +649,11 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
             &t->e, TBD_RSP,
             &(struct tbd_ea){
                 .disp = insn->pop_bytes, .base = TBD_RSP, .index = TBD_NO_REG, .scale = 1 });
-    jump_by_table(t);
+    set_calling(t, kept);
+    if (switches_stack(t))
+        leave_switched(t);
+    else
+        jump_by_table(t);
 }
 
 /* ---- the block ---- */
@@ -592,7 +708,7 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     case TBD_INSN_RETURN: lower_return(t, insn); break;
     case TBD_INSN_SYSCALL: finish_and_leave(t, TBD_EXIT_SYSCALL); break;
     case TBD_INSN_SPECIAL: lower_special(t); break;
-    default: /* TBD_INSN_NOP: nothing to do */ break;
+    default: lower_nop(t, insn); break;
     }
 }
 

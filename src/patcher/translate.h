@@ -15,6 +15,7 @@
 #ifndef TBD_PATCHER_TRANSLATE_H
 #define TBD_PATCHER_TRANSLATE_H
 
+#include "base/calling.h"
 #include "patcher/cut.h"
 #include "patcher/emit.h"
 
@@ -37,6 +38,13 @@ enum tbd_phase {
     TBD_PHASE_TAIL,  /* all instructions' effects on memory are done */
 };
 
+/* What is still to be done to the calling context (r14), although the program's instruction is done. */
+enum tbd_calling_due {
+    TBD_CALLING_DUE_NOTHING,
+    TBD_CALLING_DUE_ENTER, /* the call's number */
+    TBD_CALLING_DUE_SET,   /* the value is in a register */
+};
+
 /* Filled by a dry run: the state just before the code at `pc`. */
 struct tbd_watch {
     uint64_t pc;
@@ -45,6 +53,8 @@ struct tbd_watch {
     struct tbd_reg_places place;
     uint32_t insn;
     enum tbd_phase phase;
+    enum tbd_calling_due due;
+    uint8_t due_reg; /* TBD_CALLING_DUE_SET */
 };
 
 /* Why translated code left.  thread->exit_kind; exit_arg by kind. */
@@ -58,6 +68,7 @@ enum tbd_exit_kind {
     TBD_EXIT_STOP,     /* tbd_patcher_stop_inside */
     TBD_EXIT_BOUNDARY, /* cache address of an entry store */
     TBD_EXIT_CHANGED,  /* index of the block: the program's bytes are not those it was made from */
+    TBD_EXIT_SWITCH, /* the target address: the stack has been switched, and the calling context is to be found */
     TBD_EXIT_KINDS
 };
 
@@ -74,6 +85,10 @@ struct tbd_translation {
     const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's exit jump, by kind */
     struct tbd_reg_places place;
     uint32_t hook_set;
+    enum tbd_calling_scheme calling;
+    uint64_t (*call_number)(uint64_t return_address);
+    enum tbd_calling_due due;
+    uint8_t due_reg;
     bool in_ring;   /* entries go to a ring (format/stream/crash.h) */
     uint32_t id;    /* the block's id in the stream */
     uint32_t block; /* index, for exits */

@@ -94,8 +94,8 @@ static void wrong_options_are_named(void **state)
     assert_false(parse("mode=fast"));
     assert_non_null(strstr(why, "needs traced|later|patched"));
     assert_false(parse("mode=native"));
-    assert_non_null(
-        strstr(why, "this version has traced|later|patched|free|crash, 'native' is to come"));
+    assert_non_null(strstr(
+        why, "this version has traced|later|patched|free|crash|context, 'native' is to come"));
     assert_false(parse("dir"));
     assert_false(parse("dir="));
     assert_false(parse("chunks=1"));

@@ -104,6 +104,8 @@ struct tbd_codegen_config tbd_begin_codegen(void)
         .omits_records = tbd_mode()->omits_records,
         .link = tbd_runtime.options.link,
         .is_free = tbd_mode()->turns == TBD_TURNS_ALL,
+        .calling =
+            tbd_runtime.options.mode == TBD_MODE_CONTEXT ? (uint32_t)tbd_runtime.options.scheme : 0,
     };
 }
 

@@ -29,6 +29,7 @@
 #include "hooks/calls/organizer_children.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/calling_memory.h"
 #include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
@@ -333,6 +334,11 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     tell_calls();
     if (!tbd_begin_stream())
         return NULL;
+    if (tbd_runtime.options.mode == TBD_MODE_CONTEXT &&
+        !tbd_calling_memory_init((enum tbd_calling_scheme)tbd_runtime.options.scheme)) {
+        tbd_begin_say_no_memory();
+        return NULL;
+    }
     if (start_code())
         return tbd_begin_recording() ? thread : NULL;
     tbd_begin_nothing();
@@ -355,6 +361,7 @@ void tbd_boot(const struct tbd_boot *boot)
     tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_crash_give_ring(thread, 0, thread->tid);
+    tbd_calling_begin_thread(thread);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);
     TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,

@@ -11,6 +11,7 @@
 #include "hooks/calls/free_calls.h"
 #include "hooks/calls/lock_calls.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/memory/calling_memory.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/crash_ring.h"
@@ -71,6 +72,13 @@ static void bad_code(struct tbd_thread *thread)
     tbd_free_unlock(thread);
 }
 
+static void switched(struct tbd_thread *thread, uint64_t target)
+{
+    tbd_free_lock(thread);
+    tbd_calling_find(thread, target);
+    tbd_free_unlock(thread);
+}
+
 const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .define = define,
     .executable = tbd_play_executable,
@@ -79,6 +87,8 @@ const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .special = on_special,
     .boundary = boundary,
     .bad_code = bad_code,
+    .call_number = tbd_calling_number_of,
+    .switched = switched,
     .with_vector_state = tbd_processor_decode,
 };
 

@@ -20,6 +20,7 @@ static const struct tbd_mode modes[TBD_MODE_COUNT] = {
     [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false, false },
     [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
     [TBD_MODE_CRASH]   = { "crash",   TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   TBD_HOOK_BLOCKS, false, true },
+    [TBD_MODE_CONTEXT] = { "context", TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
 };
 // clang-format on
 
@@ -62,7 +63,7 @@ static bool counts_later(const struct tbd_options *options)
 
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
-    if (options->mode == TBD_MODE_FREE || options->mode == TBD_MODE_CRASH)
+    if (modes[options->mode].turns == TBD_TURNS_ALL)
         return (enum tbd_mode_kind)options->mode;
     if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;

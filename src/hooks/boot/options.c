@@ -2,6 +2,7 @@
 /* options.c - see options.h */
 #include "hooks/boot/options.h"
 
+#include "base/calling.h"
 #include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"
@@ -23,7 +24,7 @@ struct option_row {
     enum option_kind kind;
     size_t offset;
     uint64_t initial, low, high; /* KIND_NUMBER; initial for KIND_CHOICE too */
-    struct choice choices[6];    /* KIND_CHOICE; ends with an empty name */
+    struct choice choices[8];    /* KIND_CHOICE; ends with an empty name */
 };
 
 #define AT(field) offsetof(struct tbd_options, field)
@@ -45,10 +46,14 @@ static const struct option_row rows[] = {
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
       .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
       .high = TBD_BLOCK_MAX_INSNS },
-    { .name = "mode", .values = "traced|later|patched|free|crash", .help = "later: as count=later; patched, free: no trace; free: all threads at once",
+    { .name = "mode", .values = "traced|later|patched|free|crash|context", .help = "later: as count=later; patched, free: no trace; free: all threads at once",
       .kind = KIND_CHOICE, .offset = AT(mode), .initial = TBD_MODE_TRACED,
       .choices = { { "traced", TBD_MODE_TRACED }, { "later", TBD_MODE_LATER }, { "patched", TBD_MODE_PATCHED },
-                   { "native", IS_COMING }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH } } },
+                   { "native", IS_COMING }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH },
+                   { "context", TBD_MODE_CONTEXT } } },
+    { .name = "scheme", .values = "order|xor|sum", .help = "mode=context: what a stack's value is made by",
+      .kind = KIND_CHOICE, .offset = AT(scheme), .initial = TBD_CALLING_ORDER,
+      .choices = { { "order", TBD_CALLING_ORDER }, { "xor", TBD_CALLING_XOR }, { "sum", TBD_CALLING_SUM } } },
     { .name = "ring", .values = "SIZE", .help = "mode=crash: bytes of each thread's ring (K, M)",
       .kind = KIND_SIZE, .offset = AT(ring), .initial = 256 << 10, .low = 256 << 10, .high = 16 << 20 },
     { .name = "dump", .values = "signal|fail|exit", .help = "mode=crash: after a signal; also after a status that is not 0; or any",

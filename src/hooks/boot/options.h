@@ -34,8 +34,9 @@ enum tbd_mode_kind {
     TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
     TBD_MODE_REPLAY,  /* a window of a trace is run again */
     TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
-    TBD_MODE_FREE,  /* translated, threads at the same time, nothing reported */
-    TBD_MODE_CRASH, /* the same, and each thread keeps a ring of the blocks that it ran */
+    TBD_MODE_FREE,    /* translated, threads at the same time, nothing reported */
+    TBD_MODE_CRASH,   /* the same, and each thread keeps a ring of the blocks that it ran */
+    TBD_MODE_CONTEXT, /* as free, and each thread has the value of its calls (base/calling.h) */
     TBD_MODE_COUNT
 };
 
@@ -51,6 +52,7 @@ struct tbd_options {
     uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
     uint64_t dump;   /* enum tbd_dump_choice */
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
+    uint64_t scheme; /* enum tbd_calling_scheme (mode=context) */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */

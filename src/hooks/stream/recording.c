@@ -42,9 +42,12 @@ uint32_t tbd_recording_last_insns(const struct tbd_thread *thread)
     const struct tbd_stream_head *head = tbd_recording.ring.head;
     const struct tbd_block_def *defs =
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
-    uint32_t id = tbd_ring_last_block(&tbd_recording.ring, thread);
+    uint32_t id;
 
-    if (!tbd_recording_has_blocks() || id == 0 || id > head->def_count)
+    if (!tbd_recording_has_blocks())
+        return 0; /* the thread may have no place in the stream */
+    id = tbd_ring_last_block(&tbd_recording.ring, thread);
+    if (id == 0 || id > head->def_count)
         return 0;
     return defs[id - 1].insn_count;
 }

@@ -8,6 +8,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/memory/calling_memory.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "patcher/engine_lock.h"
@@ -95,6 +96,7 @@ struct tbd_saved_context *tbd_free_new_context(struct tbd_thread *thread,
     block->entry_next = thread->entry_next;
     block->operand_next = thread->operand_next;
     tbd_crash_give_ring(block, saved->index, 0);
+    tbd_calling_begin_thread(block);
     return saved;
 }
 

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/calling_memory.h"
 #include "hooks/memory/shared.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
@@ -147,7 +148,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
     if (where.in_hook)
         correct_kind(fault, where.misaligned);
     thread->entry_next = cpu.gpr[TBD_R15];
-    thread->operand_next = cpu.gpr[TBD_R14];
+    thread->operand_next = where.operand_next;
     if (where.where == TBD_INT_INSIDE && tbd_recording_has_blocks()) {
         tbd_ring_close_record_sigsafe(&tbd_recording.ring, thread, where.record_bytes);
         fault->insn = where.insn;
@@ -218,6 +219,17 @@ static void move_record(struct tbd_ucontext *context)
     tbd_ring_move_record_sigsafe(&tbd_recording.ring, &entry_next, &operand_next, (uint32_t)bytes);
     context->gregs[TBD_FRAME_R15] = entry_next;
     context->gregs[TBD_FRAME_R14] = operand_next;
+}
+
+/* An address that is none is a stack fault, which is a SIGBUS. */
+static bool handle_calling(const uint8_t *info, struct tbd_ucontext *context)
+{
+    uint64_t address;
+
+    memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
+    return tbd_patcher_owns(context->rip) &&
+           tbd_calling_fault_sigsafe(address, context->gregs[TBD_FRAME_RSP], &context->rip,
+                                     &context->gregs[TBD_FRAME_R15]);
 }
 
 static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
@@ -426,6 +438,8 @@ static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
         continue_at(context, tbd_copy_faultable_end);
         return;
     }
+    if ((signo == SIGSEGV || signo == SIGBUS) && handle_calling(info, context))
+        return;
     if (signo == SIGSEGV && (handle_guard(info, context) || handle_shared(signo, info, context)))
         return;
     if ((signo == SIGBUS || signo == SIGTRAP) && handle_step(context))

@@ -11,6 +11,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/memory/calling_memory.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
@@ -257,6 +258,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     }
     tbd_effects_written(effects, &range, 1);
     enter_handler(thread, queued, action, range.address);
+    tbd_calling_enter_handler(thread, range.address, queued->signo);
     send_signal(thread, effects, queued, range.address);
     after_delivery(queued, action);
     TBD_LOG(TBD_LOG_DEBUG, "signal", "%u delivered at time %lu", queued->signo,
