@@ -49,7 +49,9 @@
 #define TBD_STACKS_LOW_END (2ull << 40)
 #define TBD_CALLING_BASE   0x140000000000ull
 #define TBD_CALLING_LOW    (TBD_CALLING_BASE + (TBD_USER_END - TBD_STACKS_HIGH))
-#define TBD_CALLING_END    (TBD_CALLING_LOW + TBD_STACKS_LOW_END)
+#define TBD_CALLING_END    (TBD_CALLING_LOW + TBD_STACKS_LOW_END + TBD_PAGE_SIZE)
+/* Addresses that are equal but for whole pages are taken for each other by processors (4K aliasing). */
+#define TBD_CALLING_SKEW 2112u
 
 #define TBD_DECODER_BASE     (TBD_ENGINE_BASE + (64ull << 20))
 #define TBD_STACKS_BASE      (TBD_ENGINE_BASE + (128ull << 20))

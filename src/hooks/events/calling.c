@@ -50,10 +50,9 @@ static void xor_number(struct tbd_emit *e, unsigned number, unsigned s)
 void tbd_hook_calling_enter(struct tbd_emit *e, enum tbd_calling_scheme scheme, uint64_t number,
                             const uint8_t *scratch)
 {
-    struct tbd_ea next = { .disp = tbd_calling_addend(number),
-                           .base = scratch[0],
-                           .index = scratch[0],
-                           .scale = 8 };
+    struct tbd_ea next = {
+        .disp = tbd_calling_addend(number), .base = scratch[0], .index = scratch[0], .scale = 8
+    };
 
     if (scheme == TBD_CALLING_ORDER) {
         tbd_emit_rorx(e, scratch[0], TBD_R14, TBD_CALLING_TURN);

@@ -20,8 +20,8 @@ bool tbd_calling_memory_init(enum tbd_calling_scheme scheme)
     const uint64_t bytes = TBD_CALLING_END - TBD_CALLING_BASE;
 
     if (tbd_sys_mmap(TBD_CALLING_BASE, bytes, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) !=
-        (long)TBD_CALLING_BASE)
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+                     0) != (long)TBD_CALLING_BASE)
         return false;
     tbd_sys_madvise(TBD_CALLING_BASE, bytes, MADV_DONTDUMP);
     used = scheme;
@@ -37,8 +37,8 @@ bool tbd_calling_memory_overlaps(uint64_t start, uint64_t end)
 static uint64_t distance_of(uint64_t rsp)
 {
     if (rsp >= TBD_STACKS_HIGH && rsp < TBD_USER_END)
-        return TBD_CALLING_BASE - TBD_STACKS_HIGH;
-    return rsp < TBD_STACKS_LOW_END ? TBD_CALLING_LOW : NO_DISTANCE;
+        return TBD_CALLING_BASE - TBD_STACKS_HIGH + TBD_CALLING_SKEW;
+    return rsp < TBD_STACKS_LOW_END ? TBD_CALLING_LOW + TBD_CALLING_SKEW : NO_DISTANCE;
 }
 
 static bool make_accessible(uint64_t address)
@@ -57,14 +57,13 @@ void tbd_calling_begin_thread(struct tbd_thread *thread)
     if (!used)
         return;
     thread->operand_next = 0;
-    thread->entry_next = distance ? distance : TBD_CALLING_BASE - TBD_STACKS_HIGH;
+    thread->entry_next = distance ? distance : distance_of(TBD_STACKS_HIGH);
 }
 
 void tbd_calling_enter_handler(struct tbd_thread *thread, uint64_t frame, uint32_t signo)
 {
     uint64_t distance = distance_of(frame);
-    uint64_t number =
-        tbd_calling_number(tbd_calling_module(TBD_CALLING_SIGNAL), signo);
+    uint64_t number = tbd_calling_number(tbd_calling_module(TBD_CALLING_SIGNAL), signo);
 
     if (!used)
         return;
@@ -90,8 +89,9 @@ uint64_t tbd_calling_number_of(uint64_t return_address)
 
 /* ---- after a switch of stacks ---- */
 
-#define CALL_WORDS  32u   /* below rsp: the last call that the function made, with arguments on the stack */
-#define FRAME_PAGES 128u  /* above rsp: where the function's own return address is looked for */
+#define CALL_WORDS                                                                                 \
+    32u /* below rsp: the last call that the function made, with arguments on the stack */
+#define FRAME_PAGES 128u /* above rsp: where the function's own return address is looked for */
 #define PAGE_WORDS  (TBD_PAGE_SIZE / 8)
 
 static uint64_t load(uint64_t address)
