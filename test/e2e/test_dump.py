@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -166,6 +167,28 @@ def test_dumps_are_kept_like_traces(folder):
     assert os.stat(os.path.join(dump.path, "crash")).st_mode & 0o077 == 0
     assert tbdtest.run([tbdtest.TBDQ, "rm", "die_segv-1"], env=env).code == 0
     assert not os.path.exists(os.path.join(folder, "die_segv-1"))
+
+
+def core_stacks(argv, folder, env=None):
+    """Functions of the program in the stacks of all threads, by the core file that gdb reads."""
+    os.makedirs(folder, exist_ok=True)
+    script = "ulimit -c unlimited || exit 77; exec " + shlex.join(argv)
+    result = subprocess.run(["sh", "-c", script], env=tbdtest.clean_env(env), cwd=folder, check=False, stdout=subprocess.PIPE, timeout=100)
+    cores = [name for name in os.listdir(folder) if name.startswith("core")]
+    if result.returncode == 77 or not cores:
+        raise tbdtest.Skip("core files do not come into the current folder here")
+    said = subprocess.run([tbdtest.need("gdb"), "-nx", "-batch", "-ex", "thread apply all bt", argv[0], cores[0]], cwd=folder, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100).stdout.decode()
+    return [re.findall(r"(?m)^#\d+ .*?(\w+) \(", stack) for stack in said.split("\nThread ")[1:]]
+
+
+def test_the_core_file_stays_as_it_is(folder):
+    """All threads are where they are natively: the one that dies and those that wait."""
+    argv = [tbdtest.program("die_state")]
+    native = core_stacks(argv, folder + "/native")
+    found = core_stacks(argv, folder + "/crash", env=tbdtest.trace_env(folder + "/root", "mode=crash"))
+    assert len(native) == 2 and any("waits" in stack for stack in native), native
+    assert found == native, (found, native)
 
 
 def test_facts_of_the_system(folder):

@@ -14,7 +14,8 @@
 #include "hooks/threads/native.h"
 #include "patcher/engine_lock.h"
 
-enum { NUDGE_EVERY_MS = 1, DYING_WAITS_MS = 1000 };
+enum { NUDGE_EVERY_MS = 1, DYING_WAITS_MS = 1000, LEAVING_WAITS_MS = 100 };
+enum { ARRIVED = 1, LEAVES = 2 }; /* struct tbd_saved_context, turn */
 
 static uint32_t handlers_are_restored;
 static bool is_told; /* with the lock */
@@ -82,6 +83,7 @@ static void wait_for_others(void)
 {
     while (!__atomic_load_n(&handlers_are_restored, __ATOMIC_ACQUIRE))
         tbd_sys_futex_wait(&handlers_are_restored, 0, -1);
+    __atomic_store_n(&tbd_context_now()->turn, LEAVES, __ATOMIC_RELEASE);
 }
 
 /* Its state is what it goes on with, and what a dump has of it. */
@@ -91,7 +93,7 @@ static void arrive(struct tbd_thread *thread, struct tbd_saved_context *own)
     own->regs = thread->regs;
     tbd_vector_store(&tbd_processor.vector, own->image);
     tbd_signals_block_all();
-    __atomic_store_n(&own->turn, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&own->turn, ARRIVED, __ATOMIC_RELEASE);
 }
 
 static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
@@ -134,6 +136,37 @@ void tbd_free_stop_others(struct tbd_thread *thread)
     }
     gather(own, DYING_WAITS_MS);
     tbd_free_lock(thread);
+}
+
+static bool some_wait(const struct tbd_saved_context *own)
+{
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_saved_context *saved = tbd_saved_context_at(i);
+
+        if (saved != own && __atomic_load_n(&saved->tid, __ATOMIC_RELAXED) &&
+            __atomic_load_n(&saved->turn, __ATOMIC_ACQUIRE) == ARRIVED)
+            return true;
+    }
+    return false;
+}
+
+/* The last instructions of the engine in a thread take no time compared with the wait for it. */
+void tbd_free_let_others_go(void)
+{
+    const int64_t moment[2] = { 0, NUDGE_EVERY_MS * 1000000 };
+
+    if (tbd_threads.saved_contexts == 1)
+        return;
+    tbd_signals_restore_handlers();
+    __atomic_store_n(&handlers_are_restored, 1, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&handlers_are_restored);
+    for (uint64_t ms = 0; ms < LEAVING_WAITS_MS; ms += NUDGE_EVERY_MS) {
+        bool wait = some_wait(tbd_context_now());
+
+        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+        if (!wait)
+            return;
+    }
 }
 
 /* Nobody waits for another thread's turn. */

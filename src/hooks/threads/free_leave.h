@@ -24,6 +24,8 @@ extern const struct tbd_leaving tbd_leaving_free;
 /* The program dies in this thread.  Returns with the lock, when all others wait at a boundary for the end of the
  * process; their state is in their saved contexts. */
 void tbd_free_stop_others(struct tbd_thread *thread);
+/* They go on natively for the moment that is left: so a core file shows them where they are. */
+void tbd_free_let_others_go(void);
 
 #pragma GCC visibility pop
 

@@ -98,6 +98,8 @@ struct tbd_signal_exits {
     /* APP: the program is about to die of a signal.  True: what is sent now is a dump, in which the thread's
      * registers are those at its one block's entry.  NULL: nothing is to be done. */
     bool (*dies)(struct tbd_thread *thread);
+    /* APP: the dump is written; the signal comes next. */
+    void (*dumped)(void);
 };
 
 /* BOOT: reads what the program inherited, installs the engine's handlers and signal stack.  `exits`

@@ -151,11 +151,14 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
 _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset,
                           const uint8_t *info, bool resend)
 {
+    bool leaves_dump;
+
     tbd_crash_dies(thread, signo, info);
-    if (tbd_signals_exits()->dies && tbd_signals_exits()->dies(thread))
-        offset = 0;
-    tbd_window_send_fatal(signo, offset, info);
+    leaves_dump = tbd_signals_exits()->dies && tbd_signals_exits()->dies(thread);
+    tbd_window_send_fatal(signo, leaves_dump ? 0 : offset, info);
     tbd_recording_wait_done();
+    if (leaves_dump)
+        tbd_signals_exits()->dumped();
     if (resend) {
         struct tbd_action none = { 0 };
         uint64_t unblocked = ~BIT(signo);
