@@ -14,7 +14,7 @@
 #include <tbd/tbd.h>
 
 static unsigned stock = 5;
-static uint64_t owner; /* of the lock: the context that took it, made odd */
+static uint64_t owner; /* of the lock: the context that took it; 0: free */
 
 __attribute__((noinline)) void log_line(const char *text, unsigned number);
 __attribute__((noinline)) void take(unsigned count);
@@ -34,7 +34,7 @@ void lock(void)
 {
     uint64_t context = tbd_context();
 
-    owner = context | 1;
+    owner = context;
 }
 
 void unlock(void)

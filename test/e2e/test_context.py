@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Calling context (mode=context): tbd_context() against the stack that is unwound at the same moment, equal values of equal stacks in
 every run, and native results."""
+import json
 import os
+import subprocess
 import sys
 
 import tbdtest
+import test_rows
 
 EXAMPLE = os.path.join(tbdtest.BUILD, "examples", "context")
 SCHEMES = ("order", "xor", "sum")
@@ -48,6 +51,99 @@ def test_programs_run_as_natively(folder):
            "[x.start() for x in t]; [x.join() for x in t]; print(sum(range(1000)))"
     argv = [sys.executable, "-c", work]
     tbdtest.same(tbdtest.run(argv), with_context(argv, folder))
+
+
+# ---- tbdq context ----
+
+def values_of_example(folder, scheme):
+    out = with_context([EXAMPLE], folder, scheme).out.decode()
+    return [line.strip("[").split("]")[0].split()[-1] for line in out.splitlines()]
+
+
+def decode(value, program, *words):
+    result = tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", program, *words])
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    for row in rows:
+        test_rows.check_object("context", test_rows.documented()["context"], row)
+    return result, rows
+
+
+def names(rows):
+    return [row["function"].split("!")[1] for row in rows for _ in range(row["times"])]
+
+
+def test_values_are_decoded(folder):
+    """Each is one stack from the program's start, in all schemes; without symbols the same places."""
+    expected = [["log_line", "take", "ship", "main"], ["log_line", "take", "build", "main"], ["log_line", "take", "main"], ["lock", "main"]]
+    stripped = os.path.join(folder, "context")
+    subprocess.run(["strip", "-o", stripped, EXAMPLE], check=True)
+    for scheme in SCHEMES:
+        for value, functions in zip(values_of_example(folder, scheme), expected):
+            result, rows = decode(value, EXAMPLE, "--scheme", scheme)
+            assert result.code == 0 and not result.err and names(rows)[:len(functions)] == functions, (scheme, result)
+            assert names(rows)[-1] == "_start" and {row["begins"] for row in rows} == {"start"}, rows
+            assert scheme != "order" or {row["stack"] for row in rows} == {1}, rows
+            assert rows[0]["source"].startswith("context.c:"), rows
+            _, bare = decode(value, stripped, "--scheme", scheme)
+            assert [row["address"] for row in bare] == [row["address"] for row in rows], (rows, bare)
+
+
+def test_threads_signals_and_recursion_are_decoded(folder):
+    source, binary = os.path.join(folder, "ways.c"), os.path.join(folder, "ways")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <tbd/tbd.h>
+static void say(const char *what) { unsigned long v = tbd_context(); printf("%s %lx\\n", what, v); }
+static void down(int n) { if (n) down(n - 1); else say("recursion"); __asm__(""); }
+static void handler(int signo) { (void)signo; say("signal"); __asm__(""); }
+static void *thread(void *p) { say("thread"); return p; }
+int main(void)
+{
+    pthread_t id;
+
+    down(20);
+    signal(SIGUSR1, handler);
+    raise(SIGUSR1);
+    pthread_create(&id, NULL, thread, NULL);
+    pthread_join(id, NULL);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-O0", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary, "-pthread"], check=True)
+    result = with_context([binary], folder)
+    values = dict(line.split() for line in result.out.decode().splitlines())
+    _, rows = decode(values["recursion"], binary)
+    assert names(rows)[:23] == ["say"] + ["down"] * 21 + ["main"] and [row["times"] for row in rows[:4]] == [1, 1, 20, 1], rows
+    _, rows = decode(values["thread"], binary)
+    assert names(rows)[:2] == ["say", "thread"] and {row["begins"] for row in rows} == {"elsewhere"}, rows
+    _, rows = decode(values["signal"], binary)
+    assert [row["function"].split("!")[-1] for row in rows[:3]] == ["say", "handler", "<signal 10>"] and rows[-1]["function"] == "ways!_start", rows
+
+
+def test_log_texts_are_evidence(folder):
+    value = values_of_example(folder, "order")[0]
+    assert names(decode(value, EXAMPLE, "--log", "not enough in")[1])[0] == "log_line"
+    result, rows = decode(value, EXAMPLE, "--log", "the lock was taken in")  # main's, the fourth
+    assert result.code == 1 and not rows and b"no stack has this value" in result.err, result
+
+
+def test_unknown_values_and_files(folder):
+    """One line says it, in bounded time."""
+    result, rows = decode("0x123456789abcdef0", EXAMPLE)
+    assert result.code == 1 and not rows and result.err.startswith(b"tbdq: no stack has this value") and result.err.count(b"\n") == 1, result
+    for words in ([], ["1"], ["x", "--program", EXAMPLE], ["12345678123456789", "--program", EXAMPLE], ["-1", "--program", EXAMPLE],
+                  ["1", "2", "--program", EXAMPLE], ["1", "--program"], ["1", "--program", EXAMPLE, "--scheme", "product"],
+                  ["1", "--program", EXAMPLE, "--many", "1"]):
+        result = tbdtest.run([tbdtest.TBDQ, "context", *words])
+        assert result.code == 2 and not result.out and b"hint: tbdq context VALUE" in result.err, (words, result)
+    cut = os.path.join(folder, "cut")
+    with open(EXAMPLE, "rb") as file, open(cut, "wb") as part:
+        part.write(file.read()[:5000])
+    for path in ("/etc/passwd", "/dev/null", os.path.join(folder, "none"), cut):
+        result = tbdtest.run([tbdtest.TBDQ, "context", "1", "--program", path])
+        assert result.code in (1, 4) and not result.out and result.err.startswith(b"tbdq: "), (path, result)
 
 
 def test_wrong_options(folder):

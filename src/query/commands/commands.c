@@ -34,6 +34,14 @@ const struct tbd_command tbd_commands[] = {
       "source line, or one block (`blocks`), and `back` how many blocks before the thread's end it begins.  Without\n"
       "-t: the newest dump.",
       "tbdq path 20", false, true },
+    { "context", tbd_command_context,
+      "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum]",
+      "the stacks that a value of tbd_context() stands for (mode=context)",
+      "The stacks of calls that have this value, from the calls that are in the program's and its libraries' code; none\n"
+      "of it is run.  All are shown, those that begin at the program's start first; innermost call first.  With\n"
+      "--log only those in which one of the three innermost functions has a string with TEXT.  --library (up to 60) names a\n"
+      "file that the program loads by itself.  It tries eight million calls at most.",
+      "tbdq context 0x3630b3fdf0c92bb9 --program examples/context", false, true },
     { "info", tbd_command_info, "",
       "what the trace holds",
       "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on\n"

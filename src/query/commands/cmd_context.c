@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+/* cmd_context.c - context: the stacks of calls that a value of tbd_context() stands for (mode=context)
+ *
+ * It needs the program's files, no trace. */
+#include "query/commands/commands.h"
+#include "query/commands/rows.h"
+#include "query/output/output.h"
+
+#include "query/debuginfo/dwarf_file.h"
+#include "query/session/call_graph.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct asked {
+    uint64_t value;
+    enum tbd_calling_scheme scheme;
+    const char *program, *log;
+    char *more[TBD_CALL_GRAPH_FILES];
+    size_t more_count;
+};
+
+static bool take_scheme(struct asked *asked, const char *text)
+{
+    static const char *const names[] = {
+        [TBD_CALLING_ORDER] = "order", [TBD_CALLING_XOR] = "xor", [TBD_CALLING_SUM] = "sum"
+    };
+
+    for (asked->scheme = TBD_CALLING_ORDER; asked->scheme < TBD_CALLING_SCHEMES; asked->scheme++)
+        if (strcmp(names[asked->scheme], text) == 0)
+            return true;
+    return false;
+}
+
+static bool take_value(struct asked *asked, const char *text)
+{
+    char *end;
+
+    errno = 0;
+    asked->value = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 0 : 16);
+    return *text != '-' && *text != '+' && end != text && *end == '\0' && errno == 0;
+}
+
+/* NULL: well; otherwise what is wrong. */
+static const char *take_words(const struct tbd_command_run *run, struct asked *asked)
+{
+    bool has_value = false;
+
+    *asked = (struct asked){ .scheme = TBD_CALLING_ORDER };
+    for (unsigned i = 0; i < run->argc; i++) {
+        const char *word = run->argv[i], *next = i + 1 < run->argc ? run->argv[i + 1] : NULL;
+        bool is_option = strncmp(word, "--", 2) == 0;
+
+        if (is_option && next == NULL)
+            return "an option needs a value";
+        if (strcmp(word, "--program") == 0)
+            asked->program = next;
+        else if (strcmp(word, "--log") == 0)
+            asked->log = next;
+        else if (strcmp(word, "--library") == 0 && asked->more_count < TBD_CALL_GRAPH_FILES)
+            asked->more[asked->more_count++] = run->argv[i + 1];
+        else if (strcmp(word, "--scheme") == 0 && !take_scheme(asked, next))
+            return "the scheme is order, xor or sum";
+        else if (is_option && strcmp(word, "--scheme") != 0)
+            return "there is no such option";
+        else if (!is_option && (has_value || !take_value(asked, word)))
+            return "VALUE is one hexadecimal number of at most 16 digits";
+        has_value |= !is_option;
+        i += is_option;
+    }
+    if (!has_value || asked->program == NULL)
+        return "a value and --program are needed";
+    return NULL;
+}
+
+/* ---- rows ---- */
+
+static json_t *frame_object(const struct tbd_call_frame *frame)
+{
+    json_t *object = json_object();
+    struct tbd_source_line line = { .line = 0 };
+    struct tbd_dwarf *dwarf;
+    char text[512];
+
+    if (frame->file == NULL) {
+        snprintf(text, sizeof(text), "<signal %u>", frame->signo);
+        json_object_set_new(object, "function", json_string(text));
+        return object;
+    }
+    snprintf(text, sizeof(text), "%s!%s", frame->module, frame->function);
+    json_object_set_new(object, "function", tbd_output_text(text));
+    json_object_set_new(object, "function_offset", json_integer((json_int_t)frame->offset));
+    json_object_set_new(object, "address", tbd_output_hex(frame->address));
+    if (frame->is_indirect)
+        json_object_set_new(object, "call", json_string("indirect"));
+    dwarf = tbd_dwarf_of(frame->file);
+    if (dwarf != NULL && tbd_dwarf_line_at(dwarf, frame->address - 1, &line) && line.line != 0)
+        tbd_output_source(&line, object);
+    return object;
+}
+
+static bool is_same(const struct tbd_call_frame *one, const struct tbd_call_frame *other)
+{
+    return one->file == other->file && one->address == other->address && one->signo == other->signo;
+}
+
+/* A call that repeats itself directly is one row, with how often. */
+static void add_stack(struct tbd_rows *rows, const struct tbd_call_stack *stack, size_t number)
+{
+    for (size_t i = 0; i < stack->count;) {
+        size_t times = 1;
+        json_t *row = frame_object(&stack->frames[i]);
+        const char *file = json_string_value(json_object_get(row, "file"));
+        char text[512];
+
+        while (i + times < stack->count && is_same(&stack->frames[i], &stack->frames[i + times]))
+            times++;
+        json_object_set_new(row, "stack", json_integer((json_int_t)number));
+        json_object_set_new(row, "frame", json_integer((json_int_t)i));
+        json_object_set_new(row, "times", json_integer((json_int_t)times));
+        json_object_set_new(row, "begins", json_string(stack->from_start ? "start" : "elsewhere"));
+        if (file != NULL) {
+            const char *slash = strrchr(file, '/');
+
+            snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, slash ? slash + 1 : file,
+                     json_integer_value(json_object_get(row, "line")));
+            json_object_set_new(row, "source", tbd_output_text(text));
+        }
+        tbd_rows_add(rows, row);
+        i += times;
+    }
+}
+
+static enum tbd_exit print_answer(struct tbd_command_run *run, const struct tbd_call_answer *answer)
+{
+    static const char *const columns[] = { "stack", "frame",  "times", "function",
+                                           "call",  "source", NULL };
+    struct tbd_rows rows;
+
+    if (answer->count == 0) {
+        fprintf(stderr, "tbdq: no stack has this value%s (%" PRIu64 " calls were tried)\n",
+                answer->is_complete ? "" : ", as far as the search came", answer->tried);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    tbd_rows_start(&rows, run, columns);
+    for (size_t i = 0; i < answer->count; i++)
+        add_stack(&rows, &answer->stacks[i], i + 1);
+    return tbd_rows_end(&rows);
+}
+
+enum tbd_exit tbd_command_context(struct tbd_command_run *run)
+{
+    struct tbd_call_graph *graph = NULL;
+    struct tbd_call_answer answer = { .count = 0 };
+    struct asked asked;
+    const char *wrong = take_words(run, &asked), *missing;
+    enum tbd_status status;
+    enum tbd_exit result;
+
+    if (wrong != NULL)
+        return tbd_command_usage(run, wrong);
+    status = tbd_call_graph_new(asked.program, asked.more, asked.more_count, &graph);
+    if (status == TBD_OK)
+        status = tbd_call_graph_find(graph, asked.scheme, asked.value, asked.log, &answer);
+    if (status == TBD_NOMEM)
+        result = tbd_command_no_memory();
+    else if (status != TBD_OK) {
+        fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", asked.program,
+                tbd_status_text(status));
+        result = TBD_EXIT_SYSTEM;
+    } else {
+        for (size_t i = 0; (missing = tbd_call_graph_missing(graph, i)) != NULL; i++)
+            fprintf(stderr,
+                    "tbdq: library %s was not found: its calls are missing (--library FILE)\n",
+                    missing);
+        result = print_answer(run, &answer);
+    }
+    tbd_call_answer_free(&answer);
+    tbd_call_graph_free(graph);
+    return result;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* call_graph_private.h - what reading files and searching stacks share */
+#ifndef TBD_QUERY_CALL_GRAPH_PRIVATE_H
+#define TBD_QUERY_CALL_GRAPH_PRIVATE_H
+
+#include "query/session/call_graph.h"
+
+#define TBD_NO_FUNCTION UINT32_MAX
+
+struct tbd_graph_file {
+    char *path;               /* owned */
+    struct tbd_elf_file *elf; /* owned */
+    uint64_t number;          /* tbd_calling_module() */
+    uint32_t first, count;    /* functions, sorted by start */
+};
+
+struct tbd_graph_function {
+    uint64_t start, end;
+    uint32_t file;
+    uint32_t callers; /* direct sites: from sites[by_target[callers]] on; sorted by target */
+    uint32_t caller_count;
+    uint32_t calls, call_count; /* sites, which are sorted by function */
+    bool is_taken;              /* its address is: an indirect call may lead here */
+};
+
+/* A call, or a jump to another function. */
+struct tbd_graph_site {
+    uint64_t number; /* 0: a jump */
+    uint64_t after;  /* return address */
+    uint32_t function;
+    uint32_t target; /* TBD_NO_FUNCTION: indirect */
+    bool asks;       /* it calls tbd_context() */
+};
+
+/* A reference to data. */
+struct tbd_graph_reference {
+    uint64_t address;
+    uint32_t function;
+};
+
+struct tbd_call_graph {
+    struct tbd_graph_file files[TBD_CALL_GRAPH_FILES];
+    uint32_t file_count;
+    char *missing[TBD_CALL_GRAPH_FILES]; /* owned */
+    uint32_t missing_count;
+    struct tbd_graph_function *functions; /* owned */
+    size_t function_count, function_capacity;
+    struct tbd_graph_site *sites; /* owned */
+    size_t site_count, site_capacity;
+    uint32_t *by_target; /* owned: all sites, sorted by target */
+    uint32_t *indirect;  /* owned: calls without a known target */
+    size_t indirect_count;
+    uint32_t entry, main; /* where the program begins, and the function that is handed over there */
+    struct tbd_graph_reference *references; /* owned */
+    size_t reference_count, reference_capacity;
+};
+
+/* The function of the file at this address; TBD_NO_FUNCTION: none. */
+uint32_t tbd_graph_function_at(const struct tbd_call_graph *graph, uint32_t file, uint64_t address);
+
+#endif

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+/* call_stacks.c - the search for stacks with a value
+ *
+ * From the value backward: each call that may have led to a function is undone. What that costs is counted in bits (the
+ * logarithm of the number of such calls, summed), and the search is repeated with more bits until it finds
+ * something: rare ways are not tried before likely ones.  It ends at the value 0, where nothing had been called, or
+ * at one of the values that were reached from the program's start. */
+#include "query/session/call_graph_private.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define REACHED_MAX  (1u << 20)
+#define REACHED_HASH (1u << 22)
+#define JUMPS_MAX    32u
+#define SECONDS_MAX  10
+#define TRIED_MAX    (8u << 20)
+#define BITS_MAX     34
+#define SIGNAL_SITE  0xffffff00u /* + signo, in a path */
+#define TEXT_FRAMES  3u
+#define START_DEPTH  4u /* from the entry to main */
+
+/* A stack that begins at the program's start. */
+struct start_stack {
+    uint64_t value;
+    uint32_t function; /* that is entered */
+    uint32_t parent, site;
+    uint32_t depth;
+};
+
+struct stack_search {
+    const struct tbd_call_graph *graph;
+    enum tbd_calling_scheme scheme;
+    uint64_t value;
+    const uint8_t *has_text;     /* of functions; NULL: all */
+    struct start_stack *reached; /* owned */
+    uint32_t reached_count;
+    uint32_t *hash; /* owned */
+    uint32_t path[TBD_CALL_GRAPH_FRAMES];
+    struct tbd_call_answer *answer;
+    struct timespec end;
+    bool is_over, no_memory;
+};
+
+/* ---- from the start ---- */
+
+static uint32_t *hash_slot(const struct stack_search *s, uint64_t value)
+{
+    uint64_t at = tbd_hash64_mix(value) % REACHED_HASH;
+
+    while (s->hash[at] && s->reached[s->hash[at] - 1].value != value)
+        at = (at + 1) % REACHED_HASH;
+    return &s->hash[at];
+}
+
+/* NULL: not from the start. */
+static const struct start_stack *find_reached(const struct stack_search *s, uint64_t value)
+{
+    uint32_t index = *hash_slot(s, value);
+
+    return index ? &s->reached[index - 1] : NULL;
+}
+
+static void reach(struct stack_search *s, struct start_stack state)
+{
+    uint32_t *slot;
+
+    if (s->reached_count == REACHED_MAX)
+        return;
+    slot = hash_slot(s, state.value);
+    if (*slot &&
+        (state.function == TBD_NO_FUNCTION || s->reached[*slot - 1].function == state.function))
+        return; /* by a shorter way */
+    s->reached[s->reached_count++] = state;
+    if (!*slot)
+        *slot = s->reached_count;
+}
+
+/* The functions that `first` is, or jumps to, or with `back`, that jump to it. */
+static uint32_t add_jumps(const struct stack_search *s, uint32_t first, bool back, uint32_t *out)
+{
+    const struct tbd_call_graph *graph = s->graph;
+    uint32_t count = 1;
+
+    out[0] = first;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tbd_graph_function *f = &graph->functions[out[i]];
+        uint32_t sites = back ? f->caller_count : f->call_count;
+
+        for (uint32_t n = 0; n < sites && count < JUMPS_MAX; n++) {
+            const struct tbd_graph_site *site =
+                &graph->sites[back ? graph->by_target[f->callers + n] : f->calls + n];
+            uint32_t other = back ? site->function : site->target, k = 0;
+
+            if (site->number)
+                continue;
+            while (k < count && out[k] != other)
+                k++;
+            if (k == count)
+                out[count++] = other;
+        }
+    }
+    return count;
+}
+
+static void reach_from(struct stack_search *s, uint32_t index)
+{
+    const struct tbd_call_graph *graph = s->graph;
+    const struct start_stack from = s->reached[index];
+    uint32_t functions[JUMPS_MAX];
+    uint32_t count = add_jumps(s, from.function, false, functions);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tbd_graph_function *f = &graph->functions[functions[i]];
+
+        for (uint32_t n = f->calls; n < f->calls + f->call_count; n++) {
+            const struct tbd_graph_site *site = &graph->sites[n];
+            struct start_stack next = { .value =
+                                            tbd_calling_enter(s->scheme, from.value, site->number),
+                                        .function = site->target,
+                                        .parent = index,
+                                        .site = n,
+                                        .depth = from.depth + 1 };
+
+            if (!site->number)
+                continue;
+            if (site->target == TBD_NO_FUNCTION && from.depth < START_DEPTH)
+                next.function = graph->main;
+            reach(s, next);
+        }
+    }
+}
+
+static bool reach_all(struct stack_search *s)
+{
+    s->reached = malloc(REACHED_MAX * sizeof(*s->reached));
+    s->hash = calloc(REACHED_HASH, sizeof(*s->hash));
+    if (!s->reached || !s->hash)
+        return false;
+    if (s->graph->entry != TBD_NO_FUNCTION)
+        reach(s, (struct start_stack){ .function = s->graph->entry });
+    for (uint32_t i = 0; i < s->reached_count && s->reached_count < REACHED_MAX; i++)
+        if (s->reached[i].function != TBD_NO_FUNCTION)
+            reach_from(s, i);
+    return true;
+}
+
+/* ---- answers ---- */
+
+static struct tbd_call_frame frame_of(const struct stack_search *s, uint32_t path)
+{
+    const struct tbd_graph_site *site = &s->graph->sites[path < SIGNAL_SITE ? path : 0];
+    const struct tbd_graph_file *file;
+    const struct tbd_graph_function *function;
+    const struct tbd_elf_symbol *symbol;
+    const char *slash;
+
+    if (path >= SIGNAL_SITE)
+        return (struct tbd_call_frame){ .signo = path - SIGNAL_SITE };
+    function = &s->graph->functions[site->function];
+    file = &s->graph->files[function->file];
+    symbol = tbd_elf_symbol_at(file->elf, site->after - 1);
+    slash = strrchr(file->path, '/');
+    return (struct tbd_call_frame){
+        .module = slash ? slash + 1 : file->path,
+        .function = symbol ? tbd_elf_symbol_name(file->elf, symbol) : "",
+        .offset = site->after - (symbol ? symbol->start : function->start),
+        .address = site->after,
+        .file = file->elf,
+        .is_indirect = site->target == TBD_NO_FUNCTION && !site->asks,
+    };
+}
+
+/* Has one of the innermost functions the text? */
+static bool has_text(const struct stack_search *s, uint32_t depth, const struct start_stack *start)
+{
+    if (!s->has_text)
+        return true;
+    for (uint32_t i = 0; i < TEXT_FRAMES; i++) {
+        uint32_t path = i < depth ? s->path[i] : start && start->depth ? start->site : SIGNAL_SITE;
+
+        if (path < SIGNAL_SITE && s->has_text[s->graph->sites[path].function])
+            return true;
+        if (i >= depth && start)
+            start = start->depth ? &s->reached[start->parent] : NULL;
+    }
+    return false;
+}
+
+/* Is the stack among the answers? A second way by jumps leads to the same calls. */
+static bool is_known(const struct stack_search *s, const struct tbd_call_stack *stack)
+{
+    for (size_t i = 0; i < s->answer->count; i++) {
+        const struct tbd_call_stack *other = &s->answer->stacks[i];
+        size_t n = 0;
+
+        while (n < stack->count && other->count == stack->count &&
+               other->frames[n].file == stack->frames[n].file &&
+               other->frames[n].address == stack->frames[n].address &&
+               other->frames[n].signo == stack->frames[n].signo)
+            n++;
+        if (n == stack->count && other->count == n)
+            return true;
+    }
+    return false;
+}
+
+static void found(struct stack_search *s, uint32_t depth, const struct start_stack *start)
+{
+    struct tbd_call_answer *answer = s->answer;
+    uint32_t count = depth + (start ? start->depth : 0);
+    struct tbd_call_stack stack = { .count = count, .from_start = start != NULL };
+
+    if (answer->count == TBD_CALL_GRAPH_STACKS || !has_text(s, depth, start))
+        return;
+    stack.frames = calloc(count + 1, sizeof(*stack.frames));
+    if (!stack.frames) {
+        s->no_memory = s->is_over = true;
+        return;
+    }
+    for (uint32_t i = 0; i < depth; i++)
+        stack.frames[i] = frame_of(s, s->path[i]);
+    for (uint32_t i = depth; i < count; i++, start = &s->reached[start->parent])
+        stack.frames[i] = frame_of(s, start->site);
+    if (is_known(s, &stack)) {
+        free(stack.frames);
+        return;
+    }
+    answer->stacks[answer->count++] = stack;
+}
+
+/* ---- from the end ---- */
+
+static void go_back(struct stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
+                    double bits);
+
+static void undo(struct stack_search *s, uint64_t value, uint32_t path, uint32_t depth, double bits)
+{
+    bool is_signal = path >= SIGNAL_SITE;
+    uint64_t number =
+        is_signal ? tbd_calling_number(tbd_calling_module(TBD_CALLING_SIGNAL), path - SIGNAL_SITE)
+                  : s->graph->sites[path].number;
+    const struct start_stack *start;
+    struct timespec now;
+
+    if (s->is_over)
+        return;
+    if (++s->answer->tried % 65536 == 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        s->is_over = s->answer->tried >= TRIED_MAX || now.tv_sec > s->end.tv_sec ||
+                     (now.tv_sec == s->end.tv_sec && now.tv_nsec > s->end.tv_nsec);
+    }
+    s->path[depth] = path;
+    value = tbd_calling_leave(s->scheme, value, number);
+    start = value || (!is_signal && s->graph->sites[path].function == s->graph->entry)
+                ? find_reached(s, value)
+                : NULL;
+    if (!value || start)
+        found(s, depth + 1, start);
+    else if (depth + 1 < TBD_CALL_GRAPH_FRAMES)
+        go_back(s, value, is_signal ? TBD_NO_FUNCTION : s->graph->sites[path].function, depth + 1,
+                bits);
+}
+
+/* A handler may have interrupted any function. */
+static void go_back_anywhere(struct stack_search *s, uint64_t value, uint32_t depth, double bits)
+{
+    bits -= log2((double)s->graph->site_count + 1);
+    for (uint32_t i = 0; bits >= 0 && i < s->graph->site_count && !s->is_over; i++)
+        if (s->graph->sites[i].number)
+            undo(s, value, i, depth, bits);
+}
+
+static void go_back_indirectly(struct stack_search *s, uint64_t value, uint32_t depth, double bits)
+{
+    bits -= log2((double)s->graph->indirect_count + SIGRTMAX);
+    if (bits < 0)
+        return;
+    for (size_t i = 0; i < s->graph->indirect_count && !s->is_over; i++)
+        undo(s, value, s->graph->indirect[i], depth, bits);
+    for (uint32_t signo = 1; signo <= 64 && !s->is_over; signo++)
+        undo(s, value, SIGNAL_SITE + signo, depth, bits);
+}
+
+static void go_back(struct stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
+                    double bits)
+{
+    const struct tbd_call_graph *graph = s->graph;
+    uint32_t functions[JUMPS_MAX], count, calls = 0;
+    bool is_taken = false;
+    double left;
+
+    if (function == TBD_NO_FUNCTION) {
+        go_back_anywhere(s, value, depth, bits);
+        return;
+    }
+    count = add_jumps(s, function, true, functions);
+    for (uint32_t i = 0; i < count; i++) {
+        calls += graph->functions[functions[i]].caller_count;
+        is_taken |= graph->functions[functions[i]].is_taken;
+    }
+    left = bits - log2(calls ? (double)calls : 1);
+    for (uint32_t i = 0; i < count && left >= 0; i++) {
+        const struct tbd_graph_function *f = &graph->functions[functions[i]];
+
+        for (uint32_t n = 0; n < f->caller_count && !s->is_over; n++)
+            if (graph->sites[graph->by_target[f->callers + n]].number)
+                undo(s, value, graph->by_target[f->callers + n], depth, left);
+    }
+    if (is_taken)
+        go_back_indirectly(s, value, depth, bits);
+}
+
+/* The innermost call: of tbd_context(), if the program calls that by name. */
+static void go_back_from_end(struct stack_search *s, double bits)
+{
+    const struct tbd_call_graph *graph = s->graph;
+    bool asks = false;
+
+    for (size_t i = 0; i < graph->site_count; i++)
+        asks |= graph->sites[i].asks && graph->sites[i].number;
+    for (uint32_t i = 0; i < graph->site_count && !s->is_over; i++)
+        if (graph->sites[i].number && (!asks || graph->sites[i].asks))
+            undo(s, s->value, i, 0, bits);
+}
+
+/* ---- evidence ---- */
+
+static void mark_references(const struct tbd_call_graph *graph, uint32_t file, uint64_t from,
+                            uint64_t to, uint8_t *marks)
+{
+    for (size_t i = 0; i < graph->reference_count; i++) {
+        const struct tbd_graph_reference *r = &graph->references[i];
+
+        if (graph->functions[r->function].file == file && r->address >= from && r->address <= to)
+            marks[r->function] = 1;
+    }
+}
+
+/* Each function that refers to a string with the text. */
+static bool mark_text(const struct tbd_call_graph *graph, const char *text, uint8_t *marks)
+{
+    size_t length = strlen(text);
+
+    for (uint32_t i = 0; i < graph->file_count; i++) {
+        struct tbd_elf_file *elf = graph->files[i].elf;
+
+        for (size_t n = 0; n < elf->segment_count; n++) {
+            uint64_t bytes = elf->segments[n].p_filesz;
+            char *data = malloc(bytes + 1), *at = data;
+
+            if (!data)
+                return false;
+            bytes = tbd_elf_read(elf, elf->segments[n].p_vaddr, data, bytes);
+            while ((at = memmem(at, bytes - (size_t)(at - data), text, length))) {
+                const char *first = at;
+
+                while (first > data && first[-1])
+                    first--;
+                mark_references(graph, i, elf->segments[n].p_vaddr + (uint64_t)(first - data),
+                                elf->segments[n].p_vaddr + (uint64_t)(at - data), marks);
+                at++;
+            }
+            free(data);
+        }
+    }
+    return true;
+}
+
+/* ---- the question ---- */
+
+/* Those from the program's start first, then the shorter ones. */
+static int compare_stacks(const void *a, const void *b)
+{
+    const struct tbd_call_stack *one = a, *other = b;
+
+    if (one->from_start != other->from_start)
+        return one->from_start ? -1 : 1;
+    return one->count < other->count ? -1 : one->count > other->count;
+}
+
+static bool run_search(struct stack_search *s)
+{
+    if (!reach_all(s))
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &s->end);
+    s->end.tv_sec += SECONDS_MAX;
+    for (int bits = 4; bits <= BITS_MAX && !s->is_over && s->answer->count == 0; bits += 2)
+        go_back_from_end(s, bits);
+    s->answer->is_complete = !s->is_over;
+    if (s->answer->count)
+        qsort(s->answer->stacks, s->answer->count, sizeof(s->answer->stacks[0]), compare_stacks);
+    return !s->no_memory;
+}
+
+enum tbd_status tbd_call_graph_find(struct tbd_call_graph *graph, enum tbd_calling_scheme scheme,
+                                    uint64_t value, const char *log, struct tbd_call_answer *out)
+{
+    struct stack_search *s = calloc(1, sizeof(*s));
+    uint8_t *marks = log ? calloc(graph->function_count + 1, 1) : NULL;
+    bool ok = s && (!log || (marks && mark_text(graph, log, marks)));
+
+    *out = (struct tbd_call_answer){ .count = 0 };
+    if (ok) {
+        *s = (struct stack_search){
+            .graph = graph, .scheme = scheme, .value = value, .has_text = marks, .answer = out
+        };
+        ok = run_search(s);
+        free(s->reached);
+        free(s->hash);
+    }
+    free(s);
+    free(marks);
+    if (ok)
+        return TBD_OK;
+    tbd_call_answer_free(out);
+    return TBD_NOMEM;
+}
+
+void tbd_call_answer_free(struct tbd_call_answer *answer)
+{
+    for (size_t i = 0; i < answer->count; i++)
+        free(answer->stacks[i].frames);
+    answer->count = 0;
+}
