@@ -6,12 +6,14 @@
  * cannot be traced runs untraced, after one line that says why. */
 #include "hooks/boot/options.h"
 
+#include "base/layout.h"
 #include "base/safe_stream.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,7 @@ static int usage(FILE *out)
 
     fputs("usage: tbd record [options] -- program [argument ...]\n"
           "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
+          "       tbd dump PID   (of a program that runs under tbd crash)\n"
           "\noptions:\n",
           out);
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
@@ -311,6 +314,42 @@ static int record(char **argv, const char *mode)
     return run(argv);
 }
 
+/* ---- dump ---- */
+
+/* Another program would die of the signal. */
+static bool runs_under_engine(long pid)
+{
+    char path[64], line[PATH_MAX + 128];
+    bool found = false;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+    maps = fopen(path, "re");
+    while (maps && !found && fgets(line, sizeof(line), maps))
+        found = strstr(line, "/memfd:tbd-stream") != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+static int dump(char **argv)
+{
+    union sigval value = { .sival_ptr = (void *)TBD_CRASH_ASKED };
+    char *end = *argv;
+    long pid = *argv ? strtol(*argv, &end, 10) : 0;
+
+    if (!*argv || argv[1] || *end || pid <= 0 || pid > INT_MAX)
+        return wrong_usage("dump", "it takes the number of a process");
+    if (!runs_under_engine(pid)) {
+        fprintf(stderr, "tbd: process %ld does not run under `tbd crash`, or is not yours\n", pid);
+        return EXIT_USAGE;
+    }
+    if (sigqueue((pid_t)pid, SIGTRAP, value) == 0)
+        return 0;
+    fprintf(stderr, "tbd: process %ld: %s\n", pid, strerror(errno));
+    return EXIT_CANNOT_RUN;
+}
+
 int main(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -322,6 +361,8 @@ int main(int argc, char **argv)
         return record(argv + 2, NULL);
     if (strcmp(argv[1], "crash") == 0)
         return record(argv + 2, "crash");
+    if (strcmp(argv[1], "dump") == 0)
+        return dump(argv + 2);
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
         return usage(stdout);
     if (strcmp(argv[1], "--version") == 0)

@@ -89,4 +89,7 @@
 /* User addresses on x86-64 with four-level paging end here. */
 #define TBD_USER_END 0x800000000000ull
 
+/* Not an address: the value of the SIGTRAP that `tbd dump` sends a program. */
+#define TBD_CRASH_ASKED (TBD_ENGINE_BASE + 0x7eae)
+
 #endif

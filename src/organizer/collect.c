@@ -62,7 +62,8 @@ static bool has_executed(const struct tbd_stream_head *head)
 
 static bool is_sending(const struct tbd_stream_head *head)
 {
-    return __atomic_load_n(&head->published, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(&head->published, __ATOMIC_ACQUIRE) !=
+           __atomic_load_n(&head->released, __ATOMIC_ACQUIRE);
 }
 
 /* Until something is sent, or LOOK_MS have passed. */
@@ -70,7 +71,22 @@ static void wait_for_chunk(struct tbd_stream_head *head)
 {
     const struct timespec most = { .tv_nsec = LOOK_MS * 1000000L };
 
-    syscall(SYS_futex, &head->published, FUTEX_WAIT, 0, &most, NULL, 0);
+    syscall(SYS_futex, &head->published, FUTEX_WAIT,
+            __atomic_load_n(&head->released, __ATOMIC_ACQUIRE), &most, NULL, 0);
+}
+
+/* After a dump: does the program go on, and so may leave others? */
+static bool goes_on(const struct memory *memory, int pidfd)
+{
+    struct tbd_stream_head *head = memory->head;
+    struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+    const struct tbd_crash *crash = tbd_crash_area(memory->head, memory->bytes);
+
+    if (!crash || !__atomic_load_n(&crash->goes_on, __ATOMIC_ACQUIRE))
+        return false;
+    while (has_ended(head) && pidfd >= 0 && poll(&fd, 1, 1) != 1)
+        ;
+    return true;
 }
 
 enum end { HAS_ENDED, HAS_DIED, SENDS_STATE };
@@ -178,10 +194,15 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
     if (options->ready)
         options->ready(options->context, root);
     say_state(memory.head, TBD_ORGANIZER_READY);
-    switch (wait_for_end(memory.head, pidfd)) {
-    case SENDS_STATE: status = take_state(options, &memory, root, program, why); break;
-    case HAS_DIED: status = dump(options, &memory, root, program, why); break;
-    case HAS_ENDED: break;
+    for (enum end end = SENDS_STATE; end == SENDS_STATE;) {
+        end = wait_for_end(memory.head, pidfd);
+        if (end == HAS_DIED)
+            status = dump(options, &memory, root, program, why);
+        if (end != SENDS_STATE)
+            break;
+        status = take_state(options, &memory, root, program, why);
+        if (!goes_on(&memory, pidfd))
+            break;
     }
     if (pidfd >= 0)
         close(pidfd);

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import time
 
 import othertools
 import tbdtest
@@ -189,6 +190,32 @@ def test_the_core_file_stays_as_it_is(folder):
     found = core_stacks(argv, folder + "/crash", env=tbdtest.trace_env(folder + "/root", "mode=crash"))
     assert len(native) == 2 and any("waits" in stack for stack in native), native
     assert found == native, (found, native)
+
+
+def test_dumps_of_a_program_that_goes_on(folder):
+    """`tbd dump PID`, several times; each has all threads, and the program ends as ever, with a dump of its end."""
+    process = tbdtest.start([tbdtest.program("die_state"), "later"], folder, "mode=crash")
+    assert process.stdout.readline() == b"dying\n"
+    for n in (1, 2, 3):
+        time.sleep(0.1)
+        result = tbdtest.run([tbdtest.TBD, "dump", str(process.pid)])
+        assert result.code == 0 and not result.err, result
+        deadline = time.time() + 20
+        while not os.path.exists(os.path.join(folder, "die_state-%d" % n)) and time.time() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.3)
+    assert process.wait(60) == -signal.SIGSEGV
+    process.communicate()
+    tbdtest.wait_organizers(folder)
+    for n in (1, 2, 3, 4):
+        dump = tbdtest.Trace(os.path.join(folder, "die_state-%d" % n))
+        assert dump.info()["end"] == ("detached" if n < 4 else "signal 11"), (n, dump.info())
+        stacks = [[frame.get("function") for frame in dump.ask("bt", "thread", row["thread"])] for row in dump.ask("threads")]
+        assert len(stacks) == 2 and any("waits" in stack for stack in stacks) and any("main" in stack for stack in stacks), (n, stacks)
+        assert dump.one("print", "list->next->key")["value"] == "20" and dump.tbdq("path", 3).code == 0
+    assert not os.path.exists(os.path.join(folder, "die_state-5"))
+    for words in (["dump"], ["dump", "x"], ["dump", str(os.getpid())]):
+        assert tbdtest.run([tbdtest.TBD, *words]).code == 2, words
 
 
 def test_facts_of_the_system(folder):

@@ -65,6 +65,8 @@ TBD_MUST_CHECK enum tbd_status tbd_crash_open(const char *path, struct tbd_crash
                                               struct tbd_error *why);
 void tbd_crash_close(struct tbd_crash_dump *dump);
 
+/* Area 0 of a stream with rings, which may change at any time; NULL: it is none. */
+const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes);
 /* Writes the file for the memory of a program that has ended: a stream of `bytes` bytes.  TBD_CORRUPT: it
  * is none with rings. */
 TBD_MUST_CHECK enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes,

@@ -199,3 +199,10 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.entries);
     return status;
 }
+
+const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes)
+{
+    struct making m = { .stream = stream, .stream_bytes = bytes };
+
+    return take_head(&m) ? m.crash : NULL;
+}

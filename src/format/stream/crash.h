@@ -46,6 +46,8 @@ struct tbd_crash {
     struct tbd_regs regs;               /* 144: of that thread */
     uint32_t tids[TBD_CRASH_RINGS];     /* of the thread that used the ring last */
     struct tbd_crash_module modules[TBD_CRASH_MODULES];
+    uint32_t
+        goes_on; /* 1: the program goes on when the collector has the dump that is being sent */
 };
 _Static_assert(sizeof(struct tbd_crash) <= TBD_CRASH_RING_BYTES, "area 0");
 

@@ -140,6 +140,7 @@ static const struct ways_in free_run = {
     .signals = { .after_fault = tbd_free_after_fault,
                  .hides_child = tbd_free_hides_child,
                  .dies = tbd_last_state_send,
+                 .asked = tbd_last_state_ask_sigsafe,
                  .dumped = tbd_free_let_others_go },
     .begin_thread = tbd_free_begin_thread,
     .alone = tbd_free_after_fork,

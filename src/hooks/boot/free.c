@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
+#include "hooks/boot/last_state.h"
 #include "hooks/boot/play.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/calls/free_calls.h"
@@ -17,6 +18,7 @@
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
+#include "hooks/threads/free_leave.h"
 #include "hooks/threads/free_threads.h"
 #include "patcher/engine_lock.h"
 
@@ -37,9 +39,19 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     return id;
 }
 
+/* With the lock. */
+static void dump_or_wait(struct tbd_thread *thread)
+{
+    if (tbd_free_is_pausing())
+        tbd_free_pause(thread);
+    else
+        tbd_last_state_if_asked(thread);
+}
+
 static void boundary(struct tbd_thread *thread)
 {
     tbd_free_lock(thread);
+    dump_or_wait(thread);
     tbd_play_settle(thread);
     tbd_free_unlock(thread);
 }
@@ -48,6 +60,7 @@ static void boundary(struct tbd_thread *thread)
 static bool is_due(const struct tbd_thread *thread)
 {
     return __atomic_load_n(&thread->kick, __ATOMIC_RELAXED) || tbd_leaving_why() ||
+           tbd_free_is_pausing() || tbd_last_state_is_asked() ||
            tbd_signals_come(tbd_signals_now());
 }
 
@@ -105,6 +118,7 @@ void tbd_free_after_fault(struct tbd_thread *thread)
 {
     tbd_engine_leave_code(thread);
     tbd_free_lock(thread);
+    dump_or_wait(thread);
     tbd_play_after_fault(thread);
 }
 

@@ -343,12 +343,11 @@ static void enter_block(struct tbd_thread *thread)
     thread->entry_next += sizeof(id);
 }
 
-bool tbd_last_state_send(struct tbd_thread *thread)
+static void send_state(struct tbd_thread *thread)
 {
-    if (!tbd_crash_is_on())
-        return false;
-    tbd_free_stop_others(thread);
-    tbd_signals_block_all();
+    /* not DONE any more, as after the dump before */
+    __atomic_store_n(&tbd_recording.ring.head->organizer_state, TBD_ORGANIZER_READY,
+                     __ATOMIC_RELEASE);
     tbd_recording.hooks = TBD_HOOK_BLOCKS;
     tbd_recording.window_due = TBD_TIME_NEVER;
     tbd_recording.ring.discard = false;
@@ -359,7 +358,58 @@ bool tbd_last_state_send(struct tbd_thread *thread)
     tbd_registers_send(&tbd_recording.ring, thread, &tbd_processor.vector);
     send_threads(thread);
     enter_block(thread);
+}
+
+bool tbd_last_state_send(struct tbd_thread *thread)
+{
+    if (!tbd_crash_is_on())
+        return false;
+    tbd_free_stop_others(thread);
+    tbd_signals_block_all();
+    send_state(thread);
     return true;
+}
+
+/* ---- a dump of a program that goes on ---- */
+
+static uint32_t is_asked;
+
+void tbd_last_state_ask_sigsafe(void)
+{
+    __atomic_store_n(&is_asked, 1, __ATOMIC_RELEASE);
+}
+
+bool tbd_last_state_is_asked(void)
+{
+    return __atomic_load_n(&is_asked, __ATOMIC_RELAXED);
+}
+
+/* The stream is again what it was: nobody takes anything from it, and the thread's next entry goes to its ring. */
+static void end_sending(struct tbd_thread *thread, uint64_t entry_next, uint64_t operand_next)
+{
+    tbd_recording.is_on = false;
+    tbd_recording.ring.discard = true;
+    tbd_recording.hooks = TBD_HOOKS_NONE;
+    thread->entry_next = entry_next;
+    thread->operand_next = operand_next;
+    __atomic_store_n(&tbd_recording.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
+}
+
+void tbd_last_state_if_asked(struct tbd_thread *thread)
+{
+    uint64_t entry_next = thread->entry_next, operand_next = thread->operand_next, mask;
+
+    if (!__atomic_exchange_n(&is_asked, 0, __ATOMIC_ACQUIRE) || !tbd_crash_is_on())
+        return;
+    mask = tbd_signals_block_all();
+    tbd_free_pause_others(thread);
+    tbd_crash_goes_on(true);
+    send_state(thread);
+    tbd_window_send_last(TBD_ENDED_DETACHED, 0, 0, "a dump was asked for; the program went on");
+    tbd_recording_wait_done();
+    end_sending(thread, entry_next, operand_next);
+    tbd_free_resume_others();
+    tbd_signals_set_kernel_mask(mask);
 }
 
 /* The kernel keeps 8 bits of the status. */

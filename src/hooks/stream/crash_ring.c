@@ -119,10 +119,16 @@ void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8
     if (!crash || !__atomic_compare_exchange_n(&crash->tid, &none, thread->tid, false,
                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
+    tbd_crash_goes_on(false);
     crash->regs = thread->regs;
     if (info)
         memcpy(crash->siginfo, info, sizeof(crash->siginfo));
     __atomic_store_n(&crash->signo, signo, __ATOMIC_RELEASE);
+}
+
+void tbd_crash_goes_on(bool goes_on)
+{
+    __atomic_store_n(&crash->goes_on, goes_on, __ATOMIC_RELEASE);
 }
 
 void tbd_crash_ends(void)

@@ -26,6 +26,8 @@ void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, con
 
 /* The program dies of this signal, in this thread. */
 void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8_t *info);
+/* There are rings; the dump that is sent next is not the program's end. */
+void tbd_crash_goes_on(bool goes_on);
 /* The program ends by itself, or goes on without the engine: there is nothing to collect. */
 void tbd_crash_ends(void);
 

@@ -18,7 +18,8 @@ enum { NUDGE_EVERY_MS = 1, DYING_WAITS_MS = 1000, LEAVING_WAITS_MS = 100 };
 enum { ARRIVED = 1, LEAVES = 2 }; /* struct tbd_saved_context, turn */
 
 static uint32_t handlers_are_restored;
-static bool is_told; /* with the lock */
+static bool is_told;        /* with the lock */
+static uint32_t is_pausing; /* futex: all threads but one wait at a boundary */
 
 /* ---- the others ---- */
 
@@ -34,7 +35,7 @@ static void nudge(struct tbd_saved_context *saved)
 {
     siginfo_t info = { .si_signo = SIGTRAP, .si_code = SI_QUEUE };
 
-    info.si_ptr = (void *)TBD_LET_GO_VALUE;
+    info.si_ptr = (void *)(is_pausing ? TBD_PAUSE_VALUE : TBD_LET_GO_VALUE);
     if (tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, saved->tid, SIGTRAP,
                  tbd_sys_pointer(&info)) == -ESRCH)
         saved->turn = 1;
@@ -136,6 +137,39 @@ void tbd_free_stop_others(struct tbd_thread *thread)
     }
     gather(own, DYING_WAITS_MS);
     tbd_free_lock(thread);
+}
+
+bool tbd_free_is_pausing(void)
+{
+    return __atomic_load_n(&is_pausing, __ATOMIC_RELAXED);
+}
+
+void tbd_free_pause(struct tbd_thread *thread)
+{
+    struct tbd_saved_context *own = tbd_context_now();
+    uint64_t mask = tbd_signals_block_all();
+
+    arrive(thread, own);
+    tbd_engine_unlock_all(thread);
+    while (__atomic_load_n(&is_pausing, __ATOMIC_ACQUIRE))
+        tbd_sys_futex_wait(&is_pausing, 1, -1);
+    __atomic_store_n(&own->turn, 0, __ATOMIC_RELEASE);
+    tbd_signals_set_kernel_mask(mask);
+    tbd_free_lock(thread);
+}
+
+void tbd_free_pause_others(struct tbd_thread *thread)
+{
+    __atomic_store_n(&is_pausing, 1, __ATOMIC_RELEASE);
+    tbd_engine_unlock_all(thread);
+    gather(tbd_context_now(), DYING_WAITS_MS);
+    tbd_free_lock(thread);
+}
+
+void tbd_free_resume_others(void)
+{
+    __atomic_store_n(&is_pausing, 0, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&is_pausing);
 }
 
 static bool some_wait(const struct tbd_saved_context *own)

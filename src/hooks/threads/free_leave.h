@@ -17,6 +17,8 @@
 #include "hooks/stream/leaving.h"
 #include "patcher/thread.h"
 
+#include <stdbool.h>
+
 #pragma GCC visibility push(hidden)
 
 extern const struct tbd_leaving tbd_leaving_free;
@@ -26,6 +28,14 @@ extern const struct tbd_leaving tbd_leaving_free;
 void tbd_free_stop_others(struct tbd_thread *thread);
 /* They go on natively for the moment that is left: so a core file shows them where they are. */
 void tbd_free_let_others_go(void);
+
+/* From here until _resume_others() all other threads are at a boundary, with their state in their saved contexts.
+ * The caller has the lock. */
+void tbd_free_pause_others(struct tbd_thread *thread);
+void tbd_free_resume_others(void);
+bool tbd_free_is_pausing(void);
+/* At a boundary, with the lock: waits for the end of the pause. */
+void tbd_free_pause(struct tbd_thread *thread);
 
 #pragma GCC visibility pop
 

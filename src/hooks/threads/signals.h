@@ -32,6 +32,8 @@
 /* SIGTRAP with this value is another engine's: the program is to go on natively
  * (hooks/calls/debugged.h). */
 #define TBD_LET_GO_VALUE (TBD_ENGINE_BASE + 0x7ead)
+/* ... or, in free run, to come to a boundary and wait there. */
+#define TBD_PAUSE_VALUE (TBD_ENGINE_BASE + 0x7eaf)
 
 /* The layout of the kernel. */
 struct tbd_action {
@@ -98,6 +100,8 @@ struct tbd_signal_exits {
     /* APP: the program is about to die of a signal.  True: what is sent now is a dump, in which the thread's
      * registers are those at its one block's entry.  NULL: nothing is to be done. */
     bool (*dies)(struct tbd_thread *thread);
+    /* SIG: somebody outside asks for a dump.  NULL: there are none. */
+    void (*asked)(void);
     /* APP: the dump is written; the signal comes next. */
     void (*dumped)(void);
 };

@@ -344,23 +344,44 @@ static void interrupt(struct tbd_ucontext *context)
         continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
 }
 
-/* Asked by another engine. */
-static bool is_let_go(int signo, const uint8_t *info)
+/* What another thread's engine, another engine or `tbd` has sent; 0: nothing of these. */
+static uint64_t value_of(int signo, const uint8_t *info)
 {
     siginfo_t given;
 
     memcpy(&given, info, sizeof(given));
-    return signo == SIGTRAP && given.si_code == SI_QUEUE &&
-           (uint64_t)(uintptr_t)given.si_ptr == TBD_LET_GO_VALUE;
+    return signo == SIGTRAP && given.si_code == SI_QUEUE ? (uint64_t)(uintptr_t)given.si_ptr : 0;
+}
+
+/* The thread comes to a boundary, and knows what for. */
+static void call_in(struct tbd_saved_context *saved, struct tbd_ucontext *context)
+{
+    saved->signals.has_dropped = true;
+    interrupt(context);
+    if (tbd_saved_context_is_holder_sigsafe(saved))
+        come_to_boundary(context);
 }
 
 static void let_go(struct tbd_saved_context *saved, struct tbd_ucontext *context)
 {
     tbd_leave_soon("a recorded program debugs it (ptrace)");
-    saved->signals.has_dropped = true;
-    interrupt(context);
-    if (tbd_saved_context_is_holder_sigsafe(saved))
-        come_to_boundary(context);
+    call_in(saved, context);
+}
+
+/* Signals that the program does not see. */
+static bool take_own(int signo, const uint8_t *info, struct tbd_saved_context *saved,
+                     struct tbd_ucontext *context)
+{
+    switch (value_of(signo, info)) {
+    case TBD_LET_GO_VALUE: let_go(saved, context); return true;
+    case TBD_PAUSE_VALUE: call_in(saved, context); return true;
+    case TBD_CRASH_ASKED:
+        if (exits->asked)
+            exits->asked();
+        call_in(saved, context);
+        return true;
+    default: return false;
+    }
 }
 
 /* A thread that does not have its turn checks `pending` when it gets the turn lock. */
@@ -374,10 +395,8 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
         signals->has_dropped = true;
         return;
     }
-    if (is_let_go(signo, info)) {
-        let_go(saved, context);
+    if (take_own(signo, info, saved, context))
         return;
-    }
     if ((ALWAYS_OURS & BIT(signo)) && hold(saved, (uint32_t)signo, info, context->rip))
         return;
     if (tbd_signals_ignores((uint64_t)signo)) {

@@ -252,7 +252,7 @@ static void print_end_text(const struct path *path, const json_t *object, FILE *
         return;
     }
     if (head->signo == 0) {
-        fprintf(out, "process %u  no signal of its own: it was killed\n", head->pid);
+        fprintf(out, "process %u  no signal of its own: it was killed, or goes on\n", head->pid);
         return;
     }
     fprintf(out, "thread %u  ", head->tid);
