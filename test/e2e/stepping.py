@@ -22,7 +22,10 @@ OPTIONS = "window=500000"
 ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC,-ERMS,-FSRM", "LD_BIND_NOW": "1"}
 FLAGS = ["-g", "-w", "-fno-pie", "-no-pie"]
 
-SCRIPT = """
+DIED = "gdb died"
+MOST_DEATHS = 20  # in one program
+
+SETTINGS = """
 import re
 for line in ("set width 0", "set record full insn-number-max unlimited", "set backtrace past-main on", "set print frame-arguments none", "set print symbol off",
              "set host-charset ASCII", "set target-charset ASCII", "set print object off"):
@@ -54,6 +57,9 @@ def stack():
             found.append([frame.name(), line.line, frame.type() == gdb.INLINE_FRAME, variables(frame) if len(found) < 4 else None])
         frame = frame.older()
     return found
+"""
+
+SCRIPT = SETTINGS + """
 def number():
     match = re.search(r"Current instruction number is (\\d+)", gdb.execute("info record", to_string=True))
     return int(match.group(1)) if match else None
@@ -70,25 +76,30 @@ def goto(at):
     except gdb.error as error:
         if "Already" not in str(error):
             raise
-def begin(at):
+def begin(at, clean):
     # Where a step has come to the start of an inlined function, gdb shows its caller first; `goto` shows the function.
-    goto(CLEAN)
+    goto(clean)
     gdb.execute("stepi", to_string=True)
     goto(at)
-CLEAN = 1
 gdb.Breakpoint("*%#x", temporary=True)
 run()
 gdb.execute("record full", to_string=True)
 b = gdb.Breakpoint("exit")
 go()
 b.delete()
-for at, commands in %r:
-    begin(at)
-    row = [at, value("$pc"), value("$rsp"), stack(), []]
-    for command in commands:
-        begin(at)
-        row[-1].append(answer(command))
-    say(row)
+for at, clean, command in %r:
+    begin(at, clean)
+    say(answer(command) if command else [at, value("$pc"), value("$rsp"), stack()])
+"""
+
+STACK = SETTINGS + """
+gdb.Breakpoint("*%#x", temporary=True)
+run()
+b = gdb.Breakpoint("*%#x")
+b.ignore_count = %d - (value("$pc") == %d)
+if %d or value("$pc") != %d:
+    go()
+say(stack())
 """
 
 NATIVE = """
@@ -144,6 +155,10 @@ class Program:
         self.index_of = {number: i for i, number in enumerate(self.numbers)}
 
         self.aside = asides(path)
+        self.chains = chains(path, {state[1] for state in self.states if state[2] == self.name})
+        self.entries = entries(path)
+        foreign = [state[2] != self.name for state in self.states]
+        self.foreign = [i for i in range(1, len(foreign) - 1) if foreign[i] and foreign[i + 1]] or [1]
 
     def rounds(self, places):
         """{index: rounds} of `rep` instructions: by what they take from rcx."""
@@ -152,6 +167,12 @@ class Program:
         rcx = [int(json.loads(line)["rcx"], 16) for line in said.out.splitlines() if b'"rcx"' in line]
         assert len(rcx) == 2 * len(places), said
         return {i: max(1, before - after) for i, before, after in zip(places, rcx[::2], rcx[1::2])}
+
+    def clean(self, number):
+        """The nearest moment from which `stepi` leads to no inlined function: the way of `record goto` takes its time."""
+        index = self.index_of[number]
+        at = bisect.bisect(self.foreign, index)
+        return self.numbers[min(self.foreign[max(at - 1, 0):at + 1], key=lambda i: abs(i - index))]
 
     def moments(self, count, seed):
         """Numbers (as gdb counts) of instructions in the program's own code, half of them at the starts of lines that are reached seldom."""
@@ -171,8 +192,18 @@ class Program:
         return "%d (%s, %#x, %s:%s)" % (number, position, pc, function, line)
 
     def gdb(self, moments, commands):
-        return othertools.gdb_script([self.path], SCRIPT % (self.main, [(at, commands) for at in moments]), env=self.env, own_mistakes=True,
-                                     timeout=1000)
+        """[[moment, pc, sp, stack, [number where each command leads, "end" of the record, or DIED]]].  gdb 13 ends with an internal error at
+        some commands (seen: `until` in a throwing function that -O2 moved away from its caller): another gdb goes on behind them."""
+        asks, answers = [(at, self.clean(at), command) for at in moments for command in [None] + list(commands)], []
+        for _ in range(MOST_DEATHS):
+            answers += othertools.gdb_script([self.path], SCRIPT % (self.main, asks[len(answers):]), env=self.env, own_mistakes=True, timeout=1000)
+            if len(answers) == len(asks):
+                break
+            assert asks[len(answers)][2], "gdb died at moment %s" % self.text(asks[len(answers)][0])
+            answers.append(DIED)
+        assert len(answers) == len(asks), "gdb died too often: %s" % asks[len(answers) - 1]
+        width = 1 + len(commands)
+        return [answers[i] + [answers[i + 1:i + width]] for i in range(0, len(answers), width)]
 
     def gdb_natively(self, moments, command):
         """{moment: [pc, rsp] where the command leads, or "end"} in one run without a record.  A moment is a number of hits of its address;
@@ -184,6 +215,13 @@ class Program:
                 wanted.append((self.numbers[i], state[1], hits[state[1]]))
         said = othertools.gdb_script([self.path], NATIVE % (self.main, wanted, command), env=self.env, own_mistakes=True, timeout=1000)
         return dict(said)
+
+    def gdb_stack_natively(self, at):
+        """The stack at the moment as SCRIPT shows it, in a run without a record."""
+        pc = self.states[self.index_of[at]][1]
+        before = sum(state[1] == pc for state in self.states[:self.index_of[at]])
+        said = othertools.gdb_script([self.path], STACK % (self.main, pc, before, pc, before, pc), env=self.env, own_mistakes=True)
+        return said[-1]
 
     def tbdq(self, moments, commands):
         """[(stack, [[number, pc, rsp] of where each command leads, or None])] for each moment, from one process.  The number is None where
@@ -222,6 +260,25 @@ def asides(path):
     return sorted(rows.items())
 
 
+def chains(path, addresses):
+    """{address: [(function, line)] of the copies of inlined functions around it and their function, innermost first}: binutils' answer."""
+    said = subprocess.run(["addr2line", "-a", "-i", "-f", "-e", path], input="".join("%#x\n" % a for at in addresses for a in (at, at - 1)).encode(),
+                          stdout=subprocess.PIPE, check=True).stdout.decode()
+    found = {}
+    for part in re.split(r"^0x", said, flags=re.M)[1:]:
+        address, *lines = part.splitlines()
+        found[int(address, 16)] = [(function, int(re.match(r".*:(\d+|\?)", place).group(1).replace("?", "0")))
+                                   for function, place in zip(lines[::2], lines[1::2])]
+    return found
+
+
+def entries(path):
+    """The addresses where copies of inlined functions are entered (DW_AT_entry_pc)."""
+    text = subprocess.run(["objdump", "--dwarf=info", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
+    return {int(at, 16) for part in text.split("(DW_TAG_")[1:] if part.startswith("inlined_subroutine)")
+            for at in re.findall(r"DW_AT_entry_pc +: 0x([0-9a-f]+)", part)}
+
+
 def built(name, level, folder, compiler=None):
     source = os.path.join(SOURCES, name)
     os.makedirs(folder, exist_ok=True)
@@ -254,16 +311,40 @@ def is_aside(program, index):
     return at != 0 and program.aside[at - 1][1]
 
 
-def is_beginning(program, at, number):
+def is_in_the_middle(program, index):
+    """Is a copy of an inlined function entered here, although the code before belongs to it, too?"""
+    pc = program.states[index][1]
+    here, before = (program.chains.get(a, [])[::-1] for a in (pc, pc - 1))
+    return pc in program.entries and len(here) > 1 and len(before) > 1 and here[0] == before[0] and here[1][0] == before[1][0]
+
+
+def is_in_same_copy(program, pc, other):
+    """Of the same inlined function, called by the same line."""
+    here, there = program.chains.get(pc, []), program.chains.get(other, [])
+    return len(here) > 1 and len(there) >= len(here) and there[-len(here)][0] == here[0][0] and there[len(there) - len(here) + 1:] == here[1:]
+
+
+def line_at(program, index, around):
+    """The line of the state, and seen from a function with that many copies of inlined functions around: that of the call that it is in."""
+    state = program.states[index]
+    chain = program.chains.get(state[1], [])
+    return chain[-around][1] if around and len(chain) > around and chain[-around][1] else state[4]
+
+
+def is_beginning(program, at, number, is_over=False):
     """Documented: from the middle of a line to its beginning, from there to the beginning of the line before; from a function's first line to
-    its caller.  So no third line lies between, but lines of functions that were called, and code that optimization has moved."""
+    its caller.  So no third line lies between, but lines of functions that were called (`is_over`: of inlined ones, too), and code that
+    optimization has moved."""
     first, last = program.index_of[number], program.index_of[at]
+    if first >= last:
+        return False
+    around = len(program.chains.get(program.states[last][1], [])) if is_over else 0
     lines, lowest = {}, 0
     for i, depth in depths(program, last, first):
         lowest = min(lowest, depth)
         is_entry = program.states[i - 1][5].startswith("call")
         if depth == lowest and not is_aside(program, i) and program.states[i][4] is not None:
-            lines.setdefault(depth, []).append((program.states[i][4], is_entry))
+            lines.setdefault(depth, []).append((line_at(program, i, around if depth == 0 else 0), is_entry))
     allowed = {(0, program.states[last][4]), (min(lowest, depth), program.states[first][4])}
     for level, found in lines.items():
         allowed |= {(level, line) for line, is_entry in found if is_entry}
@@ -287,7 +368,8 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb takes a call of the same function deeper in the recursion"
     if command == "reverse-finish" and frames[0][2]:
         return "the inlined function's code is in pieces"
-    if command in ("reverse-step", "reverse-next") and (is_beginning(program, at, ours) or (own[3:5] == there[3:5] and ours < theirs)):
+    if command in ("reverse-step", "reverse-next") and \
+       (is_beginning(program, at, ours, command == "reverse-next") or (own[3:5] == there[3:5] and ours < theirs)):
         return "gdb takes each row of the line table for a line"
     if command == "until" and there[1] <= here[1]:
         return "gdb goes back, after a line or an inlined function in between"
@@ -295,6 +377,10 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb takes other frames of a recursive function for the same"
     if there[4] is None and command in FORWARD:
         return "gdb stops in code without lines that a jump led to"
+    if command in FORWARD and ours < theirs and is_in_the_middle(program, program.index_of[ours]):
+        return "gdb does not know where the inlined function is entered"
+    if command == "finish" and frames[0][2] and is_in_same_copy(program, here[1], there[1]) and not is_in_same_copy(program, here[1], own[1]):
+        return "gdb takes a further piece of the inlined function for another call"
     if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
         return "gdb passes over the next copy of an inlined function on the same line"
     return None
@@ -319,6 +405,37 @@ def variables(program, moments, depths):
         elif key is not None and '"name"' in line:
             found[key].append(json.loads(line))
     return found
+
+
+def entry_of(program, at):
+    """The moment when the function at this moment was entered."""
+    last = program.index_of[at]
+    before = [i for i, depth in depths(program, last, 0) if depth < 0]
+    return program.numbers[before[0] + 1] if before else at
+
+
+def is_never_stored(program, at, name):
+    """Does the frame's variable hold what was there before the recording began?"""
+    position = program.states[program.index_of[at]][0]
+    place = program.trace.tbdq("--json", "print", "&" + name, at=position)
+    if place.code != 0:  # it is in a register
+        return False
+    address = int(json.loads(place.out)["data"], 16)
+    return not program.trace.ask("goto", "first", "backward", "store", 1, "where", "addr<=%#x && addr+size>%#x" % (address + 3, address), at=position)
+
+
+def explain_value(program, at, frame, name, ours, theirs):
+    """Why gdb shows another value of a variable; None: no reason is known."""
+    if theirs == "<optimized out>" and frame == 0:
+        at_entry = [v["value"] for v in program.trace.ask("locals", at=program.states[program.index_of[entry_of(program, at)]][0])
+                    if v["name"] == name]
+        return "gdb does not know what a register held at the function's entry" if at_entry[:1] == ours[:1] and ours else None
+    natively = program.gdb_stack_natively(at)
+    if frame < len(natively) and [name, ours[0]] in (natively[frame][3] or []):
+        return "gdb has another value after `record goto` than in a run without a record"
+    if frame == 0 and is_never_stored(program, at, name):
+        return "the variable has no value yet: it holds what the loader left there"
+    return None
 
 
 def is_in_prologue(program, at):

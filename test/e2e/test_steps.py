@@ -15,20 +15,15 @@ import tbdtest
 from test_gdb import same_values, tidy_name
 
 LEVELS = ("O0", "Og", "O2")
-# Left out: of the library's inlined code at -O2.  gdb 13 does not read DW_AT_entry_pc, which says where a copy begins: `next` from the line
-# before stops at the call there, gdb's goes on.  `finish` from _M_check_len ends at code of another line that was moved between its pieces,
-# gdb's goes on to the next piece: this is open.  Variables in r13 differ: after `record goto` gdb shows another r13 than at the same place in a
-# run without a record, from a `pop r13` in malloc on; what tbdq shows is what gdb shows in the run without a record.
-WITHOUT = [("templates.cc", "O2")]
 REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templates.cc", "throws.cc"]
 NATIVE = REPLAYED + ["jumps.c", "handlers.c", "../variables.c"]
 COMMANDS = stepping.FORWARD + stepping.BACKWARD
-MOMENTS = 60 if tbdtest.LONG else 3
+MOMENTS = 75 if tbdtest.LONG else 3
 
 
 def programs(names, quick, folder):
     """Programs, built and recorded."""
-    every = [(name, level) for name in names for level in LEVELS if (name, level) not in WITHOUT]
+    every = [(name, level) for name in names for level in LEVELS]
     for name, level in every if tbdtest.LONG else quick:
         place = os.path.join(folder, name + level)
         program = stepping.Program(stepping.built(name, level, place), place + "/traces")
@@ -80,7 +75,10 @@ def check_variables(program, said, stacks, tally):
                 if "at the function's entry is not known" not in v["value"]:
                     ours.setdefault(v["name"], []).append(re.sub(r"^(0x[0-9a-f]+) <.*>$", r"\1", v["value"]))
             differences, count = same_values(ours, wanted)
-            assert not differences, (program.name, program.text(row[0]), number, differences)
+            for difference in differences:
+                reason = stepping.explain_value(program, row[0], number, *difference)
+                assert reason, (program.name, program.text(row[0]), number, difference)
+                tally[reason] += 1
             tally["values"] += count
 
 
@@ -94,7 +92,9 @@ def test_steps_lead_where_gdb_s_do(folder):
             check_stack(program, at, frames, ours)
             stacks.append(ours)
             for command, wanted, lead in zip(COMMANDS, theirs, leads):
-                if wanted != "end":  # of what gdb recorded
+                if wanted in ("end", stepping.DIED):  # the end of what gdb recorded
+                    tally[wanted] += 1
+                else:
                     compare(program, command, at, wanted, lead[0] if lead else None, frames, tally)
         check_variables(program, said, stacks, tally)
     print("        %s" % dict(tally))
@@ -112,23 +112,72 @@ def test_finish_leaves_a_copy_from_code_before_its_entry(folder):
         assert leads[0] and theirs[0] == leads[0][0], (program.text(at), program.text(theirs[0]), leads)
 
 
+# What a wrong command would do: the way of another one, or an instruction more or less.  Not found would be reverse-step that goes back by
+# one instruction within a line: stepping.is_beginning() does not ask whether a statement begins there.
+FAULTS = [("nexti", "stepi"), ("step", "stepi"), ("step", "next"), ("next", "step"), ("next", "finish"), ("finish", "next"), ("until", "stepi"),
+          ("until", "finish"), ("reverse-nexti", "reverse-stepi"), ("reverse-step", "reverse-next"),
+          ("reverse-next", "reverse-step"), ("reverse-next", "reverse-finish"), ("reverse-finish", "reverse-next")] + \
+         [(command, by) for command in COMMANDS for by in (-1, 1)]
+
+
+def planted(program, leads, command, fault):
+    """Where the wrong command leads."""
+    lead = leads[COMMANDS.index(fault if isinstance(fault, str) else command)]
+    number = lead[0] if lead else None
+    if isinstance(fault, str) or number not in program.index_of:
+        return number
+    return program.numbers[min(max(program.index_of[number] + fault, 0), len(program.numbers) - 1)]
+
+
+def is_found(program, said, answers, command, fault):
+    """Does the comparison fail?"""
+    for (at, _, _, frames, theirs), (_, leads) in zip(said, answers):
+        wanted = theirs[COMMANDS.index(command)]
+        if wanted not in ("end", stepping.DIED):
+            try:
+                compare(program, command, at, wanted, planted(program, leads, command, fault), frames, collections.Counter())
+            except AssertionError:
+                return True
+    return False
+
+
+def test_a_wrong_command_is_found(folder):
+    """No reason of stepping.py is so wide that it explains a fault away."""
+    left, tally = list(FAULTS), collections.Counter()
+    for name, level in (("calls.c", "O0"), ("loops.c", "Og"), ("inlined.c", "O2")):
+        program = stepping.Program(stepping.built(name, level, folder), os.path.join(folder, name))
+        moments = program.moments(30, name)
+        said, answers = program.gdb(moments, COMMANDS), program.tbdq(moments, COMMANDS)
+        left = [fault for fault in left if not is_found(program, said, answers, *fault)]
+        tally[name] = len(left)
+    print("        %d faults; not found after each program: %s" % (len(FAULTS), dict(tally)))
+    assert not left, left
+
+
+def is_same(lead, wanted):
+    return wanted == "end" or (lead is not None and lead[1:] == wanted)
+
+
 def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):
     tally = collections.Counter()
     for program, moments in programs(NATIVE, [("jumps.c", "O0"), ("handlers.c", "O2")], folder):
         answers = dict(zip(moments, program.tbdq(moments, stepping.FORWARD)))
+        tally["moments"] += len(moments)
         for number, command in enumerate(stepping.FORWARD):
             for at, wanted in program.gdb_natively(moments, command).items():
                 frames, leads = answers[at]
                 lead = leads[number]
-                tally["moments"] += 1
-                if wanted == "end" or (lead is not None and lead[1:] == wanted):
+                if not is_same(lead, wanted):
+                    # gdb tells no start of an inlined function where a breakpoint is, even if it is to be ignored: this time no other one is set.
+                    wanted = program.gdb_natively([at], command).get(at, wanted)
+                if is_same(lead, wanted):
                     tally["steps"] += 1
                     continue
                 there = [n for n in program.numbers if n > at and program.states[program.index_of[n]][1] == wanted[0]]
                 compare(program, command, at, there[0] if there else -1, lead[0] if lead else None,
                         [(f["function"], f.get("line"), f["inlined"]) for f in frames], tally)
     print("        %s" % dict(tally))
-    assert tally["moments"] >= (2000 if tbdtest.LONG else 10), tally
+    assert tally["moments"] >= (2000 if tbdtest.LONG else 5) and tally["steps"] >= 2 * tally["moments"], tally
 
 
 if __name__ == "__main__":
