@@ -10,6 +10,7 @@
 #include "query/prompt/prompt.h"
 #include "query/condition/question.h"
 #include "query/prompt/script.h"
+#include "query/remote/remote_commands.h"
 #include "query/session/wall_time.h"
 #include "query/text/user_cache.h"
 
@@ -214,6 +215,7 @@ static int answer(struct tbd_session *session, const struct options *options, FI
     char *none[] = { nothing };
     struct tbd_command_run run = { .session = session, .text = "", .argv = none, .out = out };
     int result = options->at == NULL ? TBD_EXIT_FOUND : set_at(&run, options->at);
+    enum tbd_exit served;
 
     if (result == TBD_EXIT_FOUND && options->thread != NULL)
         result = set_thread(session, options->thread);
@@ -225,6 +227,8 @@ static int answer(struct tbd_session *session, const struct options *options, FI
         return run_script(session, &line, options->script);
     if (count == 0)
         return (int)tbd_prompt(session, &line);
+    if (tbd_remote_command(session, count, words, &served))
+        return (int)served;
     result = (int)(count == 1 ? tbd_line_run(session, &line, words[0])
                               : tbd_words_run(session, &line, count, words));
     print_forgotten(session);

@@ -297,6 +297,19 @@ const struct tbd_command tbd_commands[] = {
       "The instructions of the blocks entered from here on; COUNT (default 10) of them.  All instructions\n"
       "of FUNCTION, as memory holds them at the current position.",
       "tbdq disas 20", true, false },
+    { "gdb", NULL, "[ARGUMENT...]",
+      "start gdb on the current position",
+      "gdb sees the recording as a program that it debugs remotely: steps, breakpoints and watchpoints go\n"
+      "forward and back (reverse-step, reverse-continue, ...), files come out of the trace, `monitor` takes\n"
+      "any command of tbdq.  Nothing can be changed: registers, memory, calls of functions.  Arguments are\n"
+      "gdb's.  Its last position is the current one afterwards.",
+      "tbdq gdb -ex 'watch settings.limit' -ex reverse-continue", true, false },
+    { "serve", NULL, "--gdb [stdio|:PORT|PATH]",
+      "serve the trace to a debugger by gdb's remote protocol",
+      "At standard input and output, on a port of the loopback interface (0: any), or on a Unix socket that\n"
+      "only this user can reach; clients one after another.  (gdb) set sysroot target: lets gdb read the\n"
+      "program's files out of the trace.  Whoever reaches the port sees all that is in the trace.",
+      "tbdq serve --gdb :1234", true, false },
     { "verify", tbd_command_verify, "[-j WORKERS] [--quick]",
       "replay every window and compare it with what was recorded",
       "Registers, memory, system calls and every event.  With --quick as a question replays it:\n"

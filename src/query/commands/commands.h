@@ -41,6 +41,7 @@ struct tbd_command_run {
 
 struct tbd_command {
     const char *name;
+    /* NULL: a command of the shell alone, which query/remote carries out */
     enum tbd_exit (*run)(struct tbd_command_run *run);
     const char *synopsis; /* after the name */
     const char *summary;

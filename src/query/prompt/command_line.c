@@ -71,10 +71,6 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
         tbd_script_help(out);
         return TBD_EXIT_FOUND;
     }
-    if (strcmp(name, "gdb") == 0) {
-        tbd_gdb_help(out);
-        return TBD_EXIT_FOUND;
-    }
     if (command == NULL)
         return tbd_line_unknown(name);
     fprintf(out, "tbdq %s%s%s\n\n%s.\n", command->name, *command->synopsis == '\0' ? "" : " ",
@@ -82,6 +78,10 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
     if (*command->help != '\0')
         fprintf(out, "%s\n", command->help);
     fprintf(out, "\nexample: %s\n", command->example);
+    if (strcmp(name, "gdb") == 0) {
+        fputc('\n', out);
+        tbd_gdb_help(out);
+    }
     return TBD_EXIT_FOUND;
 }
 
@@ -227,8 +227,10 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
 
     if (strcmp(words[0], "help") == 0)
         return tbd_line_help(count > 1 ? words[1] : NULL, options->out);
-    if (command == NULL || command->run == NULL)
+    if (command == NULL)
         return tbd_line_unknown(words[0]);
+    if (command->run == NULL)
+        return tbd_command_usage(&run, "it is a command of the shell, not of the prompt");
     if (session->trace != NULL && session->info->is_dump && !tbd_command_is_of_dumps(command))
         return refuse_for_dump(command);
     session->stats = (struct tbd_session_stats){ 0 };

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+/* remote_motion.c - see remote_motion.h */
+#include "query/remote/remote_motion.h"
+
+#include "query/session/thread_path.h"
+#include "query/text/user_interrupt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTS_MAX 4096u
+
+enum tbd_status tbd_motion_start(struct tbd_remote_motion *motion, struct tbd_session *session,
+                                 struct tbd_remote_link *link)
+{
+    *motion = (struct tbd_remote_motion){ .session = session, .link = link };
+    return tbd_motion_take(motion);
+}
+
+enum tbd_status tbd_motion_take(struct tbd_remote_motion *motion)
+{
+    struct tbd_session *session = motion->session;
+    struct tbd_place place;
+    enum tbd_status status;
+
+    motion->at = tbd_session_current(session);
+    status = tbd_session_place(session, motion->at, &place);
+    if (status == TBD_OK)
+        motion->thread = session->thread != 0 ? session->thread : place.thread;
+    session->thread = 0;
+    return status;
+}
+
+void tbd_motion_end(struct tbd_remote_motion *motion)
+{
+    free(motion->points);
+    free(motion->calls);
+    motion->points = NULL;
+    motion->calls = NULL;
+    motion->count = motion->capacity = motion->call_count = 0;
+}
+
+/* ---- what it stops at ---- */
+
+static bool is_same_point(const struct tbd_remote_point *a, const struct tbd_remote_point *b)
+{
+    return a->kind == b->kind && a->address == b->address && a->bytes == b->bytes;
+}
+
+bool tbd_motion_add(struct tbd_remote_motion *motion, const struct tbd_remote_point *point)
+{
+    for (size_t i = 0; i < motion->count; i++)
+        if (is_same_point(&motion->points[i], point))
+            return true;
+    if (motion->count == motion->capacity) {
+        size_t capacity = motion->capacity == 0 ? 16 : 2 * motion->capacity;
+        struct tbd_remote_point *points = motion->count == POINTS_MAX
+                                              ? NULL
+                                              : realloc(motion->points, capacity * sizeof(*points));
+
+        if (points == NULL)
+            return false;
+        motion->points = points;
+        motion->capacity = capacity;
+    }
+    motion->points[motion->count++] = *point;
+    return true;
+}
+
+void tbd_motion_remove(struct tbd_remote_motion *motion, const struct tbd_remote_point *point)
+{
+    for (size_t i = 0; i < motion->count; i++)
+        if (is_same_point(&motion->points[i], point)) {
+            motion->points[i] = motion->points[--motion->count];
+            return;
+        }
+}
+
+/* ---- runs ---- */
+
+/* A run on its way: the nearest stop so far. */
+struct run {
+    struct tbd_remote_motion *motion;
+    struct tbd_remote_stop stop;
+    struct tbd_event event;
+    bool has_stop;
+    bool backward;
+};
+
+static void poll_interrupt(void *context, uint32_t done, uint32_t windows, uint64_t found)
+{
+    struct run *run = context;
+
+    (void)done;
+    (void)windows;
+    (void)found;
+    if (tbd_packet_is_interrupted(run->motion->link))
+        atomic_store_explicit(&tbd_interrupt_noted, true, memory_order_relaxed);
+}
+
+/* The position before `at`, for events that have not happened at `at` yet. */
+static struct tbd_position just_before(struct tbd_position at)
+{
+    if (at.offset != 0)
+        return (struct tbd_position){ .time = at.time, .offset = at.offset - 1 };
+    return at.time == 0 ? at : (struct tbd_position){ .time = at.time - 1, .offset = UINT32_MAX };
+}
+
+static bool is_nearer(const struct run *run, const struct tbd_event *event)
+{
+    int order = tbd_position_compare(event->position, run->event.position);
+
+    return !run->has_stop || (run->backward ? order > 0 : order < 0);
+}
+
+/* Only what is nearer than the nearest stop so far is looked for. */
+static void narrow(const struct run *run, struct tbd_session *session)
+{
+    if (!run->has_stop)
+        return;
+    session->span.has_until = !run->backward;
+    session->span.until = run->event.position.time + 1;
+    session->span.has_since = run->backward;
+    session->span.since = run->event.position.time;
+}
+
+/* Searches for one kind of event; `stop` is what it would be. */
+static enum tbd_status look(struct run *run, const char *text, const struct tbd_remote_stop *stop)
+{
+    struct tbd_session *session = run->motion->session;
+    struct tbd_query_error error = { .status = TBD_NOMEM };
+    struct tbd_question question;
+    struct tbd_search search = { .session = session,
+                                 .question = &question,
+                                 .error = &error,
+                                 .progress = poll_interrupt,
+                                 .progress_context = run };
+    struct tbd_event event = { 0 };
+    uint64_t found;
+    enum tbd_status status = tbd_question_parse_all(text, 0, &question, &error);
+    /* What is in memory changes with the instruction: forward, the one at the position counts. */
+    bool is_access = stop->reason == TBD_STOP_POINT && stop->point.kind >= TBD_POINT_WRITE;
+
+    if (status != TBD_OK) {
+        tbd_question_free(&question);
+        return status;
+    }
+    question.from = TBD_FROM_POSITION;
+    question.backward = run->backward;
+    question.count = 1;
+    question.position =
+        is_access && !run->backward ? just_before(run->motion->at) : run->motion->at;
+    narrow(run, session);
+    status = tbd_search_run(&search, &event, &found);
+    memset(&session->span, 0, sizeof(session->span));
+    tbd_question_free(&question);
+    if (status == TBD_OK && is_nearer(run, &event)) {
+        run->event = event;
+        run->stop = *stop;
+        run->has_stop = true;
+    }
+    return status == TBD_NOTFOUND ? TBD_OK : status;
+}
+
+/* All places at once: they are one question, the first one that is asked. */
+static enum tbd_status look_for_places(struct run *run)
+{
+    struct tbd_remote_motion *motion = run->motion;
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT };
+    char *text = NULL;
+    size_t bytes, count = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
+
+    for (size_t i = 0; out != NULL && i < motion->count; i++)
+        if (motion->points[i].kind <= TBD_POINT_HARDWARE)
+            fprintf(out, "%spc==%#" PRIx64, count++ == 0 ? "state where " : " or ",
+                    motion->points[i].address);
+    if (out != NULL && fclose(out) != 0)
+        status = TBD_NOMEM;
+    if (status == TBD_OK && count != 0)
+        status = look(run, text, &stop);
+    free(text);
+    if (status != TBD_OK || !run->has_stop)
+        return status;
+    run->stop.point.address = run->event.pc;
+    for (size_t i = 0; i < motion->count; i++)
+        if (motion->points[i].kind <= TBD_POINT_HARDWARE &&
+            motion->points[i].address == run->event.pc)
+            run->stop.point.kind = motion->points[i].kind;
+    return status;
+}
+
+static enum tbd_status look_for_stores(struct run *run, const struct tbd_remote_point *point)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT, .point = *point };
+    char text[256];
+
+    /* What writes the value that is there already is no stop, as with a processor's watchpoint in gdb. */
+    if (point->kind == TBD_POINT_WRITE && point->bytes <= 8)
+        snprintf(text, sizeof(text),
+                 "store where touches[%#" PRIx64 ",%" PRIu64 "] and mem[%#" PRIx64 ",%" PRIu64
+                 "] != after[%#" PRIx64 ",%" PRIu64 "]",
+                 point->address, point->bytes, point->address, point->bytes, point->address,
+                 point->bytes);
+    else
+        snprintf(text, sizeof(text), "store where touches[%#" PRIx64 ",%" PRIu64 "]",
+                 point->address, point->bytes);
+    return look(run, text, &stop);
+}
+
+static enum tbd_status look_for_accesses(struct run *run, const struct tbd_remote_point *point)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT, .point = *point };
+    enum tbd_status status = TBD_OK;
+    char text[128];
+
+    if (point->kind != TBD_POINT_READ)
+        status = look_for_stores(run, point);
+    if (status != TBD_OK || point->kind == TBD_POINT_WRITE)
+        return status;
+    snprintf(text, sizeof(text), "load where touches[%#" PRIx64 ",%" PRIu64 "]", point->address,
+             point->bytes);
+    return look(run, text, &stop);
+}
+
+static enum tbd_status look_for_signals(struct run *run)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_SIGNAL };
+    bool is_first = true;
+    char text[2048];
+    int used = snprintf(text, sizeof(text), "signal");
+    enum tbd_status status;
+
+    for (unsigned i = 1; i < TBD_REMOTE_PASSED; i++)
+        if (run->motion->passed[i]) {
+            used += snprintf(text + used, sizeof(text) - (size_t)used, " %s signal != %u",
+                             is_first ? "where" : "and", i);
+            is_first = false;
+        }
+    status = look(run, text, &stop);
+    if (status == TBD_OK && run->has_stop && run->stop.reason == TBD_STOP_SIGNAL)
+        run->stop.number = run->event.number;
+    return status;
+}
+
+static enum tbd_status look_for_calls(struct run *run)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_CALL };
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    enum tbd_status status = TBD_NOMEM;
+
+    if (out == NULL)
+        return TBD_NOMEM;
+    fprintf(out, "syscall");
+    for (size_t i = 0; i < run->motion->call_count; i++)
+        fprintf(out, "%s syscall == %" PRIu64, i == 0 ? " where" : " or", run->motion->calls[i]);
+    if (fclose(out) == 0)
+        status = look(run, text, &stop);
+    free(text);
+    if (status == TBD_OK && run->has_stop && run->stop.reason == TBD_STOP_CALL)
+        run->stop.number = run->event.number;
+    return status;
+}
+
+static enum tbd_status look_for_all(struct run *run)
+{
+    struct tbd_remote_motion *motion = run->motion;
+    enum tbd_status status = look_for_places(run);
+
+    for (size_t i = 0; status == TBD_OK && i < motion->count; i++)
+        if (motion->points[i].kind >= TBD_POINT_WRITE)
+            status = look_for_accesses(run, &motion->points[i]);
+    if (status == TBD_OK)
+        status = look_for_signals(run);
+    if (status == TBD_OK && motion->catches)
+        status = look_for_calls(run);
+    return status;
+}
+
+/* After the instruction at `at`. */
+static struct tbd_position just_after(struct tbd_session *session, struct tbd_position at)
+{
+    struct tbd_place place;
+
+    if (tbd_session_place(session, at, &place) == TBD_OK && at.offset + 1 < place.insns)
+        return (struct tbd_position){ .time = at.time, .offset = at.offset + 1 };
+    return at.time + 1 < session->info->blocks ? (struct tbd_position){ .time = at.time + 1 } : at;
+}
+
+static struct tbd_remote_stop failed(bool backward, enum tbd_status status)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_FAILED,
+                                    .backward = backward,
+                                    .why = status };
+
+    if (status == TBD_INTERRUPTED) {
+        stop.reason = TBD_STOP_HALTED;
+        tbd_interrupt_clear();
+    }
+    return stop;
+}
+
+/* There is nothing more in this direction. */
+static struct tbd_remote_stop at_end(struct tbd_remote_motion *motion, bool backward)
+{
+    struct tbd_session *session = motion->session;
+    struct tbd_place place;
+
+    motion->at = backward ? tbd_session_first(session) : tbd_session_last(session);
+    if (tbd_session_place(session, motion->at, &place) == TBD_OK)
+        motion->thread = place.thread;
+    return (struct tbd_remote_stop){ .reason = TBD_STOP_ENDS, .backward = backward };
+}
+
+static struct tbd_remote_stop arrive(struct run *run)
+{
+    struct tbd_remote_motion *motion = run->motion;
+
+    motion->at = run->event.position;
+    motion->thread = run->event.thread;
+    run->stop.backward = run->backward;
+    if (!run->backward && run->stop.reason == TBD_STOP_POINT &&
+        run->stop.point.kind >= TBD_POINT_WRITE)
+        motion->at = just_after(motion->session, motion->at);
+    return run->stop;
+}
+
+struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool backward)
+{
+    struct run run = { .motion = motion, .backward = backward };
+    enum tbd_status status = look_for_all(&run);
+
+    if (status != TBD_OK)
+        return failed(backward, status);
+    return run.has_stop ? arrive(&run) : at_end(motion, backward);
+}
+
+/* ---- steps ---- */
+
+/* The thread's next instruction, or the one before; TBD_NOTFOUND: there is none. */
+static enum tbd_status neighbour(struct tbd_path *path, uint32_t thread, struct tbd_position *io,
+                                 bool backward)
+{
+    const struct tbd_path_block *block;
+    struct tbd_place place;
+    enum tbd_status status = tbd_session_place(path->session, *io, &place);
+
+    if (status != TBD_OK)
+        return status;
+    if (place.thread == thread && (backward ? io->offset != 0 : io->offset + 1 < place.insns)) {
+        io->offset += backward ? UINT32_MAX : 1;
+        return TBD_OK;
+    }
+    status = backward ? tbd_path_before(path, io->time, &block)
+                      : tbd_path_from(path, io->time + (place.thread == thread), &block);
+    if (status == TBD_OK)
+        *io = (struct tbd_position){ .time = block->time,
+                                     .offset = backward && block->insns ? block->insns - 1 : 0 };
+    return status;
+}
+
+/* Other threads ran: what they did may be a stop. */
+static bool stops_between(struct tbd_remote_motion *motion, struct tbd_position to, bool backward,
+                          struct tbd_remote_stop *out)
+{
+    struct tbd_position from = motion->at;
+    uint32_t thread = motion->thread;
+    int order;
+
+    if (motion->count == 0 || (backward ? from.time - to.time : to.time - from.time) <= 1)
+        return false;
+    *out = tbd_motion_run(motion, backward);
+    order = tbd_position_compare(motion->at, to);
+    if (out->reason != TBD_STOP_ENDS && (backward ? order > 0 : order < 0))
+        return true;
+    motion->at = from;
+    motion->thread = thread;
+    return false;
+}
+
+struct tbd_remote_stop tbd_motion_step(struct tbd_remote_motion *motion, uint32_t thread,
+                                       bool backward, uint64_t from, uint64_t to)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_STEP, .backward = backward };
+    struct tbd_path path;
+    struct tbd_place place;
+    enum tbd_status status;
+
+    tbd_path_start(&path, motion->session, thread, motion->at.time);
+    do {
+        struct tbd_position next = motion->at;
+
+        status = neighbour(&path, thread, &next, backward);
+        if (status != TBD_OK || stops_between(motion, next, backward, &stop))
+            break;
+        motion->at = next;
+        motion->thread = thread;
+        status = tbd_session_place(motion->session, next, &place);
+        if (status == TBD_OK && tbd_packet_is_interrupted(motion->link))
+            status = TBD_INTERRUPTED;
+        for (size_t i = 0; i < motion->count; i++)
+            if (motion->points[i].kind <= TBD_POINT_HARDWARE &&
+                motion->points[i].address == place.pc)
+                to = from;
+    } while (status == TBD_OK && place.pc - from < to - from);
+    tbd_path_free(&path);
+    if (status == TBD_NOTFOUND) /* the thread runs no more in this direction: others do */
+        return tbd_motion_run(motion, backward);
+    return status == TBD_OK ? stop : failed(backward, status);
+}
