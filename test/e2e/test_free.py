@@ -107,6 +107,58 @@ def test_a_ring_ends_as_a_full_recording_does(folder):
     assert len(newest.out.splitlines()) == 7 and b"SIGSEGV  reason SEGV_MAPERR  addr 0x18  at 0x" in newest.out.splitlines()[0], newest
 
 
+DIE = "#include <signal.h>\n__attribute__((destructor)) static void die(void) { signal(SIGSEGV, SIG_DFL); *(volatile int *)8 = 1; }\n"
+# exceptions, longjmp, deep recursion, dlopen, generated and changed code, rep, thread-local storage; indirect calls, string functions
+PROVEN = ["thrown", "long_jumps", "recursion", "dl", "generated", "self_modifying", "rep", "tls"]
+PROVEN_LONG = ["exceptions", "unwinding", "funcptr", "strings"]
+FURTHEST = 64 * 15  # bytes from a block's start to what follows it
+
+
+def go_straight_on(starts, n):
+    return n > 0 and 0 < starts[n] - starts[n - 1] < FURTHEST
+
+
+def compare_ends(ring, full):
+    """How many blocks are the same, from the end on.  An instruction that the engine executes ends a block in one mode only: there
+    the other has a block more, which goes straight on from the one before it."""
+    i, j, same = len(ring) - 1, len(full) - 1, 0
+    while i >= 0 and j >= 0:
+        if ring[i] == full[j]:
+            i, j, same = i - 1, j - 1, same + 1
+        elif full[j] > ring[i] and go_straight_on(full, j):
+            j -= 1
+        else:
+            assert ring[i] > full[j] and go_straight_on(ring, i), (same, hex(ring[i]), hex(full[j]))
+            i -= 1
+    return same
+
+
+def test_whole_rings_are_the_ends_of_full_recordings(folder):
+    """Of programs that die when they have done their work: all of the ring, not only its end."""
+    library = os.path.join(folder, "die.so")
+    source = os.path.join(folder, "die.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(DIE)
+    assert tbdtest.run(["cc", "-shared", "-fPIC", "-o", library, source]).code == 0
+    for name in PROVEN + (PROVEN_LONG if tbdtest.LONG else []):
+        argv = tbdtest.fixed([tbdtest.program(name)])
+        places = {"mode=crash": os.path.join(folder, name, "rings"), "mode=traced": os.path.join(folder, name, "full")}
+        for mode, root in places.items():
+            os.makedirs(root)
+            env = tbdtest.trace_env(root, mode)
+            env["LD_PRELOAD"] += ":" + library
+            result = tbdtest.run(argv, env=env)
+            assert result.code == -11, (name, mode, result)
+            tbdtest.wait_organizers(root)
+        end, rows = path_and_end(os.path.join(places["mode=crash"], name + "-1"), "100000", "blocks")
+        ring = [int(row["pc"], 16) for row in rows if row["thread"] == end["thread"] for _ in range(row["blocks"])]
+        words = ["-t", os.path.join(places["mode=traced"], name + "-1"), "--json", "all", "block_entry"]
+        entries = [json.loads(line) for line in tbdtest.run([tbdtest.TBDQ, *words]).out.splitlines()]
+        full = [int(row["pc"], 16) for row in entries if row["thread"] == entries[-1]["thread"]]
+        same = compare_ends(ring, full)
+        assert same > 1000 and same == len(ring), (name, same, len(ring), len(full))
+
+
 def test_a_killed_program_leaves_its_rings(folder):
     """Those of threads that never left translated code as well, with more blocks than a ring holds."""
     process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
