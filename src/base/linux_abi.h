@@ -66,6 +66,7 @@
 #define PAGEMAP_SCAN    _IOWR('f', 16, struct pm_scan_arg)
 #define PAGE_IS_PRESENT (1 << 3)
 #define PAGE_IS_SWAPPED (1 << 4)
+#define PAGE_IS_PFNZERO (1 << 5)
 struct page_region {
     __u64 start;
     __u64 end;

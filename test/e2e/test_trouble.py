@@ -288,5 +288,41 @@ def test_a_program_with_file_capabilities(folder):
     one_reason(native, traced, "file capabilities", program)
 
 
+LOW_PAGE = """
+#include <stdio.h>
+#include <sys/mman.h>
+
+int main(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+    if (page == MAP_FAILED)
+        return 77;
+    __asm__ volatile("movl $5, 0x10" ::: "memory");
+    puts("mapped");
+    return 0;
+}
+"""
+
+
+def test_memory_that_only_root_may_map_is_named(folder):
+    """Page 0: a replay in its own user namespace is not given it, and is no divergence."""
+    need_root()
+    source, path = os.path.join(folder, "low.c"), os.path.join(folder, "low")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(LOW_PAGE)
+    subprocess.run([tbdtest.need("gcc"), "-O1", "-o", path, source], check=True)
+    native = tbdtest.run([path])
+    if native.code == 77:
+        raise tbdtest.Skip("root may not map page 0 here")
+    traced, trace = tbdtest.record([path], folder)
+    assert own(native) == own(traced), (native, traced)
+    result = trace.tbdq("verify", json_output=False)
+    lines = [line for line in (result.out + result.err).decode().splitlines() if "not replayed: the window" in line]
+    if result.code == 0:
+        raise tbdtest.Skip("replay processes get no user namespace here")
+    assert result.code == 3 and len(lines) == 1 and "vm.mmap_min_addr" in lines[0], result
+
+
 if __name__ == "__main__":
     tbdtest.main(*[value for name, value in sorted(globals().items()) if name.startswith("test_")])

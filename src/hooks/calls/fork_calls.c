@@ -221,8 +221,7 @@ static void fork_call(struct tbd_call *call)
         tbd_call_detach(call, "it handles the page faults of its children (userfaultfd)");
     tbd_x87_settle();
     watch_child(call, &arguments);
-    if (!(arguments.flags & CLONE_VM))
-        tbd_shared_fork();
+    tbd_shared_fork(); /* a snapshot shares such memory with a child of vfork, too */
     if (!tbd_fork_block_signals(arguments.flags & CLONE_VM, &mask)) {
         finish(call, TBD_CALL_INTERRUPTED); /* the parent delivers it before there is a child */
         return;

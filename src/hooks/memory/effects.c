@@ -355,6 +355,24 @@ static void compare_with_snapshot(void *context, uint64_t address)
         effects->old.at += TBD_PAGE_SIZE;
 }
 
+/* Pages that were dropped (madvise), or replaced by a mapping of the same kind, are not there any more. */
+static void visit_gone(struct tbd_effects *effects)
+{
+    struct tbd_pagemap before, now;
+
+    tbd_pagemap_open_of(&before, effects->snapshot.pid);
+    tbd_pagemap_open(&now);
+    for (size_t i = 0; i < tbd_memory.regions.count; i++) {
+        const struct tbd_msg_region *map = &tbd_memory.regions.table[i].map;
+
+        if (map->prot & PROT_READ && !(map->map_flags & MAP_SHARED))
+            tbd_pagemap_visit_gone(&before, &now, map->start, map->end, compare_with_snapshot,
+                                   effects);
+    }
+    tbd_pagemap_close(&now);
+    tbd_pagemap_close(&before);
+}
+
 void tbd_effects_add_changed(struct tbd_effects *effects, uint64_t address, const void *old,
                              size_t bytes)
 {
@@ -370,6 +388,7 @@ void tbd_effects_compare(struct tbd_effects *effects)
     if (!effects->snapshot.pid)
         return;
     visit_writable(TBD_PAGES_UNSHARED, compare_with_snapshot, effects);
+    visit_gone(effects);
     tbd_snapshot_drop(&effects->snapshot);
 }
 

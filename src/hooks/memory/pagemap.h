@@ -14,6 +14,8 @@ struct tbd_pagemap {
 };
 
 void tbd_pagemap_open(struct tbd_pagemap *map);
+/* Another process' map. */
+void tbd_pagemap_open_of(struct tbd_pagemap *map, int32_t pid);
 void tbd_pagemap_close(struct tbd_pagemap *map);
 
 /* One page's 64 bits, as the kernel documents them; false if they cannot be read. */
@@ -36,5 +38,10 @@ typedef void (*tbd_page_visitor)(void *context, uint64_t address);
 /* Calls `visit` for every page of that kind in [start, end). */
 void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
                        uint64_t end, tbd_page_visitor visit, void *context);
+
+/* Calls `visit` for every page in [start, end) that was private in `before` and has gone from `now`: it is not there,
+ * has its file's contents, or zeros that nobody has written (from Linux 6.7 on). */
+void tbd_pagemap_visit_gone(const struct tbd_pagemap *before, const struct tbd_pagemap *now,
+                            uint64_t start, uint64_t end, tbd_page_visitor visit, void *context);
 
 #endif

@@ -248,9 +248,12 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
     tbd_x87_settle();
     if (!is_refused(&call))
         tbd_maps_before(&call);
-    if (!is_refused(&call) && !tbd_maps_change(&call, thread))
+    if (!is_refused(&call) && !tbd_maps_change(&call, thread)) {
+        if (tbd_memory_refused())
+            tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "%s", tbd_memory_refused());
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s cannot be done again",
                          tbd_syscall_name(call.number) ? tbd_syscall_name(call.number) : "?");
+    }
     apply_call(message);
     if (is_end(&call))
         tbd_stub_finish();

@@ -64,12 +64,24 @@ static bool is_outside_engine(uint64_t start, uint64_t end)
     return start <= end && (end <= TBD_ENGINE_BASE || start >= TBD_ENGINE_END);
 }
 
+static bool is_refused; /* by the system, as only memory below vm.mmap_min_addr is */
+
+const char *tbd_memory_refused(void)
+{
+    return is_refused ? "it has memory that the system gives to no confined process "
+                        "(vm.mmap_min_addr)"
+                      : NULL;
+}
+
 static bool real_map(uint64_t start, uint64_t bytes, int prot)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    long result;
 
     TBD_INVARIANT("MEMORY-3", is_outside_engine(start, start + bytes));
-    return tbd_sys_mmap(start, bytes, prot, flags, -1, 0) == (long)start;
+    result = tbd_sys_mmap(start, bytes, prot, flags, -1, 0);
+    is_refused = is_refused || result == -EPERM;
+    return result == (long)start;
 }
 
 static void real_unmap(uint64_t start, uint64_t end)
@@ -260,7 +272,8 @@ static const char *place_pages(const struct tbd_plan_head *head)
             continue; /* it did not; the driver will be asked for it */
         used = place_run(head, pages + i, head->pages.count - i, region);
         if (!used)
-            return "an address range of the program is taken in the replay process";
+            return is_refused ? tbd_memory_refused()
+                              : "an address range of the program is taken in the replay process";
     }
     return NULL;
 }
@@ -279,6 +292,7 @@ void tbd_memory_scan_all(void)
 const char *tbd_memory_begin(struct tbd_plan_head *head)
 {
     plan = head;
+    is_refused = false;
     tbd_memory.pages.next_marked =
         head->slice || !(head->hook_set & TBD_HOOK_TOUCH) ? NULL : next_marked;
     forget_window(head);

@@ -16,6 +16,8 @@ bool tbd_memory_clear_process(void);
 /* Removes the previous window's memory, except code pages in `keep`, and maps the plan's.  NULL, or
  * why it cannot be done (static text). */
 const char *tbd_memory_begin(struct tbd_plan_head *plan);
+/* Why the system refused memory in this window, which is no divergence; NULL: it did not. */
+const char *tbd_memory_refused(void);
 
 /* The program, or the engine on its behalf, faulted at `address`; `access` is PROT_READ or
  * PROT_WRITE.  True: the page was missing and is present now.  APP and SIG contexts. */
