@@ -105,7 +105,9 @@ static struct tbd_position just_before(struct tbd_position at)
 {
     if (at.offset != 0)
         return (struct tbd_position){ .time = at.time, .offset = at.offset - 1 };
-    return at.time == 0 ? at : (struct tbd_position){ .time = at.time - 1, .offset = UINT32_MAX };
+    if (at.time == 0)
+        return at;
+    return (struct tbd_position){ .time = at.time - 1, .offset = UINT32_MAX };
 }
 
 static bool is_nearer(const struct run *run, const struct tbd_event *event)
@@ -289,7 +291,9 @@ static struct tbd_position just_after(struct tbd_session *session, struct tbd_po
 
     if (tbd_session_place(session, at, &place) == TBD_OK && at.offset + 1 < place.insns)
         return (struct tbd_position){ .time = at.time, .offset = at.offset + 1 };
-    return at.time + 1 < session->info->blocks ? (struct tbd_position){ .time = at.time + 1 } : at;
+    if (at.time + 1 < session->info->blocks)
+        return (struct tbd_position){ .time = at.time + 1 };
+    return at;
 }
 
 static struct tbd_remote_stop failed(bool backward, enum tbd_status status)
