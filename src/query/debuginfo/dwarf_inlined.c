@@ -48,6 +48,9 @@ static bool take(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const Dwarf_Die
     out->entry = out->ranges[0].start;
     if (dwarf_entrypc(&own, &entry) == 0)
         out->entry = entry;
+    out->name = tbd_die_name(die);
+    if (out->name == NULL)
+        out->name = "?";
     out->call = tbd_dwarf_call_site(dwarf, unit, die);
     return true;
 }

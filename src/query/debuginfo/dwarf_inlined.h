@@ -14,6 +14,7 @@ struct tbd_dwarf_inlined {
     struct tbd_elf_range ranges[TBD_INLINED_RANGES]; /* its code, with what is inlined into it */
     size_t range_count;                              /* at least 1 */
     struct tbd_source_line call;                     /* where it was called; line 0: not known */
+    const char *name;                                /* of the function; "?": it has none */
     const char *outer; /* the function whose code it is in; NULL: not known */
 };
 

@@ -3,6 +3,7 @@
  *
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
 #include "query/output/output.h"
+#include "query/session/inlined_calls.h"
 #include "query/session/signal_info.h"
 #include "query/session/wall_time.h"
 
@@ -338,16 +339,16 @@ static void put_wall(struct tbd_session *session, uint64_t time, json_t *object)
 static void put_inlined(struct tbd_session *session, uint32_t window, const struct tbd_event *event,
                         json_t *object)
 {
-    struct tbd_source_frame innermost = { .name = NULL };
+    const char *name;
 
     if (tbd_event_is_of_function(event->type))
         return;
-    (void)tbd_source_frames(session, window, event->pc, &innermost, 1);
-    if (innermost.name == NULL)
+    name = tbd_inlined_calls_innermost(session, window, event->pc);
+    if (name == NULL)
         return;
     json_object_set(object, "outer", json_object_get(object, "function"));
     json_object_set(object, "outer_offset", json_object_get(object, "function_offset"));
-    json_object_set_new(object, "function", tbd_output_text(innermost.name));
+    json_object_set_new(object, "function", tbd_output_text(name));
     json_object_del(object, "function_offset");
 }
 

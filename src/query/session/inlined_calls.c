@@ -18,6 +18,7 @@
 struct known_calls {
     uint64_t pc; /* 0: a free entry */
     uint32_t first, count;
+    const char *name; /* of the innermost copy; NULL: none.  Borrowed until tbd_symbols_free() */
 };
 
 struct tbd_inlined_calls {
@@ -117,7 +118,8 @@ static bool learn(struct tbd_inlined_calls *calls, uint64_t pc, struct known_cal
     if (!tbd_array_reserve(&calls->copies, calls->copy_count + count, &calls->copy_capacity,
                            sizeof(*calls->copies)))
         return false;
-    *out = (struct known_calls){ pc, (uint32_t)calls->copy_count, (uint32_t)count };
+    *out = (struct known_calls){ pc, (uint32_t)calls->copy_count, (uint32_t)count,
+                                 count == 0 ? NULL : around[0].name };
     for (size_t i = 0; i < count; i++)
         calls->copies[calls->copy_count++] =
             (struct tbd_inlined_copy){ around[i].entry, around[i].id };
@@ -128,7 +130,7 @@ static bool learn(struct tbd_inlined_calls *calls, uint64_t pc, struct known_cal
 /* The copies around the address; NULL: there is no memory. */
 static const struct known_calls *known(struct tbd_inlined_calls *calls, uint64_t pc)
 {
-    static const struct known_calls none = { 0, 0, 0 };
+    static const struct known_calls none = { .pc = 0 };
     struct known_calls *found;
 
     if (pc == 0)
@@ -159,4 +161,15 @@ const struct tbd_inlined_call *tbd_inlined_calls_of(struct tbd_inlined_calls *ca
     }
     *out_count = used;
     return calls->calls;
+}
+
+const char *tbd_inlined_calls_innermost(struct tbd_session *session, uint32_t window, uint64_t pc)
+{
+    const struct known_calls *at;
+
+    if (session->inlined == NULL && tbd_inlined_calls_new(session, &session->inlined) != TBD_OK)
+        return NULL;
+    tbd_inlined_calls_set_window(session->inlined, window);
+    at = known(session->inlined, pc);
+    return at == NULL ? NULL : at->name;
 }

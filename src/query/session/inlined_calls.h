@@ -32,6 +32,9 @@ void tbd_inlined_calls_set_window(struct tbd_inlined_calls *calls, uint32_t wind
 const struct tbd_inlined_call *tbd_inlined_calls_of(struct tbd_inlined_calls *calls,
                                                     const uint64_t *pcs, size_t count,
                                                     bool is_entry, size_t *out_count);
+/* The innermost inlined function around the address; NULL: there is none.  What was looked up is kept
+ * in the session. */
+const char *tbd_inlined_calls_innermost(struct tbd_session *session, uint32_t window, uint64_t pc);
 /* Negative, 0 or positive, as memcmp(). */
 static inline int tbd_inlined_copy_compare(struct tbd_inlined_copy a, struct tbd_inlined_copy b)
 {

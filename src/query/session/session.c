@@ -7,6 +7,7 @@
 #include "query/session/session.h"
 #include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
+#include "query/session/inlined_calls.h"
 #include "format/trace/trace_handle.h"
 #include "format/window/cursor.h"
 
@@ -92,6 +93,7 @@ void tbd_session_close(struct tbd_session *session)
     tbd_window_free(session->summaries);
     tbd_window_free(session->picked);
     tbd_session_end_slices(session);
+    tbd_inlined_calls_free(session->inlined);
     free(session->moment);
     free(session->seed.frames);
     free(session->wall.stamps);

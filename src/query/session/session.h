@@ -105,8 +105,9 @@ struct tbd_session {
         uint32_t raised;       /* 1 + the window that counts as raised already, in stats */
     } slices;                  /* slices that are requested one after the other */
     struct tbd_window *picked; /* owned: the last result of tbd_session_picked(); NULL: none */
-    struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
-    struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
+    struct tbd_inlined_calls *inlined; /* owned: of rows; NULL: none yet (inlined_calls.h) */
+    struct tbd_moment_known *moment;   /* owned: the position asked for last; NULL: none */
+    struct tbd_window *summaries;      /* owned: of the window asked for last; NULL: none */
     struct {
         struct tbd_frame *frames; /* owned; NULL: none */
         size_t count;
