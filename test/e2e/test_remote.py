@@ -160,6 +160,7 @@ class Client:
         self.connect()
 
     def connect(self):
+        self.got = b""
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(60)
         self.socket.connect(self.path)
@@ -169,13 +170,18 @@ class Client:
         return self.packet()
 
     def packet(self):
-        got = b""
-        while not re.search(rb"\$([^#]*)#..", got, re.S):
-            more = self.socket.recv(65536)
-            assert more, got
-            got += more
-        self.socket.sendall(b"+")
-        return re.search(rb"\$([^#]*)#..", got, re.S).group(1)
+        """The answer; what is printed on the console before it is left out."""
+        while True:
+            found = re.search(rb"\$([^#]*)#..", self.got, re.S)
+            if found is None:
+                more = self.socket.recv(65536)
+                assert more, (self.got, self.server.poll())
+                self.got += more
+                continue
+            self.got = self.got[found.end():]
+            self.socket.sendall(b"+")
+            if not re.fullmatch(rb"O([0-9a-f][0-9a-f])+", found.group(1)):
+                return found.group(1)
 
     def close(self):
         self.socket.close()

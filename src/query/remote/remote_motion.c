@@ -302,10 +302,8 @@ static struct tbd_remote_stop failed(bool backward, enum tbd_status status)
                                     .backward = backward,
                                     .why = status };
 
-    if (status == TBD_INTERRUPTED) {
+    if (status == TBD_INTERRUPTED)
         stop.reason = TBD_STOP_HALTED;
-        tbd_interrupt_clear();
-    }
     return stop;
 }
 
@@ -339,6 +337,7 @@ struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool bac
     struct run run = { .motion = motion, .backward = backward };
     enum tbd_status status = look_for_all(&run);
 
+    tbd_interrupt_clear(); /* also one that came when the answer was found */
     if (status != TBD_OK)
         return failed(backward, status);
     return run.has_stop ? arrive(&run) : at_end(motion, backward);

@@ -10,6 +10,7 @@
 #include "query/prompt/command_line.h"
 #include "query/remote/remote_objects.h"
 #include "query/remote/remote_registers.h"
+#include "query/text/user_interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -775,6 +776,7 @@ static void serve(struct server *server)
         if (event == TBD_PACKET_INTERRUPT) /* it came too late: nothing runs */
             continue;
         answer(server);
+        tbd_interrupt_clear();
         if (!server->has_no_reply &&
             !tbd_packet_send(&server->link, server->reply.text, server->reply.bytes))
             return;
