@@ -63,9 +63,9 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
         tbd_line_list(out);
         return TBD_EXIT_FOUND;
     }
-    if (strcmp(name, "context") == 0) {
+    if (strcmp(name, "context") == 0) { /* a command, too */
         tbd_command_help_context(out);
-        return TBD_EXIT_FOUND;
+        fputc('\n', out);
     }
     if (strcmp(name, "scripts") == 0) {
         tbd_script_help(out);
