@@ -345,6 +345,23 @@ static void tick(int signo)
     in_handler(signo);
 }
 
+/* libgcc's own, which a handler's unwinding asks about every function on the way. */
+struct dwarf_eh_bases {
+    void *text, *data, *function;
+};
+extern "C" const void *_Unwind_Find_FDE(void *at, dwarf_eh_bases *out);
+
+/* A signal seldom comes inside tbd_context(): what unwinding needs there is asked for. */
+static void can_be_interrupted()
+{
+    dwarf_eh_bases bases;
+
+    if ((tbd_context) && !_Unwind_Find_FDE((void *)(tbd_context), &bases)) {
+        printf("tbd_context() cannot be unwound\n");
+        wrong++;
+    }
+}
+
 static void signals()
 {
     static char stack[1 << 16];
@@ -352,6 +369,7 @@ static void signals()
     struct sigaction action = {};
     itimerval every = { { 0, 1000 }, { 0, 1000 } }, never = {};
 
+    can_be_interrupted();
     own.ss_sp = stack;
     own.ss_size = sizeof(stack);
     sigaltstack(&own, nullptr);
