@@ -20,6 +20,16 @@ int strcmp(const char *a, const char *b);
 #include <string.h>
 #endif
 
+#ifndef TBD_ENGINE
+/* What follows the last slash of a path. */
+static inline const char *tbd_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+#endif
+
 static inline bool tbd_starts_with(const char *text, const char *start)
 {
     while (*start)

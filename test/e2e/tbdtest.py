@@ -128,6 +128,16 @@ def start(argv, root, options="", **how):
     return subprocess.Popen(argv, env=clean_env(trace_env(root, options)), **how)
 
 
+def kill_spinning(root):
+    """A program with mode=crash whose threads never left translated code when it was killed; returns the process."""
+    process = start([program("thread_spins_forever")], root, "mode=crash")
+    assert process.stdout.readline() == b"spinning\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    wait_organizers(root)
+    return process
+
+
 def await_organizer(root, process):
     """Until there is one, or there will be none."""
     end = time.monotonic() + 10

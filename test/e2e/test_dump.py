@@ -279,11 +279,7 @@ def test_exits_leave_a_dump_if_asked(folder):
 
 def test_a_killed_program_has_what_ran_last_only(folder):
     """That is said, and its dump is listed and removed like others."""
-    process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
-    assert process.stdout.readline() == b"spinning\n"
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    tbdtest.wait_organizers(folder)
+    tbdtest.kill_spinning(folder)
     env = tbdtest.clean_env({"TBD_DIR": folder})
     name, = os.listdir(folder)
     result = tbdtest.run([tbdtest.TBDQ, "-t", name, "bt"], env=env)

@@ -161,11 +161,7 @@ def test_whole_rings_are_the_ends_of_full_recordings(folder):
 
 def test_a_killed_program_leaves_its_rings(folder):
     """Those of threads that never left translated code as well, with more blocks than a ring holds."""
-    process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
-    assert process.stdout.readline() == b"spinning\n"
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    tbdtest.wait_organizers(folder)
+    process = tbdtest.kill_spinning(folder)
     end, rows = path_and_end(*dumps(folder), "2", "regs")
     assert set(end) == {"type", "pid"} and end["pid"] == process.pid, end
     threads = {row["thread"] for row in rows}

@@ -2,7 +2,7 @@
 /* Values that go from process to process through pipes and sockets, by mode; without a mode, all.  What was read last is
  * in `got`; what was written comes from make() or twice(), so test_channels.py knows where it must lead. */
 #define _GNU_SOURCE
-#include "check.h"
+#include "child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,23 +25,6 @@ __attribute__((noinline)) static int make(int seed)
 __attribute__((noinline)) static int twice(int value)
 {
     return value + value;
-}
-
-static pid_t new_process(void)
-{
-    pid_t child;
-
-    fflush(stdout);
-    child = fork();
-    CHECK(child >= 0);
-    return child;
-}
-
-static void wait_for(pid_t child)
-{
-    int status;
-
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 static void write_all(int fd, const void *bytes, size_t count)
@@ -85,7 +68,7 @@ static void mode_pipe(void)
     open_pipe(fds);
     child = sender(fds[1], 5);
     read_all(fds[0], &got, sizeof(got));
-    wait_for(child);
+    wait_for(child, 0);
     close_pipe(fds);
 }
 
@@ -103,7 +86,7 @@ static void mode_down(void)
     }
     sent = make(6);
     write_all(fds[1], &sent, sizeof(sent));
-    wait_for(child);
+    wait_for(child, 0);
     close_pipe(fds);
     got = 0;
 }
@@ -135,7 +118,7 @@ static void mode_exec(void)
         _exit(1);
     }
     read_all(fds[0], &got, sizeof(got));
-    wait_for(child);
+    wait_for(child, 0);
     close_pipe(fds);
 }
 
@@ -158,7 +141,7 @@ static void mode_pair(void)
     CHECK(recv(fds[0], &got, sizeof(got), MSG_PEEK) == sizeof(got));
     got = 0;
     CHECK(recv(fds[0], &got, sizeof(got), 0) == sizeof(got));
-    wait_for(child);
+    wait_for(child, 0);
     close_pipe(fds);
 }
 
@@ -180,7 +163,7 @@ static void mode_parts(void)
         }
         _exit(0);
     }
-    wait_for(child);
+    wait_for(child, 0);
     for (size_t i = 0; i < sizeof(values); i++)
         read_all(fds[0], (char *)values + i, 1);
     got = values[1];
@@ -209,7 +192,7 @@ static void mode_vectors(void)
         CHECK(sendmsg(fds[1], &message, 0) == 8);
         _exit(0);
     }
-    wait_for(child);
+    wait_for(child, 0);
     CHECK(readv(fds[0], whole, 2) == 8);
     CHECK(recvmsg(fds[0], &message, 0) == 8);
     memcpy(&got, other + 1, sizeof(got));
@@ -228,7 +211,7 @@ static void mode_nonblock(void)
     ready.fd = fds[0];
     CHECK(poll(&ready, 1, -1) == 1);
     read_all(fds[0], &got, sizeof(got));
-    wait_for(child);
+    wait_for(child, 0);
     close_pipe(fds);
 }
 
@@ -248,7 +231,7 @@ static void mode_messages(void)
         write_all(fds[1], &sent, sizeof(sent));
         _exit(0);
     }
-    wait_for(child);
+    wait_for(child, 0);
     read_all(fds[0], &got, sizeof(got));
     read_all(fds[0], &got, sizeof(got));
     close_pipe(fds);
@@ -265,8 +248,8 @@ static void two_writers(int seed, int other)
     children[1] = sender(fds[1], other);
     read_all(fds[0], &several[0], sizeof(int));
     read_all(fds[0], &several[1], sizeof(int));
-    wait_for(children[0]);
-    wait_for(children[1]);
+    wait_for(children[0], 0);
+    wait_for(children[1], 0);
     got = 0; /* whose came first is not always the same */
     close_pipe(fds);
 }
@@ -287,8 +270,8 @@ static void mode_turns(void)
     int fds[2];
 
     open_pipe(fds);
-    wait_for(sender(fds[1], 17));
-    wait_for(sender(fds[1], 17));
+    wait_for(sender(fds[1], 17), 0);
+    wait_for(sender(fds[1], 17), 0);
     read_all(fds[0], &several[0], sizeof(int));
     read_all(fds[0], &got, sizeof(int));
     close_pipe(fds);
@@ -327,7 +310,7 @@ static void mode_splice(void)
     child = sender(others[1], 19);
     CHECK(splice(others[0], NULL, fds[1], NULL, sizeof(int), 0) == sizeof(int));
     read_all(fds[0], &got, sizeof(got));
-    wait_for(child);
+    wait_for(child, 0);
     close_pipe(fds);
     close_pipe(others);
 }
@@ -376,7 +359,7 @@ static void mode_stranger(void)
     CHECK(posix_spawn_file_actions_adddup2(&actions, fds[1], 1) == 0);
     CHECK(posix_spawn(&child, "/bin/sh", &actions, NULL, argv, none) == 0);
     posix_spawn_file_actions_destroy(&actions);
-    wait_for(child);
+    wait_for(child, 0);
     read_all(fds[0], &got, sizeof(got));
     close_pipe(fds);
 }

@@ -4,75 +4,15 @@
  * cut by open.  Pages that were read before show the new contents, those that were written keep
  * theirs, and pages behind the file's end cannot be read. */
 #define _GNU_SOURCE
-#include "check.h"
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
+#include "mapped_file.h"
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
-#define PAGE  4096l
-#define PAGES 6
-
-static sigjmp_buf before;
-static char path[64];
-static int file;
-static volatile unsigned char *map;
-
-static void leave(int signal)
-{
-    (void)signal;
-    siglongjmp(before, 1);
-}
-
-/* Two bytes of each page; '-' if it cannot be read. */
-static void look(const char *what)
-{
-    printf("%s:", what);
-    for (volatile int i = 0; i < PAGES; i++) {
-        if (sigsetjmp(before, 1) == 0)
-            printf(" %d,%d", map[i * PAGE + 5], map[i * PAGE + 4000]);
-        else
-            printf(" -");
-    }
-    putchar('\n');
-}
-
-static void fill(int fd, int first)
-{
-    unsigned char page[PAGE];
-
-    for (int i = 0; i < PAGES; i++) {
-        memset(page, first + i, sizeof(page));
-        CHECK(pwrite(fd, page, sizeof(page), i * PAGE) == PAGE);
-    }
-}
-
-/* A mapping of the file, read in most pages, written in one.  The file looks old, and the mapping's descriptor
- * cannot write: so only the calls that follow tell that it changes. */
+/* The file looks old, and the mapping's descriptor cannot write: so only the calls that follow tell that it
+ * changes. */
 static void open_map(void)
 {
-    struct timespec old[2] = { { .tv_sec = 900000000 }, { .tv_sec = 900000000 } };
-    int fd;
-
-    if (map)
-        CHECK(munmap((void *)map, PAGES * PAGE) == 0);
-    if (file)
-        CHECK(close(file) == 0 && unlink(path) == 0);
-    strcpy(path, "/tmp/tbd-file_changes-XXXXXX");
-    file = mkstemp(path);
-    CHECK(file > 0);
-    fill(file, 10);
-    CHECK(futimens(file, old) == 0);
-    fd = open(path, O_RDONLY);
-    CHECK(fd >= 0);
-    map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-    CHECK(map != MAP_FAILED && close(fd) == 0);
-    CHECK(map[5] == 10 && map[PAGE + 5] == 11 && map[3 * PAGE + 4000] == 13);
-    map[2 * PAGE + 4000] = 200;
+    open_mapped("/tmp/tbd-file_changes-XXXXXX", true, O_RDONLY);
 }
 
 static void write_it(void)

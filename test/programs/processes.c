@@ -2,7 +2,7 @@
 /* Forked processes, by mode: work (in parent and child), nested, loop (50), exec, raw (the system call itself, then
  * exec), popen, daemon (forks twice), signals (timers, SIGCHLD and signals to new children); without a mode, all. */
 #define _GNU_SOURCE
-#include "check.h"
+#include "child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,26 +25,6 @@ __attribute__((noinline)) static unsigned work(unsigned seed)
         sum = sum * 31 + (unsigned char)memory[i];
     }
     return sum;
-}
-
-static pid_t new_process(void)
-{
-    pid_t child;
-
-    fflush(stdout);
-    child = fork();
-    CHECK(child >= 0);
-    return child;
-}
-
-static void wait_for(pid_t child, int status)
-{
-    int got;
-    pid_t pid;
-
-    while ((pid = waitpid(child, &got, 0)) == -1 && errno == EINTR)
-        ;
-    CHECK(pid == child && WIFEXITED(got) && WEXITSTATUS(got) == status);
 }
 
 /* Each finds the memory as it was at the fork, and changes its own. */

@@ -20,7 +20,7 @@ static void modules_are_named_by_their_files(void **state)
 {
     (void)state;
     assert_int_equal(number("/usr/lib/libc.so.6", 5), number("/lib/x86_64-linux-gnu/libc.so.6", 5));
-    assert_int_equal(number("app", 5), number("/home/me/app", 5));
+    assert_int_equal(number("app", 5), number("/elsewhere/app", 5));
     assert_int_not_equal(number("app", 5), number("apq", 5));
     assert_int_not_equal(number("app", 5), number("app", 6));
     assert_int_not_equal(number(TBD_CALLING_SIGNAL, 5), number(TBD_CALLING_NO_FILE, 5));

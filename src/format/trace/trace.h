@@ -97,6 +97,10 @@ struct tbd_thread_info {
     uint64_t name_address; /* ... the string at this address; 0: never, it has its creator's
                                name */
 };
+static inline bool tbd_thread_lives_at(const struct tbd_thread_info *thread, uint64_t time)
+{
+    return thread->start_time <= time && time < thread->end_time;
+}
 uint32_t tbd_trace_thread_count(const struct tbd_trace *trace);
 const struct tbd_thread_info *tbd_trace_thread(const struct tbd_trace *trace, uint32_t index);
 /* The thread with number `tid` that lives at `time`, else one that had the number; NULL: none

@@ -326,6 +326,19 @@ static void do_wait(struct log_reading *in, const struct fd_call *call)
     }
 }
 
+/* Calls that move bytes through the descriptor that is their first argument. */
+static const struct fd_transfer_rule {
+    bool is_write;
+    uint8_t flags; /* the argument with MSG_*; 0: none */
+    enum tbd_fd_layout layout;
+} transfers[TBD_SYS_COUNT] = {
+    [SYS_read] = { false, 0, TBD_FD_PLAIN },     [SYS_readv] = { false, 0, TBD_FD_IOVEC },
+    [SYS_preadv2] = { false, 0, TBD_FD_IOVEC },  [SYS_recvfrom] = { false, 3, TBD_FD_PLAIN },
+    [SYS_recvmsg] = { false, 2, TBD_FD_MSGHDR }, [SYS_write] = { true, 0, TBD_FD_PLAIN },
+    [SYS_writev] = { true, 0, TBD_FD_IOVEC },    [SYS_pwritev2] = { true, 0, TBD_FD_IOVEC },
+    [SYS_sendto] = { true, 3, TBD_FD_PLAIN },    [SYS_sendmsg] = { true, 2, TBD_FD_MSGHDR },
+};
+
 static void add_transfer(struct log_reading *in, const struct fd_call *call, bool is_write,
                          enum tbd_fd_layout layout, uint64_t flags)
 {
@@ -391,46 +404,14 @@ static void take_passed(struct log_reading *in, const struct fd_call *call)
     }
 }
 
-static void do_read(struct log_reading *in, const struct fd_call *call)
+static void do_transfer(struct log_reading *in, const struct fd_call *call)
 {
-    add_transfer(in, call, false, TBD_FD_PLAIN, 0);
-}
+    const struct fd_transfer_rule *rule = &transfers[call->number];
 
-static void do_readv(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, false, TBD_FD_IOVEC, 0);
-}
-
-static void do_recvfrom(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, false, TBD_FD_PLAIN, call->args[3]);
-}
-
-static void do_recvmsg(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, false, TBD_FD_MSGHDR, call->args[2]);
-    if (call->result >= 0)
+    add_transfer(in, call, rule->is_write, rule->layout,
+                 rule->flags == 0 ? 0 : call->args[rule->flags]);
+    if (call->number == SYS_recvmsg && call->result >= 0)
         take_passed(in, call);
-}
-
-static void do_write(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, true, TBD_FD_PLAIN, 0);
-}
-
-static void do_writev(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, true, TBD_FD_IOVEC, 0);
-}
-
-static void do_sendto(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, true, TBD_FD_PLAIN, call->args[3]);
-}
-
-static void do_sendmsg(struct log_reading *in, const struct fd_call *call)
-{
-    add_transfer(in, call, true, TBD_FD_MSGHDR, call->args[2]);
 }
 
 static void spoil(struct log_reading *in, uint64_t fd, const char *why)
@@ -517,17 +498,17 @@ static const struct {
     [SYS_clone] = { do_fork, false },
     [SYS_clone3] = { do_fork, false },
     [SYS_wait4] = { do_wait, false },
-    [SYS_read] = { do_read, false },
-    [SYS_readv] = { do_readv, false },
-    [SYS_preadv2] = { do_readv, false },
-    [SYS_recvfrom] = { do_recvfrom, false },
-    [SYS_recvmsg] = { do_recvmsg, false },
+    [SYS_read] = { do_transfer, false },
+    [SYS_readv] = { do_transfer, false },
+    [SYS_preadv2] = { do_transfer, false },
+    [SYS_recvfrom] = { do_transfer, false },
+    [SYS_recvmsg] = { do_transfer, false },
     [SYS_recvmmsg] = { do_many_messages, false },
-    [SYS_write] = { do_write, false },
-    [SYS_writev] = { do_writev, false },
-    [SYS_pwritev2] = { do_writev, false },
-    [SYS_sendto] = { do_sendto, false },
-    [SYS_sendmsg] = { do_sendmsg, false },
+    [SYS_write] = { do_transfer, false },
+    [SYS_writev] = { do_transfer, false },
+    [SYS_pwritev2] = { do_transfer, false },
+    [SYS_sendto] = { do_transfer, false },
+    [SYS_sendmsg] = { do_transfer, false },
     [SYS_sendmmsg] = { do_many_messages, false },
     [SYS_splice] = { do_splice, false },
     [SYS_tee] = { do_splice, false },

@@ -274,8 +274,6 @@ enum tbd_exit tbd_command_tbreak(struct tbd_command_run *run)
 
 /* ---- watching ---- */
 
-enum watched { WATCHED_CHANGE, WATCHED_LOAD };
-
 /* The bytes that an expression denotes now; says why it has none. */
 static enum tbd_exit find_bytes(struct tbd_command_run *run, const struct wish *wish,
                                 uint64_t *out_address, uint64_t *out_bytes)
@@ -298,41 +296,31 @@ static enum tbd_exit find_bytes(struct tbd_command_run *run, const struct wish *
     return result;
 }
 
-static enum tbd_exit watch(struct tbd_command_run *run, enum watched what)
+static enum tbd_exit watch(struct tbd_command_run *run, enum tbd_watch_kind what)
 {
     uint64_t address, bytes;
     struct wish wish;
     enum tbd_exit result;
-    char *question;
-    int length;
+    char text[TBD_WATCH_BYTES], *question;
 
     if (!read_wish(run, &wish))
         return tbd_command_usage(run, "expected an expression, such as list->head");
     result = find_bytes(run, &wish, &address, &bytes);
     if (result != TBD_EXIT_FOUND)
         return result;
-    if (what == WATCHED_LOAD)
-        length =
-            asprintf(&question, "load where touches[%#" PRIx64 ",%" PRIu64 "]", address, bytes);
-    else if (bytes <= 8)
-        length = asprintf(&question,
-                          "store where touches[%#" PRIx64 ",%" PRIu64 "] and mem[%#" PRIx64
-                          ",%" PRIu64 "] != after[%#" PRIx64 ",%" PRIu64 "]",
-                          address, bytes, address, bytes, address, bytes);
-    else
-        length =
-            asprintf(&question, "store where touches[%#" PRIx64 ",%" PRIu64 "]", address, bytes);
-    return length < 0 ? tbd_command_no_memory() : keep_with(run, question, &wish, false);
+    tbd_watch_question(what, address, bytes, text);
+    question = strdup(text);
+    return question == NULL ? tbd_command_no_memory() : keep_with(run, question, &wish, false);
 }
 
 enum tbd_exit tbd_command_watch(struct tbd_command_run *run)
 {
-    return watch(run, WATCHED_CHANGE);
+    return watch(run, TBD_WATCH_CHANGE);
 }
 
 enum tbd_exit tbd_command_rwatch(struct tbd_command_run *run)
 {
-    return watch(run, WATCHED_LOAD);
+    return watch(run, TBD_WATCH_LOAD);
 }
 
 /* ---- the list ---- */

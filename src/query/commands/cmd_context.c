@@ -9,10 +9,11 @@
 #include "query/debuginfo/dwarf_file.h"
 #include "query/session/call_graph.h"
 
+#include "base/string.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct asked {
     uint64_t value;
@@ -122,9 +123,7 @@ static void add_stack(struct tbd_rows *rows, const struct tbd_call_stack *stack,
         json_object_set_new(row, "times", json_integer((json_int_t)times));
         json_object_set_new(row, "begins", json_string(stack->from_start ? "start" : "elsewhere"));
         if (file != NULL) {
-            const char *slash = strrchr(file, '/');
-
-            snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, slash ? slash + 1 : file,
+            snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, tbd_base_name(file),
                      json_integer_value(json_object_get(row, "line")));
             json_object_set_new(row, "source", tbd_output_text(text));
         }

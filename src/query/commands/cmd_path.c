@@ -8,6 +8,7 @@
 #include "query/output/output.h"
 #include "query/commands/rows.h"
 
+#include "base/string.h"
 #include "base/open_file.h"
 #include "format/files/crash_file.h"
 #include "format/files/file.h"
@@ -23,7 +24,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,13 +124,6 @@ static struct tbd_elf_file *file_of(struct path *path, uint32_t module)
     return path->files[module];
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
-}
-
 static struct place find_place(struct path *path, const struct tbd_crash_block *block)
 {
     struct place place = { .address = block->start };
@@ -143,7 +136,7 @@ static struct place find_place(struct path *path, const struct tbd_crash_block *
     if (block->module == TBD_NO_MODULE)
         return place;
     module = &path->dump.modules[block->module];
-    place.module = base_name(module->path);
+    place.module = tbd_base_name(module->path);
     file = file_of(path, block->module);
     if (file == NULL || !tbd_elf_bias(file, module->start, module->file_offset, &bias))
         return place;
@@ -296,7 +289,7 @@ static json_t *row_object(const struct tbd_crash_thread *thread, uint64_t back, 
         json_object_set_new(object, "function", tbd_output_text(place->module));
     }
     if (place->line.line != 0) {
-        snprintf(function, sizeof(function), "%s:%u", base_name(place->line.file),
+        snprintf(function, sizeof(function), "%s:%u", tbd_base_name(place->line.file),
                  place->line.line);
         json_object_set_new(object, "source", tbd_output_text(function));
     }

@@ -81,11 +81,6 @@ static void find_name(struct tbd_session *session, const struct tbd_thread_info 
 
 /* ---- where they are ---- */
 
-static bool lives_at(const struct tbd_thread_info *thread, uint64_t time)
-{
-    return thread->start_time <= time && time < thread->end_time;
-}
-
 static enum tbd_status find_places_in_dump(struct tbd_session *session,
                                            struct tbd_position position, uint64_t *pcs)
 {
@@ -116,7 +111,7 @@ static enum tbd_status find_places(struct tbd_session *session, struct tbd_posit
     for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
         const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
 
-        if (lives_at(thread, position.time))
+        if (tbd_thread_lives_at(thread, position.time))
             states[wanted++] =
                 (struct tbd_reg_state){ .position = position, .thread = thread->tid };
     }
@@ -124,7 +119,7 @@ static enum tbd_status find_places(struct tbd_session *session, struct tbd_posit
         status = tbd_session_replay_regs(session, window, states, wanted);
     wanted = 0;
     for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
-        if (lives_at(tbd_trace_thread(session->trace, i), position.time))
+        if (tbd_thread_lives_at(tbd_trace_thread(session->trace, i), position.time))
             pcs[i] = states[wanted++].regs.rip;
     }
     free(states);
@@ -237,7 +232,7 @@ enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_pos
     for (uint32_t i = 0; result == TBD_EXIT_FOUND && i < count; i++) {
         const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
 
-        if (!lives_at(thread, position.time))
+        if (!tbd_thread_lives_at(thread, position.time))
             continue;
         find_name(session, thread, name);
         if (!session->json)
@@ -259,7 +254,7 @@ static uint32_t order_of(const struct tbd_session *session, uint32_t tid, uint64
     for (uint32_t i = 0; i < count; i++) {
         const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
 
-        if (thread->tid == tid && lives_at(thread, time))
+        if (thread->tid == tid && tbd_thread_lives_at(thread, time))
             return i + 1;
     }
     return 0;

@@ -144,19 +144,16 @@ static enum tbd_exit run_serve(struct tbd_session *session, size_t count, char *
 /* ---- gdb ---- */
 
 /* What gdb's shell starts; the names come through the environment, so nothing in them needs quotes. */
-#define CONNECT                                                                                    \
-    "target remote | exec \"$TBD_GDB_TBDQ\" -t \"$TBD_GDB_TRACE\" --at \"$TBD_GDB_AT\" serve --gdb"
-#define CONNECT_REMEMBERED                                                                         \
-    "target remote | exec \"$TBD_GDB_TBDQ\" -t \"$TBD_GDB_TRACE\" serve --gdb"
+static const char connect_it[] = "target remote | exec \"$TBD_GDB_TBDQ\" -t \"$TBD_GDB_TRACE\" "
+                                 "${TBD_GDB_AT:+--at \"$TBD_GDB_AT\"} serve --gdb";
 
 static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *const *words)
 {
-    static const char *const first[] = {
-        "gdb", "-q", "-iex", "set sysroot target:", "-ex", CONNECT_REMEMBERED
-    };
+    static const char *const first[] = { "gdb", "-q",      "-iex", "set sysroot target:",
+                                         "-ex", connect_it };
     enum { FIRST = sizeof(first) / sizeof(first[0]) };
 
-    char trace[PATH_MAX], program[PATH_MAX], at[64];
+    char trace[PATH_MAX], program[PATH_MAX], at[64] = "";
     const char **argv = calloc(FIRST + count, sizeof(*argv));
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
 
@@ -167,10 +164,9 @@ static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *co
         return system_says("the trace cannot be given to gdb");
     }
     program[length] = '\0';
-    snprintf(at, sizeof(at), "%" PRIu64 "+%" PRIu32, session->at.time, session->at.offset);
-    memcpy(argv, first, sizeof(first));
     if (session->has_at)
-        argv[FIRST - 1] = CONNECT;
+        snprintf(at, sizeof(at), "%" PRIu64 "+%" PRIu32, session->at.time, session->at.offset);
+    memcpy(argv, first, sizeof(first));
     for (size_t i = 1; i < count; i++)
         argv[FIRST + i - 1] = words[i];
     setenv("TBD_GDB_TBDQ", program, 1);

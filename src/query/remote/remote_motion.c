@@ -2,6 +2,8 @@
 /* remote_motion.c - see remote_motion.h */
 #include "query/remote/remote_motion.h"
 
+#include "base/array.h"
+#include "query/session/breakpoints.h"
 #include "query/session/thread_path.h"
 #include "query/text/user_interrupt.h"
 
@@ -54,17 +56,9 @@ bool tbd_motion_add(struct tbd_remote_motion *motion, const struct tbd_remote_po
     for (size_t i = 0; i < motion->count; i++)
         if (is_same_point(&motion->points[i], point))
             return true;
-    if (motion->count == motion->capacity) {
-        size_t capacity = motion->capacity == 0 ? 16 : 2 * motion->capacity;
-        struct tbd_remote_point *points = motion->count == POINTS_MAX
-                                              ? NULL
-                                              : realloc(motion->points, capacity * sizeof(*points));
-
-        if (points == NULL)
-            return false;
-        motion->points = points;
-        motion->capacity = capacity;
-    }
+    if (motion->count == POINTS_MAX ||
+        !tbd_array_grow(&motion->points, motion->count, &motion->capacity, sizeof(*motion->points)))
+        return false;
     motion->points[motion->count++] = *point;
     return true;
 }
@@ -85,6 +79,8 @@ struct run {
     struct tbd_remote_motion *motion;
     struct tbd_remote_stop stop;
     struct tbd_event event;
+    const struct tbd_position
+        *limit; /* only stops before it, in the run's direction, count; NULL: all do */
     bool has_stop;
     bool backward;
 };
@@ -110,22 +106,31 @@ static struct tbd_position just_before(struct tbd_position at)
     return (struct tbd_position){ .time = at.time - 1, .offset = UINT32_MAX };
 }
 
+/* The position before which, in the run's direction, the next stop must be; NULL: anywhere. */
+static const struct tbd_position *nearest(const struct run *run)
+{
+    return run->has_stop ? &run->event.position : run->limit;
+}
+
 static bool is_nearer(const struct run *run, const struct tbd_event *event)
 {
-    int order = tbd_position_compare(event->position, run->event.position);
+    const struct tbd_position *than = nearest(run);
+    int order = than == NULL ? 0 : tbd_position_compare(event->position, *than);
 
-    return !run->has_stop || (run->backward ? order > 0 : order < 0);
+    return than == NULL || (run->backward ? order > 0 : order < 0);
 }
 
 /* Only what is nearer than the nearest stop so far is looked for. */
 static void narrow(const struct run *run, struct tbd_session *session)
 {
-    if (!run->has_stop)
+    const struct tbd_position *than = nearest(run);
+
+    if (than == NULL)
         return;
     session->span.has_until = !run->backward;
-    session->span.until = run->event.position.time + 1;
+    session->span.until = than->time + 1;
     session->span.has_since = run->backward;
-    session->span.since = run->event.position.time;
+    session->span.since = than->time;
 }
 
 /* Searches for one kind of event; `stop` is what it would be. */
@@ -198,18 +203,10 @@ static enum tbd_status look_for_places(struct run *run)
 static enum tbd_status look_for_stores(struct run *run, const struct tbd_remote_point *point)
 {
     struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT, .point = *point };
-    char text[256];
+    char text[TBD_WATCH_BYTES];
 
-    /* What writes the value that is there already is no stop, as with a processor's watchpoint in gdb. */
-    if (point->kind == TBD_POINT_WRITE && point->bytes <= 8)
-        snprintf(text, sizeof(text),
-                 "store where touches[%#" PRIx64 ",%" PRIu64 "] and mem[%#" PRIx64 ",%" PRIu64
-                 "] != after[%#" PRIx64 ",%" PRIu64 "]",
-                 point->address, point->bytes, point->address, point->bytes, point->address,
-                 point->bytes);
-    else
-        snprintf(text, sizeof(text), "store where touches[%#" PRIx64 ",%" PRIu64 "]",
-                 point->address, point->bytes);
+    tbd_watch_question(point->kind == TBD_POINT_WRITE ? TBD_WATCH_CHANGE : TBD_WATCH_STORE,
+                       point->address, point->bytes, text);
     return look(run, text, &stop);
 }
 
@@ -217,14 +214,13 @@ static enum tbd_status look_for_accesses(struct run *run, const struct tbd_remot
 {
     struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT, .point = *point };
     enum tbd_status status = TBD_OK;
-    char text[128];
+    char text[TBD_WATCH_BYTES];
 
     if (point->kind != TBD_POINT_READ)
         status = look_for_stores(run, point);
     if (status != TBD_OK || point->kind == TBD_POINT_WRITE)
         return status;
-    snprintf(text, sizeof(text), "load where touches[%#" PRIx64 ",%" PRIu64 "]", point->address,
-             point->bytes);
+    tbd_watch_question(TBD_WATCH_LOAD, point->address, point->bytes, text);
     return look(run, text, &stop);
 }
 
@@ -281,6 +277,7 @@ static enum tbd_status look_for_all(struct run *run)
         status = look_for_signals(run);
     if (status == TBD_OK && motion->catches)
         status = look_for_calls(run);
+    tbd_interrupt_clear(); /* also one that came when the answer was found */
     return status;
 }
 
@@ -337,7 +334,6 @@ struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool bac
     struct run run = { .motion = motion, .backward = backward };
     enum tbd_status status = look_for_all(&run);
 
-    tbd_interrupt_clear(); /* also one that came when the answer was found */
     if (status != TBD_OK)
         return failed(backward, status);
     return run.has_stop ? arrive(&run) : at_end(motion, backward);
@@ -371,19 +367,17 @@ static enum tbd_status neighbour(struct tbd_path *path, uint32_t thread, struct 
 static bool stops_between(struct tbd_remote_motion *motion, struct tbd_position to, bool backward,
                           struct tbd_remote_stop *out)
 {
-    struct tbd_position from = motion->at;
-    uint32_t thread = motion->thread;
-    int order;
+    struct run run = { .motion = motion, .backward = backward, .limit = &to };
+    enum tbd_status status;
 
-    if (motion->count == 0 || (backward ? from.time - to.time : to.time - from.time) <= 1)
+    if (motion->count == 0 ||
+        (backward ? motion->at.time - to.time : to.time - motion->at.time) <= 1)
         return false;
-    *out = tbd_motion_run(motion, backward);
-    order = tbd_position_compare(motion->at, to);
-    if (out->reason != TBD_STOP_ENDS && (backward ? order > 0 : order < 0))
-        return true;
-    motion->at = from;
-    motion->thread = thread;
-    return false;
+    status = look_for_all(&run);
+    if (status == TBD_OK && !run.has_stop)
+        return false;
+    *out = status == TBD_OK ? arrive(&run) : failed(backward, status);
+    return true;
 }
 
 struct tbd_remote_stop tbd_motion_step(struct tbd_remote_motion *motion, uint32_t thread,

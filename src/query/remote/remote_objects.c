@@ -4,6 +4,7 @@
 
 #include "query/remote/remote_registers.h"
 
+#include "base/string.h"
 #include "base/open_file.h"
 #include "format/trace/trace_handle.h"
 
@@ -13,7 +14,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,15 +28,10 @@ void tbd_remote_threads(struct tbd_remote_motion *motion,
     for (uint32_t i = 0; i < tbd_trace_thread_count(trace); i++) {
         const struct tbd_thread_info *thread = tbd_trace_thread(trace, i);
 
-        if (thread->start_time <= motion->at.time && motion->at.time < thread->end_time)
+        if (tbd_thread_lives_at(thread, motion->at.time))
             each(context, thread);
     }
 }
-
-struct sought_thread {
-    uint64_t tid;
-    bool lives;
-};
 
 /* What a list of threads is printed to. */
 struct thread_list {
@@ -44,20 +39,12 @@ struct thread_list {
     uint32_t pid;
 };
 
-static void compare(void *context, const struct tbd_thread_info *thread)
+bool tbd_remote_lives(const struct tbd_remote_motion *motion, uint32_t tid)
 {
-    struct sought_thread *sought = context;
+    const struct tbd_thread_info *thread =
+        tbd_trace_thread_of(motion->session->trace, tid, motion->at.time);
 
-    sought->lives |= thread->tid == sought->tid;
-}
-
-bool tbd_remote_lives(const struct tbd_remote_motion *motion, uint64_t tid)
-{
-    struct sought_thread sought = { .tid = tid };
-    struct tbd_remote_motion copy = *motion;
-
-    tbd_remote_threads(&copy, compare, &sought);
-    return sought.lives;
+    return thread != NULL && tbd_thread_lives_at(thread, motion->at.time);
 }
 
 static void print_thread(void *context, const struct tbd_thread_info *thread)
@@ -224,18 +211,11 @@ static int open_maps(struct tbd_remote_motion *motion)
     return fd;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
 /* How well a mapped file's path fits a name that the program used, which may lead there by links: folders
  * that are links, and libz.so.1 for libz.so.1.2.13.  0: it does not. */
 static unsigned fits(const char *path, const char *name)
 {
-    const char *file = last_part(path), *wanted = last_part(name);
+    const char *file = tbd_base_name(path), *wanted = tbd_base_name(name);
     size_t bytes = strlen(wanted);
 
     if (strcmp(path, name) == 0)

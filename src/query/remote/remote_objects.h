@@ -19,7 +19,7 @@ char *tbd_remote_object(struct tbd_remote_motion *motion, const char *name, cons
 void tbd_remote_threads(struct tbd_remote_motion *motion,
                         void (*each)(void *context, const struct tbd_thread_info *thread),
                         void *context);
-bool tbd_remote_lives(const struct tbd_remote_motion *motion, uint64_t tid);
+bool tbd_remote_lives(const struct tbd_remote_motion *motion, uint32_t tid);
 
 /* A descriptor of the file that the program knew under this name; -1 with errno. */
 int tbd_remote_open(struct tbd_remote_motion *motion, const char *path);

@@ -2,6 +2,8 @@
 /* remote_packet.c - see remote_packet.h */
 #include "query/remote/remote_packet.h"
 
+#include "format/files/trace_dir.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -45,19 +47,9 @@ static int next_byte(struct tbd_remote_link *link)
     return link->buffer[link->at++];
 }
 
-static bool write_bytes(struct tbd_remote_link *link, const char *data, size_t bytes)
+static bool write_bytes(const struct tbd_remote_link *link, const char *data, size_t bytes)
 {
-    while (bytes != 0) {
-        ssize_t done = write(link->out, data, bytes);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return false;
-        data += done;
-        bytes -= (size_t)done;
-    }
-    return true;
+    return tbd_write_all(link->out, data, bytes) == TBD_OK;
 }
 
 bool tbd_packet_is_interrupted(struct tbd_remote_link *link)

@@ -474,10 +474,8 @@ static void tell_object(struct server *server, const char *text)
 
     snprintf(name, sizeof(name), "%.*s", (int)used, text);
     text += used;
-    if (!tbd_remote_skip(&text, ":read:")) {
-        server->reply.bytes = 0;
+    if (!tbd_remote_skip(&text, ":read:"))
         return;
-    }
     used = strcspn(text, ":");
     snprintf(annex, sizeof(annex), "%.*s", (int)used, text);
     text += used;

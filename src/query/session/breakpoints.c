@@ -5,8 +5,24 @@
 #include "base/array.h"
 #include "base/assert.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void tbd_watch_question(enum tbd_watch_kind what, uint64_t address, uint64_t bytes,
+                        char out[TBD_WATCH_BYTES])
+{
+    const char *type = what == TBD_WATCH_LOAD ? "load" : "store";
+    char place[64];
+
+    snprintf(place, sizeof(place), "[%#" PRIx64 ",%" PRIu64 "]", address, bytes);
+    if (what == TBD_WATCH_CHANGE && bytes <= 8)
+        snprintf(out, TBD_WATCH_BYTES, "%s where touches%s and mem%s != after%s", type, place,
+                 place, place);
+    else
+        snprintf(out, TBD_WATCH_BYTES, "%s where touches%s", type, place);
+}
 
 struct tbd_breakpoint *tbd_breakpoints_add(struct tbd_breakpoints *list, const char *shown,
                                            const char *question, bool is_temporary)

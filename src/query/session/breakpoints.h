@@ -26,6 +26,13 @@ struct tbd_breakpoints {
     unsigned last_number;
 };
 
+/* The question of watched memory.  CHANGE: stores that change it, as a debugger's watchpoint stops at; more than
+ * eight bytes: all stores, as conditions compare at most eight. */
+enum tbd_watch_kind { TBD_WATCH_CHANGE, TBD_WATCH_STORE, TBD_WATCH_LOAD };
+#define TBD_WATCH_BYTES 256u
+void tbd_watch_question(enum tbd_watch_kind what, uint64_t address, uint64_t bytes,
+                        char out[TBD_WATCH_BYTES]);
+
 /* Copies both texts.  NULL: no memory.  Borrowed until the list changes. */
 struct tbd_breakpoint *tbd_breakpoints_add(struct tbd_breakpoints *list, const char *shown,
                                            const char *question, bool is_temporary);

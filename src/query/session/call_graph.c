@@ -5,13 +5,13 @@
  *     order) */
 #include "query/session/call_graph_private.h"
 
+#include "base/string.h"
 #include "base/array.h"
 
 #include <Zydis/Zydis.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define FUNCTION_MAX_BYTES (4u << 20)
@@ -23,9 +23,7 @@
 static uint32_t find_file(const struct tbd_call_graph *graph, const char *name)
 {
     for (uint32_t i = 0; i < graph->file_count; i++) {
-        const char *slash = strrchr(graph->files[i].path, '/');
-
-        if (strcmp(slash ? slash + 1 : graph->files[i].path, name) == 0)
+        if (strcmp(tbd_base_name(graph->files[i].path), name) == 0)
             return i;
     }
     return graph->file_count;

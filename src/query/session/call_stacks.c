@@ -7,10 +7,11 @@
  * at one of the values that were reached from the program's start. */
 #include "query/session/call_graph_private.h"
 
+#include "base/string.h"
+
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define REACHED_MAX  (1u << 20)
@@ -156,16 +157,14 @@ static struct tbd_call_frame frame_of(const struct stack_search *s, uint32_t pat
     const struct tbd_graph_file *file;
     const struct tbd_graph_function *function;
     const struct tbd_elf_symbol *symbol;
-    const char *slash;
 
     if (path >= SIGNAL_SITE)
         return (struct tbd_call_frame){ .signo = path - SIGNAL_SITE };
     function = &s->graph->functions[site->function];
     file = &s->graph->files[function->file];
     symbol = tbd_elf_symbol_at(file->elf, site->after - 1);
-    slash = strrchr(file->path, '/');
     return (struct tbd_call_frame){
-        .module = slash ? slash + 1 : file->path,
+        .module = tbd_base_name(file->path),
         .function = symbol ? tbd_elf_symbol_name(file->elf, symbol) : "",
         .offset = site->after - (symbol ? symbol->start : function->start),
         .address = site->after,
