@@ -117,10 +117,18 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
     return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
 }
 
-/* In the check for indirect branches, after its first instruction, rcx is in r10. */
+/* In the check for indirect branches: the program goes on at r11, which may be another block's start, as the table
+ * of targets has one entry for many. */
 static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
 {
-    return block->tagged >= block->cache_start && pc > block->tagged && pc < block->entry;
+    return block->tagged >= block->cache_start && pc >= block->tagged && pc < block->entry;
+}
+
+/* After the check's first instruction rcx is in r10. */
+static void leave_tag(const struct tbd_regs *cpu, uint64_t tag, struct tbd_regs *state)
+{
+    state->rip = cpu->gpr[TBD_R11];
+    state->gpr[TBD_RCX] = cpu->gpr[cpu->rip == tag ? TBD_RCX : TBD_R10];
 }
 
 /* In exit stubs and exit jumps, registers are where they are between blocks; the next block is the
@@ -135,10 +143,8 @@ static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
 
     fill_registers(state, &place, thread, cpu);
     state->rip = tbd_cache_stub_target(cpu->rip);
-    if (!state->rip && tag) { /* as in a tag of the block itself; the target is in r11 */
-        state->rip = cpu->gpr[TBD_R11];
-        state->gpr[TBD_RCX] = cpu->gpr[cpu->rip == tag ? TBD_RCX : TBD_R10];
-    }
+    if (!state->rip && tag)
+        leave_tag(cpu, tag, state);
     return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE,
                                       .operand_next = cpu->gpr[TBD_R14] };
 }
@@ -179,9 +185,9 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     if (!tbd_cache_dry_run(callbacks, config, block, &watch, &cut))
         return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
     fill_registers(state, &watch.place, thread, cpu);
-    if (is_in_tag(block, cpu->rip))
-        state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
     found = describe(&watch, block, cpu, state);
+    if (is_in_tag(block, cpu->rip))
+        leave_tag(cpu, block->tagged, state);
     found.operand_next = complete_calling(callbacks, config, &watch, cpu);
     return found;
 }

@@ -19,6 +19,11 @@ enum { SECOND_BLOCK = 11, ADDED = 3 };
 /* mov rax, 0; test edi, edi; jz L; lea eax, [rdi + 5]; ret; L: mov eax, 7; ret */
 static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x00, 0x00, 0x00, 0x00, 0x85, 0xff, 0x74, 0x04,
                                 0x8d, 0x47, 0x05, 0xc3, 0xb8, 0x07, 0x00, 0x00, 0x00, 0xc3 };
+enum { JUMP = 64, TARGET = 80 };
+
+/* jmp rdi;   mov eax, 9; ret */
+static const uint8_t jump[] = { 0xff, 0xe7 };
+static const uint8_t target[] = { 0xb8, 0x09, 0x00, 0x00, 0x00, 0xc3 };
 static uint8_t *program;
 
 static uint64_t call(uint64_t argument)
@@ -95,11 +100,38 @@ static void code_that_others_may_run_is_left_alone(void **state)
     assert_int_equal(call(0), 7);
 }
 
+/* A block is found by the low bits of the target that a branch has in r11: that may be another block's start. */
+static void a_signal_in_the_check_of_a_branch_goes_on_at_its_target(void **state)
+{
+    uint64_t args[6] = { (uint64_t)(uintptr_t)program + TARGET };
+    const struct tbd_block_code *block;
+    struct tbd_regs cpu = { 0 }, found;
+
+    (void)state;
+    assert_int_equal(harness_call(program + JUMP, args), 9);
+    block = block_at(TARGET);
+    assert_true(block->tagged >= block->cache_start && block->tagged < block->entry);
+    cpu.gpr[TBD_R11] = args[0] + 0x10000;
+    cpu.gpr[TBD_R10] = 5;
+    cpu.gpr[TBD_RCX] = 6;
+    for (cpu.rip = block->tagged; cpu.rip < block->entry; cpu.rip++) {
+        assert_int_equal(tbd_patcher_interrupted(harness_thread(), &cpu, &found).where,
+                         TBD_INT_BOUNDARY);
+        assert_int_equal(found.rip, cpu.gpr[TBD_R11]);
+        assert_int_equal(found.gpr[TBD_RCX], cpu.rip == block->tagged ? 6 : 5);
+    }
+    assert_int_not_equal(tbd_patcher_interrupted(harness_thread(), &cpu, &found).where,
+                         TBD_INT_NOT_CACHE);
+    assert_int_equal(found.rip, block->start);
+    assert_int_equal(found.gpr[TBD_RCX], 6);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_one_thread_follow_each_other),
         cmocka_unit_test(code_that_others_may_run_is_left_alone),
+        cmocka_unit_test(a_signal_in_the_check_of_a_branch_goes_on_at_its_target),
     };
 
     if (harness_obstacle()) {
@@ -111,6 +143,8 @@ int main(void)
     if (program == MAP_FAILED)
         return 1;
     memcpy(program, code, sizeof(code));
+    memcpy(program + JUMP, jump, sizeof(jump));
+    memcpy(program + TARGET, target, sizeof(target));
     harness_init_free();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
