@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* history_register.c - see history_register.h */
-#include "query/commands/history_register.h"
+#include "query/calls/history_register.h"
 
 #include "query/commands/rows.h"
 #include "query/output/output.h"

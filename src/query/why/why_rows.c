@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* why_rows.c - see why_rows.h */
-#include "query/commands/why_rows.h"
+#include "query/why/why_rows.h"
 
 #include "query/output/output.h"
 #include "query/session/source.h"

@@ -18,8 +18,8 @@
 #include "query/output/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
-#include "query/commands/why_rows.h"
-#include "query/commands/why_channels.h"
+#include "query/why/why_rows.h"
+#include "query/why/why_channels.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>

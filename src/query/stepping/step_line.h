@@ -6,7 +6,7 @@
 #ifndef TBD_QUERY_STEP_LINE_H
 #define TBD_QUERY_STEP_LINE_H
 
-#include "query/commands/step_walk.h"
+#include "query/stepping/step_walk.h"
 #include "query/session/step_place.h"
 
 enum tbd_step_kind {

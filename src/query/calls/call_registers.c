@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* call_registers.c - see call_registers.h */
-#include "query/commands/call_registers.h"
+#include "query/calls/call_registers.h"
 
 #include "query/text/user_interrupt.h"
 

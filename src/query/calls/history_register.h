@@ -6,7 +6,7 @@
 #ifndef TBD_QUERY_HISTORY_REGISTER_H
 #define TBD_QUERY_HISTORY_REGISTER_H
 
-#include "query/commands/frame_end.h"
+#include "query/stepping/frame_end.h"
 #include "query/session/source_place.h"
 
 /* The call that an object lives in. */

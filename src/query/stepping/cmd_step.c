@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_step.c - steps by line, function and instruction, both ways */
 #include "query/output/output_call.h"
-#include "query/commands/step_line.h"
+#include "query/stepping/step_line.h"
 #include "query/session/inlined.h"
 #include "query/output/output.h"
 #include "query/session/source.h"

@@ -6,7 +6,7 @@
 #ifndef TBD_QUERY_STEP_WALK_H
 #define TBD_QUERY_STEP_WALK_H
 
-#include "query/commands/frame_end.h"
+#include "query/stepping/frame_end.h"
 #include "query/session/thread_path.h"
 
 struct tbd_step_walk {

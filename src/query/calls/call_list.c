@@ -7,7 +7,7 @@
  * The first search gives the entries and the returns in the windows that have entries.  Calls that live
  * on, from such a window into one that was not searched, may end there: the index over windows tells in
  * which (search/search_ends.h), and these are searched, too. */
-#include "query/commands/call_list.h"
+#include "query/calls/call_list.h"
 
 #include "base/array.h"
 #include "query/search/search_ends.h"

@@ -3,7 +3,7 @@
  *
  * A call is over when a return takes its return address from the call's slot and leads to the instruction after the call, or when an
  * unwinder's return or a jump leads to a frame further out.  Calls that take long are left to tbd_frame_find_end(). */
-#include "query/commands/step_walk.h"
+#include "query/stepping/step_walk.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_WHY_CHANNELS_H
 #define TBD_QUERY_WHY_CHANNELS_H
 
-#include "query/commands/why_rows.h"
+#include "query/why/why_rows.h"
 #include "query/session/event.h"
 
 /* Says where the bytes came from that the system call put into memory; returns how many values of `out`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* step_line.c - see step_line.h */
-#include "query/commands/step_line.h"
+#include "query/stepping/step_line.h"
 
 #include "query/session/source.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* why_inputs.c - see why_inputs.h; Zydis says which operands are read and written */
-#include "query/commands/why_inputs.h"
+#include "query/why/why_inputs.h"
 
 ZydisRegister tbd_why_whole(ZydisRegister reg)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* cmd_history.c - values over time: history; and trace, the lines that were executed */
-#include "query/commands/history_register.h"
+#include "query/calls/history_register.h"
 #include "query/output/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"

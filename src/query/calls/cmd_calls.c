@@ -3,7 +3,7 @@
  *
  * The user's condition is about what a row shows.  Its parts that an entry decides go into the search;
  * the others are decided when the calls' ends are known. */
-#include "query/commands/call_registers.h"
+#include "query/calls/call_registers.h"
 #include "query/commands/functions.h"
 #include "query/output/output.h"
 #include "query/commands/rows.h"

@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_CALL_LIST_H
 #define TBD_QUERY_CALL_LIST_H
 
-#include "query/commands/frame_end.h"
+#include "query/stepping/frame_end.h"
 
 struct tbd_listed_call {
     const struct tbd_event *enter; /* borrowed from the list */

@@ -5,7 +5,7 @@
  * address of the frame that it leaves, and returns to it.  Such a return differs from the frame's
  * own: calls deeper in the stack have not returned, and it does not lead to where the call was made.
  * longjmp() leaves by a jump: the next call or return at or above the frame's slot shows it. */
-#include "query/commands/frame_end.h"
+#include "query/stepping/frame_end.h"
 
 #include "query/session/symbols.h"
 

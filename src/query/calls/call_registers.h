@@ -4,7 +4,7 @@
 #ifndef TBD_QUERY_CALL_REGISTERS_H
 #define TBD_QUERY_CALL_REGISTERS_H
 
-#include "query/commands/call_list.h"
+#include "query/calls/call_list.h"
 #include "query/output/output_call.h"
 
 struct tbd_call_registers {

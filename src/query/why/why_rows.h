@@ -4,7 +4,7 @@
 #define TBD_QUERY_WHY_ROWS_H
 
 #include "query/commands/rows.h"
-#include "query/commands/why_inputs.h"
+#include "query/why/why_inputs.h"
 #include "query/channels/channels.h"
 
 #define TBD_WHY_ROWS_MAX  256u

@@ -3,7 +3,7 @@
  *
  * query/channels finds the calls that wrote the bytes.  A hop into another process is a hop like any other, in a
  * session of its own on that process's trace; sessions stay open until the end of the command. */
-#include "query/commands/why_channels.h"
+#include "query/why/why_channels.h"
 
 #include "hooks/table/syscalls.h"
 #include "query/output/output.h"
