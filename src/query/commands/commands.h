@@ -7,7 +7,6 @@
 #define TBD_QUERY_COMMANDS_H
 
 #include "query/condition/question.h"
-#include "query/condition/question.h"
 #include "query/session/session.h"
 
 #include <stdio.h>
