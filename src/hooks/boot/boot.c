@@ -198,8 +198,7 @@ static bool map_page_maps(void)
     tbd_memory.pages.touch = (uint8_t *)tbd_processor.gs_base;
     tbd_memory.pages.next_marked = tbd_marked_next;
     tbd_memory.pages.omits_stores = tbd_mode()->omits_records;
-    if (tbd_processor.has_fsgsbase)
-        tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
+    tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
     return true;
 }
 

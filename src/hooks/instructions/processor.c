@@ -6,13 +6,26 @@
 
 struct tbd_processor tbd_processor;
 
+static uint64_t fs_base(void)
+{
+    uint64_t base = 0;
+
+    tbd_sys3(__NR_arch_prctl, ARCH_GET_FS, tbd_sys_pointer(&base), 0);
+    return base;
+}
+
 /* Without fsgsbase, the library runs with the program's fs base, which has a stack-protector word,
- * too. */
+ * too; while there is none yet, with its own, by system calls. */
 void tbd_processor_decode(void (*fn)(void *), void *arg)
 {
     _Alignas(16) uint8_t save[TBD_VECTOR_CALL_BYTES];
+    bool sets = !tbd_processor.has_fsgsbase && fs_base() == 0;
 
-    tbd_vector_call(fn, arg, save, tbd_processor.decoder_tls);
+    if (sets)
+        tbd_set_fs_base(tbd_processor.decoder_tls);
+    tbd_vector_call(fn, arg, save, tbd_processor.has_fsgsbase ? tbd_processor.decoder_tls : 0);
+    if (sets)
+        tbd_set_fs_base(0);
 }
 
 void tbd_set_gs_base(uint64_t base)

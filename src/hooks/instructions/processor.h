@@ -12,7 +12,7 @@
 struct tbd_processor {
     struct tbd_vector_info vector;
     uint64_t gs_base;     /* of the engine: in every thread; in free run in the first one */
-    uint64_t decoder_tls; /* fs base for the decoder library; 0 without fsgsbase */
+    uint64_t decoder_tls; /* fs base for the decoder library */
     bool has_fsgsbase;
     bool is_hidden; /* the program is told of fewer features (cpu_limit.h) */
 };

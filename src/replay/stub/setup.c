@@ -46,8 +46,7 @@ static bool map_thread(void)
     thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
     tbd_processor.gs_base = gs;
     tbd_memory.pages.touch = (uint8_t *)gs;
-    if (tbd_processor.has_fsgsbase)
-        tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
+    tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
     tbd_set_gs_base(gs);
     return true;
 }
