@@ -6,14 +6,20 @@
  *
  * The first search gives the entries and the returns in the windows that have entries.  Calls that live
  * on, from such a window into one that was not searched, may end there: the index over windows tells in
- * which (search/search_ends.h), and these are searched, too. */
+ * which (search/search_ends.h), and these are searched, too.
+ *
+ * First it is tried without stacks of callers (own_calls.h). */
 #include "query/calls/call_list.h"
+
+#include "query/calls/own_calls.h"
 
 #include "base/array.h"
 #include "query/search/search_ends.h"
 #include "query/session/main_stack.h"
+#include "query/text/user_interrupt.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct finding {
     struct tbd_command_run *run;
@@ -23,6 +29,8 @@ struct finding {
     size_t *open;             /* owned; indices of calls without an end, innermost last */
     size_t open_count, open_capacity;
     bool no_memory;
+    bool is_own; /* by own_calls.h, ... */
+    bool is_odd; /* ... which cannot tell */
 };
 
 /* ---- pairing ---- */
@@ -116,6 +124,10 @@ static void open_call(struct finding *f, const struct tbd_event *enter)
 
 static void pair(struct finding *f)
 {
+    if (f->is_own) {
+        f->no_memory = f->no_memory || tbd_own_calls_pair(f->list, &f->is_odd) != TBD_OK;
+        return;
+    }
     f->list->count = f->open_count = 0;
     for (size_t i = 0; i < f->list->event_count && !f->no_memory; i++) {
         const struct tbd_event *event = &f->list->events[i];
@@ -137,13 +149,14 @@ static bool add_event(void *context, const struct tbd_event *event)
                                    sizeof(*list->events));
     if (!f->no_memory)
         list->events[list->event_count++] = *event;
-    return !f->no_memory;
+    f->is_odd |= f->is_own && (event->flags & TBD_EVENT_BY_JUMP) != 0;
+    return !f->no_memory && !f->is_odd;
 }
 
 static enum tbd_exit search(struct finding *f, struct tbd_question *question)
 {
-    question->keeps_frames = true;
-    question->with_returns = true;
+    question->keeps_frames = question->with_returns = !f->is_own;
+    question->own_returns = f->is_own;
     question->searched = f->searched;
     return tbd_command_each(f->run, question, add_event, f);
 }
@@ -238,13 +251,37 @@ static enum tbd_exit find(struct finding *f, struct tbd_question *question)
         return tbd_command_fail(f->run, TBD_NOMEM);
     result = search(f, &first);
     pair(f);
-    while (result == TBD_EXIT_FOUND && !f->no_memory && choose(f)) {
+    while (result == TBD_EXIT_FOUND && !f->no_memory && !f->is_odd && choose(f)) {
         result = search_on(f, question);
         pair(f);
     }
-    if (result == TBD_EXIT_FOUND && !f->no_memory)
+    if (f->no_memory)
+        return tbd_command_fail(f->run, TBD_NOMEM);
+    if (result == TBD_EXIT_FOUND && !f->is_own)
         settle(f);
-    return f->no_memory ? tbd_command_fail(f->run, TBD_NOMEM) : result;
+    return result;
+}
+
+/* By own_calls.h; *out_is_done: it could tell. */
+static enum tbd_exit find_own(struct finding *f, struct tbd_question *question, bool *out_is_done)
+{
+    enum tbd_exit result;
+
+    *out_is_done = false;
+    if (!tbd_own_calls_fit(f->run, question))
+        return TBD_EXIT_FOUND;
+    f->is_own = true;
+    result = find(f, question);
+    *out_is_done = result > TBD_EXIT_NOT_FOUND || tbd_is_interrupted() ||
+                   (!f->is_odd && tbd_own_calls_are_whole(f->list));
+    if (*out_is_done) {
+        tbd_own_calls_keep_wanted(f->list);
+        return result;
+    }
+    tbd_call_list_free(f->list);
+    memset(f->searched, 0, tbd_trace_window_count(f->run->session->trace));
+    f->is_own = f->is_odd = false;
+    return TBD_EXIT_FOUND;
 }
 
 enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_question *question,
@@ -252,15 +289,19 @@ enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_questio
 {
     size_t windows = (size_t)tbd_trace_window_count(run->session->trace) + 1;
     struct finding f = { .run = run, .list = out };
+    bool is_done = false;
     enum tbd_exit result;
 
     *out = (struct tbd_call_list){ 0 };
     f.searched = calloc(windows, 1);
     f.only = calloc(windows, 1);
-    if (f.searched == NULL || f.only == NULL || tbd_ends_new(run->session, &f.ends) != TBD_OK)
+    if (f.searched == NULL || f.only == NULL || tbd_ends_new(run->session, &f.ends) != TBD_OK) {
         result = tbd_command_fail(run, TBD_NOMEM);
-    else
-        result = find(&f, question);
+    } else {
+        result = find_own(&f, question, &is_done);
+        if (!is_done)
+            result = find(&f, question);
+    }
     tbd_question_free(question);
     tbd_ends_free(f.ends);
     free(f.searched);

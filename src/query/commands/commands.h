@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* commands.h - the commands of tbdq, from one table, and what they share
  *
- * A command of the table may be defined in a room of its own (query/stepping, query/calls, query/why),
+ * A command of the table may be defined in a folder of its own (query/stepping, query/calls, query/why),
  * which includes this header; nothing here includes them. */
 #ifndef TBD_QUERY_COMMANDS_H
 #define TBD_QUERY_COMMANDS_H

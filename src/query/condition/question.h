@@ -31,6 +31,9 @@ struct tbd_question {
      * of func_exit that may end the frame of one of the entries, in this window or an earlier one.
      * `where` is not about them. */
     bool with_returns;
+    /* func_enter without keeps_frames, in a function, which is the first name in `where`: also all events of
+     * func_exit in its own code, and entries for which `where` does not hold (TBD_EVENT_UNWANTED). */
+    bool own_returns;
     /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */
     const uint8_t *only; /* only the windows with 1 are searched */
     uint8_t *searched;   /* receives 1 for those that were searched */

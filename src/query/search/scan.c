@@ -15,6 +15,7 @@
 
 #include "query/text/user_interrupt.h"
 #include "query/search/scan_threads.h"
+#include "query/search/search_plan.h"
 
 #include <string.h>
 
@@ -180,6 +181,8 @@ static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
     event->block = time == scan->cursor.time ? scan->cursor.id : 0;
     if (scan->keeps_frames)
         note_caller(scan, event);
+    else if (scan->own_returns && !scan->waiting.by_jump)
+        event->called_at = event->from;
     tbd_scan_deliver(scan, event);
 }
 
@@ -216,7 +219,7 @@ static void at_block(struct tbd_scan *scan)
     tbd_scan_deliver_switch(scan, cursor->time, cursor->block->def.start);
     if (scan->waiting.is_there &&
         (scan->waiting.target == 0 || scan->waiting.target == cursor->block->def.start)) {
-        if (scan->blocks == NULL || scan->blocks[cursor->id] != 0)
+        if (scan->blocks == NULL || (scan->blocks[cursor->id] & TBD_PLAN_EVENT) != 0)
             deliver_call(scan, cursor->time, cursor->block->def.start);
         scan->waiting.is_there = false;
     }
@@ -292,7 +295,8 @@ static void at_return(struct tbd_scan *scan)
     uint64_t operands[2];
 
     memcpy(operands, scan->cursor.record + op->data, sizeof(operands));
-    if (scan->with_returns || (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan))) {
+    if (scan->with_returns || (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan)) ||
+        (scan->own_returns && (scan->blocks[scan->cursor.id] & TBD_PLAN_RETURN) != 0)) {
         event = tbd_scan_event(scan, TBD_EVENT_FUNC_EXIT, op->insn);
         event.sp = operands[0];
         event.retval = operands[1];

@@ -38,7 +38,7 @@ struct tbd_scan {
         *symbols; /* tells jumps within a function from jumps to one; NULL: all count */
     enum tbd_event_type type;
     struct tbd_span span;
-    const uint8_t *blocks; /* by id: may this block hold a wanted event?  NULL: all may */
+    const uint8_t *blocks; /* by id: what this block may hold (search_plan.h)?  NULL: all may */
     /* store, load: only those that touch [range_start, range_end) are wanted */
     bool has_range;
     uint64_t range_start, range_end;
@@ -49,6 +49,7 @@ struct tbd_scan {
     struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
     bool keeps_frames;             /* see tbd_question.keeps_frames; needs `callers` */
     bool with_returns;             /* func_enter: all events of func_exit too */
+    bool own_returns;              /* func_enter: those in blocks with TBD_PLAN_RETURN */
     uint64_t seeded_at;            /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */

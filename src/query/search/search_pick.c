@@ -100,6 +100,12 @@ bool tbd_search_has_stores(struct tbd_search_run *run, uint64_t address, uint32_
     return false;
 }
 
+static uint8_t picked_of(uint8_t planned, uint8_t wanted)
+{
+    return ((planned & TBD_PLAN_EVENT) != 0 ? wanted : 0) |
+           ((planned & TBD_PLAN_RETURN) != 0 ? TBD_PICK_OPS : 0);
+}
+
 static bool make_picker(struct tbd_search_run *run)
 {
     struct tbd_search_picking *picking = &run->picking;
@@ -112,7 +118,7 @@ static bool make_picker(struct tbd_search_run *run)
     if (picking->blocks == NULL)
         return false;
     for (uint32_t id = 0; id < pick.block_count; id++)
-        picking->blocks[id] = run->plan.blocks[id] ? wanted : 0;
+        picking->blocks[id] = picked_of(run->plan.blocks[id], wanted);
     pick.blocks = picking->blocks;
     for (uint32_t i = 0; i < picking->range_count; i++)
         pick.ranges[i] = picking->ranges[i];

@@ -166,6 +166,14 @@ static bool is_possible_block(const struct tbd_search_plan *plan, const struct t
     return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
 }
 
+/* Does the function that is the condition's first name return in this block? */
+static bool is_return_of(const struct tbd_search_plan *plan, const struct tbd_block *block)
+{
+    return tbd_scan_block_has(block, TBD_EVENT_FUNC_EXIT) &&
+           overlaps(&plan->where->names[0], block->def.start,
+                    block->def.start + block->def.code_bytes);
+}
+
 /* Does the condition name addresses that summaries of words or of blocks hold? */
 static void note_leaves(struct tbd_search_plan *plan)
 {
@@ -203,7 +211,11 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
     for (uint32_t id = 1; id < out->block_count; id++) {
         const struct tbd_block *block = tbd_trace_block(session->trace, id);
 
-        out->blocks[id] = block != NULL && is_possible_block(out, block);
+        if (block == NULL)
+            continue;
+        out->blocks[id] = is_possible_block(out, block) ? TBD_PLAN_EVENT : 0;
+        if (question->own_returns && is_return_of(out, block))
+            out->blocks[id] |= TBD_PLAN_RETURN;
     }
     return tbd_plan_make_keys(out, session->trace) ? TBD_OK : TBD_NOMEM;
 }

@@ -12,6 +12,10 @@
 #include "query/condition/question.h"
 #include "query/session/session.h"
 
+/* What a block may hold: a wanted event; a return of the function (tbd_question.own_returns). */
+#define TBD_PLAN_EVENT  1u
+#define TBD_PLAN_RETURN 2u
+
 /* The plan for the windows of one segment of the index. */
 struct tbd_plan_segment {
     const struct tbd_keys *keys; /* borrowed from the trace; NULL: the segment is damaged */
@@ -35,7 +39,7 @@ struct tbd_search_plan {
     /* the trace has several threads: a function may be entered windows after its call */
     bool has_threads;
     bool has_blocks; /* `blocks` is narrower than "all blocks that have such events" */
-    uint8_t *blocks; /* by id; owned */
+    uint8_t *blocks; /* by id: TBD_PLAN_*; owned */
     uint32_t block_count;
     uint64_t *wanted; /* owned: a window must have one of these keys; ascending (has_blocks) */
     size_t wanted_count;

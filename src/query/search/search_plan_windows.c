@@ -115,7 +115,7 @@ bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
     if (plan->segments == NULL || (plan->has_blocks && plan->wanted == NULL))
         return false;
     for (uint32_t id = 1; plan->has_blocks && id < plan->block_count; id++) {
-        if (plan->blocks[id] == 0)
+        if ((plan->blocks[id] & TBD_PLAN_EVENT) == 0)
             continue;
         plan->wanted[plan->wanted_count++] = tbd_key(enter ? TBD_KEY_ENTER : TBD_KEY_BLOCK, id);
         plan->wanted[plan->wanted_count++] =

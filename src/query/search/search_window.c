@@ -19,10 +19,11 @@
 
 #include <string.h>
 
-/* Events of func_exit that come with entries (tbd_question.with_returns). */
+/* Events of func_exit that come with entries (tbd_question.with_returns, own_returns). */
 static bool is_return(const struct tbd_search_run *run, const struct tbd_event *event)
 {
-    return run->question->with_returns && event->type == TBD_EVENT_FUNC_EXIT;
+    return (run->question->with_returns || run->question->own_returns) &&
+           event->type == TBD_EVENT_FUNC_EXIT;
 }
 
 static bool ask_event(void *context, struct tbd_event *event)
@@ -60,8 +61,14 @@ static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event
     enum tbd_verdict verdict;
 
     if (is_return(run, event))
-        return tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+        return run->question->own_returns || tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH
+                                                                                 : TBD_VERDICT_MISS;
     verdict = judge_entry(run, event);
+    if (run->question->own_returns && verdict == TBD_VERDICT_MISS &&
+        tbd_expr_in_ranges(&run->where->names[0], event->pc)) {
+        event->flags |= TBD_EVENT_UNWANTED;
+        return TBD_VERDICT_MATCH;
+    }
     if (run->question->with_returns && verdict != TBD_VERDICT_MISS)
         tbd_search_note_entry(run, event);
     return verdict;
@@ -132,6 +139,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .callers = run->has_callers ? &run->callers : NULL,
         .keeps_frames = run->question->keeps_frames,
         .with_returns = run->question->with_returns,
+        .own_returns = run->question->own_returns,
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,

@@ -64,6 +64,8 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 /* func_exit, of a question that is with_returns: no return, but a call.  It puts its return address at
  * `sp`, so no frame that had its own there, or further down on this stack, lives. */
 #define TBD_EVENT_OVERWRITES 2048u
+/* func_enter, of a question with own_returns: its condition does not hold */
+#define TBD_EVENT_UNWANTED 4096u
 /* call: its frame ended by a return; `retval` and `began` are valid */
 #define TBD_EVENT_RETURNED 1024u
 /* of signals: */

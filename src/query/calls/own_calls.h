@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* own_calls.h - calls whose ends are returns in the function's own code
+ *
+ * Most functions are entered by calls and end by one of their own `ret` instructions.  Then these two kinds
+ * of events say everything about the calls, nesting too, and no stack of callers is needed: the search looks
+ * at a few blocks instead of at all calls and returns.  Anything else (a tail call, an import stub, a frame
+ * that was left or that lives on at the recording's end) is noticed, and nothing is concluded.
+ *
+ * OWN_CALLS-1  Per thread, slots of open calls descend, and a return is at the innermost one's.  (checked: else
+ *     the list is odd) */
+#ifndef TBD_QUERY_OWN_CALLS_H
+#define TBD_QUERY_OWN_CALLS_H
+
+#include "query/calls/call_list.h"
+
+/* Does the question say which function, and nothing that hides some of its entries or needs more than they
+ * hold? */
+bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_question *question);
+
+/* Makes list->all from list->events.  Calls that end in no window that was searched so far are
+ * TBD_FRAME_STAYS; is_closed: at `exit` at the latest.  *out_is_odd: there are returns without an entry. */
+TBD_MUST_CHECK enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list, bool *out_is_odd);
+
+/* Have all calls ended? */
+bool tbd_own_calls_are_whole(const struct tbd_call_list *list);
+
+/* Leaves out those for which the question's condition does not hold. */
+void tbd_own_calls_keep_wanted(struct tbd_call_list *list);
+
+#endif
