@@ -262,6 +262,40 @@ def test_calls_search_each_window_once_and_only_those_with_ends(folder):
         assert searched <= windows, (function, windows, said)
 
 
+def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
+    """A bound of time has `calls` keep stacks of callers; without it, entries and returns of the function alone tell, or notice that they cannot."""
+    alone = 0
+    for name in ("recursion", "exceptions", "long_jumps", "threads", "sig_calls"):
+        trace = tbdtest.record([tbdtest.program(name)], os.path.join(folder, name), "window=20000")[1]
+        called = [row["by"].split("!")[-1] for row in trace.ask("count", "func_enter", "where", "module==%s" % name, "by", "func")]
+        assert called, name
+        for function in [f for f in called if re.match(r"[\w:]+$", f)][:15]:
+            short = trace.ask("calls", function)
+            assert short == trace.ask("calls", function, "where", "time", ">=", "0"), (name, function)
+            one = [row for row in short if row["nesting"] == 0]
+            assert one == trace.ask("calls", function, "where", "nesting", "==", "0"), (name, function)
+            alone += bool(short) and all("left" not in row and row["exit"] for row in short)
+    print("        %d functions whose calls all return" % alone)
+    assert alone > 20
+
+
+def test_history_has_the_values_that_a_condition_chooses(folder):
+    source, path = folder + "/squares.c", folder + "/squares"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("volatile int n;\nint main(void)\n{\n    for (int i = 0; i < 20; i++)\n        n = i * i % 17 - 5;\n    return 0;\n}\n")
+    subprocess.run(["cc", "-g", "-o", path, source], check=True)
+    trace = tbdtest.record([path], folder + "/traces")[1]
+    trace.one("goto", "main")
+    rows = trace.ask("history", "n")
+    assert len(rows) == 20 or len(rows) == 21, rows
+    for text, holds in (("newval > 3", lambda v: v > 3), ("newval < 0", lambda v: v < 0), ("newval == 100", lambda v: False)):
+        wanted = [row for row in rows if "pc" in row and holds(int(row["value"]))]
+        assert trace.ask("history", "n", "where", text) == wanted and (wanted or "100" in text), text
+    trace.one("goto", "main")
+    wrong = trace.tbdq("history", "n", "where", "newval >")
+    assert wrong.code == 2 and b"newval >" in wrong.err, wrong
+
+
 PASSED = r"""
 #include <complex>
 #include <cstdio>

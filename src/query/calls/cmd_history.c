@@ -5,6 +5,9 @@
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
 
+#include "base/array.h"
+#include "base/binary_search.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +17,41 @@
 /* ---- history ---- */
 
 #define FRAMES_MAX 256u
+#define WHERE      " where "
 #define RED_ZONE   128u /* below the stack pointer; a function that calls no other may use it */
+
+/* The user's condition: the stores for which it holds. */
+struct wanted_stores {
+    size_t where;             /* offset of " where " in the run's text; 0: there is none */
+    struct tbd_position *all; /* owned; ascending */
+    size_t count, capacity;
+    bool no_memory;
+};
 
 struct history {
     struct tbd_command_run *run;
+    struct wanted_stores wanted;
     struct tbd_source_place *place;
     struct tbd_data object; /* in memory */
     size_t bytes;
     struct tbd_rows rows;
-    json_t *row; /* of the value that holds now; NULL before the first one */
+    json_t *row;    /* of the value that holds now; NULL before the first one */
+    bool is_wanted; /* the row is to be shown */
     uint8_t now[OBJECT_MAX];
     struct tbd_lifetime life;
 };
+
+/* A value without a writer is shown only if there is no condition. */
+static bool is_wanted(const struct wanted_stores *wanted, const struct tbd_event *event)
+{
+    size_t at;
+
+    if (wanted->where == 0 || event == NULL)
+        return wanted->where == 0;
+    at = TBD_COUNT_BEFORE(i, wanted->count,
+                          tbd_position_compare(wanted->all[i], event->position) < 0);
+    return at < wanted->count && tbd_position_compare(wanted->all[at], event->position) == 0;
+}
 
 static char *text_of(struct history *history)
 {
@@ -54,6 +80,7 @@ static void begin_value(struct history *history, struct tbd_position from,
     history->row = event != NULL ? tbd_rows_event(history->run->session, event) : json_object();
     json_object_set_new(history->row, "value", tbd_output_text(text == NULL ? "" : text));
     json_object_set_new(history->row, "from", tbd_rows_position(from));
+    history->is_wanted = is_wanted(&history->wanted, event);
     free(text);
 }
 
@@ -62,7 +89,10 @@ static void end_value(struct history *history, const struct tbd_position *to)
     if (history->row == NULL)
         return;
     json_object_set_new(history->row, "to", to == NULL ? json_null() : tbd_rows_position(*to));
-    tbd_rows_add(&history->rows, history->row);
+    if (history->is_wanted)
+        tbd_rows_add(&history->rows, history->row);
+    else
+        json_decref(history->row);
     history->row = NULL;
 }
 
@@ -176,22 +206,74 @@ struct tbd_lifetime tbd_lifetime_of(struct tbd_command_run *run, struct tbd_fram
     return life;
 }
 
-static enum tbd_exit list_history(struct history *history)
+/* All stores to the object while it lives. */
+static struct tbd_question stores_to(const struct history *history)
 {
-    static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
-    struct tbd_command_run *run = history->run;
-    const struct tbd_lifetime *life = &history->life;
     struct tbd_question question = tbd_question_all(TBD_EVENT_STORE);
-    struct tbd_frame_call call = { 0 };
-    enum tbd_exit result;
+    const struct tbd_lifetime *life = &history->life;
 
-    if (call_of(history, tbd_session_current(run->session), &call))
-        history->life = tbd_lifetime_of(run, call);
     tbd_question_where(&question, tbd_expr_touches(history->object.address, history->bytes));
     if (life->is_bounded)
         tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, life->from.time);
     if (life->has_end)
         tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, life->to.time);
+    return question;
+}
+
+static bool add_wanted(void *context, const struct tbd_event *event)
+{
+    struct wanted_stores *wanted = context;
+
+    wanted->no_memory =
+        !tbd_array_grow(&wanted->all, wanted->count, &wanted->capacity, sizeof(*wanted->all));
+    if (!wanted->no_memory)
+        wanted->all[wanted->count++] = event->position;
+    return !wanted->no_memory;
+}
+
+/* Finds the stores for which the user's condition holds. */
+static enum tbd_exit find_wanted(struct history *history)
+{
+    struct tbd_command_run *run = history->run;
+    struct wanted_stores *wanted = &history->wanted;
+    struct tbd_question_words words = { .text = run->text,
+                                        .of = run->arguments,
+                                        .object = run->arguments,
+                                        .of_end = wanted->where,
+                                        .where = wanted->where + strlen(WHERE),
+                                        .end = strlen(run->text) };
+    struct tbd_question question;
+    enum tbd_exit result;
+
+    if (wanted->where == 0)
+        return TBD_EXIT_FOUND;
+    question = stores_to(history);
+    result = tbd_command_take_words(run, &words, &question);
+    if (result != TBD_EXIT_FOUND) {
+        tbd_question_free(&question);
+        return result;
+    }
+    result = tbd_command_each(run, &question, add_wanted, wanted);
+    if (wanted->no_memory)
+        return tbd_command_fail(run, TBD_NOMEM);
+    return result == TBD_EXIT_NOT_FOUND ? TBD_EXIT_FOUND : result;
+}
+
+static enum tbd_exit list_history(struct history *history)
+{
+    static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
+    struct tbd_command_run *run = history->run;
+    const struct tbd_lifetime *life = &history->life;
+    struct tbd_frame_call call = { 0 };
+    struct tbd_question question;
+    enum tbd_exit result;
+
+    if (call_of(history, tbd_session_current(run->session), &call))
+        history->life = tbd_lifetime_of(run, call);
+    result = find_wanted(history);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    question = stores_to(history);
     tbd_rows_start(&history->rows, run, columns);
     result = tbd_command_each(run, &question, add_store, history);
     if (result == TBD_EXIT_NOT_FOUND &&
@@ -217,17 +299,23 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
     struct history history = { .run = run, .place = &place };
+    const char *where;
     enum tbd_exit result;
 
     if (run->argc == 0)
-        return tbd_command_usage(run, "history takes an expression");
+        return tbd_command_usage(run, "history takes an expression, and perhaps a condition");
+    where = strstr(run->text + run->arguments, WHERE);
+    history.wanted.where = where == NULL ? 0 : (size_t)(where - run->text);
     result = tbd_command_value_of(run, tbd_session_current(run->session), run->arguments,
-                                  strlen(run->text), &place, &history.object);
+                                  where == NULL ? strlen(run->text) : history.wanted.where, &place,
+                                  &history.object);
     if (result != TBD_EXIT_FOUND)
         return result;
     if (history.object.is_known && !history.object.in_memory && place.stack.selected == 0 &&
         place.stack.frame_count != 0 && history.object.in_register != 0) {
-        result = tbd_history_register(run, &place);
+        result = where == NULL ? tbd_history_register(run, &place)
+                               : tbd_command_usage(run, "it is in a register: no condition about "
+                                                        "stores can hold for it");
     } else if (!history.object.is_known || !history.object.in_memory) {
         result = refuse(run, history.object.is_known ? "it is in a register, or a result"
                                                      : history.object.why);
@@ -240,6 +328,7 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
                      : list_history(&history);
     }
     tbd_source_place_close(&place);
+    free(history.wanted.all);
     return result;
 }
 

@@ -100,7 +100,7 @@ const struct tbd_command tbd_commands[] = {
       "to the instruction after the return of this function",
       "Shows the return with its value, and moves to the instruction after the call.  If an exception or\n"
       "longjmp leaves the function, moves to where the program goes on.  In an inlined function, moves to\n"
-      "the next statement outside of it.  After `up` it is the selected frame that returns.",
+      "the next statement outside of it.  After `up` it is the selected frame, or copy, that is left.",
       "tbdq finish", true, false },
     { "stepi", tbd_command_stepi, "[COUNT]",
       "to the next instruction", "",
@@ -193,12 +193,13 @@ const struct tbd_command tbd_commands[] = {
       "how many such events there are, by function, source line, thread or value",
       "The value is what is stored or loaded, the first argument, the result, the system call.",
       "tbdq count store of total by line", true, false },
-    { "history", tbd_command_history, "EXPR",
+    { "history", tbd_command_history, "EXPR [where CONTEXT]",
       "the values that a variable had: from when to when, and who wrote them",
       "The variable is what the C expression denotes at the current position; one on the stack\n"
       "has its history from the call of its function to the return.  One in a register is looked at\n"
-      "where each line of its function begins.",
-      "tbdq history table[3]", true, false },
+      "where each line of its function begins.  A condition chooses among the stores: newval and oldval are\n"
+      "the value's type.",
+      "tbdq history table[3] where newval '>' 7", true, false },
     { "first", tbd_command_first, "CONTEXT",
       "go to the instruction that makes a condition true for the first time",
       "It was true at a line's beginning, or anywhere if at none.  The answer is the store, or\n"
