@@ -357,10 +357,28 @@ def is_left(program, at, number):
     return any("longjmp" in name or name.startswith("_Unwind_") for name in names if name)
 
 
+def is_landing(program, at):
+    """Has an unwinder led here?"""
+    return (program.states[program.index_of[at] - 1][3] or "").startswith("_Unwind_")
+
+
+def is_before_landing(program, at, number, is_over):
+    """Is this where the code before the landing pad was: of the line there, and of no other one in between?  `is_over`: in the moment's
+    function; else anywhere in the program."""
+    here, first = program.index_of[at], program.index_of[number]
+    own, between = program.states[first], program.states[first:here]
+    if is_over and own[3] != program.states[here][3]:
+        return False
+    return all(state[4] == own[4] for state in between
+               if state[2] == program.name and state[4] is not None and (not is_over or state[3] == own[3]))
+
+
 def explain(program, command, at, theirs, ours, frames):
     """Why gdb 13 and tbdq differ; None: no reason is known.  `frames`: gdb's, at the moment."""
     if ours in program.index_of and command in FORWARD and is_left(program, at, ours):
         return "gdb loses a function that an exception or longjmp leaves, or goes on from there"
+    if ours in program.index_of and command in FORWARD and theirs is None and is_landing(program, at):
+        return "gdb loses the frame in which an exception lands, and runs to the end of its record"
     if theirs not in program.index_of or ours not in program.index_of:
         return None
     here, there, own = (program.states[program.index_of[n]] for n in (at, theirs, ours))
@@ -375,6 +393,9 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb goes back, after a line or an inlined function in between"
     if command == "until" and here[3] in (own[3], there[3]):
         return "gdb takes other frames of a recursive function for the same"
+    if there[4] is None and command in ("reverse-step", "reverse-next", "reverse-nexti") and is_landing(program, at) and \
+       is_before_landing(program, at, ours, command != "reverse-step"):
+        return "gdb stops within the unwinder, which has no lines"
     if there[4] is None and command in FORWARD:
         return "gdb stops in code without lines that a jump led to"
     if command in FORWARD and ours < theirs and is_in_the_middle(program, program.index_of[ours]):

@@ -139,6 +139,69 @@ say([value("$pc"), value("$rax")])
     assert trace.ask("finish")[0]["result"] == "0", trace.ask("where")
 
 
+COPIES = """\
+volatile int seen[4], total;
+static __attribute__((noinline)) int callee(int n)
+{
+    seen[0] = n;
+    return n + seen[0];
+}
+static inline __attribute__((always_inline)) int inner(int n)
+{
+    int r = callee(n);
+    seen[1] = r;
+    return r + 1;
+}
+static inline __attribute__((always_inline)) int outer(int n)
+{
+    int a = inner(n);
+    seen[2] = a;
+    return a + inner(n + 1);
+}
+static __attribute__((noinline)) int around(int n)
+{
+    int b = outer(n);
+    seen[3] = b;
+    return b;
+}
+int main(void)
+{
+    total = around(3);
+    total += around(4);
+    return 0;
+}
+"""
+
+
+def test_finish_leaves_the_selected_copy(folder):
+    """callee() is called by a copy of inner() in a copy of outer() in around(): `up` to each, and `finish`."""
+    compared = 0
+    for level in ("-O0", "-Og", "-O2") if tbdtest.LONG else ("-O2",):
+        source, path = folder + "/copies.c", folder + "/copies" + level
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(COPIES)
+        subprocess.run(["cc", "-g", level, "-fno-pie", "-no-pie", "-o", path, source], check=True)
+        trace = tbdtest.record([path], folder + "/traces" + level)[1]
+        for call in (1, 2, 4):
+            for up in (1, 2, 3):
+                wanted = othertools.gdb_script([path], """
+b = gdb.Breakpoint("callee")
+b.ignore_count = %d
+run()
+b.enabled = False
+gdb.execute("up %d", to_string=True)
+gdb.execute("finish", to_string=True)
+say([value("$pc"), gdb.selected_frame().name()])
+""" % (call - 1, up))[0]
+                trace.one("goto", "first", "forward", "func_enter", call, "where", "func==callee")
+                trace.ask("up", up)
+                answer = trace.ask("finish")[-1]
+                frame = trace.ask("bt")[0]
+                assert tbdtest.number(answer["pc"]) == wanted[0], (level, call, up, answer, frame, hex(wanted[0]), wanted[1])
+                compared += 1
+    assert compared == (27 if tbdtest.LONG else 9)
+
+
 def test_conditions_know_the_code_of_copies(folder):
     for level in ("-O0", "-O2"):
         trace = recorded(folder, level)[1]

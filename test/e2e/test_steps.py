@@ -112,6 +112,21 @@ def test_finish_leaves_a_copy_from_code_before_its_entry(folder):
         assert leads[0] and theirs[0] == leads[0][0], (program.text(at), program.text(theirs[0]), leads)
 
 
+def test_reverse_step_leads_from_a_landing_pad_into_what_was_left(folder):
+    """Into the function that threw, or the cleanup that went on unwinding: the last code with lines that the single-stepped list has before, or
+    from its middle into a function that it has called."""
+    for level in LEVELS if tbdtest.LONG else ("Og",):
+        program = stepping.Program(stepping.built("throws.cc", level, os.path.join(folder, level)), os.path.join(folder, level, "traces"))
+        landings = [program.numbers[i] for i, state in enumerate(program.states)
+                    if i and state[2] == program.name and (program.states[i - 1][3] or "").startswith("_Unwind_")]
+        assert len(landings) > 5
+        for at, (_, leads) in zip(landings, program.tbdq(landings, ["reverse-step"])):
+            before = [state for state in program.states[:program.index_of[at]] if state[2] == program.name and state[4] is not None][-1]
+            first = program.index_of[leads[0][0]]
+            between = {state[3:5] for state in program.states[first:program.index_of[at]] if state[2] == program.name and state[4] is not None}
+            assert between <= {program.states[first][3:5], before[3:5]}, (program.text(at), program.text(leads[0][0]), before, between)
+
+
 # What a wrong command would do: the way of another one, or an instruction more or less.  Not found would be reverse-step that goes back by
 # one instruction within a line: stepping.is_beginning() does not ask whether a statement begins there.
 FAULTS = [("nexti", "stepi"), ("step", "stepi"), ("step", "next"), ("next", "step"), ("next", "finish"), ("finish", "next"), ("until", "stepi"),

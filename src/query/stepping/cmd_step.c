@@ -190,65 +190,131 @@ static bool is_in_inlined(struct tbd_session *session, struct tbd_position posit
            tbd_inlined_at(session->symbols, window, pc, out);
 }
 
-/* Makes it the call of the selected frame, if that is further out than the innermost function with
- * code of its own. */
-static enum tbd_exit take_selected(struct tbd_command_run *run, struct tbd_frame_call *call,
-                                   bool *out_is_outer)
+/* ---- finish ---- */
+
+/* To the end of a function that has code of its own. */
+static enum tbd_exit finish_call(struct tbd_command_run *run, const struct tbd_frame_call *call)
+{
+    struct tbd_question question;
+    struct tbd_event event;
+    enum tbd_frame_end end;
+    enum tbd_status status = tbd_frame_find_end(run, call, NULL, &end, &event);
+
+    if (status == TBD_NOTFOUND) {
+        question = tbd_question_after(call->since, TBD_EVENT_FUNC_EXIT);
+        where_frame(&question, TBD_FIELD_SP, call->slot, call->thread);
+        return tbd_command_ask(run, &question);
+    }
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    if (end == TBD_FRAME_RETURNS)
+        return go_over_return(run, &event, call->thread);
+    fprintf(stderr, "tbdq: note: the function did not return: it was " TBD_FRAME_LEFT_TEXT "\n");
+    return tbd_command_go(run, event.position);
+}
+
+/* The number, from the innermost one, of the copy of an inlined function around the walk's place; place->count: it is not in it. */
+static unsigned copy_here(struct tbd_stepping *stepping, uint64_t id)
+{
+    const struct tbd_step_walk *walk = &stepping->walk;
+    const struct tbd_step_place *place =
+        tbd_step_place_at(stepping->places, walk->window, walk->pc);
+    unsigned copy = 0;
+
+    while (copy < place->count && place->around[copy].id != id)
+        copy++;
+    return copy;
+}
+
+/* Goes on from `from`, out of the copy that is number `copy` around `pc`, from the innermost one. */
+static enum tbd_exit finish_copy(struct tbd_command_run *run, struct tbd_position from, uint64_t pc,
+                                 size_t copy)
+{
+    struct tbd_stepping stepping;
+    enum tbd_status status = tbd_stepping_start(&stepping, run, from, TBD_STEP_OUT);
+    enum tbd_step_move move = TBD_STEP_ON;
+    const struct tbd_step_place *place;
+    enum tbd_exit result;
+
+    if (status == TBD_OK) {
+        place = tbd_step_place_at(stepping.places, stepping.walk.window, pc);
+        stepping.selected = copy_here(&stepping, copy < place->count ? place->around[copy].id : 0);
+        place = tbd_step_place_at(stepping.places, stepping.walk.window, stepping.walk.pc);
+        if (stepping.selected < place->count)
+            move = tbd_stepping_forward(&stepping);
+        else
+            stepping.selected = place->starting;
+    }
+    if (status != TBD_OK)
+        result = tbd_command_fail(run, status);
+    else
+        result = move != TBD_STEP_ON ? ended(run, move, false) : show_line(run, &stepping);
+    tbd_stepping_end(&stepping);
+    return result;
+}
+
+/* The selected frame is a copy in a function that has called another one: to the return there, and out of the copy. */
+static enum tbd_exit finish_copy_further_out(struct tbd_command_run *run,
+                                             const struct tbd_source_stack *stack,
+                                             struct tbd_frame_call *call)
+{
+    const struct tbd_source_frame *selected = &stack->calls[stack->selected];
+    struct tbd_event event;
+    enum tbd_frame_end end;
+    enum tbd_status status;
+
+    tbd_frame_take_slot(stack->frames, stack->frame_count, selected->stack - 1, call);
+    status = tbd_frame_find_end(run, call, NULL, &end, &event);
+    if (status == TBD_OK && end != TBD_FRAME_RETURNS)
+        return tbd_command_go(run, event.position);
+    if (status == TBD_OK)
+        status = tbd_frame_thread_block(run, false, call->thread, &event.position);
+    if (status != TBD_OK)
+        return ended(run, status == TBD_NOTFOUND ? TBD_STEP_ENDS : TBD_STEP_FAILED, false);
+    return finish_copy(run, event.position, stack->frames[selected->stack].call_pc,
+                       selected->function);
+}
+
+/* The same for the selected frame. */
+static enum tbd_exit finish_selected(struct tbd_command_run *run, struct tbd_frame_call *call)
 {
     struct tbd_source_stack stack;
     const struct tbd_source_frame *selected;
-    enum tbd_exit result = TBD_EXIT_FOUND;
-    enum tbd_status status;
+    enum tbd_exit result;
+    enum tbd_status status = tbd_source_stack(run->session, call->since, &stack);
 
-    *out_is_outer = false;
-    if (tbd_source_selected(run->session, call->since) == 0)
-        return TBD_EXIT_FOUND;
-    status = tbd_source_stack(run->session, call->since, &stack);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     selected = &stack.calls[stack.selected];
-    *out_is_outer = selected->stack != 0;
-    if (*out_is_outer && selected->is_inlined)
-        result = tbd_command_usage(run, "the selected frame is inlined: select the one around it");
-    else if (*out_is_outer)
-        tbd_frame_take_slot(stack.frames, stack.frame_count, selected->stack, call);
+    if (selected->is_inlined && selected->stack != 0) {
+        result = finish_copy_further_out(run, &stack, call);
+    } else if (selected->is_inlined) {
+        result = finish_copy(run, call->since, stack.frames[0].pc, selected->function);
+    } else {
+        if (selected->stack != 0)
+            tbd_frame_take_slot(stack.frames, stack.frame_count, selected->stack, call);
+        result = finish_call(run, call);
+    }
     tbd_source_stack_free(&stack);
     return result;
 }
 
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
-    enum tbd_exit result = TBD_EXIT_FOUND;
-    bool is_outer = false;
     struct tbd_dwarf_inlined inlined;
     struct tbd_frame_call call;
-    struct tbd_event event;
-    enum tbd_frame_end end;
-    struct tbd_question question;
     enum tbd_status status =
         tbd_frame_call_at(run->session, tbd_session_current(run->session), &call);
 
     if (run->argc != 0)
         return tbd_command_usage(run, "finish takes no arguments");
-    if (status == TBD_OK)
-        result = take_selected(run, &call, &is_outer);
-    if (result != TBD_EXIT_FOUND)
-        return result;
-    if (status == TBD_OK && !is_outer && is_in_inlined(run->session, call.since, &inlined))
-        return step_lines(run, TBD_STEP_OUT, false);
-    if (status == TBD_OK)
-        status = tbd_frame_find_end(run, &call, NULL, &end, &event);
-    if (status == TBD_NOTFOUND) {
-        question = tbd_question_after(call.since, TBD_EVENT_FUNC_EXIT);
-        where_frame(&question, TBD_FIELD_SP, call.slot, call.thread);
-        return tbd_command_ask(run, &question);
-    }
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    if (end == TBD_FRAME_RETURNS)
-        return go_over_return(run, &event, call.thread);
-    fprintf(stderr, "tbdq: note: the function did not return: it was " TBD_FRAME_LEFT_TEXT "\n");
-    return tbd_command_go(run, event.position);
+    if (tbd_source_selected(run->session, call.since) != 0)
+        return finish_selected(run, &call);
+    if (is_in_inlined(run->session, call.since, &inlined))
+        return step_lines(run, TBD_STEP_OUT, false);
+    return finish_call(run, &call);
 }
 
 enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)

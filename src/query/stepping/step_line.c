@@ -36,7 +36,7 @@ static void begin(struct tbd_stepping *s, unsigned selected)
 {
     const struct tbd_step_place *place = place_at(s);
 
-    if (selected > place->starting)
+    if (selected > (s->kind == TBD_STEP_OUT ? place->count : place->starting))
         selected = 0;
     s->selected = selected;
     s->start_pc = place->pc;

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-#define SKIPPED_MAX (1u << 18) /* blocks that are looked at one by one */
+#define SKIPPED_MAX     (1u << 18) /* blocks that are looked at one by one */
+#define UNWINDER_FRAMES 16u        /* between an unwinder's return and the function that throws */
 
 static const struct tbd_block *block_of(const struct tbd_step_walk *walk,
                                         const struct tbd_path_block *block)
@@ -421,6 +422,52 @@ enum tbd_step_move tbd_step_to_call(struct tbd_step_walk *walk)
     return move == TBD_STEP_ON ? in_other_frame(walk, TBD_STEP_RETURNED) : move;
 }
 
+/* When was the function entered in which this block is?  0: not found. */
+static uint64_t entered_at(struct tbd_step_walk *walk, const struct tbd_path_block *in)
+{
+    const struct tbd_path_block *block;
+    struct tbd_symbol symbol;
+    uint64_t time = in->time + 1;
+
+    if (!function_at(walk, in, &symbol))
+        return 0;
+    for (size_t i = 0; i < SKIPPED_MAX; i++) {
+        if (tbd_path_before(&walk->path, time, &block) != TBD_OK)
+            return 0;
+        time = block->time;
+        if (start_of(walk, block) == symbol.start)
+            return time;
+    }
+    return 0;
+}
+
+/* An unwinder, or longjmp, has jumped out of its frame: back to the call that led to it, in the first function further out that the walk goes into
+ * (the one that throws or calls longjmp, or a cleanup that goes on unwinding).  TBD_STEP_ENDS: there is none.  An unwinder that is about to
+ * return has no return address of its own any more, so its frame is that of its entry. */
+static enum tbd_step_move back_into_thrower(struct tbd_step_walk *walk,
+                                            const struct tbd_path_block *back,
+                                            tbd_step_enters enters, void *context)
+{
+    struct tbd_position at = { .time = enters == NULL ? 0 : entered_at(walk, back) };
+    struct tbd_path_block call;
+    struct tbd_frame_call frame;
+    struct tbd_symbol symbol;
+    bool is_handler;
+
+    for (unsigned i = 0; i < UNWINDER_FRAMES && at.time != 0; i++) {
+        if (tbd_frame_call_at(walk->run->session, at, &frame) != TBD_OK ||
+            find_call(walk, frame.slot, at.time, &call, &is_handler) != TBD_OK || is_handler)
+            break;
+        if (function_at(walk, &call, &symbol) &&
+            enters(context, tbd_trace_window_of(walk->run->session->trace, call.time),
+                   symbol.start))
+            return stand_at_last(walk, &call) ? in_other_frame(walk, TBD_STEP_ENTERED)
+                                              : TBD_STEP_FAILED;
+        at.time = call.time;
+    }
+    return TBD_STEP_ENDS;
+}
+
 /* Backward over a return: into the function that returned, or to its call. */
 static enum tbd_step_move back_from_return(struct tbd_step_walk *walk,
                                            const struct tbd_path_block *back,
@@ -428,11 +475,15 @@ static enum tbd_step_move back_from_return(struct tbd_step_walk *walk,
 {
     struct tbd_symbol symbol;
     uint32_t window = tbd_trace_window_of(walk->run->session->trace, back->time);
+    enum tbd_step_move move;
 
     if (enters != NULL &&
         tbd_symbols_at(walk->run->session->symbols, window, start_of(walk, back), &symbol) &&
         enters(context, window, symbol.start))
         return stand_at_last(walk, back) ? in_other_frame(walk, TBD_STEP_ENTERED) : TBD_STEP_FAILED;
+    if (is_unwinder(walk, back) &&
+        (move = back_into_thrower(walk, back, enters, context)) != TBD_STEP_ENDS)
+        return move;
     return to_call(walk, back->slot, back->time + 1);
 }
 
@@ -488,8 +539,11 @@ enum tbd_step_move tbd_step_backward(struct tbd_step_walk *walk, tbd_step_enters
     before = *block;
     if (before.end == TBD_PATH_RETURNS)
         return back_from_return(walk, &before, enters, context);
-    if (is_landing(walk, &before, &from))
-        return back_from_landing(walk, &from);
+    if (is_landing(walk, &before, &from)) {
+        enum tbd_step_move move = back_into_thrower(walk, &before, enters, context);
+
+        return move != TBD_STEP_ENDS ? move : back_from_landing(walk, &from);
+    }
     if (!stand_at_last(walk, &before))
         return TBD_STEP_FAILED;
     return before.end == TBD_PATH_CALLS || from.handles != 0
