@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+/* forms.h - the shapes that instructions have (instructions.def)
+ *
+ * A form is a function that describes one instruction of a row; false: not in this shape.  Operand 0 is the destination
+ * in the names' order (Intel's). */
+#ifndef TBD_REPLAY_SIMULATE_FORMS_H
+#define TBD_REPLAY_SIMULATE_FORMS_H
+
+#include "replay/simulate/build.h"
+
+typedef bool (*tbd_form)(struct tbd_build *b, enum tbd_operation operation, unsigned aux);
+
+#define FORM(name)                                                                                 \
+    bool tbd_form_##name(struct tbd_build *b, enum tbd_operation operation, unsigned aux)
+
+/* forms_arithmetic.c */
+FORM(binary);       /* 0 = 0 op 1, all flags */
+FORM(compare);      /* flags of 0 - 1 */
+FORM(carry);        /* 0 = 0 op 1 op CF */
+FORM(logic);        /* 0 = 0 op 1, no carry */
+FORM(test);         /* flags of 0 & 1 */
+FORM(step);         /* 0 = 0 op 1, CF as before */
+FORM(negate);       /* 0 = 0 - 0 */
+FORM(complement);   /* 0 = ~0, no flags */
+FORM(multiply);     /* one, two or three operands */
+FORM(widening);     /* rdx:rax = rax * 0 */
+FORM(mulx);         /* 0:1 = rdx * 2, no flags */
+FORM(divide);       /* rax = rdx:rax / 0, rdx the rest */
+FORM(shift);        /* 0 = 0 op 1 */
+FORM(double_shift); /* 0 = 0:1 shifted by 2 */
+FORM(shift_by);     /* 0 = 1 op 2, no flags */
+/* forms_bits.c */
+FORM(bit_test);    /* CF = bit 1 of 0; the bit is then set, cleared, or flipped */
+FORM(bit_scan);    /* 0 = function of 1, unless that is 0 */
+FORM(bit_count);   /* 0 = function of 1 */
+FORM(and_not);     /* 0 = ~1 & 2 */
+FORM(lowest);      /* of the lowest bit of 1 */
+FORM(bit_field);   /* 0 = function of 1 and 2, flags */
+FORM(bit_deposit); /* 0 = function of 1 and 2 */
+FORM(carry_flag);  /* CF is set, cleared or flipped */
+FORM(direction);   /* DF is set or cleared */
+FORM(flags_to_ah);
+FORM(ah_to_flags);
+FORM(set); /* 0 = condition */
+/* forms_move.c */
+FORM(move);         /* 0 = 1, zeros above it */
+FORM(move_signed);  /* 0 = 1 with its sign */
+FORM(move_swapped); /* 0 = 1 with its bytes reversed */
+FORM(move_if);      /* 0 = condition ? 1 : 0 */
+FORM(address);      /* 0 = the address of 1 */
+FORM(exchange);
+FORM(exchange_add);
+FORM(compare_exchange);
+FORM(swap);
+FORM(widen);     /* rax from its lower half */
+FORM(sign_into); /* rdx from the sign of rax */
+/* forms_flow.c */
+FORM(push);
+FORM(pop);
+FORM(leave);
+FORM(push_flags);
+FORM(pop_flags);
+FORM(jump);
+FORM(jump_if);
+FORM(jump_if_zero);
+FORM(loop);
+FORM(call);
+FORM(ret);
+FORM(system_call);
+FORM(nothing);
+/* forms_string.c */
+FORM(string_move);
+FORM(string_store);
+FORM(string_load);
+/* forms_vector.c */
+FORM(vector_move); /* 0 = the last operand, all of it */
+FORM(vector_low);  /* the lowest 4 or 8 bytes */
+FORM(scalar_move); /* the same with the rest merged */
+FORM(vector_half);
+FORM(vector_binary); /* lane by lane */
+FORM(vector_signs);  /* 0 = the elements' sign bits */
+FORM(vector_unpack);
+FORM(vector_shuffle);
+FORM(vector_shift_bytes);
+FORM(vector_broadcast);
+FORM(vector_insert);
+FORM(vector_extract);
+FORM(vector_zero);
+
+#endif

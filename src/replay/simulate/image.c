@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/* image.c - see image.h */
+#include "replay/simulate/image.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_SIZE = 4096 };
+
+void tbd_image_begin(struct tbd_image *image, tbd_image_source source, void *arg)
+{
+    tbd_image_forget(image, source);
+    image->arg = arg;
+    image->counter = 0;
+    image->store = 0;
+}
+
+void tbd_image_free(struct tbd_image *image)
+{
+    free(image->words);
+    memset(image, 0, sizeof(*image));
+}
+
+void tbd_image_forget(struct tbd_image *image, tbd_image_source source)
+{
+    image->source = source;
+    image->count = 0;
+    if (++image->generation == 0) { /* words of 2^32 forgettings ago would come back */
+        if (image->words != NULL)
+            memset(image->words, 0, image->size * sizeof(*image->words));
+        image->generation = 1;
+    }
+}
+
+/* The place of a word, or where it would be. */
+static struct tbd_image_word *find(const struct tbd_image *image, uint64_t address)
+{
+    size_t at = (size_t)tbd_hash64_mix(address * 0x9e3779b97f4a7c15ull) & (image->size - 1);
+
+    while (image->words[at].generation == image->generation && image->words[at].address != address)
+        at = (at + 1) & (image->size - 1);
+    return &image->words[at];
+}
+
+static bool grow(struct tbd_image *image)
+{
+    struct tbd_image old = *image;
+
+    image->size = old.size ? 2 * old.size : FIRST_SIZE;
+    image->words = calloc(image->size, sizeof(*image->words));
+    if (image->words == NULL) {
+        *image = old;
+        image->no_memory = true;
+        return false;
+    }
+    for (size_t i = 0; i < old.size; i++)
+        if (old.words[i].generation == image->generation)
+            *find(image, old.words[i].address) = old.words[i];
+    free(old.words);
+    return true;
+}
+
+struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address)
+{
+    struct tbd_image_word *word;
+
+    if (2 * image->count >= image->size && !grow(image))
+        return NULL;
+    word = find(image, address);
+    if (word->generation != image->generation) {
+        image->count++;
+        *word = (struct tbd_image_word){ .address = address,
+                                         .bits = image->source(image->arg, address),
+                                         .generation = image->generation };
+    }
+    return word;
+}

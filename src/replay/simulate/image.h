@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+/* image.h - what is known of memory at one moment, while a simulation passes over its steps
+ *
+ * Words of 8 bytes, each with the bits that are known, since when, and why.  A word that was not touched yet has what
+ * the caller's function says (memory at the end, constant data).
+ *
+ * A store to an unknown address may have changed any word.  Either everything is forgotten then, or it is only counted,
+ * and who reads a word learns how many such stores lie between. */
+#ifndef TBD_REPLAY_SIMULATE_IMAGE_H
+#define TBD_REPLAY_SIMULATE_IMAGE_H
+
+#include "replay/simulate/bits.h"
+
+#include <stddef.h>
+
+/* Bits of the 8 bytes at `address`, a multiple of 8. */
+typedef struct tbd_bits (*tbd_image_source)(void *arg, uint64_t address);
+
+struct tbd_image_word {
+    uint64_t address;
+    struct tbd_bits bits;
+    uint32_t generation; /* another one than the image's: not there */
+    uint32_t step;       /* where it was learned first */
+    uint32_t counter;    /* how many unknown stores had been counted then */
+    uint32_t why;        /* the assumption that it rests on; 0: none */
+};
+
+struct tbd_image {
+    struct tbd_image_word *words; /* owned; a hash table, a power of two large */
+    size_t size, count;
+    uint32_t generation;
+    uint32_t counter; /* unknown stores so far */
+    uint32_t store;   /* the last one's step */
+    tbd_image_source source;
+    void *arg;
+    bool no_memory; /* an allocation failed: words are missing, which means unknown */
+};
+
+/* Empty, for a pass. */
+void tbd_image_begin(struct tbd_image *image, tbd_image_source source, void *arg);
+void tbd_image_free(struct tbd_image *image);
+
+/* Nothing is known any more but what the source says. */
+void tbd_image_forget(struct tbd_image *image, tbd_image_source source);
+
+/* The word at `address`, made from the source if it is not there; NULL: no memory.  Valid until the next call. */
+struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address);
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+/* insn.c - see insn.h */
+#include "replay/simulate/insn.h"
+
+#include "replay/simulate/forms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct row {
+    tbd_form form;
+    uint8_t operation;
+    uint16_t aux;
+};
+
+static const struct row rows[ZYDIS_MNEMONIC_MAX_VALUE + 1] = {
+#define X(name, form, operation, aux)                                                              \
+    [ZYDIS_MNEMONIC_##name] = { tbd_form_##form, TBD_OP_##operation, aux },
+#include "replay/simulate/instructions.def"
+#undef X
+};
+
+bool tbd_build_by_table(struct tbd_build *b)
+{
+    const struct row *row = &rows[b->insn.mnemonic];
+
+    return row->form != NULL && row->form(b, (enum tbd_operation)row->operation, row->aux) &&
+           !b->full;
+}
+
+static void begin(struct tbd_build *b, const struct tbd_build *decoded)
+{
+    *b = *decoded;
+    b->out.address = b->address;
+    b->out.length = b->insn.length;
+    b->out.mnemonic = (uint16_t)b->insn.mnemonic;
+    b->out.next = TBD_INSN_NO_SLOT;
+}
+
+/* Copies one array and moves on. */
+static void *take(uint8_t **at, const void *from, size_t bytes)
+{
+    void *to = *at;
+
+    memcpy(to, from, bytes);
+    *at += (bytes + 7) & ~(size_t)7;
+    return to;
+}
+
+#define BYTES(b, array, count) ((b)->out.count * sizeof((b)->array[0]))
+
+static struct tbd_insn *finish(const struct tbd_build *b)
+{
+    size_t bytes = sizeof(b->out) + BYTES(b, reads, read_count) + BYTES(b, writes, write_count) +
+                   BYTES(b, memory, memory_count) + BYTES(b, copies, copy_count) +
+                   BYTES(b, constants, constant_count) + BYTES(b, ops, op_count);
+    struct tbd_insn *insn = malloc(bytes + 48); /* up to 7 of padding after each of the six */
+    uint8_t *at = (uint8_t *)(insn + 1);
+
+    if (insn == NULL)
+        return NULL;
+    *insn = b->out;
+    insn->ops = take(&at, b->ops, BYTES(b, ops, op_count));
+    insn->constants = take(&at, b->constants, BYTES(b, constants, constant_count));
+    insn->reads = take(&at, b->reads, BYTES(b, reads, read_count));
+    insn->writes = take(&at, b->writes, BYTES(b, writes, write_count));
+    insn->memory = take(&at, b->memory, BYTES(b, memory, memory_count));
+    insn->copies = take(&at, b->copies, BYTES(b, copies, copy_count));
+    return insn;
+}
+
+static bool decode(struct tbd_build *b, const uint8_t *code, size_t bytes)
+{
+    ZydisDecoder decoder;
+
+    return ZYAN_SUCCESS(
+               ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) &&
+           ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, bytes, &b->insn, b->operand));
+}
+
+enum tbd_status tbd_insn_make(uint64_t address, const uint8_t *code, size_t bytes,
+                              struct tbd_insn **out)
+{
+    struct tbd_build decoded = { .address = address }, b;
+
+    *out = NULL;
+    if (!decode(&decoded, code, bytes))
+        return TBD_CORRUPT;
+    begin(&b, &decoded);
+    if (!tbd_build_by_table(&b)) {
+        begin(&b, &decoded);
+        tbd_build_unknown(&b);
+    }
+    *out = finish(&b);
+    return *out ? TBD_OK : TBD_NOMEM;
+}
+
+void tbd_insn_free(struct tbd_insn *insn)
+{
+    free(insn);
+}
+
+bool tbd_insn_leads_to(const struct tbd_insn *insn, uint64_t next)
+{
+    uint64_t after = insn->address + insn->length;
+
+    if (insn->indirect || insn->kind == TBD_INSN_HAVOC)
+        return true;
+    if (insn->repeats && next == insn->address)
+        return true;
+    if (insn->target == 0)
+        return next == after;
+    return next == insn->target || (insn->conditional && next == after);
+}

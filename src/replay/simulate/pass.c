@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT
+/* pass.c - passing over the steps until nothing more becomes known (simulate.h)
+ *
+ * A step does the same in both directions: its equations are solved, and memory is compared with the image.  Forward the
+ * image holds memory as it was before the step, so reads come first, and then what was written is put there.  Back it
+ * holds memory as it was after the step: first what was written is compared, and removed. */
+#include "replay/simulate/simulate_private.h"
+
+#include "base/array.h"
+
+#include <string.h>
+
+enum {
+    PASSES_MAX = 64,
+    ROUNDS_MAX = 8,
+    RANGE_BYTES_MAX = 1 << 24, /* a longer range counts as a store to anywhere */
+};
+
+static struct tbd_bits at_end(void *arg, uint64_t address)
+{
+    const struct tbd_simulation *sim = arg;
+
+    return sim->source.final ? sim->source.final(sim->source.arg, address)
+                             : (struct tbd_bits){ 0, 0 };
+}
+
+static struct tbd_bits at_start(void *arg, uint64_t address)
+{
+    const struct tbd_simulation *sim = arg;
+
+    return sim->source.constant ? sim->source.constant(sim->source.arg, address)
+                                : (struct tbd_bits){ 0, 0 };
+}
+
+static struct tbd_bits value_of(const struct tbd_simulation *sim, uint32_t variable, bool exact)
+{
+    struct tbd_bits bits = sim->variables[variable];
+
+    return exact ? tbd_bits_only(bits, sim->exact[variable]) : bits;
+}
+
+/* What the next step's address says of this one's branch. */
+static void load_next(const struct tbd_simulation *sim, size_t i, struct tbd_solver *solver)
+{
+    const struct tbd_insn *insn = sim->steps[i].insn;
+    bool last = i + 1 == sim->step_count;
+    uint64_t next = last ? sim->end : sim->steps[i + 1].insn->address;
+
+    if (insn->next == TBD_INSN_NO_SLOT || (last && next == 0))
+        return;
+    if (insn->indirect)
+        tbd_solver_learn(solver, insn->next, tbd_bits_of(next));
+    else if (insn->target != insn->address + insn->length)
+        tbd_solver_learn(solver, insn->next, tbd_bits_of(next == insn->target));
+}
+
+void tbd_sim_load(const struct tbd_simulation *sim, size_t i, bool exact, struct tbd_solver *solver)
+{
+    const struct tbd_sim_step *step = &sim->steps[i];
+    const struct tbd_insn *insn = step->insn;
+
+    tbd_solver_begin(solver, insn);
+    for (size_t k = 0; k < insn->read_count; k++)
+        tbd_solver_learn(solver, insn->reads[k].slot,
+                         value_of(sim, sim->uses[step->first_use + k], exact));
+    for (size_t k = 0; k < insn->write_count; k++)
+        tbd_solver_learn(solver, insn->writes[k].slot,
+                         value_of(sim, tbd_sim_write_variable(step, k), exact));
+    for (size_t k = 0; k < insn->memory_count; k++)
+        tbd_solver_learn(solver, insn->memory[k].data,
+                         value_of(sim, tbd_sim_memory_variable(step, k), exact));
+    load_next(sim, i, solver);
+}
+
+/* Why the inferred bits among the step's variables are known. */
+static uint32_t why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step)
+{
+    const struct tbd_insn *insn = step->insn;
+
+    for (size_t k = 0; k < insn->read_count; k++)
+        if (sim->why[sim->uses[step->first_use + k]] != 0)
+            return sim->why[sim->uses[step->first_use + k]];
+    for (uint32_t k = 0; k < (uint32_t)insn->write_count + insn->memory_count; k++)
+        if (sim->why[step->first_variable + k] != 0)
+            return sim->why[step->first_variable + k];
+    return 0;
+}
+
+static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct tbd_bits bits,
+                           uint32_t why)
+{
+    struct tbd_bits *at = &sim->variables[variable];
+
+    if ((bits.known & ~at->known) == 0)
+        return;
+    *at = bits;
+    sim->changed = true;
+    if (sim->infers && sim->why[variable] == 0)
+        sim->why[variable] = why;
+}
+
+static void store_all(struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                      const struct tbd_solver *solver, uint32_t why)
+{
+    const struct tbd_insn *insn = step->insn;
+
+    if (sim->frozen)
+        return;
+    for (size_t k = 0; k < insn->read_count; k++)
+        store_variable(sim, sim->uses[step->first_use + k], solver->slot[insn->reads[k].slot], why);
+    for (size_t k = 0; k < insn->write_count; k++)
+        store_variable(sim, tbd_sim_write_variable(step, k), solver->slot[insn->writes[k].slot],
+                       why);
+    for (size_t k = 0; k < insn->memory_count; k++)
+        store_variable(sim, tbd_sim_memory_variable(step, k), solver->slot[insn->memory[k].data],
+                       why);
+}
+
+/* What one step of a pass works on. */
+struct visit {
+    struct tbd_simulation *sim;
+    const struct tbd_sim_step *step;
+    size_t index;
+    struct tbd_solver solver;
+    uint32_t why;
+};
+
+static bool address_of(const struct visit *v, const struct tbd_insn_memory *memory, uint64_t *out)
+{
+    struct tbd_bits address = v->solver.slot[memory->address];
+
+    *out = address.value + memory->offset;
+    return tbd_bits_full(address);
+}
+
+static void read_memory(struct visit *v)
+{
+    const struct tbd_insn *insn = v->step->insn;
+    uint64_t address;
+
+    for (size_t k = 0; k < insn->memory_count; k++) {
+        const struct tbd_insn_memory *memory = &insn->memory[k];
+        uint32_t why = 0;
+        struct tbd_bits bits;
+
+        if (memory->write || !address_of(v, memory, &address))
+            continue;
+        tbd_sim_remember(v->sim, v->index, address, memory->bytes, v->solver.slot[memory->data],
+                         v->why);
+        if (tbd_bits_full(v->solver.slot[memory->data]))
+            continue;
+        bits = tbd_sim_recall(v->sim, v->index, address, memory->bytes, &why);
+        if ((bits.known & ~v->solver.slot[memory->data].known) && v->why == 0)
+            v->why = why;
+        tbd_solver_learn(&v->solver, memory->data, bits);
+    }
+}
+
+/* A repeated store: how many bytes; 0: unknown, or too many to look at. */
+static uint64_t range_bytes(const struct visit *v, const struct tbd_insn_memory *memory)
+{
+    struct tbd_bits count = v->solver.slot[memory->count];
+
+    if (!tbd_bits_full(count) || count.value > RANGE_BYTES_MAX)
+        return 0;
+    return count.value * memory->bytes;
+}
+
+static void write_range(struct visit *v, const struct tbd_insn_memory *memory, uint64_t address,
+                        bool forward)
+{
+    uint64_t bytes = range_bytes(v, memory);
+
+    if (bytes == 0 && !(tbd_bits_full(v->solver.slot[memory->count]) &&
+                        v->solver.slot[memory->count].value == 0)) {
+        tbd_sim_unknown_store(v->sim, v->index);
+        return;
+    }
+    tbd_sim_erase(v->sim, address, bytes);
+    for (uint64_t at = 0; forward && at < bytes; at += memory->bytes)
+        tbd_sim_remember(v->sim, v->index, address + at, memory->bytes,
+                         v->solver.slot[memory->data], v->why);
+}
+
+static void write_one(struct visit *v, const struct tbd_insn_memory *memory, bool forward)
+{
+    uint64_t address;
+    uint32_t why = 0;
+    struct tbd_bits bits;
+
+    if (!address_of(v, memory, &address) || address > UINT64_MAX - RANGE_BYTES_MAX * 8ull) {
+        tbd_sim_unknown_store(v->sim, v->index);
+    } else if (memory->range) {
+        write_range(v, memory, address, forward);
+    } else if (forward) {
+        tbd_sim_erase(v->sim, address, memory->bytes);
+        tbd_sim_remember(v->sim, v->index, address, memory->bytes, v->solver.slot[memory->data],
+                         v->why);
+    } else {
+        tbd_sim_remember(v->sim, v->index, address, memory->bytes, v->solver.slot[memory->data],
+                         v->why);
+        bits = tbd_sim_recall(v->sim, v->index, address, memory->bytes, &why);
+        if ((bits.known & ~v->solver.slot[memory->data].known) && v->why == 0)
+            v->why = why;
+        tbd_solver_learn(&v->solver, memory->data, bits);
+        tbd_sim_erase(v->sim, address, memory->bytes);
+    }
+}
+
+static void write_memory(struct visit *v, bool forward)
+{
+    const struct tbd_insn *insn = v->step->insn;
+
+    for (size_t k = 0; k < insn->memory_count; k++)
+        if (insn->memory[k].write)
+            write_one(v, &insn->memory[k], forward);
+    if (insn->barrier)
+        tbd_sim_unknown_store(v->sim, v->index);
+}
+
+/* Values that should be the same are not. */
+static void contradict(struct visit *v)
+{
+    struct tbd_simulation *sim = v->sim;
+    const struct tbd_sim_step *step = v->step;
+    const struct tbd_insn *insn = step->insn;
+
+    if (!sim->infers) {
+        sim->contradictions += !sim->frozen;
+        return;
+    }
+    tbd_sim_withdraw(sim, v->why);
+    for (size_t k = 0; k < insn->read_count; k++)
+        tbd_sim_withdraw(sim, sim->why[sim->uses[step->first_use + k]]);
+    for (uint32_t k = 0; k < (uint32_t)insn->write_count + insn->memory_count; k++)
+        tbd_sim_withdraw(sim, sim->why[step->first_variable + k]);
+}
+
+static void solve(struct visit *v)
+{
+    tbd_solver_solve(&v->solver, v->step->insn);
+}
+
+static void visit_step(struct visit *v, bool forward)
+{
+    tbd_sim_load(v->sim, v->index, false, &v->solver);
+    v->why = v->sim->infers ? why_of(v->sim, v->step) : 0;
+    solve(v);
+    if (v->sim->source.others)
+        tbd_sim_unknown_store(v->sim, v->index);
+    if (forward) {
+        read_memory(v);
+        solve(v);
+        read_memory(v);
+        write_memory(v, true);
+    } else {
+        write_memory(v, false);
+        solve(v);
+        read_memory(v);
+        solve(v);
+        read_memory(v);
+    }
+    if (v->solver.conflict)
+        contradict(v);
+    else
+        store_all(v->sim, v->step, &v->solver, v->why);
+}
+
+/* Was a repeated instruction interrupted here, to be run again? */
+static bool is_part(const struct tbd_simulation *sim, size_t i)
+{
+    const struct tbd_insn *insn = sim->steps[i].insn;
+
+    return insn->repeats &&
+           (i + 1 < sim->step_count ? sim->steps[i + 1].insn->address : sim->end) == insn->address;
+}
+
+static void visit(struct tbd_simulation *sim, size_t i, bool forward)
+{
+    struct visit v = { .sim = sim, .step = &sim->steps[i], .index = i };
+
+    if (v.step->unsure || v.step->insn->kind == TBD_INSN_HAVOC || is_part(sim, i))
+        tbd_sim_unknown_store(sim, i);
+    else if (v.step->insn->op_count != 0 || v.step->insn->memory_count != 0 ||
+             v.step->insn->constant_count != 0 || v.step->insn->barrier)
+        visit_step(&v, forward);
+}
+
+void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward)
+{
+    tbd_image_begin(&sim->image, forward ? at_start : at_end, sim);
+    for (size_t i = 0; i < to - from; i++)
+        visit(sim, forward ? from + i : to - 1 - i, forward);
+    sim->no_memory |= sim->image.no_memory;
+}
+
+static void passes(struct tbd_simulation *sim)
+{
+    unsigned idle = 0;
+
+    for (unsigned n = 0; n < PASSES_MAX && idle < 2; n++) {
+        sim->changed = false;
+        tbd_sim_pass(sim, 0, sim->step_count, (n & 1) != 0);
+        idle = sim->changed ? 0 : idle + 1;
+        sim->passes++;
+    }
+}
+
+static bool reserve(struct tbd_simulation *sim)
+{
+    return tbd_array_reserve(&sim->exact, sim->variable_count, &sim->exact_capacity,
+                             sizeof(*sim->exact)) &&
+           tbd_array_reserve(&sim->why, sim->variable_count, &sim->why_capacity, sizeof(*sim->why));
+}
+
+/* What is known now is exact. */
+static void note_exact(struct tbd_simulation *sim)
+{
+    for (size_t i = 0; i < sim->variable_count; i++)
+        sim->exact[i] = sim->variables[i].known;
+}
+
+/* Only what is exact is known now. */
+static void forget_inferred(struct tbd_simulation *sim)
+{
+    for (size_t i = 0; i < sim->variable_count; i++)
+        sim->variables[i] = tbd_bits_only(sim->variables[i], sim->exact[i]);
+    memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
+    sim->assumption_count = 0;
+}
+
+/* If exact values contradict each other, then memory changes in ways that the steps do not show: it is not taken from
+ * one step to another any more.  If that does not help, only what the caller said is exact. */
+static void phase_one(struct tbd_simulation *sim)
+{
+    size_t given = sim->contradictions;
+
+    note_exact(sim);
+    passes(sim);
+    if (sim->contradictions != given) {
+        forget_inferred(sim);
+        given = sim->contradictions;
+        sim->source.others = true;
+        passes(sim);
+    }
+    if (sim->contradictions == given)
+        note_exact(sim);
+}
+
+static void phase_two(struct tbd_simulation *sim)
+{
+    sim->infers = true;
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        size_t bars = sim->bar_count;
+
+        passes(sim);
+        if (sim->bar_count == bars)
+            break;
+        if (round + 1 < ROUNDS_MAX)
+            forget_inferred(sim);
+    }
+}
+
+enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred)
+{
+    if (!reserve(sim))
+        return TBD_NOMEM;
+    memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
+    phase_one(sim);
+    if (inferred)
+        phase_two(sim);
+    else
+        forget_inferred(sim);
+    return sim->no_memory ? TBD_NOMEM : TBD_OK;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/* simulate.h - the values before and after every instruction of a sequence, as far as they follow from what is known
+ *
+ * A caller adds the instructions that one thread ran, in order, and says what is known: registers at the end, or
+ * wherever it has them, memory at the end, memory that never changes.  Each register written is a new variable, and so is each
+ * piece of memory read or written; tbd_simulation_run() passes over the steps back and forward until no variable becomes
+ * known any more.
+ *
+ * A value is exact if it follows from what is known alone.  Memory across a store whose address is unknown does not;
+ * so first nothing is taken across such stores.  Then it is, and what follows is inferred: it rests on the assumption
+ * that the store did not hit the word.  Where a contradiction shows that it did, the assumption is withdrawn, and all that is
+ * inferred is computed again without it.
+ *
+ * One thread at a time uses a simulation. */
+#ifndef TBD_REPLAY_SIMULATE_SIMULATE_H
+#define TBD_REPLAY_SIMULATE_SIMULATE_H
+
+#include "base/status.h"
+#include "replay/simulate/bits.h"
+#include "replay/simulate/insn.h"
+
+struct tbd_simulation;
+
+/* What a simulation asks its caller.  Any function may be NULL: nothing is known. */
+struct tbd_simulation_source {
+    void *arg;
+    /* The 8 bytes at `address`, a multiple of 8, after the last step. */
+    struct tbd_bits (*final)(void *arg, uint64_t address);
+    /* The same, if they were the same at all times. */
+    struct tbd_bits (*constant)(void *arg, uint64_t address);
+    bool others; /* other threads may write memory at any time */
+};
+
+/* A value, which of its bits are exact, and the assumption that the others rest on. */
+struct tbd_simulated {
+    struct tbd_bits bits;
+    uint64_t exact; /* mask; part of bits.known */
+    uint32_t why;   /* for tbd_simulation_assumption(); 0: none */
+};
+
+/* Memory at `address` held the same from step `from` to step `to`, although the `stores` stores between, of which the last or
+ * the first one is step `store`, had unknown addresses. */
+struct tbd_assumption {
+    uint64_t address;
+    uint32_t from, to;
+    uint32_t store;
+    uint32_t stores;
+    uint32_t parent; /* another assumption that it rests on; 0: none */
+};
+
+struct tbd_simulation_counts {
+    size_t steps;
+    size_t passes;
+    size_t assumptions;
+    size_t withdrawn;
+    size_t contradictions; /* between exact values: what the caller said does not fit together */
+};
+
+enum tbd_status tbd_simulation_new(const struct tbd_simulation_source *source,
+                                   struct tbd_simulation **out);
+void tbd_simulation_free(struct tbd_simulation *sim);
+
+/* Adds the instruction of `length` bytes at `code` that ran at `address`. */
+enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
+                                   const uint8_t *code, size_t length);
+/* The steps from `from` on may have been run only in part, and anything may have happened before the next one. */
+enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from);
+/* What a place holds after the last step that was added. */
+void tbd_simulation_know(struct tbd_simulation *sim, unsigned place, struct tbd_bits bits);
+/* Where the thread was after the last step. */
+void tbd_simulation_ends_at(struct tbd_simulation *sim, uint64_t address);
+
+/* Computes; `inferred`: also what rests on assumptions.  May be called once. */
+enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred);
+struct tbd_simulation_counts tbd_simulation_counts(const struct tbd_simulation *sim);
+
+/* Answers.  Step i leads from position i to position i + 1. */
+const struct tbd_insn *tbd_simulation_insn(const struct tbd_simulation *sim, size_t step);
+struct tbd_simulated tbd_simulation_place(const struct tbd_simulation *sim, size_t position,
+                                          unsigned place);
+/* Address and contents of piece `index` of the step's memory (struct tbd_insn_memory). */
+struct tbd_simulated tbd_simulation_address(const struct tbd_simulation *sim, size_t step,
+                                            size_t index);
+struct tbd_simulated tbd_simulation_data(const struct tbd_simulation *sim, size_t step,
+                                         size_t index);
+/* Did the step surely run as a whole? */
+bool tbd_simulation_ran(const struct tbd_simulation *sim, size_t step);
+/* The 8 bytes at `address`, a multiple of 8, at a position.  It passes over the steps once. */
+struct tbd_simulated tbd_simulation_memory(struct tbd_simulation *sim, size_t position,
+                                           uint64_t address);
+/* False: no such assumption. */
+bool tbd_simulation_assumption(const struct tbd_simulation *sim, uint32_t why,
+                               struct tbd_assumption *out);
+
+#endif

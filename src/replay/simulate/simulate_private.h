@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+/* simulate_private.h - the parts of a simulation, for the files that make it up
+ *
+ * Invariants: a step's variables are those of what it writes, then those of its memory, in the order of its instruction.
+ * `exact` of a variable is set once, between the two phases. */
+#ifndef TBD_REPLAY_SIMULATE_SIMULATE_PRIVATE_H
+#define TBD_REPLAY_SIMULATE_SIMULATE_PRIVATE_H
+
+#include "replay/simulate/image.h"
+#include "replay/simulate/operations.h"
+#include "replay/simulate/simulate.h"
+
+enum {
+    TBD_CHECKPOINT_STEPS = 2048,
+    TBD_BAR_LISTS = 1024,
+    TBD_VARIABLE_ZERO = 0, /* this variable is 0 */
+};
+
+struct tbd_sim_step {
+    const struct tbd_insn *insn; /* borrowed from the simulation's table */
+    uint32_t first_use;
+    uint32_t first_variable;
+    bool unsure; /* may not have run as a whole: it says nothing */
+    bool
+        renews; /* after it each place is a variable of its own, which follow those of its memory */
+};
+
+/* The variable of each place at a position that is a multiple of TBD_CHECKPOINT_STEPS. */
+struct tbd_sim_checkpoint {
+    uint32_t variable[TBD_PLACE_COUNT];
+};
+
+struct tbd_sim_code {
+    struct tbd_insn *insn; /* owned; NULL: free */
+    uint8_t bytes[16];
+};
+
+/* A word that did change between two steps. */
+struct tbd_sim_bar {
+    uint64_t address;
+    uint32_t from, to;
+    uint32_t next; /* 1 + the next one of the list; 0: none */
+};
+
+struct tbd_simulation {
+    struct tbd_simulation_source source;
+    struct tbd_sim_code *code; /* hash table */
+    size_t code_size, code_count;
+    struct tbd_sim_step *steps;
+    size_t step_count, step_capacity;
+    uint32_t *uses; /* variables read */
+    size_t use_count, use_capacity;
+    struct tbd_bits *variables;
+    uint64_t *exact;
+    uint32_t *why;
+    size_t variable_count, variable_capacity, exact_capacity, why_capacity;
+    struct tbd_sim_checkpoint current;
+    struct tbd_sim_checkpoint *checkpoints;
+    size_t checkpoint_count, checkpoint_capacity;
+    uint64_t end; /* address after the last step; 0: unknown */
+    struct tbd_image image;
+    struct tbd_assumption *assumptions;
+    size_t assumption_count, assumption_capacity;
+    struct tbd_sim_bar *bars;
+    size_t bar_count, bar_capacity;
+    uint32_t bar_lists[TBD_BAR_LISTS];
+    bool infers; /* phase two */
+    bool frozen; /* variables do not change: an answer is being looked for */
+    bool changed;
+    bool no_memory;
+    size_t passes, contradictions;
+};
+
+/* The variables of a step: what it reads, what it writes, its memory. */
+static inline uint32_t tbd_sim_write_variable(const struct tbd_sim_step *step, size_t i)
+{
+    return step->first_variable + (uint32_t)i;
+}
+static inline uint32_t tbd_sim_memory_variable(const struct tbd_sim_step *step, size_t i)
+{
+    return step->first_variable + step->insn->write_count + (uint32_t)i;
+}
+
+/* Renames what the step writes, in `map`. */
+void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_sim_checkpoint *map);
+
+/* Fills the solver's slots with what is known of the step; `exact`: only what is exact. */
+void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
+                  struct tbd_solver *solver);
+
+/* Passes over the steps [from, to), forward or back. */
+void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
+
+/* The bits of memory at an address that the step may take, and the assumption for it. */
+struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t address,
+                               unsigned bytes, uint32_t *why);
+void tbd_sim_remember(struct tbd_simulation *sim, size_t step, uint64_t address, unsigned bytes,
+                      struct tbd_bits bits, uint32_t why);
+/* The bytes have another value from here on, in the direction of the pass. */
+void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes);
+/* A store to somewhere. */
+void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step);
+/* What an assumption says is wrong. */
+void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why);
+
+#endif
