@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and
- * runs the program; tbd crash is tbd record --mode=crash
+ * runs the program; tbd crash is tbd record --mode=crash, tbd arm is tbd record --mode=armed
+ *
+ * tbd probe is the program tbd-probe beside this one.
  *
  * Every option of TBD_OPTIONS is a flag here (hooks/boot/options.c is the table).  A program that
  * cannot be traced runs untraced, after one line that says why. */
@@ -29,11 +31,14 @@ static int usage(FILE *out)
     const char *values;
     const char *help;
 
-    fputs("usage: tbd record [options] -- program [argument ...]\n"
-          "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
-          "       tbd dump PID   (of a program that runs under tbd crash)\n"
-          "\noptions:\n",
-          out);
+    fputs(
+        "usage: tbd record [options] -- program [argument ...]\n"
+        "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
+        "       tbd dump PID   (of a program that runs under tbd crash)\n"
+        "       tbd arm [options] -- program [argument ...]     (record --mode=armed)\n"
+        "       tbd probe -p PID SCRIPT   (of a program that runs under tbd arm; tbd probe --help)\n"
+        "\noptions:\n",
+        out);
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
         fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
     fputs("  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
@@ -105,10 +110,10 @@ static bool is_option(const char *name, size_t bytes)
     return false;
 }
 
-/* libtbd.so beside this program, or in ../lib beside it. */
-static bool find_library(char *out, size_t bytes)
+/* A file of ours beside this program, or in ../lib beside it. */
+static bool find_beside(const char *name, char *out, size_t bytes)
 {
-    static const char *const places[] = { "libtbd.so", "../lib/libtbd.so", "../lib/tbd/libtbd.so" };
+    static const char *const places[] = { "", "../lib/", "../lib/tbd/" };
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *slash;
@@ -119,7 +124,8 @@ static bool find_library(char *out, size_t bytes)
     slash = strrchr(self, '/');
     slash[1] = '\0';
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if ((size_t)snprintf(out, bytes, "%s%s", self, places[i]) < bytes && !access(out, R_OK))
+        if ((size_t)snprintf(out, bytes, "%s%s%s", self, places[i], name) < bytes &&
+            !access(out, R_OK))
             return true;
     }
     return false;
@@ -301,7 +307,7 @@ static int record(char **argv, const char *mode)
         return wrong_usage("wrong option", why);
     if (!*argv)
         return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
-    if (!find_library(library, sizeof(library)) || !set_preload(library)) {
+    if (!find_beside("libtbd.so", library, sizeof(library)) || !set_preload(library)) {
         fprintf(stderr, "tbd: libtbd.so is not beside tbd\ntbd: hint: install or build it again\n");
         return EXIT_CANNOT_RUN;
     }
@@ -350,6 +356,21 @@ static int dump(char **argv)
     return EXIT_CANNOT_RUN;
 }
 
+/* ---- probe ---- */
+
+static int probe(char **argv)
+{
+    char path[PATH_MAX];
+
+    if (!find_beside("tbd-probe", path, sizeof(path))) {
+        fprintf(stderr, "tbd: tbd-probe is not beside tbd\ntbd: hint: install or build it again\n");
+        return EXIT_CANNOT_RUN;
+    }
+    execv(path, argv);
+    fprintf(stderr, "tbd: cannot run: %s: %s\n", path, strerror(errno));
+    return EXIT_CANNOT_RUN;
+}
+
 int main(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -361,6 +382,10 @@ int main(int argc, char **argv)
         return record(argv + 2, NULL);
     if (strcmp(argv[1], "crash") == 0)
         return record(argv + 2, "crash");
+    if (strcmp(argv[1], "arm") == 0)
+        return record(argv + 2, "armed");
+    if (strcmp(argv[1], "probe") == 0)
+        return probe(argv + 1);
     if (strcmp(argv[1], "dump") == 0)
         return dump(argv + 2);
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)

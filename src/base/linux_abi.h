@@ -24,6 +24,7 @@
 #include <linux/fs.h>         /* SEEK_..., FS_IOC_..., FIDEDUPERANGE */
 #include <linux/ipc.h>        /* IPC_... */
 #include <linux/keyctl.h>     /* KEYCTL_... */
+#include <linux/poll.h>       /* struct pollfd, POLLIN */
 #include <linux/msg.h>        /* MSG_STAT, MSG_INFO, ... */
 #include <linux/ptrace.h>     /* PTRACE_... */
 #include <linux/quota.h>      /* Q_... */
@@ -35,6 +36,7 @@
 #include <linux/sockios.h>    /* SIOC... */
 #include <linux/time.h>       /* CLOCK_..., struct timespec */
 #include <linux/uio.h>        /* struct iovec, UIO_MAXIOV */
+#include <linux/un.h>         /* struct sockaddr_un */
 #include <linux/wait.h>       /* W..., P_... */
 
 /* fcntl and the *at calls */
@@ -48,6 +50,19 @@
 /* sockets: the kernel has these in headers of its own only */
 #ifndef MSG_TRUNC
 #define MSG_TRUNC 0x20
+#endif
+#ifndef AF_UNIX
+#define AF_UNIX 1
+#endif
+#ifndef SOCK_SEQPACKET
+#define SOCK_SEQPACKET 5
+#define SOCK_CLOEXEC   02000000
+#endif
+#ifndef SCM_RIGHTS
+#define SCM_RIGHTS 1
+#endif
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0x4000
 #endif
 #ifndef SOL_IP
 #define SOL_IP 0
@@ -86,6 +101,12 @@ struct pm_scan_arg {
     __u64 category_anyof_mask;
     __u64 return_mask;
 };
+#endif
+
+/* memory */
+#ifndef MADV_POPULATE_READ /* 5.14 */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
 #endif
 
 /* ptrace */

@@ -174,6 +174,37 @@ static void collect_bytes(struct tbd_insn *out, const ZydisDecodedInstruction *i
     }
 }
 
+/* ---- vector state ---- */
+
+static bool is_general(ZydisRegister r)
+{
+    return tbd_decode_gpr(r) != TBD_NO_REG || r == ZYDIS_REGISTER_NONE ||
+           (r >= ZYDIS_REGISTER_FLAGS && r <= ZYDIS_REGISTER_RIP) ||
+           (r >= ZYDIS_REGISTER_ES && r <= ZYDIS_REGISTER_GS);
+}
+
+/* x87, which names few of its registers, and what saves and restores: 0f 77, 0f ae, 0f c7. */
+static bool is_state_opcode(const ZydisDecodedInstruction *i)
+{
+    switch (i->opcode_map) {
+    case ZYDIS_OPCODE_MAP_DEFAULT:
+        return (i->opcode >= 0xd8 && i->opcode <= 0xdf) || i->opcode == 0x9b;
+    case ZYDIS_OPCODE_MAP_0F:
+        return i->opcode == 0x77 || i->opcode == 0xae || i->opcode == 0xc7 || i->opcode == 0x01;
+    default: return false;
+    }
+}
+
+static bool uses_vectors(const struct tbd_zinsn *z)
+{
+    if (is_state_opcode(&z->i))
+        return true;
+    for (unsigned n = 0; n < z->i.operand_count; n++)
+        if (z->op[n].type == ZYDIS_OPERAND_TYPE_REGISTER && !is_general(z->op[n].reg.value))
+            return true;
+    return false;
+}
+
 /* ---- copies, for addresses relative to a recorded one ---- */
 
 static void set_copy(struct tbd_insn *out, uint8_t dst, uint8_t src, int64_t add)
@@ -378,6 +409,7 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
     collect_fields(out, &z);
     collect_bytes(out, &z.i);
     collect_target(out, &z);
+    out->uses_vectors = uses_vectors(&z);
     collect_copy(out, &z);
     collect_stack_add(out, &z);
     out->slot_form = find_slot_form(out, &z);

@@ -100,8 +100,9 @@ struct tbd_insn {
                              effect; TBD_NO_REG otherwise */
     uint8_t disp_at;   /* of the rip-relative displacement */
     bool rip_relative;
-    bool gs;          /* an access is relative to gs base: plain ones are emitted with the address
+    bool gs;           /* an access is relative to gs base: plain ones are emitted with the address
                          in a register */
+    bool uses_vectors; /* x87, MMX, SSE, AVX, AMX, masks, or their control registers */
     bool cuts_target; /* the same, but the address is truncated to 32 bits: it reaches any memory */
 };
 

@@ -5,7 +5,7 @@
 #include "hooks/boot/mode.h"
 
 #include "base/assert.h"
-#include "hooks/boot/decoder.h"
+#include "hooks/instructions/decoder.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/stream/recording.h"
 

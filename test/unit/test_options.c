@@ -95,7 +95,8 @@ static void wrong_options_are_named(void **state)
     assert_non_null(strstr(why, "needs traced|later|patched"));
     assert_false(parse("mode=native"));
     assert_non_null(strstr(
-        why, "this version has traced|later|patched|free|crash|context, 'native' is to come"));
+        why,
+        "this version has traced|later|patched|free|crash|context|armed, 'native' is to come"));
     assert_false(parse("dir"));
     assert_false(parse("dir="));
     assert_false(parse("chunks=1"));

@@ -33,6 +33,7 @@
 #include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
+#include "hooks/probes/arm.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
@@ -48,7 +49,7 @@
 
 struct tbd_runtime tbd_runtime;
 
-void tbd_boot(const struct tbd_boot *boot);
+bool tbd_boot(const struct tbd_boot *boot);
 
 /* ---- facts ---- */
 
@@ -266,7 +267,6 @@ static bool start_code(void)
 
 static bool parse_options(const struct tbd_boot *boot)
 {
-    enum tbd_mode_kind kind;
     char why[128];
 
     if (!tbd_options_parse(&tbd_runtime.options, find_variable(boot->envp, "TBD_OPTIONS"), why,
@@ -275,14 +275,20 @@ static bool parse_options(const struct tbd_boot *boot)
         tbd_say("hint: tbd record --help lists the options");
         return false;
     }
+    tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
+    return true;
+}
+
+static void enter_mode(void)
+{
+    enum tbd_mode_kind kind;
+
     tbd_recording.window = tbd_runtime.options.window;
     kind = tbd_mode_of(&tbd_runtime.options);
     tbd_mode_enter(kind, tbd_runtime.options.hooks,
                    tbd_mode_row(kind)->turns == TBD_TURNS_ALL ? &free_run.parts : &play.parts);
     if (tbd_mode()->turns == TBD_TURNS_ALL)
         tbd_free_start();
-    tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
-    return true;
 }
 
 /* Tells hooks/calls how this process is recorded: the calls and new programs depend on it. */
@@ -313,7 +319,8 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
 {
     struct tbd_thread *thread;
 
-    if (!parse_options(boot) || !check_machine(boot))
+    enter_mode();
+    if (!check_machine(boot))
         return NULL;
     if (tbd_debugged_by_recorded()) {
         tbd_say("process %u is watched by a recorded debugger: it runs untraced",
@@ -346,13 +353,18 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     return NULL;
 }
 
-void tbd_boot(const struct tbd_boot *boot)
+bool tbd_boot(const struct tbd_boot *boot)
 {
-    struct tbd_thread *thread = prepare(boot);
+    struct tbd_thread *thread = NULL;
 
+    if (parse_options(boot)) {
+        if (tbd_runtime.options.mode == TBD_MODE_ARMED)
+            return tbd_arm(tbd_runtime.options.wait);
+        thread = prepare(boot);
+    }
     tbd_exec_environment_hide(boot->envp);
     if (!thread)
-        return;
+        return false;
     take_over_rseq(boot);
     if (!ways_in()->reads_clock)
         patch_vdso();

@@ -6,6 +6,7 @@
 #ifndef TBD_HOOKS_BOOT_H
 #define TBD_HOOKS_BOOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TBD_ENGINE_MAGIC 0x656e69676e656474ull
@@ -29,8 +30,8 @@ struct tbd_boot {
     uint32_t reserved;
 };
 
-/* Does not return if the program is traced from now on; returns if it must run untraced (the reason
- * is on stderr already). */
-typedef void (*tbd_boot_function)(const struct tbd_boot *boot);
+/* Does not return if the program is traced from now on.  Returns if it runs natively: true, the engine stays
+ * mapped (mode=armed); false, it is not needed (the reason is on stderr already). */
+typedef bool (*tbd_boot_function)(const struct tbd_boot *boot);
 
 #endif

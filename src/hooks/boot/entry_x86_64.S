@@ -20,7 +20,7 @@ tbd_stub_start:
         syscall
         hlt
 
-/* void tbd_engine_boot(const struct tbd_boot *) The C part runs on the engine's own stack: the
+/* bool tbd_engine_boot(const struct tbd_boot *) The C part runs on the engine's own stack: the
  * program's stack must not change while its pages are recorded. */
         .globl  tbd_engine_boot
         .type   tbd_engine_boot, @function

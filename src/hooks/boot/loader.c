@@ -159,6 +159,6 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
         boot.rseq = thread_pointer() + (uint64_t)__rseq_offset;
         boot.rseq_bytes = __rseq_size;
     }
-    ((tbd_boot_function)mark[1])(&boot);
-    tbd_sys_munmap(TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+    if (!((tbd_boot_function)mark[1])(&boot))
+        tbd_sys_munmap(TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
 }

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/linux_abi.h"
 #include "base/sys.h"
-#include "hooks/boot/decoder.h"
+#include "hooks/instructions/decoder.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/stream/recording.h"
 
@@ -20,6 +20,7 @@ static const struct tbd_mode modes[TBD_MODE_COUNT] = {
     [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false, false },
     [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
     [TBD_MODE_CRASH]   = { "crash",   TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   TBD_HOOK_BLOCKS, false, true },
+    [TBD_MODE_ARMED]   = { "armed",   TBD_TURNS_ALL,   TBD_CODE_OWN,        TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
     [TBD_MODE_CONTEXT] = { "context", TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
 };
 // clang-format on

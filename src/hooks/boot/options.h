@@ -36,6 +36,7 @@ enum tbd_mode_kind {
     TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
     TBD_MODE_FREE,    /* translated, threads at the same time, nothing reported */
     TBD_MODE_CRASH,   /* the same, and each thread keeps a ring of the blocks that it ran */
+    TBD_MODE_ARMED,   /* native, until probes are wanted (hooks/probes/arm.h) */
     TBD_MODE_CONTEXT, /* as free, and each thread has the value of its calls (base/calling.h) */
     TBD_MODE_COUNT
 };
@@ -70,6 +71,7 @@ struct tbd_options {
     uint64_t
         aftercount; /* 0 or 1: windows that play does not count are counted after the program's end */
     uint64_t cpu;   /* enum tbd_cpu_choice */
+    uint64_t wait;     /* 0 or 1: with mode=armed the program waits for its first probes */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
 };
 

@@ -3,7 +3,7 @@
  *
  * Zydis has no constructors that matter, no thread-local variables and six imports.  Unexpected
  * relocation types and imports are errors, not ignored. */
-#include "hooks/boot/decoder.h"
+#include "hooks/instructions/decoder.h"
 
 #include "base/layout.h"
 #include "base/linux.h"

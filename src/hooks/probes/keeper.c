@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT
+/* keeper.c - see keeper.h
+ *
+ *   waiting --accept--> (credentials) --OPEN, CODE, PLACE--> placed --START--> active
+ *      ^                                                                          |
+ *      +-- memory given back <-- nobody inside <-- traps gone <-- STOP, connection closed
+ *
+ * The program's end shows at its pidfd.  An execve does not: the keeper, which then holds the old memory,
+ * looks for it from time to time, and at each connection.
+ *
+ * KEEPER-1  Only the keeper's own user, or root, is listened to. (not checked: is_allowed() asks the kernel)
+ * KEEPER-2  Traps are placed only while no thread of the program blocks SIGTRAP: the kernel would end the
+ *     program. (not checked: refused_now() reads it from /proc) */
+#include "hooks/probes/keeper.h"
+
+#include "base/fmt.h"
+#include "base/linux_abi.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/proc.h"
+#include "hooks/probes/placing.h"
+#include "hooks/probes/probe_session.h"
+#include "hooks/probes/session_memory.h"
+#include "hooks/probes/trap.h"
+
+#define LOOK_MS         5000
+#define TRIES           200
+#define TRY_MS          5
+#define QUIET_TRIES     2000
+#define BACKLOG         8
+#define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
+#define DIRECTORY_BYTES 4096
+
+struct keeper_credentials {
+    uint32_t pid, uid, gid;
+};
+
+static struct {
+    uint32_t program;
+    int listener;
+    int pidfd;
+    uint64_t memory_mark; /* differs after an execve; 0: not known */
+    uint32_t has_begun;   /* futex: the program need not wait any more */
+    char address[TBD_PROBE_ADDRESS_BYTES];
+} keeper;
+
+static _Alignas(8) uint8_t packet[TBD_PROBE_PACKET_BYTES];
+
+/* ---- facts about the program ---- */
+
+/* Field `index` of /proc/PID/stat, counted from 1 as in proc(5); the name before may have spaces. */
+static uint64_t stat_field(unsigned index)
+{
+    char path[64], text[2048];
+    const char *at = text;
+    uint64_t value = 0;
+    unsigned field = 2;
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/stat", keeper.program);
+    if (tbd_proc_read(path, text, sizeof(text)) <= 0)
+        return 0;
+    for (const char *end = text; *end; end++)
+        if (*end == ')')
+            at = end;
+    for (; *at && field < index; at++)
+        field += *at == ' ';
+    for (; *at >= '0' && *at <= '9'; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+#define FIELD_ARG_START 48
+
+static bool executes_another(void)
+{
+    uint64_t now = stat_field(FIELD_ARG_START);
+
+    return keeper.memory_mark && now && now != keeper.memory_mark;
+}
+
+struct status_facts {
+    bool blocks_trap;
+    bool is_traced;
+    bool has_shadow_stack;
+};
+
+static bool ends_with_zero(const char *text)
+{
+    while (*text == ' ' || *text == '\t')
+        text++;
+    return text[0] == '0' && !text[1];
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    for (; *text; text++)
+        if (tbd_starts_with(text, word))
+            return true;
+    return false;
+}
+
+static uint64_t hexadecimal(const char *text)
+{
+    uint64_t value = 0;
+
+    for (; *text; text++)
+        if (*text > ' ')
+            value = value << 4 | (uint64_t)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
+    return value;
+}
+
+static bool note_status(void *context, char *line)
+{
+    struct status_facts *facts = context;
+
+    if (tbd_starts_with(line, "SigBlk:"))
+        facts->blocks_trap = hexadecimal(line + 7) & SIGTRAP_BIT;
+    if (tbd_starts_with(line, "TracerPid:"))
+        facts->is_traced = !ends_with_zero(line + 10);
+    if (tbd_starts_with(line, "x86_Thread_features:"))
+        facts->has_shadow_stack = has_word(line, "shstk");
+    return true;
+}
+
+static enum tbd_probe_refusal refusal_of_thread(const char *name)
+{
+    struct status_facts facts = { 0 };
+    char path[96];
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/status", keeper.program, name);
+    tbd_proc_lines(path, note_status, &facts);
+    return facts.is_traced          ? TBD_PROBE_TRACED
+           : facts.has_shadow_stack ? TBD_PROBE_SHADOW_STACK
+           : facts.blocks_trap      ? TBD_PROBE_SIGNAL_BLOCKED
+                                    : TBD_PROBE_OK;
+}
+
+static uint64_t number_of(const char *name)
+{
+    uint64_t value = 0;
+
+    for (; *name >= '0' && *name <= '9'; name++)
+        value = value * 10 + (uint64_t)(*name - '0');
+    return value;
+}
+
+/* struct linux_dirent64: ino, off, reclen, type, name */
+static struct tbd_probe_reply refusal_of_entries(const uint8_t *entries, long bytes)
+{
+    for (long at = 0; at < bytes;) {
+        const char *name = (const char *)entries + at + 19;
+        enum tbd_probe_refusal refusal = *name == '.' ? TBD_PROBE_OK : refusal_of_thread(name);
+        uint16_t length;
+
+        if (refusal != TBD_PROBE_OK)
+            return (struct tbd_probe_reply){ .refusal = refusal, .detail = number_of(name) };
+        memcpy(&length, entries + at + 16, sizeof(length));
+        at += length;
+    }
+    return (struct tbd_probe_reply){ 0 };
+}
+
+/* A thread that blocks all signals does so for a short time in most programs: a few tries. */
+static struct tbd_probe_reply refused_now(void)
+{
+    static _Alignas(8) uint8_t entries[DIRECTORY_BYTES];
+    struct tbd_probe_reply reply = { 0 };
+    char path[64];
+    long bytes, fd;
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/task", keeper.program);
+    fd = tbd_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    while (fd >= 0 && !reply.refusal &&
+           (bytes = tbd_sys3(__NR_getdents64, (uint64_t)fd, tbd_sys_pointer(entries),
+                             sizeof(entries))) > 0)
+        reply = refusal_of_entries(entries, bytes);
+    if (fd >= 0)
+        tbd_sys_close((int)fd);
+    return reply;
+}
+
+static void pause_ms(int64_t milliseconds)
+{
+    int64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
+
+    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(time), 0, 0);
+}
+
+static struct tbd_probe_reply refused_after_tries(void)
+{
+    struct tbd_probe_reply reply = refused_now();
+
+    for (int i = 0; i < TRIES && reply.refusal == TBD_PROBE_SIGNAL_BLOCKED; i++) {
+        pause_ms(TRY_MS);
+        reply = refused_now();
+    }
+    return reply;
+}
+
+/* ---- the session's end ---- */
+
+/* A handler that is inside a session counts itself in; each count is seen at zero once after the
+ * session has become inactive.  False: a thread stays inside, or has died there. */
+static bool becomes_quiet(void)
+{
+    struct tbd_probe_session *session = &tbd_probe_session;
+    uint32_t shard = 0;
+
+    for (int i = 0; i < QUIET_TRIES && shard < TBD_PROBE_SHARDS; i++) {
+        while (shard < TBD_PROBE_SHARDS &&
+               !__atomic_load_n(&session->shard[shard].inside, __ATOMIC_SEQ_CST))
+            shard++;
+        if (shard < TBD_PROBE_SHARDS)
+            pause_ms(1);
+    }
+    return shard == TBD_PROBE_SHARDS;
+}
+
+static void end_session(void)
+{
+    struct tbd_probe_session *session = &tbd_probe_session;
+
+    if (!session->shared)
+        return;
+    __atomic_store_n(&session->active, 0, __ATOMIC_SEQ_CST);
+    tbd_placing_clear();
+}
+
+static void let_begin(void)
+{
+    __atomic_store_n(&keeper.has_begun, 1, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&keeper.has_begun);
+}
+
+/* The consumer reads no more. */
+static void forget_session(void)
+{
+    struct tbd_probe_session *session = &tbd_probe_session;
+
+    if (!session->shared)
+        return;
+    __atomic_store_n(&session->shared->closed, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&session->shared->space, 1, __ATOMIC_SEQ_CST);
+    tbd_sys_futex_wake(&session->shared->space);
+    end_session();
+    if (becomes_quiet())
+        tbd_session_memory_give_back();
+}
+
+/* ---- requests ---- */
+
+static bool fits(const struct tbd_probe_head *head, long bytes, uint64_t fixed, uint64_t each)
+{
+    return head->count <= TBD_PROBE_PER_PACKET && (uint64_t)bytes == fixed + head->count * each;
+}
+
+static struct tbd_probe_reply refuse(enum tbd_probe_refusal refusal, uint32_t index)
+{
+    return (struct tbd_probe_reply){ .refusal = refusal, .index = index };
+}
+
+static struct tbd_probe_reply open_session(long bytes, int *out_fd)
+{
+    const struct tbd_probe_open *request = (const struct tbd_probe_open *)(void *)packet;
+    struct tbd_probe_reply reply;
+    enum tbd_probe_refusal refusal;
+
+    if (tbd_probe_session.shared)
+        return refuse(TBD_PROBE_BUSY, 0);
+    if ((uint64_t)bytes != sizeof(*request) ||
+        !tbd_probe_check_maps(request->maps, request->head.count))
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    if (request->version != TBD_PROBE_VERSION)
+        return refuse(TBD_PROBE_OTHER_VERSION, 0);
+    reply = refused_after_tries();
+    if (reply.refusal != TBD_PROBE_OK)
+        return reply;
+    refusal = tbd_placing_begin();
+    if (refusal == TBD_PROBE_OK)
+        refusal = tbd_session_memory_make(request, out_fd);
+    if (refusal != TBD_PROBE_OK)
+        return refuse(refusal, 0);
+    tbd_trap_begin();
+    return (struct tbd_probe_reply){ .detail = tbd_probe_session.shared_bytes };
+}
+
+static struct tbd_probe_reply take_code(long bytes)
+{
+    struct tbd_probe_session *session = &tbd_probe_session;
+    const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
+    uint32_t wrong;
+
+    if (!fits(head, bytes, sizeof(*head), sizeof(*session->code)) ||
+        head->count > TBD_PROBE_MAX_CODE - session->code_count)
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    memcpy(session->code + session->code_count, packet + sizeof(*head),
+           head->count * sizeof(*session->code));
+    wrong = tbd_probe_check_code(session->code + session->code_count, head->count, session->maps,
+                                 session->map_count);
+    if (wrong != head->count)
+        return refuse(TBD_PROBE_BAD_CODE, wrong);
+    session->code_count += head->count;
+    return refuse(TBD_PROBE_OK, 0);
+}
+
+static struct tbd_probe_reply place(long bytes)
+{
+    const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
+    const struct tbd_probe_place *places =
+        (const struct tbd_probe_place *)(void *)(packet + sizeof(*head));
+    enum tbd_probe_refusal refusal;
+
+    if (!fits(head, bytes, sizeof(*head), sizeof(*places)))
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    refusal = tbd_placing_look();
+    for (uint32_t i = 0; i < head->count && refusal == TBD_PROBE_OK; i++) {
+        refusal = places[i].code < tbd_probe_session.code_count ? tbd_placing_put(&places[i])
+                                                                : TBD_PROBE_BAD_CODE;
+        if (refusal != TBD_PROBE_OK)
+            return refuse(refusal, i);
+    }
+    return refuse(refusal, 0);
+}
+
+static struct tbd_probe_reply take_away(long bytes)
+{
+    const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
+    const struct tbd_probe_place *places =
+        (const struct tbd_probe_place *)(void *)(packet + sizeof(*head));
+
+    if (!fits(head, bytes, sizeof(*head), sizeof(*places)))
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    for (uint32_t i = 0; i < head->count; i++)
+        tbd_placing_take(places[i].address);
+    return refuse(TBD_PROBE_OK, 0);
+}
+
+static struct tbd_probe_reply start_session(void)
+{
+    __atomic_store_n(&tbd_probe_session.active, 1, __ATOMIC_SEQ_CST);
+    let_begin();
+    return refuse(TBD_PROBE_OK, 0);
+}
+
+static struct tbd_probe_reply stop_session(void)
+{
+    end_session();
+    becomes_quiet();
+    return refuse(TBD_PROBE_OK, 0);
+}
+
+static struct tbd_probe_reply answer(long bytes, int *out_fd)
+{
+    const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
+
+    if ((uint64_t)bytes < sizeof(*head))
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    if (head->kind == TBD_PROBE_OPEN)
+        return open_session(bytes, out_fd);
+    if (!tbd_probe_session.shared)
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    switch ((enum tbd_probe_kind)head->kind) {
+    case TBD_PROBE_CODE: return take_code(bytes);
+    case TBD_PROBE_PLACE: return place(bytes);
+    case TBD_PROBE_TAKE: return take_away(bytes);
+    case TBD_PROBE_START: return start_session();
+    case TBD_PROBE_STOP: return stop_session();
+    case TBD_PROBE_OPEN:
+    default: return refuse(TBD_PROBE_BAD_PACKET, 0);
+    }
+}
+
+/* ---- the socket ---- */
+
+static void send_reply(int connection, const struct tbd_probe_reply *reply, int fd)
+{
+    struct {
+        uint64_t base, length;
+    } bytes = { tbd_sys_pointer(reply), sizeof(*reply) };
+    struct {
+        uint64_t length;
+        int32_t level, type;
+        int32_t fd, padding;
+    } control = { 20, SOL_SOCKET, SCM_RIGHTS, fd, 0 };
+    struct {
+        uint64_t name;
+        uint32_t name_bytes, padding;
+        uint64_t parts, part_count, control, control_bytes;
+        uint32_t flags, padding2;
+    } message = { .parts = tbd_sys_pointer(&bytes),
+                  .part_count = 1,
+                  .control = fd >= 0 ? tbd_sys_pointer(&control) : 0,
+                  .control_bytes = fd >= 0 ? sizeof(control) : 0 };
+
+    tbd_sys3(__NR_sendmsg, (uint64_t)(unsigned)connection, tbd_sys_pointer(&message), MSG_NOSIGNAL);
+}
+
+static bool is_allowed(int connection)
+{
+    struct keeper_credentials peer = { .uid = UINT32_MAX };
+    uint32_t bytes = sizeof(peer);
+    uint32_t own = (uint32_t)tbd_sys3(__NR_geteuid, 0, 0, 0);
+
+    tbd_sys6(__NR_getsockopt, (uint64_t)(unsigned)connection, SOL_SOCKET, SO_PEERCRED,
+             tbd_sys_pointer(&peer), tbd_sys_pointer(&bytes), 0);
+    return bytes == sizeof(peer) && (peer.uid == own || peer.uid == 0);
+}
+
+/* Waits for something at `connection`; the keeper's end if the program has come to its own. */
+static void wait_for(int connection)
+{
+    struct pollfd wanted[2] = { { .fd = connection, .events = POLLIN },
+                                { .fd = keeper.pidfd, .events = POLLIN } };
+
+    for (;;) {
+        long ready = tbd_sys3(__NR_poll, tbd_sys_pointer(wanted), 2, LOOK_MS);
+
+        if ((ready > 0 && wanted[1].revents) || executes_another())
+            tbd_sys_exit_group(0);
+        if (ready > 0)
+            return;
+    }
+}
+
+static void serve(int connection)
+{
+    long bytes;
+
+    for (;;) {
+        struct tbd_probe_reply reply;
+        int fd = -1;
+
+        wait_for(connection);
+        bytes = tbd_sys_read(connection, packet, sizeof(packet));
+        if (bytes <= 0)
+            break;
+        reply = answer(bytes, &fd);
+        send_reply(connection, &reply, fd);
+        if (fd >= 0)
+            tbd_sys_close(fd);
+    }
+    forget_session();
+    let_begin();
+}
+
+static long listen_at(const char *name)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    uint64_t length = sizeof(address.sun_family) + 1 + strlen(name);
+    long fd = tbd_sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    long wrong;
+
+    if (fd < 0)
+        return fd;
+    memcpy(address.sun_path + 1, name, strlen(name));
+    wrong = tbd_sys3(__NR_bind, (uint64_t)fd, tbd_sys_pointer(&address), length);
+    if (wrong == -EADDRINUSE) /* the keeper of the program before this one looks up */
+        tbd_sys3(__NR_connect, (uint64_t)fd, tbd_sys_pointer(&address), length);
+    if (!wrong)
+        wrong = tbd_sys3(__NR_listen, (uint64_t)fd, BACKLOG, 0);
+    if (wrong)
+        tbd_sys_close((int)fd);
+    return wrong ? wrong : fd;
+}
+
+/* "pid:[4026531836]" */
+static uint64_t pid_namespace(void)
+{
+    char text[64] = "";
+
+    tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/self/ns/pid"), tbd_sys_pointer(text),
+             sizeof(text) - 1);
+    return tbd_starts_with(text, "pid:[") ? number_of(text + 5) : 0;
+}
+
+long tbd_keeper_prepare(uint32_t program)
+{
+    long fd;
+
+    keeper.program = program;
+    keeper.memory_mark = stat_field(FIELD_ARG_START);
+    fd = tbd_sys3(__NR_pidfd_open, program, 0, 0);
+    if (fd < 0)
+        return fd;
+    keeper.pidfd = (int)fd;
+    tbd_fmt(keeper.address, sizeof(keeper.address), TBD_PROBE_ADDRESS, pid_namespace(), program);
+    fd = listen_at(keeper.address);
+    for (int i = 0; i < TRIES && fd == -EADDRINUSE; i++) {
+        pause_ms(TRY_MS);
+        fd = listen_at(keeper.address);
+    }
+    keeper.listener = (int)fd;
+    return fd < 0 ? fd : 0;
+}
+
+void tbd_keeper_await(void)
+{
+    while (!__atomic_load_n(&keeper.has_begun, __ATOMIC_ACQUIRE))
+        tbd_sys_futex_wait(&keeper.has_begun, 0, -1);
+}
+
+void tbd_keeper_run(void)
+{
+    tbd_sys3(__NR_prctl, PR_SET_NAME, tbd_sys_pointer("tbd-keeper"), 0);
+    for (;;) {
+        long connection;
+
+        wait_for(keeper.listener);
+        connection =
+            tbd_sys4(__NR_accept4, (uint64_t)(unsigned)keeper.listener, 0, 0, SOCK_CLOEXEC);
+        if (connection < 0)
+            continue;
+        if (is_allowed((int)connection))
+            serve((int)connection);
+        tbd_sys_close((int)connection);
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/* placing.h - puts traps into the program's code, and takes them away
+ *
+ * Context: keeper. */
+#ifndef TBD_HOOKS_PLACING_H
+#define TBD_HOOKS_PLACING_H
+
+#include "format/probe/probe.h"
+
+/* Once: the decoder, memory for stubs, a descriptor of the program's memory. */
+enum tbd_probe_refusal tbd_placing_begin(void);
+
+/* Learns which memory is executable now. */
+enum tbd_probe_refusal tbd_placing_look(void);
+
+/* Adds a use to the probe at the place, which gets a trap if it has none. */
+enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place);
+
+/* Takes the trap at an address away, if there is one of ours, and its uses. */
+void tbd_placing_take(uint64_t address);
+
+/* Takes all traps away, and all uses. */
+void tbd_placing_clear(void);
+
+#endif

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+/* probe_client.c - see probe_client.h */
+#include "query/probe/probe_client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char *const refusals[TBD_PROBE_REFUSALS] = {
+    [TBD_PROBE_OK] = "",
+    [TBD_PROBE_BAD_PACKET] = "the engine does not understand this tbd",
+    [TBD_PROBE_OTHER_VERSION] = "the program runs with another version of tbd",
+    [TBD_PROBE_BUSY] = "somebody else probes this program",
+    [TBD_PROBE_NO_MEMORY] = "the program has no memory for it",
+    [TBD_PROBE_BAD_CODE] = "the engine refuses the script's code",
+    [TBD_PROBE_NOT_CODE] = "there is no code at this address",
+    [TBD_PROBE_NO_INSTRUCTION] = "no instruction begins at this address",
+    [TBD_PROBE_RAISES] = "the instruction there raises a signal itself",
+    [TBD_PROBE_UNSUPPORTED] = "the instruction there cannot be probed",
+    [TBD_PROBE_OURS] = "this is code of tbd itself",
+    [TBD_PROBE_UNWRITABLE] = "the kernel does not let us write to the program's code",
+    [TBD_PROBE_SIGNAL_BLOCKED] = "a thread blocks SIGTRAP",
+    [TBD_PROBE_TRACED] = "a debugger is attached to the program",
+    [TBD_PROBE_SHADOW_STACK] = "the program uses a shadow stack",
+};
+
+/* ---- finding the keeper ---- */
+
+/* The process' number in its own namespace: the last one of NSpid. */
+static uint32_t inner_pid(pid_t pid)
+{
+    char path[64], line[512];
+    uint32_t inner = (uint32_t)pid;
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof(line), status))
+        if (strncmp(line, "NSpid:", 6) == 0) {
+            char *last = strrchr(line, '\t');
+
+            inner = last ? (uint32_t)strtoul(last + 1, NULL, 10) : inner;
+        }
+    if (status)
+        fclose(status);
+    return inner;
+}
+
+static bool address_of(pid_t pid, struct sockaddr_un *out, socklen_t *length,
+                       struct tbd_query_error *error)
+{
+    char path[64], text[64] = "";
+    unsigned long namespace_number = 0;
+    int used;
+
+    snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+    if (readlink(path, text, sizeof(text) - 1) < 0 ||
+        sscanf(text, "pid:[%lu]", &namespace_number) != 1)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
+                               errno == ENOENT ? "there is no such process" : strerror(errno));
+    *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    used = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, TBD_PROBE_ADDRESS,
+                    namespace_number, inner_pid(pid));
+    *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
+    return true;
+}
+
+/* Anybody can take the address of a process that is not armed. */
+static bool is_keeper_of(int connection, pid_t pid)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    struct stat info;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+           stat(path, &info) == 0 && (peer.uid == info.st_uid || peer.uid == 0);
+}
+
+bool tbd_client_connect(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
+{
+    struct sockaddr_un address;
+    socklen_t length = 0;
+
+    *client = (struct tbd_probe_client){ .connection = -1 };
+    if (!address_of(pid, &address, &length, error))
+        return false;
+    client->connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (client->connection < 0 ||
+        connect(client->connection, (struct sockaddr *)&address, length) != 0) {
+        tbd_query_wrong(error, TBD_NOTFOUND, 0, 0, "process %d is not armed", (int)pid);
+        strcpy(error->hint, "start it by `tbd arm -- program`, or with TBD_OPTIONS=mode=armed");
+        tbd_client_close(client);
+        return false;
+    }
+    if (is_keeper_of(client->connection, pid))
+        return true;
+    tbd_client_close(client);
+    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                           "somebody else answers for process %d: it is not probed", (int)pid);
+}
+
+void tbd_client_close(struct tbd_probe_client *client)
+{
+    if (client->connection >= 0)
+        close(client->connection);
+    if (client->shared)
+        munmap(client->shared, client->bytes);
+    *client = (struct tbd_probe_client){ .connection = -1 };
+}
+
+/* ---- requests ---- */
+
+static bool receive(struct tbd_probe_client *client, struct tbd_probe_reply *reply, int *out_fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { reply, sizeof(*reply) };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = control.bytes,
+                              .msg_controllen = sizeof(control.bytes) };
+    ssize_t got;
+
+    do
+        got = recvmsg(client->connection, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof(*reply))
+        return false;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c && out_fd; c = CMSG_NXTHDR(&message, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+            c->cmsg_len == CMSG_LEN(sizeof(int)))
+            memcpy(out_fd, CMSG_DATA(c), sizeof(int));
+    return true;
+}
+
+static bool ask(struct tbd_probe_client *client, const void *packet, size_t bytes,
+                struct tbd_probe_reply *reply, int *out_fd, struct tbd_query_error *error)
+{
+    ssize_t sent;
+
+    do
+        sent = send(client->connection, packet, bytes, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent != (ssize_t)bytes || !receive(client, reply, out_fd))
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the program has ended");
+    if (reply->refusal == TBD_PROBE_OK)
+        return true;
+    if (reply->refusal == TBD_PROBE_SIGNAL_BLOCKED) {
+        tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %" PRIu64 " blocks SIGTRAP",
+                        reply->detail);
+        strcpy(error->hint, "a probe in its code would end the program; try again");
+        return false;
+    }
+    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "%s",
+                           reply->refusal < TBD_PROBE_REFUSALS ? refusals[reply->refusal]
+                                                               : "the engine refuses");
+}
+
+static bool map_shared(struct tbd_probe_client *client, int fd, uint64_t bytes,
+                       struct tbd_query_error *error)
+{
+    struct stat info;
+    void *at = MAP_FAILED;
+
+    if (fd >= 0 && fstat(fd, &info) == 0 && (uint64_t)info.st_size == bytes &&
+        bytes >= sizeof(*client->shared))
+        at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (at == MAP_FAILED)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "no memory is shared with the program");
+    client->shared = at;
+    client->bytes = bytes;
+    return client->shared->magic == TBD_PROBE_MAGIC ||
+           tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the shared memory is none of tbd's");
+}
+
+bool tbd_client_open(struct tbd_probe_client *client, const struct tbd_probe_map *maps,
+                     uint32_t map_count, uint32_t flags, struct tbd_query_error *error)
+{
+    struct tbd_probe_open request = { .head = { TBD_PROBE_OPEN, map_count },
+                                      .version = TBD_PROBE_VERSION,
+                                      .flags = flags };
+    struct tbd_probe_reply reply;
+    int fd = -1;
+
+    memcpy(request.maps, maps, map_count * sizeof(maps[0]));
+    if (!ask(client, &request, sizeof(request), &reply, &fd, error))
+        return false;
+    if (reply.detail != tbd_probe_shared_bytes(maps, map_count)) {
+        if (fd >= 0)
+            close(fd);
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the shared memory has another size");
+    }
+    return map_shared(client, fd, reply.detail, error);
+}
+
+/* Items of `each` bytes in packets; *out_wrong: the one that was refused. */
+static bool send_items(struct tbd_probe_client *client, enum tbd_probe_kind kind, const void *items,
+                       size_t count, size_t each, size_t *out_wrong, struct tbd_query_error *error)
+{
+    static uint8_t packet[TBD_PROBE_PACKET_BYTES];
+
+    for (size_t done = 0; done < count;) {
+        size_t now = count - done < TBD_PROBE_PER_PACKET ? count - done : TBD_PROBE_PER_PACKET;
+        struct tbd_probe_head head = { (uint32_t)kind, (uint32_t)now };
+        struct tbd_probe_reply reply = { 0 };
+
+        memcpy(packet, &head, sizeof(head));
+        memcpy(packet + sizeof(head), (const uint8_t *)items + done * each, now * each);
+        if (!ask(client, packet, sizeof(head) + now * each, &reply, NULL, error)) {
+            *out_wrong = done + reply.index;
+            return false;
+        }
+        done += now;
+    }
+    return true;
+}
+
+/* A packet's code ends with END, and no skip leaves it: clauses stay whole. */
+bool tbd_client_send_code(struct tbd_probe_client *client, const struct tbd_probe_insn *code,
+                          uint32_t count, struct tbd_query_error *error)
+{
+    size_t wrong;
+    uint32_t done = 0;
+
+    while (done < count) {
+        uint32_t end = count - done > TBD_PROBE_PER_PACKET ? done + TBD_PROBE_PER_PACKET : count;
+
+        while (end > done && code[end - 1].op != TBD_PROBE_END)
+            end--;
+        if (end == done)
+            return tbd_query_wrong(error, TBD_USAGE, 0, 0, "a clause of the script is too long");
+        if (!send_items(client, TBD_PROBE_CODE, code + done, end - done, sizeof(code[0]), &wrong,
+                        error))
+            return false;
+        done = end;
+    }
+    return true;
+}
+
+bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_place *places,
+                      size_t count, size_t *out_wrong, struct tbd_query_error *error)
+{
+    return send_items(client, TBD_PROBE_PLACE, places, count, sizeof(places[0]), out_wrong, error);
+}
+
+bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
+                      struct tbd_query_error *error)
+{
+    struct tbd_probe_head head = { (uint32_t)kind, 0 };
+    struct tbd_probe_reply reply;
+
+    return ask(client, &head, sizeof(head), &reply, NULL, error);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/* probe_client.h - the consumer's side of a session with an armed program (format/probe/probe.h)
+ *
+ * One thread. */
+#ifndef TBD_QUERY_PROBE_CLIENT_H
+#define TBD_QUERY_PROBE_CLIENT_H
+
+#include "format/probe/probe.h"
+#include "query/text/query_error.h"
+
+#include <sys/types.h>
+
+struct tbd_probe_client {
+    int connection;
+    struct tbd_probe_shared *shared; /* mapped */
+    uint64_t bytes;
+    uint32_t flags;
+};
+
+/* Finds the keeper of `pid`, and makes sure that it belongs to the process' user. */
+bool tbd_client_connect(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error);
+bool tbd_client_open(struct tbd_probe_client *client, const struct tbd_probe_map *maps,
+                     uint32_t map_count, uint32_t flags, struct tbd_query_error *error);
+bool tbd_client_send_code(struct tbd_probe_client *client, const struct tbd_probe_insn *code,
+                          uint32_t count, struct tbd_query_error *error);
+/* *out_wrong: the place that was refused. */
+bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_place *places,
+                      size_t count, size_t *out_wrong, struct tbd_query_error *error);
+bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
+                      struct tbd_query_error *error);
+void tbd_client_close(struct tbd_probe_client *client);
+
+#endif

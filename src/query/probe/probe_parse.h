@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+/* probe_parse.h - the reader of a script, for probe_parse.c and probe_expression.c
+ *
+ * One pass: expressions become code as they are read.  Registers 0 to 7 hold the values of an expression
+ * from the left, 8 to 15 the clause's variables ($name). */
+#ifndef TBD_QUERY_PROBE_PARSE_H
+#define TBD_QUERY_PROBE_PARSE_H
+
+#include "query/probe/probe_script.h"
+
+#define TBD_PARSE_TEMPORARIES 8u
+#define TBD_PARSE_VARIABLES   8u
+
+struct tbd_probe_parser {
+    const char *text;
+    size_t at;
+    struct tbd_probe_script *script;
+    struct tbd_query_error *error;
+    char variables[TBD_PARSE_VARIABLES][TBD_SCRIPT_NAME_BYTES];
+    uint32_t variable_count;
+    uint32_t nesting;
+    uint32_t parentheses; /* open; a / outside them ends a condition */
+    bool in_condition;
+};
+
+/* ---- text ---- */
+
+void tbd_parse_skip_blanks(struct tbd_probe_parser *p);
+/* If `sign` comes next, takes it. */
+bool tbd_parse_take(struct tbd_probe_parser *p, const char *sign);
+bool tbd_parse_expect(struct tbd_probe_parser *p, const char *sign);
+/* Takes a name of letters, digits and underscores; false if none comes. */
+bool tbd_parse_name(struct tbd_probe_parser *p, char *out, size_t bytes);
+bool tbd_parse_number(struct tbd_probe_parser *p, uint64_t *out);
+/* Fills in the error at the current place; returns false. */
+bool tbd_parse_wrong(struct tbd_probe_parser *p, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- code ---- */
+
+bool tbd_parse_emit(struct tbd_probe_parser *p, enum tbd_probe_op op, uint32_t d, uint32_t a,
+                    uint32_t b, int64_t imm);
+
+/* ---- expressions ---- */
+
+/* What an expression is; a number is in register `d`, a text's address too. */
+bool tbd_parse_value(struct tbd_probe_parser *p, uint32_t d, struct tbd_script_part *out);
+/* A number, into register `d`. */
+bool tbd_parse_expression(struct tbd_probe_parser *p, uint32_t d);
+/* The register of a variable; TBD_PROBE_REGISTERS: there is none. */
+uint32_t tbd_parse_variable(struct tbd_probe_parser *p, const char *name, bool may_be_new);
+
+#endif

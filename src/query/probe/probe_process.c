@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+/* probe_process.c - see probe_process.h */
+#include "query/probe/probe_process.h"
+
+#include "base/string.h"
+#include "query/debuginfo/dwarf_file.h"
+#include "query/text/demangle.h"
+
+#include <Zydis/Decoder.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_RANGES 256u
+
+/* ---- modules ---- */
+
+/* "start-end perms offset dev inode path" */
+static bool parse_line(char *line, struct tbd_process_module *out)
+{
+    char perms[8] = "";
+    int path_at = 0;
+
+    *out = (struct tbd_process_module){ 0 };
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*u %n", &out->start, &out->end,
+               perms, &out->offset, &path_at) < 4 ||
+        perms[2] != 'x' || !path_at || line[path_at] != '/')
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    out->path = strdup(line + path_at);
+    return out->path != NULL;
+}
+
+static bool add_module(struct tbd_probe_process *process, const struct tbd_process_module *module)
+{
+    struct tbd_process_module *grown =
+        realloc(process->modules, (process->module_count + 1) * sizeof(*grown));
+
+    if (!grown) {
+        free(module->path);
+        return false;
+    }
+    process->modules = grown;
+    grown[process->module_count++] = *module;
+    return true;
+}
+
+bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_query_error *error)
+{
+    struct tbd_process_module module;
+    char path[64], *line = NULL;
+    size_t capacity = 0;
+    FILE *maps;
+
+    *process = (struct tbd_probe_process){ .pid = pid };
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
+                               strerror(errno));
+    while (getline(&line, &capacity, maps) > 0)
+        if (parse_line(line, &module) && !add_module(process, &module))
+            break;
+    free(line);
+    fclose(maps);
+    if (!process->module_count)
+        return tbd_query_wrong(error, TBD_NOTFOUND, 0, 0, "process %d has no code", (int)pid);
+    return true;
+}
+
+void tbd_process_free(struct tbd_probe_process *process)
+{
+    for (size_t i = 0; i < process->module_count; i++) {
+        tbd_elf_close(process->modules[i].file);
+        free(process->modules[i].path);
+    }
+    free(process->modules);
+    *process = (struct tbd_probe_process){ 0 };
+}
+
+/* As the process sees the file: it may have another root.  A file that was replaced or deleted is not
+ * there any more. */
+struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
+                                      struct tbd_process_module *module)
+{
+    char path[PATH_MAX];
+
+    if (module->is_tried)
+        return module->file;
+    module->is_tried = true;
+    if ((size_t)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)process->pid, module->path) >=
+        sizeof(path))
+        return NULL;
+    if (tbd_elf_open(path, &module->file) != TBD_OK &&
+        tbd_elf_open(module->path, &module->file) != TBD_OK)
+        module->file = NULL;
+    if (module->file && !tbd_elf_bias(module->file, module->start, module->offset, &module->bias)) {
+        tbd_elf_close(module->file);
+        module->file = NULL;
+    }
+    return module->file;
+}
+
+/* "libc" is libc.so.6; "*" is any; else the name, or the path. */
+static bool is_called(const struct tbd_process_module *module, const char *name)
+{
+    const char *base = tbd_base_name(module->path);
+    size_t length = strlen(name);
+
+    if (strchr(name, '/'))
+        return fnmatch(name, module->path, 0) == 0;
+    if (fnmatch(name, base, 0) == 0)
+        return true;
+    return strncmp(base, name, length) == 0 &&
+           (strncmp(base + length, ".so", 3) == 0 || base[length] == '-');
+}
+
+/* ---- places ---- */
+
+static bool add_place(struct tbd_probe_places *out, uint64_t address, uint32_t code)
+{
+    if (out->count == out->capacity) {
+        size_t capacity = out->capacity ? out->capacity * 2 : 64;
+        struct tbd_probe_place *grown = realloc(out->all, capacity * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        out->all = grown;
+        out->capacity = capacity;
+    }
+    out->all[out->count++] = (struct tbd_probe_place){ .address = address, .code = code };
+    return true;
+}
+
+/* What is wanted at each instruction of a function. */
+typedef bool (*wants_instruction)(const ZydisDecodedInstruction *insn, uint64_t offset,
+                                  const struct tbd_script_where *where);
+
+static bool wants_return(const ZydisDecodedInstruction *insn, uint64_t offset,
+                         const struct tbd_script_where *where)
+{
+    (void)offset;
+    (void)where;
+    return insn->meta.category == ZYDIS_CATEGORY_RET;
+}
+
+static bool wants_all(const ZydisDecodedInstruction *insn, uint64_t offset,
+                      const struct tbd_script_where *where)
+{
+    (void)offset;
+    (void)where;
+    return insn->meta.category != ZYDIS_CATEGORY_INTERRUPT &&
+           !(insn->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) && insn->mnemonic != ZYDIS_MNEMONIC_UD2;
+}
+
+static bool wants_offset(const ZydisDecodedInstruction *insn, uint64_t offset,
+                         const struct tbd_script_where *where)
+{
+    (void)insn;
+    return offset == where->number;
+}
+
+/* From the function's start, one after the other: so no probe is in the middle of an instruction. */
+static bool walk_function(struct tbd_elf_file *file, uint64_t bias,
+                          const struct tbd_elf_symbol *symbol, const struct tbd_script_where *where,
+                          wants_instruction wants, struct tbd_probe_places *out)
+{
+    size_t bytes = (size_t)(symbol->end - symbol->start), got;
+    uint8_t *code = malloc(bytes + 1);
+    ZydisDecodedInstruction insn;
+    ZydisDecoder decoder;
+    bool done = code != NULL;
+
+    got = code ? tbd_elf_read(file, symbol->start, code, bytes) : 0;
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t at = 0; at < got && done; at += insn.length) {
+        if (!ZYAN_SUCCESS(
+                ZydisDecoderDecodeInstruction(&decoder, NULL, code + at, got - at, &insn)))
+            break;
+        if (wants(&insn, at, where))
+            done = add_place(out, bias + symbol->start + at, where->code);
+    }
+    free(code);
+    return done;
+}
+
+static bool name_matches(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol,
+                         const char *name)
+{
+    if (strcmp(symbol->name, name) == 0)
+        return true;
+    if (strpbrk(name, "*?["))
+        return fnmatch(name, symbol->name, 0) == 0;
+    return symbol->name[0] == '_' && symbol->name[1] == 'Z' &&
+           tbd_may_be_called(symbol->name, name) &&
+           tbd_is_name_for(tbd_elf_symbol_name(file, symbol), name);
+}
+
+static bool add_function(struct tbd_elf_file *file, uint64_t bias,
+                         const struct tbd_elf_symbol *symbol, const struct tbd_script_where *where,
+                         struct tbd_probe_places *out)
+{
+    switch (where->kind) {
+    case TBD_WHERE_RETURNS: return walk_function(file, bias, symbol, where, wants_return, out);
+    case TBD_WHERE_ALL: return walk_function(file, bias, symbol, where, wants_all, out);
+    case TBD_WHERE_BEGIN:
+    case TBD_WHERE_END:
+    case TBD_WHERE_INTERVAL:
+    case TBD_WHERE_ENTRY:
+    case TBD_WHERE_LINE:
+    case TBD_WHERE_ADDRESS:
+    default:
+        if (where->number)
+            return walk_function(file, bias, symbol, where, wants_offset, out);
+        return add_place(out, bias + symbol->start, where->code);
+    }
+}
+
+/* Aliases have one place. */
+static bool find_functions(struct tbd_probe_process *process, struct tbd_process_module *module,
+                           const struct tbd_script_where *where, struct tbd_probe_places *out)
+{
+    struct tbd_elf_file *file = tbd_process_file(process, module);
+    const struct tbd_elf_symbols *symbols = file ? tbd_elf_symbols(file) : NULL;
+    uint64_t last = UINT64_MAX;
+
+    for (size_t i = 0; symbols && i < symbols->count; i++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[i];
+        uint64_t address = module->bias + symbol->start;
+
+        if (!symbol->is_function || symbol->is_stub || symbol->end <= symbol->start ||
+            symbol->start == last || address < module->start || address >= module->end ||
+            !name_matches(file, symbol, where->name))
+            continue;
+        last = symbol->start;
+        if (!add_function(file, module->bias, symbol, where, out))
+            return false;
+    }
+    return true;
+}
+
+/* The first instruction of each stretch of code that the line has. */
+static bool find_lines(struct tbd_probe_process *process, struct tbd_process_module *module,
+                       const struct tbd_script_where *where, struct tbd_probe_places *out)
+{
+    struct tbd_elf_file *file = tbd_process_file(process, module);
+    struct tbd_dwarf *dwarf = file ? tbd_dwarf_of(file) : NULL;
+    struct tbd_elf_range ranges[MAX_RANGES];
+    size_t count = dwarf ? tbd_dwarf_line_ranges(dwarf, where->name, (uint32_t)where->number,
+                                                 ranges, MAX_RANGES)
+                         : 0;
+
+    for (size_t i = 0; i < count && i < MAX_RANGES; i++) {
+        struct tbd_source_line line;
+
+        if (tbd_dwarf_line_at(dwarf, ranges[i].start, &line) && line.begins &&
+            !add_place(out, module->bias + ranges[i].start, where->code))
+            return false;
+    }
+    return true;
+}
+
+static bool looks_at(const struct tbd_process_module *module, const struct tbd_script_where *where)
+{
+    return where->kind == TBD_WHERE_LINE || is_called(module, where->module);
+}
+
+static bool say_nothing_there(const struct tbd_script_where *where, bool has_module,
+                              struct tbd_query_error *error)
+{
+    if (where->kind == TBD_WHERE_LINE)
+        return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
+                               "no code belongs to line %" PRIu64 " of %s", where->number,
+                               where->name);
+    if (!has_module)
+        return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
+                               "the process has no module %s", where->module);
+    return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
+                           "%s has no function %s, or no instruction there", where->module,
+                           where->name);
+}
+
+bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script_where *where,
+                      struct tbd_probe_places *out, struct tbd_query_error *error)
+{
+    size_t before = out->count;
+    bool has_module = false, done = true;
+
+    if (where->kind == TBD_WHERE_ADDRESS)
+        return add_place(out, where->number, where->code) ||
+               tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    for (size_t i = 0; i < process->module_count && done; i++) {
+        struct tbd_process_module *module = &process->modules[i];
+
+        if (!looks_at(module, where))
+            continue;
+        has_module = true;
+        done = where->kind == TBD_WHERE_LINE ? find_lines(process, module, where, out)
+                                             : find_functions(process, module, where, out);
+    }
+    if (!done)
+        return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    return out->count > before || say_nothing_there(where, has_module, error);
+}
+
+/* ---- names ---- */
+
+void tbd_process_name(struct tbd_probe_process *process, uint64_t address, char *out, size_t bytes)
+{
+    for (size_t i = 0; i < process->module_count; i++) {
+        struct tbd_process_module *module = &process->modules[i];
+        const struct tbd_elf_symbol *symbol;
+        struct tbd_elf_file *file;
+
+        if (address < module->start || address >= module->end)
+            continue;
+        file = tbd_process_file(process, module);
+        symbol = file ? tbd_elf_symbol_at(file, address - module->bias) : NULL;
+        if (symbol && address - module->bias != symbol->start)
+            snprintf(out, bytes, "%s!%s+0x%" PRIx64, tbd_base_name(module->path),
+                     tbd_elf_symbol_name(file, symbol), address - module->bias - symbol->start);
+        else if (symbol)
+            snprintf(out, bytes, "%s!%s", tbd_base_name(module->path),
+                     tbd_elf_symbol_name(file, symbol));
+        else
+            snprintf(out, bytes, "%s+0x%" PRIx64, tbd_base_name(module->path),
+                     address - module->start + module->offset);
+        return;
+    }
+    snprintf(out, bytes, "0x%" PRIx64, address);
+}

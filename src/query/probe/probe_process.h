@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/* probe_process.h - the modules of a running process, and places in their code
+ *
+ * Files are those that the process has mapped (/proc/PID/map_files, or the path below its root); names, lines
+ * and frames come from query/debuginfo.  One thread. */
+#ifndef TBD_QUERY_PROBE_PROCESS_H
+#define TBD_QUERY_PROBE_PROCESS_H
+
+#include "query/debuginfo/elf_file.h"
+#include "query/probe/probe_script.h"
+
+#include <sys/types.h>
+
+struct tbd_process_module {
+    char *path;                /* owned; as in /proc/PID/maps */
+    struct tbd_elf_file *file; /* owned; NULL: not opened yet, or it cannot be */
+    uint64_t start, end;       /* of its executable mapping */
+    uint64_t offset;
+    uint64_t bias;
+    bool is_tried;
+};
+
+struct tbd_probe_process {
+    pid_t pid;
+    struct tbd_process_module *modules; /* owned; by address */
+    size_t module_count;
+};
+
+bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_query_error *error);
+void tbd_process_free(struct tbd_probe_process *process);
+/* NULL if it cannot be read. */
+struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
+                                      struct tbd_process_module *module);
+
+/* The places of one `where`, as addresses of the process. */
+struct tbd_probe_places {
+    struct tbd_probe_place *all; /* owned */
+    size_t count, capacity;
+};
+bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script_where *where,
+                      struct tbd_probe_places *out, struct tbd_query_error *error);
+
+/* "libc.so.6!malloc+0x10", or the address alone. */
+void tbd_process_name(struct tbd_probe_process *process, uint64_t address, char *out, size_t bytes);
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* probe_script.h - what a user wants to know of a running program, as code for its engine
+ *
+ * The language has bpftrace's words (man tbd, PROBES).  A script is a list of clauses: where, under
+ * which condition, what.  Clauses at places in the program become code (format/probe/probe.h), which the
+ * engine carries out there; `begin`, `end` and `interval` are the consumer's own business.  The text is
+ * untrusted input: nothing in it can make a table grow past its bound. */
+#ifndef TBD_QUERY_PROBE_SCRIPT_H
+#define TBD_QUERY_PROBE_SCRIPT_H
+
+#include "format/probe/probe.h"
+#include "query/text/query_error.h"
+
+#define TBD_SCRIPT_MAX_CLAUSES 256u
+#define TBD_SCRIPT_MAX_PARTS   16u /* arguments of a printf, parts of a key */
+#define TBD_SCRIPT_MAX_PRINTS  256u
+#define TBD_SCRIPT_MAX_ACTIONS 256u
+#define TBD_SCRIPT_NAME_BYTES  64u
+#define TBD_SCRIPT_WHERE_BYTES 512u
+
+enum tbd_where_kind {
+    TBD_WHERE_BEGIN,
+    TBD_WHERE_END,
+    TBD_WHERE_INTERVAL,
+    TBD_WHERE_ENTRY,   /* uprobe:MODULE:FUNCTION[+OFFSET] */
+    TBD_WHERE_RETURNS, /* uretprobe:MODULE:FUNCTION: each of its ret instructions */
+    TBD_WHERE_ALL,     /* insn:MODULE:FUNCTION: each of its instructions */
+    TBD_WHERE_LINE,    /* line:FILE:NUMBER */
+    TBD_WHERE_ADDRESS, /* address:NUMBER */
+};
+
+struct tbd_script_where {
+    enum tbd_where_kind kind;
+    size_t at, length; /* in the script's text */
+    char module[TBD_SCRIPT_WHERE_BYTES];
+    char name[TBD_SCRIPT_WHERE_BYTES]; /* of a function, or a source file; * stands for anything */
+    uint64_t number;                   /* offset, line, address; INTERVAL: nanoseconds */
+    uint32_t code;                     /* its first instruction */
+    uint32_t first_action;             /* BEGIN, END, INTERVAL */
+    uint32_t action_count;
+};
+
+enum tbd_part_kind { TBD_PART_NUMBER = 1, TBD_PART_TEXT, TBD_PART_COMM, TBD_PART_STACK };
+
+struct tbd_script_part {
+    uint32_t kind; /* enum tbd_part_kind */
+    uint32_t bytes;
+};
+
+struct tbd_script_map {
+    char name[TBD_SCRIPT_NAME_BYTES];
+    struct tbd_script_part parts[TBD_SCRIPT_MAX_PARTS];
+    uint32_t part_count;
+};
+
+/* A printf: `format` is unescaped. */
+struct tbd_script_print {
+    char *format; /* owned */
+    struct tbd_script_part parts[TBD_SCRIPT_MAX_PARTS];
+    uint32_t part_count;
+};
+
+enum tbd_action_kind { TBD_ACTION_PRINTF = 1, TBD_ACTION_PRINT, TBD_ACTION_CLEAR, TBD_ACTION_EXIT };
+
+struct tbd_script_action {
+    uint32_t kind; /* enum tbd_action_kind */
+    uint32_t what; /* PRINTF: print; PRINT, CLEAR: map */
+};
+
+struct tbd_probe_script {
+    struct tbd_script_where where[TBD_SCRIPT_MAX_CLAUSES];
+    uint32_t where_count;
+    struct tbd_probe_insn code[TBD_PROBE_MAX_CODE];
+    uint32_t code_count;
+    struct tbd_probe_map maps[TBD_PROBE_MAX_MAPS];
+    struct tbd_script_map map_names[TBD_PROBE_MAX_MAPS];
+    uint32_t map_count;
+    struct tbd_script_print prints[TBD_SCRIPT_MAX_PRINTS]; /* record N is print N - 1 */
+    uint32_t print_count;
+    struct tbd_script_action actions[TBD_SCRIPT_MAX_ACTIONS];
+    uint32_t action_count;
+};
+
+/* NULL: *error says why.  Free it with tbd_script_free(). */
+struct tbd_probe_script *tbd_script_parse(const char *text, struct tbd_query_error *error);
+void tbd_script_free(struct tbd_probe_script *script);
+
+#endif

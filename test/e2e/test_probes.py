@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Probes in running programs: what they count is what the program has counted itself; it computes what it computes natively."""
+import array
+import json
+import mmap
+import os
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import tbdtest
+
+PROBED = os.path.join(tbdtest.PROGRAMS, "probed")
+DO = ("do_add", "do_call", "do_loop", "do_table", "do_vector", "do_stack", "do_string", "do_flags", "do_memory")
+OPEN, CODE, PLACE, TAKE, START, STOP = range(1, 7)
+COUNT = 1
+END, PUT = 1, 37
+RUNS = 20 if tbdtest.LONG else 2
+
+
+def probe(script, argv, options=(), **more):
+    return subprocess.run([tbdtest.TBD, "probe", "-q", *options, script, "--", *argv], capture_output=True, timeout=150, text=True,
+                          env=tbdtest.clean_env(), check=False, **more)
+
+
+def armed(argv, **more):
+    process = subprocess.Popen([tbdtest.TBD, "arm", "--", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env=tbdtest.clean_env(), **more)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def counts(text):
+    """name -> calls, of the program's own lines."""
+    return {name: int(value) for name, value in re.findall(r"^(do_\w+) (\d+)$", text, re.M)}
+
+
+def native(*arguments):
+    return subprocess.run([PROBED, *arguments], input="", capture_output=True, text=True, check=True).stdout
+
+
+class Session:
+    """The protocol of format/probe/probe.h, as a consumer that is not ours would speak it."""
+
+    def __init__(self, pid):
+        namespace = int(os.readlink("/proc/%d/ns/pid" % pid)[5:-1])
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect("\0tbd-armed-%d-%d" % (namespace, pid))
+        self.fd = -1
+
+    def ask(self, packet):
+        self.socket.send(packet)
+        reply, others, _, _ = self.socket.recvmsg(64, 256)
+        for _, _, data in others:
+            self.fd = array.array("i", data[:4])[0]
+        return struct.unpack("<IIQ", reply)
+
+    def open(self, maps=(), version=1, count=None):
+        packet = struct.pack("<IIII", OPEN, len(maps) if count is None else count, version, 0)
+        return self.ask((packet + b"".join(struct.pack("<IIIIqQ", *m) for m in maps)).ljust(16 + 32 * 32, b"\0"))
+
+    def code(self, *instructions):
+        return self.ask(struct.pack("<II", CODE, len(instructions)) + b"".join(struct.pack("<BBBBi", *i) for i in instructions))
+
+    def places(self, kind, places):
+        return self.ask(struct.pack("<II", kind, len(places)) + b"".join(struct.pack("<QII", a, c, 0) for a, c in places))
+
+    def order(self, kind):
+        return self.ask(struct.pack("<II", kind, 0))
+
+    def count(self, map_index):
+        """Of a map without keys, the sum of its four copies."""
+        with mmap.mmap(self.fd, 0) as memory:
+            at = 8192 + map_index * 64
+            return sum(struct.unpack_from("<Q", memory, at + shard * 16 + 8)[0] for shard in range(4))
+
+
+def addresses(pid, program, names):
+    """Where functions of the program are in the process."""
+    table = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    maps = open("/proc/%d/maps" % pid, encoding="utf-8").read()
+    base = int(re.search(r"^(\w+)-.*%s$" % re.escape(os.path.realpath(program)), maps, re.M)[1], 16)
+    return {name: base + int(re.search(r"^(\w+) \w %s$" % name, table, re.M)[1], 16) for name in names}
+
+
+def instructions(program, names):
+    """Offsets of the instructions of functions, by objdump."""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], capture_output=True, text=True, check=True).stdout
+    found = {}
+    for name in names:
+        body = re.search(r"^\w+ <%s>:\n(.*?)\n\n" % name, text, re.M | re.S)[1]
+        found[name] = [int(line.split(":")[0], 16) for line in body.split("\n")
+                       if re.match(r"\s+\w+:", line) and not re.search(r"\tud2|\(bad\)|\tint3", line)]
+    return found
+
+
+def test_counts_are_the_programs_own(_):
+    """Entries and returns of functions, in four threads, with a signal handler that runs in between."""
+    script = " ".join("uprobe:probed:%s { @%s = count() } uretprobe:probed:%s { @%s_ret = count() }" % (f, f, f, f) for f in DO
+                      if f != "do_table")
+    result = probe(script, [PROBED, "4", "1500"], input="")
+    own = counts(result.stdout)
+    seen = {name: int(value) for name, value in re.findall(r"^@(\w+): (\d+)$", result.stdout, re.M)}
+    assert result.returncode == 0 and len(own) == len(DO), result
+    for name in DO:
+        if name not in ("do_table", "do_add"):
+            assert seen[name] == seen[name + "_ret"] == own[name], (name, result.stdout)
+    assert seen["do_add"] == own["do_add"] + 2 * own["do_call"], result.stdout
+    assert native("4", "1500") == "".join(line + "\n" for line in result.stdout.split("\n") if line and line[0] != "@"), result
+
+
+def test_every_instruction_does_what_it_does_natively(_):
+    """Branches, calls, string, vector, x87 instructions, the red zone, flags: each with a probe."""
+    result = probe("insn:probed:do_* { @[reg(\"ip\")] = count() }", [PROBED, "2", "400"], input="")
+    assert result.returncode == 0, result
+    assert native("2", "400") == "".join(line + "\n" for line in result.stdout.split("\n") if line and line[0] != "@"), result
+    assert len(re.findall(r"^@\[", result.stdout, re.M)) > 80, result.stdout
+
+
+def test_nothing_is_lost_while_probes_come_and_go(_):
+    """Some places keep their probe: their counts are exact whatever is placed and taken beside them, in the same functions."""
+    for run in range(RUNS):
+        chance = random.Random(run)
+        process = armed([PROBED, "8", "20000" if tbdtest.LONG else "1200"])
+        session = Session(process.pid)
+        assert session.open([(COUNT, 0, 1, 0, 0, 0)] * (len(DO) + 1))[0] == 0
+        assert session.code(*[i for m in range(len(DO) + 1) for i in ((PUT, 0, 0, 0, m), (END, 0, 0, 0, 0))])[0] == 0
+        entry = addresses(process.pid, PROBED, DO)
+        found = instructions(PROBED, DO)
+        base = entry["do_add"] - found["do_add"][0]
+        others = [base + offset for name in DO for offset in found[name][1:]]
+        assert session.places(PLACE, [(entry[name], 2 * i) for i, name in enumerate(DO)])[0] == 0
+        assert session.order(START)[0] == 0
+        process.stdin.write("\n")
+        process.stdin.flush()
+        rounds = 0
+        while len(counts_so_far(process)) == 0:
+            some = chance.sample(others, chance.randrange(1, len(others)))
+            assert session.places(PLACE, [(a, 2 * len(DO)) for a in some])[0] == 0
+            assert session.places(TAKE, [(a, 0) for a in some])[0] == 0
+            rounds += 1
+        assert session.order(STOP)[0] == 0
+        seen = {name: session.count(i) for i, name in enumerate(DO)}
+        process.stdin.close()
+        text = process.stdout.read()
+        own = counts(text)
+        own["do_add"] += 2 * own["do_call"]
+        assert process.wait() == 0 and seen == own and rounds > 2, (seen, own, rounds)
+        session.socket.close()
+
+
+def counts_so_far(process):
+    """The program has printed: it has ended its rounds, and waits."""
+    import select
+    return select.select([process.stdout], [], [], 0)[0]
+
+
+def test_libc_with_a_probe_on_each_instruction(_):
+    """Functions of libc that the program uses, all their instructions: its output stays."""
+    sort = tbdtest.need("sort")
+    data = "".join("%d %s\n" % (random.Random(i).randrange(10 ** 6), "x" * (i % 50)) for i in range(200))
+    expected = subprocess.run([sort], input=data, capture_output=True, text=True, env=tbdtest.clean_env(), check=True).stdout
+    patterns = ["str*", "mem*", "qsort*"] if not tbdtest.LONG else ["str*", "mem*", "*alloc*", "free", "*printf*", "f*", "__libc_*", "*locale*"]
+    for pattern in patterns:
+        result = probe("insn:libc:%s { @ = count() } end { }" % pattern, [sort], input=data)
+        shown = re.sub(r"^@: \d+\n", "", result.stdout, flags=re.M)
+        assert result.returncode == 0 and shown == expected, (pattern, result.stderr, len(shown))
+
+
+def test_language(_):
+    """Predicates, values, maps of all kinds, printf, JSON."""
+    script = """
+        uprobe:probed:do_add /arg0 % 2 == 0 && (arg0 / 2) >= 0 || arg0 == 1/ { @even = count(); @kinds[arg0 % 2, comm] = count() }
+        uprobe:probed:do_add { $x = arg0 & 7; @s = stats($x); @a = avg($x); @l = min($x); @m = max($x); @h = lhist($x, 0, 8, 2); @sum = sum(1) }
+        uprobe:probed:do_memory { @bad = sum(*(int32 *)16) }
+        uprobe:probed:do_vector /$never/ { }
+    """
+    wrong = probe(script, [PROBED, "1", "50"], input="")
+    assert wrong.returncode == 2 and "$never has no value yet" in wrong.stderr and "^" in wrong.stderr, wrong
+    result = probe(script.replace("/$never/", ""), [PROBED, "1", "900"], ["--json"], input="")
+    own = counts(result.stdout)
+    rows = [json.loads(line) for line in result.stdout.split("\n") if line.startswith("{")]
+    calls = own["do_add"] + 2 * own["do_call"]
+    by = {(row["name"], str(row["key"])): row["value"] for row in rows}
+    assert by[("sum", "[]")] == calls and by[("s", "[]")]["count"] == calls, rows
+    assert by[("l", "[]")] == 0 and by[("m", "[]")] == 7 and by[("s", "[]")]["max"] == 7, rows
+    assert sum(by[("h", "[]")].values()) == calls and set(by[("h", "[]")]) == {"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"}, rows
+    assert by[("even", "[]")] == by[("kinds", "[0, 'probed']")], rows
+    assert ("bad", "[]") not in by and "at %d hits a value could not be read" % own["do_memory"] in result.stderr, result.stderr
+
+
+def test_records_come_in_order_and_whole(_):
+    """More records than the rings hold: the program waits for the consumer; each thread's come in its own order."""
+    result = probe('uprobe:probed:do_add { printf("%d %d\\n", tid, nsecs) }', [PROBED, "4", "9000"], input="")
+    own = counts(result.stdout)
+    rows = [tuple(map(int, line.split())) for line in result.stdout.split("\n") if re.fullmatch(r"\d+ \d+", line)]
+    assert len(rows) == own["do_add"] + 2 * own["do_call"], (len(rows), own)
+    for thread in {tid for tid, _ in rows}:
+        times = [t for tid, t in rows if tid == thread]
+        assert times == sorted(times)
+
+
+def test_what_cannot_be_probed_is_said(_):
+    """No such process, function, module; not armed; signals blocked; two at once; a wrong script shows its place."""
+    run = lambda *a: subprocess.run([tbdtest.TBD, "probe", *a], capture_output=True, text=True, timeout=60, check=False)
+    assert run("-p", str(os.getpid()), "uprobe:a:b { @ = count() }").returncode == 1
+    wrong = run("-p", "1", "uprobe:a:b { @ = cuont() }")
+    assert wrong.returncode == 2 and "1: uprobe:a:b { @ = cuont() }" in wrong.stderr, wrong
+    process = armed([PROBED, "1", "10", "block"])
+    result = run("-p", str(process.pid), "uprobe:probed:do_add { @ = count() }")
+    assert result.returncode == 4 and "blocks SIGTRAP" in result.stderr, result
+    process.communicate("\n")
+    assert process.returncode == 0
+    process = armed([PROBED, "1", "10"])
+    for script, text in (("uprobe:probed:nothing { @ = count() }", "no function nothing"), ("uprobe:libnone:f { @ = count() }", "no module"),
+                         ("line:nothing.c:3 { @ = count() }", "no code belongs"), ("address:0x10 { @ = count() }", "no code at this address")):
+        result = run("-p", str(process.pid), script)
+        assert result.returncode in (1, 4) and text in result.stderr, result
+    process.communicate("\n")
+    assert process.returncode == 0
+
+
+def test_armed_program_is_as_without(_):
+    """No thread, descriptor or child more than natively; the keeper goes with the program."""
+    script = ("import os, threading; print(sorted(os.listdir('/proc/self/fd')), os.listdir('/proc/self/task').__len__());"
+              "\ntry: os.waitpid(-1, os.WNOHANG)\nexcept ChildProcessError: print('none')")
+    python = tbdtest.need("python3")
+    same = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout
+    result = subprocess.run([tbdtest.TBD, "arm", "--", python, "-c", script], capture_output=True, text=True, check=True, timeout=60,
+                            env=tbdtest.clean_env())
+    assert result.stdout == same and not result.stderr, result
+    process = armed([PROBED, "1", "10"])
+    keepers = lambda: [p for p in os.listdir("/proc") if p.isdigit() and is_keeper(p, process.pid)]
+    assert len(keepers()) == 1
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdin.close()
+    for _ in range(100):
+        if not keepers():
+            return
+        time.sleep(0.05)
+    raise AssertionError("the keeper stays")
+
+
+def is_keeper(pid, program):
+    """Does this process listen for that program?"""
+    try:
+        return open("/proc/%s/comm" % pid, encoding="utf-8").read() == "tbd-keeper\n" and any(
+            os.readlink("/proc/%s/fd/%s" % (pid, fd)).startswith("anon_inode:[pidfd]") and
+            "Pid:\t%d\n" % program in open("/proc/%s/fdinfo/%s" % (pid, fd), encoding="utf-8").read()
+            for fd in os.listdir("/proc/%s/fd" % pid))
+    except OSError:
+        return False
+
+
+def test_wrong_packets_do_no_harm(_):
+    """Lengths, counts, code and places that a keeper must refuse; a consumer that dies; the program goes on and is right."""
+    process = armed([PROBED, "2", "3000"])
+    session = Session(process.pid)
+    for packet in (b"x", struct.pack("<II", 99, 0), struct.pack("<II", PLACE, 1), struct.pack("<II", OPEN, 5), os.urandom(1000)):
+        assert session.ask(packet)[0] != 0
+    assert session.open([(99, 0, 1, 0, 0, 0)])[0] != 0 and session.open([(COUNT, 0, 3, 0, 0, 0)])[0] != 0
+    assert session.open([], count=10 ** 6)[0] != 0 and session.open([], version=77)[0] != 0
+    assert session.open([(COUNT, 0, 1, 0, 0, 0)])[0] == 0 and session.open([(COUNT, 0, 1, 0, 0, 0)])[0] != 0
+    for instruction in ((0, 0, 0, 0, 0), (99, 0, 0, 0, 0), (PUT, 0, 0, 0, 1), (PUT, 0, 0, 0, -1), (2, 16, 0, 0, 0), (27, 0, 0, 0, 5),
+                        (27, 0, 0, 0, -2), (5, 0, 0, 3, 0), (34, 0, 0, 0, 7), (36, 0, 0, 0, 99)):
+        assert session.code(instruction, (END, 0, 0, 0, 0))[0] != 0, instruction
+    assert session.code((PUT, 0, 0, 0, 0))[0] != 0 and session.code((PUT, 0, 0, 0, 0), (END, 0, 0, 0, 0))[0] == 0
+    entry = addresses(process.pid, PROBED, DO)
+    for place in ((0, 0), (entry["do_add"], 5), (2 ** 63, 0), (0x500000000000, 0), (2 ** 47 - 1, 0)):
+        assert session.places(PLACE, [place])[0] != 0, place
+    assert session.places(PLACE, [(entry["do_add"], 0)])[0] == 0
+    assert session.places(PLACE, [(entry["do_add"] + 1, 0)])[0] != 0  # inside the instruction before
+    assert session.order(START)[0] == 0
+    process.stdin.write("\n")
+    process.stdin.flush()
+    time.sleep(0.05)
+    session.socket.close()
+    text = process.communicate("\n")[0]
+    assert process.returncode == 0 and "ready\n" + text == native("2", "3000"), text
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_counts_are_the_programs_own,
+                 test_every_instruction_does_what_it_does_natively,
+                 test_nothing_is_lost_while_probes_come_and_go,
+                 test_libc_with_a_probe_on_each_instruction,
+                 test_language,
+                 test_records_come_in_order_and_whole,
+                 test_what_cannot_be_probed_is_said,
+                 test_armed_program_is_as_without,
+                 test_wrong_packets_do_no_harm)
