@@ -4,12 +4,10 @@
  * A breakpoint is a question (session/breakpoints.h); `continue` asks all of them and goes to the nearest
  * answer.  Where none is left it goes to the end of the recording, as gdb does.  A watched expression is
  * resolved to bytes of memory when it is given. */
-#include "query/commands/commands.h"
+#include "query/commands/break_place.h"
 #include "query/commands/functions.h"
 
 #include "query/output/output.h"
-#include "query/session/inlined.h"
-#include "query/session/source.h"
 #include "query/session/source_place.h"
 
 #include "base/safe_stream.h"
@@ -53,101 +51,17 @@ static bool is_number(const char *text, const char *end)
     return at == end && at > text;
 }
 
-/* Such names are looked up; others are patterns, which need not fit anything. */
-static bool is_identifier(const char *text, const char *end)
-{
-    const char *at = text;
-
-    while (at < end && (isalnum((unsigned char)*at) || *at == '_'))
-        at++;
-    return at == end && !isdigit((unsigned char)*text);
-}
-
-/* The name of the source file at the current position; NULL: none is known.  Without its folder: a condition
- * does not know a path with ".." in it. */
-static const char *current_file(struct tbd_session *session)
-{
-    struct tbd_source_line line;
-    struct tbd_place place;
-    const char *slash;
-
-    if (tbd_session_place(session, tbd_session_current(session), &place) != TBD_OK ||
-        !tbd_source_line_at(session, place.window, place.pc, &line))
-        return NULL;
-    slash = strrchr(line.file, '/');
-    return slash == NULL ? line.file : slash + 1;
-}
-
-/* The first instructions of a function's inlined copies and of its own code; NULL: it is not inlined,
- * or the name is a pattern. */
-static char *inlined_question(struct tbd_session *session, const struct wish *wish)
-{
-    struct tbd_position here = tbd_session_current(session);
-    uint32_t window = tbd_trace_window_of(session->trace, here.time);
-    char *name = strndup(wish->place, (size_t)(wish->place_end - wish->place)), *out = NULL;
-    struct tbd_symbol own[TBD_FUNCTIONS_MAX];
-    struct tbd_dwarf_inlined *all = NULL;
-    size_t count = 0, own_count = 0, bytes = 0;
-    FILE *text;
-
-    if (name != NULL && strpbrk(name, "*?[!\"") == NULL && window != UINT32_MAX)
-        all = tbd_inlined_find(session->symbols, window, name, &count);
-    if (count != 0)
-        own_count = tbd_functions_called(session, window, name, own);
-    free(name);
-    text = count == 0 ? NULL : open_memstream(&out, &bytes);
-    for (size_t i = 0; text != NULL && i < count; i++)
-        fprintf(text, "%spc==%#" PRIx64, i == 0 ? "state where (" : " or ", all[i].entry);
-    for (size_t i = 0; text != NULL && i < own_count; i++)
-        fprintf(text, " or pc==%#" PRIx64, own[i].start);
-    if (text != NULL) {
-        fputc(')', text);
-        fclose(text);
-    }
-    free(all);
-    return out;
-}
-
-/* "TYPE where PLACE" for a function, FILE:LINE, or a line of the current file; NULL without
- * memory, or after a message and *out_result. */
-static char *place_question(struct tbd_command_run *run, const struct wish *wish,
+/* NULL after a message. */
+static char *place_question(const struct tbd_command_run *run, const struct wish *wish,
                             enum tbd_exit *out_result)
 {
-    const char *colon = wish->place_end;
-    const char *file;
-    int length = (int)(wish->place_end - wish->place);
-    const char *quote;
-    char *out = NULL;
+    const char *why;
+    char *question =
+        tbd_break_place(run->session, wish->place, (size_t)(wish->place_end - wish->place), &why);
 
-    *out_result = TBD_EXIT_SYSTEM;
-    while (colon > wish->place && *colon != ':')
-        colon--;
-    if (is_number(wish->place, wish->place_end)) {
-        file = current_file(run->session);
-        if (file == NULL) {
-            *out_result = tbd_command_usage(run, "no source file is known here: FILE:LINE");
-            return NULL;
-        }
-        return asprintf(&out, "line where src=<%s,%.*s>", file, length, wish->place) < 0 ? NULL
-                                                                                         : out;
-    }
-    if (colon > wish->place && is_number(colon + 1, wish->place_end))
-        return asprintf(&out, "line where src=<%.*s,%.*s>", (int)(colon - wish->place), wish->place,
-                        (int)(wish->place_end - colon - 1), colon + 1) < 0
-                   ? NULL
-                   : out;
-    if (memchr(wish->place, '"', (size_t)length) != NULL || *wish->place == '*') {
-        *out_result =
-            tbd_command_usage(run, "a place is a function, FILE:LINE, or a line's number");
-        return NULL;
-    }
-    out = inlined_question(run->session, wish);
-    if (out != NULL)
-        return out;
-    quote = is_identifier(wish->place, wish->place_end) ? "" : "\"";
-    return asprintf(&out, "func_enter where func==%s%.*s%s", quote, length, wish->place, quote) < 0
-               ? NULL
-               : out;
+    if (question == NULL)
+        *out_result = why == NULL ? tbd_command_no_memory() : tbd_command_usage(run, why);
+    return question;
 }
 
 /* ---- setting ---- */
@@ -252,7 +166,7 @@ static enum tbd_exit set_breakpoint(struct tbd_command_run *run, bool is_tempora
         return tbd_command_usage(run, "expected a function, FILE:LINE, or a line's number");
     question = place_question(run, &wish, &result);
     if (question == NULL)
-        return result == TBD_EXIT_SYSTEM ? tbd_command_no_memory() : result;
+        return result;
     result = keep_with(run, question, &wish, is_temporary);
     place = result == TBD_EXIT_FOUND ? strndup(wish.place, (size_t)(wish.place_end - wish.place))
                                      : NULL;
@@ -467,7 +381,7 @@ enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run)
         return tbd_command_usage(run, "expected a function, FILE:LINE, or a line's number");
     text = place_question(run, &wish, &result);
     if (text == NULL)
-        return result == TBD_EXIT_SYSTEM ? tbd_command_no_memory() : result;
+        return result;
     result = find_one(run, text, tbd_session_current(run->session), false, &event);
     if (result == TBD_EXIT_FOUND) {
         json_t *object = tbd_output_event(run->session, &event);

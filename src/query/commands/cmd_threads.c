@@ -3,14 +3,13 @@
  * selected */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
+#include "query/session/thread_names.h"
 
 #include "base/safe_stream.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NAME_BYTES 16u /* as the kernel keeps it, with the NUL */
 
 /* ---- "thread N" after a command ---- */
 
@@ -36,47 +35,6 @@ bool tbd_command_take_thread(struct tbd_command_run *run)
     run->thread_before = before;
     run->argc = 0;
     return true;
-}
-
-/* ---- names ---- */
-
-/* The string as it was when the thread named itself. */
-static bool read_name(struct tbd_session *session, const struct tbd_thread_info *thread, char *out)
-{
-    struct tbd_position position = { .time = thread->name_time };
-    size_t used = 0;
-
-    if (thread->name_address == 0)
-        return false;
-    if (position.time >= session->info->blocks)
-        position = tbd_session_last(session);
-    while (used < NAME_BYTES - 1 &&
-           tbd_session_read(session, position, thread->name_address + used, &out[used], 1) ==
-               TBD_OK &&
-           out[used] != '\0')
-        used++;
-    out[used] = '\0';
-    return used != 0;
-}
-
-/* A thread that has not named itself has the name that its creator had when it made the thread; the
- * first thread has the program's name. */
-static void find_name(struct tbd_session *session, const struct tbd_thread_info *thread, char *out)
-{
-    const char *program = session->info->program;
-    const char *slash = strrchr(program, '/');
-    uint64_t at = UINT64_MAX;
-    uint32_t generations = tbd_trace_thread_count(session->trace);
-
-    for (; thread != NULL && generations != 0; generations--) {
-        if (thread->name_time <= at && read_name(session, thread, out))
-            return;
-        at = thread->start_time;
-        thread = thread->creator == 0
-                     ? NULL
-                     : tbd_trace_thread_of(session->trace, thread->creator, at == 0 ? 0 : at - 1);
-    }
-    snprintf(out, NAME_BYTES, "%s", slash == NULL ? program : slash + 1);
 }
 
 /* ---- where they are ---- */
@@ -134,9 +92,9 @@ static json_t *thread_object(struct tbd_session *session, uint32_t order, uint64
 {
     const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, order - 1);
     json_t *object = json_object();
-    char name[NAME_BYTES];
+    char name[TBD_THREAD_NAME_BYTES];
 
-    find_name(session, thread, name);
+    tbd_thread_name(session, thread, name);
     json_object_set_new(object, "thread", json_integer((json_int_t)thread->tid));
     json_object_set_new(object, "number", json_integer((json_int_t)order));
     json_object_set_new(object, "name", tbd_output_text(name));
@@ -227,14 +185,14 @@ enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_pos
     struct tbd_session *session = run->session;
     uint32_t count = tbd_trace_thread_count(session->trace), before = session->thread;
     enum tbd_exit result = TBD_EXIT_FOUND;
-    char name[NAME_BYTES];
+    char name[TBD_THREAD_NAME_BYTES];
 
     for (uint32_t i = 0; result == TBD_EXIT_FOUND && i < count; i++) {
         const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
 
         if (!tbd_thread_lives_at(thread, position.time))
             continue;
-        find_name(session, thread, name);
+        tbd_thread_name(session, thread, name);
         if (!session->json)
             fprintf(run->out, "thread %" PRIu32 "  %s\n", thread->tid, tbd_shown(name));
         session->thread = thread->tid;
@@ -277,7 +235,7 @@ static enum tbd_exit show_thread(struct tbd_command_run *run, const struct tbd_p
     const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, order - 1);
     struct tbd_source_stack stack;
     enum tbd_status status = tbd_source_stack(session, position, &stack);
-    char name[NAME_BYTES];
+    char name[TBD_THREAD_NAME_BYTES];
 
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
@@ -286,7 +244,7 @@ static enum tbd_exit show_thread(struct tbd_command_run *run, const struct tbd_p
             thread_object(session, order, stack.frames[0].pc, place->thread, place->window),
             run->out);
     } else {
-        find_name(session, thread, name);
+        tbd_thread_name(session, thread, name);
         fprintf(run->out, "thread %" PRIu32 " (id %" PRIu32 ")  %s%s\n", order, thread->tid,
                 tbd_shown(name), thread->tid == place->thread ? "" : ", does not have control");
         tbd_command_print_frame(run, &stack, stack.selected);

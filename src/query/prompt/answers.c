@@ -104,6 +104,9 @@ static void put_position(FILE *out, const struct tbd_session *session)
 
     if (session->has_at)
         fprintf(out, "at %" PRIu64 "+%" PRIu32 "\n", session->at.time, session->at.offset);
+    if (session->unwritten.has_position || session->unwritten.has_frame)
+        fprintf(out, "own %" PRIu64 "+%" PRIu32 " frame %zu\n", session->unwritten.position.time,
+                session->unwritten.position.offset, session->unwritten.frame);
     for (int i = 0; i < 2; i++) { /* what goto and frame remember */
         FILE *file = tbd_dir_text(tbd_trace_dir(session->trace).fd, i == 0 ? "position" : "frame");
 

@@ -78,97 +78,47 @@ void tbd_motion_remove(struct tbd_remote_motion *motion, const struct tbd_remote
 struct run {
     struct tbd_remote_motion *motion;
     struct tbd_remote_stop stop;
-    struct tbd_event event;
-    const struct tbd_position
-        *limit; /* only stops before it, in the run's direction, count; NULL: all do */
-    bool has_stop;
-    bool backward;
+    struct tbd_nearest nearest;
 };
 
 static void poll_interrupt(void *context, uint32_t done, uint32_t windows, uint64_t found)
 {
-    struct run *run = context;
+    struct tbd_remote_motion *motion = context;
 
     (void)done;
     (void)windows;
     (void)found;
-    if (tbd_packet_is_interrupted(run->motion->link))
+    if (tbd_packet_is_interrupted(motion->link))
         atomic_store_explicit(&tbd_interrupt_noted, true, memory_order_relaxed);
 }
 
-/* The position before `at`, for events that have not happened at `at` yet. */
-static struct tbd_position just_before(struct tbd_position at)
+/* `limit`: only stops before it, in the run's direction, count; NULL: all do. */
+static struct run run_from(struct tbd_remote_motion *motion, bool backward,
+                           const struct tbd_position *limit)
 {
-    if (at.offset != 0)
-        return (struct tbd_position){ .time = at.time, .offset = at.offset - 1 };
-    if (at.time == 0)
-        return at;
-    return (struct tbd_position){ .time = at.time - 1, .offset = UINT32_MAX };
-}
-
-/* The position before which, in the run's direction, the next stop must be; NULL: anywhere. */
-static const struct tbd_position *nearest(const struct run *run)
-{
-    return run->has_stop ? &run->event.position : run->limit;
-}
-
-static bool is_nearer(const struct run *run, const struct tbd_event *event)
-{
-    const struct tbd_position *than = nearest(run);
-    int order = than == NULL ? 0 : tbd_position_compare(event->position, *than);
-
-    return than == NULL || (run->backward ? order > 0 : order < 0);
-}
-
-/* Only what is nearer than the nearest stop so far is looked for. */
-static void narrow(const struct run *run, struct tbd_session *session)
-{
-    const struct tbd_position *than = nearest(run);
-
-    if (than == NULL)
-        return;
-    session->span.has_until = !run->backward;
-    session->span.until = than->time + 1;
-    session->span.has_since = run->backward;
-    session->span.since = than->time;
+    return (struct run){ .motion = motion,
+                         .nearest = { .session = motion->session,
+                                      .from = motion->at,
+                                      .backward = backward,
+                                      .limit = limit,
+                                      .progress = poll_interrupt,
+                                      .progress_context = motion } };
 }
 
 /* Searches for one kind of event; `stop` is what it would be. */
 static enum tbd_status look(struct run *run, const char *text, const struct tbd_remote_stop *stop)
 {
-    struct tbd_session *session = run->motion->session;
-    struct tbd_query_error error = { .status = TBD_NOMEM };
-    struct tbd_question question;
-    struct tbd_search search = { .session = session,
-                                 .question = &question,
-                                 .error = &error,
-                                 .progress = poll_interrupt,
-                                 .progress_context = run };
-    struct tbd_event event = { 0 };
-    uint64_t found;
-    enum tbd_status status = tbd_question_parse_all(text, 0, &question, &error);
-    /* What is in memory changes with the instruction: forward, the one at the position counts. */
-    bool is_access = stop->reason == TBD_STOP_POINT && stop->point.kind >= TBD_POINT_WRITE;
+    struct tbd_nearest_wish wish = {
+        .question = text,
+        /* What is in memory changes with the instruction: forward, the one at the position counts. */
+        .with_own = stop->reason == TBD_STOP_POINT && stop->point.kind >= TBD_POINT_WRITE
+    };
+    bool is_nearest;
+    enum tbd_status status = tbd_nearest_look(&run->nearest, &wish, &is_nearest);
 
-    if (status != TBD_OK) {
-        tbd_question_free(&question);
-        return status;
-    }
-    question.from = TBD_FROM_POSITION;
-    question.backward = run->backward;
-    question.count = 1;
-    question.position =
-        is_access && !run->backward ? just_before(run->motion->at) : run->motion->at;
-    narrow(run, session);
-    status = tbd_search_run(&search, &event, &found);
-    memset(&session->span, 0, sizeof(session->span));
-    tbd_question_free(&question);
-    if (status == TBD_OK && is_nearer(run, &event)) {
-        run->event = event;
+    if (is_nearest)
         run->stop = *stop;
-        run->has_stop = true;
-    }
-    return status == TBD_NOTFOUND ? TBD_OK : status;
+    return status;
 }
 
 /* All places at once: they are one question, the first one that is asked. */
@@ -190,12 +140,12 @@ static enum tbd_status look_for_places(struct run *run)
     if (status == TBD_OK && count != 0)
         status = look(run, text, &stop);
     free(text);
-    if (status != TBD_OK || !run->has_stop)
+    if (status != TBD_OK || !run->nearest.has_event)
         return status;
-    run->stop.point.address = run->event.pc;
+    run->stop.point.address = run->nearest.event.pc;
     for (size_t i = 0; i < motion->count; i++)
         if (motion->points[i].kind <= TBD_POINT_HARDWARE &&
-            motion->points[i].address == run->event.pc)
+            motion->points[i].address == run->nearest.event.pc)
             run->stop.point.kind = motion->points[i].kind;
     return status;
 }
@@ -239,8 +189,8 @@ static enum tbd_status look_for_signals(struct run *run)
             is_first = false;
         }
     status = look(run, text, &stop);
-    if (status == TBD_OK && run->has_stop && run->stop.reason == TBD_STOP_SIGNAL)
-        run->stop.number = run->event.number;
+    if (status == TBD_OK && run->nearest.has_event && run->stop.reason == TBD_STOP_SIGNAL)
+        run->stop.number = run->nearest.event.number;
     return status;
 }
 
@@ -260,8 +210,8 @@ static enum tbd_status look_for_calls(struct run *run)
     if (fclose(out) == 0)
         status = look(run, text, &stop);
     free(text);
-    if (status == TBD_OK && run->has_stop && run->stop.reason == TBD_STOP_CALL)
-        run->stop.number = run->event.number;
+    if (status == TBD_OK && run->nearest.has_event && run->stop.reason == TBD_STOP_CALL)
+        run->stop.number = run->nearest.event.number;
     return status;
 }
 
@@ -320,10 +270,10 @@ static struct tbd_remote_stop arrive(struct run *run)
 {
     struct tbd_remote_motion *motion = run->motion;
 
-    motion->at = run->event.position;
-    motion->thread = run->event.thread;
-    run->stop.backward = run->backward;
-    if (!run->backward && run->stop.reason == TBD_STOP_POINT &&
+    motion->at = run->nearest.event.position;
+    motion->thread = run->nearest.event.thread;
+    run->stop.backward = run->nearest.backward;
+    if (!run->nearest.backward && run->stop.reason == TBD_STOP_POINT &&
         run->stop.point.kind >= TBD_POINT_WRITE)
         motion->at = just_after(motion->session, motion->at);
     return run->stop;
@@ -331,12 +281,12 @@ static struct tbd_remote_stop arrive(struct run *run)
 
 struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool backward)
 {
-    struct run run = { .motion = motion, .backward = backward };
+    struct run run = run_from(motion, backward, NULL);
     enum tbd_status status = look_for_all(&run);
 
     if (status != TBD_OK)
         return failed(backward, status);
-    return run.has_stop ? arrive(&run) : at_end(motion, backward);
+    return run.nearest.has_event ? arrive(&run) : at_end(motion, backward);
 }
 
 /* ---- steps ---- */
@@ -367,14 +317,14 @@ static enum tbd_status neighbour(struct tbd_path *path, uint32_t thread, struct 
 static bool stops_between(struct tbd_remote_motion *motion, struct tbd_position to, bool backward,
                           struct tbd_remote_stop *out)
 {
-    struct run run = { .motion = motion, .backward = backward, .limit = &to };
+    struct run run = run_from(motion, backward, &to);
     enum tbd_status status;
 
     if (motion->count == 0 ||
         (backward ? motion->at.time - to.time : to.time - motion->at.time) <= 1)
         return false;
     status = look_for_all(&run);
-    if (status == TBD_OK && !run.has_stop)
+    if (status == TBD_OK && !run.nearest.has_event)
         return false;
     *out = status == TBD_OK ? arrive(&run) : failed(backward, status);
     return true;

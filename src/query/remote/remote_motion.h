@@ -7,7 +7,7 @@
 #define TBD_QUERY_REMOTE_MOTION_H
 
 #include "query/remote/remote_packet.h"
-#include "query/search/search.h"
+#include "query/search/nearest.h"
 
 /* What a run stops at; the numbers are those of the packets Z0 to Z4. */
 enum tbd_remote_point_kind {

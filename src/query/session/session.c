@@ -285,7 +285,7 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position,
     if (session->has_at)
         return;
     memset(&session->unwritten, 0, sizeof(session->unwritten));
-    if (write_position(session, position, thread)) {
+    if (!session->is_private && write_position(session, position, thread)) {
         forget_frame(session);
         return;
     }

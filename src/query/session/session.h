@@ -82,6 +82,7 @@ struct tbd_session {
         uint64_t since, until; /* times of block entries: [since, until) */
     } span;                    /* --since, --until: questions are about these events */
     bool has_at;               /* --at was given: the position is not remembered */
+    bool is_private; /* position and frame are this session's own, not written to the trace */
     struct tbd_position at;
     struct {
         bool has_position, has_frame;

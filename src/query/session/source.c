@@ -111,7 +111,8 @@ void tbd_source_select(struct tbd_session *session, struct tbd_position position
     int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32 " %zu\n", position.time,
                         position.offset, number);
 
-    if (tbd_dir_write(tbd_trace_dir(session->trace).fd, "frame", text, (size_t)used) == TBD_OK)
+    if (!session->is_private &&
+        tbd_dir_write(tbd_trace_dir(session->trace).fd, "frame", text, (size_t)used) == TBD_OK)
         return;
     session->unwritten.has_frame = true;
     session->unwritten.position = position;

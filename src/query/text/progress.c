@@ -24,9 +24,21 @@ static double delay(void)
     return given != NULL && end != given && *end == '\0' && seconds >= 0 ? seconds : 1.0;
 }
 
+static struct {
+    tbd_progress_told show;
+    void *context;
+} listener;
+
+void tbd_progress_listen(tbd_progress_told show, void *context)
+{
+    listener.show = show;
+    listener.context = context;
+}
+
 void tbd_progress_start(struct tbd_progress *progress, bool quiet)
 {
-    *progress = (struct tbd_progress){ .enabled = !quiet && isatty(STDERR_FILENO) != 0 };
+    *progress = (struct tbd_progress){ .enabled = listener.show != NULL ||
+                                                  (!quiet && isatty(STDERR_FILENO) != 0) };
     progress->started = tbd_progress_now();
     progress->last = progress->started;
     progress->delay = delay();
@@ -46,6 +58,10 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
         return;
     progress->last = time;
     progress->shown = true;
+    if (listener.show != NULL) {
+        listener.show(listener.context, what, done, total);
+        return;
+    }
     left = done == 0 ? 0 : (time - progress->started) / (double)done * (double)(total - done);
     if (found != TBD_PROGRESS_NONE)
         snprintf(text, sizeof(text), ", found %" PRIu64, found);
@@ -60,7 +76,9 @@ double tbd_progress_seconds(const struct tbd_progress *progress)
 
 void tbd_progress_clear(struct tbd_progress *progress)
 {
-    if (progress->shown)
+    if (progress->shown && listener.show != NULL)
+        listener.show(listener.context, NULL, 0, 0);
+    else if (progress->shown)
         dprintf(STDERR_FILENO, "\r\033[K");
     progress->shown = false;
 }

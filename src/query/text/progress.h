@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* progress.h - one line on a terminal while a command takes more than a second */
+/* progress.h - one line on a terminal while a command takes more than a second, or what a server shows instead */
 #ifndef TBD_QUERY_PROGRESS_H
 #define TBD_QUERY_PROGRESS_H
 
@@ -7,11 +7,16 @@
 #include <stdint.h>
 
 struct tbd_progress {
-    bool enabled; /* stderr is a terminal, and nobody asked for quiet */
+    bool enabled; /* somebody listens, or stderr is a terminal and nobody asked for quiet */
     bool shown;
     double started, last;
     double delay; /* seconds before the first line */
 };
+
+/* From now on progress is told to `show`, and not to a terminal; `what` NULL: it is over.  NULL: to a terminal
+ * again. */
+typedef void (*tbd_progress_told)(void *context, const char *what, uint64_t done, uint64_t total);
+void tbd_progress_listen(tbd_progress_told show, void *context);
 
 void tbd_progress_start(struct tbd_progress *progress, bool quiet);
 /* Shows "what: done of total windows, found N, M s left", at most ten times a second. */
