@@ -10,6 +10,7 @@
 #include "query/prompt/prompt.h"
 #include "query/condition/question.h"
 #include "query/prompt/script.h"
+#include "query/dap/dap_server.h"
 #include "query/remote/remote_commands.h"
 #include "query/session/wall_time.h"
 #include "query/text/user_cache.h"
@@ -279,6 +280,12 @@ static int ask(const struct options *options, size_t count, char **words)
         run.text = words[0];
         run.arguments = strlen(words[0]);
         result = (int)command->run(&run);
+        fclose(out);
+        return result;
+    }
+    if (status == TBD_OK && options->complete == NULL && count != 0 &&
+        strcmp(words[0], "dap") == 0) { /* its client names the trace */
+        result = (int)tbd_dap_command(options->trace, options->workers, count, words);
         fclose(out);
         return result;
     }

@@ -311,6 +311,12 @@ const struct tbd_command tbd_commands[] = {
       "only this user can reach; clients one after another.  (gdb) set sysroot target: lets gdb read the\n"
       "program's files out of the trace.  Whoever reaches the port sees all that is in the trace.",
       "tbdq serve --gdb :1234", true, false },
+    { "dap", NULL, "[stdio|:PORT|PATH]", "show a trace in an editor, by the Debug Adapter Protocol",
+      "VS Code (editors/vscode), nvim-dap, dape and others start it; docs/EDITORS.md has their settings.  The\n"
+      "client launches a trace, or a program that is recorded first.  Steps, runs and breakpoints go forward\n"
+      "and back; the console takes any command of tbdq.  A port is one of the loopback interface, a path that\n"
+      "of a Unix socket; whoever reaches the port sees all traces that this user can read.",
+      "tbdq dap", false, false },
     { "verify", tbd_command_verify, "[-j WORKERS] [--quick]",
       "replay every window and compare it with what was recorded",
       "Registers, memory, system calls and every event.  With --quick as a question replays it:\n"
