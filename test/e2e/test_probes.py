@@ -17,7 +17,7 @@ import tbdtest
 
 PROBED = os.path.join(tbdtest.PROGRAMS, "probed")
 DO = ("do_add", "do_call", "do_loop", "do_table", "do_vector", "do_stack", "do_string", "do_flags", "do_memory")
-OPEN, CODE, PLACE, TAKE, START, STOP = range(1, 7)
+OPEN, CODE, PLACE, TAKE, GUARD, START, STOP = range(1, 8)
 COUNT = 1
 END, PUT = 1, 37
 RUNS = 20 if tbdtest.LONG else 2
@@ -112,6 +112,20 @@ def test_counts_are_the_programs_own(_):
             assert seen[name] == seen[name + "_ret"] == own[name], (name, result.stdout)
     assert seen["do_add"] == own["do_add"] + 2 * own["do_call"], result.stdout
     assert native("4", "1500") == "".join(line + "\n" for line in result.stdout.split("\n") if line and line[0] != "@"), result
+
+
+def test_signals_may_be_blocked_while_probes_are_hit(_):
+    """Probes in code that runs with all signals blocked, and in a handler that blocks all: SIGTRAP stays deliverable."""
+    result = probe("uprobe:probed:do_add { @ = count() } uprobe:probed:do_call { @c = count() }", [PROBED, "4", "1500", "masks"], input="")
+    own = counts(result.stdout)
+    seen = {name: int(value) for name, value in re.findall(r"^@(\w*): (\d+)$", result.stdout, re.M)}
+    assert result.returncode == 0 and seen[""] == own["do_add"] + 2 * own["do_call"] and seen["c"] == own["do_call"], result
+    process = armed([PROBED, "4", "1500", "masks"])
+    tracer = subprocess.Popen([tbdtest.TBD, "probe", "-p", str(process.pid), "uprobe:probed:do_memory { @ = count() }"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert "1 probes" in tracer.stderr.readline()
+    own = counts(process.communicate("\n")[0])
+    assert process.returncode == 0 and tracer.communicate()[0] == "@: %d\n" % own["do_memory"], own
 
 
 def test_every_instruction_does_what_it_does_natively(_):
@@ -274,6 +288,7 @@ def test_wrong_packets_do_no_harm(_):
     entry = addresses(process.pid, PROBED, DO)
     for place in ((0, 0), (entry["do_add"], 5), (2 ** 63, 0), (0x500000000000, 0), (2 ** 47 - 1, 0)):
         assert session.places(PLACE, [place])[0] != 0, place
+    assert session.places(GUARD, [(entry["do_add"], 0)])[0] != 0  # no system call
     assert session.places(PLACE, [(entry["do_add"], 0)])[0] == 0
     assert session.places(PLACE, [(entry["do_add"] + 1, 0)])[0] != 0  # inside the instruction before
     assert session.order(START)[0] == 0
@@ -287,6 +302,7 @@ def test_wrong_packets_do_no_harm(_):
 
 if __name__ == "__main__":
     tbdtest.main(test_counts_are_the_programs_own,
+                 test_signals_may_be_blocked_while_probes_are_hit,
                  test_every_instruction_does_what_it_does_natively,
                  test_nothing_is_lost_while_probes_come_and_go,
                  test_libc_with_a_probe_on_each_instruction,

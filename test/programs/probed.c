@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Threads that run instructions of many kinds, and count how often themselves: for probes (test_probes.py).
- * probed THREADS ROUNDS [block]: waits for a line on standard input, if there is one; prints a line
+ * probed THREADS ROUNDS [block|masks]: block: all signals are blocked; masks: they are while every fourth function runs,
+ * and in the handler of SIGALRM, which calls one, too.
+ * Waits for a line on standard input, if there is one; prints a line
  * "NAME CALLS" for each function, and a sum of what they have computed. */
 #include "check.h"
 
@@ -62,11 +64,29 @@ static uint64_t rounds;
 static uint64_t calls[COUNT];
 static uint64_t sum;
 static volatile sig_atomic_t ticks;
+static int changes_masks;
 
 static void on_tick(int signal)
 {
     (void)signal;
     ticks++;
+    if (!changes_masks)
+        return;
+    do_add(1);
+    __atomic_fetch_add(&calls[0], 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t call_blocked(uint64_t (*call)(uint64_t x), uint64_t x)
+{
+    sigset_t all, before, after;
+    uint64_t result;
+
+    sigfillset(&all);
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
+    result = call(x);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, &after) == 0);
+    CHECK(sigismember(&after, SIGUSR1) && sigismember(&after, SIGALRM));
+    return result;
 }
 
 static void *run(void *argument)
@@ -79,7 +99,9 @@ static void *run(void *argument)
         state = state * 6364136223846793005u + 1442695040888963407u;
         which = (unsigned)(state >> 33) % COUNT;
         own_calls[which]++;
-        total = total * 31 + functions[which].call(state >> 40);
+        total = total * 31 + (changes_masks && i % 4 == 0
+                                  ? call_blocked(functions[which].call, state >> 40)
+                                  : functions[which].call(state >> 40));
     }
     for (unsigned i = 0; i < COUNT; i++)
         __atomic_fetch_add(&calls[i], own_calls[i], __ATOMIC_RELAXED);
@@ -91,6 +113,7 @@ int main(int argc, char **argv)
 {
     unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 2;
     struct itimerval every = { { 0, 5000 }, { 0, 5000 } };
+    struct sigaction action = { 0 };
     pthread_t thread[64];
     char line[16];
 
@@ -106,7 +129,11 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (!fgets(line, sizeof(line), stdin))
         line[0] = '\0';
-    signal(SIGALRM, on_tick);
+    changes_masks = argc > 3 && strcmp(argv[3], "masks") == 0;
+    action.sa_handler = on_tick;
+    action.sa_flags = SA_RESTART;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &every, NULL);
     for (unsigned i = 0; i < threads; i++)
         CHECK(pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)(i + 1)) == 0);

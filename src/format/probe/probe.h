@@ -40,6 +40,7 @@ enum tbd_probe_kind {
     TBD_PROBE_CODE,  /* count instructions follow */
     TBD_PROBE_PLACE, /* count places follow */
     TBD_PROBE_TAKE,  /* count places follow, whose probes are taken away */
+    TBD_PROBE_GUARD, /* count places follow: system calls that change masks and handlers */
     TBD_PROBE_START, /* hits count from now on */
     TBD_PROBE_STOP,  /* the reply comes when no thread is in a probe any more */
 };

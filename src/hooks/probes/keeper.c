@@ -322,6 +322,31 @@ static struct tbd_probe_reply place(long bytes)
     return refuse(refusal, 0);
 }
 
+/* A thread that blocks SIGTRAP must not come to a guard: nobody blocks it just before, nor just after.  Otherwise
+ * the guards go away again, and the consumer may ask once more. */
+static struct tbd_probe_reply guard(long bytes)
+{
+    const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
+    const struct tbd_probe_place *places =
+        (const struct tbd_probe_place *)(void *)(packet + sizeof(*head));
+    struct tbd_probe_reply reply;
+
+    if (!fits(head, bytes, sizeof(*head), sizeof(*places)))
+        return refuse(TBD_PROBE_BAD_PACKET, 0);
+    reply = refuse(tbd_placing_look(), 0);
+    for (uint32_t i = 0; i < head->count && reply.refusal == TBD_PROBE_OK; i++)
+        reply = refuse(tbd_placing_prepare_guard(places[i].address), i);
+    if (reply.refusal == TBD_PROBE_OK)
+        reply = refused_after_tries();
+    if (reply.refusal != TBD_PROBE_OK)
+        return reply;
+    tbd_placing_guards();
+    reply = refused_now();
+    if (reply.refusal != TBD_PROBE_OK)
+        tbd_placing_clear();
+    return reply;
+}
+
 static struct tbd_probe_reply take_away(long bytes)
 {
     const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
@@ -362,6 +387,7 @@ static struct tbd_probe_reply answer(long bytes, int *out_fd)
     switch ((enum tbd_probe_kind)head->kind) {
     case TBD_PROBE_CODE: return take_code(bytes);
     case TBD_PROBE_PLACE: return place(bytes);
+    case TBD_PROBE_GUARD: return guard(bytes);
     case TBD_PROBE_TAKE: return take_away(bytes);
     case TBD_PROBE_START: return start_session();
     case TBD_PROBE_STOP: return stop_session();

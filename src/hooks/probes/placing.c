@@ -30,6 +30,8 @@ struct code_range {
 static struct tbd_arena stubs, probes;
 static struct code_range ranges[MAX_RANGES];
 static uint32_t range_count;
+static struct tbd_probe *guards[TBD_PROBE_PER_PACKET];
+static uint32_t guard_count;
 static struct tbd_probe **placed; /* TBD_PROBE_MAX_USES */
 static uint32_t placed_count;
 static int memory = -1;
@@ -217,6 +219,39 @@ enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
     return TBD_PROBE_OK;
 }
 
+/* ---- guards ---- */
+
+enum tbd_probe_refusal tbd_placing_prepare_guard(uint64_t address)
+{
+    struct tbd_probe *probe = NULL;
+    enum tbd_probe_refusal refusal;
+
+    if (address >= TBD_USER_END || !is_code(address) || is_inside_another(address))
+        return TBD_PROBE_NOT_CODE;
+    refusal = find_or_make(address, &probe);
+    if (refusal != TBD_PROBE_OK || !probe)
+        return refusal;
+    if (probe->step.kind != TBD_STEP_SYSCALL || guard_count == TBD_PROBE_PER_PACKET)
+        return TBD_PROBE_UNSUPPORTED;
+    guards[guard_count++] = probe;
+    return TBD_PROBE_OK;
+}
+
+void tbd_placing_guards(void)
+{
+    for (uint32_t i = 0; i < guard_count; i++) {
+        struct tbd_probe *probe = guards[i];
+
+        if (probe->is_placed || !tbd_native_write(memory, probe->step.pc, TBD_NATIVE_TRAP))
+            continue;
+        probe->is_placed = true;
+        probe->placed_at = placed_count;
+        placed[placed_count++] = probe;
+    }
+}
+
+/* ---- taking away ---- */
+
 static void clear_one(struct tbd_probe *probe)
 {
     uint8_t now[TBD_PROBE_INSN_BYTES];
@@ -229,10 +264,22 @@ static void clear_one(struct tbd_probe *probe)
     __atomic_store_n(&probe->uses, 0, __ATOMIC_RELEASE);
 }
 
+static bool is_guard(const struct tbd_probe *probe)
+{
+    for (uint32_t i = 0; i < guard_count; i++)
+        if (guards[i] == probe)
+            return true;
+    return false;
+}
+
 void tbd_placing_take(uint64_t address)
 {
     struct tbd_probe *probe = tbd_probe_find(address);
 
+    if (probe && is_guard(probe)) {
+        __atomic_store_n(&probe->uses, 0, __ATOMIC_RELEASE);
+        return;
+    }
     if (!probe || !probe->is_placed)
         return;
     clear_one(probe);
@@ -244,5 +291,5 @@ void tbd_placing_clear(void)
 {
     for (uint32_t i = 0; i < placed_count; i++)
         clear_one(placed[i]);
-    placed_count = 0;
+    placed_count = guard_count = 0;
 }

@@ -16,6 +16,11 @@ enum tbd_probe_refusal tbd_placing_look(void);
 /* Adds a use to the probe at the place, which gets a trap if it has none. */
 enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place);
 
+/* Makes a guard (guard.h) at an address, whose trap is written by tbd_placing_guards(). */
+enum tbd_probe_refusal tbd_placing_prepare_guard(uint64_t address);
+/* Writes the traps of all guards that were prepared. */
+void tbd_placing_guards(void);
+
 /* Takes the trap at an address away, if there is one of ours, and its uses. */
 void tbd_placing_take(uint64_t address);
 

@@ -13,19 +13,12 @@
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/probes/guard.h"
 #include "hooks/probes/probe_code.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/probe_table.h"
 #include "hooks/threads/sigframe.h"
 #include "patcher/native_patch.h"
-
-/* struct sigaction of the kernel */
-struct trap_action {
-    uint64_t handler;
-    uint64_t flags;
-    uint64_t restorer;
-    uint64_t mask;
-};
 
 #define FLAGS       (SA_SIGINFO | SA_ONSTACK | SA_RESTORER)
 #define PAGE        4096ull
@@ -39,7 +32,7 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context);
 extern const uint8_t tbd_signal_restorer[];
 #pragma GCC visibility pop
 
-static struct trap_action before; /* what SIGTRAP did */
+static struct tbd_kernel_action before; /* what SIGTRAP did */
 
 /* ---- signals ---- */
 
@@ -48,7 +41,8 @@ static uint64_t bit_of(int signal)
     return 1ull << (signal - 1);
 }
 
-static void set_action(int signal, const struct trap_action *action, struct trap_action *was)
+static void set_action(int signal, const struct tbd_kernel_action *action,
+                       struct tbd_kernel_action *was)
 {
     tbd_sys4(__NR_rt_sigaction, (uint64_t)signal, tbd_sys_pointer(action), tbd_sys_pointer(was), 8);
 }
@@ -56,7 +50,7 @@ static void set_action(int signal, const struct trap_action *action, struct trap
 /* The signal waits until the handler returns.  The kernel would kill a thread that blocks it. */
 static void queue(struct tbd_ucontext *context, int signal, const uint8_t *info)
 {
-    const struct trap_action usual = { 0 };
+    const struct tbd_kernel_action usual = { 0 };
 
     if (context->mask & bit_of(signal)) {
         set_action(signal, &usual, NULL);
@@ -86,7 +80,7 @@ static void pass_on(int signal, uint8_t *info, struct tbd_ucontext *context)
 
     memcpy(&code, info + 8, sizeof(code));
     if (before.handler <= 1) { /* SIG_DFL, SIG_IGN */
-        const struct trap_action usual = { 0 };
+        const struct tbd_kernel_action usual = { 0 };
 
         if (before.handler == 1 && code <= 0)
             return; /* somebody has sent it, and it is ignored */
@@ -192,13 +186,20 @@ _Static_assert(offsetof(struct tbd_ucontext, rip) ==
                    offsetof(struct tbd_ucontext, gregs) + 8 * TBD_NATIVE_RIP,
                "rip follows the general registers");
 
+/* The call is made after the handler, with the program's own mask. */
+static void run_syscall(const struct tbd_native_step *step, struct tbd_ucontext *context)
+{
+    if (!tbd_guard_call(step, context, &before))
+        context->rip = tbd_step_syscall_entry(step);
+}
+
 static void run_instruction(const struct tbd_native_step *step, struct tbd_ucontext *context)
 {
     context->rip = step->pc;
     if (!can_run(step, context))
         return;
     if (step->kind == TBD_STEP_SYSCALL)
-        context->rip = tbd_step_syscall_entry(step);
+        run_syscall(step, context);
     else if (step->is_vector && context->fpstate)
         run_with_vectors(step, context);
     else
@@ -251,15 +252,16 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 
 void tbd_trap_begin(void)
 {
-    const struct trap_action action = { .handler = (uint64_t)(uintptr_t)tbd_probe_trap_entry,
-                                        .flags = FLAGS,
-                                        .restorer = (uint64_t)(uintptr_t)tbd_signal_restorer,
-                                        .mask = UINT64_MAX };
-    struct trap_action was = { 0 };
+    const struct tbd_kernel_action action = { .handler = (uint64_t)(uintptr_t)tbd_probe_trap_entry,
+                                              .flags = FLAGS,
+                                              .restorer = (uint64_t)(uintptr_t)tbd_signal_restorer,
+                                              .mask = UINT64_MAX };
+    struct tbd_kernel_action was = { 0 };
 
     set_action(SIGTRAP, NULL, &was);
-    if (was.handler == action.handler)
-        return;
-    before = was;
-    set_action(SIGTRAP, &action, NULL);
+    if (was.handler != action.handler) {
+        before = was;
+        set_action(SIGTRAP, &action, NULL);
+    }
+    tbd_guard_handlers();
 }

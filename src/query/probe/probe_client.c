@@ -256,6 +256,23 @@ bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_pl
     return send_items(client, TBD_PROBE_PLACE, places, count, sizeof(places[0]), out_wrong, error);
 }
 
+#define GUARD_TRIES 20
+
+bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,
+                      size_t count, struct tbd_query_error *error)
+{
+    if (count > TBD_PROBE_PER_PACKET)
+        count = TBD_PROBE_PER_PACKET;
+    for (int i = 0; i < GUARD_TRIES; i++) {
+        size_t wrong;
+
+        *error = (struct tbd_query_error){ 0 };
+        if (send_items(client, TBD_PROBE_GUARD, places, count, sizeof(places[0]), &wrong, error))
+            return true;
+    }
+    return false;
+}
+
 bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
                       struct tbd_query_error *error)
 {

@@ -26,6 +26,9 @@ bool tbd_client_send_code(struct tbd_probe_client *client, const struct tbd_prob
 /* *out_wrong: the place that was refused. */
 bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_place *places,
                       size_t count, size_t *out_wrong, struct tbd_query_error *error);
+/* Guards at these places (TBD_PROBE_GUARD), at most TBD_PROBE_PER_PACKET; tries again for a while. */
+bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,
+                      size_t count, struct tbd_query_error *error);
 bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
                       struct tbd_query_error *error);
 void tbd_client_close(struct tbd_probe_client *client);

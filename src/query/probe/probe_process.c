@@ -306,6 +306,73 @@ bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script
     return out->count > before || say_nothing_there(where, has_module, error);
 }
 
+/* ---- guards ---- */
+
+#define CALL_SIGACTION   13
+#define CALL_SIGPROCMASK 14
+
+static bool sets_eax(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
+{
+    return insn->operand_count_visible && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           (operands[0].reg.value == ZYDIS_REGISTER_EAX ||
+            operands[0].reg.value == ZYDIS_REGISTER_RAX);
+}
+
+/* syscall instructions of a function that are reached with one of the two numbers in eax: loaded since the last
+ * branch, in the order of the code. */
+static bool find_guards_in(struct tbd_elf_file *file, uint64_t bias,
+                           const struct tbd_elf_symbol *symbol, struct tbd_probe_places *out)
+{
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    uint8_t code[4096];
+    size_t bytes = (size_t)(symbol->end - symbol->start), got;
+    ZydisDecodedInstruction insn;
+    ZydisDecoder decoder;
+    uint64_t number = 0;
+
+    got = tbd_elf_read(file, symbol->start, code, bytes < sizeof(code) ? bytes : sizeof(code));
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t at = 0; at < got; at += insn.length) {
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + at, got - at, &insn, operands)))
+            return true;
+        if (insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL &&
+            (number == CALL_SIGACTION || number == CALL_SIGPROCMASK) &&
+            !add_place(out, bias + symbol->start + at, 0))
+            return false;
+        if (sets_eax(&insn, operands))
+            number = insn.mnemonic == ZYDIS_MNEMONIC_MOV &&
+                             operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE
+                         ? operands[1].imm.value.u
+                         : 0;
+    }
+    return true;
+}
+
+bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe_places *out)
+{
+    for (size_t i = 0; i < process->module_count; i++) {
+        struct tbd_process_module *module = &process->modules[i];
+        const struct tbd_elf_symbols *symbols;
+        struct tbd_elf_file *file;
+        uint64_t last = UINT64_MAX;
+
+        if (!is_called(module, "libc"))
+            continue;
+        file = tbd_process_file(process, module);
+        symbols = file ? tbd_elf_symbols(file) : NULL;
+        for (size_t k = 0; symbols && k < symbols->count; k++) {
+            const struct tbd_elf_symbol *symbol = &symbols->all[k];
+
+            if (!symbol->is_function || symbol->is_stub || symbol->start == last)
+                continue;
+            last = symbol->start;
+            if (!find_guards_in(file, module->bias, symbol, out))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* ---- names ---- */
 
 void tbd_process_name(struct tbd_probe_process *process, uint64_t address, char *out, size_t bytes)

@@ -40,6 +40,9 @@ struct tbd_probe_places {
 bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script_where *where,
                       struct tbd_probe_places *out, struct tbd_query_error *error);
 
+/* The system calls of the C library that change signal masks and handlers; none found is no error. */
+bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe_places *out);
+
 /* "libc.so.6!malloc+0x10", or the address alone. */
 void tbd_process_name(struct tbd_probe_process *process, uint64_t address, char *out, size_t bytes);
 

@@ -179,6 +179,7 @@ struct probe_run {
     struct tbd_probe_script *script;
     struct tbd_probe_process process;
     struct tbd_probe_places places;
+    struct tbd_probe_places guards;
     struct tbd_probe_client client;
     struct tbd_probe_output output;
     struct tbd_query_error error;
@@ -253,6 +254,13 @@ static void name_refused(struct probe_run *run, size_t wrong)
     snprintf(run->error.hint, sizeof(run->error.hint), "it is about %.160s", tbd_shown(name));
 }
 
+static bool place_guards(struct probe_run *run)
+{
+    if (!tbd_process_find_guards(&run->process, &run->guards))
+        return tbd_query_wrong(&run->error, TBD_NOMEM, 0, 0, "no memory");
+    return tbd_client_guard(&run->client, run->guards.all, run->guards.count, &run->error);
+}
+
 static bool begin_session(struct probe_run *run)
 {
     struct tbd_probe_script *script = run->script;
@@ -264,6 +272,8 @@ static bool begin_session(struct probe_run *run)
         !find_places(run) ||
         !tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
         !tbd_client_send_code(&run->client, script->code, script->code_count, &run->error))
+        return false;
+    if (!place_guards(run))
         return false;
     if (!tbd_client_place(&run->client, run->places.all, run->places.count, &wrong, &run->error)) {
         name_refused(run, wrong);
@@ -368,6 +378,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
     tbd_client_close(&run.client);
     tbd_process_free(&run.process);
     free(run.places.all);
+    free(run.guards.all);
     tbd_script_free(run.script);
     return status;
 }
