@@ -6,6 +6,7 @@ install(TARGETS tbd-cli tbdq tbd-organizer tbd-probe tbd-replay RUNTIME DESTINAT
 install(TARGETS tbd LIBRARY DESTINATION ${TBD_PRIVATE_DIR})
 install(DIRECTORY include/tbd DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES man/tbd.1 man/tbdq.1 man/tbd-organizer.1 man/tbd-probe.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(DIRECTORY editors/vscode DESTINATION ${CMAKE_INSTALL_DATADIR}/tbd/editors)
 install(FILES completion/tbdq.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tbdq)
 install(FILES completion/tbdq.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tbd)
 install(FILES completion/_tbdq DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

@@ -282,6 +282,60 @@ def test_two_clients_and_a_program_that_is_recorded(folder):
     assert result.returncode == 0 and result.stdout == b""
 
 
+EXTENSION = """
+const Module = require('module'), commands = {}, said = [], asked = [], answers = %s;
+let adapters, onEvent, bar = { show() { said.push(this.text); }, hide() {} };
+const session = { type: 'tbd', customRequest: async (name, args) => { asked.push([name, args]); return answers[name]; } };
+const vscode = {
+    window: { createStatusBarItem: () => bar, showInputBox: async (how) => how.value || '', showErrorMessage: (text) => said.push(text),
+              showInformationMessage: (text) => said.push(text), showQuickPick: async (all) => { said.push(all); return all[1]; }, activeTextEditor: undefined },
+    workspace: { getConfiguration: () => ({ get: (name, otherwise) => otherwise }) }, StatusBarAlignment: { Left: 1 },
+    DebugAdapterExecutable: class { constructor(...words) { this.words = words; } },
+    commands: { registerCommand: (name, run) => { commands[name] = run; } },
+    debug: { activeDebugSession: session, activeStackItem: { threadId: 7, frameId: 3 }, registerDebugAdapterDescriptorFactory: (type, factory) => { adapters = factory; },
+             registerDebugConfigurationProvider() {}, onDidReceiveDebugSessionCustomEvent: (call) => { onEvent = call; }, onDidTerminateDebugSession() {} },
+};
+const load = Module._load;
+Module._load = (name, ...rest) => name === 'vscode' ? vscode : load(name, ...rest);
+require(%s).activate({ subscriptions: [] });
+(async () => {
+    onEvent({ session, event: 'tbdPosition', body: { time: 500, offset: 2, blocks: 1001 } });
+    await commands['tbd.lastWrite']({ container: { variablesReference: 4 }, variable: { name: 'x' } });
+    await commands['tbd.lastWrite']({ container: { variablesReference: 4 }, variable: { name: 'y', evaluateName: 'p->y' } });
+    vscode.window.showInputBox = async (how) => how.prompt === 'A function' ? 'set_name' : 'name[0] != 0';
+    await commands['tbd.callers']();
+    await commands['tbd.stepBackIn']();
+    console.log(JSON.stringify({ said, asked, commands: Object.keys(commands), adapter: adapters.createDebugAdapterDescriptor().words }));
+})();
+"""
+
+
+def test_the_extension_for_vs_code_asks_what_the_adapter_answers(folder):
+    """With a stand-in for the editor; its requests are then sent to the adapter."""
+    tbdtest.need("node")
+    trace = record([OVERFLOW], folder)
+    client = begin(trace, "last")
+    source = os.path.join(tbdtest.SOURCE, "editors", "vscode")
+    rows = client.ask("tbdAsk", line="calls set_name where name[0] != 0")
+    script = os.path.join(folder, "run.js")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(EXTENSION % (json.dumps({"tbdAsk": rows}), json.dumps(os.path.join(source, "extension.js"))))
+    said = tbdtest.run(["node", script])
+    assert said.code == 0, said
+    found = json.loads(said.out)
+    assert found["adapter"] == ["tbdq", ["dap"]] and "500+2" in found["said"][0], found
+    with open(os.path.join(source, "package.json"), encoding="utf-8") as f:
+        package = json.load(f)
+    assert {c["command"] for c in package["contributes"]["commands"]} == set(found["commands"])
+    asked = found["asked"]
+    assert asked[0] == ["tbdLastWrite", {"name": "x", "variablesReference": 4}] and asked[1] == ["tbdLastWrite", {"name": "p->y", "frameId": 3}], asked
+    assert asked[2] == ["tbdAsk", {"line": "calls set_name where name[0] != 0"}] and len(found["said"][1]) == len(rows["rows"]) == 3, found
+    assert asked[3][0] == "evaluate" and asked[4] == ["tbdStepBackIn", {"threadId": 7}], asked
+    client.ask("evaluate", **asked[3][1])
+    assert client.stopped()["reason"] == "goto" and client.where()[0] == found["said"][1][1]["description"] and client.where()[1] == "set_name"
+    client.close()
+
+
 if __name__ == "__main__":
     tbdtest.main(test_steps_are_those_of_tbdq, test_lines_back_are_those_of_gdb, test_breakpoints_of_all_kinds, test_signals_and_threads,
-                 test_values_part_by_part, test_no_client_stops_the_adapter, test_two_clients_and_a_program_that_is_recorded)
+                 test_values_part_by_part, test_no_client_stops_the_adapter, test_two_clients_and_a_program_that_is_recorded, test_the_extension_for_vs_code_asks_what_the_adapter_answers)
