@@ -6,6 +6,7 @@
  * refused something. */
 #include "query/prompt/command_line.h"
 #include "query/commands/bookmarks.h"
+#include "query/page/page_command.h"
 #include "query/prompt/complete.h"
 #include "query/prompt/prompt.h"
 #include "query/condition/question.h"
@@ -228,6 +229,8 @@ static int answer(struct tbd_session *session, const struct options *options, FI
         return run_script(session, &line, options->script);
     if (count == 0)
         return (int)tbd_prompt(session, &line);
+    if (tbd_page_command(session, count, words, out, &served))
+        return (int)served;
     if (tbd_remote_command(session, count, words, &served))
         return (int)served;
     result = (int)(count == 1 ? tbd_line_run(session, &line, words[0])

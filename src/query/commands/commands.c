@@ -293,6 +293,13 @@ const struct tbd_command tbd_commands[] = {
     { "ptype", tbd_command_ptype, "TYPE | EXPRESSION",
       "a type, its size, and where its members are", "",
       "tbdq ptype struct node", true, false },
+    { "view", NULL, "[--port N | --out FILE [QUESTION...]]",
+      "show the trace in a browser",
+      "Serves a page on the loopback interface, at a port that is free or N, and prints its address.  Who has the\n"
+      "address, which has a random part, sees all that is in the trace.  The page takes any question, and moves\n"
+      "by itself: the current position stays.  Ctrl-C ends it.  With --out: the page at the current position, with\n"
+      "the answers of questions, as one file that needs no server.",
+      "tbdq view", true, false },
     { "disas", tbd_command_disas, "[COUNT | FUNCTION]",
       "instructions from the current position on, as they were executed; or a function's",
       "The instructions of the blocks entered from here on; COUNT (default 10) of them.  All instructions\n"

@@ -215,6 +215,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     const struct tbd_command *command = tbd_command_find(words[0]);
     size_t name = strlen(words[0]);
     struct tbd_command_run run = { .session = session,
+                                   .trace = session->trace == NULL ? NULL : session->info->path,
                                    .text = text,
                                    .arguments = name + strspn(text + name, " \t\n"),
                                    .argc = (unsigned)count - 1,

@@ -13,14 +13,20 @@ atomic_bool tbd_interrupt_noted;
 
 static int descriptor = -1;
 
+void tbd_interrupt_note(void)
+{
+    uint64_t one = 1;
+
+    atomic_store(&tbd_interrupt_noted, true);
+    (void)!write(descriptor, &one, sizeof(one));
+}
+
 static void note(int signal)
 {
     int error = errno;
-    uint64_t one = 1;
 
     (void)signal;
-    atomic_store(&tbd_interrupt_noted, true);
-    (void)!write(descriptor, &one, sizeof(one));
+    tbd_interrupt_note();
     errno = error;
 }
 

@@ -22,6 +22,8 @@ static inline bool tbd_is_interrupted(void)
 void tbd_interrupt_catch(void);
 /* A descriptor that becomes readable when a signal comes; -1 without tbd_interrupt_catch(). */
 int tbd_interrupt_descriptor(void);
+/* As if the signal had come: ends a question from another thread. */
+void tbd_interrupt_note(void);
 /* Forgets the signals that came. */
 void tbd_interrupt_clear(void);
 
