@@ -60,6 +60,59 @@ for word in ("stepi", "nexti", "stepi", "finish", "next", "stepi"):
     assert len(native) == 7 and shown(native) == shown(replayed), (native, replayed)
 
 
+RANDOM = """
+import random
+def place():
+    frame = gdb.newest_frame()
+    return [frame.name(), frame.find_sal().line, int(gdb.parse_and_eval("(long)$pc & 0xfff")), int(gdb.parse_and_eval("$rsp - (long)$rbp"))]
+def one(word):
+    if word == "finish" and gdb.newest_frame().name() in ("main", "work"):
+        word = "stepi 7"
+    run(word)
+    return place()
+def sequence(number):
+    rng = random.Random(number)
+    said = [place()]
+    for _ in range(12):
+        word = rng.choice(["stepi", "stepi 5", "nexti", "nexti 3", "step", "step", "next", "next 2", "finish", "finish"])
+        said.append([word] + one(word))
+    return said
+"""
+
+
+def test_random_sequences_stop_as_over_the_program(folder):
+    """Forward as gdb does over the program itself, from a breakpoint on; then some instructions forward are the mirror of those backward."""
+    argv = [tbdtest.program("containers")]
+    count = 200 if tbdtest.LONG else 5
+    native = othertools.gdb_script(argv, RANDOM + """
+run = lambda line: gdb.execute(line, to_string=True)
+gdb.Breakpoint("work")
+for number in range(%d):
+    run("run")
+    say(sequence(number))
+""" % count, timeout=1500)
+    trace = record(argv, folder)
+    replayed = in_trace(trace, RANDOM + """
+gdb.Breakpoint("work")
+for number in range(%d):
+    run("reverse-continue"); run("reverse-continue"); run("continue")
+    say(sequence(number))
+    there = [place()]
+    for _ in range(5):
+        run("stepi")
+        there.append(place())
+    back = [there[-1]]
+    for _ in range(5):
+        run("reverse-stepi")
+        back.append(place())
+    say(back[::-1] == there)
+""" % count, timeout=1500)
+    assert all(replayed[1::2]) and len(native) == count, replayed[1::2]
+    for number, (ours, theirs) in enumerate(zip(replayed[::2], native)):
+        assert ours == theirs, (number, [x for x in zip(ours, theirs) if x[0] != x[1]][:2])
+    assert len({json.dumps(row[1:]) for rows in native for row in rows}) > count
+
+
 def test_backward_is_the_mirror_of_forward(folder):
     trace = record([OVERFLOW], folder)
     said = in_trace(trace, """
@@ -223,5 +276,5 @@ def test_no_client_stops_the_server(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_breakpoints_and_steps_are_those_of_a_native_run, test_backward_is_the_mirror_of_forward, test_state_is_that_of_tbdq,
+    tbdtest.main(test_breakpoints_and_steps_are_those_of_a_native_run, test_random_sequences_stop_as_over_the_program, test_backward_is_the_mirror_of_forward, test_state_is_that_of_tbdq,
                  test_threads_signals_and_calls, test_no_client_stops_the_server)
