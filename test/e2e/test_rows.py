@@ -285,13 +285,14 @@ def test_history_has_the_values_that_a_condition_chooses(folder):
         f.write("volatile int n;\nint main(void)\n{\n    for (int i = 0; i < 20; i++)\n        n = i * i % 17 - 5;\n    return 0;\n}\n")
     subprocess.run(["cc", "-g", "-o", path, source], check=True)
     trace = tbdtest.record([path], folder + "/traces")[1]
-    trace.one("goto", "main")
+    main = ("goto", "first", "forward", "func_enter", 1, "where", "func==main")
+    trace.one(*main)
     rows = trace.ask("history", "n")
     assert len(rows) == 20 or len(rows) == 21, rows
     for text, holds in (("newval > 3", lambda v: v > 3), ("newval < 0", lambda v: v < 0), ("newval == 100", lambda v: False)):
         wanted = [row for row in rows if "pc" in row and holds(int(row["value"]))]
         assert trace.ask("history", "n", "where", text) == wanted and (wanted or "100" in text), text
-    trace.one("goto", "main")
+    trace.one(*main)
     wrong = trace.tbdq("history", "n", "where", "newval >")
     assert wrong.code == 2 and b"newval >" in wrong.err, wrong
 

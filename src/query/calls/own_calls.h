@@ -4,10 +4,8 @@
  * Most functions are entered by calls and end by one of their own `ret` instructions.  Then these two kinds
  * of events say everything about the calls, nesting too, and no stack of callers is needed: the search looks
  * at a few blocks instead of at all calls and returns.  Anything else (a tail call, an import stub, a frame
- * that was left or that lives on at the recording's end) is noticed, and nothing is concluded.
- *
- * OWN_CALLS-1  Per thread, slots of open calls descend, and a return is at the innermost one's.  (checked: else
- *     the list is odd) */
+ * that was left or that lives on at the recording's end) is noticed, and nothing is concluded.  Slots of a
+ * thread's open calls descend, and a return is at the innermost one's; else the list is odd. */
 #ifndef TBD_QUERY_OWN_CALLS_H
 #define TBD_QUERY_OWN_CALLS_H
 
