@@ -108,6 +108,22 @@ enum tbd_exit tbd_command_signals(struct tbd_command_run *run)
 
 /* ---- events in a place that has a name ---- */
 
+/* The length of a name without quotes: blanks in brackets belong to it, as in "(anonymous namespace)::f". */
+static size_t name_length(const char *text)
+{
+    size_t first = strcspn(text, " "), depth = 0;
+
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        if (text[i] == ' ' && depth == 0)
+            return i;
+        depth += strchr("(<[", text[i]) != NULL;
+        depth -= strchr(")>]", text[i]) != NULL && depth != 0;
+        if (strncmp(text + i, "operator", strlen("operator")) == 0)
+            return first;
+    }
+    return depth == 0 ? strlen(text) : first;
+}
+
 /* Finds the first argument, which may be quoted; returns where the next one begins. */
 static size_t first_name(const struct tbd_command_run *run, size_t *at, size_t *length)
 {
@@ -116,7 +132,7 @@ static size_t first_name(const struct tbd_command_run *run, size_t *at, size_t *
     size_t whole;
 
     *at = run->arguments + is_quoted;
-    *length = strcspn(run->text + *at, is_quoted ? "\"" : " ");
+    *length = is_quoted ? strcspn(run->text + *at, "\"") : name_length(text);
     whole = *length + 2u * is_quoted;
     return run->arguments + whole + strspn(text + whole, " ");
 }

@@ -12,25 +12,10 @@
 
 /* ---- cells ---- */
 
-static void write_cell(FILE *out, const json_t *value)
-{
-    if (json_is_string(value)) {
-        char *shown = tbd_shown_copy(json_string_value(value));
+static char *cell_of(const json_t *value);
 
-        fputs(shown == NULL ? "" : shown, out);
-        free(shown);
-    } else if (json_is_integer(value)) {
-        fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    } else if (json_is_array(value)) {
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            fputs(i == 0 ? "" : ", ", out);
-            write_cell(out, json_array_get(value, i));
-        }
-    }
-}
-
-/* The caller frees the result; NULL without memory. */
-static char *cell(const json_t *row, const char *key)
+/* "a, b, c" */
+static char *list_of(const json_t *values)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -38,9 +23,33 @@ static char *cell(const json_t *row, const char *key)
 
     if (out == NULL)
         return NULL;
-    write_cell(out, json_object_get(row, key));
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        char *one = cell_of(json_array_get(values, i));
+
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", one == NULL ? "" : one);
+        free(one);
+    }
     fclose(out);
     return text;
+}
+
+/* The caller frees the result; NULL without memory. */
+static char *cell_of(const json_t *value)
+{
+    char *text = NULL;
+
+    if (json_is_string(value))
+        return tbd_shown_copy(json_string_value(value));
+    if (json_is_array(value))
+        return list_of(value);
+    if (!json_is_integer(value))
+        return strdup("");
+    return asprintf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(value)) < 0 ? NULL : text;
+}
+
+static char *cell(const json_t *row, const char *key)
+{
+    return cell_of(json_object_get(row, key));
 }
 
 /* ---- tables ---- */

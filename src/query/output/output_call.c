@@ -152,8 +152,9 @@ static void add_parameter(struct tbd_place_of *place, const Dwarf_Die *function,
     } else {
         value = value_text(place, &data, reading);
     }
-    json_object_set_new(args, tbd_shown(name == NULL ? "?" : name),
-                        value_json(place, &data, reading));
+    if (args != NULL)
+        json_object_set_new(args, tbd_shown(name == NULL ? "?" : name),
+                            value_json(place, &data, reading));
     if (value != NULL && asprintf(&text, "%s=%s", name == NULL ? "?" : name, value) >= 0) {
         json_array_append_new(values, tbd_output_text(text));
         free(text);
@@ -167,7 +168,7 @@ void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *
     struct tbd_passing_registers registers = registers_of(more);
     struct moment_reading reading;
     struct tbd_place_of place;
-    json_t *values = json_array(), *args = json_object();
+    json_t *values = json_array(), *args = session->json ? json_object() : NULL;
     Dwarf_Die function, die;
 
     memcpy(registers.args, enter->args, sizeof(registers.args));
@@ -181,7 +182,8 @@ void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *
         }
     }
     json_object_set_new(object, "values", values);
-    json_object_set_new(object, "parameters", args);
+    if (args != NULL)
+        json_object_set_new(object, "parameters", args);
 }
 
 void tbd_output_result(struct tbd_session *session, uint64_t pc, const struct tbd_event *exit,
@@ -209,7 +211,8 @@ void tbd_output_result(struct tbd_session *session, uint64_t pc, const struct tb
         if ((more == NULL || !more->is_known) && tbd_passing_needs_more(&passing, true))
             data.is_known = false;
         text = value_text(&place, &data, &reading);
-        json_object_set_new(object, "result_data", value_json(&place, &data, &reading));
+        if (session->json)
+            json_object_set_new(object, "result_data", value_json(&place, &data, &reading));
     }
     json_object_set_new(object, "result", tbd_output_text(text == NULL ? "" : text));
     free(text);

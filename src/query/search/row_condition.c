@@ -22,6 +22,7 @@ struct tbd_row_condition {
     struct tbd_position memory;        /* when it is read */
     struct tbd_reg_state state;        /* of the last row that needed registers */
     struct tbd_inlined_calls *inlined; /* owned */
+    bool has_names; /* of functions and the like, which mean something else in each window */
     bool had_rows;
 };
 
@@ -37,6 +38,19 @@ static enum tbd_value_state read_then(void *context, uint64_t address, uint64_t 
                : TBD_VALUE_BAD;
 }
 
+/* A part of a condition has the names of the whole one, but perhaps no use for them. */
+static bool uses_names(const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node;
+
+    if (index < 0)
+        return false;
+    node = &expr->nodes[index];
+    return node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE ||
+           node->op == TBD_EXPR_CALLER || node->op == TBD_EXPR_STACK ||
+           uses_names(expr, node->left) || uses_names(expr, node->right);
+}
+
 static enum tbd_status bind_symbols(struct tbd_row_condition *condition,
                                     struct tbd_query_error *error)
 {
@@ -48,7 +62,7 @@ static enum tbd_status bind_symbols(struct tbd_row_condition *condition,
     context.window = last;
     if (status == TBD_NAME)
         status = tbd_expr_bind_symbols(condition->expr, &names, error);
-    if (status == TBD_OK && condition->expr->name_count != 0)
+    if (status == TBD_OK && condition->has_names)
         status = tbd_expr_bind_names(condition->expr, &names, true, error);
     return status;
 }
@@ -68,6 +82,7 @@ enum tbd_status tbd_row_condition_new(struct tbd_session *session, struct tbd_ex
     }
     (*out)->session = session;
     (*out)->expr = expr;
+    (*out)->has_names = uses_names(expr, expr->root);
     if (tbd_trace_window_count(session->trace) != 0)
         status = bind_symbols(*out, error);
     if (status == TBD_OK && (expr->uses & TBD_USES_TYPES) != 0)
@@ -112,7 +127,7 @@ static bool enter_window(struct tbd_row_condition *condition, const struct tbd_e
         return false;
     if (condition->scopes != NULL)
         tbd_scopes_set_window(condition->scopes, condition->window);
-    return condition->expr->name_count == 0 ||
+    return !condition->has_names ||
            tbd_expr_bind_names(condition->expr, &names, false, &error) == TBD_OK;
 }
 
