@@ -157,6 +157,55 @@ def test_disk_that_is_full(folder):
         subprocess.run(["umount", "-l", folder], check=False)
 
 
+class MemoryGroup:
+    """A control group of version 1 or 2 of our own, with a limit of memory."""
+
+    def __init__(self):
+        name = "tbd-test-%d" % os.getpid()
+        for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            self.folder = os.path.join(root, name)
+            try:
+                os.mkdir(self.folder)
+            except OSError:
+                continue
+            self.limit = os.path.join(self.folder, limit)
+            if os.path.exists(self.limit):
+                return
+            os.rmdir(self.folder)
+        raise tbdtest.Skip("no permission to make a control group that limits memory")
+
+    def run(self, megabytes, argv, env):
+        with open(self.limit, "w", encoding="utf-8") as out:
+            out.write("%dM" % megabytes)
+        return tbdtest.run(["sh", "-c", 'echo $$ >%s/cgroup.procs && exec "$@"' % self.folder, "sh"] + argv, env=env)
+
+    def remove(self):
+        for _ in range(100):  # the organizer may live a little longer
+            try:
+                return os.rmdir(self.folder)
+            except OSError:
+                time.sleep(0.1)
+
+
+def test_control_group_that_limits_memory(folder):
+    """Where the organizer has no place, the program goes on, and one line says so; with few chunks there is place."""
+    group = MemoryGroup()
+    try:
+        argv = [tbdtest.program("recursion")]
+        native = tbdtest.run(argv)
+        for number, (megabytes, options, fits) in enumerate(((12, "", False), (24, "chunks=4", True), (300, "", True))):
+            root = "%s/traces%d" % (folder, number)
+            os.makedirs(root)
+            result = group.run(megabytes, [tbdtest.TBD, "record", "--"] + argv, {"TBD_DIR": root, "TBD_OPTIONS": options})
+            assert (result.code, result.out) == (native.code, native.out), (megabytes, result)
+            lines = [line for line in result.err.decode().splitlines() if line.startswith("tbd: ")]
+            assert len(lines) <= 1 and (not fits or not lines), (megabytes, result)
+            if not lines:
+                tbdtest.find_trace(root, argv[0]).verify()
+    finally:
+        group.remove()
+
+
 def test_file_size_limit(folder):
     """A limit that the organizer inherits: it must not die of SIGXFSZ unnoticed, the program goes on."""
     argv = [tbdtest.program("many_windows")]

@@ -269,7 +269,9 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
         trace = tbdtest.record([tbdtest.program(name)], os.path.join(folder, name), "window=20000")[1]
         called = [row["by"].split("!")[-1] for row in trace.ask("count", "func_enter", "where", "module==%s" % name, "by", "func")]
         assert called, name
-        for function in [f for f in called if re.match(r"[\w:]+$", f)][:15]:
+        for function in [f for f in called if re.match(r"[\w:]+$", f)][:15] + ["malloc", "write", "_dl_fixup"]:
+            if trace.tbdq("count", "func_enter", "where", "func==%s" % function).code != 0:
+                continue
             short = trace.ask("calls", function)
             assert short == trace.ask("calls", function, "where", "time", ">=", "0"), (name, function)
             one = [row for row in short if row["nesting"] == 0]

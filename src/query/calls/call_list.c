@@ -11,9 +11,8 @@
  * First it is tried without stacks of callers (own_calls.h). */
 #include "query/calls/call_list.h"
 
-#include "query/calls/own_calls.h"
-
 #include "base/array.h"
+#include "query/calls/own_calls.h"
 #include "query/search/search_ends.h"
 #include "query/session/main_stack.h"
 #include "query/text/user_interrupt.h"
@@ -125,7 +124,10 @@ static void open_call(struct finding *f, const struct tbd_event *enter)
 static void pair(struct finding *f)
 {
     if (f->is_own) {
-        f->no_memory = f->no_memory || tbd_own_calls_pair(f->list, &f->is_odd) != TBD_OK;
+        bool is_odd = false;
+
+        f->no_memory = f->no_memory || tbd_own_calls_pair(f->list, &is_odd) != TBD_OK;
+        f->is_odd |= is_odd;
         return;
     }
     f->list->count = f->open_count = 0;
