@@ -269,16 +269,17 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
         trace = tbdtest.record([tbdtest.program(name)], os.path.join(folder, name), "window=20000")[1]
         called = [row["by"].split("!")[-1] for row in trace.ask("count", "func_enter", "where", "module==%s" % name, "by", "func")]
         assert called, name
-        for function in [f for f in called if re.match(r"[\w:]+$", f)][:15] + ["malloc", "write", "_dl_fixup"]:
+        for function in [f for f in called if re.match(r"[\w:]+$", f)][:50 if tbdtest.LONG else 4] + ["malloc", "write"]:
             if trace.tbdq("count", "func_enter", "where", "func==%s" % function).code != 0:
                 continue
             short = trace.ask("calls", function)
             assert short == trace.ask("calls", function, "where", "time", ">=", "0"), (name, function)
-            one = [row for row in short if row["nesting"] == 0]
-            assert one == trace.ask("calls", function, "where", "nesting", "==", "0"), (name, function)
+            if tbdtest.LONG or function == called[0]:
+                one = [row for row in short if row["nesting"] == 0]
+                assert one == trace.ask("calls", function, "where", "nesting", "==", "0"), (name, function)
             alone += bool(short) and all("left" not in row and row["exit"] for row in short)
     print("        %d functions whose calls all return" % alone)
-    assert alone > 20
+    assert alone > 6
 
 
 def test_history_has_the_values_that_a_condition_chooses(folder):
