@@ -186,6 +186,12 @@ def test_libc_with_a_probe_on_each_instruction(_):
         assert result.returncode == 0 and shown == expected, (pattern, result.stderr, len(shown))
 
 
+def test_a_program_with_a_probe_on_each_instruction(_):
+    """All functions of the program itself, also those of the startup code, whose symbols have no size."""
+    result = probe("insn:probed:* { @ = count() }", [PROBED, "2", "100"], input="")
+    assert result.returncode == 0 and re.sub(r"^@.*\n", "", result.stdout, flags=re.M) == native("2", "100"), result
+
+
 def test_language(_):
     """Predicates, values, maps of all kinds, printf, JSON."""
     script = """
@@ -306,6 +312,7 @@ if __name__ == "__main__":
                  test_every_instruction_does_what_it_does_natively,
                  test_nothing_is_lost_while_probes_come_and_go,
                  test_libc_with_a_probe_on_each_instruction,
+                 test_a_program_with_a_probe_on_each_instruction,
                  test_language,
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,

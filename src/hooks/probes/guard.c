@@ -109,8 +109,8 @@ void tbd_guard_handlers(void)
     struct tbd_kernel_action action;
 
     for (uint64_t signal = 1; signal <= 64; signal++) {
-        if (signal == SIGTRAP || tbd_sys4(__NR_rt_sigaction, signal, 0, tbd_sys_pointer(&action),
-                                          MASK_BYTES) != 0 ||
+        if (signal == SIGTRAP ||
+            tbd_sys4(__NR_rt_sigaction, signal, 0, tbd_sys_pointer(&action), MASK_BYTES) != 0 ||
             action.handler <= 1 || !(action.mask & TRAP_BIT))
             continue;
         action.mask &= ~TRAP_BIT;

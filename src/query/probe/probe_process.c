@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MAX_RANGES 256u
 
@@ -48,6 +49,23 @@ static bool add_module(struct tbd_probe_process *process, const struct tbd_proce
     return true;
 }
 
+/* The name under which the program was started may be a link's: redis-server is redis-check-rdb. */
+static void read_program_name(struct tbd_probe_process *process)
+{
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+    if (readlink(path, process->program, sizeof(process->program) - 1) < 0)
+        process->program[0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)process->pid);
+    file = fopen(path, "re");
+    if (!file || !fgets(process->called, sizeof(process->called), file))
+        process->called[0] = '\0';
+    if (file)
+        fclose(file);
+}
+
 bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_query_error *error)
 {
     struct tbd_process_module module;
@@ -66,6 +84,7 @@ bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_q
             break;
     free(line);
     fclose(maps);
+    read_program_name(process);
     if (!process->module_count)
         return tbd_query_wrong(error, TBD_NOTFOUND, 0, 0, "process %d has no code", (int)pid);
     return true;
@@ -105,14 +124,16 @@ struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
 }
 
 /* "libc" is libc.so.6; "*" is any; else the name, or the path. */
-static bool is_called(const struct tbd_process_module *module, const char *name)
+static bool is_called(const struct tbd_probe_process *process,
+                      const struct tbd_process_module *module, const char *name)
 {
     const char *base = tbd_base_name(module->path);
     size_t length = strlen(name);
 
     if (strchr(name, '/'))
         return fnmatch(name, module->path, 0) == 0;
-    if (fnmatch(name, base, 0) == 0)
+    if (fnmatch(name, base, 0) == 0 || (strcmp(module->path, process->program) == 0 &&
+                                        strcmp(name, tbd_base_name(process->called)) == 0))
         return true;
     return strncmp(base, name, length) == 0 &&
            (strncmp(base + length, ".so", 3) == 0 || base[length] == '-');
@@ -147,13 +168,24 @@ static bool wants_return(const ZydisDecodedInstruction *insn, uint64_t offset,
     return insn->meta.category == ZYDIS_CATEGORY_RET;
 }
 
+/* All but those that the engine refuses because they raise a signal. */
 static bool wants_all(const ZydisDecodedInstruction *insn, uint64_t offset,
                       const struct tbd_script_where *where)
 {
     (void)offset;
     (void)where;
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_UD0:
+    case ZYDIS_MNEMONIC_UD1:
+    case ZYDIS_MNEMONIC_UD2:
+    case ZYDIS_MNEMONIC_INCSSPD:
+    case ZYDIS_MNEMONIC_INCSSPQ:
+    case ZYDIS_MNEMONIC_RSTORSSP:
+    case ZYDIS_MNEMONIC_SAVEPREVSSP: return false;
+    default: break;
+    }
     return insn->meta.category != ZYDIS_CATEGORY_INTERRUPT &&
-           !(insn->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) && insn->mnemonic != ZYDIS_MNEMONIC_UD2;
+           !(insn->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED);
 }
 
 static bool wants_offset(const ZydisDecodedInstruction *insn, uint64_t offset,
@@ -163,27 +195,98 @@ static bool wants_offset(const ZydisDecodedInstruction *insn, uint64_t offset,
     return offset == where->number;
 }
 
-/* From the function's start, one after the other: so no probe is in the middle of an instruction. */
+/* ---- instructions of a function ---- */
+
+struct function_code {
+    uint8_t *bytes;   /* owned, as is the next */
+    uint8_t *lengths; /* of the instruction that begins there, 0: none does */
+    size_t count;
+};
+
+static bool falls_through(const ZydisDecodedInstruction *insn)
+{
+    return insn->meta.category != ZYDIS_CATEGORY_RET &&
+           insn->meta.category != ZYDIS_CATEGORY_UNCOND_BR &&
+           insn->mnemonic != ZYDIS_MNEMONIC_UD2 && insn->mnemonic != ZYDIS_MNEMONIC_HLT;
+}
+
+/* One after the other from the function's start.  Zeros where nothing falls through are what lies between two
+ * pieces of code: a symbol without a size may go on over them. */
+static void find_instructions(struct function_code *code)
+{
+    ZydisDecodedInstruction insn;
+    ZydisDecoder decoder;
+    bool falls = true;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t at = 0; at < code->count; at += insn.length) {
+        bool is_zero = at + 1 < code->count && !code->bytes[at] && !code->bytes[at + 1];
+
+        if ((!falls && is_zero) || !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+                                       &decoder, NULL, code->bytes + at, code->count - at, &insn)))
+            break;
+        code->lengths[at] = insn.length;
+        falls = falls_through(&insn);
+    }
+}
+
+/* Does a direct branch lead into the middle of an instruction?  Then there is data in the code, and the
+ * instructions after it were taken from its middle. */
+static bool has_data(const struct function_code *code)
+{
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecodedInstruction insn;
+    ZydisDecoder decoder;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    for (size_t at = 0; at < code->count && code->lengths[at]; at += code->lengths[at]) {
+        uint64_t target;
+
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code->bytes + at, code->count - at,
+                                                 &insn, operands)) ||
+            !insn.operand_count_visible || operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+            !operands[0].imm.is_relative)
+            continue;
+        target = at + insn.length + operands[0].imm.value.u;
+        if (target < code->count && !code->lengths[target])
+            return true;
+    }
+    return false;
+}
+
+static bool read_function(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol,
+                          struct function_code *out)
+{
+    size_t bytes = (size_t)(symbol->end - symbol->start);
+
+    *out = (struct function_code){ .bytes = malloc(bytes + 1), .lengths = calloc(bytes + 1, 1) };
+    if (!out->bytes || !out->lengths)
+        return false;
+    out->count = tbd_elf_read(file, symbol->start, out->bytes, bytes);
+    find_instructions(out);
+    return true;
+}
+
+/* No probe is in the middle of an instruction. */
 static bool walk_function(struct tbd_elf_file *file, uint64_t bias,
                           const struct tbd_elf_symbol *symbol, const struct tbd_script_where *where,
                           wants_instruction wants, struct tbd_probe_places *out)
 {
-    size_t bytes = (size_t)(symbol->end - symbol->start), got;
-    uint8_t *code = malloc(bytes + 1);
+    struct function_code code;
     ZydisDecodedInstruction insn;
     ZydisDecoder decoder;
-    bool done = code != NULL;
+    bool done = read_function(file, symbol, &code);
 
-    got = code ? tbd_elf_read(file, symbol->start, code, bytes) : 0;
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    for (size_t at = 0; at < got && done; at += insn.length) {
-        if (!ZYAN_SUCCESS(
-                ZydisDecoderDecodeInstruction(&decoder, NULL, code + at, got - at, &insn)))
-            break;
-        if (wants(&insn, at, where))
+    if (done && has_data(&code))
+        code.count = 0;
+    for (size_t at = 0; done && at < code.count && code.lengths[at]; at += code.lengths[at])
+        if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, code.bytes + at,
+                                                       code.count - at, &insn)) &&
+            wants(&insn, at, where))
             done = add_place(out, bias + symbol->start + at, where->code);
-    }
-    free(code);
+    free(code.bytes);
+    free(code.lengths);
     return done;
 }
 
@@ -263,9 +366,10 @@ static bool find_lines(struct tbd_probe_process *process, struct tbd_process_mod
     return true;
 }
 
-static bool looks_at(const struct tbd_process_module *module, const struct tbd_script_where *where)
+static bool looks_at(const struct tbd_probe_process *process,
+                     const struct tbd_process_module *module, const struct tbd_script_where *where)
 {
-    return where->kind == TBD_WHERE_LINE || is_called(module, where->module);
+    return where->kind == TBD_WHERE_LINE || is_called(process, module, where->module);
 }
 
 static bool say_nothing_there(const struct tbd_script_where *where, bool has_module,
@@ -295,7 +399,7 @@ bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script
     for (size_t i = 0; i < process->module_count && done; i++) {
         struct tbd_process_module *module = &process->modules[i];
 
-        if (!looks_at(module, where))
+        if (!looks_at(process, module, where))
             continue;
         has_module = true;
         done = where->kind == TBD_WHERE_LINE ? find_lines(process, module, where, out)
@@ -356,7 +460,7 @@ bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe
         struct tbd_elf_file *file;
         uint64_t last = UINT64_MAX;
 
-        if (!is_called(module, "libc"))
+        if (!is_called(process, module, "libc"))
             continue;
         file = tbd_process_file(process, module);
         symbols = file ? tbd_elf_symbols(file) : NULL;

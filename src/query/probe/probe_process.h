@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#define TBD_PROCESS_PATH_BYTES 4096u
+
 struct tbd_process_module {
     char *path;                /* owned; as in /proc/PID/maps */
     struct tbd_elf_file *file; /* owned; NULL: not opened yet, or it cannot be */
@@ -24,6 +26,8 @@ struct tbd_probe_process {
     pid_t pid;
     struct tbd_process_module *modules; /* owned; by address */
     size_t module_count;
+    char program[TBD_PROCESS_PATH_BYTES]; /* its file, and the name of its command line */
+    char called[TBD_PROCESS_PATH_BYTES];
 };
 
 bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_query_error *error);
