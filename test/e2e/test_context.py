@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Calling context (mode=context): tbd_context() against the stack that is unwound at the same moment, equal values of equal stacks in
 every run, and native results."""
+import glob
 import json
 import os
 import subprocess
@@ -149,6 +150,65 @@ def test_unknown_values_and_files(folder):
 def test_wrong_options(folder):
     result = with_context([tbdtest.program("stores")], folder, "product")
     assert result.code == 0 and b"option 'scheme' in TBD_OPTIONS needs order|xor|sum" in result.err, result
+
+
+def test_stacks_of_recordings_are_known(folder):
+    """Of a program that calls by pointers that the code does not tell: after one recording each value of another run has its stack."""
+    source, binary, cache = (os.path.join(folder, name) for name in ("pointers.c", "pointers", "cache"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdio.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <tbd/tbd.h>
+typedef void step(int);
+static step *steps[4];
+static jmp_buf out;
+static void say(const char *what, int n) { printf("%s %d %lx\\n", what, n, (unsigned long)tbd_context()); }
+static void one(int n) { if (n) steps[n % 4](n - 1); else say("one", n); __asm__(""); }
+static void two(int n) { say("two", n); if (n) steps[(n + 1) % 4](n - 1); __asm__(""); }
+static void three(int n) { if (n) steps[(n + 2) % 4](n - 1); say("three", n); }
+static void leaves(int n) { say("leaves", n); if (n % 3 == 0) longjmp(out, 1); __asm__(""); }
+static int compare(const void *a, const void *b) { say("compare", *(const int *)a); return *(const int *)a - *(const int *)b; }
+int main(void)
+{
+    int numbers[] = { 3, 1, 2 };
+
+    steps[0] = one, steps[1] = two, steps[2] = three, steps[3] = leaves;
+    for (volatile int n = 0; n < 12; n++)
+        if (setjmp(out) == 0)
+            steps[n % 4](n);
+    qsort(numbers, 3, sizeof(int), compare);
+    say("main", 0);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-O0", "-g", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
+    _, trace = tbdtest.record([binary], os.path.join(folder, "full"))
+    env = tbdtest.clean_env({"XDG_CACHE_HOME": cache})
+    learned = tbdtest.run([tbdtest.TBDQ, "context", "--learn", trace.path], env=env)
+    assert learned.code == 0 and not learned.out and b" stacks of %s are known" % binary.encode() in learned.err, learned
+    again = tbdtest.run([tbdtest.TBDQ, "context", "--learn", trace.path], env=env)
+    assert again.code == 0 and b", 0 of them new" in again.err, again
+    for scheme in SCHEMES:
+        said = [line.split() for line in with_context([binary], folder, scheme).out.decode().splitlines()]
+        said = sorted({(function, value) for function, _, value in said})
+        assert len(said) >= 12, said
+        for function, value in said:
+            result = tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", binary, "--scheme", scheme], env=env)
+            rows = [json.loads(line) for line in result.out.splitlines()]
+            assert result.code == 0 and names(rows)[:2] == ["say", function] and "_start" in names(rows) and "main" in names(rows), (scheme, function, result)
+            assert scheme != "order" or {row["stack"] for row in rows} == {1}, rows
+    # a dictionary that is damaged is none
+    path, = glob.glob(cache + "/tbd/contexts/*")
+    with open(path, "rb") as file:
+        good = file.read()
+    for bad in (good[:-8], good[:60] + bytes(64) + good[124:]):
+        with open(path, "wb") as file:
+            file.write(bad)
+        result = tbdtest.run([tbdtest.TBDQ, "context", "123456789abcdef0", "--program", binary], env=env)
+        assert result.code == 1 and result.err.startswith(b"tbdq: no stack has this value"), (bad[:40], result)
+    for words, code in ((["--learn", folder], 3), (["--learn"], 2), (["--learn", trace.path, "--many", "1"], 2)):
+        assert tbdtest.run([tbdtest.TBDQ, "context", *words], env=env).code == code, words
 
 
 if __name__ == "__main__":

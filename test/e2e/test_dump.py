@@ -147,13 +147,20 @@ def test_signals_and_ends(folder):
 
 def test_what_a_dump_cannot_answer(folder):
     dump = crash([tbdtest.program("die_segv")], folder)
-    for words in ("goto first", "step", "next", "finish", "reverse-step", "continue", "calls damage", "count store", "all store", "stores of bad", "syscalls",
-                  "history bad", "why bad", "trace 0+0 0+0", "verify", "raise 0", "lower 0", "lines die_segv.c:10", "first bad==0", "until main", "watch bad"):
+    for words in ("step", "next", "finish", "reverse-step", "continue", "all store", "stores of bad", "syscalls", "history bad", "why bad", "trace 0+0 0+0",
+                  "verify", "raise 0", "lower 0", "first bad==0", "until main", "watch bad"):
         result = dump.tbdq(*words.split(), json_output=False)
         assert result.code == 3 and not result.out, (words, result)
         first, hint = result.err.decode().splitlines()
         assert first == "tbdq: %s: a crash dump has only the state at its end, and what ran last: see `path`" % words.split()[0], first
         assert hint.startswith("hint: "), hint
+    for words, what in (("count store", "count takes block_entry, "), ("calls damage where depth==1", "calls takes FUNCTION"), ("lines die_segv.c where 1", "lines takes FILE"),
+                        ("goto current forward line 1", "goto takes -N, ")):
+        result = dump.tbdq(*words.split(), json_output=False)
+        assert result.code == 3 and not result.out, (words, result)
+        assert result.err.decode().startswith("tbdq: %s: a crash dump has what ran last, and no values before its end: %s" % (words.split()[0], what)), result
+    for words, code in (("goto -99999999", 1), ("goto no_such_function", 1), ("goto -1+60", 1), ("bt -99999999", 1), ("bt -x", 2), ("bt -1 2 3", 2), ("calls nothing", 1)):
+        assert dump.tbdq(*words.split(), json_output=False).code == code, words
     assert dump.one("info")["dump"] is True
     assert b"crash dump" in dump.tbdq("info", json_output=False).out
 

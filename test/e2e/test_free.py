@@ -194,7 +194,7 @@ def test_what_is_no_dump(folder):
     for words, why in ((["-t", folder, "path"], b"not a crash dump"), (["path"], b"no crash dump")):
         result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
         assert result.code == 3 and why in result.err, result
-    for words in (["0"], ["many"], ["blocks", "3"], ["3", "4"], ["regs", "blocks"]):
+    for words in (["0"], ["many"], ["blocks", "insns"], ["from", "3"], ["from"], ["thread", "x"], ["forward"], ["from", "-0"]):
         result = tbdtest.run([tbdtest.TBDQ, "path", *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
         assert result.code == 2, (words, result)
 

@@ -19,7 +19,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MODULES = 2, BLOCKS = 6, THREADS = 3, ENTRIES = 24 };
+enum { MODULES = 2, BLOCKS = 6, THREADS = 3, ENTRIES = 24, CODE = 64 };
 
 struct file {
     struct tbd_crash_head head;
@@ -27,6 +27,7 @@ struct file {
     struct tbd_crash_block blocks[BLOCKS];
     struct tbd_crash_thread threads[THREADS];
     uint32_t entries[ENTRIES];
+    uint8_t code[CODE];
 };
 
 static char folder[FOLDER_BYTES];
@@ -58,13 +59,15 @@ static void make_good(struct file *file)
                                           .thread_count = THREADS,
                                           .signo = 11,
                                           .entry_count = ENTRIES,
+                                          .code_bytes = CODE,
                                           .tid = 42 };
     for (unsigned i = 0; i < MODULES; i++)
         file->modules[i] =
             (struct tbd_crash_module){ .start = 0x1000, .end = 0x9000, .path = "/app" };
     for (unsigned i = 0; i < BLOCKS; i++)
-        file->blocks[i] = (struct tbd_crash_block){ 0x1000 + i * 16, 16, i % MODULES };
+        file->blocks[i] = (struct tbd_crash_block){ 0x1000 + i * 16, 8, i % MODULES, i * 8, 0 };
     file->blocks[0].module = TBD_NO_MODULE;
+    file->blocks[0].code_offset = TBD_NO_CODE;
     for (unsigned i = 0; i < THREADS; i++)
         file->threads[i] = (struct tbd_crash_thread){ 42 + i, 0, ENTRIES / THREADS };
     for (unsigned i = 0; i < ENTRIES; i++)
@@ -115,6 +118,10 @@ static void check_dump(const struct tbd_crash_dump *dump)
     for (uint32_t i = 0; i < dump->head->block_count; i++)
         check(dump->blocks[i].module == TBD_NO_MODULE ||
               dump->blocks[i].module < dump->head->module_count);
+    for (uint32_t i = 0; i < dump->head->block_count; i++)
+        check(
+            dump->blocks[i].code_offset == TBD_NO_CODE ||
+            is_inside(dump, dump->code + dump->blocks[i].code_offset, dump->blocks[i].code_bytes));
     for (uint32_t i = 0; i < dump->head->thread_count; i++) {
         check(is_inside(dump, &dump->threads[i], sizeof(dump->threads[i])));
         check_entries(dump, entries, dump->threads[i].count);

@@ -47,8 +47,9 @@ static enum tbd_status check_head(FILE *file, const char *path, uint64_t *bytes,
     if (head.major != TBD_CRASH_MAJOR)
         return corrupt(why, path, 8, "of another version");
     *bytes = (uint64_t)info.st_size;
-    if (*bytes > MAX_BYTES || head.entry_count > MAX_BYTES ||
-        bytes_before_entries(&head) + head.entry_count * sizeof(uint32_t) != *bytes)
+    if (*bytes > MAX_BYTES || head.entry_count > MAX_BYTES || head.code_bytes > MAX_BYTES ||
+        bytes_before_entries(&head) + head.entry_count * sizeof(uint32_t) + head.code_bytes !=
+            *bytes)
         return corrupt(why, path, 24, "its parts are not as long as it says");
     rewind(file);
     return TBD_OK;
@@ -93,13 +94,23 @@ static bool place_parts(struct tbd_crash_dump *dump)
     uint64_t threads = blocks + (uint64_t)head->block_count * sizeof(struct tbd_crash_block);
     uint64_t entries = threads + (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
 
-    if (head->entry_count > MAX_BYTES || entries + head->entry_count * 4 != dump->bytes)
+    if (head->entry_count > MAX_BYTES || head->code_bytes > MAX_BYTES ||
+        entries + head->entry_count * 4 + head->code_bytes != dump->bytes)
         return false;
     dump->modules = (const struct tbd_crash_module *)(dump->data + modules);
     dump->blocks = (const struct tbd_crash_block *)(dump->data + blocks);
     dump->threads = (const struct tbd_crash_thread *)(dump->data + threads);
     dump->entries = (const uint32_t *)(dump->data + entries);
+    dump->code = dump->data + entries + head->entry_count * 4;
     return true;
+}
+
+static bool has_wrong_code(const struct tbd_crash_dump *dump, const struct tbd_crash_block *block)
+{
+    uint64_t bytes = dump->head->code_bytes;
+
+    return block->code_offset != TBD_NO_CODE &&
+           (block->code_offset > bytes || block->code_bytes > bytes - block->code_offset);
 }
 
 static const char *wrong_part(const struct tbd_crash_dump *dump)
@@ -113,6 +124,9 @@ static const char *wrong_part(const struct tbd_crash_dump *dump)
     for (uint32_t i = 0; i < head->block_count; i++)
         if (dump->blocks[i].module != TBD_NO_MODULE && dump->blocks[i].module >= head->module_count)
             return "a block of no module";
+    for (uint32_t i = 0; i < head->block_count; i++)
+        if (has_wrong_code(dump, &dump->blocks[i]))
+            return "a block with code that is not there";
     for (uint32_t i = 0; i < head->thread_count; i++) {
         if (dump->threads[i].count > left)
             return "threads with more entries than there are";

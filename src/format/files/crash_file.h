@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* crash_file.h - the file `crash` of a crash dump: what each thread ran last (docs/FORMAT.md)
  *
- * head, modules, blocks, threads, entries; little endian.  A reader checks everything before it uses
+ * head, modules, blocks, threads, entries, code; little endian.  A reader checks everything before it uses
  * anything (tbd_crash_open). */
 #ifndef TBD_FORMAT_CRASH_FILE_H
 #define TBD_FORMAT_CRASH_FILE_H
@@ -13,8 +13,9 @@
 
 #define TBD_CRASH_FILE  "crash"
 #define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
-#define TBD_CRASH_MAJOR 1
+#define TBD_CRASH_MAJOR 2
 #define TBD_NO_MODULE   0xffffffffu
+#define TBD_NO_CODE     0xffffffffu
 
 struct tbd_crash_head {
     uint64_t magic;                     /*   0: TBD_CRASH_MAGIC */
@@ -31,14 +32,17 @@ struct tbd_crash_head {
     uint32_t reserved;                  /*  52 */
     uint8_t siginfo[TBD_SIGINFO_BYTES]; /*  56 */
     struct tbd_regs regs;               /* 184: of that thread */
+    uint64_t code_bytes;                /* at the end: of all blocks together */
 };
 
 struct tbd_crash_block {
-    uint64_t start;      /*  0 */
-    uint32_t code_bytes; /*  8 */
-    uint32_t module;     /* 12: index, or TBD_NO_MODULE */
+    uint64_t start;       /*  0 */
+    uint32_t code_bytes;  /*  8 */
+    uint32_t module;      /* 12: index, or TBD_NO_MODULE */
+    uint32_t code_offset; /* 16: in the file's code, or TBD_NO_CODE */
+    uint32_t reserved;    /* 20 */
 };
-_Static_assert(sizeof(struct tbd_crash_block) == 16, "tbd_crash_block is 16 bytes");
+_Static_assert(sizeof(struct tbd_crash_block) == 24, "tbd_crash_block is 24 bytes");
 
 /* The entries of threads follow each other in this order. */
 struct tbd_crash_thread {
@@ -58,6 +62,7 @@ struct tbd_crash_dump {
     const struct tbd_crash_block *blocks;
     const struct tbd_crash_thread *threads;
     const uint32_t *entries;
+    const uint8_t *code;
 };
 
 /* Reads the dump in the folder `path`.  TBD_NOTRACE: it has no such file. */

@@ -24,6 +24,8 @@ struct making {
     struct tbd_crash_thread *threads;
     uint32_t *entries;
     uint64_t entry_capacity;
+    uint8_t *code;
+    uint64_t code_capacity;
 };
 
 /* ---- the stream ---- */
@@ -72,6 +74,39 @@ static uint32_t module_of(const struct making *m, uint32_t id, uint64_t start)
     return TBD_NO_MODULE;
 }
 
+static bool make_space_for_code(struct making *m, uint64_t bytes)
+{
+    uint64_t wanted = m->code_capacity ? m->code_capacity * 2 : 1 << 16;
+    uint8_t *grown;
+
+    if (m->head.code_bytes + bytes <= m->code_capacity)
+        return true;
+    while (wanted < m->head.code_bytes + bytes)
+        wanted *= 2;
+    grown = realloc(m->code, wanted);
+    if (!grown)
+        return false;
+    m->code = grown;
+    m->code_capacity = wanted;
+    return true;
+}
+
+/* Where the block's code is in the file's; TBD_NO_CODE: it is not known. */
+static uint32_t copy_code(struct making *m, const struct tbd_block_def *def)
+{
+    uint64_t at = m->head.code_bytes;
+
+    if (!def->code_bytes || def->code_bytes > TBD_BLOCK_MAX_INSNS * 15u ||
+        at + def->code_bytes >= TBD_NO_CODE || def->code_offset > m->from.heap_capacity ||
+        def->code_bytes > m->from.heap_capacity - def->code_offset ||
+        !is_inside(m, m->from.heap_offset, m->from.heap_capacity) ||
+        !make_space_for_code(m, def->code_bytes))
+        return TBD_NO_CODE;
+    memcpy(m->code + at, m->stream + m->from.heap_offset + def->code_offset, def->code_bytes);
+    m->head.code_bytes += def->code_bytes;
+    return (uint32_t)at;
+}
+
 static uint32_t place_of(struct making *m, uint32_t id)
 {
     struct tbd_block_def def;
@@ -79,9 +114,11 @@ static uint32_t place_of(struct making *m, uint32_t id)
     if (m->place[id])
         return m->place[id] - 1;
     memcpy(&def, m->stream + m->from.defs_offset + (uint64_t)(id - 1) * sizeof(def), sizeof(def));
-    m->blocks[m->head.block_count] = (struct tbd_crash_block){
-        .start = def.start, .code_bytes = def.code_bytes, .module = module_of(m, id, def.start)
-    };
+    m->blocks[m->head.block_count] =
+        (struct tbd_crash_block){ .start = def.start,
+                                  .code_bytes = def.code_bytes,
+                                  .module = module_of(m, id, def.start),
+                                  .code_offset = copy_code(m, &def) };
     m->place[id] = ++m->head.block_count;
     return m->place[id] - 1;
 }
@@ -156,7 +193,8 @@ static enum tbd_status put(struct making *m, int dir)
     size_t blocks = head->block_count * sizeof(*m->blocks);
     size_t threads = head->thread_count * sizeof(*m->threads);
     size_t entries = head->entry_count * sizeof(*m->entries);
-    size_t bytes = sizeof(*head) + modules + blocks + threads + entries;
+    size_t code = head->code_bytes;
+    size_t bytes = sizeof(*head) + modules + blocks + threads + entries + code;
     uint8_t *data = malloc(bytes), *at = data;
     enum tbd_status status;
 
@@ -168,6 +206,8 @@ static enum tbd_status put(struct making *m, int dir)
     memcpy(at += blocks, m->threads, threads);
     if (entries)
         memcpy(at + threads, m->entries, entries);
+    if (code)
+        memcpy(at + threads + entries, m->code, code);
     head->checksum =
         tbd_hash64(head, sizeof(*head)) ^ tbd_hash64(data + sizeof(*head), bytes - sizeof(*head));
     memcpy(data, head, sizeof(*head));
@@ -197,6 +237,7 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.blocks);
     free(m.threads);
     free(m.entries);
+    free(m.code);
     return status;
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* cmd_context.c - context: the stacks of calls that a value of tbd_context() stands for (mode=context)
  *
- * It needs the program's files, no trace. */
+ * It needs the program's files, no trace.  Stacks that recordings have had (--learn) are looked up first. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
+#include "query/contexts/context_learn.h"
 #include "query/output/output.h"
 
 #include "query/debuginfo/dwarf_file.h"
 #include "query/session/call_graph.h"
 
+#include "base/safe_stream.h"
 #include "base/string.h"
 
 #include <errno.h>
@@ -18,7 +20,8 @@
 struct asked {
     uint64_t value;
     enum tbd_calling_scheme scheme;
-    const char *program, *log;
+    bool has_value;
+    const char *program, *log, *learn;
     char *more[TBD_CALL_GRAPH_FILES];
     size_t more_count;
 };
@@ -47,8 +50,6 @@ static bool take_value(struct asked *asked, const char *text)
 /* NULL: well; otherwise what is wrong. */
 static const char *take_words(const struct tbd_command_run *run, struct asked *asked)
 {
-    bool has_value = false;
-
     *asked = (struct asked){ .scheme = TBD_CALLING_ORDER };
     for (unsigned i = 0; i < run->argc; i++) {
         const char *word = run->argv[i], *next = i + 1 < run->argc ? run->argv[i + 1] : NULL;
@@ -60,18 +61,22 @@ static const char *take_words(const struct tbd_command_run *run, struct asked *a
             asked->program = next;
         else if (strcmp(word, "--log") == 0)
             asked->log = next;
+        else if (strcmp(word, "--learn") == 0)
+            asked->learn = next;
         else if (strcmp(word, "--library") == 0 && asked->more_count < TBD_CALL_GRAPH_FILES)
             asked->more[asked->more_count++] = run->argv[i + 1];
         else if (strcmp(word, "--scheme") == 0 && !take_scheme(asked, next))
             return "the scheme is order, xor or sum";
         else if (is_option && strcmp(word, "--scheme") != 0)
             return "there is no such option";
-        else if (!is_option && (has_value || !take_value(asked, word)))
+        else if (!is_option && (asked->has_value || !take_value(asked, word)))
             return "VALUE is one hexadecimal number of at most 16 digits";
-        has_value |= !is_option;
+        asked->has_value |= !is_option;
         i += is_option;
     }
-    if (!has_value || asked->program == NULL)
+    if (asked->learn != NULL && !asked->has_value)
+        return NULL;
+    if (!asked->has_value || asked->program == NULL)
         return "a value and --program are needed";
     return NULL;
 }
@@ -149,24 +154,109 @@ static enum tbd_exit print_answer(struct tbd_command_run *run, const struct tbd_
     return tbd_rows_end(&rows);
 }
 
-enum tbd_exit tbd_command_context(struct tbd_command_run *run)
+/* ---- the dictionary ---- */
+
+/* The build id of the program that a trace is of; "" if it is not known. */
+static const char *build_id_of(struct tbd_session *session)
+{
+    const struct tbd_module *modules;
+    size_t count;
+
+    if (tbd_symbols_modules(session->symbols, 0, &modules, &count) != TBD_OK)
+        return "";
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(modules[i].path, session->info->program) == 0)
+            return modules[i].build_id;
+    return "";
+}
+
+static enum tbd_exit learn_from(struct tbd_command_run *run, struct tbd_session *session)
+{
+    struct tbd_context_dictionary dictionary;
+    const char *build_id = build_id_of(session);
+    enum tbd_status status = tbd_contexts_open(build_id, &dictionary);
+    size_t before = dictionary.node_count;
+    bool is_kept;
+
+    if (status == TBD_OK)
+        status = tbd_contexts_learn(session, &dictionary);
+    is_kept = status == TBD_OK && tbd_contexts_keep(&dictionary, build_id);
+    if (is_kept)
+        fprintf(stderr, "tbdq: %zu stacks of %s are known, %zu of them new\n",
+                dictionary.node_count, tbd_shown(session->info->program),
+                dictionary.node_count - before);
+    tbd_contexts_close(&dictionary);
+    if (status != TBD_OK) {
+        run->session->why = session->why;
+        return tbd_command_fail(run, status);
+    }
+    if (is_kept)
+        return TBD_EXIT_FOUND;
+    fprintf(stderr, "tbdq: the stacks cannot be kept: %s\n",
+            *build_id == '\0' ? "the program has no build id" : "there is no cache for this user");
+    return TBD_EXIT_SYSTEM;
+}
+
+static enum tbd_exit learn(struct tbd_command_run *run, const char *trace)
+{
+    struct tbd_session session = { .workers = run->session->workers,
+                                   .no_cache = run->session->no_cache };
+    enum tbd_status status = tbd_session_open(&session, trace);
+    enum tbd_exit result;
+
+    if (status == TBD_OK) {
+        result = session.info->is_dump
+                     ? tbd_command_usage(run, "--learn takes a recording, not a dump")
+                     : learn_from(run, &session);
+    } else {
+        run->session->why = session.why;
+        result = tbd_command_fail(run, status);
+    }
+    tbd_session_close(&session);
+    return result;
+}
+
+/* Prints the stacks that recordings had with this value; TBD_EXIT_NOT_FOUND, and nothing, if there are none.  A text
+ * as evidence is looked for in the calls of the files. */
+static enum tbd_exit look_up(struct tbd_command_run *run, const struct asked *asked)
+{
+    struct tbd_context_dictionary dictionary = { .nodes = NULL };
+    struct tbd_call_answer answer = { .count = 0 };
+    struct tbd_elf_file *file = NULL;
+    enum tbd_status status;
+    enum tbd_exit result = TBD_EXIT_NOT_FOUND;
+
+    if (asked->log != NULL || tbd_elf_open(asked->program, &file) != TBD_OK)
+        return TBD_EXIT_NOT_FOUND;
+    status = tbd_contexts_open(file->build_id_text, &dictionary);
+    if (status == TBD_OK)
+        status = tbd_contexts_find(&dictionary, asked->scheme, asked->value, &answer);
+    if (status == TBD_NOMEM)
+        result = tbd_command_no_memory();
+    else if (answer.count != 0)
+        result = print_answer(run, &answer);
+    tbd_call_answer_free(&answer);
+    tbd_contexts_close(&dictionary);
+    tbd_elf_close(file);
+    return result;
+}
+
+/* In the calls that the files have. */
+static enum tbd_exit search(struct tbd_command_run *run, const struct asked *asked)
 {
     struct tbd_call_graph *graph = NULL;
     struct tbd_call_answer answer = { .count = 0 };
-    struct asked asked;
-    const char *wrong = take_words(run, &asked), *missing;
-    enum tbd_status status;
+    const char *missing;
+    enum tbd_status status =
+        tbd_call_graph_new(asked->program, asked->more, asked->more_count, &graph);
     enum tbd_exit result;
 
-    if (wrong != NULL)
-        return tbd_command_usage(run, wrong);
-    status = tbd_call_graph_new(asked.program, asked.more, asked.more_count, &graph);
     if (status == TBD_OK)
-        status = tbd_call_graph_find(graph, asked.scheme, asked.value, asked.log, &answer);
+        status = tbd_call_graph_find(graph, asked->scheme, asked->value, asked->log, &answer);
     if (status == TBD_NOMEM)
         result = tbd_command_no_memory();
     else if (status != TBD_OK) {
-        fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", asked.program,
+        fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", asked->program,
                 tbd_status_text(status));
         result = TBD_EXIT_SYSTEM;
     } else {
@@ -179,4 +269,19 @@ enum tbd_exit tbd_command_context(struct tbd_command_run *run)
     tbd_call_answer_free(&answer);
     tbd_call_graph_free(graph);
     return result;
+}
+
+enum tbd_exit tbd_command_context(struct tbd_command_run *run)
+{
+    struct asked asked;
+    const char *wrong = take_words(run, &asked);
+    enum tbd_exit result;
+
+    if (wrong != NULL)
+        return tbd_command_usage(run, wrong);
+    result = asked.learn != NULL ? learn(run, asked.learn) : TBD_EXIT_FOUND;
+    if (result != TBD_EXIT_FOUND || !asked.has_value)
+        return result;
+    result = look_up(run, &asked);
+    return result == TBD_EXIT_NOT_FOUND ? search(run, &asked) : result;
 }

@@ -302,47 +302,6 @@ static bool count_event(void *context, const struct tbd_event *event)
     return json_object_set_new_nocheck(counting->counts, text, json_integer(before + 1)) == 0;
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-    json_t *const *a = left, *const *b = right;
-    json_int_t x = json_integer_value(json_object_get(*a, "count"));
-    json_int_t y = json_integer_value(json_object_get(*b, "count"));
-
-    if (x != y)
-        return x < y ? 1 : -1;
-    return strcmp(json_string_value(json_object_get(*a, "by")),
-                  json_string_value(json_object_get(*b, "by")));
-}
-
-static enum tbd_exit print_counts(const struct row_counting *counting)
-{
-    static const char *const columns[] = { "count", "by", NULL };
-    json_t **sorted = calloc(json_object_size(counting->counts) + 1, sizeof(json_t *));
-    size_t count = 0;
-    struct tbd_rows rows;
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(counting->counts, key, value)
-    {
-        json_t *row = json_object();
-
-        json_object_set(row, "count", value);
-        json_object_set_new(row, "by", tbd_output_text(key));
-        if (sorted != NULL)
-            sorted[count++] = row;
-        else
-            json_decref(row);
-    }
-    if (sorted != NULL)
-        qsort(sorted, count, sizeof(json_t *), compare_rows);
-    tbd_rows_start(&rows, counting->run, columns);
-    for (size_t i = 0; i < count; i++)
-        tbd_rows_add(&rows, sorted[i]);
-    free(sorted);
-    return tbd_rows_end(&rows);
-}
-
 static bool is_group(const char *by)
 {
     static const char *const groups[] = { "func", "outer", "line", "thread", "value" };
@@ -388,7 +347,7 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
     counting.counts = json_object();
     result = tbd_command_each(run, &question, count_event, &counting);
     if (result <= TBD_EXIT_NOT_FOUND)
-        result = print_counts(&counting);
+        result = tbd_rows_counts(run, counting.counts);
     json_decref(counting.counts);
     for (size_t i = 0; i < COUNTED_PLACES; i++)
         free(counting.places[i].text);

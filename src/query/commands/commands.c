@@ -27,20 +27,26 @@ const struct tbd_command tbd_commands[] = {
       "what the system said about a program when it died (mode=crash)",
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
       "tbdq facts files", false, false },
-    { "path", tbd_command_path, "[COUNT] [blocks] [regs]",
+    { "path", tbd_command_path,
+      "[COUNT] [blocks|insns] [fold] [text] [regs] [thread ID] [from -N [forward]]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
-      "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of blocks at one\n"
-      "source line, or one block (`blocks`), and `back` how many blocks before the thread's end it begins.  Without\n"
-      "-t: the newest dump.",
+      "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of instructions at one\n"
+      "source line, or one block (`blocks`), or one instruction with its text (`insns`).  `back` is its position: -N for the\n"
+      "N-th block before the thread's end, -N+K for instruction K in it.  `fold` shows a loop of rows once, with how many\n"
+      "rows it has and how often it ran; `text` adds the source line.  `from -N` shows the rows up to there, with\n"
+      "`forward` those from there on.  Threads have no order among each other.  Without -t: the newest dump.\n"
+      "In a dump, `goto`, `bt -N`, `calls`, `lines` and `count` answer from the rings, too.",
       "tbdq path 20", false, true },
     { "context", tbd_command_context,
-      "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum]",
+      "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum] | --learn TRACE",
       "the stacks that a value of tbd_context() stands for (mode=context)",
-      "The stacks of calls that have this value, from the calls that are in the program's and its libraries' code; none\n"
-      "of it is run.  All are shown, those that begin at the program's start first; innermost call first.  With\n"
-      "--log only those in which one of the three innermost functions has a string with TEXT.  --library (up to 60) names a\n"
-      "file that the program loads by itself.  It tries eight million calls at most.",
+      "The stacks of calls that have this value: those that recordings of the program had, if they were learned; or else from the\n"
+      "calls that are in the program's and its libraries' code; none of it is run.  All are shown, those that begin at the program's\n"
+      "start first; innermost call first.  With --log only those in which one of the three innermost functions has a string with\n"
+      "TEXT.  --library (up to 60) names a file that the program loads by itself.  It tries eight million calls at most.\n"
+      "--learn keeps the stacks that a recording had, in the user's cache, for this program (by its build id): they are\n"
+      "found however the calls were made, also by pointer.",
       "tbdq context 0x3630b3fdf0c92bb9 --program examples/context", false, true },
     { "info", tbd_command_info, "",
       "what the trace holds",
@@ -84,7 +90,8 @@ const struct tbd_command tbd_commands[] = {
       "EXPR touches the variable that this C expression denotes where the search starts.\n"
       "CONTEXT is a condition: see `tbdq help context`.  The state at an event is the one just\n"
       "before its instruction executes; a function is entered at its first instruction.  Exit\n"
-      "status 1 if there is no such event.",
+      "status 1 if there is no such event.  In a crash dump: -N[+K] of `path`, first, last, FUNCTION or FILE:LINE, where\n"
+      "they were last; it shows what ran there, and does not move.",
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true, false },
     { "step", tbd_command_step, "[COUNT]",
       "to the next source line, also in called functions",
@@ -178,10 +185,12 @@ const struct tbd_command tbd_commands[] = {
       "return.  A call that an exception or longjmp left has no exit and no result, and says so.\n"
       "Parameters and results in vector registers cost one more replay of their windows.\n"
       "The condition may be about all of a row: the entry with its parameters, and retval (of the type\n"
-      "of the result), nesting, duration, returned (0: left, or not ended), caller==NAME.",
+      "of the result), nesting, duration, returned (0: left, or not ended), caller==NAME.\n"
+      "In a crash dump: those that the rings have, without values and conditions; [thread ID].",
       "tbdq calls insert where 'key > 10 and retval == 0'", true, false },
     { "lines", tbd_command_lines, "FILE[:LINE] [where CONTEXT]",
-      "when a source line's code was begun", "",
+      "when a source line's code was begun",
+      "In a crash dump: as far as the rings reach, without a condition; [thread ID].",
       "tbdq lines list.c:31", true, false },
     { "syscalls", tbd_command_syscalls, "[where CONTEXT]",
       "all system calls, as rows", "",
@@ -191,7 +200,9 @@ const struct tbd_command tbd_commands[] = {
       "tbdq signals where 'signal == SIGALRM'", true, false },
     { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|outer|line|thread|value]",
       "how many such events there are, by function, source line, thread or value",
-      "The value is what is stored or loaded, the first argument, the result, the system call.",
+      "The value is what is stored or loaded, the first argument, the result, the system call.\n"
+      "In a crash dump: block_entry, state (instructions), line, func_enter, func_exit or syscall, without a condition, by func,\n"
+      "line, module (calls: from which to which) or thread; [thread ID].",
       "tbdq count store of total by line", true, false },
     { "history", tbd_command_history, "EXPR [where CONTEXT]",
       "the values that a variable had: from when to when, and who wrote them",
@@ -245,9 +256,10 @@ const struct tbd_command tbd_commands[] = {
       "expressions over the variables of the selected frame: a pointer's value, a number, where\n"
       "an array or a struct lies.",
       "tbdq mem list->head 64", true, false },
-    { "bt", tbd_command_bt, "[thread N | threads]",
+    { "bt", tbd_command_bt, "[thread N | threads | -N[+K]]",
       "the call stack at the current position, of a thread or of all that live there",
-      "Innermost first.  Frames found by guessing are marked with '?'.",
+      "Innermost first.  Frames found by guessing are marked with '?'.\n"
+      "-N[+K], in a crash dump: the calls at a position of `path`, from the calls and returns that the ring has.",
       "tbdq bt", true, false },
     { "frame", tbd_command_frame, "[NUMBER]",
       "show or select a frame of the call stack",

@@ -222,3 +222,46 @@ json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *even
     }
     return row;
 }
+
+/* ---- counts ---- */
+
+static int compare_rows(const void *left, const void *right)
+{
+    json_t *const *a = left, *const *b = right;
+    json_int_t x = json_integer_value(json_object_get(*a, "count"));
+    json_int_t y = json_integer_value(json_object_get(*b, "count"));
+
+    if (x != y)
+        return x < y ? 1 : -1;
+    return strcmp(json_string_value(json_object_get(*a, "by")),
+                  json_string_value(json_object_get(*b, "by")));
+}
+
+enum tbd_exit tbd_rows_counts(const struct tbd_command_run *run, json_t *counts)
+{
+    static const char *const columns[] = { "count", "by", NULL };
+    json_t **sorted = calloc(json_object_size(counts) + 1, sizeof(json_t *));
+    size_t count = 0;
+    struct tbd_rows rows;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(counts, key, value)
+    {
+        json_t *row = json_object();
+
+        json_object_set(row, "count", value);
+        json_object_set_new(row, "by", tbd_output_text(key));
+        if (sorted != NULL)
+            sorted[count++] = row;
+        else
+            json_decref(row);
+    }
+    if (sorted != NULL)
+        qsort(sorted, count, sizeof(json_t *), compare_rows);
+    tbd_rows_start(&rows, run, columns);
+    for (size_t i = 0; i < count; i++)
+        tbd_rows_add(&rows, sorted[i]);
+    free(sorted);
+    return tbd_rows_end(&rows);
+}

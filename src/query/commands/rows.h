@@ -27,6 +27,9 @@ void tbd_rows_add(struct tbd_rows *rows, json_t *row);
 /* Prints the rows that wait.  Without any row it returns TBD_EXIT_NOT_FOUND, and a table says so. */
 enum tbd_exit tbd_rows_end(struct tbd_rows *rows);
 
+/* Prints an object of numbers by name as rows of `count` and `by`, the largest first. */
+enum tbd_exit tbd_rows_counts(const struct tbd_command_run *run, json_t *counts);
+
 /* An event as a row: its object (output.h) with `position` ("TIME+K") and `source` ("file.c:7"). */
 json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *event);
 json_t *tbd_rows_position(struct tbd_position position);

@@ -2,6 +2,7 @@
 /* command_line.c - see command_line.h */
 #include "query/prompt/command_line.h"
 
+#include "query/dumps/dump_commands.h"
 #include "query/prompt/answers.h"
 #include "query/commands/bookmarks.h"
 #include "query/prompt/gdb_words.h"
@@ -232,8 +233,14 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
         return tbd_line_unknown(words[0]);
     if (command->run == NULL)
         return tbd_command_usage(&run, "it is a command of the shell, not of the prompt");
-    if (session->trace != NULL && session->info->is_dump && !tbd_command_is_of_dumps(command))
-        return refuse_for_dump(command);
+    if (session->trace != NULL && session->info->is_dump) {
+        const struct tbd_dump_command *of_ring = tbd_dump_command_find(&run, words[0]);
+
+        if (of_ring != NULL)
+            return of_ring->run(&run);
+        if (!tbd_command_is_of_dumps(command))
+            return refuse_for_dump(command);
+    }
     session->stats = (struct tbd_session_stats){ 0 };
     tbd_left_out_clear(&session->left_out);
     result = tell_shortage(tell_left_out(&run, tbd_answers_run(&run, command)));

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+/* path_rows.c - see path_rows.h
+ *
+ * Rows are found from where the user asks, in one direction, and printed in the order in which they ran.  A loop is folded as its rows
+ * are found: when the last P rows equal the P before them, they become one group with a count.
+ *
+ *     for / body / for / body / for / body        becomes        for, body: 3 times
+ *
+ * PATH_ROWS-1  Rows of one group follow each other, `loop` of them, and have the same `times`. */
+#include "query/commands/path_rows.h"
+
+#include "base/assert.h"
+#include "base/string.h"
+#include "query/output/output.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_LOOP 32u /* rows */
+
+/* A stretch that ran. */
+struct path_row {
+    uint64_t step, last_step; /* where it begins and ends */
+    uint32_t insn;            /* of `step`, its first */
+    uint64_t blocks, insns;
+    uint64_t times; /* 1: not folded */
+    uint32_t loop;  /* rows of its group */
+};
+
+struct row_finding {
+    struct tbd_path_rows *path;
+    struct tbd_rings_thread *thread;
+    const struct tbd_rings_step *steps;
+    struct path_row *rows; /* in the order in which they are found */
+    size_t count, max;
+};
+
+/* The text of a source file, kept. */
+struct tbd_path_source {
+    struct tbd_path_source *next;
+    char *path; /* owned */
+    bool is_read;
+    struct tbd_source_text text;
+};
+
+const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
+{
+    static const char *const columns[] = { "back",     "thread", "blocks", "pc",
+                                           "function", "source", NULL };
+    static const char *const with_more[] = { "back", "thread",   "blocks", "times", "loop", "pc",
+                                             "insn", "function", "source", "text",  NULL };
+
+    return path->folds || path->with_text || path->unit == TBD_PATH_INSNS ? with_more : columns;
+}
+
+/* ---- places ---- */
+
+static const struct tbd_rings_place *place_of(const struct row_finding *f, uint64_t step,
+                                              uint32_t insn)
+{
+    static const struct tbd_rings_place none;
+    const struct tbd_rings_place *place =
+        tbd_rings_place(f->path->ring, f->steps[step].block, insn);
+
+    return place != NULL ? place : &none;
+}
+
+static bool same_text(const char *one, const char *other)
+{
+    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+}
+
+/* Are the two instructions at one line, or, without lines, in one block? */
+static bool is_same_line(const struct row_finding *f, uint64_t step, uint32_t insn,
+                         uint64_t other_step, uint32_t other_insn)
+{
+    struct tbd_rings_place one = *place_of(f, step, insn);
+    const struct tbd_rings_place *other = place_of(f, other_step, other_insn);
+
+    if (one.line.line == 0 || other->line.line == 0)
+        return f->steps[step].block == f->steps[other_step].block &&
+               one.line.line == other->line.line;
+    return one.line.line == other->line.line && same_text(one.line.file, other->line.file) &&
+           same_text(one.function, other->function);
+}
+
+/* ---- stretches ---- */
+
+/* The part of a step that is one row by itself: [first, end) around `insn`. */
+static void stretch_of(const struct row_finding *f, uint64_t step, uint32_t insn, uint32_t *first,
+                       uint32_t *end)
+{
+    uint32_t insns = f->steps[step].insns;
+
+    *first = insn;
+    *end = insn + 1;
+    if (f->path->unit == TBD_PATH_INSNS)
+        return;
+    while (*first > 0 &&
+           (f->path->unit == TBD_PATH_BLOCKS || is_same_line(f, step, *first - 1, step, insn)))
+        --*first;
+    while (*end < insns &&
+           (f->path->unit == TBD_PATH_BLOCKS || is_same_line(f, step, *end, step, insn)))
+        ++*end;
+}
+
+static bool belongs_to(const struct row_finding *f, const struct path_row *row, uint64_t step,
+                       uint32_t insn)
+{
+    return f->path->unit == TBD_PATH_LINES && is_same_line(f, row->step, row->insn, step, insn);
+}
+
+/* Rows with the same count of blocks and instructions from the same place on. */
+static bool is_same_row(const struct row_finding *f, const struct path_row *one,
+                        const struct path_row *other)
+{
+    return one->times == 1 && one->blocks == other->blocks && one->insns == other->insns &&
+           one->insn == other->insn && f->steps[one->step].block == f->steps[other->step].block;
+}
+
+static bool repeats(const struct row_finding *f, uint32_t length)
+{
+    const struct path_row *last = &f->rows[f->count - length];
+
+    if (f->count < 2 * (size_t)length)
+        return false;
+    for (uint32_t i = 0; i < length; i++) {
+        const struct path_row *before = &last[(ptrdiff_t)i - (ptrdiff_t)length];
+
+        if (!is_same_row(f, &last[i], before) || (before->times != 1 && before->loop != length))
+            return false;
+    }
+    return last[-(ptrdiff_t)length].times == last[-1].times;
+}
+
+/* Keeps PATH_ROWS-1. */
+static void fold(struct row_finding *f)
+{
+    for (uint32_t length = 1; length <= LONGEST_LOOP && 2 * (size_t)length <= f->count; length++) {
+        struct path_row *group = &f->rows[f->count - 2 * (size_t)length];
+
+        if (!repeats(f, length))
+            continue;
+        for (uint32_t i = 0; i < length; i++) {
+            group[i].times++;
+            group[i].loop = length;
+            if (!f->path->forward) { /* the group began earlier */
+                group[i].step = group[i + length].step;
+            } else {
+                group[i].last_step = group[i + length].last_step;
+            }
+            TBD_INVARIANT("PATH_ROWS-1", group[i].times == group[0].times);
+        }
+        f->count -= length;
+        return;
+    }
+}
+
+/* Opens a row, when the one before is complete; false: there are enough. */
+static bool begin_row(struct row_finding *f, struct path_row row)
+{
+    if (f->path->folds)
+        fold(f);
+    if (f->count == f->max)
+        return false;
+    f->rows[f->count++] = row;
+    return true;
+}
+
+/* Takes the stretch around an instruction into the last row, or a new one. */
+static bool take(struct row_finding *f, uint64_t step, uint32_t insn, uint32_t *first,
+                 uint32_t *end)
+{
+    struct path_row *row = f->count != 0 ? &f->rows[f->count - 1] : NULL;
+
+    stretch_of(f, step, insn, first, end);
+    if (row == NULL || row->times != 1 || !belongs_to(f, row, step, *first))
+        return begin_row(f,
+                         (struct path_row){ step, step, *first, *first == 0, *end - *first, 1, 1 });
+    if (!f->path->forward) {
+        row->step = step;
+        row->insn = *first;
+    } else {
+        row->last_step = step;
+    }
+    row->blocks += *first == 0;
+    row->insns += *end - *first;
+    return true;
+}
+
+static void find_backward(struct row_finding *f, uint64_t step)
+{
+    uint32_t first, end;
+
+    while (step-- > 0)
+        for (uint32_t insn = f->steps[step].insns; insn > 0; insn = first)
+            if (!take(f, step, insn - 1, &first, &end))
+                return;
+}
+
+static void find_forward(struct row_finding *f, uint64_t step)
+{
+    uint32_t first, end;
+
+    for (; step < f->thread->count; step++)
+        for (uint32_t insn = 0; insn < f->steps[step].insns; insn = end)
+            if (!take(f, step, insn, &first, &end))
+                return;
+}
+
+/* ---- rows as objects ---- */
+
+static struct tbd_path_source *source_of(struct tbd_path_rows *path, const char *name)
+{
+    struct tbd_path_source *source = path->sources;
+
+    while (source != NULL && strcmp(source->path, name) != 0)
+        source = source->next;
+    if (source != NULL)
+        return source;
+    source = calloc(1, sizeof(*source));
+    if (source == NULL || (source->path = strdup(name)) == NULL) {
+        free(source);
+        return NULL;
+    }
+    source->is_read = tbd_source_load(name, &source->text);
+    source->next = path->sources;
+    path->sources = source;
+    return source;
+}
+
+static void put_text(struct tbd_path_rows *path, const struct tbd_source_line *line, json_t *row)
+{
+    const struct tbd_path_source *source = source_of(path, line->file);
+    const char *text;
+
+    if (source == NULL || !source->is_read || line->line > source->text.line_count)
+        return;
+    text = source->text.lines[line->line];
+    json_object_set_new(row, "text", tbd_output_text(text + strspn(text, " \t")));
+}
+
+static void put_insn(const struct row_finding *f, const struct path_row *row, json_t *object)
+{
+    struct tbd_path_rows *path = f->path;
+    uint32_t block = f->steps[row->step].block;
+    const uint8_t *code = tbd_rings_code(path->ring, block, row->insn);
+    const struct tbd_rings_insn *insn = &path->ring->blocks[block].insns[row->insn];
+    char text[256];
+
+    if (path->disas == NULL && tbd_disas_new(NULL, NULL, path->syntax, &path->disas) != TBD_OK)
+        return;
+    if (code != NULL)
+        tbd_disas_text(path->disas, 0, code, insn->length, insn->pc, text, sizeof(text));
+    json_object_set_new(object, "insn", tbd_output_text(code != NULL ? text : "(not known)"));
+}
+
+static void put_place(const struct row_finding *f, const struct tbd_rings_place *place,
+                      json_t *object)
+{
+    char text[600];
+
+    json_object_set_new(object, "pc", tbd_output_hex(place->address));
+    if (place->function != NULL) {
+        snprintf(text, sizeof(text), "%s!%s", place->module, place->function);
+        json_object_set_new(object, "function", tbd_output_text(text));
+    } else if (place->module != NULL) {
+        json_object_set_new(object, "function", tbd_output_text(place->module));
+    }
+    if (place->line.line == 0)
+        return;
+    snprintf(text, sizeof(text), "%s:%u", tbd_base_name(place->line.file), place->line.line);
+    json_object_set_new(object, "source", tbd_output_text(text));
+    if (f->path->with_text)
+        put_text(f->path, &place->line, object);
+}
+
+static json_t *object_of(const struct row_finding *f, const struct path_row *row)
+{
+    const struct tbd_rings_step *last = &f->steps[row->last_step];
+    struct tbd_rings_place place = *place_of(f, row->step, row->insn);
+    json_t *object = json_object();
+    char text[64];
+
+    snprintf(text, sizeof(text), row->insn != 0 ? "-%" PRIu64 "+%" PRIu32 : "-%" PRIu64,
+             f->thread->count - row->step, row->insn);
+    json_object_set_new(object, "back", json_string(text));
+    json_object_set_new(object, "thread", json_integer(f->thread->tid));
+    json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
+    json_object_set_new(object, "insns", json_integer((json_int_t)row->insns));
+    if (row->times > 1) {
+        json_object_set_new(object, "times", json_integer((json_int_t)row->times));
+        json_object_set_new(object, "loop", json_integer(row->loop));
+    }
+    if ((last->flags & TBD_RINGS_CUT) != 0)
+        json_object_set_new(object, "cut", json_true());
+    if ((last->flags & TBD_RINGS_UNCERTAIN) != 0)
+        json_object_set_new(object, "uncertain", json_true());
+    put_place(f, &place, object);
+    if (f->path->unit == TBD_PATH_INSNS)
+        put_insn(f, row, object);
+    return object;
+}
+
+bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread, size_t max,
+                       struct tbd_rows *rows)
+{
+    struct row_finding f = { path, thread, tbd_rings_steps(path->ring, thread), NULL, 0, max };
+    uint64_t from = path->from > thread->count ? thread->count : path->from;
+
+    f.rows = calloc(max, sizeof(*f.rows));
+    if (f.steps == NULL || f.rows == NULL) {
+        free(f.rows);
+        return false;
+    }
+    if (path->forward)
+        find_forward(&f, thread->count - from);
+    else
+        find_backward(&f, from != 0 ? thread->count - from + 1 : thread->count);
+    for (size_t i = 0; i < f.count; i++)
+        tbd_rows_add(rows, object_of(&f, &f.rows[path->forward ? i : f.count - 1 - i]));
+    free(f.rows);
+    return true;
+}
+
+void tbd_path_rows_free(struct tbd_path_rows *path)
+{
+    tbd_disas_free(path->disas);
+    while (path->sources != NULL) {
+        struct tbd_path_source *source = path->sources;
+
+        path->sources = source->next;
+        if (source->is_read)
+            tbd_source_unload(&source->text);
+        free(source->path);
+        free(source);
+    }
+}

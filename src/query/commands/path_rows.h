@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/* path_rows.h - the rows of `path`: stretches of what a thread ran, at one source line, or block by block, or an instruction each */
+#ifndef TBD_QUERY_PATH_ROWS_H
+#define TBD_QUERY_PATH_ROWS_H
+
+#include "query/commands/rows.h"
+#include "query/rings/dump_rings.h"
+
+enum tbd_path_unit { TBD_PATH_LINES = 0, TBD_PATH_BLOCKS, TBD_PATH_INSNS };
+
+struct tbd_path_source;
+
+struct tbd_path_rows {
+    struct tbd_rings *ring;
+    enum tbd_path_unit unit;
+    enum tbd_syntax syntax;
+    uint64_t from;                   /* entries before the thread's end; 0: its end */
+    bool forward;                    /* from there; else up to there */
+    bool folds;                      /* rows that repeat are shown once, with how often */
+    bool with_text;                  /* of source lines */
+    struct tbd_disas *disas;         /* owned; NULL until needed */
+    struct tbd_path_source *sources; /* owned; NULL: none */
+};
+
+const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path);
+/* At most `max` rows of one thread.  False without memory. */
+bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread, size_t max,
+                       struct tbd_rows *rows);
+void tbd_path_rows_free(struct tbd_path_rows *path);
+
+#endif

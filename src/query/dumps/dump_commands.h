@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+/* dump_commands.h - commands of recordings that a crash dump answers from its rings, as far as control flow alone can
+ *
+ * A ring has what ran, and no values: what a question would need beyond that is named in the answer. */
+#ifndef TBD_QUERY_DUMP_COMMANDS_H
+#define TBD_QUERY_DUMP_COMMANDS_H
+
+#include "query/commands/commands.h"
+
+struct tbd_dump_command {
+    const char *name;
+    enum tbd_exit (*run)(struct tbd_command_run *run);
+};
+
+/* The version for dumps of this command with these arguments; NULL: there is none. */
+const struct tbd_dump_command *tbd_dump_command_find(const struct tbd_command_run *run,
+                                                     const char *name);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/* dump_run.c - see dump_run.h */
+#include "query/dumps/dump_run.h"
+
+#include "base/string.h"
+#include "query/output/output.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void take_thread(struct tbd_dump_run *dump)
+{
+    struct tbd_command_run *run = dump->run;
+    unsigned long tid;
+    char *end;
+
+    dump->tid = run->session->has_thread ? run->session->thread : 0;
+    if (run->argc < 2 || strcmp(run->argv[run->argc - 2], "thread") != 0)
+        return;
+    tid = strtoul(run->argv[run->argc - 1], &end, 10);
+    if (*end != '\0' || tid == 0 || tid > UINT32_MAX)
+        return;
+    dump->tid = (uint32_t)tid;
+    run->argc -= 2;
+}
+
+enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *out)
+{
+    enum tbd_status status;
+
+    *out = (struct tbd_dump_run){ .run = run };
+    take_thread(out);
+    status = tbd_rings_open(run->session->info->path, &out->ring, &run->session->why);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
+void tbd_dump_close(struct tbd_dump_run *dump)
+{
+    tbd_disas_free(dump->disas);
+    tbd_rings_close(&dump->ring);
+}
+
+struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump)
+{
+    for (uint32_t i = 0; i < dump->ring.dump.head->thread_count; i++) {
+        struct tbd_rings_thread *thread = &dump->ring.threads[i];
+
+        if ((dump->tid != 0 ? thread->tid == dump->tid : thread->is_dying) &&
+            tbd_rings_steps(&dump->ring, thread) != NULL)
+            return thread;
+    }
+    return NULL;
+}
+
+bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
+                       bool *out_lies)
+{
+    struct tbd_rings_thread *thread = tbd_dump_thread(dump);
+    unsigned long long back, insn = 0;
+    char *end;
+
+    if (text[0] != '-' || text[1] < '0' || text[1] > '9')
+        return false;
+    back = strtoull(text + 1, &end, 10);
+    if (*end == '+' && end[1] >= '0' && end[1] <= '9')
+        insn = strtoull(end + 1, &end, 10);
+    if (*end != '\0' || back == 0)
+        return false;
+    *out_lies =
+        thread != NULL && back <= thread->count && insn < thread->steps[thread->count - back].insns;
+    if (*out_lies)
+        *out = (struct tbd_dump_place){ thread, thread->count - back, (uint32_t)insn };
+    return true;
+}
+
+/* ---- names ---- */
+
+const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
+                                             const struct tbd_dump_place *place)
+{
+    static const struct tbd_rings_place none;
+    const struct tbd_rings_place *found =
+        tbd_rings_place(&dump->ring, place->thread->steps[place->step].block, place->insn);
+
+    return found != NULL ? found : &none;
+}
+
+/* "push" is push(int), too. */
+static bool is_name(const char *function, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(function, name, length) == 0 &&
+           (function[length] == '\0' || function[length] == '(');
+}
+
+bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name)
+{
+    const char *mark = strchr(name, '!');
+
+    if (place->function == NULL)
+        return false;
+    if (mark == NULL)
+        return is_name(place->function, name);
+    return strncmp(place->module, name, (size_t)(mark - name)) == 0 &&
+           is_name(place->function, mark + 1);
+}
+
+static bool is_stub(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t step)
+{
+    struct tbd_dump_place place = { thread, step, 0 };
+    const char *function = tbd_dump_names(dump, &place)->function;
+    size_t length = function != NULL ? strlen(function) : 0;
+
+    return length > 4 && strcmp(function + length - 4, "@plt") == 0;
+}
+
+uint64_t tbd_dump_entered(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t from)
+{
+    uint64_t step = from + 1;
+
+    while (step + 1 < thread->count && is_stub(dump, thread, step))
+        step++;
+    return step;
+}
+
+/* ---- rows ---- */
+
+json_t *tbd_dump_position_text(const struct tbd_dump_place *place)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), place->insn != 0 ? "-%" PRIu64 "+%" PRIu32 : "-%" PRIu64,
+             place->thread->count - place->step, place->insn);
+    return json_string(text);
+}
+
+json_t *tbd_dump_function_text(const struct tbd_rings_place *place, bool with_offset)
+{
+    uint64_t offset = place->address - place->function_start;
+    char text[600];
+
+    if (place->function != NULL && with_offset && offset != 0)
+        snprintf(text, sizeof(text), "%s!%s+0x%" PRIx64, place->module, place->function, offset);
+    else if (place->function != NULL)
+        snprintf(text, sizeof(text), "%s!%s", place->module, place->function);
+    else if (place->module != NULL)
+        snprintf(text, sizeof(text), "%s", place->module);
+    else
+        snprintf(text, sizeof(text), "0x%" PRIx64, place->address);
+    return tbd_output_text(text);
+}
+
+json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *place)
+{
+    struct tbd_rings_place names = *tbd_dump_names(dump, place);
+    json_t *row = json_object();
+    char text[600];
+
+    json_object_set_new(row, "position", tbd_dump_position_text(place));
+    json_object_set_new(row, "thread", json_integer(place->thread->tid));
+    json_object_set_new(row, "pc", tbd_output_hex(names.address));
+    json_object_set_new(row, "function", tbd_dump_function_text(&names, false));
+    if (names.line.line == 0)
+        return row;
+    snprintf(text, sizeof(text), "%s:%u", tbd_base_name(names.line.file), names.line.line);
+    json_object_set_new(row, "source", tbd_output_text(text));
+    return row;
+}
+
+enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what)
+{
+    fprintf(stderr,
+            "tbdq: %.*s: a crash dump has what ran last, and no values before its end: %s\n"
+            "hint: `tbd record` keeps the whole run\n",
+            (int)strcspn(run->text, " "), run->text, what);
+    return TBD_EXIT_TRACE;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/* dump_run.h - a command that is being carried out over the rings of a dump: what its parts share */
+#ifndef TBD_QUERY_DUMP_RUN_H
+#define TBD_QUERY_DUMP_RUN_H
+
+#include "query/commands/rows.h"
+#include "query/rings/dump_rings.h"
+
+struct tbd_dump_run {
+    struct tbd_command_run *run;
+    struct tbd_rings ring;
+    struct tbd_disas *disas; /* owned; NULL until needed */
+    uint32_t tid;            /* 0: all threads */
+};
+
+/* An instruction that ran. */
+struct tbd_dump_place {
+    struct tbd_rings_thread *thread;
+    uint64_t step;
+    uint32_t insn;
+};
+
+/* Opens the session's dump, and takes "thread N" from the end of the arguments.  Prints errors; close it all the same. */
+enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *out);
+void tbd_dump_close(struct tbd_dump_run *dump);
+
+/* The thread that a position is about: the one that was asked for, or that died; NULL: it has no ring. */
+struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump);
+/* "-N" or "-N+K" of that thread.  False if it is none; *out_lies: it lies in the ring. */
+bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
+                       bool *out_lies);
+
+/* A name without memory too: never NULL. */
+const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
+                                             const struct tbd_dump_place *place);
+/* Is it the function called `name`, or `module!name`? */
+bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name);
+/* The step that a call's function begins with: import stubs are skipped. */
+uint64_t tbd_dump_entered(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
+                          uint64_t from);
+
+/* position, thread, pc, function, source. */
+json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *place);
+/* "-12" or "-12+3" */
+json_t *tbd_dump_position_text(const struct tbd_dump_place *place);
+/* "module!function+0x12" */
+json_t *tbd_dump_function_text(const struct tbd_rings_place *place, bool with_offset);
+/* "a ring has what ran, and no values: ..." */
+enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what);
+
+#endif

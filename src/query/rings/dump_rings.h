@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/* dump_rings.h - what the threads of a dump ran last, as instructions, places and calls (mode=crash)
+ *
+ * The file `crash` has block entries (format/files/crash_file.h).  Everything else follows from the code that it has, too:
+ *
+ *     tbd_rings_open()     the dump in a folder
+ *     tbd_rings_block()    a block's instructions and how it ends
+ *     tbd_rings_steps()    a thread's entries, and how many instructions of each ran (ring_steps.c)
+ *     tbd_rings_place()    function and source line of an instruction
+ *     tbd_rings_stack()    the calls around a position, as far as control flow tells (ring_calls.c)
+ *
+ * Nothing here knows values.  A position is written -N+K: instruction K of the N-th entry from the thread's end.
+ * Files may have changed since: names are those of the files as they are now.  One dump from one thread. */
+#ifndef TBD_QUERY_DUMP_RINGS_H
+#define TBD_QUERY_DUMP_RINGS_H
+
+#include "format/files/crash_file.h"
+#include "query/debuginfo/dwarf_file.h"
+
+struct tbd_rings_insn {
+    uint64_t pc;
+    uint32_t place; /* 1 + its index; 0: not asked for yet */
+    uint8_t length;
+    uint8_t offset_is_known; /* 0: the code is not known; the only instruction of its block */
+};
+
+/* How a block ends: what may be entered next. */
+enum tbd_rings_end {
+    TBD_RINGS_GOES_ON = 0,    /* what follows it: also after a system call */
+    TBD_RINGS_JUMPS,          /* `target` */
+    TBD_RINGS_BRANCHES,       /* either */
+    TBD_RINGS_CALLS,          /* `target` */
+    TBD_RINGS_JUMPS_ANYWHERE, /* its target is a value */
+    TBD_RINGS_CALLS_ANYWHERE,
+    TBD_RINGS_RETURNS,
+    TBD_RINGS_SIGRETURN, /* system call 15, which loads all registers */
+    TBD_RINGS_FAULTS,    /* there was nothing to run: no instruction of it began, a signal came */
+    TBD_RINGS_UNKNOWN    /* its code is not known */
+};
+
+struct tbd_rings_block {
+    struct tbd_rings_insn *insns; /* owned; NULL until it is asked for */
+    uint32_t insn_count;          /* at least 1 */
+    enum tbd_rings_end end;
+    uint64_t target; /* of a direct transfer */
+    uint64_t after;  /* the address after its last instruction */
+};
+
+struct tbd_rings_place {
+    uint64_t address;
+    const char *module;          /* NULL: in none */
+    const char *function;        /* NULL: not known */
+    uint64_t function_start;     /* 0: not known */
+    struct tbd_source_line line; /* line 0: not known */
+    bool begins_line;            /* the byte before it belongs to another line */
+};
+
+#define TBD_RINGS_CUT       1u /* it was interrupted: `insns` of its instructions ran */
+#define TBD_RINGS_UNCERTAIN 2u /* at most `insns` ran; the ring does not tell how many */
+#define TBD_RINGS_HANDLER   4u /* a signal handler's first block */
+
+struct tbd_rings_step {
+    uint32_t block;
+    uint16_t insns; /* that ran, or began to */
+    uint16_t flags; /* TBD_RINGS_* */
+};
+
+struct tbd_rings_thread {
+    uint32_t tid;
+    bool has_older; /* earlier blocks are lost */
+    bool is_dying;
+    const uint32_t *entries;
+    uint64_t count;
+    struct tbd_rings_step *steps; /* owned; NULL until tbd_rings_steps() */
+};
+
+struct tbd_rings {
+    struct tbd_crash_dump dump;
+    struct tbd_rings_thread *threads; /* owned; dump.head->thread_count of them */
+    struct tbd_rings_block *blocks;   /* owned; dump.head->block_count of them */
+    struct tbd_rings_place *places;   /* owned */
+    size_t place_count, place_capacity;
+    struct tbd_elf_file **files; /* owned: of modules; NULL: not open */
+    bool *tried;
+};
+
+/* `path` NULL: the newest dump in the trace root.  On failure *why says what is wrong; close it all the same. */
+TBD_MUST_CHECK enum tbd_status tbd_rings_open(const char *path, struct tbd_rings *out,
+                                              struct tbd_error *why);
+void tbd_rings_close(struct tbd_rings *ring);
+
+/* NULL without memory. */
+const struct tbd_rings_block *tbd_rings_block(struct tbd_rings *ring, uint32_t block);
+/* The code of an instruction; NULL if it is not known. */
+const uint8_t *tbd_rings_code(const struct tbd_rings *ring, uint32_t block, uint32_t insn);
+/* All thread->count steps, the oldest first.  NULL without memory. */
+const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
+                                             struct tbd_rings_thread *thread);
+/* May the second be entered right after the first has run to its end? */
+bool tbd_rings_can_follow(const struct tbd_rings_block *block, uint64_t next);
+
+/* NULL without memory.  Borrowed until the next call. */
+const struct tbd_rings_place *tbd_rings_place(struct tbd_rings *ring, uint32_t block,
+                                              uint32_t insn);
+/* The same for an address that no block need have. */
+struct tbd_rings_place tbd_rings_place_at(struct tbd_rings *ring, uint64_t address);
+
+/* ---- calls ---- */
+
+struct tbd_rings_frame {
+    uint64_t pc;    /* the first frame's instruction; of others what is returned to */
+    bool is_signal; /* a signal interrupted it: it goes on at pc, which no call precedes */
+};
+
+struct tbd_rings_stack {
+    struct tbd_rings_frame *frames; /* owned; innermost first */
+    size_t count;
+    bool is_whole; /* it reaches the end of the stack that was given */
+};
+
+/* The stack as step `at` (from 0) of the thread begins.  `last` (may be NULL) is the stack at the thread's end, innermost first,
+ * whose first frame is where it was.  TBD_NOMEM. */
+TBD_MUST_CHECK enum tbd_status tbd_rings_stack(struct tbd_rings *ring,
+                                               struct tbd_rings_thread *thread, uint64_t at,
+                                               const struct tbd_rings_frame *last,
+                                               size_t last_count, struct tbd_rings_stack *out);
+
+/* A call that the ring has the beginning of. */
+struct tbd_rings_call {
+    uint64_t from; /* step whose last instruction calls */
+    uint64_t
+        until; /* step whose last instruction ends it; UINT64_MAX: it does not end in the ring */
+    uint32_t depth; /* calls of the ring around it that have not ended */
+    bool was_left;  /* by longjmp or an exception */
+};
+
+/* In the order in which they began; the caller frees *out. */
+TBD_MUST_CHECK enum tbd_status tbd_rings_calls(struct tbd_rings *ring,
+                                               struct tbd_rings_thread *thread,
+                                               struct tbd_rings_call **out, size_t *out_count);
+
+#endif

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+/* ring_calls.c - calls and returns of a ring (dump_rings.h)
+ *
+ * The ring is run through from its oldest entry with a stack of return addresses: a call pushes one, a return takes one away.  A
+ * return to an address that is not the topmost one leaves frames (exceptions, longjmp): down to the one that it
+ * returns to, or to one of the same function; so does an indirect jump into the middle of a function.  One to the place after an
+ * earlier call is longjmp: the stack is what it was at that call.  A handler has the interrupted frame under it.
+ *
+ * A return with an empty stack leaves a function that was entered before the ring begins.  What is below the ring's frames follows
+ * from the stack at the end: the frames there that the ring has not pushed, and above them, in time before, those that
+ * were returned from. */
+#include "query/rings/dump_rings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ring_pushed {
+    uint64_t address; /* returned to; 0: the handler's way back, any */
+    uint64_t call;    /* its number; UINT64_MAX: none */
+    bool is_signal;   /* the interrupted place */
+};
+
+/* After a call: for longjmp. */
+struct call_site {
+    uint64_t address;
+    size_t depth; /* before the call */
+};
+
+#define SITES 4096u /* a power of two */
+
+struct ring_call_walk {
+    struct tbd_rings *ring;
+    struct tbd_rings_thread *thread;
+    const struct tbd_rings_step *steps;
+    struct ring_pushed *stack; /* owned */
+    size_t depth, capacity;
+    uint64_t *under; /* owned: what was returned to when the stack was empty, in order */
+    size_t under_count, under_capacity;
+    struct tbd_rings_call *calls; /* owned */
+    size_t call_count, call_capacity;
+    struct call_site sites[SITES];
+    bool is_short; /* of memory */
+};
+
+static void *grow(void *array, size_t *capacity, size_t size, bool *is_short)
+{
+    size_t wanted = *capacity != 0 ? *capacity * 2 : 256;
+    void *grown = realloc(array, wanted * size);
+
+    if (grown == NULL) {
+        *is_short = true;
+        return array;
+    }
+    *capacity = wanted;
+    return grown;
+}
+
+static void push(struct ring_call_walk *w, struct ring_pushed entry)
+{
+    if (w->depth == w->capacity)
+        w->stack = grow(w->stack, &w->capacity, sizeof(*w->stack), &w->is_short);
+    if (w->depth < w->capacity)
+        w->stack[w->depth++] = entry;
+}
+
+static void end_call(struct ring_call_walk *w, const struct ring_pushed *entry, uint64_t at,
+                     bool was_left)
+{
+    if (entry->call == UINT64_MAX)
+        return;
+    w->calls[entry->call].until = at;
+    w->calls[entry->call].was_left = was_left;
+}
+
+static void leave_down_to(struct ring_call_walk *w, size_t depth, uint64_t at)
+{
+    while (w->depth > depth)
+        end_call(w, &w->stack[--w->depth], at, true);
+}
+
+static struct call_site *site_of(struct ring_call_walk *w, uint64_t address)
+{
+    return &w->sites[(address ^ address >> 12) & (SITES - 1)];
+}
+
+static void begin_call(struct ring_call_walk *w, uint64_t at, uint64_t back)
+{
+    struct tbd_rings_call call = { at, UINT64_MAX, (uint32_t)w->depth, false };
+
+    if (w->call_count == w->call_capacity)
+        w->calls = grow(w->calls, &w->call_capacity, sizeof(*w->calls), &w->is_short);
+    if (w->call_count == w->call_capacity)
+        return;
+    *site_of(w, back) = (struct call_site){ back, w->depth };
+    w->calls[w->call_count++] = call;
+    push(w, (struct ring_pushed){ back, w->call_count - 1, false });
+}
+
+static void return_under(struct ring_call_walk *w, uint64_t next)
+{
+    if (w->under_count == w->under_capacity)
+        w->under = grow(w->under, &w->under_capacity, sizeof(*w->under), &w->is_short);
+    if (w->under_count < w->under_capacity)
+        w->under[w->under_count++] = next;
+}
+
+/* How many frames are left after a return to `next`; SIZE_MAX: it is to none of them. */
+static size_t frame_of_return(struct ring_call_walk *w, uint64_t next)
+{
+    for (size_t i = w->depth; i-- > 0;)
+        if (w->stack[i].address == next || w->stack[i].address == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* An exception goes on in a frame's function, but not after its call. */
+static size_t frame_of_function(struct ring_call_walk *w, uint64_t next)
+{
+    uint64_t function = tbd_rings_place_at(w->ring, next).function_start;
+
+    for (size_t i = w->depth; function != 0 && i-- > 0;)
+        if (w->stack[i].address != 0 &&
+            tbd_rings_place_at(w->ring, w->stack[i].address - 1).function_start == function)
+            return i;
+    return SIZE_MAX;
+}
+
+static void take_return(struct ring_call_walk *w, uint64_t at, uint64_t next)
+{
+    size_t depth = frame_of_return(w, next);
+    bool is_plain = depth != SIZE_MAX;
+
+    if (!is_plain)
+        depth = frame_of_function(w, next);
+    if (depth == SIZE_MAX) {
+        leave_down_to(w, 0, at);
+        return_under(w, next);
+        return;
+    }
+    leave_down_to(w, depth + 1, at);
+    end_call(w, &w->stack[--w->depth], at, !is_plain);
+}
+
+/* Does the step jump into the middle of another function? */
+static bool jumps_into(struct ring_call_walk *w, uint64_t at)
+{
+    const struct tbd_rings_place *place =
+        tbd_rings_place(w->ring, w->steps[at].block, w->steps[at].insns - 1u);
+    uint64_t from = place != NULL ? place->function_start : 0;
+
+    place = tbd_rings_place(w->ring, w->steps[at + 1].block, 0);
+    return place != NULL && place->function_start != 0 && place->function_start != from &&
+           place->function_start != place->address;
+}
+
+static void take_jump(struct ring_call_walk *w, uint64_t at, uint64_t next)
+{
+    const struct call_site *site = site_of(w, next);
+    size_t depth;
+
+    if (site->address == next && site->depth < w->depth) {
+        leave_down_to(w, site->depth, at);
+        return;
+    }
+    depth = jumps_into(w, at) ? frame_of_function(w, next) : SIZE_MAX;
+    if (depth != SIZE_MAX)
+        leave_down_to(w, depth, at);
+}
+
+static void take_sigreturn(struct ring_call_walk *w, uint64_t at)
+{
+    for (size_t i = w->depth; i-- > 0;) {
+        if (!w->stack[i].is_signal)
+            continue;
+        leave_down_to(w, i, at);
+        return;
+    }
+}
+
+/* From the end of a step to the beginning of the next. */
+static void take_step(struct ring_call_walk *w, uint64_t at)
+{
+    const struct tbd_rings_step *step = &w->steps[at];
+    const struct tbd_rings_block *block = &w->ring->blocks[step->block];
+    uint64_t next = w->ring->dump.blocks[step[1].block].start;
+    bool is_cut = (step->flags & TBD_RINGS_CUT) != 0;
+
+    if (!is_cut && (block->end == TBD_RINGS_CALLS || block->end == TBD_RINGS_CALLS_ANYWHERE))
+        begin_call(w, at, block->after);
+    else if (!is_cut && block->end == TBD_RINGS_RETURNS)
+        take_return(w, at, next);
+    else if (!is_cut && block->end == TBD_RINGS_JUMPS_ANYWHERE)
+        take_jump(w, at, next);
+    else if (!is_cut && block->end == TBD_RINGS_SIGRETURN)
+        take_sigreturn(w, at);
+    if ((step[1].flags & TBD_RINGS_HANDLER) == 0)
+        return;
+    push(w, (struct ring_pushed){
+                is_cut ? block->insns[step->insns < block->insn_count ? step->insns : 0].pc
+                       : block->after,
+                UINT64_MAX, true });
+    push(w, (struct ring_pushed){ 0, UINT64_MAX, false });
+}
+
+static bool start_walk(struct ring_call_walk **out, struct tbd_rings *ring,
+                       struct tbd_rings_thread *thread)
+{
+    struct ring_call_walk *w = calloc(1, sizeof(*w));
+
+    *out = w;
+    if (w == NULL)
+        return false;
+    w->ring = ring;
+    w->thread = thread;
+    w->steps = tbd_rings_steps(ring, thread);
+    return w->steps != NULL;
+}
+
+static void end_of_walk(struct ring_call_walk *w)
+{
+    if (w == NULL)
+        return;
+    free(w->stack);
+    free(w->under);
+    free(w->calls);
+    free(w);
+}
+
+enum tbd_status tbd_rings_calls(struct tbd_rings *ring, struct tbd_rings_thread *thread,
+                                struct tbd_rings_call **out, size_t *out_count)
+{
+    struct ring_call_walk *w;
+    bool is_fine = start_walk(&w, ring, thread);
+
+    for (uint64_t i = 0; is_fine && i + 1 < thread->count; i++)
+        take_step(w, i);
+    is_fine = is_fine && !w->is_short;
+    *out = is_fine ? w->calls : NULL;
+    *out_count = is_fine ? w->call_count : 0;
+    if (is_fine)
+        w->calls = NULL;
+    end_of_walk(w);
+    return is_fine ? TBD_OK : TBD_NOMEM;
+}
+
+/* ---- the stack at a position ---- */
+
+/* Are the ring's frames those at the end's top?  An unknown way back is any. */
+static bool matches(const struct ring_call_walk *w, const struct tbd_rings_frame *last,
+                    size_t count)
+{
+    if (w->depth + 1 > count)
+        return false;
+    for (size_t i = 0; i < w->depth; i++) {
+        uint64_t address = w->stack[w->depth - 1 - i].address;
+
+        if (address != 0 && address != last[1 + i].pc)
+            return false;
+    }
+    return true;
+}
+
+static void add(struct tbd_rings_stack *out, uint64_t pc, bool is_signal)
+{
+    out->frames[out->count++] = (struct tbd_rings_frame){ pc, is_signal };
+}
+
+/* What is known at `at`, from the walk that stands there. */
+static enum tbd_status take_pushed(const struct ring_call_walk *w, uint64_t at, size_t last_count,
+                                   struct tbd_rings_stack *out)
+{
+    out->frames = calloc(w->depth + last_count + w->thread->count + 2, sizeof(*out->frames));
+    if (out->frames == NULL)
+        return TBD_NOMEM;
+    add(out, w->ring->dump.blocks[w->steps[at].block].start, false);
+    for (size_t i = w->depth; i-- > 0;)
+        if (w->stack[i].address != 0)
+            add(out, w->stack[i].address, w->stack[i].is_signal);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_rings_stack(struct tbd_rings *ring, struct tbd_rings_thread *thread,
+                                uint64_t at, const struct tbd_rings_frame *last, size_t last_count,
+                                struct tbd_rings_stack *out)
+{
+    struct ring_call_walk *w;
+    enum tbd_status status = start_walk(&w, ring, thread) ? TBD_OK : TBD_NOMEM;
+    size_t under = 0;
+
+    *out = (struct tbd_rings_stack){ .frames = NULL };
+    for (uint64_t i = 0; status == TBD_OK && i < thread->count; i++) {
+        if (i == at) {
+            status = take_pushed(w, at, last_count, out);
+            under = w->under_count;
+        }
+        if (i + 1 < thread->count)
+            take_step(w, i);
+    }
+    if (status == TBD_OK && w->is_short)
+        status = TBD_NOMEM;
+    if (status == TBD_OK) {
+        for (size_t i = under; i < w->under_count; i++)
+            add(out, w->under[i], false);
+        out->is_whole = last != NULL && matches(w, last, last_count);
+        for (size_t i = w->depth + 1; out->is_whole && i < last_count; i++)
+            add(out, last[i].pc, last[i].is_signal);
+    }
+    end_of_walk(w);
+    if (status != TBD_OK) {
+        free(out->frames);
+        *out = (struct tbd_rings_stack){ .frames = NULL };
+    }
+    return status;
+}

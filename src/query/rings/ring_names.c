@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/* ring_names.c - functions and source lines of what ran (dump_rings.h) */
+#include "query/rings/dump_rings.h"
+
+#include "base/string.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct tbd_elf_file *file_of(struct tbd_rings *ring, uint32_t module)
+{
+    if (!ring->tried[module] &&
+        tbd_elf_open(ring->dump.modules[module].path, &ring->files[module]) != TBD_OK)
+        ring->files[module] = NULL;
+    ring->tried[module] = true;
+    return ring->files[module];
+}
+
+static bool begins_line(struct tbd_dwarf *dwarf, uint64_t address,
+                        const struct tbd_source_line *here)
+{
+    struct tbd_source_line before;
+
+    return !tbd_dwarf_line_at(dwarf, address - 1, &before) || before.line != here->line ||
+           strcmp(before.file, here->file) != 0;
+}
+
+static struct tbd_rings_place find_place(struct tbd_rings *ring, uint32_t index, uint64_t address)
+{
+    struct tbd_rings_place place = { .address = address };
+    const struct tbd_crash_module *module;
+    const struct tbd_elf_symbol *symbol;
+    struct tbd_elf_file *file;
+    struct tbd_dwarf *dwarf;
+    uint64_t bias;
+
+    if (index == TBD_NO_MODULE)
+        return place;
+    module = &ring->dump.modules[index];
+    place.module = tbd_base_name(module->path);
+    file = file_of(ring, index);
+    if (file == NULL || !tbd_elf_bias(file, module->start, module->file_offset, &bias))
+        return place;
+    symbol = tbd_elf_symbol_at(file, address - bias);
+    if (symbol != NULL) {
+        place.function = tbd_elf_symbol_name(file, symbol);
+        place.function_start = symbol->start + bias;
+    }
+    dwarf = tbd_dwarf_of(file);
+    if (dwarf == NULL || !tbd_dwarf_line_at(dwarf, address - bias, &place.line))
+        place.line.line = 0;
+    place.begins_line = place.line.line != 0 && begins_line(dwarf, address - bias, &place.line);
+    return place;
+}
+
+static bool make_space(struct tbd_rings *ring)
+{
+    size_t wanted = ring->place_capacity != 0 ? ring->place_capacity * 2 : 1024;
+    struct tbd_rings_place *grown;
+
+    if (ring->place_count < ring->place_capacity)
+        return true;
+    grown = realloc(ring->places, wanted * sizeof(*grown));
+    if (grown == NULL)
+        return false;
+    ring->places = grown;
+    ring->place_capacity = wanted;
+    return true;
+}
+
+const struct tbd_rings_place *tbd_rings_place(struct tbd_rings *ring, uint32_t block, uint32_t insn)
+{
+    struct tbd_rings_insn *at;
+
+    if (tbd_rings_block(ring, block) == NULL)
+        return NULL;
+    at = &ring->blocks[block].insns[insn];
+    if (at->place == 0) {
+        if (!make_space(ring))
+            return NULL;
+        ring->places[ring->place_count++] =
+            find_place(ring, ring->dump.blocks[block].module, at->pc);
+        at->place = (uint32_t)ring->place_count;
+    }
+    return &ring->places[at->place - 1];
+}
+
+/* The file that was mapped there last: a later module lies over an earlier one. */
+static uint32_t module_at(const struct tbd_crash_dump *dump, uint64_t address)
+{
+    for (uint32_t i = dump->head->module_count; i-- > 0;)
+        if (address >= dump->modules[i].start && address < dump->modules[i].end)
+            return *dump->modules[i].path != '\0' ? i : TBD_NO_MODULE;
+    return TBD_NO_MODULE;
+}
+
+struct tbd_rings_place tbd_rings_place_at(struct tbd_rings *ring, uint64_t address)
+{
+    return find_place(ring, module_at(&ring->dump, address), address);
+}

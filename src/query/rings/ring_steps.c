@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+/* ring_steps.c - how many instructions of each entry ran (dump_rings.h)
+ *
+ * A block runs to its end, unless a signal comes in its middle.  That shows where the next entry is not one that may follow; the
+ * handler's return, to an address in that block, then says how far it came:
+ *
+ *     main+10 (5 instructions)    handler+0    ... sigreturn    main+17 (the last 3 of them)
+ *
+ * A block that ends with an indirect transfer may be followed by anything: only the handler's return tells that it was
+ * interrupted.  The last entry of the thread that died ends at its instruction pointer. */
+#include "query/rings/dump_rings.h"
+
+#include <stdlib.h>
+
+#define MAX_CUTS 256u
+
+struct ring_walk {
+    struct tbd_rings *ring;
+    const struct tbd_rings_thread *thread;
+    struct tbd_rings_step *steps;
+    uint64_t cuts[MAX_CUTS]; /* interrupted steps whose handler has not returned, the latest last */
+    size_t cut_count;
+};
+
+bool tbd_rings_can_follow(const struct tbd_rings_block *block, uint64_t next)
+{
+    switch (block->end) {
+    case TBD_RINGS_GOES_ON: return next == block->after;
+    case TBD_RINGS_JUMPS:
+    case TBD_RINGS_CALLS: return next == block->target;
+    case TBD_RINGS_BRANCHES: return next == block->target || next == block->after;
+    case TBD_RINGS_FAULTS: return false;
+    case TBD_RINGS_JUMPS_ANYWHERE:
+    case TBD_RINGS_CALLS_ANYWHERE:
+    case TBD_RINGS_RETURNS:
+    case TBD_RINGS_SIGRETURN:
+    case TBD_RINGS_UNKNOWN: break;
+    }
+    return true;
+}
+
+static const struct tbd_rings_block *block_at(const struct ring_walk *w, uint64_t at)
+{
+    return &w->ring->blocks[w->steps[at].block];
+}
+
+/* The number of instructions before `pc`, insn_count at its end; UINT32_MAX: none begins there. */
+static uint32_t insns_before(const struct tbd_rings_block *block, uint64_t pc)
+{
+    for (uint32_t i = 0; i < block->insn_count; i++)
+        if (block->insns[i].pc == pc)
+            return i;
+    return pc == block->after ? block->insn_count : UINT32_MAX;
+}
+
+static void cut(struct ring_walk *w, uint64_t at)
+{
+    w->steps[at].flags |= TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN;
+    w->steps[at + 1].flags |= TBD_RINGS_HANDLER;
+    if (w->cut_count == MAX_CUTS)
+        w->cut_count = 0; /* handlers that never return */
+    w->cuts[w->cut_count++] = at;
+}
+
+/* `insns` ran before the handler. */
+static void settle(struct ring_walk *w, uint64_t at, uint32_t insns)
+{
+    struct tbd_rings_step *step = &w->steps[at];
+
+    step->insns = (uint16_t)insns;
+    step->flags &= (uint16_t)~TBD_RINGS_UNCERTAIN;
+    if (insns == block_at(w, at)->insn_count)
+        step->flags &= (uint16_t)~TBD_RINGS_CUT;
+}
+
+/* An interrupted block that ends anywhere, so that its handler looked like its target. */
+static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
+{
+    uint64_t floor = w->cut_count != 0 ? w->cuts[w->cut_count - 1] + 1 : 0;
+
+    while (at-- > floor) {
+        const struct tbd_rings_block *block = block_at(w, at);
+        uint32_t insns = insns_before(block, next);
+
+        if (insns >= block->insn_count || block->end < TBD_RINGS_JUMPS_ANYWHERE ||
+            (w->steps[at].flags & TBD_RINGS_CUT) != 0)
+            continue;
+        w->steps[at].flags |= TBD_RINGS_CUT;
+        w->steps[at + 1].flags |= TBD_RINGS_HANDLER;
+        settle(w, at, insns);
+        return true;
+    }
+    return false;
+}
+
+/* A handler has returned to `next`.  One that had changed where it returns to leaves its step uncertain. */
+static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
+{
+    for (size_t i = w->cut_count; i-- > 0;) {
+        uint32_t insns = insns_before(block_at(w, w->cuts[i]), next);
+
+        if (insns == UINT32_MAX)
+            continue;
+        settle(w, w->cuts[i], insns);
+        w->cut_count = i;
+        return;
+    }
+    if (!find_unseen(w, at, next) && w->cut_count != 0)
+        w->cut_count--;
+}
+
+/* Where the thread that died was. */
+static void end_walk(struct ring_walk *w)
+{
+    const struct tbd_crash_head *head = w->ring->dump.head;
+    struct tbd_rings_step *last = &w->steps[w->thread->count - 1];
+    uint32_t insns = UINT32_MAX;
+
+    if (w->thread->is_dying && head->signo != 0)
+        insns = insns_before(&w->ring->blocks[last->block], head->regs.rip);
+    if (insns == UINT32_MAX) {
+        last->flags |= TBD_RINGS_UNCERTAIN;
+        return;
+    }
+    if (insns < last->insns)
+        last->flags |= TBD_RINGS_CUT;
+    /* the instruction that faulted began */
+    last->insns = (uint16_t)(insns < last->insns ? insns + 1 : insns);
+}
+
+static bool fill(struct ring_walk *w)
+{
+    for (uint64_t i = 0; i < w->thread->count; i++) {
+        const struct tbd_rings_block *block = tbd_rings_block(w->ring, w->thread->entries[i]);
+
+        if (block == NULL)
+            return false;
+        w->steps[i] = (struct tbd_rings_step){ .block = w->thread->entries[i],
+                                               .insns = (uint16_t)block->insn_count };
+    }
+    return true;
+}
+
+const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
+                                             struct tbd_rings_thread *thread)
+{
+    struct ring_walk *w;
+
+    if (thread->steps != NULL)
+        return thread->steps;
+    w = calloc(1, sizeof(*w));
+    thread->steps = calloc(thread->count + 1, sizeof(*thread->steps));
+    if (w == NULL || thread->steps == NULL) {
+        free(w);
+        return NULL;
+    }
+    *w = (struct ring_walk){ .ring = ring, .thread = thread, .steps = thread->steps };
+    if (!fill(w)) {
+        free(thread->steps);
+        thread->steps = NULL;
+    }
+    for (uint64_t i = 0; thread->steps != NULL && i + 1 < thread->count; i++) {
+        uint64_t next = ring->dump.blocks[w->steps[i + 1].block].start;
+
+        if (block_at(w, i)->end == TBD_RINGS_SIGRETURN)
+            come_back(w, i, next);
+        else if (!tbd_rings_can_follow(block_at(w, i), next))
+            cut(w, i);
+    }
+    if (thread->steps != NULL && thread->count != 0)
+        end_walk(w);
+    free(w);
+    return thread->steps;
+}

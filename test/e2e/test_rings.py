@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the rings of a dump say about the time before its end (mode=crash): instruction by instruction what a native, single-stepped run
+executes; positions, stacks, calls, lines and counts as a full recording of the same program has them."""
+import bisect
+import json
+import os
+
+import tbdtest
+
+STEP_PCS = os.path.join(tbdtest.BUILD, "step_pcs")
+# By this a program dies when it has done its work, before the linker's destructors: the linker knows one file more in one run.
+DIE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+typedef int program(int, char **, char **);
+static program *work;
+__attribute__((noinline)) static void die(void) { signal(SIGSEGV, SIG_DFL); *(volatile int *)8 = 1; for (;;); }
+__attribute__((noreturn)) void exit(int status) { (void)status; die(); for (;;); }
+static int work_and_die(int argc, char **argv, char **envp) { int result = work(argc, argv, envp); die(); return result; }
+int __libc_start_main(program *main, int argc, char **argv, void *init, void *fini, void *rtld_fini, void *end)
+{
+    int (*start)(program *, int, char **, void *, void *, void *, void *);
+    *(void **)&start = dlsym(RTLD_NEXT, "__libc_start_main");
+    work = main;
+    return start(work_and_die, argc, argv, init, fini, rtld_fini, end);
+}
+"""
+STEPS = 30000000
+
+
+def make_die(folder):
+    """A library by which a program dies when it has done its work."""
+    library, source = os.path.join(folder, "die.so"), os.path.join(folder, "die.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(DIE)
+    assert tbdtest.run(["cc", "-shared", "-fPIC", "-o", library, source]).code == 0
+    return library
+
+
+def environments(root, library, options="mode=crash,ring=2M"):
+    """That of a run with rings, and a native one of the same length: what is on the stack lies at the same places."""
+    rings = tbdtest.trace_env(root, options)
+    rings["LD_PRELOAD"] += ":" + library
+    rings["LD_BIND_NOW"] = "1"  # or the linker looks for names in libtbd.so too, in one run only
+    native = {("XX_PRELOAD" if key == "LD_PRELOAD" else key): value for key, value in rings.items()}
+    native["XX_PRELOAD"] = library.rjust(len(rings["LD_PRELOAD"]), "/")
+    return rings, native
+
+
+def ring_of(argv, root, env):
+    """(dump, [(module, offset, may not have run)]) of the thread that died."""
+    os.makedirs(root, exist_ok=True)
+    result = tbdtest.run(tbdtest.fixed(argv), env=env)
+    assert result.code < 0, result
+    tbdtest.wait_organizers(root)
+    for name in sorted(os.listdir(root)):
+        dump = tbdtest.Trace(os.path.join(root, name))
+        if os.path.exists(os.path.join(dump.path, "header")):
+            break
+    end, *rows = dump.ask("path", 1 << 24, "insns")
+    modules = sorted((int(m["start"], 16), int(m["end"], 16), m["module"]) for m in dump.ask("modules"))
+    unsure = {row["back"].split("+")[0] for row in rows if row.get("uncertain")}
+    own = [row for row in rows if row["thread"] == end["thread"]]
+    return dump, [(*place(int(row["pc"], 16), modules), row["back"].split("+")[0] in unsure) for row in own]
+
+
+def place(pc, modules):
+    """Independent of where files are mapped; in memory without a file only the place in the page is."""
+    at = bisect.bisect_right(modules, (pc, 1 << 64)) - 1
+    if at >= 0 and pc < modules[at][1]:
+        return modules[at][2], pc - modules[at][0]
+    return None, pc % 4096
+
+
+def stepped(argv, env):
+    """[(module, offset)] of a native run, by another program of ours that knows nothing of rings."""
+    result = tbdtest.run([STEP_PCS, "3000000", str(STEPS), *argv], env=env)
+    if result.code == 77:
+        return None
+    assert result.code == 0, result
+    maps, pcs = result.out.decode().split("\n\n", 1)
+    start, files = {}, {}
+    for line in maps.splitlines():
+        words = line.split()
+        if len(words) < 6 or "-" not in words[0]:
+            continue
+        low, high = (int(word, 16) for word in words[0].split("-"))
+        start.setdefault(words[5], low)
+        files[words[5]] = high
+    modules = sorted((start[path], files[path], os.path.basename(path)) for path in start if path.startswith("/") or path == "[vdso]")
+    return [place(int(pc, 16), modules) for pc in pcs.split()]
+
+
+def main_of(name, ring):
+    """Where main begins; 0: the ring does not reach back to it.  Before it the linker knows libtbd.so, in one run only."""
+    return max((i for i in range(1, len(ring)) if ring[i][0] == name and ring[i - 1][0] == "die.so"), default=0)
+
+
+def compare(name, ring, native):
+    """From the end back to main, or all of the ring.  What may not have run, as the ring says itself, may be missing."""
+    i, j = len(ring) - 1, len(native) - 1
+    first = main_of(name, ring)
+    while i >= first:
+        module, offset, unsure = ring[i]
+        if j >= 0 and (module, offset) == native[j]:
+            j -= 1
+        elif not unsure:
+            raise AssertionError("%s: %d of %d from the end: %s %x in the ring, %s in the native run; around: %s | %s" % (
+                name, len(ring) - i, len(ring), module, offset, native[j], ring[max(0, i - 6):i + 4], native[max(0, j - 6):j + 4]))
+        i -= 1
+
+
+def check_program(name, folder, library):
+    argv, root = [tbdtest.program(name)], os.path.join(folder, name)
+    rings, native = environments(root, library)
+    truth = stepped(argv, native)
+    if truth is None:
+        return None
+    _, ring = ring_of(argv, root, rings)
+    compare(name, ring, truth)
+    return len(ring) - main_of(name, ring)
+
+
+# longjmp out of handlers, code that is generated and may not be run, handlers on their own stack; recursion, changed code, rep and others
+STEPPED = ["die_segv", "long_jumps", "generated", "sigstack"]
+STEPPED_LONG = ["die_fpe", "recursion", "self_modifying", "rep"]
+
+
+def test_rings_are_the_ends_of_stepped_runs(folder):
+    """Instruction by instruction, all of the ring."""
+    library = make_die(folder)
+    for name in STEPPED + (STEPPED_LONG if tbdtest.LONG else []):
+        assert check_program(name, folder, library) > 100, name
+
+
+# ---- what commands answer ----
+
+def both(name, folder, library):
+    """The dump and the full recording of runs that do the same, at the same addresses."""
+    found = []
+    for options in ("mode=crash,ring=2M", "mode=traced"):
+        root = os.path.join(folder, name, options.split(",", maxsplit=1)[0])
+        os.makedirs(root)
+        env = tbdtest.trace_env(root, options)
+        env["LD_PRELOAD"] += ":" + library
+        env["TBD_PADDING"] = "x" * (100 - len(root) - len(options))
+        assert tbdtest.run(tbdtest.fixed([tbdtest.program(name)]), env=env).code == -11
+        tbdtest.wait_organizers(root)
+        found.append(next(t for t in tbdtest.traces(root) if os.path.basename(t.path).startswith(name)))
+    return found
+
+
+def same_rows(name, function, dump, full):
+    """The calls of a function: who calls, how long they take, how they nest, how they end, and the stacks in them."""
+    ours, theirs = dump.ask("calls", function), full.ask("calls", function)
+    assert ours and len(ours) == len(theirs), (name, function, len(ours), len(theirs))
+    for a, b in zip(ours, theirs):
+        for key in ("pc", "nesting", "duration", "caller"):
+            assert a.get(key) == b.get(key), (name, function, key, a, b)
+        assert (a["exit"] is None, a.get("left", False)) == (b["exit"] is None, b.get("left", False)), (name, function, a, b)
+    for a, b in list(zip(ours, theirs))[::max(1, len(ours) // 5)]:
+        frames = [[(f["pc"], f.get("function"), f.get("line")) for f in trace.ask("bt", *at) if not f["inlined"]]
+                  for trace, at in ((dump, [a["position"]]), (full, []))
+                  if at or full.one("goto", b["position"])]
+        assert frames[0] == frames[1], (name, function, a["position"], frames)
+
+
+CALLS = {"die_segv": ["damage", "main"], "long_jumps": ["catcher", "faulty", "nested", "sibling"]}
+CALLS_LONG = {"thrown": ["sibling", "guarded"]}
+
+
+def test_a_dump_answers_as_a_recording_does(folder):
+    """Calls, stacks and lines of programs with deep recursion, longjmp and exceptions."""
+    library = make_die(folder)
+    for name, functions in {**CALLS, **(CALLS_LONG if tbdtest.LONG else {})}.items():
+        file = name + (".cc" if name == "thrown" else ".c")
+        dump, full = both(name, folder, library)
+        for function in functions:
+            same_rows(name, function, dump, full)
+        lines = [[(row["source"], row["pc"]) for row in trace.ask("lines", file)] for trace in (dump, full)]
+        begun = len(lines[0])
+        if name == "die_segv":  # the line whose instruction faults has begun, too
+            assert lines[0].pop() == ("die_segv.c:10", dump.ask("path", 1)[0]["pc"]), lines[0]
+        assert lines[0] and lines[0] == lines[1], (name, len(lines[0]), len(lines[1]))
+        assert sum(row["count"] for row in dump.ask("count", "line", "by", "line") if row["by"].startswith(file + ":")) == begun
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
