@@ -196,7 +196,8 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
     say_state(memory.head, TBD_ORGANIZER_READY);
     for (enum end end = SENDS_STATE; end == SENDS_STATE;) {
         end = wait_for_end(memory.head, pidfd);
-        if (end == HAS_DIED)
+        /* who is killed right after a fork has nothing to show */
+        if (end == HAS_DIED && !tbd_crash_is_empty(memory.head, memory.bytes))
             status = dump(options, &memory, root, program, why);
         if (end != SENDS_STATE)
             break;

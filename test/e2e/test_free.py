@@ -190,6 +190,20 @@ def test_each_process_has_its_own_rings(folder):
     assert len(dumps(folder + "/forked")) == 1, dumps(folder + "/forked")
 
 
+def test_a_forked_child_that_is_killed(folder):
+    """Its ring has what it ran up to the system call that it waited in, whatever the engine executed in between; who ran nothing leaves none."""
+    python = "import os, signal\nr, w = os.pipe()\nchild = os.fork()\nif child == 0:\n    sum(range(1000)); os.write(w, b'x'); signal.pause()\n" \
+             "os.read(r, 1); os.kill(child, signal.SIGKILL); print(os.wait()[1])"
+    crash([sys.executable, "-S", "-c", python], folder)
+    dump, = dumps(folder)
+    end, rows = path_and_end(dump, "400", "blocks")
+    assert set(end) == {"type", "pid"} and rows[-1]["function"].endswith("pause"), (end, rows[-3:])
+    assert any("write" in row["function"] for row in rows if "function" in row), rows[:5]
+    crash([tbdtest.program("sig_calls")], folder + "/children")
+    for dump in dumps(folder + "/children"):
+        assert path(dump, "1"), dump
+
+
 def test_what_is_no_dump(folder):
     for words, why in ((["-t", folder, "path"], b"not a crash dump"), (["path"], b"no crash dump")):
         result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))

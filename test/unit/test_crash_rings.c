@@ -183,6 +183,43 @@ static void scribbled_memory_is_left_out_or_refused(void **state)
     assert_int_equal(write_and_open(&dump), TBD_CORRUPT);
 }
 
+static void rings_that_nobody_used_are_empty(void **state)
+{
+    (void)state;
+    assert_true(tbd_crash_is_empty(memory, bytes));
+    ring(1)[0] = 3;
+    assert_false(tbd_crash_is_empty(memory, bytes));
+    ring(1)[0] = 0;
+    ring(RINGS - 1)[0] = 3; /* the one that nobody reads */
+    assert_true(tbd_crash_is_empty(memory, bytes));
+    assert_false(tbd_crash_is_empty(memory, 100)); /* it is no stream with rings */
+}
+
+/* The code of a block that ran comes with it, if the stream has it. */
+static void code_comes_along(void **state)
+{
+    struct tbd_block_def *def = (struct tbd_block_def *)(memory + head()->defs_offset);
+    struct tbd_crash_dump dump;
+
+    (void)state;
+    head()->heap_offset = PAGE;
+    head()->heap_capacity = PAGE;
+    memcpy(memory + PAGE + 100, "\x90\x90\xc3", 3);
+    def[2].code_offset = 100;            /* block 3: 3 bytes */
+    def[4].code_offset = PAGE - 4;       /* block 5: one too many */
+    def[5].code_offset = UINT64_MAX - 2; /* block 6 */
+    for (unsigned i = 0; i < 3; i++)
+        ring(0)[i] = (const uint32_t[]){ 3, 5, 6 }[i];
+    assert_int_equal(write_and_open(&dump), TBD_OK);
+    assert_int_equal(dump.head->block_count, 3);
+    assert_int_equal(dump.head->code_bytes, 3);
+    assert_int_equal(dump.blocks[0].code_offset, 0);
+    assert_memory_equal(dump.code, "\x90\x90\xc3", 3);
+    assert_int_equal(dump.blocks[1].code_offset, TBD_NO_CODE);
+    assert_int_equal(dump.blocks[2].code_offset, TBD_NO_CODE);
+    tbd_crash_close(&dump);
+}
+
 /* ---- hostile files ---- */
 
 static void put(const uint8_t *data, size_t size)
@@ -279,6 +316,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_block_has_the_module_that_was_there_when_it_was_made,
                                         make, take_away),
         cmocka_unit_test_setup_teardown(scribbled_memory_is_left_out_or_refused, make, take_away),
+        cmocka_unit_test_setup_teardown(rings_that_nobody_used_are_empty, make, take_away),
+        cmocka_unit_test_setup_teardown(code_comes_along, make, take_away),
         cmocka_unit_test_setup_teardown(a_damaged_file_is_refused, make, take_away),
         cmocka_unit_test_setup_teardown(a_large_file_is_refused_by_its_head, make, take_away),
         cmocka_unit_test_setup_teardown(another_folder_is_no_dump, make, take_away),

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "format/stream/crash.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define TBD_CRASH_FILE  "crash"
@@ -72,6 +73,8 @@ void tbd_crash_close(struct tbd_crash_dump *dump);
 
 /* Area 0 of a stream with rings, which may change at any time; NULL: it is none. */
 const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes);
+/* Did no thread enter a block? */
+bool tbd_crash_is_empty(const void *stream, size_t bytes);
 /* Writes the file for the memory of a program that has ended: a stream of `bytes` bytes.  TBD_CORRUPT: it
  * is none with rings. */
 TBD_MUST_CHECK enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes,

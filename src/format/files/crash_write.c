@@ -163,12 +163,17 @@ static bool add_ring(struct making *m, uint32_t index)
     return true;
 }
 
-static bool gather(struct making *m)
+static uint32_t ring_count(const struct making *m)
 {
     uint32_t rings = m->crash->thread_count;
 
-    if (rings > m->from.area_count - 2)
-        rings = m->from.area_count - 2;
+    return rings > m->from.area_count - 2 ? m->from.area_count - 2 : rings;
+}
+
+static bool gather(struct making *m)
+{
+    uint32_t rings = ring_count(m);
+
     m->place = calloc((size_t)m->from.def_count + 1, sizeof(*m->place));
     m->blocks = calloc((size_t)m->from.def_count + 1, sizeof(*m->blocks));
     m->threads = calloc((size_t)rings + 1, sizeof(*m->threads));
@@ -246,4 +251,17 @@ const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes)
     struct making m = { .stream = stream, .stream_bytes = bytes };
 
     return take_head(&m) ? m.crash : NULL;
+}
+
+/* A ring begins with an entry, also when it has come round. */
+bool tbd_crash_is_empty(const void *stream, size_t bytes)
+{
+    struct making m = { .stream = stream, .stream_bytes = bytes };
+
+    if (!take_head(&m))
+        return false;
+    for (uint32_t i = 0; i < ring_count(&m); i++)
+        if (*ring_of(&m, i) != 0)
+            return false;
+    return true;
 }

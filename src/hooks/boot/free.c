@@ -144,6 +144,8 @@ static bool begin_rings(struct tbd_thread *thread)
     tbd_crash_forget();
     if (!tbd_begin_stream() || !tbd_begin_recording())
         return false;
+    /* as in the parent: nothing is due, or the thread's entries would go elsewhere from then on */
+    tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_crash_give_ring(thread, tbd_context_now()->index, thread->tid);
     tbd_patcher_configure(&config);
     return true;
