@@ -125,7 +125,7 @@ def check_program(name, folder, library):
 
 # longjmp out of handlers, code that is generated and may not be run, handlers on their own stack; recursion, changed code, rep and others
 STEPPED = ["die_segv", "long_jumps", "generated", "sigstack"]
-STEPPED_LONG = ["die_fpe", "recursion", "self_modifying", "rep"]
+STEPPED_LONG = ["die_fpe", "recursion", "self_modifying", "rep", "funcptr", "strings"]
 
 
 def test_rings_are_the_ends_of_stepped_runs(folder):

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// links: tbd_format tbd_base
+// links: tbd_query_rings tbd_format tbd_base
 /* fuzz_crash.c - forged crash dumps
  *
  * Bit 0 of the first byte: the checksum stays as it was; the other bits: by how often 8 bytes the file is cut.
  * Then patches of (offset 2 bytes, length 1 byte, bytes) of a small good file.  Oracles: no crash; an error
  * says in one line what is wrong; in what opens, everything that is counted lies in the file and leads to
- * something that does. */
+ * something that does; what rings are expanded to lies in them, too. */
 #include "base/hash.h"
 #include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
+#include "query/rings/dump_rings.h"
 
 #include "folder.h"
 
@@ -39,6 +40,13 @@ static void check(bool fine)
         abort();
 }
 
+/* Of each block 8 bytes: calls, a return, a jump anywhere, a branch, a signal's return, no more than nops. */
+static const uint8_t code[CODE] = {
+    0x90, 0x90, 0x90, 0xe8, 0x08, 0x00, 0x00, 0x00, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3,
+    0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x75, 0xf6,
+    0x90, 0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0,
+};
+
 static void seal(struct file *file, size_t bytes)
 {
     if (bytes < sizeof(file->head))
@@ -66,6 +74,7 @@ static void make_good(struct file *file)
             (struct tbd_crash_module){ .start = 0x1000, .end = 0x9000, .path = "/app" };
     for (unsigned i = 0; i < BLOCKS; i++)
         file->blocks[i] = (struct tbd_crash_block){ 0x1000 + i * 16, 8, i % MODULES, i * 8, 0 };
+    memcpy(file->code, code, sizeof(code));
     file->blocks[0].module = TBD_NO_MODULE;
     file->blocks[0].code_offset = TBD_NO_CODE;
     for (unsigned i = 0; i < THREADS; i++)
@@ -129,6 +138,56 @@ static void check_dump(const struct tbd_crash_dump *dump)
     }
 }
 
+static void check_steps(struct tbd_rings *rings, const struct tbd_rings_thread *thread)
+{
+    for (uint64_t i = 0; i < thread->count; i++) {
+        const struct tbd_rings_step *step = &thread->steps[i];
+        const struct tbd_rings_block *block = tbd_rings_block(rings, step->block);
+
+        check(step->insns <= block->insn_count);
+        for (uint32_t k = 0; k < block->insn_count; k++) {
+            const uint8_t *at = tbd_rings_code(rings, step->block, k);
+
+            check(at == NULL || is_inside(&rings->dump, at, block->insns[k].length));
+            check(tbd_rings_place(rings, step->block, k) != NULL);
+        }
+    }
+}
+
+static void check_calls(struct tbd_rings *rings, struct tbd_rings_thread *thread)
+{
+    struct tbd_rings_call *calls;
+    struct tbd_rings_stack stack;
+    size_t count;
+
+    check(!tbd_rings_calls(rings, thread, &calls, &count));
+    for (size_t i = 0; i < count; i++) {
+        check(calls[i].from < thread->count && thread->steps[calls[i].from].insns != 0);
+        check(calls[i].until == UINT64_MAX ||
+              (calls[i].until > calls[i].from && calls[i].until < thread->count));
+    }
+    free(calls);
+    for (uint64_t at = 0; at < thread->count; at++) {
+        check(!tbd_rings_stack(rings, thread, at, NULL, 0, &stack));
+        check(stack.count >= 1 && stack.count <= 2 * thread->count + 2);
+        free(stack.frames);
+    }
+}
+
+/* What opens can be expanded. */
+static void check_rings(void)
+{
+    struct tbd_rings rings;
+
+    check(!tbd_rings_open(folder, &rings, NULL));
+    for (uint32_t i = 0; i < rings.dump.head->thread_count; i++) {
+        check(tbd_rings_steps(&rings, &rings.threads[i]) != NULL);
+        check_steps(&rings, &rings.threads[i]);
+        check_calls(&rings, &rings.threads[i]);
+    }
+    tbd_rings_close(&rings);
+}
+
 static void clean_up(void)
 {
     close(dir);
@@ -150,6 +209,7 @@ static void set_up(void)
     check(!tbd_crash_open(folder, &dump, NULL)); /* or every input would be refused */
     check_dump(&dump);
     tbd_crash_close(&dump);
+    check_rings();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -176,5 +236,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_dump(&dump);
     tbd_crash_close(&dump);
+    check_rings();
     return 0;
 }

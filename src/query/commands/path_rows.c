@@ -303,13 +303,24 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     return object;
 }
 
+/* How many rows there can be. */
+static size_t most_rows(const struct tbd_rings_thread *thread, size_t max)
+{
+    uint64_t insns = 0;
+
+    for (uint64_t i = 0; thread->steps != NULL && i < thread->count; i++)
+        insns += thread->steps[i].insns;
+    return insns < max ? (size_t)insns : max;
+}
+
 bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread, size_t max,
                        struct tbd_rows *rows)
 {
     struct row_finding f = { path, thread, tbd_rings_steps(path->ring, thread), NULL, 0, max };
     uint64_t from = path->from > thread->count ? thread->count : path->from;
 
-    f.rows = calloc(max, sizeof(*f.rows));
+    f.max = most_rows(thread, max);
+    f.rows = calloc(f.max + 1, sizeof(*f.rows));
     if (f.steps == NULL || f.rows == NULL) {
         free(f.rows);
         return false;

@@ -7,7 +7,8 @@
  *     main+10 (5 instructions)    handler+0    ... sigreturn    main+17 (the last 3 of them)
  *
  * A block that ends with an indirect transfer may be followed by anything: only the handler's return tells that it was
- * interrupted.  The last entry of the thread that died ends at its instruction pointer. */
+ * interrupted.  A handler that returns to somewhere else in the same block, over the instruction that faulted, is taken at its word: what
+ * lies before that place counts as run.  The last entry of the thread that died ends at its instruction pointer. */
 #include "query/rings/dump_rings.h"
 
 #include <stdlib.h>
