@@ -47,6 +47,12 @@
 #endif
 
 /* userfaultfd */
+#ifndef UFFD_FEATURE_WP_UNPOPULATED /* 6.4 */
+#define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
+#endif
+#ifndef UFFD_FEATURE_WP_ASYNC /* 6.7 */
+#define UFFD_FEATURE_WP_ASYNC (1 << 15)
+#endif
 #ifndef _UFFDIO_MOVE /* 6.8 */
 #define _UFFDIO_MOVE 0x05
 #endif

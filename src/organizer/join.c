@@ -46,7 +46,9 @@ static enum tbd_status join_start(struct tbd_join *join, const struct tbd_produc
         .window_blocks = join->head->window_blocks,
         .hook_set = join->head->hook_set,
         .budget = join->budget,
-        .flags = join->head->flags & TBD_STREAM_ONLY_COUNTS ? TBD_CONFIG_COUNT_LATER : 0,
+        .flags = (join->head->flags & TBD_STREAM_ONLY_COUNTS ? TBD_CONFIG_COUNT_LATER : 0) |
+                 (join->head->flags & TBD_STREAM_NATIVE ? TBD_CONFIG_COUNT_STOPS : 0) |
+                 (join->head->flags & TBD_STREAM_OWN_CODE ? TBD_CONFIG_OWN_CODE : 0),
     };
     enum tbd_status status;
 
@@ -70,8 +72,8 @@ static void join_region(struct tbd_join *join, const struct tbd_side_message *si
     struct tbd_msg_region region;
 
     memcpy(&region, side->payload, sizeof(region));
-    if (region.prot & PROT_EXEC && region.inode && *path == '/' &&
-        !(region.flags & TBD_REGION_PATCH))
+    if ((region.prot & PROT_EXEC || join->head->flags & TBD_STREAM_OWN_CODE) && region.inode &&
+        *path == '/' && !(region.flags & TBD_REGION_PATCH))
         tbd_writer_module(join->writer, path, region.inode, region.device);
     else
         tbd_mapped_files_add(&join->mapped, &region, path);

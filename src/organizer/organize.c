@@ -32,6 +32,7 @@
 #include "organizer/organize_private.h"
 
 #include "format/files/file.h"
+#include "organizer/stops.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -192,6 +193,9 @@ static void add_window(struct organizer *o, struct tbd_raw_window *raw)
         tbd_raw_window_free(raw);
         return;
     }
+    if (o->head->flags & TBD_STREAM_NATIVE &&
+        tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw))
+        tbd_organizer_fail(o, TBD_IO, "keeping the stops of native play");
     o->added++;
     tbd_pipeline_add(o->pipeline, raw, o->early);
     o->early = NULL;

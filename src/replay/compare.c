@@ -381,3 +381,15 @@ enum tbd_status tbd_compare_windows(const struct tbd_window *play, const struct 
     status = compare_end(&c);
     return status == TBD_OK ? compare_pages(&c) : status;
 }
+
+enum tbd_status tbd_compare_ends(const struct tbd_window *play, const struct tbd_window *replay,
+                                 struct tbd_divergence *divergence)
+{
+    struct comparison c = { play, replay, divergence };
+    enum tbd_status status;
+
+    if (!play->complete)
+        return TBD_OK;
+    status = compare_end(&c);
+    return status == TBD_OK ? compare_pages(&c) : status;
+}

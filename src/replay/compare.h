@@ -7,6 +7,10 @@
 
 #include "replay/replay.h"
 
+/* Only the state at the windows' ends: registers and vector state, modified pages. */
+TBD_MUST_CHECK enum tbd_status tbd_compare_ends(const struct tbd_window *play,
+                                                const struct tbd_window *replay,
+                                                struct tbd_divergence *divergence);
 /* Compares, in this order: every event (if `play` has events), the log, end registers and vector
  * state, modified pages.  TBD_DIVERGED: the first difference is in *divergence (may be NULL).  Both
  * windows have the same index, and their block ids mean the same. */

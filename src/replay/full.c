@@ -67,8 +67,7 @@ static void expect(const struct tbd_worker *worker)
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
 }
 
-/* Errors in the stream are errors of the process. */
-static enum tbd_status judge(enum tbd_status status, struct tbd_error *why)
+enum tbd_status tbd_full_judge(enum tbd_status status, struct tbd_error *why)
 {
     struct tbd_error wrong = { 0 };
 
@@ -124,7 +123,7 @@ static enum tbd_status take(void *context, struct tbd_error *why)
         status = tbd_consumer_take(full->worker->consumer, &full->raw, why);
         full->has_raw = status == TBD_OK;
     }
-    return judge(status, why);
+    return tbd_full_judge(status, why);
 }
 
 /* ---- the finished window ---- */
@@ -248,7 +247,7 @@ enum tbd_status tbd_full_take_events(void *context, struct tbd_error *why)
 
     process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
     status = tbd_gather_take(full->worker->gather, why);
-    return judge(status, why);
+    return tbd_full_judge(status, why);
 }
 
 bool tbd_full_has_window(void *context)

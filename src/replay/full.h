@@ -43,6 +43,8 @@ TBD_MUST_CHECK enum tbd_status tbd_full_finish_events(struct tbd_worker *worker,
                                                       struct tbd_divergence *divergence,
                                                       struct tbd_error *why);
 
+/* Errors in the stream are errors of the process. */
+enum tbd_status tbd_full_judge(enum tbd_status status, struct tbd_error *why);
 /* Checks the events of a window that tbd_full_replay() made, so that cursors can walk them. */
 TBD_MUST_CHECK enum tbd_status tbd_full_index(struct tbd_window *window, struct tbd_error *why);
 

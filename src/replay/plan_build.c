@@ -370,6 +370,9 @@ static uint64_t heap_end(const struct tbd_worker *worker)
     return end;
 }
 
+/* No replay would finish a longer window. */
+#define MOST_BLOCKS (1ull << 34)
+
 static void put_times(struct tbd_worker *worker)
 {
     struct tbd_plan_head *plan = worker->process.plan;
@@ -381,10 +384,11 @@ static void put_times(struct tbd_worker *worker)
     plan->until = worker->range.until ? worker->range.until - before : plan->blocks;
     plan->slice = worker->range.slice;
     plan->complete = worker->window->complete;
+    plan->counts_stops = tbd_trace_info(worker->trace)->counts_stops;
+    plan->own_code = tbd_trace_info(worker->trace)->own_code;
+    if (plan->counts_stops)
+        plan->until = MOST_BLOCKS;
 }
-
-/* No replay would finish a longer window. */
-#define MOST_BLOCKS (1ull << 34)
 
 enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                  const struct tbd_reg_state *states, size_t count,

@@ -269,7 +269,7 @@ static enum tbd_status take_report(struct tbd_process *process, struct tbd_error
     make_printable(report->what, sizeof(report->what));
     if (report->area_count > TBD_PLAN_AREAS)
         return misbehaves(why, "more patch areas than there can be");
-    if (report->time > process->plan->blocks)
+    if (report->time > process->plan->blocks && !process->plan->counts_stops)
         return misbehaves(why, "a time after the window's end");
     return TBD_OK;
 }

@@ -46,6 +46,7 @@ enum tbd_file_kind {
     TBD_FILE_KEYS = 8,
     TBD_FILE_RAISED = 9,
     TBD_FILE_ANSWER = 10,
+    TBD_FILE_STOPS = 11, /* the messages of a window of native play, in order */
 };
 
 struct tbd_file_header {
@@ -65,7 +66,8 @@ struct tbd_file_header {
 #define TBD_NEEDS_ZSTD     1u /* frames may be Zstandard ones */
 #define TBD_NEEDS_COUNTING 2u /* windows may be uncounted: TBD_WINDOW_UNCOUNTED */
 #define TBD_NEEDS_DUMP     4u /* a crash dump: TBD_START_DUMP, TBD_REGION_PARTIAL */
-#define TBD_NEEDS_KNOWN    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING | TBD_NEEDS_DUMP)
+#define TBD_NEEDS_STOPS    8u /* times are numbers of stops: TBD_CONFIG_COUNT_STOPS */
+#define TBD_NEEDS_KNOWN    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING | TBD_NEEDS_DUMP | TBD_NEEDS_STOPS)
 _Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
 _Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
 _Static_assert(offsetof(struct tbd_file_header, checksum) == 56, "offset");
@@ -122,6 +124,7 @@ enum tbd_record_type {
     TBD_REC_RAISED_RECORDS = 62, /* LZ4 frame: what a trace file has */
     TBD_REC_QUESTION = 63,       /* text */
     TBD_REC_ANSWER = 64,         /* struct tbd_disk_answer, LZ4 frame: text */
+    TBD_REC_STOPS = 65,          /* uint64_t bytes, LZ4 frame: (struct tbd_message, payload)... */
 };
 
 /* In the header: the index's size when its last writer finished. */
@@ -171,6 +174,9 @@ struct tbd_disk_config {
 };
 _Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 bytes");
 #define TBD_CONFIG_COUNT_LATER 1u /* windows were recorded uncounted */
+/* of native play: times count its stops, until a replay has found the blocks between them (replay/native/) */
+#define TBD_CONFIG_COUNT_STOPS 2u
+#define TBD_CONFIG_OWN_CODE    4u /* recorded by native play */
 
 struct tbd_disk_module {
     uint64_t inode;   /*  0 */

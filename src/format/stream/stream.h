@@ -144,6 +144,10 @@ _Static_assert(sizeof(struct tbd_stream_head) ==
                "no padding");
 
 #define TBD_STREAM_ONLY_COUNTS 1u /* block entries are in TBD_MSG_PASSED */
+/* and they are stops of native play: each has a block with the stopping instruction alone */
+#define TBD_STREAM_NATIVE 2u
+/* recorded by native play.  Pages read are not in the stream: the trace keeps all files that are mapped */
+#define TBD_STREAM_OWN_CODE 4u
 
 enum tbd_engine_state {
     TBD_ENGINE_RUNNING = 0,

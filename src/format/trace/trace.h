@@ -37,6 +37,9 @@ struct tbd_trace_info {
     uint64_t window_blocks; /* N */
     uint64_t budget;        /* bytes that it may have; 0: no limit, or not known */
     bool counts_later;      /* windows were recorded uncounted (count=later) */
+    /* native play whose blocks no replay has found yet: times are numbers of stops */
+    bool counts_stops;
+    bool own_code; /* recorded by native play */
     uint64_t xcr0;
     uint64_t brk_end;   /* end of the heap at take-over */
     uint32_t hook_set;  /* TBD_HOOK_*: what was recorded */

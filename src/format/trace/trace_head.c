@@ -69,6 +69,8 @@ static enum tbd_status read_head_record(struct tbd_trace *trace,
         trace->info.window_blocks = config.window_blocks;
         trace->info.budget = config.budget;
         trace->info.counts_later = config.flags & TBD_CONFIG_COUNT_LATER;
+        trace->info.counts_stops = config.flags & TBD_CONFIG_COUNT_STOPS;
+        trace->info.own_code = config.flags & TBD_CONFIG_OWN_CODE;
         trace->has_config = true;
     }
     return TBD_OK;

@@ -249,6 +249,7 @@ enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size
     if (bytes >= sizeof(start))
         memcpy(&start, payload, sizeof(start));
     needs |= start.flags & TBD_START_DUMP ? TBD_NEEDS_DUMP : 0;
+    needs |= config->flags & TBD_CONFIG_COUNT_STOPS ? TBD_NEEDS_STOPS : 0;
     tbd_file_put_header(&content, TBD_FILE_HEADER, 0, w->id);
     tbd_file_need(&content, needs);
     put_head(&content, payload, bytes, config);

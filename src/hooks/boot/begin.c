@@ -176,6 +176,7 @@ static struct tbd_ring_config stream_config(void)
         .heap_capacity = 1ull << 30,
         .window_blocks = options->window,
         .only_counts = tbd_mode()->omits_records,
+        .is_native = tbd_mode()->code == TBD_CODE_OWN,
         .hook_set = (uint32_t)tbd_recording.hooks,
         .pid = tbd_recording.pid,
     };

@@ -33,6 +33,7 @@
 #include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
+#include "hooks/own/own.h"
 #include "hooks/probes/arm.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
@@ -89,11 +90,10 @@ static bool has_bmi2(void)
     return r[1] >> 8 & 1;
 }
 
-static bool check_machine(const struct tbd_boot *boot)
+static bool check_machine(void)
 {
     uint64_t limit = tbd_runtime.options.cpu == TBD_CPU_V3_TEST ? TBD_VECTOR_V3 : UINT64_MAX;
 
-    tbd_processor.has_fsgsbase = find_auxiliary(boot->envp, AT_HWCAP2) & HWCAP2_FSGSBASE;
     tbd_processor.is_hidden = tbd_runtime.options.cpu != TBD_CPU_OWN;
     if (!has_bmi2() || !tbd_vector_init(&tbd_processor.vector, limit)) {
         tbd_say("this processor lacks BMI2 or XSAVE: the program runs untraced");
@@ -122,6 +122,7 @@ struct ways_in {
     void (*begin_thread)(struct tbd_thread *thread);
     void (*alone)(struct tbd_thread *thread);
     bool (*record_child)(struct tbd_thread *thread);
+    void (*run)(struct tbd_thread *thread); /* does not return */
     void (*thread_killed)(struct tbd_call *call);
     bool reads_clock; /* the vDSO's functions run as they are */
 };
@@ -133,6 +134,28 @@ static const struct ways_in play = {
     .begin_thread = tbd_play_begin_thread,
     .alone = tbd_threads_after_fork,
     .record_child = tbd_child_record,
+    .run = tbd_patcher_run,
+    .thread_killed = tbd_call_thread_killed,
+};
+
+static bool record_own_child(struct tbd_thread *thread)
+{
+    if (!tbd_child_record(thread) || !tbd_own_begin_child())
+        return false;
+    tbd_own_begin(thread, tbd_play_settle);
+    return true;
+}
+
+static const struct ways_in own_code = {
+    .parts = { .callbacks = &tbd_play_callbacks, .leaving = &tbd_leaving_own },
+    .signals = { .stops = tbd_own_stops_sigsafe,
+                 .has_own = tbd_own_has_sigsafe,
+                 .after_fault = tbd_own_stopped,
+                 .hides_child = tbd_organizer_children_sent_sigsafe },
+    .begin_thread = tbd_play_begin_thread,
+    .alone = tbd_threads_after_fork,
+    .record_child = record_own_child,
+    .run = tbd_own_run,
     .thread_killed = tbd_call_thread_killed,
 };
 
@@ -146,13 +169,25 @@ static const struct ways_in free_run = {
     .begin_thread = tbd_free_begin_thread,
     .alone = tbd_free_after_fork,
     .record_child = tbd_free_record_child,
+    .run = tbd_patcher_run,
     .thread_killed = tbd_free_thread_killed,
     .reads_clock = true,
 };
 
+static const struct ways_in *ways_of(enum tbd_mode_kind kind)
+{
+    const struct tbd_mode *mode = tbd_mode_row(kind);
+
+    if (mode->code == TBD_CODE_OWN)
+        return &own_code;
+    return mode->turns == TBD_TURNS_ALL ? &free_run : &play;
+}
+
+static const struct ways_in *entered;
+
 static const struct ways_in *ways_in(void)
 {
-    return tbd_mode()->turns == TBD_TURNS_ALL ? &free_run : &play;
+    return entered;
 }
 
 /* ---- memory of the engine ---- */
@@ -265,6 +300,17 @@ static bool start_code(void)
     return !wrong;
 }
 
+/* What cannot be recorded natively is recorded translated. */
+static enum tbd_mode_kind possible(enum tbd_mode_kind kind)
+{
+    const char *why = tbd_mode_row(kind)->code == TBD_CODE_OWN ? tbd_own_check() : NULL;
+
+    if (!why)
+        return kind;
+    tbd_say("%s: the program runs translated", why);
+    return TBD_MODE_LATER;
+}
+
 static bool parse_options(const struct tbd_boot *boot)
 {
     char why[128];
@@ -285,8 +331,9 @@ static void enter_mode(void)
 
     tbd_recording.window = tbd_runtime.options.window;
     kind = tbd_mode_of(&tbd_runtime.options);
-    tbd_mode_enter(kind, tbd_runtime.options.hooks,
-                   tbd_mode_row(kind)->turns == TBD_TURNS_ALL ? &free_run.parts : &play.parts);
+    kind = possible(kind);
+    entered = ways_of(kind);
+    tbd_mode_enter(kind, tbd_runtime.options.hooks, &entered->parts);
     if (tbd_mode()->turns == TBD_TURNS_ALL)
         tbd_free_start();
 }
@@ -304,11 +351,13 @@ static void tell_calls(void)
                                         .children = options->children };
     policy = (struct tbd_call_policy){ .alone = ways_in()->alone,
                                        .record_child = ways_in()->record_child,
+                                       .run = ways_in()->run,
                                        .thread_killed = ways_in()->thread_killed,
                                        .ends = tbd_last_state_at_exit,
                                        .children = options->children,
                                        .threads = options->threads &&
-                                                  tbd_mode()->turns != TBD_TURNS_ALONE };
+                                                  tbd_mode()->turns != TBD_TURNS_ALONE &&
+                                                  tbd_mode()->code != TBD_CODE_OWN };
     tbd_exec_environment_init(&inherited);
     tbd_call_policy = &policy;
     tbd_organizer_children_init(options->organizer);
@@ -319,8 +368,9 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
 {
     struct tbd_thread *thread;
 
+    tbd_processor.has_fsgsbase = find_auxiliary(boot->envp, AT_HWCAP2) & HWCAP2_FSGSBASE;
     enter_mode();
-    if (!check_machine(boot))
+    if (!check_machine())
         return NULL;
     if (tbd_debugged_by_recorded()) {
         tbd_say("process %u is watched by a recorded debugger: it runs untraced",
@@ -379,5 +429,8 @@ bool tbd_boot(const struct tbd_boot *boot)
     tbd_image_send(boot->argc, boot->argv);
     TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,
             (void *)thread->regs.rip);
-    tbd_patcher_run(thread);
+    if (tbd_mode()->code == TBD_CODE_OWN)
+        tbd_own_begin(thread, tbd_play_settle);
+    ways_in()->run(thread);
+    __builtin_unreachable();
 }

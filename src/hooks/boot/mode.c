@@ -17,7 +17,7 @@ static const struct tbd_mode modes[TBD_MODE_COUNT] = {
     [TBD_MODE_LATER]   = { "later",   TBD_TURNS_LOCK,  TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     true,  true },
     [TBD_MODE_PATCHED] = { "patched", TBD_TURNS_ALONE, TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
     [TBD_MODE_REPLAY]  = { "replay",  TBD_TURNS_LOG,   TBD_CODE_TRANSLATED, TBD_EVENTS_STREAM,  EVERYTHING,     false, true },
-    [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  TBD_HOOKS_NONE, false, false },
+    [TBD_MODE_NATIVE]  = { "native",  TBD_TURNS_LOCK,  TBD_CODE_OWN,        TBD_EVENTS_STREAM,  EVERYTHING,     true,  true },
     [TBD_MODE_FREE]    = { "free",    TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
     [TBD_MODE_CRASH]   = { "crash",   TBD_TURNS_ALL,   TBD_CODE_TRANSLATED, TBD_EVENTS_RINGS,   TBD_HOOK_BLOCKS, false, true },
     [TBD_MODE_ARMED]   = { "armed",   TBD_TURNS_ALL,   TBD_CODE_OWN,        TBD_EVENTS_NOWHERE, TBD_HOOKS_NONE, false, true },
@@ -66,6 +66,8 @@ enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
     if (modes[options->mode].turns == TBD_TURNS_ALL)
         return (enum tbd_mode_kind)options->mode;
+    if (options->mode == TBD_MODE_NATIVE && options->hooks == TBD_HOOKS_PLAY)
+        return TBD_MODE_NATIVE;
     if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;
     /* without all hooks no replay brings the same events */

@@ -19,7 +19,7 @@ struct choice {
 
 struct option_row {
     char name[12];
-    char values[48];
+    char values[56];
     char help[80];
     enum option_kind kind;
     size_t offset;
@@ -46,10 +46,10 @@ static const struct option_row rows[] = {
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
       .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
       .high = TBD_BLOCK_MAX_INSNS },
-    { .name = "mode", .values = "traced|later|patched|free|crash|context|armed", .help = "later: as count=later; patched, free: no trace; free: all threads at once",
+    { .name = "mode", .values = "traced|later|native|patched|free|crash|context|armed", .help = "later: as count=later; native: own code; patched, free: no trace",
       .kind = KIND_CHOICE, .offset = AT(mode), .initial = TBD_MODE_TRACED,
       .choices = { { "traced", TBD_MODE_TRACED }, { "later", TBD_MODE_LATER }, { "patched", TBD_MODE_PATCHED },
-                   { "native", IS_COMING }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH },
+                   { "native", TBD_MODE_NATIVE }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH },
                    { "context", TBD_MODE_CONTEXT }, { "armed", TBD_MODE_ARMED } } },
     { .name = "scheme", .values = "order|xor|sum", .help = "mode=context: what a stack's value is made by",
       .kind = KIND_CHOICE, .offset = AT(scheme), .initial = TBD_CALLING_ORDER,

@@ -33,7 +33,7 @@ enum tbd_mode_kind {
     TBD_MODE_LATER, /* the same blocks, of which only time and pages are recorded; a replay finds the events */
     TBD_MODE_PATCHED, /* translated, nothing reported: for measurement */
     TBD_MODE_REPLAY,  /* a window of a trace is run again */
-    TBD_MODE_NATIVE, /* to come: the program's own code; system calls are recorded, a replay finds the events */
+    TBD_MODE_NATIVE, /* the program's own code; system calls are recorded, a replay finds the events */
     TBD_MODE_FREE,    /* translated, threads at the same time, nothing reported */
     TBD_MODE_CRASH,   /* the same, and each thread keeps a ring of the blocks that it ran */
     TBD_MODE_ARMED,   /* native, until probes are wanted (hooks/probes/arm.h) */

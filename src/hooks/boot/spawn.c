@@ -170,7 +170,8 @@ _Noreturn static void become_organizer(int fd, char **envp)
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
             tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
-    if (tbd_mode()->omits_records && tbd_runtime.options.aftercount)
+    if (tbd_mode()->omits_records && tbd_mode()->code != TBD_CODE_OWN &&
+        tbd_runtime.options.aftercount)
         argv[last++] = "--aftercount";
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);

@@ -15,6 +15,8 @@ struct tbd_call_policy {
     void (*alone)(struct tbd_thread *thread);
     /* In a forked child, as boot/child.h says. */
     bool (*record_child)(struct tbd_thread *thread);
+    /* Goes on with the program's code; does not return. */
+    void (*run)(struct tbd_thread *thread);
     /* A system call filter ends this thread alone; other threads remain. */
     void (*thread_killed)(struct tbd_call *call);
     /* Free run: the program is about to end with this exit status. */

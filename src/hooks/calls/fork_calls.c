@@ -124,7 +124,7 @@ void tbd_fork_become_child(struct tbd_call *call, const struct tbd_clone *argume
         tbd_signals_clear_handlers();
     if (may_record(arguments) && tbd_call_policy->record_child(call->thread)) {
         tbd_signals_set_kernel_mask(mask);
-        tbd_patcher_run(call->thread);
+        tbd_call_policy->run(call->thread);
     }
     tbd_signals_set_kernel_mask(mask);
     if (!shares_memory)

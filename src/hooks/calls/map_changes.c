@@ -11,6 +11,7 @@
 #include "hooks/memory/shared.h"
 #include "hooks/memory/unlinked_files.h"
 #include "hooks/memory/userfault.h"
+#include "hooks/memory/written_pages.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "patcher/patcher.h"
@@ -99,6 +100,7 @@ void tbd_map_capture(struct tbd_thread *thread, uint64_t start, uint64_t end)
 
     if (!tbd_recording_has_pages())
         return;
+    tbd_written_collect(start, end);
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;

@@ -15,6 +15,7 @@
 #include "hooks/instructions/redirect.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/instructions/thread_asm.h"
+#include "hooks/memory/code_traps.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/stream/recording.h"
 #include "patcher/patcher.h"
@@ -147,6 +148,7 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
     if (!area || length == 0 || length > TBD_SLOT_INSN_MAX ||
         !tbd_copy_from_program(bytes, pc, length))
         return NULL;
+    tbd_code_traps_hide(bytes, pc, length);
     slot = &area->slots[place];
     if (holds(slot, pc, bytes, length))
         return slot;

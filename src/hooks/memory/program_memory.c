@@ -3,6 +3,7 @@
 #include "hooks/memory/program_memory.h"
 
 #include "base/linux.h"
+#include "hooks/memory/written_pages.h"
 #include "hooks/stream/recording.h"
 
 struct tbd_program_memory tbd_memory;
@@ -121,6 +122,7 @@ void tbd_memory_send_touched(struct tbd_thread *thread)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
 
+    tbd_written_collect(0, TBD_USER_END);
     if (!send_everywhere(thread, TOUCHED))
         return;
     for (size_t i = 0; i < regions->count; i++) {
@@ -134,6 +136,7 @@ void tbd_memory_send_touched(struct tbd_thread *thread)
 
 void tbd_memory_send_unknown(struct tbd_thread *thread)
 {
+    tbd_written_collect(0, TBD_USER_END);
     if (tbd_recording.hooks & TBD_HOOK_TOUCH)
         send_everywhere(thread, UNKNOWN);
 }

@@ -9,6 +9,7 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/memory/code_traps.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/memory/snapshot.h"
@@ -143,6 +144,7 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
     memcpy(at, &head, sizeof(head));
     if (!read_page(at + sizeof(head), address))
         return false; /* without commit, the reservation has no effect */
+    tbd_code_traps_hide(at + sizeof(head), address, TBD_PAGE_SIZE);
     tbd_ring_commit(ring, thread);
     return true;
 }

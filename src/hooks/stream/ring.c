@@ -87,7 +87,8 @@ static void lay_out(struct tbd_stream_head *head, const struct tbd_ring_config *
         .window_blocks = config->window_blocks,
         .hook_set = config->hook_set,
         .pid = config->pid,
-        .flags = config->only_counts ? TBD_STREAM_ONLY_COUNTS : 0,
+        .flags = (config->only_counts ? TBD_STREAM_ONLY_COUNTS : 0) |
+                 (config->is_native ? TBD_STREAM_NATIVE | TBD_STREAM_OWN_CODE : 0),
     };
     head->defs_offset = page_up(sizeof(*head));
     head->heap_offset =
@@ -418,6 +419,14 @@ void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread)
         tbd_ring_turn(ring, thread, 0); /* before it overflows */
     else
         open_counting(ring, &thread->entry_next);
+}
+
+void tbd_ring_enter(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t id)
+{
+    if (thread->entry_next == filled_entries(ring) + TBD_ENTRIES_BYTES)
+        tbd_ring_go_on(ring, thread);
+    *(volatile uint32_t *)thread->entry_next = id;
+    thread->entry_next += 4;
 }
 
 void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due)

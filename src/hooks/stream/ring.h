@@ -60,6 +60,7 @@ struct tbd_ring_config {
     uint32_t hook_set;
     uint32_t pid;
     bool only_counts;
+    bool is_native; /* block entries are stops of native play */
     uint32_t areas; /* operand areas, and bytes in each: a multiple of the page size */
     uint64_t area_bytes;
 };
@@ -87,6 +88,8 @@ uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thr
 uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread);
 /* Hands the open chunk over (if anything is in it) and opens the next, waiting until one is free. */
 void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags);
+/* Native play: enters the block `id`, as translated code does. */
+void tbd_ring_enter(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t id);
 /* A block's entry store has reached the entries area's end: opens the next chunk, or the area anew. */
 void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread);
 /* Sets the next due time; takes effect at once. */

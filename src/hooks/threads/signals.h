@@ -90,8 +90,15 @@ struct tbd_signals {
 /* By signal number, for all threads. */
 extern struct tbd_action tbd_actions[TBD_SIGNAL_COUNT];
 
+struct tbd_ucontext; /* sigframe.h */
+
 /* Functions of the layers above that signals lead to. */
 struct tbd_signal_exits {
+    /* SIG, native play: has the program's own code stopped (hooks/own/own.h)?  after_fault follows.  NULL: the
+     * program's code is translated. */
+    bool (*stops)(int signo, const uint8_t *info, struct tbd_ucontext *context, uint64_t gs_base);
+    /* SIG: is the program's own code there?  NULL as `stops`. */
+    bool (*has_own)(uint64_t rip);
     /* APP: registers are in the thread block, the fault in `fault`.  Does not return. */
     void (*after_fault)(struct tbd_thread *thread);
     /* SIG: a SIGCHLD with this siginfo has come.  True: the program must not know of it.  False:
@@ -133,6 +140,7 @@ void tbd_signals_after_exec(void);
 
 /* Blocks every signal but the five in the kernel; returns the previous mask. */
 uint64_t tbd_signals_block_all(void);
+/* Signals that the engine needs at any time stay let in. */
 void tbd_signals_set_kernel_mask(uint64_t mask);
 /* The mask that the kernel has while translated code runs with `mask`.  As long as a signal is held
  * that the mask lets in, all others stay blocked: the held one comes first. */

@@ -405,9 +405,10 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     }
     fill_queued(&signals->queued, signo, info, context);
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
-    context->mask |= ~ALWAYS_OURS;
+    context->mask |= ~tbd_signals_needed();
     interrupt(context);
-    if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
+    if (settles || !tbd_saved_context_is_holder_sigsafe(saved) ||
+        (exits->has_own && exits->has_own(context->rip)))
         return;
     come_to_boundary(context);
 }
@@ -439,8 +440,12 @@ static bool handle_step(struct tbd_ucontext *context)
     return true;
 }
 
-static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
+static void handle(int signo, uint8_t *info, struct tbd_ucontext *context, uint64_t gs_base)
 {
+    if (exits->stops && exits->stops(signo, info, context, gs_base)) {
+        leave_to_engine(context, tbd_thread_now());
+        return;
+    }
     if (signo == SIGSEGV && context->rip == at(tbd_sigreturn_done) && code_of(info) == SI_KERNEL) {
         context->gregs[TBD_FRAME_RAX] = 1; /* the kernel has not accepted the frame */
         return;
@@ -472,7 +477,7 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
     uint64_t engine = tbd_saved_context_of_sigsafe(&rip)->gs_base;
     uint64_t gs_base = tbd_gs_base_take_sigsafe(engine);
 
-    handle(signo, info, context);
+    handle(signo, info, context, gs_base);
     if (gs_base != engine && context->rip == rip)
         tbd_set_gs_base(gs_base);
 }

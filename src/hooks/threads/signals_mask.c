@@ -5,14 +5,25 @@
 #include "base/sys.h"
 #include "hooks/threads/threads.h"
 
+uint64_t tbd_signals_needed(void)
+{
+    const struct tbd_signal_exits *exits = tbd_signals_exits();
+
+    return exits && exits->stops ? ALWAYS_OURS | BIT(SIGSYS) : ALWAYS_OURS;
+}
+
 void tbd_signals_set_kernel_mask(uint64_t mask)
 {
+    const struct tbd_signal_exits *exits = tbd_signals_exits();
+
+    if (exits && exits->stops)
+        mask &= ~BIT(SIGSYS); /* a system call with the signal blocked would be the program's end */
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
 }
 
 uint64_t tbd_signals_block_all(void)
 {
-    uint64_t all = ~ALWAYS_OURS;
+    uint64_t all = ~tbd_signals_needed();
     uint64_t old = 0;
 
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&old), 8);

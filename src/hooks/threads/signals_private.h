@@ -44,6 +44,9 @@ enum {
 /* signals_calls.c: its handler has run once (SA_RESETHAND). */
 void tbd_signals_reset(uint32_t signo);
 
+/* signals_mask.c: the engine's handlers must get these at any time. */
+uint64_t tbd_signals_needed(void);
+
 /* signals_catch.c */
 void tbd_signals_set_exits(const struct tbd_signal_exits *exits);
 const struct tbd_signal_exits *tbd_signals_exits(void);
@@ -66,7 +69,7 @@ static inline bool tbd_signals_is_ours(uint64_t signo)
 {
     uint64_t handler = tbd_actions[signo].handler;
 
-    return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
+    return (tbd_signals_needed() & BIT(signo)) || handler > 1 ||
            /* which they do not end */
            (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_recording.pid != 1);
 }

@@ -293,23 +293,26 @@ void tbd_signal_return(struct tbd_thread *thread, bool is_bad)
 /* Play logged the fault: INTERRUPTED, then the signal it led to. */
 void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
 {
-    const struct tbd_message *message = tbd_log_peek(TBD_MSG_INTERRUPTED);
+    const struct tbd_message *message;
     uint64_t logged;
+
+    tbd_log_stopped();
+    message = tbd_log_peek(TBD_MSG_INTERRUPTED);
 
     if (!message && signo == SIGILL)
         tbd_stub_need_registers(tbd_thread_now());
     if (!message) {
         /* The fault killed the program, so the window has no end. */
-        if (!tbd_stub.plan->complete && tbd_stub_time() == tbd_stub.plan->blocks)
+        if (!tbd_stub.plan->complete && tbd_stub_log_time() == tbd_stub.plan->blocks)
             tbd_stub_finish();
         tbd_stub_diverge(insn, "signal %d at 0x%lx, which play did not have", signo, address);
     }
     memcpy(&logged, message + 1, sizeof(logged));
-    if (logged != insn &&
+    if (logged != insn && !tbd_stub.plan->counts_stops &&
         !tbd_stub.is_partial) /* a partial replay may enter a block in two parts */
         tbd_stub_diverge(insn, "fault after %u instructions of the block, in play after %lu", insn,
                          logged);
-    tbd_log_send(message);
+    tbd_log_send_interrupted(message, insn);
     tbd_patcher_trap(tbd_thread_now(), 0);
     if (tbd_log_peek(TBD_MSG_SHARED))
         tbd_thread_now()->regs.rflags &= ~FLAG_RESUME; /* set by the trap; it was clear in play */

@@ -62,7 +62,7 @@ const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind)
 {
     const struct tbd_plan_log *entry = log_entry(tbd_stub.log_next);
 
-    if (!entry || entry->time != tbd_stub_time() || message_of(entry)->kind != (uint32_t)kind)
+    if (!entry || entry->time != tbd_stub_log_time() || message_of(entry)->kind != (uint32_t)kind)
         return NULL;
     return message_of(entry);
 }
@@ -78,6 +78,10 @@ static const struct tbd_message *expect(enum tbd_message_kind kind, const char *
         return message;
     if (!entry)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s, but play has nothing more in this window", found);
+    if (tbd_stub.plan->counts_stops)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at 0x%lx, stop %lu, where play has %s at stop %lu",
+                         found, tbd_thread_now()->regs.rip, tbd_stub.stops,
+                         kind_name(message_of(entry)->kind), entry->time);
     tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at time %lu, where play has %s next, at time %lu",
                      found, tbd_stub.plan->first_time + tbd_stub_time() - 1,
                      kind_name(message_of(entry)->kind),
@@ -90,6 +94,22 @@ void tbd_log_send(const struct tbd_message *message)
 
     tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), (enum tbd_message_kind)message->kind,
                   &part, 1);
+    tbd_stub.log_next++;
+}
+
+/* The next thing that native play has stopped for. */
+void tbd_log_stopped(void)
+{
+    tbd_stub.stops += tbd_stub.plan->counts_stops;
+}
+
+void tbd_log_send_interrupted(const struct tbd_message *message, uint64_t instructions)
+{
+    if (!tbd_stub.plan->counts_stops) {
+        tbd_log_send(message);
+        return;
+    }
+    tbd_recording_interrupted(instructions);
     tbd_stub.log_next++;
 }
 
@@ -140,8 +160,10 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
  * last entry before something is due; then the guard page does not stop the next block. */
 void tbd_stub_settle(struct tbd_thread *thread)
 {
+    bool may_end = tbd_stub.plan->counts_stops && tbd_stub.stops >= tbd_stub.plan->blocks;
+
     tbd_stub_between(thread);
-    if (tbd_ring_time(&tbd_recording.ring, thread) >= tbd_recording.ring.due)
+    if (may_end || tbd_ring_time(&tbd_recording.ring, thread) >= tbd_recording.ring.due)
         tbd_stub_boundary(thread);
 }
 
@@ -150,7 +172,7 @@ void tbd_stub_settle(struct tbd_thread *thread)
 bool tbd_stub_is_where_play_stopped(void)
 {
     return tbd_stub.log_next == tbd_stub.plan->log.count &&
-           tbd_stub_time() == tbd_stub.plan->blocks;
+           tbd_stub_log_time() == tbd_stub.plan->blocks;
 }
 
 static void check_call(const struct tbd_msg_syscall *call, const struct tbd_thread *thread)
@@ -231,13 +253,18 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
     const struct tbd_message *message;
     struct tbd_msg_syscall call;
 
+    tbd_log_stopped();
+    if (tbd_stub.plan->own_code) {
+        thread->regs.gpr[TBD_RCX] = thread->regs.rip + insn_bytes;
+        thread->regs.gpr[TBD_R11] = thread->regs.rflags;
+    }
     if (tbd_stub_is_where_play_stopped()) /* in a call that did not return */
         tbd_stub_finish();
     while ((message = tbd_log_peek(TBD_MSG_MAPPED))) /* by a child that shared the memory */
         change_maps(message);
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     if (message) { /* a signal came before the call, which the program makes again later */
-        tbd_log_send(message);
+        tbd_log_send_interrupted(message, tbd_slot_last_insn(thread));
         return;
     }
     if (tbd_log_peek(TBD_MSG_THREAD)) /* the call waits, other threads run */
@@ -307,10 +334,36 @@ static bool is_forbidden(const struct tbd_thread *thread, enum tbd_special speci
            tbd_log_peek(TBD_MSG_INTERRUPTED) && tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION);
 }
 
+/* Does native play stop for it? */
+static bool is_stop(enum tbd_special special)
+{
+    switch (special) {
+    case TBD_SPECIAL_RDTSC:
+    case TBD_SPECIAL_RDTSCP:
+    case TBD_SPECIAL_CPUID:
+    case TBD_SPECIAL_RDRAND:
+    case TBD_SPECIAL_RDSEED:
+    case TBD_SPECIAL_RDPID:
+    case TBD_SPECIAL_XGETBV:
+    case TBD_SPECIAL_XSAVE:
+    case TBD_SPECIAL_XBEGIN: return true;
+    default: return false;
+    }
+}
+
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
-    const struct tbd_message *message = tbd_log_peek(TBD_MSG_SPECIAL);
+    const struct tbd_message *message;
     struct tbd_msg_special logged;
+
+    if (is_stop(special)) {
+        tbd_log_stopped();
+        if (tbd_stub.plan->counts_stops && !tbd_log_peek(TBD_MSG_INTERRUPTED) &&
+            !tbd_stub_is_where_play_stopped())
+            (void)expect(TBD_MSG_SPECIAL, "a special instruction");
+    }
+    message =
+        is_stop(special) || !tbd_stub.plan->counts_stops ? tbd_log_peek(TBD_MSG_SPECIAL) : NULL;
 
     if (message) {
         memcpy(&logged, message + 1, sizeof(logged));
@@ -380,6 +433,8 @@ uint64_t tbd_stub_between_time(void)
 {
     const struct tbd_plan_log *entry;
 
+    if (tbd_stub.plan->counts_stops)
+        return UINT64_MAX; /* all are due just after a stop */
     if (tbd_stub.between < tbd_stub.log_next)
         tbd_stub.between = tbd_stub.log_next;
     while ((entry = log_entry(tbd_stub.between)) && !is_between(message_of(entry)->kind))

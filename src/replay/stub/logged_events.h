@@ -14,6 +14,10 @@ const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind);
 const struct tbd_message *tbd_log_message(uint64_t index);
 /* Puts a log message into the stream unchanged, and advances the log. */
 void tbd_log_send(const struct tbd_message *message);
+/* INTERRUPTED of the block entered last; of native play's, the number of instructions is not known. */
+void tbd_log_send_interrupted(const struct tbd_message *message, uint64_t instructions);
+/* Counts a fault as a stop. */
+void tbd_log_stopped(void);
 /* Checks the old bytes of `count` writes and applies the new ones.  Returns the address after
  * them. */
 const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count);

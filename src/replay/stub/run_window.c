@@ -43,6 +43,18 @@ uint64_t tbd_stub_time(void)
     return absolute_time() - tbd_stub.plan->first_time;
 }
 
+uint64_t tbd_stub_log_time(void)
+{
+    return tbd_stub.plan->counts_stops ? tbd_stub.stops : tbd_stub_time();
+}
+
+/* Is this the end of a window of native play: has its last stop been replayed? */
+static bool has_stopped_last(void)
+{
+    return tbd_stub.plan->counts_stops && tbd_stub.stops >= tbd_stub.plan->blocks &&
+           tbd_stub.log_next >= tbd_stub.plan->log.count;
+}
+
 void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
@@ -104,7 +116,8 @@ static void mark_pages(const struct tbd_plan_section *section)
  * sending a slice's state has cleared marks. */
 static void mark_dirty_pages(void)
 {
-    if (!(tbd_stub.hook_set & TBD_HOOK_TOUCH) || tbd_stub.plan->slice)
+    if (!(tbd_stub.hook_set & TBD_HOOK_TOUCH) || tbd_stub.plan->slice ||
+        tbd_stub.plan->counts_stops)
         mark_pages(&tbd_stub.plan->dirty);
 }
 
@@ -339,7 +352,7 @@ void tbd_stub_boundary(struct tbd_thread *thread)
         end_slice(thread);
         tbd_stub_between(thread);
         fill_stops(thread, tbd_stub_time(), 0);
-        if (absolute_time() >= tbd_stub.end)
+        if (absolute_time() >= tbd_stub.end || has_stopped_last())
             tbd_stub_finish();
         tbd_stub_leave_block(thread);
         stop_inside(thread, tbd_stub_time());
@@ -395,6 +408,7 @@ void tbd_stub_run(void)
     tbd_stub.end = plan->first_time + plan->until;
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
+    tbd_stub.stops = 0;
     tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;

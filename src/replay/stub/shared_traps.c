@@ -156,7 +156,7 @@ void tbd_stub_leave_block(struct tbd_thread *thread)
     const struct tbd_plan_log *entry = next_left();
     uint64_t insn;
 
-    if (!entry || entry->time != tbd_stub_time() + 1)
+    if (!entry || entry->time != tbd_stub_time() + 1 || tbd_stub.plan->counts_stops)
         return;
     memcpy(&insn, (const char *)tbd_stub.plan + entry->message + sizeof(struct tbd_message),
            sizeof(insn));

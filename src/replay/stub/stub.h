@@ -44,6 +44,7 @@ struct tbd_stub {
     bool has_ended;     /* the thread that had control has ended */
     bool is_inside;     /* translated code stops at next_stop(), inside the present block */
     uint64_t brk;       /* page-aligned end of the heap */
+    uint64_t stops;     /* of native play, so far in the window */
 };
 extern struct tbd_stub tbd_stub;
 extern const struct tbd_patcher_callbacks tbd_stub_callbacks; /* setup.c */
@@ -72,6 +73,8 @@ _Noreturn void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
 
 /* Relative time of the next block entry. */
 uint64_t tbd_stub_time(void);
+/* The same as the log counts it. */
+uint64_t tbd_stub_log_time(void);
 
 /* run_window.c: callbacks of the patcher. */
 void tbd_stub_boundary(struct tbd_thread *thread);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/* code_traps.h - instructions of the program's own code that the engine has replaced by a trap (native play)
+ *
+ * The first byte of the instruction is int3; the trap comes to the engine, which executes the instruction.  The table
+ * has the byte that was there.  Contexts: BOOT, APP; _sigsafe SIG. */
+#ifndef TBD_HOOKS_CODE_TRAPS_H
+#define TBD_HOOKS_CODE_TRAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes the trap; `prot`: of its mapping.  False: there are too many, or it cannot be written. */
+bool tbd_code_traps_set(uint64_t address, uint32_t prot);
+bool tbd_code_traps_has_sigsafe(uint64_t address);
+/* Puts the program's bytes back into a copy of what is at `address`. */
+void tbd_code_traps_hide(uint8_t *copy, uint64_t address, size_t bytes);
+/* The range is no longer mapped, or is replaced. */
+void tbd_code_traps_forget(uint64_t start, uint64_t end);
+/* All bytes are the program's for a while; then they are traps again. */
+void tbd_code_traps_lift(bool lifts);
+/* The program is let go: its bytes are put back. */
+void tbd_code_traps_remove_all(void);
+
+#endif

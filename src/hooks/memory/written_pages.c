@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/* written_pages.c - see written_pages.h
+ *
+ * WRITTEN_PAGES-1  A region of the table that is private and no code, and readable or writable, is registered before the
+ *     program runs with it; a scan that finds one that is not says that the pages are lost. (not checked:
+ *     the scan does, by PM_SCAN_CHECK_WPASYNC) */
+#include "hooks/memory/written_pages.h"
+
+#include "base/linux_abi.h"
+#include "base/sys.h"
+#include "hooks/memory/pagemap.h"
+#include "hooks/memory/program_memory.h"
+
+#define HIGH_DESCRIPTOR 1000u
+#define BATCH           64u
+/* What is so large and cannot be accessed is a reservation, of which little will be used. */
+#define RESERVED_BYTES (256ull << 20)
+
+static int descriptor = -1;
+static bool is_lost;
+
+/* The highest number that the limit allows, so that the program does not notice. */
+static int move_up(int fd)
+{
+    uint64_t limit[2] = { HIGH_DESCRIPTOR, 0 };
+    long moved;
+
+    tbd_sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, tbd_sys_pointer(limit));
+    if (limit[0] > 1u << 20)
+        limit[0] = 1u << 20;
+    moved = tbd_sys3(__NR_fcntl, (uint64_t)(unsigned)fd, F_DUPFD_CLOEXEC, limit[0] - 1);
+    if (tbd_sys_failed(moved))
+        return fd;
+    tbd_sys_close(fd);
+    return (int)moved;
+}
+
+static bool has_features(int fd)
+{
+    struct uffdio_api api = { .api = UFFD_API,
+                              .features = UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED };
+
+    return !tbd_sys_failed(
+        tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)fd, UFFDIO_API, tbd_sys_pointer(&api)));
+}
+
+bool tbd_written_begin(void)
+{
+    long fd = tbd_sys3(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0);
+
+    if (tbd_sys_failed(fd))
+        return false;
+    if (!has_features((int)fd)) {
+        tbd_sys_close((int)fd);
+        return false;
+    }
+    descriptor = move_up((int)fd);
+    is_lost = false;
+    return true;
+}
+
+bool tbd_written_is_lost(void)
+{
+    return is_lost;
+}
+
+static bool is_followed(const struct tbd_msg_region *map)
+{
+    if (map->prot & PROT_EXEC) /* not written: what becomes code is collected before */
+        return false;
+    return !(map->map_flags & MAP_SHARED) && !(map->flags & (TBD_REGION_VVAR | TBD_REGION_VDSO)) &&
+           (map->prot & (PROT_READ | PROT_WRITE) || map->end - map->start < RESERVED_BYTES);
+}
+
+/* Pages that were written since the last time, and protects them again.  The number of ranges, or the kernel's
+ * error. */
+static long scan(const struct tbd_pagemap *map, const struct tbd_range *range, uint64_t *walked,
+                 struct page_region *out)
+{
+    struct pm_scan_arg scan = {
+        .size = sizeof(scan),
+        .flags = PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC,
+        .start = range->start,
+        .end = range->end,
+        .vec = tbd_sys_pointer(out),
+        .vec_len = BATCH,
+        .category_mask = PAGE_IS_WRITTEN,
+        .return_mask = PAGE_IS_WRITTEN,
+    };
+    long count = tbd_sys3(__NR_ioctl, (uint64_t)map->fd, PAGEMAP_SCAN, tbd_sys_pointer(&scan));
+
+    *walked = scan.walk_end;
+    return count;
+}
+
+static void collect_range(const struct tbd_pagemap *map, struct tbd_range range, bool marks)
+{
+    struct page_region found[BATCH];
+
+    while (range.start < range.end) {
+        uint64_t walked = range.end;
+        long count = scan(map, &range, &walked, found);
+
+        if (tbd_sys_failed(count) || walked <= range.start) {
+            is_lost = true;
+            return;
+        }
+        for (long i = 0; marks && i < count; i++)
+            tbd_pages_mark_written(&tbd_memory.pages, found[i].start, found[i].end);
+        range.start = walked;
+    }
+}
+
+/* A stack's region begins below its pages: only what is mapped is registered and scanned. */
+static struct tbd_range part_of(const struct tbd_msg_region *map, uint64_t start, uint64_t end)
+{
+    return (struct tbd_range){ map->start > start ? map->start : start,
+                               map->end < end ? map->end : end };
+}
+
+static void each_part(uint64_t start, uint64_t end,
+                      void (*visit)(const struct tbd_pagemap *map, struct tbd_range part))
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+    struct tbd_pagemap map;
+
+    if (descriptor < 0 || is_lost)
+        return;
+    tbd_pagemap_open(&map);
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++)
+        if (is_followed(&regions->table[i].map))
+            visit(&map, part_of(&regions->table[i].map, start, end));
+    tbd_pagemap_close(&map);
+}
+
+static void follow_part(const struct tbd_pagemap *map, struct tbd_range part, bool marks)
+{
+    struct uffdio_register range = { .range = { part.start, part.end - part.start },
+                                     .mode = UFFDIO_REGISTER_MODE_WP };
+
+    if (tbd_sys_failed(tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)descriptor, UFFDIO_REGISTER,
+                                tbd_sys_pointer(&range))))
+        is_lost = true;
+    else
+        collect_range(map, part, marks);
+}
+
+static void follow_new(const struct tbd_pagemap *map, struct tbd_range part)
+{
+    follow_part(map, part, false);
+}
+
+static void follow_old(const struct tbd_pagemap *map, struct tbd_range part)
+{
+    follow_part(map, part, true);
+}
+
+void tbd_written_follow(uint64_t start, uint64_t end, bool is_new)
+{
+    each_part(start, end, is_new ? follow_new : follow_old);
+}
+
+static void collect_part(const struct tbd_pagemap *map, struct tbd_range part)
+{
+    collect_range(map, part, true);
+}
+
+void tbd_written_collect(uint64_t start, uint64_t end)
+{
+    each_part(start, end, collect_part);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/* own.h - native play: the program runs its own code, and stops where something must be recorded
+ *
+ *     program --> system call (user dispatch)        --+
+ *             --> int3 before a special instruction  --+-> stop (SIG): registers -> stopped (APP) -> run
+ *             --> a fault of its own                 --+
+ *
+ * A stop counts as one block entry, of a block that has the stopping instruction alone: so the stream is that of a
+ * program that only has such blocks, and time is the number of stops.  Windows end at a stop.  The blocks between
+ * are found by a replay (replay/native/).
+ *
+ * OWN-1  The program's code runs only after tbd_own_run(), with user dispatch on: every system call outside the
+ *     engine stops. (not checked: a replay meets each call, test_native.py)
+ *
+ * Contexts: APP; _sigsafe SIG. */
+#ifndef TBD_HOOKS_OWN_H
+#define TBD_HOOKS_OWN_H
+
+#include "hooks/stream/leaving.h"
+#include "hooks/threads/signals.h"
+
+/* The image is linked above 2 GiB: without "hidden", the address of a function would need a
+ * table. */
+#pragma GCC visibility push(hidden)
+
+/* Can this kernel and processor do it?  NULL: yes; else why not, one clause.  Context: BOOT, before anything is
+ * changed. */
+const char *tbd_own_check(void);
+/* FORK_CHILD: the pages of its memory are not followed yet.  False: they cannot be. */
+bool tbd_own_begin_child(void);
+/* BOOT, FORK_CHILD, after the image was sent.  `settle` is called after every stop. */
+void tbd_own_begin(struct tbd_thread *thread, void (*settle)(struct tbd_thread *thread));
+/* Goes on with the program's code at thread->regs. */
+_Noreturn void tbd_own_run(struct tbd_thread *thread);
+/* As tbd_leaving_play; before, the program's code is made as it was, and the kernel makes its calls again. */
+extern const struct tbd_leaving tbd_leaving_own;
+
+/* Is the signal a stop?  True: the registers are in the thread block, and tbd_own_stopped() is to be called. */
+bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *context,
+                           uint64_t gs_base);
+/* Is the program's own code interrupted there? */
+bool tbd_own_has_sigsafe(uint64_t rip);
+_Noreturn void tbd_own_stopped(struct tbd_thread *thread);
+
+/* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */
+void tbd_own_look(struct tbd_thread *thread, uint64_t start, uint64_t end, bool is_new);
+/* own_sites.c: the instruction at the trap; bytes 0: it is none of those. */
+enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes);
+
+#pragma GCC visibility pop
+
+#endif

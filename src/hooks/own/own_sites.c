@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/* own_sites.c - see own.h: where the program's code has instructions that must be recorded
+ *
+ * System calls stop by user dispatch.  The others are looked for by their bytes, and each find is decided by the
+ * instructions around it: decoding from many places before it falls into step with the real ones after a few
+ * instructions, whether it begins in the middle of one or not.  If nearly all of these agree, the find is an instruction,
+ * or part of another one; else it is not decided, and the program is let go.
+ *
+ * A replay is translated, and so meets each such instruction: one that was overlooked here is found there
+ * (as a divergence), and never passes unnoticed. */
+#include "hooks/own/own.h"
+
+#include "base/fmt.h"
+#include "base/linux.h"
+#include "base/log.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/memory/code_traps.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/written_pages.h"
+#include "hooks/stream/leaving.h"
+#include "patcher/decode.h"
+
+#define BEFORE 192u /* bytes before a find where decoding begins */
+#define FROM   128u /* the last such place */
+#define VOTES  (BEFORE - FROM)
+#define NEARLY 58u /* votes that decide */
+#define CHUNK  4096u
+
+static bool must_stop(const struct tbd_insn *insn)
+{
+    if (insn->kind != TBD_INSN_SPECIAL)
+        return false;
+    switch (insn->special) {
+    case TBD_SPECIAL_RDTSC:
+    case TBD_SPECIAL_RDTSCP:
+    case TBD_SPECIAL_CPUID:
+    case TBD_SPECIAL_RDRAND:
+    case TBD_SPECIAL_RDSEED:
+    case TBD_SPECIAL_RDPID:
+    case TBD_SPECIAL_XGETBV:
+    case TBD_SPECIAL_XSAVE:
+    case TBD_SPECIAL_XBEGIN: return true;
+    default: return false;
+    }
+}
+
+/* May an instruction with these opcode bytes be one of them? */
+static bool is_find(const uint8_t *at)
+{
+    uint8_t reg = at[2] >> 3 & 7, mod = at[2] >> 6;
+
+    if (at[0] == 0xc7)
+        return at[1] == 0xf8;
+    switch (at[1]) {
+    case 0x31:
+    case 0xa2: return true;
+    case 0x01: return at[2] == 0xf9 || at[2] == 0xd0;
+    case 0xc7: return mod == 3 ? reg >= 6 : reg == 4 || reg == 5;
+    case 0xae: return mod != 3 && (reg == 4 || reg == 6);
+    default: return false;
+    }
+}
+
+/* ---- deciding ---- */
+
+struct decision {
+    const uint8_t *code; /* a copy */
+    size_t bytes;
+    uint64_t start; /* its address */
+    uint64_t find;
+    uint64_t site;           /* out: the instruction's address, */
+    unsigned sure, unlikely; /* and how many say so, or that it is part of another one */
+};
+
+/* Decodes from `at` up to the instruction that holds the find. */
+static void vote(struct decision *d, uint64_t at)
+{
+    struct tbd_insn insn;
+
+    while (at <= d->find) {
+        if (!tbd_decode(&insn, at, d->code + (at - d->start), d->bytes - (at - d->start))) {
+            at++;
+            continue;
+        }
+        if (at + insn.length > d->find)
+            break;
+        at += insn.length;
+    }
+    if (at <= d->find && must_stop(&insn)) {
+        d->sure++;
+        d->site = at;
+    } else {
+        d->unlikely++;
+    }
+}
+
+static void decide(void *context)
+{
+    struct decision *d = context;
+
+    for (unsigned back = BEFORE; back > FROM; back--)
+        if (d->find - d->start >= BEFORE)
+            vote(d, d->find - back);
+        else
+            vote(d, d->start); /* a mapping of code begins with code */
+}
+
+/* ---- a range of code ---- */
+
+struct looking {
+    struct tbd_thread *thread;
+    const struct tbd_msg_region *map;
+};
+
+static void undecided(uint64_t find)
+{
+    static char why[96];
+
+    tbd_fmt(why, sizeof(why), "its code at 0x%lx cannot be told from data", find);
+    tbd_leave_soon(why);
+}
+
+static void decide_find(const struct looking *looking, struct decision *d)
+{
+    tbd_processor_decode(decide, d);
+    TBD_LOG(TBD_LOG_DEBUG, "own", "%p: %u for, %u against", (void *)d->find, d->sure, d->unlikely);
+    if (d->sure >= NEARLY) {
+        if (!tbd_code_traps_set(d->site, looking->map->prot))
+            tbd_leave_soon("its code cannot be changed");
+    } else if (d->unlikely < NEARLY) {
+        undecided(d->find);
+    }
+}
+
+/* Finds in [at, at + bytes); the copy has `before` bytes more in front, and some after. */
+static void look_at_copy(const struct looking *looking, uint64_t at, const uint8_t *copy,
+                         size_t before, size_t bytes, size_t after)
+{
+    for (size_t i = before; i < before + bytes; i++)
+        if ((copy[i] == 0x0f || copy[i] == 0xc7) && i + 2 < before + bytes + after &&
+            is_find(copy + i)) {
+            struct decision d = { .code = copy,
+                                  .bytes = before + bytes + after,
+                                  .start = at - before,
+                                  .find = at + (i - before) };
+
+            decide_find(looking, &d);
+        }
+}
+
+static void look_at_region(struct tbd_thread *thread, const struct tbd_msg_region *map)
+{
+    static uint8_t copy[BEFORE + CHUNK + TBD_INSN_MAX_BYTES];
+    struct looking looking = { thread, map };
+
+    for (uint64_t at = map->start; at < map->end; at += CHUNK) {
+        size_t before = at - map->start < BEFORE ? at - map->start : BEFORE;
+        size_t after =
+            map->end - at - CHUNK < TBD_INSN_MAX_BYTES ? map->end - at - CHUNK : TBD_INSN_MAX_BYTES;
+
+        if (tbd_copy_prefix_from_program(copy, at - before, before + CHUNK + after) <
+            before + CHUNK)
+            return; /* after the file's end */
+        tbd_code_traps_hide(copy, at - before, before + CHUNK + after);
+        look_at_copy(&looking, at, copy, before, CHUNK, after);
+    }
+}
+
+void tbd_own_look(struct tbd_thread *thread, uint64_t start, uint64_t end, bool is_new)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (map->map_flags & MAP_SHARED && map->prot & PROT_WRITE)
+            tbd_leave_soon("it shares memory with others, which native play cannot follow");
+        if (!(map->prot & PROT_EXEC) || map->flags & TBD_REGION_VDSO)
+            continue;
+        if (map->prot & PROT_WRITE || !map->inode)
+            tbd_leave_soon("it makes code, which native play cannot follow");
+        else
+            look_at_region(thread, map);
+    }
+    tbd_written_follow(start, end, is_new);
+}
+
+/* ---- at a trap ---- */
+
+struct at_trap {
+    uint64_t pc;
+    struct tbd_insn insn;
+    bool ok;
+};
+
+static void decode_trap(void *context)
+{
+    struct at_trap *trap = context;
+    uint8_t bytes[TBD_INSN_MAX_BYTES];
+    size_t have = tbd_copy_prefix_from_program(bytes, trap->pc, sizeof(bytes));
+
+    tbd_code_traps_hide(bytes, trap->pc, have);
+    trap->ok = tbd_decode(&trap->insn, trap->pc, bytes, have) && must_stop(&trap->insn);
+}
+
+enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes)
+{
+    struct at_trap trap = { .pc = pc };
+
+    tbd_processor_decode(decode_trap, &trap);
+    *out_bytes = trap.ok ? trap.insn.length : 0;
+    return trap.ok ? (enum tbd_special)trap.insn.special : TBD_SPECIAL_OTHER;
+}

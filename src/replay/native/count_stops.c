@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: MIT
+/* count_stops.c - see count_stops.h
+ *
+ *   workers:    take the next window, replay it (stops_window.h), put its events into its place
+ *   caller:     takes windows in order; puts play's messages and the replay's block counts together (feed.h)
+ *   organizer:  in a thread, makes a trace of them, as in play with count=later
+ *
+ * Play's events are those of the replay; what is not an event (mappings, pages, registers) is play's.
+ *
+ * COUNT_STOPS-1  The new trace takes the old one's place, in one step, when it is complete. (not checked: renameat2
+ *     exchanges the two) */
+#include "replay/native/count_stops.h"
+
+#include "format/files/file.h"
+#include "format/files/trace_remove.h"
+#include "format/reading/window_read.h"
+#include "format/window/window_make.h"
+#include "organizer/organize.h"
+#include "organizer/stops.h"
+#include "replay/native/feed.h"
+#include "replay/native/stops_window.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WORKERS_MOST 64u
+#define NEW_SUFFIX   ".counted"
+#define NEW_NAME     "trace"
+
+struct stops_place {
+    struct tbd_buffer events; /* owned */
+    bool is_there;
+    enum tbd_status status;
+    struct tbd_divergence divergence;
+    struct tbd_error why;
+};
+
+struct stops_counting {
+    const struct tbd_count_stops *how;
+    struct tbd_trace *trace;
+    struct tbd_dir dir;
+    char root[4096]; /* folder in which the new trace is made */
+    struct tbd_replayer *replayer;
+    struct tbd_stops_blocks blocks;
+    struct tbd_feed *feed;
+    uint64_t ran; /* instructions of the block entered last, if it was left */
+    uint32_t windows;
+    pthread_t organizer;
+    bool has_organizer;
+    enum tbd_status organized;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t change;
+    uint32_t taken, written, ahead;
+    bool is_over;
+    struct stops_place *places; /* owned: `ahead` of them, used again and again */
+};
+
+struct stops_worker {
+    struct stops_counting *counting;
+    unsigned number;
+    pthread_t thread;
+};
+
+/* ---- replaying ---- */
+
+static bool take(struct stops_counting *c, uint32_t *out)
+{
+    bool is_good;
+
+    pthread_mutex_lock(&c->lock);
+    while (!c->is_over && c->taken < c->windows && c->taken >= c->written + c->ahead)
+        pthread_cond_wait(&c->change, &c->lock);
+    is_good = !c->is_over && c->taken < c->windows;
+    if (is_good)
+        *out = c->taken++;
+    pthread_mutex_unlock(&c->lock);
+    return is_good;
+}
+
+static void *work(void *argument)
+{
+    const struct stops_worker *worker = argument;
+    struct stops_counting *c = worker->counting;
+    uint32_t index;
+
+    while (take(c, &index)) {
+        struct stops_place place = { .is_there = true };
+
+        place.status = tbd_stops_replay(c->replayer, worker->number, index, &c->blocks,
+                                        &place.events, &place.divergence, &place.why);
+        pthread_mutex_lock(&c->lock);
+        c->places[index % c->ahead] = place;
+        pthread_cond_broadcast(&c->change);
+        pthread_mutex_unlock(&c->lock);
+    }
+    return NULL;
+}
+
+static struct stops_place await(struct stops_counting *c, uint32_t index)
+{
+    struct stops_place place;
+
+    pthread_mutex_lock(&c->lock);
+    while (!c->places[index % c->ahead].is_there)
+        pthread_cond_wait(&c->change, &c->lock);
+    place = c->places[index % c->ahead];
+    c->places[index % c->ahead] = (struct stops_place){ 0 };
+    c->written++;
+    pthread_cond_broadcast(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    return place;
+}
+
+/* ---- putting together ---- */
+
+/* One message of a list; NULL at its end, or if the list is damaged. */
+static const uint8_t *next_message(struct tbd_reader *list, struct tbd_message *head)
+{
+    const uint8_t *at = list->at < list->end ? tbd_reader_take(list, sizeof(*head)) : NULL;
+
+    if (!at)
+        return NULL;
+    memcpy(head, at, sizeof(*head));
+    return tbd_reader_take(list, head->bytes);
+}
+
+/* How many instructions of the block entered last have run, if it was left before its last one: for END. */
+static void note_place(struct stops_counting *c, const struct tbd_message *head,
+                       const uint8_t *payload)
+{
+    const struct tbd_block *block;
+    struct tbd_msg_passed passed;
+
+    if (head->kind == TBD_MSG_INTERRUPTED && head->bytes >= sizeof(c->ran))
+        memcpy(&c->ran, payload, sizeof(c->ran));
+    if (head->kind != TBD_MSG_PASSED || head->bytes < sizeof(passed))
+        return;
+    memcpy(&passed, payload, sizeof(passed));
+    block = tbd_block_table_get(c->blocks.table, passed.last);
+    c->ran = block && block->def.insn_count ? block->def.insn_count - 1u : 0;
+}
+
+/* Instructions that a replay executes as play did, and reports: native play knows nothing of them. */
+static bool is_own(const struct tbd_message *head, const uint8_t *payload)
+{
+    struct tbd_msg_special special;
+
+    if (head->kind != TBD_MSG_SPECIAL || head->bytes < sizeof(special))
+        return false;
+    memcpy(&special, payload, sizeof(special));
+    return special.flags & TBD_SPECIAL_F_REPLAYED && special.special != TBD_SPECIAL_XBEGIN;
+}
+
+/* Sends the replay's block counts after the window's last event. */
+static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
+{
+    struct tbd_message head;
+    const uint8_t *payload;
+
+    while ((payload = next_message(events, &head))) {
+        if (tbd_message_is_event(head.kind) && !is_own(&head, payload))
+            return false;
+        if (!tbd_feed_message(c->feed, &head, payload))
+            return false;
+        note_place(c, &head, payload);
+    }
+    return true;
+}
+
+/* Sends the replay's messages up to its next event that play had, too. */
+static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint32_t kind)
+{
+    struct tbd_message head;
+    const uint8_t *payload;
+
+    while ((payload = next_message(events, &head))) {
+        bool is_last = tbd_message_is_event(head.kind) && !is_own(&head, payload);
+
+        if ((is_last && head.kind != kind) || !tbd_feed_message(c->feed, &head, payload))
+            return false;
+        note_place(c, &head, payload);
+        if (is_last)
+            return true;
+    }
+    return false;
+}
+
+static bool send_end(struct stops_counting *c, const struct tbd_message *head,
+                     const uint8_t *payload)
+{
+    struct tbd_msg_window_end end;
+
+    memcpy(&end, payload, sizeof(end));
+    end.time = tbd_feed_time(c->feed);
+    return tbd_feed_message(c->feed, head, &end) && tbd_feed_end_window(c->feed);
+}
+
+/* To play, the block that was left has one instruction. */
+static bool send_last(struct stops_counting *c, const struct tbd_message *head, uint8_t *payload)
+{
+    struct tbd_msg_end end;
+
+    if (head->bytes >= sizeof(end)) {
+        memcpy(&end, payload, sizeof(end));
+        end.offset = end.offset == 0 ? c->ran : end.offset;
+        memcpy(payload, &end, sizeof(end));
+    }
+    return tbd_feed_message(c->feed, head, payload);
+}
+
+static size_t count_events(struct tbd_reader list)
+{
+    struct tbd_message head;
+    size_t count = 0;
+
+    while (next_message(&list, &head))
+        count += tbd_message_is_event(head.kind);
+    return count;
+}
+
+static bool send_window(struct stops_counting *c, struct tbd_reader stops, struct tbd_reader events)
+{
+    struct tbd_message head;
+    const uint8_t *payload;
+    size_t left = count_events(stops);
+    uint32_t blocks;
+
+    pthread_mutex_lock(&c->blocks.lock);
+    blocks = tbd_block_table_count(c->blocks.table);
+    pthread_mutex_unlock(&c->blocks.lock);
+    if (!tbd_feed_blocks(c->feed, blocks)) /* messages name only some of those that were entered */
+        return false;
+    while ((payload = next_message(&stops, &head))) {
+        bool good = true;
+
+        if (head.kind == TBD_MSG_WINDOW_END && head.bytes == sizeof(struct tbd_msg_window_end))
+            good = send_end(c, &head, payload);
+        else if (tbd_message_is_event(head.kind))
+            good = left-- && send_event(c, &events, head.kind);
+        else if (head.kind == TBD_MSG_PASSED)
+            good = left || send_rest(c, &events);
+        else if (head.kind == TBD_MSG_END)
+            good = send_last(c, &head, (uint8_t *)(uintptr_t)payload);
+        else
+            good = tbd_feed_message(c->feed, &head, payload);
+        if (!good)
+            return false;
+    }
+    return send_rest(c, &events) && !stops.failed && !events.failed;
+}
+
+static enum tbd_status put_window(struct stops_counting *c, uint32_t index,
+                                  const struct tbd_buffer *events, struct tbd_error *why)
+{
+    uint64_t number = tbd_trace_window(c->trace, index)->number;
+    struct tbd_buffer stops;
+    enum tbd_status status = tbd_stops_load(c->dir, number, &stops, why);
+
+    if (status)
+        return status;
+    if (!send_window(
+            c, (struct tbd_reader){ .at = stops.bytes, .end = stops.bytes + stops.used },
+            (struct tbd_reader){ .at = events->bytes, .end = events->bytes + events->used }))
+        status = tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0,
+                               "window %u: its stops are not those of its replay", index);
+    tbd_buffer_free(&stops);
+    return status;
+}
+
+static enum tbd_status put_windows(struct stops_counting *c, struct tbd_divergence *divergence,
+                                   struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = 0; i < c->windows && !status; i++) {
+        struct stops_place place = await(c, i);
+
+        status = place.status;
+        if (status) {
+            *divergence = place.divergence;
+            if (why)
+                *why = place.why;
+        } else {
+            status = put_window(c, i, &place.events, why);
+        }
+        tbd_buffer_free(&place.events);
+        if (!status && c->how->progress)
+            c->how->progress(c->how->context, i + 1, c->windows);
+    }
+    return status;
+}
+
+/* ---- threads ---- */
+
+static void *organize(void *argument)
+{
+    struct stops_counting *c = argument;
+    struct tbd_organize_options options = { .stream_fd = tbd_feed_fd(c->feed),
+                                            .root = c->root,
+                                            .program = NEW_NAME,
+                                            .lean = TBD_ORGANIZE_LEAN_AUTO };
+    struct tbd_error why = { 0 };
+
+    c->organized = tbd_organize(&options, &why);
+    return NULL;
+}
+
+static unsigned worker_count(const struct stops_counting *c)
+{
+    return c->how->workers > WORKERS_MOST ? WORKERS_MOST : c->how->workers ? c->how->workers : 1;
+}
+
+static enum tbd_status run_workers(struct stops_counting *c, struct tbd_divergence *divergence,
+                                   struct tbd_error *why)
+{
+    struct stops_worker workers[WORKERS_MOST];
+    enum tbd_status status = TBD_NOMEM;
+    unsigned started = 0;
+
+    for (; started < worker_count(c); started++) {
+        workers[started] = (struct stops_worker){ .counting = c, .number = started };
+        if (pthread_create(&workers[started].thread, NULL, work, &workers[started]))
+            break;
+    }
+    if (started)
+        status = put_windows(c, divergence, why);
+    pthread_mutex_lock(&c->lock);
+    c->is_over = true;
+    pthread_cond_broadcast(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(workers[i].thread, NULL);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
+{
+    const struct tbd_trace_info *info = tbd_trace_info(c->trace);
+    enum tbd_status status;
+
+    c->windows = tbd_trace_window_count(c->trace);
+    c->ahead = 2 * worker_count(c);
+    c->places = calloc(c->ahead, sizeof(*c->places));
+    c->blocks.table = tbd_block_table_new();
+    if (!c->places || !c->blocks.table)
+        return TBD_NOMEM;
+    status = tbd_replayer_new(c->trace, worker_count(c), &c->replayer, why);
+    if (!status)
+        status = tbd_feed_new(&(struct tbd_feed_start){ .window_blocks = info->window_blocks,
+                                                        .hook_set = info->hook_set,
+                                                        .table = c->blocks.table },
+                              &c->feed);
+    if (status)
+        return status;
+    c->has_organizer = !pthread_create(&c->organizer, NULL, organize, c);
+    return c->has_organizer ? TBD_OK : TBD_SYSTEM;
+}
+
+static void tear_down(struct stops_counting *c)
+{
+    for (uint32_t i = 0; c->places && i < c->ahead; i++)
+        tbd_buffer_free(&c->places[i].events);
+    tbd_replayer_free(c->replayer);
+    tbd_feed_free(c->feed);
+    tbd_block_table_release(c->blocks.table);
+    free(c->places);
+}
+
+/* A program that executed another one ended so, which no message says. */
+static void end_stream(struct stops_counting *c)
+{
+    tbd_feed_end(c->feed, tbd_trace_info(c->trace)->end.how == TBD_ENDED_EXEC);
+    pthread_join(c->organizer, NULL);
+}
+
+static enum tbd_status count(struct stops_counting *c, struct tbd_divergence *divergence,
+                             struct tbd_error *why)
+{
+    enum tbd_status status = set_up(c, why);
+
+    if (!status)
+        status = run_workers(c, divergence, why);
+    if (c->has_organizer)
+        end_stream(c);
+    if (!status && c->organized)
+        status =
+            tbd_error_set(why, c->organized, c->root, 0, "the counted trace cannot be written");
+    tear_down(c);
+    return status;
+}
+
+/* COUNT_STOPS-1; `modules` of the old one were copied while the program ran. */
+static enum tbd_status replace(const struct stops_counting *c, const char *made,
+                               struct tbd_error *why)
+{
+    char name[9000], other[9000];
+
+    snprintf(name, sizeof(name), "%s/modules", made);
+    snprintf(other, sizeof(other), "%s/modules", c->how->path);
+    (void)renameat2(AT_FDCWD, other, AT_FDCWD, name, RENAME_EXCHANGE);
+    if (renameat2(AT_FDCWD, made, AT_FDCWD, c->how->path, RENAME_EXCHANGE))
+        return tbd_error_set(why, TBD_IO, made, 0, "cannot take the trace's place: %s",
+                             strerror(errno));
+    return TBD_OK;
+}
+
+static void remove_root(const struct stops_counting *c)
+{
+    char copy[4096], name[4096];
+    int above;
+
+    snprintf(copy, sizeof(copy), "%s", c->root);
+    snprintf(name, sizeof(name), "%s", c->root);
+    above = tbd_dir_open(dirname(copy));
+    if (above < 0)
+        return;
+    (void)!tbd_trace_remove(above, basename(name));
+    close(above);
+}
+
+static enum tbd_status count_in(struct stops_counting *c, struct tbd_divergence *divergence,
+                                struct tbd_error *why)
+{
+    char made[8192];
+    enum tbd_status status;
+
+    c->dir = (struct tbd_dir){ tbd_dir_open(c->how->path), c->how->path };
+    if (c->dir.fd < 0)
+        return tbd_error_set(why, TBD_NOTRACE, c->how->path, 0, "%s", strerror(errno));
+    snprintf(c->root, sizeof(c->root), "%s" NEW_SUFFIX, c->how->path);
+    remove_root(c);
+    snprintf(made, sizeof(made), "%s/" NEW_NAME "-1", c->root);
+    status = count(c, divergence, why);
+    if (!status)
+        status = replace(c, made, why);
+    remove_root(c);
+    close(c->dir.fd);
+    return status;
+}
+
+enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct stops_counting c = { .how = how,
+                                .lock = PTHREAD_MUTEX_INITIALIZER,
+                                .change = PTHREAD_COND_INITIALIZER,
+                                .blocks = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+    enum tbd_status status = tbd_trace_open(how->path, &c.trace, why);
+    const struct tbd_trace_info *info;
+
+    if (status)
+        return status;
+    info = tbd_trace_info(c.trace);
+    if (info->counts_stops && !info->finished)
+        status = tbd_error_set(why, TBD_BUSY, how->path, 0, "it is still being recorded");
+    else if (info->counts_stops && info->is_foreign)
+        status = tbd_error_set(why, TBD_NOREPLAY, how->path, 0,
+                               "it is another user's, who has to ask it first");
+    else if (info->counts_stops && tbd_trace_window_count(c.trace))
+        status = count_in(&c, divergence, why);
+    tbd_trace_close(c.trace);
+    return status;
+}

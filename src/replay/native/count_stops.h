@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+/* count_stops.h - a trace of native play becomes one like any other: a replay finds the blocks between its stops
+ *
+ * Context: ORG. */
+#ifndef TBD_REPLAY_COUNT_STOPS_H
+#define TBD_REPLAY_COUNT_STOPS_H
+
+#include "replay/replay.h"
+
+struct tbd_count_stops {
+    const char *path; /* the trace */
+    unsigned workers;
+    /* called after each window; may be NULL */
+    void (*progress)(void *context, uint32_t done, uint32_t count);
+    void *context;
+};
+
+/* Replays all windows, and replaces the trace in one step.  TBD_OK also for a trace that is like any other already.
+ * TBD_BUSY: it is still being recorded.  Otherwise the trace stays as it was. */
+TBD_MUST_CHECK enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
+                                               struct tbd_divergence *divergence,
+                                               struct tbd_error *why);
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/* stops_window.h - a window of native play is replayed: which blocks were entered between its stops
+ *
+ * Context: ORG; a worker is used by one thread at a time, the blocks by all. */
+#ifndef TBD_REPLAY_STOPS_WINDOW_H
+#define TBD_REPLAY_STOPS_WINDOW_H
+
+#include "format/files/codec.h"
+#include "replay/replayer_private.h"
+
+#include <pthread.h>
+
+/* The blocks of all windows, with the ids of the trace that is made. */
+struct tbd_stops_blocks {
+    struct tbd_block_table *table;
+    pthread_mutex_t lock; /* to add some */
+};
+
+/* *out (owned by the caller): the events of the window as its replay had them, each after the block entries before it
+ * (TBD_MSG_PASSED): one message after another.  TBD_DIVERGED: it did not come to the state at the window's end, or not
+ * with the same events. */
+TBD_MUST_CHECK enum tbd_status tbd_stops_replay(struct tbd_replayer *replayer, unsigned worker,
+                                                uint32_t window, struct tbd_stops_blocks *blocks,
+                                                struct tbd_buffer *out,
+                                                struct tbd_divergence *divergence,
+                                                struct tbd_error *why);
+
+#endif

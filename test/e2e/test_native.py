@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Native play: the program runs its own code, a replay finds the events; compared with native runs and with traced recordings."""
+import os
+import subprocess
+
+import tbdtest
+
+# Of the same length, so that stacks are the same.
+NATIVE = "mode=native,count=now"
+TRACED = "mode=traced,count=now"
+
+
+def record(argv, folder, options=NATIVE, **how):
+    result, trace = tbdtest.record(argv, folder, options, **how)
+    if b"runs translated" in result.err:
+        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
+    return result, trace
+
+
+def check(argv, folder, **how):
+    """Runs it natively and in native play: the same output, and every window replays to the same registers and pages."""
+    expected = tbdtest.run(argv, **how)
+    result, trace = record(argv, folder, **how)
+    assert (result.out, result.code) == (expected.out, expected.code), (result, expected)
+    trace.verify()
+    return trace
+
+
+def test_traced_and_native_recordings_give_the_same_answers(folder):
+    name = tbdtest.program("many_windows")
+    record(tbdtest.fixed([name]), os.path.join(folder, "own"))
+    tbdtest.record(tbdtest.fixed([name]), os.path.join(folder, "trd"), TRACED)
+    native, traced = (tbdtest.find_trace(os.path.join(folder, part), name) for part in ("own", "trd"))
+    assert native.info()["blocks"] == traced.info()["blocks"], (native.info(), traced.info())
+    for question in (("events", "syscall"), ("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"),
+                     ("goto", "last", "backward", "store", "1", "where", "touches[&rare,8]")):
+        here, there = ([{key: value for key, value in row.items() if key != "thread"} for row in trace.ask(*question)]
+                       for trace in (native, traced))
+        assert here and here == there, (question, here, there)
+
+
+def test_a_filter_that_reads_and_writes(folder):
+    gzip = tbdtest.need("gzip")
+    check([gzip, "-c", os.path.join(tbdtest.HERE, "tbdtest.py")], folder)
+
+
+def test_children_have_traces_of_their_own(folder):
+    shell = tbdtest.need("sh")
+    check([shell, "-c", "(echo in a child); ls / | wc -l; exit 3"], folder)
+    tbdtest.check_traces(folder, 4)
+
+
+def test_a_program_with_threads_is_let_go(folder):
+    argv = [tbdtest.program("threads")]
+    expected = tbdtest.run(argv)
+    result, trace = record(argv, folder)
+    assert (result.out, result.code) == (expected.out, expected.code), (result, expected)
+    assert b"goes on untraced" in result.err, result
+    assert trace.info()["end"].startswith("detached"), trace.info()
+    trace.verify()
+
+
+def test_a_killed_program_is_recorded_up_to_its_last_stop(folder):
+    argv = ["/bin/sh", "-c", "echo one; echo two; kill -KILL $$"]
+    result, trace = record(argv, folder)
+    assert result.out == b"one\ntwo\n" and result.code == -9, result
+    trace.verify()
+    assert subprocess.run([tbdtest.TBDQ, "-t", trace.path, "info"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
