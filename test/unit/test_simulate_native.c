@@ -562,7 +562,8 @@ static void test_every_row_agrees_with_the_processor(void **state)
         bool all = false, is_vector = strncmp(table[row].form, "vector_", 7) == 0 ||
                                       strcmp(table[row].form, "scalar_move") == 0;
 
-        if (table[row].mnemonic == ZYDIS_MNEMONIC_SYSCALL)
+        if (table[row].mnemonic == ZYDIS_MNEMONIC_SYSCALL ||
+            strncmp(table[row].form, "state_", 6) == 0) /* more than the memory here */
             continue;
         while (left-- > 0 && ran < rounds(60)) {
             if (!encode(table[row].mnemonic, is_vector, &length) || !try_instruction(length, &all))
@@ -695,7 +696,7 @@ static bool decode(size_t length)
     return ZYAN_SUCCESS(
                ZydisDecoderDecodeFull(&decoder, native_code, length, &run.decoded, run.operands)) &&
            run.decoded.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE &&
-           run.decoded.mnemonic != ZYDIS_MNEMONIC_SYSCALL &&
+           run.decoded.mnemonic != ZYDIS_MNEMONIC_SYSCALL && !is_harmful() &&
            run.decoded.mnemonic != ZYDIS_MNEMONIC_POPFQ;
 }
 

@@ -126,12 +126,7 @@ static bool is_system(const struct tbd_build *b)
     case ZYDIS_CATEGORY_KEYLOCKER:
     case ZYDIS_CATEGORY_KEYLOCKER_WIDE:
     case ZYDIS_CATEGORY_SGX: break;
-    default:
-        return b->insn.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
-               b->insn.mnemonic == ZYDIS_MNEMONIC_FXRSTOR ||
-               b->insn.mnemonic == ZYDIS_MNEMONIC_FXRSTOR64 ||
-               b->insn.mnemonic == ZYDIS_MNEMONIC_XRSTOR ||
-               b->insn.mnemonic == ZYDIS_MNEMONIC_XRSTOR64;
+    default: return b->insn.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
     }
     return b->insn.mnemonic != ZYDIS_MNEMONIC_RDTSC && b->insn.mnemonic != ZYDIS_MNEMONIC_RDTSCP &&
            b->insn.mnemonic != ZYDIS_MNEMONIC_RDFSBASE &&

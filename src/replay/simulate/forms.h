@@ -72,6 +72,9 @@ FORM(nothing);
 FORM(string_move);
 FORM(string_store);
 FORM(string_load);
+/* forms_state.c */
+FORM(state_save); /* registers to memory */
+FORM(state_restore);
 /* forms_vector.c */
 FORM(vector_move); /* 0 = the last operand, all of it */
 FORM(vector_low);  /* the lowest 4 or 8 bytes */

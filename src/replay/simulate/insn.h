@@ -95,7 +95,8 @@ enum tbd_insn_kind {
     TBD_INSN_PLAIN,
     TBD_INSN_UNKNOWN, /* not in the table: what it writes is unknown after it */
     TBD_INSN_SYSCALL,
-    TBD_INSN_HAVOC, /* after it nothing is known, of registers or of memory */
+    TBD_INSN_RESTORE, /* loads vector and mask registers from memory: these are unknown after it */
+    TBD_INSN_HAVOC,   /* after it nothing is known, of registers or of memory */
 };
 
 /* Made by tbd_insn_make(), freed with tbd_insn_free(). */

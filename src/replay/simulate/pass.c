@@ -20,16 +20,17 @@ static struct tbd_bits at_end(void *arg, uint64_t address)
 {
     const struct tbd_simulation *sim = arg;
 
-    return sim->source.final ? sim->source.final(sim->source.arg, address)
-                             : (struct tbd_bits){ 0, 0 };
+    return sim->source.final && address >> 63 == 0 ? sim->source.final(sim->source.arg, address)
+                                                   : (struct tbd_bits){ 0, 0 };
 }
 
 static struct tbd_bits at_start(void *arg, uint64_t address)
 {
     const struct tbd_simulation *sim = arg;
 
-    return sim->source.constant ? sim->source.constant(sim->source.arg, address)
-                                : (struct tbd_bits){ 0, 0 };
+    return sim->source.constant && address >> 63 == 0
+               ? sim->source.constant(sim->source.arg, address)
+               : (struct tbd_bits){ 0, 0 };
 }
 
 static struct tbd_bits value_of(const struct tbd_simulation *sim, uint32_t variable, bool exact)
@@ -125,12 +126,26 @@ struct visit {
     uint32_t why;
 };
 
+/* The address of a piece of memory, or in phase two what stands for one that is not known. */
 static bool address_of(const struct visit *v, const struct tbd_insn_memory *memory, uint64_t *out)
 {
     struct tbd_bits address = v->solver.slot[memory->address];
+    struct tbd_sim_linear linear;
 
     *out = address.value + memory->offset;
-    return tbd_bits_full(address);
+    if (tbd_bits_full(address))
+        return true;
+    if (!v->sim->infers || memory->range ||
+        !tbd_sim_linear(v->sim, v->step, memory->address, &linear))
+        return false;
+    *out = 1ull << 63 | (uint64_t)linear.root << 24 |
+           (uint32_t)(linear.delta + memory->offset + (1 << 23));
+    return true;
+}
+
+static bool stands_for_address(const struct visit *v, const struct tbd_insn_memory *memory)
+{
+    return !tbd_bits_full(v->solver.slot[memory->address]);
 }
 
 static void read_memory(struct visit *v)
@@ -190,7 +205,11 @@ static void write_one(struct visit *v, const struct tbd_insn_memory *memory, boo
 
     if (!address_of(v, memory, &address) || address > UINT64_MAX - RANGE_BYTES_MAX * 8ull) {
         tbd_sim_unknown_store(v->sim, v->index);
-    } else if (memory->range) {
+        return;
+    }
+    if (stands_for_address(v, memory)) /* of other words it is an unknown store */
+        tbd_sim_unknown_store(v->sim, v->index);
+    if (memory->range) {
         write_range(v, memory, address, forward);
     } else if (forward) {
         tbd_sim_erase(v->sim, address, memory->bytes);

@@ -12,8 +12,9 @@ static struct tbd_bits constant_only(void *arg, uint64_t address)
 {
     const struct tbd_simulation *sim = arg;
 
-    return sim->source.constant ? sim->source.constant(sim->source.arg, address)
-                                : (struct tbd_bits){ 0, 0 };
+    return sim->source.constant && address >> 63 == 0
+               ? sim->source.constant(sim->source.arg, address)
+               : (struct tbd_bits){ 0, 0 };
 }
 
 static uint32_t *bar_list(struct tbd_simulation *sim, uint64_t address)

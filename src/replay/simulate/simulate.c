@@ -13,22 +13,26 @@ static bool new_variables(struct tbd_simulation *sim, size_t count)
     size_t need = sim->variable_count + count;
 
     if (need > UINT32_MAX ||
-        !tbd_array_reserve(&sim->variables, need, &sim->variable_capacity, sizeof(*sim->variables)))
+        !tbd_array_reserve(&sim->variables, need, &sim->variable_capacity,
+                           sizeof(*sim->variables)) ||
+        !tbd_array_reserve(&sim->linear, need, &sim->linear_capacity, sizeof(*sim->linear)))
         return false;
+    for (size_t i = sim->variable_count; i < need; i++)
+        sim->linear[i] = (struct tbd_sim_linear){ .root = (uint32_t)i };
     memset(sim->variables + sim->variable_count, 0, count * sizeof(*sim->variables));
     sim->variable_count = need;
     return true;
 }
 
-/* Every place becomes a variable of which nothing is known. */
-static bool all_new(struct tbd_simulation *sim)
+/* Every place from `place` on becomes a variable of which nothing is known. */
+static bool all_new(struct tbd_simulation *sim, uint32_t place)
 {
     uint32_t first = (uint32_t)sim->variable_count;
 
-    if (!new_variables(sim, TBD_PLACE_COUNT))
+    if (!new_variables(sim, TBD_PLACE_COUNT - place))
         return false;
-    for (uint32_t i = 0; i < TBD_PLACE_COUNT; i++)
-        sim->current.variable[i] = first + i;
+    for (uint32_t i = place; i < TBD_PLACE_COUNT; i++)
+        sim->current.variable[i] = first + i - place;
     return true;
 }
 
@@ -41,7 +45,7 @@ enum tbd_status tbd_simulation_new(const struct tbd_simulation_source *source,
     if (sim == NULL)
         return TBD_NOMEM;
     sim->source = *source;
-    if (!new_variables(sim, 1) || !all_new(sim)) {
+    if (!new_variables(sim, 1) || !all_new(sim, 0)) {
         tbd_simulation_free(sim);
         return TBD_NOMEM;
     }
@@ -60,6 +64,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->steps);
     free(sim->uses);
     free(sim->variables);
+    free(sim->linear);
     free(sim->exact);
     free(sim->why);
     free(sim->checkpoints);
@@ -145,6 +150,12 @@ static bool add_variables(struct tbd_simulation *sim, const struct tbd_insn *ins
     return true;
 }
 
+/* An instruction that loads vector registers renews these, and what may have been interrupted all places. */
+static uint32_t first_renewed(const struct tbd_sim_step *step)
+{
+    return step->insn->kind == TBD_INSN_RESTORE && !step->unsure ? TBD_PLACE_VECTOR : 0;
+}
+
 void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_sim_checkpoint *map)
 {
     const struct tbd_sim_step *s = &sim->steps[step];
@@ -160,8 +171,20 @@ void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_si
     for (size_t i = 0; i < s->insn->write_count; i++)
         map->variable[s->insn->writes[i].place] = tbd_sim_write_variable(s, i);
     if (s->renews)
-        for (uint32_t i = 0; i < TBD_PLACE_COUNT; i++)
-            map->variable[i] = s->first_variable + s->insn->write_count + s->insn->memory_count + i;
+        for (uint32_t i = first_renewed(s); i < TBD_PLACE_COUNT; i++)
+            map->variable[i] = s->first_variable + s->insn->write_count + s->insn->memory_count +
+                               i - first_renewed(s);
+}
+
+/* What it writes may be what it reads plus a constant. */
+static void relate(struct tbd_simulation *sim, const struct tbd_sim_step *step)
+{
+    struct tbd_sim_linear linear;
+
+    for (size_t i = 0; i < step->insn->write_count; i++)
+        if (step->insn->writes[i].place < TBD_PLACE_FLAGS &&
+            tbd_sim_linear(sim, step, step->insn->writes[i].slot, &linear))
+            sim->linear[tbd_sim_write_variable(step, i)] = linear;
 }
 
 static bool checkpoint(struct tbd_simulation *sim)
@@ -191,9 +214,12 @@ enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
     *step = (struct tbd_sim_step){ .insn = insn,
                                    .first_use = (uint32_t)sim->use_count,
                                    .first_variable = (uint32_t)sim->variable_count,
-                                   .renews = insn->kind == TBD_INSN_HAVOC };
-    if (!add_uses(sim, insn) || !add_variables(sim, insn) || (step->renews && !all_new(sim)))
+                                   .renews = insn->kind == TBD_INSN_HAVOC ||
+                                             insn->kind == TBD_INSN_RESTORE };
+    if (!add_uses(sim, insn) || !add_variables(sim, insn) ||
+        (step->renews && !all_new(sim, first_renewed(step))))
         return TBD_NOMEM;
+    relate(sim, step);
     tbd_sim_rename(sim, sim->step_count, &sim->current);
     sim->step_count++;
     return TBD_OK;
@@ -205,10 +231,19 @@ enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from)
 
     if (from >= sim->step_count)
         return TBD_OK;
-    for (size_t i = from; i < sim->step_count; i++)
+    for (size_t i = from; i < sim->step_count; i++) {
         sim->steps[i].unsure = true;
+        for (size_t k = 0; k < sim->steps[i].insn->write_count; k++) {
+            uint32_t variable = tbd_sim_write_variable(&sim->steps[i], k);
+
+            sim->linear[variable] = (struct tbd_sim_linear){ .root = variable };
+        }
+    }
     last = &sim->steps[sim->step_count - 1];
-    if (!last->renews && !all_new(sim))
+    if (last->insn->kind == TBD_INSN_RESTORE) /* it has too few variables */
+        last->first_variable =
+            (uint32_t)(sim->variable_count - last->insn->write_count - last->insn->memory_count);
+    if ((!last->renews || last->insn->kind == TBD_INSN_RESTORE) && !all_new(sim, 0))
         return TBD_NOMEM;
     last->renews = true;
     return TBD_OK;

@@ -30,6 +30,12 @@ struct tbd_sim_checkpoint {
     uint32_t variable[TBD_PLACE_COUNT];
 };
 
+/* A variable that is another one plus a constant, whatever that is: a stack pointer and its frame's addresses. */
+struct tbd_sim_linear {
+    uint32_t root; /* variable; itself if it is not known to be the sum of another one */
+    int32_t delta;
+};
+
 struct tbd_sim_code {
     struct tbd_insn *insn; /* owned; NULL: free */
     uint8_t bytes[16];
@@ -53,7 +59,8 @@ struct tbd_simulation {
     struct tbd_bits *variables;
     uint64_t *exact;
     uint32_t *why;
-    size_t variable_count, variable_capacity, exact_capacity, why_capacity;
+    struct tbd_sim_linear *linear;
+    size_t variable_count, variable_capacity, exact_capacity, why_capacity, linear_capacity;
     struct tbd_sim_checkpoint current;
     struct tbd_sim_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
@@ -83,6 +90,10 @@ static inline uint32_t tbd_sim_memory_variable(const struct tbd_sim_step *step, 
 
 /* Renames what the step writes, in `map`. */
 void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_sim_checkpoint *map);
+
+/* A slot of the step as a variable plus a constant. */
+bool tbd_sim_linear(const struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                    unsigned slot, struct tbd_sim_linear *out);
 
 /* Fills the solver's slots with what is known of the step; `exact`: only what is exact. */
 void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+/* step_values.c - how much a simulation finds of what a program that crashes held, against single-stepping
+ *
+ * usage: step_values LAST REGS PROGRAM [ARGUMENT...]
+ *
+ * Runs the program one instruction at a time until it dies of a signal, and keeps what its registers, flags and memory
+ * operands held before each of the last LAST instructions.  A simulation then gets the instructions, the registers and memory
+ * at the end, and registers at every REGS-th instruction (0: none).  Prints, for each distance from the end, how
+ * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
+ * value is wrong.  Repeated string instructions count as one.  One thread. */
+#include "replay/simulate/operations.h"
+#include "replay/simulate/simulate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READS = 4, CACHE = 1 << 16 };
+
+/* What there was before one instruction. */
+struct moment {
+    struct user_regs_struct regs;
+    uint8_t code[16];
+    uint64_t memory[READS]; /* of its first memory operands, as far as they were read */
+    uint8_t read;           /* mask of those */
+};
+
+struct code {
+    uint64_t address;
+    uint8_t bytes[16];
+    struct tbd_insn *insn;
+};
+
+struct mapping {
+    uint64_t start, end, offset;
+    int fd; /* of its file */
+};
+
+static struct {
+    pid_t pid;
+    int mem;
+    struct moment *ring;
+    size_t last, count; /* count: of all steps */
+    struct code *cache;
+    struct mapping *mappings;
+    size_t mapping_count;
+} run;
+
+static void give_up(const char *what)
+{
+    fprintf(stderr, "step_values: %s: %s\n", what, strerror(errno));
+    exit(77);
+}
+
+/* ---- the program ---- */
+
+static void start(char **argv)
+{
+    int status;
+    char path[64];
+
+    run.pid = fork();
+    if (run.pid < 0)
+        give_up("fork");
+    if (run.pid == 0) {
+        personality(ADDR_NO_RANDOMIZE);
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        execvp(argv[0], argv);
+        _exit(127);
+    }
+    if (waitpid(run.pid, &status, 0) != run.pid || !WIFSTOPPED(status))
+        give_up(argv[0]);
+    ptrace(PTRACE_SETOPTIONS, run.pid, NULL, (void *)PTRACE_O_EXITKILL);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)run.pid);
+    run.mem = open(path, O_RDONLY | O_CLOEXEC);
+    if (run.mem < 0)
+        give_up(path);
+}
+
+static bool peek(uint64_t address, void *out, size_t bytes)
+{
+    return pread(run.mem, out, bytes, (off_t)address) == (ssize_t)bytes;
+}
+
+static struct code *code_at(uint64_t address)
+{
+    struct code *code = &run.cache[(address ^ address >> 16) % CACHE];
+
+    if (code->address == address)
+        return code;
+    tbd_insn_free(code->insn);
+    *code = (struct code){ .address = address };
+    if (!peek(address, code->bytes, 15)) /* it may end with its page */
+        for (size_t n = 0; n < 15 && peek(address + n, &code->bytes[n], 1);)
+            n++;
+    if (tbd_insn_make(address, code->bytes, 15, &code->insn) != TBD_OK)
+        code->insn = NULL;
+    return code;
+}
+
+static struct tbd_bits truth(const struct user_regs_struct *r, unsigned place)
+{
+    const uint64_t gpr[16] = { r->rax, r->rcx, r->rdx, r->rbx, r->rsp, r->rbp, r->rsi, r->rdi,
+                               r->r8,  r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 };
+
+    if (place < 16)
+        return tbd_bits_of(gpr[place]);
+    switch (place) {
+    case TBD_PLACE_FLAGS:
+        return (struct tbd_bits){ r->eflags & TBD_STATUS_FLAGS, TBD_STATUS_FLAGS };
+    case TBD_PLACE_DF: return tbd_bits_of(r->eflags >> 10 & 1);
+    case TBD_PLACE_FS: return tbd_bits_of(r->fs_base);
+    case TBD_PLACE_GS: return tbd_bits_of(r->gs_base);
+    default: return (struct tbd_bits){ 0, 0 };
+    }
+}
+
+/* What the instruction is about to read. */
+static void note_memory(struct moment *moment, const struct tbd_insn *insn)
+{
+    struct tbd_solver solver;
+
+    if (insn->memory_count == 0)
+        return;
+    tbd_solver_begin(&solver, insn);
+    for (size_t i = 0; i < insn->read_count; i++)
+        tbd_solver_learn(&solver, insn->reads[i].slot,
+                         truth(&moment->regs, insn->reads[i].place));
+    tbd_solver_solve(&solver, insn);
+    for (size_t i = 0; i < insn->memory_count && i < READS; i++) {
+        const struct tbd_insn_memory *m = &insn->memory[i];
+
+        if (!m->write && tbd_bits_full(solver.slot[m->address]) &&
+            peek(solver.slot[m->address].value + m->offset, &moment->memory[i], m->bytes))
+            moment->read |= (uint8_t)(1u << i);
+    }
+}
+
+static void note(const struct user_regs_struct *regs)
+{
+    struct moment *moment = &run.ring[run.count % run.last];
+    const struct moment *before = &run.ring[(run.count - 1) % run.last];
+    struct code *code = code_at(regs->rip);
+
+    if (run.count > 0 && before->regs.rip == regs->rip && code->insn != NULL && code->insn->repeats)
+        return;
+    memset(moment, 0, sizeof(*moment));
+    moment->regs = *regs;
+    memcpy(moment->code, code->bytes, 16);
+    if (code->insn != NULL)
+        note_memory(moment, code->insn);
+    run.count++;
+}
+
+/* Steps until a signal kills it; returns the registers then. */
+static bool step_to_end(struct user_regs_struct *regs, int *signo)
+{
+    int status, send = 0;
+    siginfo_t info;
+
+    for (;;) {
+        ptrace(PTRACE_GETREGS, run.pid, NULL, regs);
+        note(regs);
+        if (ptrace(PTRACE_SINGLESTEP, run.pid, NULL, (void *)(intptr_t)send) != 0 ||
+            waitpid(run.pid, &status, 0) != run.pid || !WIFSTOPPED(status))
+            return false;
+        send = WSTOPSIG(status);
+        if (send == SIGTRAP && ptrace(PTRACE_GETSIGINFO, run.pid, NULL, &info) == 0 &&
+            info.si_code != SI_USER && info.si_code != SI_TKILL)
+            send = 0;
+        if (send == SIGSEGV || send == SIGBUS || send == SIGFPE || send == SIGILL ||
+            send == SIGABRT) {
+            ptrace(PTRACE_GETREGS, run.pid, NULL, regs);
+            *signo = send;
+            return true;
+        }
+    }
+}
+
+/* ---- what the simulation is told ---- */
+
+static struct tbd_bits final_memory(void *arg, uint64_t address)
+{
+    uint64_t value;
+
+    (void)arg;
+    return peek(address, &value, 8) ? tbd_bits_of(value) : (struct tbd_bits){ 0, 0 };
+}
+
+static void read_mappings(void)
+{
+    char path[64], line[1024], name[512], kind[8];
+    struct mapping m;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)run.pid);
+    maps = fopen(path, "re");
+    if (maps == NULL)
+        give_up(path);
+    run.mappings = calloc(4096, sizeof(*run.mappings));
+    while (run.mappings != NULL && run.mapping_count < 4096 && fgets(line, sizeof(line), maps)) {
+        *name = '\0';
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %511s", &m.start, &m.end,
+                   kind, &m.offset, name) < 4)
+            continue;
+        if (kind[1] == 'w' && run.mapping_count > 0 &&
+            run.mappings[run.mapping_count - 1].end == m.start)
+            run.mapping_count--;
+        if (kind[1] == 'w' || *name != '/')
+            continue;
+        m.fd = open(name, O_RDONLY | O_CLOEXEC);
+        if (m.fd >= 0)
+            run.mappings[run.mapping_count++] = m;
+    }
+    fclose(maps);
+}
+
+/* What cannot be written, and is what the file has.  Not what ld.so has written before: it lies before what can be written. */
+static struct tbd_bits constant_memory(void *arg, uint64_t address)
+{
+    uint64_t value, in_file;
+
+    (void)arg;
+    for (size_t i = 0; i < run.mapping_count; i++) {
+        const struct mapping *m = &run.mappings[i];
+
+        if (address < m->start || address >= m->end)
+            continue;
+        if (peek(address, &value, 8) &&
+            pread(m->fd, &in_file, 8, (off_t)(address - m->start + m->offset)) == 8 &&
+            value == in_file)
+            return tbd_bits_of(value);
+        break;
+    }
+    return (struct tbd_bits){ 0, 0 };
+}
+
+static const struct moment *moment_at(size_t i)
+{
+    size_t first = run.count > run.last ? run.count - run.last : 0;
+
+    return &run.ring[(first + i) % run.last];
+}
+
+/* xmm0 to 15 at the end. */
+static void know_vectors(struct tbd_simulation *sim)
+{
+    struct user_fpregs_struct fp;
+    uint64_t lane;
+
+    if (ptrace(PTRACE_GETFPREGS, run.pid, NULL, &fp) != 0)
+        return;
+    for (unsigned i = 0; i < 32; i++) {
+        memcpy(&lane, (const uint8_t *)fp.xmm_space + 8 * (size_t)i, 8);
+        tbd_simulation_know(sim, TBD_PLACE_VECTOR + 8 * (i / 2) + i % 2, tbd_bits_of(lane));
+    }
+}
+
+static void know_all(struct tbd_simulation *sim, const struct user_regs_struct *regs)
+{
+    for (unsigned place = 0; place < TBD_PLACE_VECTOR; place++)
+        tbd_simulation_know(sim, place, truth(regs, place));
+}
+
+/* The last moment is that of the instruction that did not run. */
+static size_t add_steps(struct tbd_simulation *sim, size_t steps, size_t every)
+{
+    for (size_t i = 0; i < steps; i++) {
+        const struct moment *moment = moment_at(i);
+        struct tbd_insn *insn;
+        size_t length;
+
+        if (tbd_insn_make(moment->regs.rip, moment->code, 15, &insn) != TBD_OK)
+            give_up("an instruction");
+        length = insn->length;
+        if (every != 0 && i % every == 0)
+            know_all(sim, &moment->regs);
+        if (tbd_simulation_add(sim, moment->regs.rip, moment->code, length) != TBD_OK)
+            give_up("a step");
+        if (i + 1 < steps && !tbd_insn_leads_to(insn, moment_at(i + 1)->regs.rip))
+            tbd_simulation_break(sim, i);
+        tbd_insn_free(insn);
+    }
+    return steps;
+}
+
+/* ---- the comparison ---- */
+
+struct tally {
+    size_t exact, inferred, wrong, unknown, exact_wrong;
+};
+
+static void judge(struct tally *tally, struct tbd_simulated said, struct tbd_bits is)
+{
+    uint64_t differs = (said.bits.value ^ is.value) & said.bits.known & is.known;
+
+    if (differs & said.exact)
+        tally->exact_wrong++;
+    if (differs != 0)
+        tally->wrong++;
+    else if ((is.known & ~said.exact) == 0)
+        tally->exact++;
+    else if ((is.known & ~said.bits.known) == 0)
+        tally->inferred++;
+    else
+        tally->unknown++;
+}
+
+static void report(const struct tbd_simulation *sim, size_t step, size_t place)
+{
+    const struct tbd_insn *insn = tbd_simulation_insn(sim, step);
+
+    fprintf(stderr, "exact and wrong: step %zu at %#" PRIx64 ", %s %zu\n", step, insn->address,
+            place < TBD_PLACE_COUNT ? "place" : "memory", place % TBD_PLACE_COUNT);
+}
+
+static void judge_step(const struct tbd_simulation *sim, size_t i, struct tally *tally)
+{
+    const struct tbd_insn *insn = tbd_simulation_insn(sim, i);
+    const struct moment *moment = moment_at(i);
+
+    for (size_t k = 0; k < (size_t)insn->read_count + insn->copy_count; k++) {
+        unsigned place = k < insn->read_count ? insn->reads[k].place
+                                              : insn->copies[k - insn->read_count].from;
+        size_t wrong = tally->exact_wrong;
+
+        if (place > TBD_PLACE_FLAGS)
+            continue;
+        judge(tally, tbd_simulation_place(sim, i, place), truth(&moment->regs, place));
+        if (tally->exact_wrong != wrong && wrong < 10)
+            report(sim, i, place);
+    }
+    for (size_t k = 0; k < insn->memory_count && k < READS; k++) {
+        size_t wrong = tally->exact_wrong;
+
+        if (moment->read & 1u << k)
+            judge(tally, tbd_simulation_data(sim, i, k), tbd_bits_of(moment->memory[k]));
+        if (tally->exact_wrong != wrong && wrong < 10)
+            report(sim, i, TBD_PLACE_COUNT + k);
+    }
+}
+
+static void print(size_t distance, const struct tally *t)
+{
+    double all = (double)(t->exact + t->inferred + t->wrong + t->unknown) / 100.0;
+
+    printf("%zu,%.2f,%.2f,%.2f,%.2f,%zu\n", distance, (double)t->exact / all,
+           (double)t->inferred / all, (double)t->wrong / all, (double)t->unknown / all,
+           t->exact_wrong);
+}
+
+static size_t compare(const struct tbd_simulation *sim, size_t steps)
+{
+    struct tally tally = { 0 };
+    size_t distance = 1000;
+
+    puts("last,exact,inferred,wrong,unknown,exact_but_wrong");
+    for (size_t n = 1; n <= steps; n++) {
+        judge_step(sim, steps - n, &tally);
+        if (n == distance || n == steps) {
+            print(n, &tally);
+            distance *= 10;
+        }
+    }
+    return tally.exact_wrong;
+}
+
+int main(int argc, char **argv)
+{
+    struct tbd_simulation_source source = { .final = final_memory, .constant = constant_memory };
+    struct tbd_simulation_counts counts;
+    struct user_regs_struct end;
+    struct timespec from, to;
+    struct tbd_simulation *sim;
+    size_t steps, wrong;
+    int signo;
+
+    if (argc < 4)
+        return 2;
+    run.last = strtoul(argv[1], NULL, 10) + 1;
+    run.ring = calloc(run.last, sizeof(*run.ring));
+    run.cache = calloc(CACHE, sizeof(*run.cache));
+    if (run.ring == NULL || run.cache == NULL || tbd_simulation_new(&source, &sim) != TBD_OK)
+        give_up("memory");
+    start(argv + 3);
+    if (!step_to_end(&end, &signo)) {
+        fprintf(stderr, "step_values: it did not die of a signal\n");
+        return 2;
+    }
+    read_mappings();
+    steps = (run.count < run.last ? run.count : run.last) - 1;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    add_steps(sim, steps, strtoul(argv[2], NULL, 10));
+    know_all(sim, &end);
+    know_vectors(sim);
+    tbd_simulation_ends_at(sim, end.rip);
+    if (tbd_simulation_run(sim, true) != TBD_OK)
+        give_up("simulation");
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    counts = tbd_simulation_counts(sim);
+    wrong = compare(sim, steps);
+    fprintf(stderr, "signal %d after %zu steps; %zu passes, %zu assumptions, %zu withdrawn, %zu contradictions, %.2f s\n",
+            signo, run.count, counts.passes, counts.assumptions, counts.withdrawn,
+            counts.contradictions,
+            (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
+    kill(run.pid, SIGKILL);
+    tbd_simulation_free(sim);
+    return wrong != 0;
+}
