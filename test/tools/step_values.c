@@ -39,7 +39,7 @@ struct moment {
 struct code {
     uint64_t address;
     uint8_t bytes[16];
-    struct tbd_insn *insn;
+    struct tbd_sim_insn *insn;
 };
 
 struct mapping {
@@ -127,7 +127,7 @@ static struct tbd_bits truth(const struct user_regs_struct *r, unsigned place)
 }
 
 /* What the instruction is about to read. */
-static void note_memory(struct moment *moment, const struct tbd_insn *insn)
+static void note_memory(struct moment *moment, const struct tbd_sim_insn *insn)
 {
     struct tbd_solver solver;
 
@@ -135,8 +135,7 @@ static void note_memory(struct moment *moment, const struct tbd_insn *insn)
         return;
     tbd_solver_begin(&solver, insn);
     for (size_t i = 0; i < insn->read_count; i++)
-        tbd_solver_learn(&solver, insn->reads[i].slot,
-                         truth(&moment->regs, insn->reads[i].place));
+        tbd_solver_learn(&solver, insn->reads[i].slot, truth(&moment->regs, insn->reads[i].place));
     tbd_solver_solve(&solver, insn);
     for (size_t i = 0; i < insn->memory_count && i < READS; i++) {
         const struct tbd_insn_memory *m = &insn->memory[i];
@@ -278,7 +277,7 @@ static size_t add_steps(struct tbd_simulation *sim, size_t steps, size_t every)
 {
     for (size_t i = 0; i < steps; i++) {
         const struct moment *moment = moment_at(i);
-        struct tbd_insn *insn;
+        struct tbd_sim_insn *insn;
         size_t length;
 
         if (tbd_insn_make(moment->regs.rip, moment->code, 15, &insn) != TBD_OK)
@@ -319,7 +318,7 @@ static void judge(struct tally *tally, struct tbd_simulated said, struct tbd_bit
 
 static void report(const struct tbd_simulation *sim, size_t step, size_t place)
 {
-    const struct tbd_insn *insn = tbd_simulation_insn(sim, step);
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
 
     fprintf(stderr, "exact and wrong: step %zu at %#" PRIx64 ", %s %zu\n", step, insn->address,
             place < TBD_PLACE_COUNT ? "place" : "memory", place % TBD_PLACE_COUNT);
@@ -327,12 +326,12 @@ static void report(const struct tbd_simulation *sim, size_t step, size_t place)
 
 static void judge_step(const struct tbd_simulation *sim, size_t i, struct tally *tally)
 {
-    const struct tbd_insn *insn = tbd_simulation_insn(sim, i);
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, i);
     const struct moment *moment = moment_at(i);
 
     for (size_t k = 0; k < (size_t)insn->read_count + insn->copy_count; k++) {
-        unsigned place = k < insn->read_count ? insn->reads[k].place
-                                              : insn->copies[k - insn->read_count].from;
+        unsigned place =
+            k < insn->read_count ? insn->reads[k].place : insn->copies[k - insn->read_count].from;
         size_t wrong = tally->exact_wrong;
 
         if (place > TBD_PLACE_FLAGS)
@@ -410,10 +409,12 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
     counts = tbd_simulation_counts(sim);
     wrong = compare(sim, steps);
-    fprintf(stderr, "signal %d after %zu steps; %zu passes, %zu assumptions, %zu withdrawn, %zu contradictions, %.2f s\n",
-            signo, run.count, counts.passes, counts.assumptions, counts.withdrawn,
-            counts.contradictions,
-            (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
+    fprintf(
+        stderr,
+        "signal %d after %zu steps; %zu passes, %zu assumptions, %zu withdrawn, %zu contradictions, %.2f s\n",
+        signo, run.count, counts.passes, counts.assumptions, counts.withdrawn,
+        counts.contradictions,
+        (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
     kill(run.pid, SIGKILL);
     tbd_simulation_free(sim);
     return wrong != 0;

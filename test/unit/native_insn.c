@@ -42,8 +42,9 @@ static char signal_stack[1 << 16];
     X(2, rdx)                                                                                      \
     X(3, rbx)                                                                                      \
     X(5, rbp)                                                                                      \
-    X(6, rsi) X(7, rdi) X(8, r8) X(9, r9) X(10, r10) X(11, r11) X(12, r12) X(13, r13) X(14, r14)   \
-        X(15, r15) X(4, rsp)
+    X(6, rsi)                                                                                      \
+    X(7, rdi)                                                                                      \
+    X(8, r8) X(9, r9) X(10, r10) X(11, r11) X(12, r12) X(13, r13) X(14, r14) X(15, r15) X(4, rsp)
 #define LOAD_GPR(n, name)  "mov native_in+8*" #n "(%rip), %" #name "\n"
 #define STORE_GPR(n, name) "mov %" #name ", native_out+8*" #n "(%rip)\n"
 

@@ -39,7 +39,7 @@ static unsigned below(unsigned n)
 
 /* One run: the instruction, and all there was before and after it. */
 struct run {
-    struct tbd_insn *insn;
+    struct tbd_sim_insn *insn;
     ZydisDecodedInstruction decoded;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     struct native_state before, after;
@@ -249,7 +249,7 @@ static uint64_t effective(const ZydisDecodedOperandMem *mem)
     return at;
 }
 
-/* Does the address leave room for any operand around it? */
+/* Does the address leave space for any operand around it? */
 static bool is_inside(uint64_t address)
 {
     uint64_t at = address - (uint64_t)(uintptr_t)native_memory;
@@ -421,7 +421,7 @@ static void check(const char *what, unsigned number, struct tbd_bits said, struc
 /* `how` 0: all inputs are shown and no outputs; 1: the other way round; else a random part of everything. */
 static void solve_hidden(struct tbd_solver *solver, unsigned how)
 {
-    const struct tbd_insn *insn = run.insn;
+    const struct tbd_sim_insn *insn = run.insn;
 
     tbd_solver_begin(solver, insn);
     for (unsigned i = 0; i < insn->read_count; i++)
@@ -446,7 +446,7 @@ static void solve_hidden(struct tbd_solver *solver, unsigned how)
 
 static void check_solved(const struct tbd_solver *solver)
 {
-    const struct tbd_insn *insn = run.insn;
+    const struct tbd_sim_insn *insn = run.insn;
 
     for (unsigned i = 0; i < insn->read_count; i++)
         check("read", insn->reads[i].place, solver->slot[insn->reads[i].slot],
@@ -630,7 +630,7 @@ static bool random_bytes(ZyanUSize *length)
 
 static bool is_havoc(size_t length)
 {
-    struct tbd_insn *insn;
+    struct tbd_sim_insn *insn;
     bool havoc =
         tbd_insn_make((uint64_t)(uintptr_t)native_code, native_code, length, &insn) != TBD_OK ||
         insn->kind == TBD_INSN_HAVOC || insn->kind == TBD_INSN_SYSCALL;

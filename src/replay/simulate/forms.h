@@ -6,7 +6,7 @@
 #ifndef TBD_REPLAY_SIMULATE_FORMS_H
 #define TBD_REPLAY_SIMULATE_FORMS_H
 
-#include "replay/simulate/build.h"
+#include "replay/simulate/insn_build.h"
 
 typedef bool (*tbd_form)(struct tbd_build *b, enum tbd_operation operation, unsigned aux);
 

@@ -283,13 +283,13 @@ FORM(vector_signs)
 }
 
 /* An element of the result: where it comes from. */
-struct piece {
+struct element {
     uint8_t slot;  /* NO_SLOT: zero */
     uint8_t shift; /* in bits */
 };
 
 /* The result's elements of `width` bits, one for one. */
-static void write_pieces(struct tbd_build *b, const struct piece *pieces, unsigned width,
+static void write_pieces(struct tbd_build *b, const struct element *pieces, unsigned width,
                          unsigned bytes)
 {
     struct lanes out = { .count = bytes / 8 };
@@ -298,7 +298,7 @@ static void write_pieces(struct tbd_build *b, const struct piece *pieces, unsign
     for (unsigned k = 0; k < out.count; k++) {
         out.slot[k] = tbd_build_slot(b);
         for (unsigned n = 0; n < each; n++) {
-            const struct piece *piece = &pieces[k * each + n];
+            const struct element *piece = &pieces[k * each + n];
             bool zero = piece->slot == TBD_INSN_NO_SLOT;
 
             tbd_build_op(
@@ -313,18 +313,18 @@ static void write_pieces(struct tbd_build *b, const struct piece *pieces, unsign
     write_lanes(b, 0, &out);
 }
 
-static struct piece piece_of(const struct lanes *lanes, unsigned element, unsigned width)
+static struct element piece_of(const struct lanes *lanes, unsigned element, unsigned width)
 {
     unsigned bit = element * width;
 
-    return (struct piece){ .slot = lanes->slot[bit / 64], .shift = (uint8_t)(bit % 64) };
+    return (struct element){ .slot = lanes->slot[bit / 64], .shift = (uint8_t)(bit % 64) };
 }
 
 /* punpckl and punpckh; aux: the logarithm of an element's bytes, + 8 for the upper half. */
 FORM(vector_unpack)
 {
     unsigned width = 8u << (aux & 7), bytes = bytes_of(b), each = 128 / width;
-    struct piece pieces[64];
+    struct element pieces[64];
     struct lanes x, y;
 
     (void)operation;
@@ -344,7 +344,7 @@ FORM(vector_unpack)
 FORM(vector_shuffle)
 {
     unsigned bytes = bytes_of(b), control;
-    struct piece pieces[16];
+    struct element pieces[16];
     struct lanes x;
 
     (void)operation;
@@ -363,7 +363,7 @@ FORM(vector_shuffle)
 FORM(vector_shift_bytes)
 {
     unsigned bytes = bytes_of(b), by;
-    struct piece pieces[32];
+    struct element pieces[32];
     struct lanes x;
 
     (void)operation;
@@ -375,7 +375,7 @@ FORM(vector_shift_bytes)
         unsigned from = aux ? n % 16 + by : n % 16 - by;
 
         pieces[n] = from < 16 ? piece_of(&x, (n & ~15u) + from, 8)
-                              : (struct piece){ .slot = TBD_INSN_NO_SLOT };
+                              : (struct element){ .slot = TBD_INSN_NO_SLOT };
     }
     write_pieces(b, pieces, 8, bytes);
     return true;
@@ -385,7 +385,7 @@ FORM(vector_shift_bytes)
 FORM(vector_broadcast)
 {
     unsigned width = 8u << aux, bytes = bytes_of(b), last = last_operand(b);
-    struct piece pieces[32];
+    struct element pieces[32];
     struct lanes x;
 
     (void)operation;

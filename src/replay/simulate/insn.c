@@ -49,12 +49,12 @@ static void *take(uint8_t **at, const void *from, size_t bytes)
 
 #define BYTES(b, array, count) ((b)->out.count * sizeof((b)->array[0]))
 
-static struct tbd_insn *finish(const struct tbd_build *b)
+static struct tbd_sim_insn *finish(const struct tbd_build *b)
 {
     size_t bytes = sizeof(b->out) + BYTES(b, reads, read_count) + BYTES(b, writes, write_count) +
                    BYTES(b, memory, memory_count) + BYTES(b, copies, copy_count) +
                    BYTES(b, constants, constant_count) + BYTES(b, ops, op_count);
-    struct tbd_insn *insn = malloc(bytes + 48); /* up to 7 of padding after each of the six */
+    struct tbd_sim_insn *insn = malloc(bytes + 48); /* up to 7 of padding after each of the six */
     uint8_t *at = (uint8_t *)(insn + 1);
 
     if (insn == NULL)
@@ -79,7 +79,7 @@ static bool decode(struct tbd_build *b, const uint8_t *code, size_t bytes)
 }
 
 enum tbd_status tbd_insn_make(uint64_t address, const uint8_t *code, size_t bytes,
-                              struct tbd_insn **out)
+                              struct tbd_sim_insn **out)
 {
     struct tbd_build decoded = { .address = address }, b;
 
@@ -95,12 +95,12 @@ enum tbd_status tbd_insn_make(uint64_t address, const uint8_t *code, size_t byte
     return *out ? TBD_OK : TBD_NOMEM;
 }
 
-void tbd_insn_free(struct tbd_insn *insn)
+void tbd_insn_free(struct tbd_sim_insn *insn)
 {
     free(insn);
 }
 
-bool tbd_insn_leads_to(const struct tbd_insn *insn, uint64_t next)
+bool tbd_insn_leads_to(const struct tbd_sim_insn *insn, uint64_t next)
 {
     uint64_t after = insn->address + insn->length;
 

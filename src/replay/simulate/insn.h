@@ -91,7 +91,7 @@ enum {
     TBD_INSN_NO_SLOT = 255,
 };
 
-enum tbd_insn_kind {
+enum tbd_sim_insn_kind {
     TBD_INSN_PLAIN,
     TBD_INSN_UNKNOWN, /* not in the table: what it writes is unknown after it */
     TBD_INSN_SYSCALL,
@@ -100,11 +100,11 @@ enum tbd_insn_kind {
 };
 
 /* Made by tbd_insn_make(), freed with tbd_insn_free(). */
-struct tbd_insn {
+struct tbd_sim_insn {
     uint64_t address;
     uint64_t target; /* where a direct branch leads to; 0: not one */
     uint8_t length;
-    uint8_t kind;     /* enum tbd_insn_kind */
+    uint8_t kind;     /* enum tbd_sim_insn_kind */
     bool barrier;     /* writes memory of which neither address nor length is known */
     bool conditional; /* a branch that may be taken or not */
     bool indirect;    /* goes to what the slot `next` holds */
@@ -125,10 +125,10 @@ struct tbd_insn {
 /* Decodes the instruction in the first of `bytes` bytes at `code`, which lay at `address`.  TBD_CORRUPT: they are no
  * instruction that the decoder knows. */
 enum tbd_status tbd_insn_make(uint64_t address, const uint8_t *code, size_t bytes,
-                              struct tbd_insn **out);
-void tbd_insn_free(struct tbd_insn *insn);
+                              struct tbd_sim_insn **out);
+void tbd_insn_free(struct tbd_sim_insn *insn);
 
 /* Can control go from the instruction to `next`? */
-bool tbd_insn_leads_to(const struct tbd_insn *insn, uint64_t next);
+bool tbd_insn_leads_to(const struct tbd_sim_insn *insn, uint64_t next);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { DELTA_MAX = 1 << 22 };
 
-static bool constant_of(const struct tbd_insn *insn, unsigned slot, uint64_t *out)
+static bool constant_of(const struct tbd_sim_insn *insn, unsigned slot, uint64_t *out)
 {
     for (size_t i = 0; i < insn->constant_count; i++) {
         if (insn->constants[i].slot == slot) {
@@ -19,13 +19,14 @@ static bool constant_of(const struct tbd_insn *insn, unsigned slot, uint64_t *ou
 }
 
 /* The operation that computes the slot from another one and a constant. */
-static const struct tbd_insn_op *sum_of(const struct tbd_insn *insn, unsigned slot, uint64_t *delta)
+static const struct tbd_insn_op *sum_of(const struct tbd_sim_insn *insn, unsigned slot,
+                                        uint64_t *delta)
 {
     for (size_t i = 0; i < insn->op_count; i++) {
         const struct tbd_insn_op *op = &insn->ops[i];
 
-        if (op->d != slot || op->width != 64 || (op->code != TBD_OP_ADD && op->code != TBD_OP_SUB) ||
-            !constant_of(insn, op->b, delta))
+        if (op->d != slot || op->width != 64 ||
+            (op->code != TBD_OP_ADD && op->code != TBD_OP_SUB) || !constant_of(insn, op->b, delta))
             continue;
         if (op->code == TBD_OP_SUB)
             *delta = (uint64_t)0 - *delta;
@@ -34,10 +35,10 @@ static const struct tbd_insn_op *sum_of(const struct tbd_insn *insn, unsigned sl
     return NULL;
 }
 
-bool tbd_sim_linear(const struct tbd_simulation *sim, const struct tbd_sim_step *step, unsigned slot,
-                    struct tbd_sim_linear *out)
+bool tbd_sim_linear(const struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                    unsigned slot, struct tbd_sim_linear *out)
 {
-    const struct tbd_insn *insn = step->insn;
+    const struct tbd_sim_insn *insn = step->insn;
     uint64_t delta = 0;
     const struct tbd_insn_op *op = sum_of(insn, slot, &delta);
 

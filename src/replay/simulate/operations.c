@@ -305,7 +305,7 @@ static void solve_op(struct tbd_solver *s, const struct tbd_insn_op *op)
     }
 }
 
-void tbd_solver_begin(struct tbd_solver *solver, const struct tbd_insn *insn)
+void tbd_solver_begin(struct tbd_solver *solver, const struct tbd_sim_insn *insn)
 {
     memset(solver->slot, 0, insn->slots * sizeof(solver->slot[0]));
     solver->changed = false;
@@ -314,7 +314,7 @@ void tbd_solver_begin(struct tbd_solver *solver, const struct tbd_insn *insn)
         solver->slot[insn->constants[i].slot] = tbd_bits_of(insn->constants[i].value);
 }
 
-void tbd_solver_solve(struct tbd_solver *solver, const struct tbd_insn *insn)
+void tbd_solver_solve(struct tbd_solver *solver, const struct tbd_sim_insn *insn)
 {
     bool changed = false;
 

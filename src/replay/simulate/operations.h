@@ -15,13 +15,13 @@ struct tbd_solver {
 };
 
 /* Every slot unknown, constants known. */
-void tbd_solver_begin(struct tbd_solver *solver, const struct tbd_insn *insn);
+void tbd_solver_begin(struct tbd_solver *solver, const struct tbd_sim_insn *insn);
 
 /* What `bits` knows of a slot, it now knows as well. */
 void tbd_solver_learn(struct tbd_solver *solver, unsigned slot, struct tbd_bits bits);
 
 /* Applies the operations in order and back until nothing more becomes known. */
-void tbd_solver_solve(struct tbd_solver *solver, const struct tbd_insn *insn);
+void tbd_solver_solve(struct tbd_solver *solver, const struct tbd_sim_insn *insn);
 
 /* Parts of it, each for some operations. */
 void tbd_solve_flags(struct tbd_solver *solver, const struct tbd_insn_op *op);

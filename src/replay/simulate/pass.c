@@ -43,7 +43,7 @@ static struct tbd_bits value_of(const struct tbd_simulation *sim, uint32_t varia
 /* What the next step's address says of this one's branch. */
 static void load_next(const struct tbd_simulation *sim, size_t i, struct tbd_solver *solver)
 {
-    const struct tbd_insn *insn = sim->steps[i].insn;
+    const struct tbd_sim_insn *insn = sim->steps[i].insn;
     bool last = i + 1 == sim->step_count;
     uint64_t next = last ? sim->end : sim->steps[i + 1].insn->address;
 
@@ -58,7 +58,7 @@ static void load_next(const struct tbd_simulation *sim, size_t i, struct tbd_sol
 void tbd_sim_load(const struct tbd_simulation *sim, size_t i, bool exact, struct tbd_solver *solver)
 {
     const struct tbd_sim_step *step = &sim->steps[i];
-    const struct tbd_insn *insn = step->insn;
+    const struct tbd_sim_insn *insn = step->insn;
 
     tbd_solver_begin(solver, insn);
     for (size_t k = 0; k < insn->read_count; k++)
@@ -76,7 +76,7 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t i, bool exact, struct
 /* Why the inferred bits among the step's variables are known. */
 static uint32_t why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step)
 {
-    const struct tbd_insn *insn = step->insn;
+    const struct tbd_sim_insn *insn = step->insn;
 
     for (size_t k = 0; k < insn->read_count; k++)
         if (sim->why[sim->uses[step->first_use + k]] != 0)
@@ -103,7 +103,7 @@ static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct
 static void store_all(struct tbd_simulation *sim, const struct tbd_sim_step *step,
                       const struct tbd_solver *solver, uint32_t why)
 {
-    const struct tbd_insn *insn = step->insn;
+    const struct tbd_sim_insn *insn = step->insn;
 
     if (sim->frozen)
         return;
@@ -118,7 +118,7 @@ static void store_all(struct tbd_simulation *sim, const struct tbd_sim_step *ste
 }
 
 /* What one step of a pass works on. */
-struct visit {
+struct step_visit {
     struct tbd_simulation *sim;
     const struct tbd_sim_step *step;
     size_t index;
@@ -127,7 +127,8 @@ struct visit {
 };
 
 /* The address of a piece of memory, or in phase two what stands for one that is not known. */
-static bool address_of(const struct visit *v, const struct tbd_insn_memory *memory, uint64_t *out)
+static bool address_of(const struct step_visit *v, const struct tbd_insn_memory *memory,
+                       uint64_t *out)
 {
     struct tbd_bits address = v->solver.slot[memory->address];
     struct tbd_sim_linear linear;
@@ -143,14 +144,14 @@ static bool address_of(const struct visit *v, const struct tbd_insn_memory *memo
     return true;
 }
 
-static bool stands_for_address(const struct visit *v, const struct tbd_insn_memory *memory)
+static bool stands_for_address(const struct step_visit *v, const struct tbd_insn_memory *memory)
 {
     return !tbd_bits_full(v->solver.slot[memory->address]);
 }
 
-static void read_memory(struct visit *v)
+static void read_memory(struct step_visit *v)
 {
-    const struct tbd_insn *insn = v->step->insn;
+    const struct tbd_sim_insn *insn = v->step->insn;
     uint64_t address;
 
     for (size_t k = 0; k < insn->memory_count; k++) {
@@ -172,7 +173,7 @@ static void read_memory(struct visit *v)
 }
 
 /* A repeated store: how many bytes; 0: unknown, or too many to look at. */
-static uint64_t range_bytes(const struct visit *v, const struct tbd_insn_memory *memory)
+static uint64_t range_bytes(const struct step_visit *v, const struct tbd_insn_memory *memory)
 {
     struct tbd_bits count = v->solver.slot[memory->count];
 
@@ -181,8 +182,8 @@ static uint64_t range_bytes(const struct visit *v, const struct tbd_insn_memory 
     return count.value * memory->bytes;
 }
 
-static void write_range(struct visit *v, const struct tbd_insn_memory *memory, uint64_t address,
-                        bool forward)
+static void write_range(struct step_visit *v, const struct tbd_insn_memory *memory,
+                        uint64_t address, bool forward)
 {
     uint64_t bytes = range_bytes(v, memory);
 
@@ -197,7 +198,7 @@ static void write_range(struct visit *v, const struct tbd_insn_memory *memory, u
                          v->solver.slot[memory->data], v->why);
 }
 
-static void write_one(struct visit *v, const struct tbd_insn_memory *memory, bool forward)
+static void write_one(struct step_visit *v, const struct tbd_insn_memory *memory, bool forward)
 {
     uint64_t address;
     uint32_t why = 0;
@@ -226,9 +227,9 @@ static void write_one(struct visit *v, const struct tbd_insn_memory *memory, boo
     }
 }
 
-static void write_memory(struct visit *v, bool forward)
+static void write_memory(struct step_visit *v, bool forward)
 {
-    const struct tbd_insn *insn = v->step->insn;
+    const struct tbd_sim_insn *insn = v->step->insn;
 
     for (size_t k = 0; k < insn->memory_count; k++)
         if (insn->memory[k].write)
@@ -238,11 +239,11 @@ static void write_memory(struct visit *v, bool forward)
 }
 
 /* Values that should be the same are not. */
-static void contradict(struct visit *v)
+static void contradict(struct step_visit *v)
 {
     struct tbd_simulation *sim = v->sim;
     const struct tbd_sim_step *step = v->step;
-    const struct tbd_insn *insn = step->insn;
+    const struct tbd_sim_insn *insn = step->insn;
 
     if (!sim->infers) {
         sim->contradictions += !sim->frozen;
@@ -255,12 +256,12 @@ static void contradict(struct visit *v)
         tbd_sim_withdraw(sim, sim->why[step->first_variable + k]);
 }
 
-static void solve(struct visit *v)
+static void solve(struct step_visit *v)
 {
     tbd_solver_solve(&v->solver, v->step->insn);
 }
 
-static void visit_step(struct visit *v, bool forward)
+static void visit_step(struct step_visit *v, bool forward)
 {
     tbd_sim_load(v->sim, v->index, false, &v->solver);
     v->why = v->sim->infers ? why_of(v->sim, v->step) : 0;
@@ -288,7 +289,7 @@ static void visit_step(struct visit *v, bool forward)
 /* Was a repeated instruction interrupted here, to be run again? */
 static bool is_part(const struct tbd_simulation *sim, size_t i)
 {
-    const struct tbd_insn *insn = sim->steps[i].insn;
+    const struct tbd_sim_insn *insn = sim->steps[i].insn;
 
     return insn->repeats &&
            (i + 1 < sim->step_count ? sim->steps[i + 1].insn->address : sim->end) == insn->address;
@@ -296,7 +297,7 @@ static bool is_part(const struct tbd_simulation *sim, size_t i)
 
 static void visit(struct tbd_simulation *sim, size_t i, bool forward)
 {
-    struct visit v = { .sim = sim, .step = &sim->steps[i], .index = i };
+    struct step_visit v = { .sim = sim, .step = &sim->steps[i], .index = i };
 
     if (v.step->unsure || v.step->insn->kind == TBD_INSN_HAVOC || is_part(sim, i))
         tbd_sim_unknown_store(sim, i);

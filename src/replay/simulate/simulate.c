@@ -104,7 +104,7 @@ static bool grow_code(struct tbd_simulation *sim)
 }
 
 static enum tbd_status insn_of(struct tbd_simulation *sim, uint64_t address, const uint8_t *code,
-                               size_t length, const struct tbd_insn **out)
+                               size_t length, const struct tbd_sim_insn **out)
 {
     uint8_t bytes[16] = { 0 };
     struct tbd_sim_code *at;
@@ -127,7 +127,7 @@ static enum tbd_status insn_of(struct tbd_simulation *sim, uint64_t address, con
     return at->insn->length == length ? TBD_OK : TBD_CORRUPT;
 }
 
-static bool add_uses(struct tbd_simulation *sim, const struct tbd_insn *insn)
+static bool add_uses(struct tbd_simulation *sim, const struct tbd_sim_insn *insn)
 {
     if (!tbd_array_reserve(&sim->uses, sim->use_count + insn->read_count, &sim->use_capacity,
                            sizeof(*sim->uses)))
@@ -138,7 +138,7 @@ static bool add_uses(struct tbd_simulation *sim, const struct tbd_insn *insn)
 }
 
 /* A narrow piece of memory has zeros above it. */
-static bool add_variables(struct tbd_simulation *sim, const struct tbd_insn *insn)
+static bool add_variables(struct tbd_simulation *sim, const struct tbd_sim_insn *insn)
 {
     struct tbd_bits *memory;
 
@@ -201,7 +201,7 @@ static bool checkpoint(struct tbd_simulation *sim)
 enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
                                    const uint8_t *code, size_t length)
 {
-    const struct tbd_insn *insn;
+    const struct tbd_sim_insn *insn;
     enum tbd_status status = insn_of(sim, address, code, length, &insn);
     struct tbd_sim_step *step;
 
@@ -282,7 +282,7 @@ struct tbd_simulation_counts tbd_simulation_counts(const struct tbd_simulation *
                                            .contradictions = sim->contradictions };
 }
 
-const struct tbd_insn *tbd_simulation_insn(const struct tbd_simulation *sim, size_t step)
+const struct tbd_sim_insn *tbd_simulation_insn(const struct tbd_simulation *sim, size_t step)
 {
     return step < sim->step_count ? sim->steps[step].insn : NULL;
 }

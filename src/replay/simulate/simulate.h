@@ -75,7 +75,7 @@ enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred);
 struct tbd_simulation_counts tbd_simulation_counts(const struct tbd_simulation *sim);
 
 /* Answers.  Step i leads from position i to position i + 1. */
-const struct tbd_insn *tbd_simulation_insn(const struct tbd_simulation *sim, size_t step);
+const struct tbd_sim_insn *tbd_simulation_insn(const struct tbd_simulation *sim, size_t step);
 struct tbd_simulated tbd_simulation_place(const struct tbd_simulation *sim, size_t position,
                                           unsigned place);
 /* Address and contents of piece `index` of the step's memory (struct tbd_insn_memory). */

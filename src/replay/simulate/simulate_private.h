@@ -6,7 +6,7 @@
 #ifndef TBD_REPLAY_SIMULATE_SIMULATE_PRIVATE_H
 #define TBD_REPLAY_SIMULATE_SIMULATE_PRIVATE_H
 
-#include "replay/simulate/image.h"
+#include "replay/simulate/memory_image.h"
 #include "replay/simulate/operations.h"
 #include "replay/simulate/simulate.h"
 
@@ -17,7 +17,7 @@ enum {
 };
 
 struct tbd_sim_step {
-    const struct tbd_insn *insn; /* borrowed from the simulation's table */
+    const struct tbd_sim_insn *insn; /* borrowed from the simulation's table */
     uint32_t first_use;
     uint32_t first_variable;
     bool unsure; /* may not have run as a whole: it says nothing */
@@ -37,7 +37,7 @@ struct tbd_sim_linear {
 };
 
 struct tbd_sim_code {
-    struct tbd_insn *insn; /* owned; NULL: free */
+    struct tbd_sim_insn *insn; /* owned; NULL: free */
     uint8_t bytes[16];
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* image.h - what is known of memory at one moment, while a simulation passes over its steps
+/* memory_image.h - what is known of memory at one moment, while a simulation passes over its steps
  *
  * Words of 8 bytes, each with the bits that are known, since when, and why.  A word that was not touched yet has what
  * the caller's function says (memory at the end, constant data).
  *
  * A store to an unknown address may have changed any word.  Either everything is forgotten then, or it is only counted,
  * and who reads a word learns how many such stores lie between. */
-#ifndef TBD_REPLAY_SIMULATE_IMAGE_H
-#define TBD_REPLAY_SIMULATE_IMAGE_H
+#ifndef TBD_REPLAY_SIMULATE_MEMORY_IMAGE_H
+#define TBD_REPLAY_SIMULATE_MEMORY_IMAGE_H
 
 #include "replay/simulate/bits.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* image.c - see image.h */
-#include "replay/simulate/image.h"
+/* memory_image.c - see memory_image.h */
+#include "replay/simulate/memory_image.h"
 
 #include "base/hash.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* build.c - see build.h */
-#include "replay/simulate/build.h"
+/* insn_build.c - see insn_build.h */
+#include "replay/simulate/insn_build.h"
 
 #include "replay/simulate/bits.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* build.h - an instruction being described: slots, operands, operations
+/* insn_build.h - an instruction being described: slots, operands, operations
  *
  * Forms (lower_*.c) use this to say what an instruction does.  What does not fit is remembered in `full`; the instruction
  * is then described as unknown. */
-#ifndef TBD_REPLAY_SIMULATE_BUILD_H
-#define TBD_REPLAY_SIMULATE_BUILD_H
+#ifndef TBD_REPLAY_SIMULATE_INSN_BUILD_H
+#define TBD_REPLAY_SIMULATE_INSN_BUILD_H
 
 #include "replay/simulate/insn.h"
 #include "replay/simulate/pure.h"
@@ -15,7 +15,7 @@ struct tbd_build {
     ZydisDecodedInstruction insn;
     ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
     uint64_t address;
-    struct tbd_insn out; /* its arrays are those below */
+    struct tbd_sim_insn out; /* its arrays are those below */
     struct tbd_insn_place reads[TBD_INSN_PLACES], writes[TBD_INSN_PLACES];
     struct tbd_insn_memory memory[TBD_INSN_MEMORY];
     struct tbd_insn_copy copies[TBD_INSN_COPIES];

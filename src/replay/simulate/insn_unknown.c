@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* build_unknown.c - an instruction that the table does not have: what it writes is unknown after it
+/* insn_unknown.c - an instruction that the table does not have: what it writes is unknown after it
  *
  * The decoder knows the operands, hidden ones too, and the flags.  Where its list is not all (state that is loaded from
  * memory, segment registers, system instructions) nothing at all is known afterwards. */
-#include "replay/simulate/build.h"
+#include "replay/simulate/insn_build.h"
 
 enum { MEMORY_BYTES_MAX = 64 };
 
@@ -150,11 +150,11 @@ void tbd_build_unknown(struct tbd_build *b)
         write_string_registers(b);
     write_flags(b);
     if (b->full) {
-        b->out = (struct tbd_insn){ .address = b->address,
-                                    .length = b->insn.length,
-                                    .kind = TBD_INSN_HAVOC,
-                                    .mnemonic = (uint16_t)b->insn.mnemonic,
-                                    .barrier = true,
-                                    .next = TBD_INSN_NO_SLOT };
+        b->out = (struct tbd_sim_insn){ .address = b->address,
+                                        .length = b->insn.length,
+                                        .kind = TBD_INSN_HAVOC,
+                                        .mnemonic = (uint16_t)b->insn.mnemonic,
+                                        .barrier = true,
+                                        .next = TBD_INSN_NO_SLOT };
     }
 }
