@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "query/calls/own_calls.h"
+#include "query/condition/expr_keep.h"
 #include "query/search/search_ends.h"
 #include "query/session/main_stack.h"
 #include "query/text/user_interrupt.h"
@@ -27,6 +28,7 @@ struct finding {
     uint8_t *searched, *only; /* owned; by window */
     size_t *open;             /* owned; indices of calls without an end, innermost last */
     size_t open_count, open_capacity;
+    uint32_t keeps; /* kept values of an entry */
     bool no_memory;
     bool is_own; /* by own_calls.h, ... */
     bool is_odd; /* ... which cannot tell */
@@ -149,8 +151,16 @@ static bool add_event(void *context, const struct tbd_event *event)
 
     f->no_memory = !tbd_array_grow(&list->events, list->event_count, &list->event_capacity,
                                    sizeof(*list->events));
-    if (!f->no_memory)
-        list->events[list->event_count++] = *event;
+    if (f->no_memory)
+        return false;
+    list->events[list->event_count] = *event;
+    if (event->kept != NULL && event->type == TBD_EVENT_FUNC_ENTER) {
+        list->events[list->event_count].kept = tbd_kept_copy(event->kept, f->keeps);
+        f->no_memory = list->events[list->event_count].kept == NULL;
+    } else {
+        list->events[list->event_count].kept = NULL;
+    }
+    list->event_count++;
     f->is_odd |= f->is_own && (event->flags & TBD_EVENT_BY_JUMP) != 0;
     return !f->no_memory && !f->is_odd;
 }
@@ -290,7 +300,9 @@ enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_questio
                                  struct tbd_call_list *out)
 {
     size_t windows = (size_t)tbd_trace_window_count(run->session->trace) + 1;
-    struct finding f = { .run = run, .list = out };
+    struct finding f = { .run = run,
+                         .list = out,
+                         .keeps = question->keeps + question->keeps_stack };
     bool is_done = false;
     enum tbd_exit result;
 
@@ -314,6 +326,8 @@ enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_questio
 
 void tbd_call_list_free(struct tbd_call_list *list)
 {
+    for (size_t i = 0; i < list->event_count; i++)
+        free(list->events[i].kept);
     free(list->all);
     free(list->events);
     *list = (struct tbd_call_list){ 0 };

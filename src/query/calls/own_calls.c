@@ -23,6 +23,8 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
     const struct tbd_trace_info *info = run->session->info;
     const struct tbd_expr *where = question->where;
 
+    if (question->keeps_stack) /* only callers tell it */
+        return false;
     if (info->is_forked || info->damage_count != 0) /* frames that nobody saw being made */
         return false;
     if (where == NULL || where->name_count != 1 || where->names[0].kind != TBD_NAME_FUNCTION ||

@@ -195,6 +195,28 @@ const struct tbd_command tbd_commands[] = {
     { "syscalls", tbd_command_syscalls, "[where CONTEXT]",
       "all system calls, as rows", "",
       "tbdq syscalls where 'syscall == openat'", true, false },
+    { "log", tbd_command_log, "PLACE [where CONTEXT] FORMAT [EXPR...] [also PLACE ...]",
+      "a line of text for every execution of a place, as if the program had printed it",
+      "PLACE is FUNCTION, FUNCTION:return, FILE:LINE, or a quoted 'TYPE [of EXPR]' as `all` takes it.  CONTEXT is one\n"
+      "argument: quote it.  FORMAT is that of printf, for the C expressions that follow, each one argument;\n"
+      "%s takes a pointer, an array, a std::string, or an address.  A value that the compiler did not keep is\n"
+      "<optimized out>.  Places after `also` are logged with it, all in the order of time.",
+      "tbdq log list.c:31 where 'key > 10' 'key=%d next=%p' key list->next", false, false },
+    { "export", tbd_command_export,
+      "FORMAT FILE [func PATTERN | module NAME] [where CONTEXT]",
+      "write a file that other programs read",
+      "FORMAT is perfetto (ui.perfetto.dev), speedscope, folded (flamegraph.pl) or callgrind\n"
+      "(callgrind_annotate, kcachegrind): the calls of the program's own functions, or of the chosen ones, times in\n"
+      "block entries; perfetto also has system calls and signals.  Or it is core: a core file of the state at\n"
+      "the current position, for gdb.  CONTEXT is one argument, about entries: quote it.",
+      "tbdq export perfetto run.pftrace func 'parse*'", true, false },
+    { "heap", tbd_command_heap, "[leaks | of ADDR | errors]",
+      "the blocks of memory that the program had allocated",
+      "At the current position, or at the recording's end (`leaks`): live blocks of malloc, operator new and their\n"
+      "families, by the stack of calls that allocated them.  `of ADDR`: each block that contained it, with who\n"
+      "allocated and who freed it, and the stores to it.  `errors`: wrong frees, and stores and loads in blocks\n"
+      "that were freed and not given out again, over the whole run; at most four of each kind for a block.",
+      "tbdq heap leaks", true, false },
     { "signals", tbd_command_signals, "[where CONTEXT]",
       "signals that were handled, and the one that ended the program, as rows", "",
       "tbdq signals where 'signal == SIGALRM'", true, false },

@@ -60,6 +60,9 @@ enum tbd_expr_op {
     TBD_EXPR_WIDEN,      /* bytes of a float to double */
     TBD_EXPR_MATCHES,    /* the string at left, of length `right` if there is one, matches regexes[value]; slots
                             from `which` on */
+    /* true where left has a value (expr_keep.h) */
+    TBD_EXPR_KEEP,       /* as value `which` of the event's record */
+    TBD_EXPR_KEEP_TEXT,  /* the same, of a string; lowered: as MATCHES, `value` says which value of the record */
 };
 // clang-format on
 
@@ -177,31 +180,6 @@ struct tbd_expr {
     const struct tbd_expr *from; /* lowered: names, patterns and regexes are borrowed from it */
 };
 
-/* Fills in `level` of a new node whose operands are complete. */
-static inline void tbd_expr_note_level(struct tbd_expr *expr, struct tbd_expr_node *node)
-{
-    uint32_t level = node->left < 0 ? 0 : expr->nodes[node->left].level;
-
-    if (node->right >= 0 && expr->nodes[node->right].level > level)
-        level = expr->nodes[node->right].level;
-    level += node->op == TBD_EXPR_MEMORY || node->op == TBD_EXPR_MATCHES;
-    node->level = (uint8_t)(level > 255 ? 255 : level);
-    if (level > expr->levels)
-        expr->levels = level;
-}
-
-/* The condition reads a register that the event does not know. */
-static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
-{
-    expr->uses |= TBD_USES_REGS;
-    if (which < TBD_REG_COUNT)
-        expr->registers |= 1u << which;
-    else if (which >= TBD_REGISTER_XMM0)
-        expr->registers |= 1u << (16 + which - TBD_REGISTER_XMM0);
-    else
-        expr->uses |= TBD_USES_STATE;
-}
-
 /* A value that is named by a word of the condition: in memory, or a number. */
 struct tbd_expr_stand_in {
     bool is_number; /* no place in memory, but `number`; of a floating-point value its bits */
@@ -267,6 +245,8 @@ struct tbd_value {
     enum tbd_value_state state;
 };
 
+struct tbd_kept;
+
 /* What is known at one event; all pointers may be NULL (= not known yet). */
 struct tbd_expr_env {
     const struct tbd_event *event;
@@ -282,6 +262,7 @@ struct tbd_expr_env {
     const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
     uint64_t divisions, unmapped; /* counts of bad evaluations; only ever increased */
     uint64_t optimized;           /* bad evaluations because a variable was optimized out */
+    struct tbd_kept *kept;        /* receives kept values */
 };
 
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);

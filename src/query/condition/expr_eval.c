@@ -6,7 +6,7 @@
  * a bad operand on which the result depends makes the whole condition bad, which counts as "does
  * not match". An unknown left side with a bad right side stays unknown: the left side may decide
  * alone. */
-#include "query/condition/expr.h"
+#include "query/condition/expr_keep.h"
 #include "base/binary_search.h"
 #include "query/session/callers.h"
 #include "query/text/lexer.h"
@@ -468,6 +468,40 @@ static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct t
     return known(regexec(&expr->regexes[node->value].compiled, text, 0, NULL, 0) == 0);
 }
 
+/* Kept values do not count as bad evaluations. */
+static struct tbd_value eval_keep(const struct tbd_expr *expr, const struct tbd_expr_node *node,
+                                  struct tbd_expr_env *env)
+{
+    uint64_t divisions = env->divisions, unmapped = env->unmapped, optimized = env->optimized;
+    struct tbd_value value = tbd_expr_eval(expr, node->left, env);
+
+    env->divisions = divisions;
+    env->unmapped = unmapped;
+    env->optimized = optimized;
+    return tbd_kept_take(env->kept, node, value);
+}
+
+static struct tbd_value eval_keep_text(const struct tbd_expr *expr,
+                                       const struct tbd_expr_node *node, struct tbd_expr_env *env)
+{
+    struct tbd_expr_node plain = { .which = (uint32_t)node->value, .left = -1, .right = -1 };
+    uint64_t unmapped = env->unmapped;
+    struct tbd_value address = tbd_expr_eval(expr, node->left, env);
+    struct tbd_value length = known(UINT64_MAX), state = address;
+    char text[TBD_EXPR_MATCH_SLOTS * 8 + 1] = "";
+
+    if (node->right >= 0 && address.state == TBD_VALUE_OK)
+        state = length = tbd_expr_eval(expr, node->right, env);
+    if (state.state == TBD_VALUE_OK)
+        state = read_text(node, address.v, length.v, env, text);
+    env->unmapped = unmapped;
+    if (state.state != TBD_VALUE_OK && (state.state != TBD_VALUE_BAD || text[0] == '\0'))
+        return tbd_kept_take(env->kept, &plain, state);
+    if (length.v > strlen(text))
+        length.v = strlen(text);
+    return tbd_kept_take_text(env->kept, node, address, text, (size_t)length.v);
+}
+
 static struct tbd_value eval_nowhere(const struct tbd_expr_node *node, struct tbd_expr_env *env)
 {
     env->optimized += node->value;
@@ -518,6 +552,8 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
     case TBD_EXPR_NOWHERE: return eval_nowhere(node, env);
     case TBD_EXPR_MATCHES: return eval_matches(expr, node, env);
+    case TBD_EXPR_KEEP: return eval_keep(expr, node, env);
+    case TBD_EXPR_KEEP_TEXT: return eval_keep_text(expr, node, env);
     case TBD_EXPR_CHOICE: return eval_choice(expr, node, env);
     case TBD_EXPR_VARIABLE:
     case TBD_EXPR_STRING:

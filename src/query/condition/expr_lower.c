@@ -378,6 +378,73 @@ static struct tbd_lowered lower_like(struct tbd_lowering *l)
     return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
 }
 
+/* ---- kept values ---- */
+
+/* The node for a value that the compiler did not keep here.  Another problem is one of the whole condition. */
+static struct tbd_lowered keep_nothing(struct tbd_lowering *l, uint32_t number,
+                                       const struct tbd_query_error *problem)
+{
+    struct tbd_expr_node node = { .op = TBD_EXPR_KEEP, .which = number, .right = -1, .value = 1 };
+
+    if (l->problem->status == TBD_OK)
+        *l->problem = *problem;
+    if (problem->status != TBD_UNMAPPED)
+        return (struct tbd_lowered){ .kind = TBD_LOWERED_GONE };
+    node.left = tbd_lowering_nowhere(l);
+    return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
+}
+
+/* With problems of its own: one value that was optimized out says nothing of the next. */
+static struct tbd_lowered lower_keep(struct tbd_lowering *l)
+{
+    struct tbd_expr_node node = { .op = TBD_EXPR_KEEP, .which = l->node->which, .right = -1 };
+    struct tbd_query_error own = { .status = TBD_OK }, *problem = l->problem;
+    struct tbd_lowered v;
+
+    l->problem = &own;
+    v = tbd_lower_value(l, l->node->left);
+    l->problem = problem;
+    if (v.kind == TBD_LOWERED_GONE)
+        return keep_nothing(l, node.which, &own);
+    node.left = v.node;
+    node.is_real = tbd_lowered_is_real(&v);
+    return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
+}
+
+/* A number without a type is the address of a string. */
+static struct tbd_lowered text_at(struct tbd_lowering *l, uint64_t *out_capacity,
+                                  int32_t *out_length)
+{
+    struct tbd_lowered v = lower_place(l, l->node->left);
+
+    if (v.kind != TBD_LOWERED_NUMBER || v.has_type)
+        return string_at(l, l->node->left, out_capacity, out_length);
+    *out_capacity = UINT64_MAX;
+    *out_length = -1;
+    return v;
+}
+
+static struct tbd_lowered lower_keep_text(struct tbd_lowering *l)
+{
+    struct tbd_expr_node node = { .op = TBD_EXPR_KEEP_TEXT, .value = l->node->which };
+    struct tbd_query_error own = { .status = TBD_OK }, *problem = l->problem;
+    struct tbd_lowered at;
+    uint64_t capacity;
+
+    l->problem = &own;
+    at = text_at(l, &capacity, &node.right);
+    l->problem = problem;
+    if (at.kind == TBD_LOWERED_GONE)
+        return keep_nothing(l, (uint32_t)node.value, &own);
+    if (node.right < 0 && capacity != UINT64_MAX)
+        node.right = tbd_lowering_number(l, capacity);
+    node.left = at.node;
+    node.which = l->out->memory_count;
+    l->out->memory_count += TBD_EXPR_MATCH_SLOTS;
+    l->out->uses |= TBD_USES_MEMORY;
+    return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
+}
+
 /* ---- nodes that have no variables ---- */
 
 static struct tbd_lowered lower_memory(struct tbd_lowering *l)
@@ -477,6 +544,8 @@ static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index)
     case TBD_EXPR_CAST: return lower_cast(l);
     case TBD_EXPR_SIZEOF: return lower_sizeof(l);
     case TBD_EXPR_LIKE: return lower_like(l);
+    case TBD_EXPR_KEEP: return lower_keep(l);
+    case TBD_EXPR_KEEP_TEXT: return lower_keep_text(l);
     case TBD_EXPR_CHOICE: return tbd_lower_choice(l);
     case TBD_EXPR_STRING:
         return tbd_lowering_gone(l, TBD_TYPE, "a string can only be compared, by == != or =~");

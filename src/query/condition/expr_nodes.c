@@ -4,6 +4,7 @@
  * EXPR_NODES-1  A node's operands have smaller indices than the node.
  * EXPR_NODES-2  The number of nodes is bounded by MAX_NODES. */
 #include "query/condition/expr_nodes.h"
+#include "query/condition/expr_needs.h"
 
 #include "base/assert.h"
 #include "base/array.h"

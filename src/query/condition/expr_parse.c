@@ -17,6 +17,7 @@
  * func, module: only compared with a name by == and !=; the name may be quoted and may be a
  * pattern. */
 #include "query/condition/expr_nodes.h"
+#include "query/condition/expr_needs.h"
 
 #include "query/condition/field_names.h"
 #include "hooks/table/syscalls.h"

@@ -5,6 +5,7 @@
  * into its number as C does: arrays become addresses, small integers are extended by their sign,
  * floating-point numbers become doubles. */
 #include "query/condition/expr_lower.h"
+#include "query/condition/expr_needs.h"
 
 #include "base/array.h"
 

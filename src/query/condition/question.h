@@ -37,6 +37,9 @@ struct tbd_question {
     /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */
     const uint8_t *only; /* only the windows with 1 are searched */
     uint8_t *searched;   /* receives 1 for those that were searched */
+    uint32_t keeps;      /* kept values in `where` (expr_keep.h): events come with `kept` */
+    bool
+        keeps_stack; /* with keeps_frames: one more kept value, the calls around the event (TBD_KEPT_FRAMES) */
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */
     struct tbd_expr *where; /* owned; NULL = every event of the type */

@@ -30,8 +30,8 @@
 
 static bool is_about_all(const struct tbd_command *command)
 {
-    static const char *const names[] = { "all",      "stores",  "calls", "lines",
-                                         "syscalls", "signals", "count", "history" };
+    static const char *const names[] = { "all",     "stores", "calls",   "lines", "syscalls",
+                                         "signals", "count",  "history", "log" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(command->name, names[i]) == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* meaning.c - see meaning.h */
 #include "query/search/meaning.h"
+#include "query/condition/expr_needs.h"
 
 #include "query/condition/window_names.h"
 #include "query/search/search_private.h"
@@ -134,7 +135,7 @@ size_t tbd_meaning_reads(struct tbd_meaning *meaning, struct tbd_range64 *out, s
         uint64_t bytes = node->op == TBD_EXPR_MEMORY ? node->value : TBD_EXPR_MATCH_SLOTS * 8;
         struct tbd_value address;
 
-        if (node->op != TBD_EXPR_MEMORY && node->op != TBD_EXPR_MATCHES)
+        if (!tbd_expr_reads_memory(node))
             continue;
         address = tbd_expr_eval(meaning->here, node->left, &env);
         if (address.state == TBD_VALUE_OK)

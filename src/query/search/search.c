@@ -175,6 +175,13 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
             return TBD_NOMEM;
         run->memory_capacity = run->where->memory_count;
     }
+    if (run->question->keeps + run->question->keeps_stack != 0) {
+        run->kept = calloc(1, sizeof(*run->kept));
+        if (run->kept == NULL)
+            return TBD_NOMEM;
+        run->kept->count = run->question->keeps + run->question->keeps_stack;
+        run->env.kept = run->kept;
+    }
     run->all_uses = run->uses;
     run->levels = run->where->levels;
     if ((run->uses & TBD_USES_TYPES) != 0) {
@@ -375,7 +382,9 @@ void tbd_search_release(struct tbd_search_run *run)
     tbd_plan_free(&run->plan);
     tbd_callers_free(&run->callers);
     tbd_search_free_returns(run);
+    tbd_search_forget_candidates(run);
     free(run->memory);
+    free(run->kept);
     free(run->candidates);
     free(run->memory_values);
 }

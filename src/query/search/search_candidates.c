@@ -45,6 +45,23 @@ static void keep_memory(struct tbd_search_run *run, struct tbd_candidate *candid
         run->memory_values[run->memory_value_count++] = run->memory[i];
 }
 
+/* False without memory. */
+static bool keep_values(const struct tbd_search_run *run, struct tbd_candidate *candidate)
+{
+    if (run->kept == NULL)
+        return true;
+    candidate->kept = tbd_kept_copy(run->kept->record.values, run->kept->count);
+    candidate->event.kept = candidate->kept;
+    return candidate->kept != NULL;
+}
+
+void tbd_search_forget_candidates(struct tbd_search_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        free(run->candidates[i].kept);
+    run->count = 0;
+}
+
 bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_event *event,
                                enum tbd_verdict verdict)
 {
@@ -63,6 +80,8 @@ bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_even
         .event = *event, .verdict = verdict, .where = run->here, .frame = run->env.frame
     };
     keep_memory(run, candidate);
+    if (verdict == TBD_VERDICT_MATCH && !keep_values(run, candidate))
+        return false;
     if ((run->uses & TBD_USES_STACK) != 0)
         candidate->stack_bits = match_patterns(run);
     return true;
@@ -117,7 +136,9 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
     run->env.read_context = &read;
     candidate->verdict = tbd_search_judge(run, &candidate->event);
     if (candidate->verdict == TBD_VERDICT_OPEN)
-        candidate->verdict = TBD_VERDICT_MISS;
+        candidate->verdict = tbd_search_judge_last(run, &candidate->event);
+    if (candidate->verdict == TBD_VERDICT_MATCH && !keep_values(run, candidate))
+        run->status = TBD_NOMEM;
     run->env.regs = NULL;
     run->env.vector = NULL;
     run->env.read = NULL;
@@ -167,6 +188,8 @@ static enum tbd_status replay_batch(struct tbd_search_run *run, size_t from, siz
     }
     for (size_t i = 0; status == TBD_OK && i < count; i++)
         judge_with_regs(run, &run->candidates[picked[i]], &states[i]);
+    if (status == TBD_OK)
+        status = run->status;
     free(picked);
     free(states);
     return status;

@@ -4,6 +4,7 @@
  * Conditions over variables mean something different at each instruction (search_scope.c). One walk
  * asks for the memory that they need, and the next walk has the answers (probes.h). */
 #include "query/search/search_private.h"
+#include "query/condition/expr_needs.h"
 
 #include "base/array.h"
 
@@ -19,7 +20,21 @@ enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_e
     if (run->where == NULL)
         return TBD_VERDICT_MATCH;
     run->env.event = event;
+    if (run->kept != NULL)
+        tbd_kept_reset(run->kept);
     return verdict_of(tbd_expr_eval(run->here, run->here->root, &run->env));
+}
+
+enum tbd_verdict tbd_search_judge_last(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    enum tbd_verdict verdict = TBD_VERDICT_OPEN;
+
+    if (run->kept != NULL) {
+        run->kept->is_final = true;
+        verdict = tbd_search_judge(run, event);
+        run->kept->is_final = false;
+    }
+    return verdict == TBD_VERDICT_OPEN ? TBD_VERDICT_MISS : verdict;
 }
 
 /* Finds the condition's meaning here; false if there is no memory. */
@@ -115,7 +130,7 @@ static uint32_t words_of(struct tbd_search_run *run, const struct tbd_expr_node 
     uint64_t optimized = run->env.optimized;
     struct tbd_value address;
 
-    if (node->level != level || (node->op != TBD_EXPR_MEMORY && node->op != TBD_EXPR_MATCHES) ||
+    if (node->level != level || !tbd_expr_reads_memory(node) ||
         run->memory[node->which].state == TBD_VALUE_OK)
         return 0;
     address = tbd_expr_eval(run->here, node->left, &run->env);

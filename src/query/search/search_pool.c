@@ -34,8 +34,10 @@ struct result {
     uint64_t matches;
     struct tbd_event *events; /* owned */
     size_t capacity;
-    uint8_t **bytes; /* owned: old and new bytes of each event; NULL if it has none */
+    uint8_t **
+        bytes; /* owned: old and new bytes of each event, or its kept values; NULL if it has none */
     size_t bytes_capacity;
+    uint32_t keeps; /* of the question */
 };
 
 struct pool {
@@ -78,22 +80,27 @@ static void drop_events(struct result *result)
     result->is_kept = false;
 }
 
-/* Copies the event's bytes, because they belong to a window that will be freed. */
-static bool copy_bytes(struct tbd_event *event, uint8_t **out)
+/* Copies the event's bytes, because they belong to a window that will be freed, and its kept values. */
+static bool copy_bytes(struct tbd_event *event, uint32_t keeps, uint8_t **out)
 {
     size_t old = event->old == NULL ? 0 : event->size;
     size_t fresh = event->fresh == NULL ? 0 : event->size;
+    size_t kept = event->kept == NULL ? 0 : tbd_kept_bytes(event->kept, keeps);
+    uint8_t *at;
 
     *out = NULL;
-    if (old + fresh == 0)
+    if (kept + old + fresh == 0)
         return true;
-    *out = malloc(old + fresh);
+    *out = malloc(kept + old + fresh);
     if (*out == NULL)
         return false;
+    at = *out + kept;
+    if (kept != 0) /* first, where they are aligned */
+        event->kept = memcpy(*out, event->kept, kept);
     if (old != 0)
-        event->old = memcpy(*out, event->old, old);
+        event->old = memcpy(at, event->old, old);
     if (fresh != 0)
-        event->fresh = memcpy(*out + old, event->fresh, fresh);
+        event->fresh = memcpy(at + old, event->fresh, fresh);
     return true;
 }
 
@@ -109,7 +116,7 @@ static bool keep_event(void *context, const struct tbd_event *event)
         drop_events(result);
     if (result->is_kept) {
         result->events[n] = *event;
-        if (!copy_bytes(&result->events[n], &result->bytes[n]))
+        if (!copy_bytes(&result->events[n], result->keeps, &result->bytes[n]))
             drop_events(result);
     }
     result->matches++;
@@ -158,7 +165,8 @@ static void search_some(struct helper *helper, struct tbd_search_run *run)
     uint32_t i;
 
     while (take(pool, &i)) {
-        struct result result = { .is_kept = run->search->each != NULL };
+        struct result result = { .is_kept = run->search->each != NULL,
+                                 .keeps = run->question->keeps + run->question->keeps_stack };
 
         run->search->each_context = &result;
         run->total = 0;

@@ -4,6 +4,7 @@
 #ifndef TBD_QUERY_SEARCH_PRIVATE_H
 #define TBD_QUERY_SEARCH_PRIVATE_H
 
+#include "query/condition/expr_keep.h"
 #include "query/session/register_notes.h"
 #include "query/search/search_plan.h"
 #include "query/search/scan.h"
@@ -19,6 +20,7 @@ struct tbd_candidate {
     uint64_t frame;
     size_t first_memory; /* index into memory_values: memory_count of them */
     enum tbd_verdict verdict;
+    struct tbd_kept_value *kept; /* owned; NULL: none */
 };
 
 /* The stack of callers of a thread that waits, while a window is walked. */
@@ -48,7 +50,8 @@ struct tbd_search_run {
     const struct tbd_question *question;
     struct tbd_expr *where; /* NULL: everything matches */
     uint32_t uses;
-    bool wants_values; /* new values of all matching stores, for printing */
+    bool wants_values;     /* new values of all matching stores, for printing */
+    struct tbd_kept *kept; /* owned: of the event being judged; NULL: the question keeps none */
     struct tbd_search_plan plan;
     struct tbd_span span;
     const struct tbd_window *window; /* perhaps a picked part */
@@ -117,6 +120,8 @@ bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_e
 
 /* Evaluates `here` with the values known now. */
 enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_event *event);
+/* The same, when nothing more will be known: kept values that are unknown stay so. */
+enum tbd_verdict tbd_search_judge_last(struct tbd_search_run *run, const struct tbd_event *event);
 /* Finds `here` and evaluates it with the answers of all earlier walks, in the order of their
  * questions. env.memory stays set. */
 enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tbd_event *event);
@@ -141,6 +146,8 @@ void tbd_search_forget_picker(struct tbd_search_run *run);
 /* False without memory. */
 bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_event *event,
                                enum tbd_verdict verdict);
+/* Frees what they own; there are none after it. */
+void tbd_search_forget_candidates(struct tbd_search_run *run);
 /* Goes through the candidates in the direction of the search, deciding them as needed. */
 TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run *run);
 

@@ -41,18 +41,32 @@ static bool ask_event(void *context, struct tbd_event *event)
     return run->status == TBD_OK && !run->again;
 }
 
+static void keep_stack(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    size_t count;
+    const uint64_t *pcs = tbd_callers_pcs(&run->callers, event->pc, &count);
+
+    if (pcs == NULL)
+        run->status = TBD_NOMEM;
+    else
+        tbd_kept_take_frames(run->kept, pcs, count);
+}
+
 /* Decides with every value except registers. A value that the trace does not hold decides against
  * the event. */
 static enum tbd_verdict judge_entry(struct tbd_search_run *run, struct tbd_event *event)
 {
     enum tbd_verdict verdict = tbd_search_judge_answered(run, event);
 
-    run->env.memory = NULL;
     if (verdict == TBD_VERDICT_OPEN && run->answered != 0 &&
         ((run->here->uses & TBD_USES_REGS) == 0 || run->env.regs != NULL)) {
-        run->env.unmapped++;
-        return TBD_VERDICT_MISS;
+        verdict = tbd_search_judge_last(run, event);
+        run->env.unmapped += verdict == TBD_VERDICT_MISS;
     }
+    run->env.memory = NULL;
+    if (verdict == TBD_VERDICT_MATCH && run->question->keeps_stack)
+        keep_stack(run, event);
+    event->kept = run->kept != NULL ? run->kept->record.values : NULL;
     return verdict;
 }
 
@@ -60,6 +74,7 @@ static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event
 {
     enum tbd_verdict verdict;
 
+    event->kept = NULL;
     if (is_return(run, event))
         return run->question->own_returns || tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH
                                                                                  : TBD_VERDICT_MISS;
@@ -238,7 +253,7 @@ static void count_window(struct tbd_search_run *run)
 
 static enum tbd_status collect_window(struct tbd_search_run *run)
 {
-    run->count = 0;
+    tbd_search_forget_candidates(run);
     run->memory_value_count = 0;
     run->status = TBD_OK;
     walk(run, collect_event, NULL);

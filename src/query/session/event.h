@@ -104,6 +104,8 @@ struct tbd_event {
     uint32_t sender;   /* signal: process id of who sent it, or of the child */
     uint32_t thread;
     uint32_t flags; /* TBD_EVENT_* */
+    /* of a question that keeps values (condition/expr_keep.h); borrowed until the next event */
+    struct tbd_kept_value *kept;
 };
 
 /* The first min(size, 8) bytes as a little-endian number. */

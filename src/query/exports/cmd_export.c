@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* cmd_export.c - export: files that other programs read
+ *
+ *   export FORMAT FILE [func PATTERN | module NAME] [where CONTEXT]      the calls of these functions
+ *   export core FILE                                                    the state at the current position
+ *
+ * Without a choice the calls are those of the program's own functions. */
+#include "query/exports/timeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct export_format {
+    const char *name;
+    bool (*write)(const struct tbd_export *export);
+} formats[] = {
+    { "folded", tbd_export_folded },
+    { "speedscope", tbd_export_speedscope },
+    { "callgrind", tbd_export_callgrind },
+    { "perfetto", tbd_export_perfetto },
+};
+
+/* The file that the user named; a link that is there already is not followed. */
+static FILE *create_file(const char *name)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (out == NULL) {
+        fprintf(stderr, "tbdq: cannot write %s: %s\n", name, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+    }
+    return out;
+}
+
+/* Closes it; says what went wrong. */
+static enum tbd_exit finish_file(FILE *out, const char *name, enum tbd_exit result)
+{
+    bool is_bad = ferror(out) != 0;
+
+    is_bad |= fclose(out) != 0;
+    if (!is_bad)
+        return result;
+    fprintf(stderr, "tbdq: cannot write %s: %s\n", name, strerror(errno));
+    return TBD_EXIT_SYSTEM;
+}
+
+/* ---- which calls ---- */
+
+static enum tbd_exit add_condition(struct tbd_command_run *run, const char *text,
+                                   struct tbd_question *question)
+{
+    struct tbd_command_run own = *run;
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr;
+
+    own.text = text;
+    own.arguments = 0;
+    if (tbd_expr_parse(text, 0, TBD_EVENT_FUNC_ENTER, &expr, &error) != TBD_OK)
+        return tbd_command_wrong(&own, &error);
+    tbd_question_where(question, expr);
+    return TBD_EXIT_FOUND;
+}
+
+/* The program's own module, as a condition names it. */
+static const char *own_module(const struct tbd_session *session)
+{
+    const char *slash = strrchr(session->info->program, '/');
+
+    return slash == NULL ? session->info->program : slash + 1;
+}
+
+static enum tbd_exit read_calls(struct tbd_command_run *run, struct tbd_question *out)
+{
+    struct tbd_expr_name name = { .kind = TBD_NAME_MODULE };
+    const char *text = own_module(run->session);
+    unsigned next = 2;
+
+    if (next + 1 < run->argc &&
+        (strcmp(run->argv[next], "func") == 0 || strcmp(run->argv[next], "module") == 0)) {
+        name.kind = run->argv[next][0] == 'f' ? TBD_NAME_FUNCTION : TBD_NAME_MODULE;
+        text = run->argv[next + 1];
+        next += 2;
+    }
+    if (next != run->argc && (next + 2 != run->argc || strcmp(run->argv[next], "where") != 0))
+        return tbd_command_usage(run, "export takes a format, a file, and which functions' calls");
+    *out = tbd_question_all(TBD_EVENT_FUNC_ENTER);
+    name.text = strdup(text);
+    if (name.text == NULL)
+        return tbd_command_no_memory();
+    tbd_question_where(out, tbd_expr_is_in(&name));
+    free(name.text);
+    return next == run->argc ? TBD_EXIT_FOUND : add_condition(run, run->argv[next + 1], out);
+}
+
+static enum tbd_exit export_calls(struct tbd_command_run *run, const struct export_format *format)
+{
+    struct tbd_timeline timeline = { 0 };
+    struct tbd_export export = { .run = run, .timeline = &timeline };
+    struct tbd_question question = { .type = TBD_EVENT_FUNC_ENTER };
+    enum tbd_exit result = read_calls(run, &question);
+
+    if (result == TBD_EXIT_FOUND)
+        result = tbd_timeline_read(run, &question, &timeline);
+    else
+        tbd_question_free(&question);
+    if (result == TBD_EXIT_NOT_FOUND)
+        fprintf(stderr, "tbdq: there are no such calls in this trace\n");
+    if (result == TBD_EXIT_FOUND) {
+        export.out = create_file(run->argv[1]);
+        if (export.out == NULL)
+            result = TBD_EXIT_SYSTEM;
+        else
+            result = finish_file(export.out, run->argv[1],
+                                 format->write(&export) ? TBD_EXIT_FOUND : tbd_command_no_memory());
+    }
+    tbd_timeline_free(&timeline);
+    return result;
+}
+
+static enum tbd_exit export_core(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    uint32_t window;
+    enum tbd_status status;
+    FILE *out;
+
+    if (run->argc != 2)
+        return tbd_command_usage(run, "export core takes a file");
+    status = tbd_session_window_at(run->session, position, &window);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    out = create_file(run->argv[1]);
+    if (out == NULL)
+        return TBD_EXIT_SYSTEM;
+    return finish_file(out, run->argv[1], tbd_export_core(run, position, out));
+}
+
+enum tbd_exit tbd_command_export(struct tbd_command_run *run)
+{
+    if (run->argc >= 2 && strcmp(run->argv[0], "core") == 0)
+        return export_core(run);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && run->argc >= 2; i++) {
+        if (strcmp(run->argv[0], formats[i].name) == 0)
+            return export_calls(run, &formats[i]);
+    }
+    return tbd_command_usage(
+        run, "export takes folded, speedscope, callgrind, perfetto or core, and a file");
+}

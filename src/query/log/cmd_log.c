@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+/* cmd_log.c - log: a line of text for every execution of a place, as if the program had printed it
+ *
+ *   log PLACE [where CONDITION] FORMAT [ARGUMENT...] [also PLACE ...]
+ *
+ * A place becomes a question, its arguments become kept values of that question (condition/expr_keep.h): so one
+ * search gives rows and values.  One place is printed as it is found.  Several places are searched one after the
+ * other, and their rows printed in the order of time.
+ *
+ * CMD_LOG-1  A row of several places is text in `rows.text` from its offset on, up to a NUL. (not checked: keep_row() is
+ *     the only writer) */
+#include "query/commands/commands.h"
+#include "query/commands/functions.h"
+#include "query/commands/rows.h"
+#include "query/log/log_format.h"
+#include "query/output/output.h"
+#include "query/session/wall_time.h"
+
+#include "base/array.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES_MAX 16u
+
+struct log_place {
+    const char *name; /* as the user wrote it */
+    struct tbd_log_format format;
+    struct tbd_question question;
+};
+
+struct logged_row {
+    struct tbd_position position;
+    uint32_t thread, place;
+    size_t text;
+};
+
+struct logging {
+    struct tbd_command_run *run;
+    struct log_place places[PLACES_MAX];
+    uint32_t count;
+    uint32_t place; /* being searched */
+    bool has_threads;
+    struct tbd_rows rows;    /* JSON, CSV */
+    struct logged_row *kept; /* owned; of several places */
+    size_t kept_count, kept_capacity;
+    char *text; /* owned */
+    size_t text_used, text_capacity;
+    uint64_t printed;
+    bool no_memory;
+};
+
+/* ---- a place ---- */
+
+static bool is_line(const char *place)
+{
+    const char *colon = strrchr(place, ':');
+
+    return colon != NULL && colon != place && colon[1] != '\0' &&
+           colon[1 + strspn(colon + 1, "0123456789")] == '\0';
+}
+
+/* "func_enter where func==insert" of "insert"; NULL without memory. */
+static char *question_of(const char *place, const char *condition)
+{
+    size_t word = strcspn(place, " "), length = strlen(place);
+    const char *joint = condition == NULL ? "" : " and (", *close = condition == NULL ? "" : ")";
+    const char *more = condition == NULL ? "" : condition, *colon = strrchr(place, ':');
+    bool is_return = length > 7 && strcmp(place + length - 7, ":return") == 0;
+    char *out = NULL;
+    int made;
+
+    if (place[word] != '\0' && tbd_event_type_find(place, word) != TBD_EVENT_POSITION)
+        made = asprintf(&out, "%s%s%s", place, condition == NULL ? "" : " where ", more);
+    else if (is_line(place))
+        made = asprintf(&out, "line where src=<%.*s,%s>%s%s%s", (int)(colon - place), place,
+                        colon + 1, joint, more, close);
+    else
+        made =
+            asprintf(&out, "%s where func==\"%.*s\"%s%s%s", is_return ? "func_exit" : "func_enter",
+                     (int)(is_return ? length - 7 : length), place, joint, more, close);
+    return made < 0 ? NULL : out;
+}
+
+static enum tbd_exit read_question(struct tbd_command_run *run, const char *place,
+                                   const char *condition, struct tbd_question *out)
+{
+    struct tbd_command_run own = *run;
+    enum tbd_exit result;
+    char *text;
+
+    if (strchr(place, '"') != NULL || *place == '\0')
+        return tbd_command_usage(run, "a place is FUNCTION, FUNCTION:return, FILE:LINE, or 'TYPE "
+                                      "of EXPRESSION'");
+    text = question_of(place, condition);
+    if (text == NULL)
+        return tbd_command_no_memory();
+    own.text = text;
+    own.arguments = 0;
+    result = tbd_command_read_all(&own, 0, strlen(text), out);
+    free(text);
+    return result;
+}
+
+/* Keeps the value of one argument. */
+static enum tbd_exit add_value(struct tbd_command_run *run, const char *text, bool as_text,
+                               struct tbd_question *question)
+{
+    struct tbd_command_run own = *run;
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr;
+
+    own.text = text;
+    own.arguments = 0;
+    if (tbd_expr_parse(text, 0, question->type, &expr, &error) != TBD_OK)
+        return tbd_command_wrong(&own, &error);
+    tbd_question_where(question, tbd_expr_keep(expr, question->keeps++, as_text));
+    return question->is_lost ? tbd_command_no_memory() : TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit read_format(struct tbd_command_run *run, const char *text,
+                                 struct tbd_log_format *out)
+{
+    struct tbd_command_run own = *run;
+    struct tbd_query_error error = { .status = TBD_USAGE, .length = 1 };
+    const char *why;
+
+    own.text = text;
+    own.arguments = 0;
+    if (tbd_log_format_read(text, out, &why, &error.at))
+        return TBD_EXIT_FOUND;
+    snprintf(error.message, sizeof(error.message), "%s", why);
+    return tbd_command_wrong(&own, &error);
+}
+
+static unsigned words_of_place(const struct tbd_command_run *run, unsigned from)
+{
+    unsigned to = from;
+
+    while (to < run->argc && strcmp(run->argv[to], "also") != 0)
+        to++;
+    return to;
+}
+
+/* PLACE [where CONDITION] FORMAT [ARGUMENT...]: words [from, to) of the arguments. */
+static enum tbd_exit read_place(struct logging *log, unsigned from, unsigned to)
+{
+    struct tbd_command_run *run = log->run;
+    struct log_place *place = &log->places[log->count];
+    bool has_condition = to - from > 2 && strcmp(run->argv[from + 1], "where") == 0;
+    unsigned format = from + (has_condition ? 3 : 1);
+    enum tbd_exit result;
+
+    if (format >= to)
+        return tbd_command_usage(run, "log takes a place, a format, and values for it");
+    result = read_format(run, run->argv[format], &place->format);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    place->name = run->argv[from];
+    log->count++;
+    if (place->format.count != to - format - 1)
+        return tbd_command_usage(run,
+                                 place->format.count < to - format - 1
+                                     ? "the format has fewer conversions than there are values"
+                                     : "the format has more conversions than there are values");
+    result = read_question(run, run->argv[from], has_condition ? run->argv[from + 2] : NULL,
+                           &place->question);
+    for (uint32_t i = 0; i < place->format.count && result == TBD_EXIT_FOUND; i++)
+        result = add_value(run, run->argv[format + 1 + i],
+                           place->format.pieces[i].conversion == 's', &place->question);
+    return result;
+}
+
+static enum tbd_exit read_places(struct logging *log)
+{
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    unsigned from = 0;
+
+    do {
+        unsigned to = words_of_place(log->run, from);
+
+        if (log->count == PLACES_MAX)
+            return tbd_command_usage(log->run, "log takes at most 16 places");
+        result = read_place(log, from, to);
+        from = to + 1;
+    } while (result == TBD_EXIT_FOUND && from <= log->run->argc);
+    return result;
+}
+
+/* ---- rows ---- */
+
+static void print_text(struct logging *log, const struct logged_row *row, const char *text)
+{
+    struct tbd_session *session = log->run->session;
+    FILE *out = log->run->out;
+    struct tbd_wall_time wall;
+    char clock[TBD_WALL_TIME_BYTES], position[48];
+
+    snprintf(position, sizeof(position), "%" PRIu64 "+%" PRIu32, row->position.time,
+             row->position.offset);
+    if (row->position.offset == 0)
+        *strchr(position, '+') = '\0';
+    fprintf(out, "%-14s  ", position);
+    if (session->shows_wall)
+        fprintf(out, "%16s  ",
+                tbd_wall_time_at(session, row->position.time, &wall)
+                    ? tbd_wall_time_text(&wall, false, clock)
+                    : "");
+    if (log->has_threads)
+        fprintf(out, "%-8" PRIu32 "  ", row->thread);
+    fprintf(out, "%s\n", text);
+}
+
+static json_t *row_of(struct logging *log, const struct logged_row *row, const char *text)
+{
+    struct tbd_session *session = log->run->session;
+    struct tbd_wall_time wall;
+    char clock[TBD_WALL_TIME_BYTES];
+    json_t *object = json_object();
+
+    json_object_set_new(object, "time", json_integer((json_int_t)row->position.time));
+    json_object_set_new(object, "offset", json_integer(row->position.offset));
+    json_object_set_new(object, "position", tbd_rows_position(row->position));
+    json_object_set_new(object, "thread", json_integer(row->thread));
+    if (session->shows_wall && tbd_wall_time_at(session, row->position.time, &wall)) {
+        json_object_set_new(object, "wall",
+                            json_string(tbd_wall_time_text(&wall, session->json, clock)));
+        json_object_set_new(object, "wall_exact", json_boolean(wall.is_exact));
+    }
+    json_object_set_new(object, "place", tbd_output_text(log->places[row->place].name));
+    json_object_set_new(object, "text", tbd_output_text(text));
+    return object;
+}
+
+static void print_row(struct logging *log, const struct logged_row *row, const char *text)
+{
+    log->printed++;
+    if (log->run->session->json || log->run->session->csv)
+        tbd_rows_add(&log->rows, row_of(log, row, text));
+    else
+        print_text(log, row, text);
+}
+
+static void keep_row(struct logging *log, struct logged_row *row, const char *text, size_t bytes)
+{
+    if (!tbd_array_grow(&log->kept, log->kept_count, &log->kept_capacity, sizeof(*log->kept)) ||
+        !tbd_array_reserve(&log->text, log->text_used + bytes + 1, &log->text_capacity, 1)) {
+        log->no_memory = true;
+        return;
+    }
+    row->text = log->text_used;
+    memcpy(log->text + log->text_used, text, bytes + 1);
+    log->text_used += bytes + 1;
+    log->kept[log->kept_count++] = *row;
+}
+
+static bool add_event(void *context, const struct tbd_event *event)
+{
+    struct logging *log = context;
+    struct logged_row row = { .position = event->position,
+                              .thread = event->thread,
+                              .place = log->place };
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    log->no_memory = out == NULL;
+    if (out == NULL)
+        return false;
+    tbd_log_format_write(&log->places[log->place].format, event->kept, out);
+    fclose(out);
+    if (log->count == 1)
+        print_row(log, &row, text);
+    else
+        keep_row(log, &row, text, bytes);
+    free(text);
+    return !log->no_memory && ferror(log->run->out) == 0;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct logged_row *a = left, *b = right;
+    int order = tbd_position_compare(a->position, b->position);
+
+    if (order != 0)
+        return order;
+    return a->place != b->place ? (a->place < b->place ? -1 : 1)
+                                : (a->text > b->text) - (a->text < b->text);
+}
+
+static void print_kept(struct logging *log)
+{
+    if (log->kept_count != 0)
+        qsort(log->kept, log->kept_count, sizeof(*log->kept), compare_rows);
+    for (size_t i = 0; i < log->kept_count && ferror(log->run->out) == 0; i++)
+        print_row(log, &log->kept[i], log->text + log->kept[i].text);
+}
+
+static enum tbd_exit search_places(struct logging *log)
+{
+    enum tbd_exit result = TBD_EXIT_FOUND;
+
+    for (; log->place < log->count && result <= TBD_EXIT_NOT_FOUND; log->place++) {
+        result = tbd_command_each(log->run, &log->places[log->place].question, add_event, log);
+        if (result <= TBD_EXIT_NOT_FOUND)
+            tbd_functions_tell_inlined(log->run->session, log->places[log->place].name);
+    }
+    return log->no_memory ? tbd_command_no_memory() : result;
+}
+
+enum tbd_exit tbd_command_log(struct tbd_command_run *run)
+{
+    static const char *const columns[] = { "position", "thread", "place", "text", NULL };
+    struct logging log = { .run = run,
+                           .has_threads = tbd_trace_thread_count(run->session->trace) > 1 };
+    enum tbd_exit result = read_places(&log);
+
+    tbd_rows_start(&log.rows, run, columns);
+    if (result == TBD_EXIT_FOUND)
+        result = search_places(&log);
+    if (result <= TBD_EXIT_NOT_FOUND) {
+        print_kept(&log);
+        result = log.printed == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_FOUND;
+        if (log.printed == 0 && !run->session->json && !run->session->csv)
+            fprintf(run->out, "none\n");
+    }
+    json_decref(log.rows.waiting);
+    for (uint32_t i = 0; i < log.count; i++) {
+        tbd_question_free(&log.places[i].question);
+        tbd_log_format_free(&log.places[i].format);
+    }
+    free(log.kept);
+    free(log.text);
+    return result;
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`tbdq export`: each file is read by something that is not ours, and compared with `tbdq calls`."""
+import json
+import os
+import re
+
+import tbdtest
+
+
+
+def fields(data):
+    """The fields of a protocol-buffers message: (number, value) in order; bytes for what has a length."""
+    at, out = 0, []
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            out.append((key >> 3, varint()))
+        else:
+            assert key & 7 == 2, key
+            size = varint()
+            out.append((key >> 3, data[at:at + size]))
+            at += size
+    assert at == len(data)
+    return out
+
+
+def exported(folder, form, *words, options=""):
+    _, trace = tbdtest.record([tbdtest.program("heap")], folder, options or "window=500")
+    path = os.path.join(folder, "out")
+    result = trace.tbdq("export", form, path, *words, json_output=False)
+    assert result.code == 0, result
+    return trace, path
+
+
+def calls(trace, *names):
+    """name -> entry times, exit times + 1"""
+    rows = {name: trace.ask("calls", name) for name in names}
+    return {name: [(row["time"], int(re.match(r"\d+", row["exit"])[0]) + 1) for row in rows[name]] for name in names}
+
+
+NAMES = ("main", "wrapped", "leak_in_a_loop", "leak_array", "use_after_free")
+
+
+def test_perfetto_has_nested_calls_threads_and_system_calls(folder):
+    trace, path = exported(folder, "perfetto")
+    with open(path, "rb") as file:
+        packets = [fields(packet) for number, packet in fields(file.read()) if number == 1]
+    assert all((10, 1) in packet for packet in packets) and (13, 1) in packets[0], packets[0]
+    names, open_now, slices, instants, tracks = {}, [], [], [], []
+    for packet in packets:
+        own = dict(packet)
+        if 12 in own:
+            names.update((dict(fields(name))[1], dict(fields(name))[2].decode()) for number, name in fields(own[12]) if number == 2)
+        if 60 in own:
+            tracks.append(dict(fields(own[60])))
+        if 11 in own:
+            event = dict(fields(own[11]))
+            if event[9] == 1:
+                open_now.append((names[event[10]], own[8]))
+            elif event[9] == 2:
+                slices.append((*open_now.pop(), own[8]))
+            else:
+                instants.append(event[23].decode())
+    assert not open_now and len(tracks) == 2 and dict(fields(tracks[0][3]))[1] == dict(fields(tracks[1][4]))[1], tracks
+    for name, wanted in calls(trace, *NAMES).items():
+        assert [row[1:] for row in slices if row[0] == name] == wanted, (name, wanted, slices)
+    assert len(instants) == len(trace.ask("syscalls")), instants
+
+
+def test_folded_and_speedscope_agree(folder):
+    trace, path = exported(folder, "folded", "func", "*a*")
+    with open(path, encoding="utf-8") as file:
+        folded = dict(line.rsplit(" ", 1) for line in file.read().splitlines())
+    assert trace.tbdq("export", "speedscope", path, "func", "*a*", json_output=False).code == 0
+    with open(path, encoding="utf-8") as file:
+        scope = json.load(file)
+    totals, stack, last = {}, [], 0
+    for event in scope["profiles"][0]["events"]:
+        if stack:
+            key = ";".join(stack)
+            totals[key] = totals.get(key, 0) + event["at"] - last
+        last = event["at"]
+        name = scope["shared"]["frames"][event["frame"]]["name"]
+        if event["type"] == "O":
+            stack.append(name)
+        else:
+            assert stack.pop() == name
+    assert not stack and {key: int(value) for key, value in folded.items()} == {k: v for k, v in totals.items() if v}, folded
+
+
+def test_callgrind_annotate_reads_it(folder):
+    annotate = tbdtest.need("callgrind_annotate")
+    trace, path = exported(folder, "callgrind", "where", "thread != 0")
+    said = tbdtest.run([annotate, "--inclusive=yes", "--threshold=100", "--auto=no", path])
+    assert said.code == 0, said
+    found = {name: int(cost.replace(",", "")) for cost, name in re.findall(r"^ *([\d,]+) \([^)]*\) +\S*:(\w+)(?: |$)", said.out.decode(), re.M)}
+    for name, wanted in calls(trace, *NAMES).items():
+        assert found[name] == sum(end - start for start, end in wanted), (name, found, wanted)
+
+
+def test_gdb_opens_core_files(folder):
+    gdb = tbdtest.need("gdb")
+    trace, path = exported(folder, "folded")
+    stop = trace.ask("calls", "use_after_free")[0]["position"]
+    assert trace.tbdq("export", "core", path, at=stop, json_output=False).code == 0
+    said = tbdtest.run([gdb, "-nx", "-batch", "-ex", "bt", "-ex", "p/x $rip", "-ex", "p kept[3]", "-ex", "p $ymm0.v8_int32", "-ex",
+                        "info proc mappings", tbdtest.program("heap"), path]).out.decode()
+    assert re.search(r"#0 .*use_after_free", said) and re.search(r"#1 .* main ", said), said
+    pc = trace.ask("bt", at=stop)[0]["pc"]
+    assert int(re.search(r"\$1 = (0x[0-9a-f]+)", said)[1], 0) == int(pc, 0), said
+    value = trace.tbdq("print", "kept[3]", at=stop, json_output=False).out.decode().strip()
+    assert re.search(r"\$2 = .*%s" % value, said), (said, value)
+    assert "libc.so.6" in said, said
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_perfetto_has_nested_calls_threads_and_system_calls, test_folded_and_speedscope_agree, test_callgrind_annotate_reads_it,
+                 test_gdb_opens_core_files)
