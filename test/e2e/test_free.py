@@ -193,7 +193,8 @@ def test_each_process_has_its_own_rings(folder):
 def test_a_forked_child_that_is_killed(folder):
     """Its ring has what it ran up to the system call that it waited in, whatever the engine executed in between; who ran nothing leaves none."""
     python = "import os, signal\nr, w = os.pipe()\nchild = os.fork()\nif child == 0:\n    sum(range(1000)); os.write(w, b'x'); signal.pause()\n" \
-             "os.read(r, 1); os.kill(child, signal.SIGKILL); print(os.wait()[1])"
+             "os.read(r, 1)\nwhile open('/proc/%d/syscall' % child).read().split()[0] != '34': pass\n" \
+             "os.kill(child, signal.SIGKILL); print(os.wait()[1])"  # 34: it waits in pause()
     crash([sys.executable, "-S", "-c", python], folder)
     dump, = dumps(folder)
     end, rows = path_and_end(dump, "400", "blocks")
