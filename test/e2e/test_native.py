@@ -33,7 +33,7 @@ def test_traced_and_native_recordings_give_the_same_answers(folder):
     tbdtest.record(tbdtest.fixed([name]), os.path.join(folder, "trd"), TRACED)
     native, traced = (tbdtest.find_trace(os.path.join(folder, part), name) for part in ("own", "trd"))
     assert native.info()["blocks"] == traced.info()["blocks"], (native.info(), traced.info())
-    for question in (("events", "syscall"), ("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"),
+    for question in (("all", "syscall"), ("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"),
                      ("goto", "last", "backward", "store", "1", "where", "touches[&rare,8]")):
         here, there = ([{key: value for key, value in row.items() if key != "thread"} for row in trace.ask(*question)]
                        for trace in (native, traced))
