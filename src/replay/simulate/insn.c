@@ -55,10 +55,11 @@ static struct tbd_sim_insn *finish(const struct tbd_build *b)
                    BYTES(b, memory, memory_count) + BYTES(b, copies, copy_count) +
                    BYTES(b, constants, constant_count) + BYTES(b, ops, op_count);
     struct tbd_sim_insn *insn = malloc(bytes + 48); /* up to 7 of padding after each of the six */
-    uint8_t *at = (uint8_t *)(insn + 1);
+    uint8_t *at;
 
     if (insn == NULL)
         return NULL;
+    at = (uint8_t *)(insn + 1);
     *insn = b->out;
     insn->ops = take(&at, b->ops, BYTES(b, ops, op_count));
     insn->constants = take(&at, b->constants, BYTES(b, constants, constant_count));

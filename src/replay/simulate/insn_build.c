@@ -277,15 +277,15 @@ uint8_t tbd_build_read(struct tbd_build *b, unsigned i)
 void tbd_build_write(struct tbd_build *b, unsigned i, uint8_t slot)
 {
     const ZydisDecodedOperand *operand = &b->operand[i];
+    bool is_register = operand->type == ZYDIS_OPERAND_TYPE_REGISTER;
 
-    if (operand->size == 0 || operand->size > 64)
+    if (operand->size == 0 || operand->size > 64 ||
+        (!is_register && operand->type != ZYDIS_OPERAND_TYPE_MEMORY))
         b->full = true;
-    else if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER)
+    else if (is_register)
         tbd_build_write_register(b, operand->reg.value, slot);
-    else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY)
-        tbd_build_store(b, tbd_build_address(b, i, true), 0, operand->size / 8u, slot);
     else
-        b->full = true;
+        tbd_build_store(b, tbd_build_address(b, i, true), 0, operand->size / 8u, slot);
 }
 
 uint8_t tbd_build_flags(struct tbd_build *b, uint64_t unchanged)
