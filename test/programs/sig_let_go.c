@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const int kinds[] = { SIGSEGV, SIGFPE, SIGTRAP, SIGUSR1, 40 /* a real-time signal */ };
@@ -112,6 +113,20 @@ static void dispatch(int has_dispatch)
     CHECK(selector == 0);
 }
 
+/* It runs natively, as all children of vfork. */
+static int kernel_has_calls_of_32_bits(void)
+{
+    int status;
+    long result;
+    pid_t child = vfork();
+
+    if (child == 0) {
+        __asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
+        _exit(0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+}
+
 int main(void)
 {
     struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
@@ -120,6 +135,10 @@ int main(void)
     long result;
     int has_dispatch; /* some kernels have none */
 
+    if (!kernel_has_calls_of_32_bits()) {
+        puts("a kernel without system calls of 32-bit programs");
+        return 77;
+    }
     for (int i = 0; i < KINDS; i++)
         CHECK(sigaction(kinds[i], &action, NULL) == 0);
     CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0 && sem_init(&blocked, 0, 0) == 0 && sem_init(&go, 0, 0) == 0);
