@@ -61,6 +61,14 @@ def test_a_program_with_threads_is_let_go(folder):
     trace.verify()
 
 
+def test_a_signal_in_a_long_computation_is_not_kept_waiting(folder):
+    script = "$SIG{ALRM} = sub { print qq(rang\n); exit 5 }; alarm 1; 1 while 1"
+    result, trace = record([tbdtest.need("perl"), "-e", script], folder)
+    assert result.out == b"rang\n" and result.code == 5, result
+    assert trace.info()["end"].startswith("detached"), trace.info()
+    trace.verify()
+
+
 def test_a_killed_program_is_recorded_up_to_its_last_stop(folder):
     argv = ["/bin/sh", "-c", "echo one; echo two; kill -KILL $$"]
     result, trace = record(argv, folder)

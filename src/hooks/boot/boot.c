@@ -142,7 +142,7 @@ static bool record_own_child(struct tbd_thread *thread)
 {
     if (!tbd_child_record(thread) || !tbd_own_begin_child())
         return false;
-    tbd_own_begin(thread, tbd_play_settle);
+    tbd_own_begin(tbd_play_settle);
     return true;
 }
 
@@ -150,6 +150,7 @@ static const struct ways_in own_code = {
     .parts = { .callbacks = &tbd_play_callbacks, .leaving = &tbd_leaving_own },
     .signals = { .stops = tbd_own_stops_sigsafe,
                  .has_own = tbd_own_has_sigsafe,
+                 .queued = tbd_own_queued_sigsafe,
                  .after_fault = tbd_own_stopped,
                  .hides_child = tbd_organizer_children_sent_sigsafe },
     .begin_thread = tbd_play_begin_thread,
@@ -430,7 +431,7 @@ bool tbd_boot(const struct tbd_boot *boot)
     TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,
             (void *)thread->regs.rip);
     if (tbd_mode()->code == TBD_CODE_OWN)
-        tbd_own_begin(thread, tbd_play_settle);
+        tbd_own_begin(tbd_play_settle);
     ways_in()->run(thread);
     __builtin_unreachable();
 }

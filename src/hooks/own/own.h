@@ -29,7 +29,7 @@ const char *tbd_own_check(void);
 /* FORK_CHILD: the pages of its memory are not followed yet.  False: they cannot be. */
 bool tbd_own_begin_child(void);
 /* BOOT, FORK_CHILD, after the image was sent.  `settle` is called after every stop. */
-void tbd_own_begin(struct tbd_thread *thread, void (*settle)(struct tbd_thread *thread));
+void tbd_own_begin(void (*settle)(struct tbd_thread *thread));
 /* Goes on with the program's code at thread->regs. */
 _Noreturn void tbd_own_run(struct tbd_thread *thread);
 /* As tbd_leaving_play; before, the program's code is made as it was, and the kernel makes its calls again. */
@@ -40,10 +40,12 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
                            uint64_t gs_base);
 /* Is the program's own code interrupted there? */
 bool tbd_own_has_sigsafe(uint64_t rip);
+/* A signal waits for the next stop; if none comes soon, the program is let go between two. */
+void tbd_own_queued_sigsafe(void);
 _Noreturn void tbd_own_stopped(struct tbd_thread *thread);
 
 /* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */
-void tbd_own_look(struct tbd_thread *thread, uint64_t start, uint64_t end, bool is_new);
+void tbd_own_look(uint64_t start, uint64_t end, bool is_new);
 /* own_sites.c: the instruction at the trap; bytes 0: it is none of those. */
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes);
 

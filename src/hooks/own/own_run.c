@@ -20,15 +20,17 @@
 #include "hooks/threads/sigframe.h"
 #include "hooks/threads/signals_private.h"
 #include "hooks/threads/threads.h"
+#include "hooks/threads/window_end.h"
 #include "patcher/patcher.h"
 
 #define SYSCALL_BYTES 2u
 /* Cycles of the time-stamp counter in a window: some 10 ms, so that a replay of it fits in memory. */
 #define WINDOW_CYCLES (1ull << 25)
+#define WINDOW_NS     10000000u
 
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
 
-enum stop_kind { STOP_NONE, STOP_CALL, STOP_SITE, STOP_FAULT };
+enum stop_kind { STOP_NONE, STOP_CALL, STOP_SITE, STOP_FAULT, STOP_LATE };
 
 static void (*settle)(struct tbd_thread *thread);
 static enum stop_kind stop; /* what tbd_own_stopped() finds */
@@ -77,6 +79,45 @@ static void enter_block(struct tbd_thread *thread, uint32_t bytes, enum tbd_end 
     tbd_ring_enter(&tbd_recording.ring, thread, known[place].id);
 }
 
+/* ---- signals that wait for a stop ---- */
+
+#define LATE_NS 100000000
+
+static int32_t timer = -1; /* of the kernel; -1: no signal waits */
+
+void tbd_own_queued_sigsafe(void)
+{
+    struct sigevent event = { .sigev_signo = SIGTRAP, .sigev_notify = SIGEV_THREAD_ID };
+    int64_t after[4] = { 0, 0, 0, LATE_NS };
+
+    if (timer >= 0)
+        return;
+    event.sigev_value.sival_ptr = (void *)TBD_LATE_VALUE;
+    event._sigev_un._tid = (int)tbd_thread_now()->tid;
+    if (tbd_sys_failed(tbd_sys3(__NR_timer_create, CLOCK_MONOTONIC, tbd_sys_pointer(&event),
+                                tbd_sys_pointer(&timer))))
+        timer = -1;
+    else
+        tbd_sys4(__NR_timer_settime, (uint64_t)(unsigned)timer, 0, tbd_sys_pointer(after), 0);
+}
+
+static void stop_timer(void)
+{
+    if (timer >= 0)
+        tbd_sys3(__NR_timer_delete, (uint64_t)(unsigned)timer, 0, 0);
+    timer = -1;
+}
+
+/* A computation is not cut: what follows its last stop is not recorded. */
+static void leave_late(struct tbd_thread *thread)
+{
+    if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
+        return;
+    tbd_window_cut();
+    tbd_detach(thread, "a signal came in a long computation, which native play cannot cut yet",
+               TBD_END_WHOLE);
+}
+
 /* ---- stops ---- */
 
 bool tbd_own_has_sigsafe(uint64_t rip)
@@ -96,7 +137,11 @@ static int32_t code_of(const uint8_t *info)
 static enum stop_kind kind_of(int signo, const uint8_t *info, uint64_t rip)
 {
     int32_t code = code_of(info);
+    siginfo_t given;
 
+    memcpy(&given, info, sizeof(given));
+    if (signo == SIGTRAP && code == SI_TIMER && (uint64_t)(uintptr_t)given.si_ptr == TBD_LATE_VALUE)
+        return STOP_LATE;
     if (signo == SIGSYS)
         return code == SYS_USER_DISPATCH ? STOP_CALL : STOP_NONE;
     if (!(ALWAYS_OURS & BIT(signo)) || code <= 0)
@@ -197,7 +242,7 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
     default: start = bytes = 0;
     }
     if (bytes)
-        tbd_own_look(thread, start & ~(TBD_PAGE_SIZE - 1),
+        tbd_own_look(start & ~(TBD_PAGE_SIZE - 1),
                      (start + bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1), is_new);
 }
 
@@ -233,13 +278,28 @@ static void perform_call(struct tbd_thread *thread)
     look_after_call(thread, &before, brk_before);
 }
 
+static uint64_t used_ns(void)
+{
+    int64_t now[2] = { 0, 0 };
+
+    tbd_sys3(__NR_clock_gettime, CLOCK_THREAD_CPUTIME_ID, tbd_sys_pointer(now), 0);
+    return (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+}
+
+/* The counter of cycles is read at every stop, the time used only when it may have come: while others have the processor, the
+ * window does not grow. */
 static void end_window_in_time(struct tbd_thread *thread)
 {
-    uint64_t now = cycles();
+    static uint64_t used_before;
+    uint64_t now = cycles(), used;
 
     if (now - window_start < WINDOW_CYCLES)
         return;
     window_start = now;
+    used = used_ns();
+    if (used - used_before < WINDOW_NS && used >= used_before)
+        return;
+    used_before = used;
     tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
 
@@ -248,7 +308,9 @@ void tbd_own_stopped(struct tbd_thread *thread)
     enum stop_kind kind = stop;
 
     stop = STOP_NONE;
+    stop_timer();
     switch (kind) {
+    case STOP_LATE: leave_late(thread); break;
     case STOP_CALL: perform_call(thread); break;
     case STOP_SITE: perform_site(thread); break;
     case STOP_FAULT: raise_fault(thread, false); break;
@@ -295,12 +357,12 @@ const char *tbd_own_check(void)
     return NULL;
 }
 
-void tbd_own_begin(struct tbd_thread *thread, void (*settles)(struct tbd_thread *thread))
+void tbd_own_begin(void (*settles)(struct tbd_thread *thread))
 {
     settle = settles;
     window_start = cycles();
     memset(known, 0, sizeof(known));
-    tbd_own_look(thread, 0, TBD_USER_END, true);
+    tbd_own_look(0, TBD_USER_END, true);
     tbd_code_traps_lift(false); /* a child's are the program's bytes since before the fork */
     (void)dispatch(PR_SYS_DISPATCH_ON);
 }

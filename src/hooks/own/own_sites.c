@@ -73,43 +73,62 @@ struct decision {
     unsigned sure, unlikely; /* and how many say so, or that it is part of another one */
 };
 
-/* Decodes from `at` up to the instruction that holds the find. */
-static void vote(struct decision *d, uint64_t at)
-{
-    struct tbd_insn insn;
+enum outcome { NOT_YET, SURE, UNLIKELY };
 
-    while (at <= d->find) {
-        if (!tbd_decode(&insn, at, d->code + (at - d->start), d->bytes - (at - d->start))) {
-            at++;
-            continue;
-        }
-        if (at + insn.length > d->find)
+/* Decodes from `at` up to the instruction that holds the find: is it one that must stop?  Most votes soon meet the way of
+ * an earlier one, which knows. */
+static enum outcome follow(struct decision *d, uint64_t at, uint8_t *seen)
+{
+    uint64_t low = d->start > d->find - BEFORE ? d->start : d->find - BEFORE;
+    enum outcome outcome = NOT_YET;
+    uint64_t way[BEFORE + 1];
+    size_t steps = 0;
+
+    while (outcome == NOT_YET) {
+        struct tbd_insn insn;
+        bool good;
+
+        outcome = (enum outcome)seen[at - low];
+        if (outcome != NOT_YET)
             break;
-        at += insn.length;
+        way[steps++] = at;
+        good = tbd_decode(&insn, at, d->code + (at - d->start), d->bytes - (at - d->start));
+        if (good && at + insn.length > d->find) {
+            outcome = must_stop(&insn) ? SURE : UNLIKELY;
+            d->site = outcome == SURE ? at : d->site;
+        }
+        at += good ? insn.length : 1;
+        if (outcome == NOT_YET && at > d->find)
+            outcome = UNLIKELY;
     }
-    if (at <= d->find && must_stop(&insn)) {
-        d->sure++;
-        d->site = at;
-    } else {
-        d->unlikely++;
-    }
+    while (steps)
+        seen[way[--steps] - low] = (uint8_t)outcome;
+    return outcome;
+}
+
+static void vote(struct decision *d, uint64_t at, uint8_t *seen)
+{
+    enum outcome outcome = follow(d, at, seen);
+
+    d->sure += outcome == SURE;
+    d->unlikely += outcome == UNLIKELY;
 }
 
 static void decide(void *context)
 {
     struct decision *d = context;
+    uint8_t seen[BEFORE + 1] = { 0 };
 
     for (unsigned back = BEFORE; back > FROM; back--)
         if (d->find - d->start >= BEFORE)
-            vote(d, d->find - back);
+            vote(d, d->find - back, seen);
         else
-            vote(d, d->start); /* a mapping of code begins with code */
+            vote(d, d->start, seen); /* a mapping of code begins with code */
 }
 
 /* ---- a range of code ---- */
 
 struct looking {
-    struct tbd_thread *thread;
     const struct tbd_msg_region *map;
 };
 
@@ -149,10 +168,10 @@ static void look_at_copy(const struct looking *looking, uint64_t at, const uint8
         }
 }
 
-static void look_at_region(struct tbd_thread *thread, const struct tbd_msg_region *map)
+static void look_at_region(const struct tbd_msg_region *map)
 {
     static uint8_t copy[BEFORE + CHUNK + TBD_INSN_MAX_BYTES];
-    struct looking looking = { thread, map };
+    struct looking looking = { .map = map };
 
     for (uint64_t at = map->start; at < map->end; at += CHUNK) {
         size_t before = at - map->start < BEFORE ? at - map->start : BEFORE;
@@ -167,7 +186,7 @@ static void look_at_region(struct tbd_thread *thread, const struct tbd_msg_regio
     }
 }
 
-void tbd_own_look(struct tbd_thread *thread, uint64_t start, uint64_t end, bool is_new)
+void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
 
@@ -182,7 +201,7 @@ void tbd_own_look(struct tbd_thread *thread, uint64_t start, uint64_t end, bool 
         if (map->prot & PROT_WRITE || !map->inode)
             tbd_leave_soon("it makes code, which native play cannot follow");
         else
-            look_at_region(thread, map);
+            look_at_region(map);
     }
     tbd_written_follow(start, end, is_new);
 }

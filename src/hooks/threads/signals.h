@@ -34,6 +34,8 @@
 #define TBD_LET_GO_VALUE (TBD_ENGINE_BASE + 0x7ead)
 /* ... or, in free run, to come to a boundary and wait there. */
 #define TBD_PAUSE_VALUE (TBD_ENGINE_BASE + 0x7eaf)
+/* ... a timer of the engine's, in native play: a signal has waited long for a stop. */
+#define TBD_LATE_VALUE (TBD_ENGINE_BASE + 0x7eb0)
 
 /* The layout of the kernel. */
 struct tbd_action {
@@ -99,6 +101,8 @@ struct tbd_signal_exits {
     bool (*stops)(int signo, const uint8_t *info, struct tbd_ucontext *context, uint64_t gs_base);
     /* SIG: is the program's own code there?  NULL as `stops`. */
     bool (*has_own)(uint64_t rip);
+    /* SIG, native play: a signal was queued while the program's own code runs. */
+    void (*queued)(void);
     /* APP: registers are in the thread block, the fault in `fault`.  Does not return. */
     void (*after_fault)(struct tbd_thread *thread);
     /* SIG: a SIGCHLD with this siginfo has come.  True: the program must not know of it.  False:

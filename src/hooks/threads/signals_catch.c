@@ -350,7 +350,9 @@ static uint64_t value_of(int signo, const uint8_t *info)
     siginfo_t given;
 
     memcpy(&given, info, sizeof(given));
-    return signo == SIGTRAP && given.si_code == SI_QUEUE ? (uint64_t)(uintptr_t)given.si_ptr : 0;
+    return signo == SIGTRAP && (given.si_code == SI_QUEUE || given.si_code == SI_TIMER)
+               ? (uint64_t)(uintptr_t)given.si_ptr
+               : 0;
 }
 
 /* The thread comes to a boundary, and knows what for. */
@@ -375,6 +377,7 @@ static bool take_own(int signo, const uint8_t *info, struct tbd_saved_context *s
     switch (value_of(signo, info)) {
     case TBD_LET_GO_VALUE: let_go(saved, context); return true;
     case TBD_PAUSE_VALUE: call_in(saved, context); return true;
+    case TBD_LATE_VALUE: saved->signals.has_dropped = true; return true; /* the stop has come */
     case TBD_CRASH_ASKED:
         if (exits->asked)
             exits->asked();
@@ -407,9 +410,12 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
     context->mask |= ~tbd_signals_needed();
     interrupt(context);
-    if (settles || !tbd_saved_context_is_holder_sigsafe(saved) ||
-        (exits->has_own && exits->has_own(context->rip)))
+    if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
+    if (exits->has_own && exits->has_own(context->rip)) {
+        exits->queued();
+        return;
+    }
     come_to_boundary(context);
 }
 

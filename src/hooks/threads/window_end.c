@@ -75,6 +75,27 @@ void tbd_window_handle_due(struct tbd_thread *thread)
         tbd_ring_set_due(ring, thread, due);
 }
 
+static bool is_cut;
+
+void tbd_window_cut(void)
+{
+    is_cut = true;
+}
+
+static void end_stream(struct tbd_ring *ring)
+{
+    __atomic_store_n(&ring->head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&ring->head->published);
+}
+
+/* As of a killed program, except that the trace knows how it ended. */
+static void send_cut(struct tbd_ring *ring, const struct tbd_part *parts, uint32_t count)
+{
+    tbd_ring_send(ring, tbd_thread_now(), TBD_MSG_END, parts, count);
+    tbd_ring_turn(ring, tbd_thread_now(), 0);
+    end_stream(ring);
+}
+
 /* Closes the last window like every other, with the state that the program ended with. */
 static void send_last(const struct tbd_part *parts, uint32_t count)
 {
@@ -82,6 +103,10 @@ static void send_last(const struct tbd_part *parts, uint32_t count)
 
     if (!tbd_recording.is_on || ring->discard)
         return;
+    if (is_cut) {
+        send_cut(ring, parts, count);
+        return;
+    }
     if (tbd_recording.hooks & TBD_HOOK_TOUCH)
         tbd_memory_send_touched(tbd_thread_now());
     if (tbd_recording.unknown_calls)
@@ -93,8 +118,7 @@ static void send_last(const struct tbd_part *parts, uint32_t count)
     tbd_threads_send_regs(tbd_thread_now());
     tbd_registers_send(ring, tbd_thread_now(), &tbd_processor.vector);
     tbd_window_send_end(ring, tbd_thread_now(), &tbd_memory.pages, TBD_TIME_NEVER);
-    __atomic_store_n(&ring->head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
-    tbd_sys_futex_wake(&ring->head->published);
+    end_stream(ring);
 }
 
 void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text)
