@@ -60,7 +60,7 @@ def check(source, binary, folder):
     if lacking:
         raise tbdtest.Skip("CPU without " + " ".join(lacking))
     argv = [binary] + shlex.split(want.get("args", ""))
-    how = {"stdin": want.get("stdin", "").encode(), "timeout": 100,
+    how = {"stdin": want.get("stdin", "").encode(), "timeout": 300,
            "env": dict(pair.split("=", 1) for pair in want.get("env", "").split())}
     options = want.get("options", "")
     if "--later" in sys.argv:
