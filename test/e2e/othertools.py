@@ -50,6 +50,17 @@ def ptrace_works():
 
 
 _works = []
+_watches = []
+
+
+def need_watchpoints():
+    """Some virtual machines take writes to debug registers, and never stop."""
+    if not _watches:
+        result = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set startup-with-shell off", "-ex", "starti", "-ex", "watch *(long*)($rsp-8)", "-ex", "continue",
+                                 "/bin/true"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        _watches.append(b"Hardware watchpoint" in result.stdout and b"Old value" in result.stdout)
+    if not _watches[0]:
+        raise tbdtest.Skip("no hardware watchpoints here")
 
 
 def gdb_script(argv, script, env=None, cwd=None, stdin_file=None, timeout=200, own_mistakes=False):

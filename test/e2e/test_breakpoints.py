@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 
+import othertools
 import tbdtest
 
 LIST = os.path.join(tbdtest.BUILD, "examples/list")
@@ -75,6 +76,7 @@ def test_breakpoints_stop_where_gdb_stops(folder):
 
 
 def test_watched_variables_stop_where_gdb_stops(folder):
+    othertools.need_watchpoints()
     trace = recorded(folder)
     same_stops(folder, trace, "watch head", True)
 

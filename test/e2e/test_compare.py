@@ -110,6 +110,7 @@ def test_all_accesses_to_a_global_as_the_debug_registers_see_them(folder):
 
 
 def test_values_of_a_heap_word_as_a_watchpoint_sees_them(folder):
+    othertools.need_watchpoints()
     pair = Pair("stores", folder)
     address = pair.heap_word()
     said = othertools.gdb_script(pair.argv, """

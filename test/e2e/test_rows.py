@@ -68,6 +68,7 @@ say(rows)
 
 
 def test_stores_are_gdb_s_watchpoint_hits(folder):
+    othertools.need_watchpoints()
     path, trace, env = fixed("O0_4", folder)
     for name, size in (("counter", 4), ("hidden", 8)):
         address = othertools.symbol_address(path, name)

@@ -323,15 +323,23 @@ static bool is_uncertain(const struct tbd_exchange *exchange)
     return exchange->is_uncertain || counts_only(&exchange->sys);
 }
 
-/* Saves the old bytes of places that could not be replaced, as far as they are readable. */
+/* Saves the old bytes of places that could not be replaced, as far as they are readable.  A look at
+ * an unreadable page costs a fault, and vectors have a thousand places: one look a page is enough. */
 static void save_places(struct tbd_exchange *exchange)
 {
+    uint64_t unreadable = UINT64_MAX;
+
     for (size_t i = 0; i < exchange->count; i++) {
         struct tbd_written_place *place = &exchange->places[i];
+        uint64_t page = place->address / TBD_PAGE_SIZE;
 
-        if (!place->is_exchanged)
-            place->bytes = tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
-        else if (exchange->is_uncertain && !place->is_filled)
+        if (!place->is_exchanged) {
+            place->bytes =
+                page == unreadable
+                    ? 0
+                    : tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
+            unreadable = place->bytes ? unreadable : page;
+        } else if (exchange->is_uncertain && !place->is_filled)
             fill(place);
     }
 }

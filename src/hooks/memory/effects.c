@@ -91,8 +91,8 @@ bool tbd_effects_is_short(const struct tbd_effects *effects)
 
 /* ---- before ---- */
 
-/* Saves the readable bytes from the start of the range. */
-static void save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
+/* Saves the readable bytes from the start of the range.  False: there are none. */
+static bool save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
     uint64_t left = (uint64_t)(effects->old.end - effects->old.at);
     uint64_t got;
@@ -108,6 +108,7 @@ static void save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
         effects->saved[effects->saved_count++] = (struct saved){ address, got, effects->old.at };
     effects->old.at += got;
     effects->is_short |= got < bytes;
+    return got != 0;
 }
 
 /* Unreadable parts need no old bytes: the kernel writes in ascending order and stops at the first
@@ -115,9 +116,16 @@ static void save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                        size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (ranges[i].bytes)
-            save(effects, ranges[i].address, ranges[i].bytes);
+    uint64_t unreadable = UINT64_MAX; /* a page; a look at it costs a fault */
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t page = ranges[i].address / TBD_PAGE_SIZE;
+
+        if (ranges[i].bytes && page == unreadable)
+            effects->is_short = true;
+        else if (ranges[i].bytes && !save(effects, ranges[i].address, ranges[i].bytes))
+            unreadable = page;
+    }
 }
 
 static void visit_writable(enum tbd_page_kind kind, tbd_page_visitor visit, void *context)

@@ -56,8 +56,12 @@ static const char connect_it[] = "target remote | exec \"$TBD_GDB_TBDQ\" -t \"$T
 
 static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *const *words)
 {
-    static const char *const first[] = { "gdb", "-q",      "-iex", "set sysroot target:",
-                                         "-ex", connect_it };
+    /* gdb sends a packet again that is not answered in time, and takes the first answer for the second's; tbdq on a
+     * busy machine needs longer than its 2 s to begin. */
+    static const char *const first[] = {
+        "gdb", "-q",      "-iex", "set sysroot target:", "-iex", "set remotetimeout 120",
+        "-ex", connect_it
+    };
     enum { FIRST = sizeof(first) / sizeof(first[0]) };
 
     char trace[PATH_MAX], program[PATH_MAX], at[64] = "";
