@@ -73,14 +73,14 @@ struct decision {
     unsigned sure, unlikely; /* and how many say so, or that it is part of another one */
 };
 
-enum outcome { NOT_YET, SURE, UNLIKELY };
+enum find_verdict { NOT_YET, SURE, UNLIKELY };
 
 /* Decodes from `at` up to the instruction that holds the find: is it one that must stop?  Most votes soon meet the way of
  * an earlier one, which knows. */
-static enum outcome follow(struct decision *d, uint64_t at, uint8_t *seen)
+static enum find_verdict follow(struct decision *d, uint64_t at, uint8_t *seen)
 {
     uint64_t low = d->start > d->find - BEFORE ? d->start : d->find - BEFORE;
-    enum outcome outcome = NOT_YET;
+    enum find_verdict outcome = NOT_YET;
     uint64_t way[BEFORE + 1];
     size_t steps = 0;
 
@@ -88,7 +88,7 @@ static enum outcome follow(struct decision *d, uint64_t at, uint8_t *seen)
         struct tbd_insn insn;
         bool good;
 
-        outcome = (enum outcome)seen[at - low];
+        outcome = (enum find_verdict)seen[at - low];
         if (outcome != NOT_YET)
             break;
         way[steps++] = at;
@@ -108,7 +108,7 @@ static enum outcome follow(struct decision *d, uint64_t at, uint8_t *seen)
 
 static void vote(struct decision *d, uint64_t at, uint8_t *seen)
 {
-    enum outcome outcome = follow(d, at, seen);
+    enum find_verdict outcome = follow(d, at, seen);
 
     d->sure += outcome == SURE;
     d->unlikely += outcome == UNLIKELY;
