@@ -103,6 +103,7 @@ say(b.hit_count)
 
 def gdb_accesses(argv, address, size, env, reads=True):
     """All accesses to `size` bytes at the fixed `address` from main() on: (pc after, value after)."""
+    need_watchpoints()
     kind = "gdb.WP_ACCESS" if reads else "gdb.WP_WRITE"
     type_name = {1: "char", 2: "short", 4: "int", 8: "long"}[size]
     return gdb_script(argv, """

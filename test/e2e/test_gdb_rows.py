@@ -170,6 +170,7 @@ def check_program(path, folder, tally):
 
 
 def test_accesses_and_calls_of_many_programs_are_gdb_s(folder):
+    othertools.need_watchpoints()
     tally = {"programs": 0, "variables": 0, "accesses": 0, "functions": 0, "values": 0}
     check_programs(check_program, folder, tally)
     assert tally["programs"] >= (30 if tbdtest.LONG else 6) and tally["accesses"] > 20 and tally["values"] > 20, tally
