@@ -180,7 +180,7 @@ def test_an_index_that_lost_its_last_changes_is_told(folder):
     others answer."""
     trace = record("many_windows", folder, 100000)
     windows, question = trace.ask("windows"), ("--no-cache", "count", "store", "where", "newval & 0xfff == 77 and time >= %d")
-    start = windows[20]["time"]
+    start = windows[21]["time"]
     fresh, end = [trace.tbdq(*question[:-1], question[-1] % t).out for t in (0, start)], os.path.getsize(trace.path + "/index")
     trace.ask("lower", "0-19", "1")
     lowered = os.path.getsize(trace.path + "/index")
