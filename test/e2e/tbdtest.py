@@ -35,12 +35,6 @@ LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
 
 # The option and the variable with which a program runs as on a processor without AVX-512, whatever this one has.  libc asks
 # the processor first, so it needs the variable.
-def replayed_here(names):
-    """Open fault: on processors without fsgsbase a replay process dies of SIGSEGV in small windows of segv_repair; verify says so."""
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        return [name for name in names if name != "segv_repair" or " fsgsbase" in info.read()]
-
-
 V3 = "cpu=v3test"
 V3_ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,-AVX512DQ,-AVX512ER,-AVX512PF,-AVX512_VBMI,"
                             "-AVX512_VBMI2,-AVX512_VNNI,-AVX512_BITALG,-AVX512_VPOPCNTDQ,-AVX512_IFMA"}

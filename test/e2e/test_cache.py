@@ -72,7 +72,7 @@ def test_the_second_question_replays_nothing(folder):
 
 def test_programs_of_all_kinds(folder):
     """Signals, threads, mappings that come and go: events from the cache are those of the fresh trace."""
-    for name in tbdtest.replayed_here(("threads", "segv_repair", "maps")):
+    for name in ("threads", "segv_repair", "maps"):
         trace = recorded(os.path.join(folder, name), "window=4000", name)
         questions = (["all", "store", "where", "newval & 7 == 3"], ["all", "syscall"], ["all", "signal"],
                      ["all", "thread_switch"])

@@ -14,18 +14,19 @@ static uint64_t fs_base(void)
     return base;
 }
 
-/* Without fsgsbase, the library runs with the program's fs base, which has a stack-protector word,
- * too; while there is none yet, with its own, by system calls. */
+/* The library reads a stack-protector word of its TLS.  That of the program may be anything: there is none yet,
+ * it is not readable, or a replay has not mapped its page.  So also without fsgsbase it has its own, by system calls. */
 void tbd_processor_decode(void (*fn)(void *), void *arg)
 {
     _Alignas(16) uint8_t save[TBD_VECTOR_CALL_BYTES];
-    bool sets = !tbd_processor.has_fsgsbase && fs_base() == 0;
+    bool sets = !tbd_processor.has_fsgsbase && tbd_processor.decoder_tls;
+    uint64_t program = sets ? fs_base() : 0;
 
     if (sets)
         tbd_set_fs_base(tbd_processor.decoder_tls);
     tbd_vector_call(fn, arg, save, tbd_processor.has_fsgsbase ? tbd_processor.decoder_tls : 0);
     if (sets)
-        tbd_set_fs_base(0);
+        tbd_set_fs_base(program);
 }
 
 void tbd_set_gs_base(uint64_t base)
