@@ -47,11 +47,11 @@ class Skip(Exception):
 
 
 def need(*programs):
-    """Skips the test unless all programs are installed; returns the first one's path."""
-    for program in programs:
-        if not shutil.which(program):
-            raise Skip("no " + program)
-    return shutil.which(programs[0])
+    """Skips the test unless all programs are installed; returns the first one's path: the system's, rather than a wrapper."""
+    found = [shutil.which(program, path="/usr/bin:" + os.environ.get("PATH", "")) for program in programs]
+    if None in found:
+        raise Skip("no " + programs[found.index(None)])
+    return found[0]
 
 
 def need_terminal():
