@@ -8,6 +8,7 @@
  * and the reported stores, undone from the last to the first, must give back the start state.
  * PATCHER_SEED and PATCHER_ROUNDS in the environment choose another run. */
 #include "patcher_harness.h"
+#include "random_numbers.h"
 
 #include <Zydis/Zydis.h>
 #include <setjmp.h>
@@ -36,7 +37,6 @@ struct memory {
     uint8_t stack[STACK_BYTES];
 };
 
-static uint64_t seed = 1;
 static struct memory initial, native_end, undone;
 static struct tbd_regs native_regs;
 static uint8_t native_vectors[16 * 32];
@@ -45,19 +45,6 @@ static struct tbd_regs start_regs;
 static uint8_t *code_at;
 static uint64_t body_at;
 static bool no_pushf;
-
-static uint64_t random64(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed * 0x2545f4914f6cdd1dull;
-}
-
-static unsigned below(unsigned n)
-{
-    return (unsigned)((random64() >> 33) % n);
-}
 
 /* ---- generating ---- */
 

@@ -8,6 +8,7 @@
  * is a place that changed although the instruction is not said to write it.  With all inputs known all defined
  * outputs must be found.  SIMULATE_SEED and SIMULATE_ROUNDS choose another run. */
 #include "native_insn.h"
+#include "random_numbers.h"
 #include "replay/simulate/operations.h"
 #include "replay/simulate/simulate.h"
 
@@ -21,21 +22,6 @@
 #include <cmocka.h>
 
 enum { MIDDLE = NATIVE_MEMORY / 2, TRIES = 100, HIDINGS = 24 };
-
-static uint64_t seed = 1;
-
-static uint64_t random64(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed * 0x2545f4914f6cdd1dull;
-}
-
-static unsigned below(unsigned n)
-{
-    return (unsigned)((random64() >> 33) % n);
-}
 
 /* One run: the instruction, and all there was before and after it. */
 struct run {
@@ -356,15 +342,33 @@ static struct tbd_bits truth_of_place(const struct native_state *state, unsigned
 }
 
 /* The address of a piece of memory, from all that was before. */
+static void solve_inputs(struct tbd_solver *solver)
+{
+    tbd_solver_begin(solver, run.insn);
+    for (unsigned i = 0; i < run.insn->read_count; i++)
+        tbd_solver_learn(solver, run.insn->reads[i].slot,
+                         truth_of_place(&run.before, run.insn->reads[i].place));
+    tbd_solver_solve(solver, run.insn);
+}
+
+/* How many bytes are written: rcx elements of a string, or as many words as the instruction saves. */
+static uint64_t true_bytes(const struct tbd_insn_memory *memory)
+{
+    struct tbd_solver solver;
+
+    if (!memory->range)
+        return memory->bytes;
+    solve_inputs(&solver);
+    return tbd_bits_full(solver.slot[memory->count])
+               ? solver.slot[memory->count].value * memory->bytes
+               : NATIVE_MEMORY;
+}
+
 static bool true_address(const struct tbd_insn_memory *memory, uint64_t *out)
 {
     struct tbd_solver solver;
 
-    tbd_solver_begin(&solver, run.insn);
-    for (unsigned i = 0; i < run.insn->read_count; i++)
-        tbd_solver_learn(&solver, run.insn->reads[i].slot,
-                         truth_of_place(&run.before, run.insn->reads[i].place));
-    tbd_solver_solve(&solver, run.insn);
+    solve_inputs(&solver);
     *out = solver.slot[memory->address].value + memory->offset - (uint64_t)(uintptr_t)native_memory;
     return tbd_bits_full(solver.slot[memory->address]) && *out < NATIVE_MEMORY - 64;
 }
@@ -495,12 +499,10 @@ static void check_memory(void)
     memset(may_change, 0, sizeof(may_change));
     for (unsigned i = 0; i < run.insn->memory_count; i++) {
         const struct tbd_insn_memory *memory = &run.insn->memory[i];
-        uint64_t bytes = memory->bytes;
+        uint64_t bytes = true_bytes(memory);
 
         if (!memory->write || !true_address(memory, &at))
             continue;
-        if (memory->range)
-            bytes *= run.before.gpr[1];
         for (uint64_t k = 0; k < bytes && at + k < NATIVE_MEMORY; k++)
             may_change[at + k] = true;
     }
