@@ -63,6 +63,7 @@ struct tbd_reg_state {
     uint32_t thread;      /* of this thread; 0: the thread that has control at the position */
     struct tbd_regs regs; /* rip = the instruction about to execute */
     uint8_t xsave[4096];  /* regs.xsave_bytes of it; longer images are cut */
+    uint32_t unknown;     /* bit r: regs.gpr[r] is not known; only before the end of a crash dump */
     uint8_t *stack; /* input: buffer of stack_capacity bytes for the stack; NULL: not wanted */
     size_t stack_capacity; /* at most TBD_REPLAY_STACK_BYTES */
     /* output: address of the stack_bytes bytes in `stack`; 0 at a window's ends */

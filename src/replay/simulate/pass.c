@@ -263,7 +263,7 @@ static void solve(struct step_visit *v)
 
 static void visit_step(struct step_visit *v, bool forward)
 {
-    tbd_sim_load(v->sim, v->index, false, &v->solver);
+    tbd_sim_load(v->sim, v->index, v->sim->exact_only, &v->solver);
     v->why = v->sim->infers ? why_of(v->sim, v->step) : 0;
     solve(v);
     if (v->sim->source.others)
@@ -295,7 +295,7 @@ static bool is_part(const struct tbd_simulation *sim, size_t i)
            (i + 1 < sim->step_count ? sim->steps[i + 1].insn->address : sim->end) == insn->address;
 }
 
-static void visit(struct tbd_simulation *sim, size_t i, bool forward)
+static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
 {
     struct step_visit v = { .sim = sim, .step = &sim->steps[i], .index = i };
 
@@ -304,6 +304,17 @@ static void visit(struct tbd_simulation *sim, size_t i, bool forward)
     else if (v.step->insn->op_count != 0 || v.step->insn->memory_count != 0 ||
              v.step->insn->constant_count != 0 || v.step->insn->barrier)
         visit_step(&v, forward);
+}
+
+static void visit(struct tbd_simulation *sim, size_t i, bool forward)
+{
+    bool stirs = sim->steps[i].is_interrupted;
+
+    if (stirs && !forward)
+        tbd_sim_unknown_store(sim, i);
+    visit_whole(sim, i, forward);
+    if (stirs && forward)
+        tbd_sim_unknown_store(sim, i);
 }
 
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward)

@@ -153,7 +153,7 @@ static bool add_variables(struct tbd_simulation *sim, const struct tbd_sim_insn 
 /* An instruction that loads vector registers renews these, and what may have been interrupted all places. */
 static uint32_t first_renewed(const struct tbd_sim_step *step)
 {
-    return step->insn->kind == TBD_INSN_RESTORE && !step->unsure ? TBD_PLACE_VECTOR : 0;
+    return step->insn->kind == TBD_INSN_RESTORE && !step->is_interrupted ? TBD_PLACE_VECTOR : 0;
 }
 
 void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_sim_checkpoint *map)
@@ -229,7 +229,7 @@ enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from)
 {
     struct tbd_sim_step *last;
 
-    if (from >= sim->step_count)
+    if (from > sim->step_count || sim->step_count == 0)
         return TBD_OK;
     for (size_t i = from; i < sim->step_count; i++) {
         sim->steps[i].unsure = true;
@@ -240,6 +240,7 @@ enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from)
         }
     }
     last = &sim->steps[sim->step_count - 1];
+    last->is_interrupted = true;
     if (last->insn->kind == TBD_INSN_RESTORE) /* it has too few variables */
         last->first_variable =
             (uint32_t)(sim->variable_count - last->insn->write_count - last->insn->memory_count);
@@ -341,35 +342,4 @@ bool tbd_simulation_assumption(const struct tbd_simulation *sim, uint32_t why,
         return false;
     *out = sim->assumptions[why - 1];
     return true;
-}
-
-/* From before the position and from after it: what was exact in the end is not known here any more, so all is inferred
- * that only one pass finds; what both know is the same. */
-struct tbd_simulated tbd_simulation_memory(struct tbd_simulation *sim, size_t position,
-                                           uint64_t address)
-{
-    struct tbd_simulated out = { .why = 0 };
-    bool conflict = false;
-
-    if (position > sim->step_count)
-        position = sim->step_count;
-    sim->frozen = true;
-    for (unsigned round = 0; round < 4; round++) {
-        uint32_t why = 0;
-        struct tbd_bits bits;
-
-        sim->infers = round >= 2;
-        if (round & 1)
-            tbd_sim_pass(sim, position, sim->step_count, false);
-        else
-            tbd_sim_pass(sim, 0, position, true);
-        bits = tbd_sim_recall(sim, position, address, 8, &why);
-        if (why != 0 && out.why == 0)
-            out.why = why;
-        learn(&out.bits, bits, &conflict);
-        if (round == 1)
-            out.exact = out.bits.known;
-    }
-    sim->frozen = false;
-    return out;
 }

@@ -63,7 +63,8 @@ void tbd_simulation_free(struct tbd_simulation *sim);
 /* Adds the instruction of `length` bytes at `code` that ran at `address`. */
 enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
                                    const uint8_t *code, size_t length);
-/* The steps from `from` on may have been run only in part, and anything may have happened before the next one. */
+/* The steps from `from` on may have been run only in part (the number of steps: all ran), and anything may have happened
+ * between the last one and the next, as when a signal came. */
 enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from);
 /* What a place holds after the last step that was added. */
 void tbd_simulation_know(struct tbd_simulation *sim, unsigned place, struct tbd_bits bits);
@@ -85,11 +86,16 @@ struct tbd_simulated tbd_simulation_data(const struct tbd_simulation *sim, size_
                                          size_t index);
 /* Did the step surely run as a whole? */
 bool tbd_simulation_ran(const struct tbd_simulation *sim, size_t step);
-/* The 8 bytes at `address`, a multiple of 8, at a position.  It passes over the steps once. */
-struct tbd_simulated tbd_simulation_memory(struct tbd_simulation *sim, size_t position,
-                                           uint64_t address);
 /* False: no such assumption. */
 bool tbd_simulation_assumption(const struct tbd_simulation *sim, uint32_t why,
                                struct tbd_assumption *out);
+
+/* Memory at a position, for many addresses: making it passes over the steps.  Free it before the simulation. */
+struct tbd_sim_moment;
+enum tbd_status tbd_sim_moment_new(struct tbd_simulation *sim, size_t position,
+                                   struct tbd_sim_moment **out);
+void tbd_sim_moment_free(struct tbd_sim_moment *moment);
+/* The 8 bytes at `address`, a multiple of 8. */
+struct tbd_simulated tbd_sim_moment_memory(struct tbd_sim_moment *moment, uint64_t address);
 
 #endif

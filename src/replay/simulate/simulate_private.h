@@ -20,7 +20,8 @@ struct tbd_sim_step {
     const struct tbd_sim_insn *insn; /* borrowed from the simulation's table */
     uint32_t first_use;
     uint32_t first_variable;
-    bool unsure; /* may not have run as a whole: it says nothing */
+    bool unsure;         /* may not have run as a whole: it says nothing */
+    bool is_interrupted; /* anything may have happened after it */
     bool
         renews; /* after it each place is a variable of its own, which follow those of its memory */
 };
@@ -71,8 +72,9 @@ struct tbd_simulation {
     struct tbd_sim_bar *bars;
     size_t bar_count, bar_capacity;
     uint32_t bar_lists[TBD_BAR_LISTS];
-    bool infers; /* phase two */
-    bool frozen; /* variables do not change: an answer is being looked for */
+    bool infers;     /* phase two */
+    bool frozen;     /* variables do not change: an answer is being looked for */
+    bool exact_only; /* steps get exact values alone */
     bool changed;
     bool no_memory;
     size_t passes, contradictions;
