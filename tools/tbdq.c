@@ -67,16 +67,37 @@ static void print_usage(FILE *out)
             "incomplete, as windows had to be left out), 4 system\n");
 }
 
-/* --at: first, last or TIME[+K]. */
+/* "-N" or "-N+K": a position of a crash dump's rings. */
+static bool take_before(struct tbd_session *session, const char *at)
+{
+    struct tbd_session_before before = { 0 };
+    char *end;
+
+    if (!session->info->is_dump || at[0] != '-' || at[1] < '0' || at[1] > '9')
+        return false;
+    before.back = strtoull(at + 1, &end, 10);
+    if (*end == '+' && end[1] >= '0' && end[1] <= '9')
+        before.insn = (uint32_t)strtoul(end + 1, &end, 10);
+    if (*end != '\0' || before.back == 0)
+        return false;
+    session->has_at = true;
+    session->before = before;
+    return true;
+}
+
+/* --at: first, last or TIME[+K]; in a crash dump -N[+K], too. */
 static int set_at(struct tbd_command_run *run, const char *at)
 {
     struct tbd_query_error error = { .status = TBD_NOMEM };
     struct tbd_question question = { 0 };
     struct tbd_command_run shown = *run;
-    char *text = tbd_bookmarks_expand(run->session, at);
-    enum tbd_status status =
-        text == NULL ? TBD_NOMEM : tbd_question_parse(text, 0, &question, &error);
+    char *text;
+    enum tbd_status status;
 
+    if (take_before(run->session, at))
+        return TBD_EXIT_FOUND;
+    text = tbd_bookmarks_expand(run->session, at);
+    status = text == NULL ? TBD_NOMEM : tbd_question_parse(text, 0, &question, &error);
     free(text);
 
     shown.text = at;

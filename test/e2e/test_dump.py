@@ -158,7 +158,7 @@ def test_what_a_dump_cannot_answer(folder):
                         ("goto current forward line 1", "goto takes -N, ")):
         result = dump.tbdq(*words.split(), json_output=False)
         assert result.code == 3 and not result.out, (words, result)
-        assert result.err.decode().startswith("tbdq: %s: a crash dump has what ran last, and no values before its end: %s" % (words.split()[0], what)), result
+        assert result.err.decode().startswith("tbdq: %s: a crash dump has what ran last, and takes no conditions about that: %s" % (words.split()[0], what)), result
     for words, code in (("goto -99999999", 1), ("goto no_such_function", 1), ("goto -1+60", 1), ("bt -99999999", 1), ("bt -x", 2), ("bt -1 2 3", 2), ("calls nothing", 1)):
         assert dump.tbdq(*words.split(), json_output=False).code == code, words
     assert dump.one("info")["dump"] is True

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Values around a crash: what a simulation says is exact is what single-stepping saw (test/tools/step_values.c)."""
+"""Values around a crash: what a simulation says is exact is what single-stepping saw (test/tools/step_values.c); what a dump answers before its
+end is what a full recording of the same run has."""
 import csv
+import json
 import os
 
 import tbdtest
@@ -28,6 +30,78 @@ def test_registers_on_the_way_make_more_known(folder):
     without, given = shares("crash_callback", 20000)[-1], shares("crash_callback", 20000, 1000)[-1]
     assert given["exact_but_wrong"] == "0", given
     assert float(given["unknown"]) < float(without["unknown"]), (without, given)
+
+
+# ---- what a dump answers before its end ----
+
+REGISTERS = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *("r%d" % i for i in range(8, 16)), "rip", "fs_base", "gs_base"]
+
+
+def both(name, root):
+    """The dump and the full recording of an example that crashes, at the same addresses."""
+    found = []
+    for options in ("mode=crash,ring=1M", "mode=traced"):
+        where = os.path.join(root, options.split(",", maxsplit=1)[0])
+        os.makedirs(where)
+        env = tbdtest.trace_env(where, options)
+        env["TBD_PADDING"] = "x" * (100 - len(where) - len(options))
+        assert tbdtest.run(tbdtest.fixed([os.path.join(tbdtest.BUILD, "examples", "forensics", name)]), env=env).code < 0
+        tbdtest.wait_organizers(where)
+        found.append(tbdtest.find_trace(where, name))
+    return found
+
+
+def script(trace, positions, *commands):
+    """The answers at each position."""
+    lines = [line for position in positions for line in ("goto " + position, *commands)]
+    result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--json", "-q"], stdin="\n".join(lines).encode() + b"\n")
+    assert result.code in (0, 1), result
+    answers = [json.loads(line) for line in result.out.decode().splitlines()]
+    return [answers[i + 1:i + 1 + len(commands)] for i in range(0, len(answers), 1 + len(commands))]
+
+
+def judge(said, certainty, truth, what):
+    """1: known, 0: not.  What is exact must be right."""
+    assert certainty in ("exact", "inferred", "unknown"), what
+    assert (said is None) == (certainty == "unknown"), what
+    assert certainty != "exact" or said == truth, (what, said, truth)
+    return certainty != "unknown" and said == truth
+
+
+def test_a_dump_knows_what_a_recording_has(folder):
+    """Registers and variables at positions of the last blocks."""
+    dump, full = both("crash_callback", folder)
+    last, backs = full.info()["blocks"], [1, 2, 3, 5, 8, 9, 13, 21, 60, 150, 400, 1000]
+    ours = script(dump, ["-%d" % back for back in backs], "regs", "print idle", "print handlers", "mem &idle 16")
+    theirs = script(full, [str(last - back) for back in backs], "regs", "print idle", "print handlers", "mem &idle 16")
+    known = 0
+    for back, mine, real in zip(backs, ours, theirs, strict=True):
+        assert mine[0]["position"] == "-%d" % back and mine[0]["rip"]["value"] == real[0]["rip"], (mine[0], real[0])
+        known += sum(judge(mine[0][name]["value"], mine[0][name]["certainty"], real[0][name], (back, name)) for name in REGISTERS)
+        for a, b in zip(mine[1:3], real[1:3]):
+            said = None if a["certainty"] == "unknown" else a["value"]
+            known += judge(said, a["certainty"], b["value"], (back, a))
+        judge(None if mine[3]["certainty"] == "unknown" else mine[3]["bytes"], mine[3]["certainty"], real[3]["bytes"], (back, mine[3]))
+    assert known > 0.5 * len(backs) * len(REGISTERS), known
+
+
+def test_path_shows_values(folder):
+    """Of the loop that disarms a callback, by the names in its lines; what is wanted alone; nothing for a program that was killed."""
+    dump, _ = both("crash_callback", folder)
+    rows = dump.ask("path", "20", "--values")[1:]
+    loop = [{v["name"]: v for v in row["values"]} for row in rows if row.get("text") == "if (++idle[i] == 6)"]
+    assert len(loop) == 4 and [row["i"]["value"] for row in loop] == ["0", "1", "2", "3"], loop
+    assert all(row["idle"]["certainty"] == "exact" and row["idle"]["after"] != row["idle"]["value"] for row in loop), loop
+    assert loop[3]["idle"]["after"] == dump.one("print", "idle")["value"], loop
+    insn = dump.ask("path", "2", "insns", "--values", "--only", "rdx")[1]
+    assert insn["insn"].startswith("call rdx") and [(v["name"], v["value"]) for v in insn["values"]] == [("rdx", "0x0")], insn
+    wanted = dump.ask("path", "4", "--values", "--only", "value,$rdi,nothing_of_that_name")[-2]["values"]
+    assert [v["name"] for v in wanted] == ["value", "$rdi"], wanted
+    text = dump.tbdq("path", "4", "--values", "--why", json_output=False).out.decode()
+    assert "device = 2, value = 7" in text, text
+    tbdtest.kill_spinning(os.path.join(folder, "killed"))
+    killed = tbdtest.traces(os.path.join(folder, "killed"))[0].tbdq("path", "--values")
+    assert killed.code == 3 and b"only what ran last" in killed.err and b'"values"' not in killed.out, killed
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ static void check_expression(const struct tbd_c_scope *scope, const char *text, 
 static void check_address(struct tbd_elf_file *file, struct tbd_dwarf *dwarf, uint64_t address,
                           const char *text)
 {
-    struct tbd_stack_memory memory = { read_file, file };
+    struct tbd_stack_memory memory = { .read = read_file, .context = file };
     struct tbd_place_of place = { .dwarf = dwarf, .address = address, .memory = &memory };
     struct tbd_c_scope scope = { .place = &place };
     struct tbd_dwarf_function functions[8];

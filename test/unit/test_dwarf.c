@@ -192,7 +192,7 @@ struct asked {
 static void start_asking(struct asked *asked, struct tbd_elf_file *file, uint64_t address)
 {
     memset(asked, 0, sizeof(*asked));
-    asked->memory = (struct tbd_stack_memory){ read_file, file };
+    asked->memory = (struct tbd_stack_memory){ .read = read_file, .context = file };
     asked->place.dwarf = tbd_dwarf_of(file);
     asked->place.address = address;
     asked->place.memory = &asked->memory;

@@ -38,7 +38,7 @@ static void start_asking(struct asked *asked, struct tbd_elf_file *file)
     size_t main_at = tbd_elf_lower_bound(file, "main");
 
     memset(asked, 0, sizeof(*asked));
-    asked->memory = (struct tbd_stack_memory){ read_file, file };
+    asked->memory = (struct tbd_stack_memory){ .read = read_file, .context = file };
     asked->place.dwarf = tbd_dwarf_of(file);
     asked->place.address = symbols->all[tbd_elf_by_name(file)[main_at]].start + 4;
     asked->place.memory = &asked->memory;

@@ -160,7 +160,7 @@ static void compare(struct tbd_symbols *symbols, const struct shadow *shadow,
 
 static void every_instruction_of_library_code_has_the_right_callers(void **state)
 {
-    struct tbd_stack_memory memory = { live_read, NULL };
+    struct tbd_stack_memory memory = { .read = live_read, .context = NULL };
     struct shadow shadow = { .depth = 0 };
     struct tbd_frame frames[SHADOW_MAX];
     struct tbd_symbols *symbols;
@@ -202,7 +202,7 @@ static void every_instruction_of_library_code_has_the_right_callers(void **state
 
 static size_t unwind_live(struct live *live, struct tbd_symbols *symbols, struct tbd_frame *frames)
 {
-    struct tbd_stack_memory memory = { live_read, live };
+    struct tbd_stack_memory memory = { .read = live_read, .context = live };
     struct tbd_regs regs = live_regs(live);
     size_t count;
 
@@ -273,7 +273,7 @@ static void a_call_through_a_wild_pointer_shows_its_caller(void **state)
     struct tbd_symbols *symbols;
     struct tbd_regs regs;
     struct live live;
-    struct tbd_stack_memory memory = { live_read, &live };
+    struct tbd_stack_memory memory = { .read = live_read, .context = &live };
     size_t count, last;
 
     (void)state;
@@ -360,7 +360,7 @@ static void operators_of_frame_information_give_the_caller(void **state)
 #define RESULT(op, a, b, result) result,
     static const uint64_t wanted[] = { EXPRESSIONS(RESULT) };
     struct tbd_regs regs = { .gpr[TBD_RSP] = 0x7ffff000 };
-    struct tbd_stack_memory memory = { read_callers, &regs.gpr[TBD_RSP] };
+    struct tbd_stack_memory memory = { .read = read_callers, .context = &regs.gpr[TBD_RSP] };
     struct tbd_frame frames[8];
     struct tbd_symbols *symbols;
     struct live live;
@@ -383,7 +383,7 @@ static void operators_of_frame_information_give_the_caller(void **state)
 
 static void hostile_memory_ends_the_walk(void **state)
 {
-    struct tbd_stack_memory memory = { read_nothing, NULL };
+    struct tbd_stack_memory memory = { .read = read_nothing, .context = NULL };
     struct tbd_frame frames[16];
     struct tbd_symbols *symbols;
     struct tbd_regs regs;
@@ -396,7 +396,7 @@ static void hostile_memory_ends_the_walk(void **state)
     assert_int_equal(tbd_symbols_new_fixed(live.regions, live.region_count, &symbols), TBD_OK);
     assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, 16, &count), TBD_OK);
     assert_int_equal(count, 1);
-    memory = (struct tbd_stack_memory){ read_same, &regs.rip };
+    memory = (struct tbd_stack_memory){ .read = read_same, .context = &regs.rip };
     assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, 16, &count), TBD_OK);
     assert_in_range(count, 1, 16);
     regs.gpr[TBD_RSP] = UINT64_MAX - 7;

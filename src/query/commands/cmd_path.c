@@ -4,6 +4,7 @@
  * A crash dump of a program that was killed is no trace, so the run's session is not open. */
 #include "query/commands/commands.h"
 #include "query/commands/path_rows.h"
+#include "query/commands/path_values.h"
 #include "query/commands/rows.h"
 #include "query/output/output.h"
 
@@ -23,7 +24,8 @@ struct path {
     struct tbd_path_rows rows;
     unsigned long max;
     uint32_t tid; /* 0: all threads */
-    bool with_regs;
+    bool with_regs, with_values, with_why;
+    const char *only; /* of values; NULL: all */
 };
 
 /* ---- the end ---- */
@@ -168,6 +170,8 @@ static bool take_pair(struct path *path, const char *word, const char *value)
     else if (strcmp(word, "from") == 0 && *value == '-' &&
              take_number(value + 1, ULONG_MAX, &number))
         path->rows.from = number;
+    else if (strcmp(word, "--only") == 0)
+        path->only = value;
     else
         return false;
     return true;
@@ -189,6 +193,10 @@ static bool take_word(struct path *path, const char *word)
         rows->forward = true;
     else if (strcmp(word, "regs") == 0)
         path->with_regs = true;
+    else if (strcmp(word, "--values") == 0)
+        path->with_values = rows->with_text = true;
+    else if (strcmp(word, "--why") == 0)
+        path->with_why = true;
     else
         return take_number(word, 1u << 24, &path->max);
     return true;
@@ -198,14 +206,16 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
 {
     for (unsigned i = 0; i < run->argc; i++) {
         const char *word = run->argv[i];
-        bool has_value = strcmp(word, "thread") == 0 || strcmp(word, "from") == 0;
+        bool has_value =
+            strcmp(word, "thread") == 0 || strcmp(word, "from") == 0 || strcmp(word, "--only") == 0;
 
         if (has_value ? i + 1 == run->argc || !take_pair(path, word, run->argv[i + 1])
                       : !take_word(path, word))
             return false;
         i += has_value;
     }
-    return !path->rows.forward || path->rows.from != 0;
+    return (!path->rows.forward || path->rows.from != 0) &&
+           (path->with_values || (path->only == NULL && !path->with_why));
 }
 
 static enum tbd_status open_ring(struct tbd_command_run *run, struct path *path)
@@ -227,10 +237,19 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
     path.rows.syntax = run->session->syntax;
     if (!take_arguments(run, &path))
         return tbd_command_usage(
-            run, "path takes the number of rows of a thread, `blocks` or `insns`, `fold`, "
-                 "`text`, `regs`, `thread ID`, `from -N`, and after that `forward`");
+            run,
+            "path takes the number of rows of a thread, `blocks` or `insns`, `fold`, "
+            "`text`, `regs`, `thread ID`, `from -N`, and after that `forward`; and --values, with it "
+            "--only NAMES and --why");
     status = open_ring(run, &path);
-    result = status == TBD_OK ? print(run, &path) : tbd_command_fail(run, status);
+    result = status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+    if (result == TBD_EXIT_FOUND && path.with_values)
+        result = tbd_path_values_new(run, &path.ring, path.only, path.with_why, &path.rows.values);
+    if (result == TBD_EXIT_FOUND)
+        result = print(run, &path);
+    if (result == TBD_EXIT_FOUND && path.with_values)
+        result = tbd_path_values_tell(path.rows.values);
+    tbd_path_values_free(path.rows.values);
     tbd_path_rows_free(&path.rows);
     tbd_rings_close(&path.ring);
     return result;

@@ -28,7 +28,7 @@ const struct tbd_command tbd_commands[] = {
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
       "tbdq facts files", false, false },
     { "path", tbd_command_path,
-      "[COUNT] [blocks|insns] [fold] [text] [regs] [thread ID] [from -N [forward]]",
+      "[COUNT] [blocks|insns] [fold] [text] [regs] [thread ID] [from -N [forward]] [--values [--only NAMES] [--why]]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
       "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of instructions at one\n"
@@ -36,7 +36,11 @@ const struct tbd_command tbd_commands[] = {
       "N-th block before the thread's end, -N+K for instruction K in it.  `fold` shows a loop of rows once, with how many\n"
       "rows it has and how often it ran; `text` adds the source line.  `from -N` shows the rows up to there, with\n"
       "`forward` those from there on.  Threads have no order among each other.  Without -t: the newest dump.\n"
-      "In a dump, `goto`, `bt -N`, `calls`, `lines` and `count` answer from the rings, too.",
+      "`--values` shows what rows held: with `insns` the registers and memory of each, else the variables that the source line\n"
+      "names, before the row and, if they changed, after it; inferred values rest on an assumption, which `--why` names.\n"
+      "`--only a,*p,rax,0x1000-0x1fff` shows these expressions, registers and addresses alone.\n"
+      "In a dump, `goto`, `bt -N`, `calls`, `lines` and `count` answer from the rings, too; with --at -N, or after `goto -N`,\n"
+      "`regs`, `mem`, `x`, `print` and `locals` show what is known there.",
       "tbdq path 20", false, true },
     { "context", tbd_command_context,
       "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum] | --learn TRACE",

@@ -8,6 +8,7 @@
  *
  * PATH_ROWS-1  Rows of one group follow each other, `loop` of them, and have the same `times`. */
 #include "query/commands/path_rows.h"
+#include "query/commands/path_values.h"
 
 #include "base/assert.h"
 #include "base/string.h"
@@ -50,7 +51,13 @@ const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
                                            "function", "source", NULL };
     static const char *const with_more[] = { "back", "thread",   "blocks", "times", "loop", "pc",
                                              "insn", "function", "source", "text",  NULL };
+    static const char *const line_values[] = { "back", "thread", "function", "source",
+                                               "text", "values", NULL };
+    static const char *const insn_values[] = { "back",     "thread", "pc",     "insn",
+                                               "function", "source", "values", NULL };
 
+    if (path->values != NULL)
+        return path->unit == TBD_PATH_INSNS ? insn_values : line_values;
     return path->folds || path->with_text || path->unit == TBD_PATH_INSNS ? with_more : columns;
 }
 
@@ -230,15 +237,24 @@ static struct tbd_path_source *source_of(struct tbd_path_rows *path, const char 
     return source;
 }
 
-static void put_text(struct tbd_path_rows *path, const struct tbd_source_line *line, json_t *row)
+/* NULL: not known. */
+static const char *text_of(struct tbd_path_rows *path, const struct tbd_source_line *line)
 {
-    const struct tbd_path_source *source = source_of(path, line->file);
+    const struct tbd_path_source *source = line->line == 0 ? NULL : source_of(path, line->file);
     const char *text;
 
     if (source == NULL || !source->is_read || line->line > source->text.line_count)
-        return;
+        return NULL;
     text = source->text.lines[line->line];
-    json_object_set_new(row, "text", tbd_output_text(text + strspn(text, " \t")));
+    return text + strspn(text, " \t");
+}
+
+static void put_text(struct tbd_path_rows *path, const struct tbd_source_line *line, json_t *row)
+{
+    const char *text = text_of(path, line);
+
+    if (text != NULL)
+        json_object_set_new(row, "text", tbd_output_text(text));
 }
 
 static void put_insn(const struct row_finding *f, const struct path_row *row, json_t *object)
@@ -303,6 +319,46 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     return object;
 }
 
+/* Values before row `i`, in the order in which rows ran, and before the next one. */
+static void put_values(const struct row_finding *f, size_t i, json_t *object)
+{
+    const struct path_row *row = &f->rows[f->path->forward ? i : f->count - 1 - i];
+    const struct path_row *next = &f->rows[f->path->forward ? i + 1 : f->count - 2 - i];
+    struct tbd_path_span span = { .step = row->step,
+                                  .insn = row->insn,
+                                  .end_step = UINT64_MAX,
+                                  .is_insn = f->path->unit == TBD_PATH_INSNS };
+
+    if (row->times != 1)
+        return;
+    if (i + 1 < f->count && next->times == 1) {
+        span.end_step = next->step;
+        span.end_insn = next->insn;
+    }
+    span.text = text_of(f->path, &place_of(f, row->step, row->insn)->line);
+    tbd_path_values_put(f->path->values, &span, object);
+}
+
+/* Where values are needed first. */
+static uint64_t first_step(const struct row_finding *f)
+{
+    return f->count == 0 ? 0 : f->rows[f->path->forward ? 0 : f->count - 1].step;
+}
+
+static void put_rows(const struct row_finding *f, struct tbd_rows *rows)
+{
+    bool with_values = f->path->values != NULL && f->count != 0 &&
+                       tbd_path_values_begin(f->path->values, f->thread, first_step(f)) == TBD_OK;
+
+    for (size_t i = 0; i < f->count; i++) {
+        json_t *object = object_of(f, &f->rows[f->path->forward ? i : f->count - 1 - i]);
+
+        if (with_values)
+            put_values(f, i, object);
+        tbd_rows_add(rows, object);
+    }
+}
+
 /* How many rows there can be. */
 static size_t most_rows(const struct tbd_rings_thread *thread, size_t max)
 {
@@ -329,8 +385,7 @@ bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thre
         find_forward(&f, thread->count - from);
     else
         find_backward(&f, from != 0 ? thread->count - from + 1 : thread->count);
-    for (size_t i = 0; i < f.count; i++)
-        tbd_rows_add(rows, object_of(&f, &f.rows[path->forward ? i : f.count - 1 - i]));
+    put_rows(&f, rows);
     free(f.rows);
     return true;
 }

@@ -9,6 +9,7 @@
 enum tbd_path_unit { TBD_PATH_LINES = 0, TBD_PATH_BLOCKS, TBD_PATH_INSNS };
 
 struct tbd_path_source;
+struct tbd_path_values;
 
 struct tbd_path_rows {
     struct tbd_rings *ring;
@@ -18,6 +19,7 @@ struct tbd_path_rows {
     bool forward;                    /* from there; else up to there */
     bool folds;                      /* rows that repeat are shown once, with how often */
     bool with_text;                  /* of source lines */
+    struct tbd_path_values *values;  /* borrowed; NULL: not wanted */
     struct tbd_disas *disas;         /* owned; NULL until needed */
     struct tbd_path_source *sources; /* owned; NULL: none */
 };

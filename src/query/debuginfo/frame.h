@@ -14,6 +14,7 @@
 struct tbd_stack_memory {
     bool (*read)(void *context, uint64_t address, void *out, size_t bytes);
     void *context;
+    uint32_t unknown; /* bit r: the innermost frame's gpr[r] is not known */
 };
 
 /* How the frame was found, from its callee. */

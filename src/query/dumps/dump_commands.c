@@ -4,6 +4,7 @@
 
 #include "query/dumps/dump_count.h"
 #include "query/dumps/dump_run.h"
+#include "query/dumps/dump_values.h"
 #include "query/output/output.h"
 
 #include "base/safe_stream.h"
@@ -269,6 +270,18 @@ static enum tbd_exit not_in_ring(const struct tbd_dump_run *dump, const char *na
     return TBD_EXIT_NOT_FOUND;
 }
 
+/* NULL: to the dump's end. */
+static void move(struct tbd_session *session, const struct tbd_dump_place *place)
+{
+    struct tbd_session_before before = { 0 };
+
+    if (place != NULL)
+        before = (struct tbd_session_before){ .back = place->thread->count - place->step,
+                                              .insn = place->insn,
+                                              .thread = place->thread->tid };
+    tbd_session_move_before(session, before);
+}
+
 static enum tbd_exit dump_goto(struct tbd_command_run *run)
 {
     struct tbd_dump_place place;
@@ -288,6 +301,8 @@ static enum tbd_exit dump_goto(struct tbd_command_run *run)
         else if (!tbd_dump_position(&dump, word, &place, &lies))
             lies = find_last(&dump, word, &place);
         result = lies ? print_place(&dump, &place) : not_in_ring(&dump, word);
+        if (lies)
+            move(run->session, strcmp(word, "last") == 0 ? NULL : &place);
     }
     tbd_dump_close(&dump);
     return result;
@@ -376,6 +391,18 @@ static enum tbd_exit bt_at(struct tbd_dump_run *dump, const struct tbd_dump_plac
     return result;
 }
 
+/* Where questions are, unless that is the dump's end. */
+static bool current_place(struct tbd_dump_run *dump, struct tbd_dump_place *out, bool *out_lies)
+{
+    struct tbd_session_before before = tbd_session_before(dump->run->session);
+    char text[64];
+
+    if (before.thread != 0)
+        dump->tid = before.thread;
+    snprintf(text, sizeof(text), "-%" PRIu64 "+%" PRIu32, before.back, before.insn);
+    return tbd_dump_position(dump, text, out, out_lies);
+}
+
 static enum tbd_exit dump_bt(struct tbd_command_run *run)
 {
     struct tbd_dump_place place;
@@ -384,29 +411,61 @@ static enum tbd_exit dump_bt(struct tbd_command_run *run)
     enum tbd_exit result = tbd_dump_open(run, &dump);
 
     if (result == TBD_EXIT_FOUND &&
-        (run->argc != 1 || !tbd_dump_position(&dump, run->argv[0], &place, &lies)))
+        !(run->argc == 0 ? current_place(&dump, &place, &lies)
+                         : run->argc == 1 && tbd_dump_position(&dump, run->argv[0], &place, &lies)))
         result = tbd_command_usage(run, "bt takes a position -N or -N+K, and a thread");
     else if (result == TBD_EXIT_FOUND)
-        result = lies ? bt_at(&dump, &place) : not_in_ring(&dump, run->argv[0]);
+        result = lies ? bt_at(&dump, &place)
+                      : not_in_ring(&dump, run->argc == 0 ? "the position" : run->argv[0]);
     tbd_dump_close(&dump);
     return result;
 }
 
-static const struct tbd_dump_command commands[] = {
-    { "goto", dump_goto },           { "calls", dump_calls }, { "lines", dump_lines },
-    { "count", tbd_dump_run_count }, { "bt", dump_bt },
+static enum tbd_exit dump_where(struct tbd_command_run *run)
+{
+    struct tbd_dump_place place;
+    struct tbd_dump_run dump;
+    bool lies = false;
+    enum tbd_exit result = tbd_dump_open(run, &dump);
+
+    if (result == TBD_EXIT_FOUND && run->argc != 0)
+        result = tbd_command_usage(run, "where takes no arguments but a thread");
+    else if (result == TBD_EXIT_FOUND)
+        result = current_place(&dump, &place, &lies) && lies ? print_place(&dump, &place)
+                                                             : not_in_ring(&dump, "the position");
+    tbd_dump_close(&dump);
+    return result;
+}
+
+/* `is_before`: only where questions are about a moment before the dump's end; there they are about its state as a trace. */
+static const struct {
+    struct tbd_dump_command command;
+    bool is_before;
+} commands[] = {
+    { { "goto", dump_goto }, false },
+    { { "calls", dump_calls }, false },
+    { { "lines", dump_lines }, false },
+    { { "count", tbd_dump_run_count }, false },
+    { { "bt", dump_bt }, true },
+    { { "where", dump_where }, true },
+    { { "regs", tbd_dump_run_regs }, true },
+    { { "mem", tbd_dump_run_mem }, true },
+    { { "print", tbd_dump_run_print }, true },
+    { { "locals", tbd_dump_run_locals }, true },
+    { { "x", tbd_dump_run_examine }, true },
 };
+
+static bool is_before(const struct tbd_command_run *run, const char *name)
+{
+    return tbd_session_before(run->session).back != 0 ||
+           (strcmp(name, "bt") == 0 && run->argc != 0 && run->argv[0][0] == '-');
+}
 
 const struct tbd_dump_command *tbd_dump_command_find(const struct tbd_command_run *run,
                                                      const char *name)
 {
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(commands[i].name, name) != 0)
-            continue;
-        /* the stack at the dump itself is that of a trace */
-        if (strcmp(name, "bt") == 0 && (run->argc == 0 || run->argv[0][0] != '-'))
-            return NULL;
-        return &commands[i];
-    }
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(commands[i].command.name, name) == 0)
+            return !commands[i].is_before || is_before(run, name) ? &commands[i].command : NULL;
     return NULL;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* dump_commands.h - commands of recordings that a crash dump answers from its rings, as far as control flow alone can
+/* dump_commands.h - commands of recordings that a crash dump answers from its rings
  *
- * A ring has what ran, and no values: what a question would need beyond that is named in the answer. */
+ * goto, calls, lines, count and bt need only what ran; commands about values answer as far as these follow from the dump's end
+ * (dump_values.h).  What a question would need beyond that is named in the answer. */
 #ifndef TBD_QUERY_DUMP_COMMANDS_H
 #define TBD_QUERY_DUMP_COMMANDS_H
 

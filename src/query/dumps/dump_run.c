@@ -172,7 +172,7 @@ json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *pla
 enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what)
 {
     fprintf(stderr,
-            "tbdq: %.*s: a crash dump has what ran last, and no values before its end: %s\n"
+            "tbdq: %.*s: a crash dump has what ran last, and takes no conditions about that: %s\n"
             "hint: `tbd record` keeps the whole run\n",
             (int)strcspn(run->text, " "), run->text, what);
     return TBD_EXIT_TRACE;

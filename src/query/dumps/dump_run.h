@@ -45,7 +45,7 @@ json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *pla
 json_t *tbd_dump_position_text(const struct tbd_dump_place *place);
 /* "module!function+0x12" */
 json_t *tbd_dump_function_text(const struct tbd_rings_place *place, bool with_offset);
-/* "a ring has what ran, and no values: ..." */
+/* "a crash dump has what ran last, and takes no conditions about that: ..." */
 enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what);
 
 #endif

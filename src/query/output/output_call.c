@@ -56,7 +56,8 @@ static bool read_then(void *context, uint64_t address, void *out, size_t bytes)
 static void start_reading(struct moment_reading *reading, struct tbd_session *session,
                           struct tbd_position position)
 {
-    *reading = (struct moment_reading){ session, position, { read_then, reading } };
+    *reading =
+        (struct moment_reading){ session, position, { .read = read_then, .context = reading } };
 }
 
 /* The function that `pc` is in. */

@@ -94,7 +94,8 @@ enum tbd_status tbd_rings_open(const char *path, struct tbd_rings *out, struct t
         status = tbd_crash_open(path, &out->dump, why);
     if (status != TBD_OK)
         return status;
-    return make_tables(out) ? TBD_OK : TBD_NOMEM;
+    out->path = strdup(path);
+    return out->path != NULL && make_tables(out) ? TBD_OK : TBD_NOMEM;
 }
 
 void tbd_rings_close(struct tbd_rings *ring)
@@ -105,6 +106,7 @@ void tbd_rings_close(struct tbd_rings *ring)
         free(ring->blocks[i].insns);
     for (uint32_t i = 0; ring->threads != NULL && i < ring->dump.head->thread_count; i++)
         free(ring->threads[i].steps);
+    free(ring->path);
     free(ring->files);
     free(ring->tried);
     free(ring->blocks);

@@ -75,6 +75,7 @@ struct tbd_rings_thread {
 };
 
 struct tbd_rings {
+    char *path; /* owned: the dump's folder */
     struct tbd_crash_dump dump;
     struct tbd_rings_thread *threads; /* owned; dump.head->thread_count of them */
     struct tbd_rings_block *blocks;   /* owned; dump.head->block_count of them */

@@ -60,7 +60,7 @@ static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct t
                                       size_t *out_count)
 {
     struct start_pages pages = { .run = run, .addresses = { 1, 1, 1, 1 } };
-    struct tbd_stack_memory memory = { read_at_start, &pages };
+    struct tbd_stack_memory memory = { .read = read_at_start, .context = &pages, 0 };
     struct tbd_frame *frames = NULL;
 
     *out_count = 0;

@@ -58,7 +58,7 @@ enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **
     if (*out == NULL)
         return TBD_NOMEM;
     (*out)->session = session;
-    (*out)->memory = (struct tbd_stack_memory){ read_then, *out };
+    (*out)->memory = (struct tbd_stack_memory){ .read = read_then, .context = *out };
     return TBD_OK;
 }
 

@@ -317,6 +317,43 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position,
     session->unwritten.thread = thread;
 }
 
+struct tbd_session_before tbd_session_before(const struct tbd_session *session)
+{
+    struct tbd_session_before before = { 0 };
+    char text[64] = "";
+    FILE *file;
+
+    if (session->has_at)
+        return session->before;
+    if (session->unwritten.has_position)
+        return session->unwritten.before;
+    file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "position");
+    if (file == NULL || fgets(text, sizeof(text), file) == NULL || text[0] != '-' ||
+        sscanf(text + 1, "%" SCNu64 "+%" SCNu32 " thread %" SCNu32, &before.back, &before.insn,
+               &before.thread) != 3)
+        before.back = 0;
+    if (file != NULL)
+        fclose(file);
+    return before;
+}
+
+void tbd_session_move_before(struct tbd_session *session, struct tbd_session_before before)
+{
+    char text[96];
+    int used = snprintf(text, sizeof(text), "-%" PRIu64 "+%" PRIu32 " thread %" PRIu32 "\n",
+                        before.back, before.insn, before.thread);
+
+    if (session->has_at) {
+        session->before = before;
+        return;
+    }
+    tbd_session_move(session, (struct tbd_position){ 0 }, 0);
+    session->unwritten.before = before;
+    if (before.back != 0 && !session->unwritten.has_position &&
+        tbd_dir_write(tbd_trace_dir(session->trace).fd, "position", text, (size_t)used) != TBD_OK)
+        session->unwritten.has_position = true;
+}
+
 uint32_t tbd_session_thread_called(const struct tbd_session *session, uint32_t number)
 {
     uint32_t count = tbd_trace_thread_count(session->trace);

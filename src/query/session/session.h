@@ -54,6 +54,21 @@ struct tbd_moment_known {
     uint8_t stack[16384]; /* state.stack_bytes of them */
 };
 
+/* What stands for the trace while questions are about a moment before the end of a crash dump (query/past): values as far as they
+ * are known. */
+struct tbd_session_past {
+    void *context;
+    enum tbd_status (*regs)(void *context, struct tbd_reg_state *out);
+    bool (*read)(void *context, uint64_t address, void *out, size_t bytes); /* false: unknown */
+};
+
+/* A position of a crash dump's rings: instruction `insn` of the `back`-th block before a thread's end. */
+struct tbd_session_before {
+    uint64_t back; /* 0: the dump's end itself */
+    uint32_t insn;
+    uint32_t thread;
+};
+
 struct tbd_session {
     struct tbd_trace *trace;
     const struct tbd_trace_info *info;
@@ -84,9 +99,12 @@ struct tbd_session {
     bool has_at;               /* --at was given: the position is not remembered */
     bool is_private; /* position and frame are this session's own, not written to the trace */
     struct tbd_position at;
+    struct tbd_session_before before;    /* --at, in a crash dump */
+    const struct tbd_session_past *past; /* borrowed; NULL: questions are about the trace */
     struct {
         bool has_position, has_frame;
         struct tbd_position position;
+        struct tbd_session_before before;
         uint32_t thread;
         size_t frame; /* selected at `position` */
     } unwritten;      /* the position, if the folder cannot be written */
@@ -225,5 +243,8 @@ struct tbd_position tbd_session_current(struct tbd_session *session);
  * cannot be written. */
 /* Remembers the position in the trace's folder, or in the session if that cannot be written. */
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread);
+/* The same for a crash dump: back 0 if questions are about its end. */
+struct tbd_session_before tbd_session_before(const struct tbd_session *session);
+void tbd_session_move_before(struct tbd_session *session, struct tbd_session_before before);
 
 #endif

@@ -87,6 +87,8 @@ enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_positio
     uint32_t window;
     enum tbd_status status = tbd_session_window_at(session, position, &window);
 
+    if (status == TBD_OK && session->past != NULL)
+        return session->past->regs(session->past->context, out);
     if (status == TBD_OK && session->info->is_dump)
         return tbd_dump_regs(session, window, position, out);
     if (status != TBD_OK || is_known(session, position, out) ||
@@ -133,6 +135,9 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
     uint32_t index;
     enum tbd_status status = tbd_session_window_at(session, position, &index);
 
+    if (status == TBD_OK && session->past != NULL)
+        return session->past->read(session->past->context, address, out, bytes) ? TBD_OK
+                                                                                : TBD_NOTKEPT;
     if (status == TBD_OK && is_on_known_stack(session, position, address, bytes)) {
         memcpy(out, session->moment->stack + (address - session->moment->state.stack_start), bytes);
         return TBD_OK;
@@ -196,7 +201,7 @@ enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_positi
     struct stack_lines lines = { .session = session,
                                  .position = position,
                                  .addresses = { 1, 1, 1, 1, 1, 1, 1, 1 } };
-    struct tbd_stack_memory memory = { read_memory, &lines };
+    struct tbd_stack_memory memory = { .read = read_memory, .context = &lines };
     struct tbd_reg_state *state = malloc(sizeof(*state));
     enum tbd_status status;
 
@@ -204,6 +209,7 @@ enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_positi
     if (state == NULL)
         return TBD_NOMEM;
     status = tbd_session_regs(session, position, state);
+    memory.unknown = state->unknown;
     if (status == TBD_OK)
         status =
             tbd_stack_unwind(session->symbols, tbd_trace_window_of(session->trace, position.time),
@@ -230,8 +236,8 @@ enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position 
 
     if (status != TBD_OK)
         return status;
-    if (!tbd_session_has_slice_at(session, *out_window, position.time) &&
-        !is_replay_dear(session)) {
+    if (session->past != NULL || (!tbd_session_has_slice_at(session, *out_window, position.time) &&
+                                  !is_replay_dear(session))) {
         state = malloc(sizeof(*state));
         status = state == NULL ? TBD_NOMEM : tbd_session_regs(session, position, state);
         *out = status == TBD_OK ? state->regs.rip : 0;

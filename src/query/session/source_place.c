@@ -95,7 +95,7 @@ enum tbd_status tbd_source_place_open(struct tbd_session *session, struct tbd_po
 
     out->session = session;
     out->state = NULL;
-    out->memory = (struct tbd_stack_memory){ read_memory, out };
+    out->memory = (struct tbd_stack_memory){ .read = read_memory, .context = out };
     if (status != TBD_OK)
         return status;
     if (frame != SIZE_MAX)
@@ -122,7 +122,7 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
     out->session = session;
     out->state = NULL;
     out->stack = (struct tbd_source_stack){ .position = position, .window = window };
-    out->memory = (struct tbd_stack_memory){ read_memory, out };
+    out->memory = (struct tbd_stack_memory){ .read = read_memory, .context = out };
     out->places[0] = (struct tbd_place_of){ .memory = &out->memory };
     module = tbd_symbols_module_at(session->symbols, window, pc);
     if (module != NULL)

@@ -414,7 +414,7 @@ enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window,
     out[0] = (struct tbd_frame){ .pc = regs->rip,
                                  .call_pc = regs->rip,
                                  .sp = regs->gpr[TBD_RSP],
-                                 .known = (1u << TBD_REG_COUNT) - 1,
+                                 .known = ((1u << TBD_REG_COUNT) - 1) & ~memory->unknown,
                                  .how = TBD_FRAME_REGS };
     memcpy(out[0].gpr, regs->gpr, sizeof(out[0].gpr));
     while (count < max) {

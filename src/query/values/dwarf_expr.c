@@ -246,7 +246,11 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
                                "there is no register '%s', and no `set %s = ...`", name, name);
     if (frame == NULL || (reg.which < TBD_REG_COUNT && (frame->known >> reg.which & 1) == 0)) {
         *out = (struct tbd_data){ .type = type };
-        tbd_data_unknown(out, "a called function may have changed %s", name + 1);
+        tbd_data_unknown(out,
+                         frame != NULL && frame->how == TBD_FRAME_REGS
+                             ? "%s is not known here"
+                             : "a called function may have changed %s",
+                         name + 1);
         return true;
     }
     value = reg.which == TBD_REGISTER_RIP ? frame->pc : frame->gpr[reg.which];

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+/* path_values.c - see path_values.h
+ *
+ * A value is shown before the row, and after it if it has changed: "i = 3 -> 4".  Variables are evaluated as `print` does, once with all
+ * that is known and once with what is exact; what is the same both times is exact. */
+#include "query/commands/path_values.h"
+
+#include "query/debuginfo/register_names.h"
+#include "query/output/output.h"
+#include "query/past/past.h"
+#include "query/session/source_place.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WANTED_MAX = 64, NAME_BYTES = 256, NAMES_MAX = 24 };
+
+struct wanted_value {
+    const char *name;  /* within `words` */
+    uint64_t from, to; /* of an address range; to 0: a name */
+};
+
+struct tbd_path_values {
+    struct tbd_command_run *run;
+    struct tbd_rings *ring;
+    struct tbd_session session; /* on the dump */
+    bool is_open, with_why; /* is_open: it was tried */
+    enum tbd_status opened;
+    enum tbd_status failed; /* the first thread that has no values */
+    char *words;            /* owned */
+    struct wanted_value wanted[WANTED_MAX];
+    size_t wanted_count;
+    struct tbd_past *past; /* owned; NULL: no values */
+};
+
+/* ---- what is wanted ---- */
+
+/* "0x1000-0x1fff" */
+static bool read_range(const char *text, struct wanted_value *out)
+{
+    char *end;
+
+    if (text[0] != '0' || text[1] != 'x')
+        return false;
+    out->from = strtoull(text, &end, 16);
+    if (*end != '-')
+        return false;
+    out->to = strtoull(end + 1, &end, 16);
+    return *end == '\0' && out->to >= out->from && out->to != 0;
+}
+
+static bool take_only(struct tbd_path_values *values, const char *only)
+{
+    char *rest = values->words = strdup(only);
+
+    for (char *word; rest != NULL && (word = strsep(&rest, ",")) != NULL;) {
+        struct wanted_value *wanted = &values->wanted[values->wanted_count];
+
+        if (*word == '\0' || strlen(word) >= NAME_BYTES || values->wanted_count == WANTED_MAX)
+            return false;
+        wanted->name = word;
+        if (!read_range(word, wanted))
+            wanted->to = 0;
+        values->wanted_count++;
+    }
+    return values->wanted_count != 0;
+}
+
+static bool is_wanted_register(const struct tbd_path_values *values, const char *name)
+{
+    for (size_t i = 0; i < values->wanted_count; i++)
+        if (strcmp(values->wanted[i].name + (*values->wanted[i].name == '$'), name) == 0)
+            return true;
+    return values->wanted_count == 0;
+}
+
+static bool is_wanted_address(const struct tbd_path_values *values, struct tbd_simulated address,
+                              unsigned bytes)
+{
+    for (size_t i = 0; i < values->wanted_count; i++)
+        if (values->wanted[i].to != 0 && tbd_bits_full(address.bits) &&
+            address.bits.value <= values->wanted[i].to &&
+            address.bits.value + bytes > values->wanted[i].from)
+            return true;
+    return values->wanted_count == 0;
+}
+
+/* ---- one value ---- */
+
+/* Before and after, as text; NULL: there is none. */
+struct shown_value {
+    char *text[2];
+    enum tbd_certainty certainty[2];
+    uint32_t why;
+};
+
+static void free_value(struct shown_value *value)
+{
+    free(value->text[0]);
+    free(value->text[1]);
+}
+
+/* "-12+3" */
+static void put_where(const struct tbd_path_values *values, size_t sim_step, char *out,
+                      size_t bytes)
+{
+    uint64_t step;
+    uint32_t insn;
+
+    tbd_past_where(values->past, sim_step, &step, &insn);
+    snprintf(out, bytes, "-%" PRIu64 "+%" PRIu32, values->past->thread->count - step, insn);
+}
+
+/* What an inferred value rests on. */
+static json_t *why_text(const struct tbd_path_values *values, uint32_t why)
+{
+    struct tbd_assumption assumption;
+    char store[64], text[256];
+
+    if (!tbd_simulation_assumption(values->past->sim, why, &assumption))
+        return NULL;
+    put_where(values, assumption.store, store, sizeof(store));
+    if (assumption.address >> 63 != 0) /* it stands for an address that is not known */
+        snprintf(text, sizeof(text),
+                 "if the store at %s, to an unknown address, did not change this memory", store);
+    else
+        snprintf(text, sizeof(text),
+                 "if the store at %s, to an unknown address, did not change 0x%" PRIx64, store,
+                 assumption.address);
+    return json_string(text);
+}
+
+static const char *mark_of(enum tbd_certainty certainty)
+{
+    return certainty == TBD_INFERRED ? " (inferred)" : "";
+}
+
+static const char *text_of(const struct shown_value *value, int which)
+{
+    return value->certainty[which] == TBD_UNKNOWN ? "unknown" : value->text[which];
+}
+
+static bool has_changed(const struct shown_value *value)
+{
+    return value->text[1] != NULL &&
+           (value->text[0] == NULL || strcmp(text_of(value, 0), text_of(value, 1)) != 0);
+}
+
+static json_t *value_object(const struct tbd_path_values *values, const char *name,
+                            const struct shown_value *value)
+{
+    static const char *const keys[2][2] = { { "value", "certainty" },
+                                            { "after", "after_certainty" } };
+    json_t *object = json_object(), *why = why_text(values, value->why);
+
+    json_object_set_new(object, "name", tbd_output_text(name));
+    for (int i = 0; i < 2; i++) {
+        if (value->text[i] == NULL)
+            continue;
+        json_object_set_new(object, keys[i][0],
+                            value->certainty[i] == TBD_UNKNOWN ? json_null()
+                                                               : tbd_output_text(value->text[i]));
+        json_object_set_new(object, keys[i][1],
+                            json_string(tbd_certainty_text(value->certainty[i])));
+    }
+    if (why != NULL)
+        json_object_set_new(object, "why", why);
+    return object;
+}
+
+static json_t *value_line(const struct tbd_path_values *values, const char *name,
+                          const struct shown_value *value)
+{
+    json_t *why = values->with_why ? why_text(values, value->why) : NULL, *line;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    fprintf(out, "%s =", name);
+    if (value->text[0] != NULL)
+        fprintf(out, " %s%s", text_of(value, 0), mark_of(value->certainty[0]));
+    if (has_changed(value))
+        fprintf(out, " -> %s%s", text_of(value, 1), mark_of(value->certainty[1]));
+    if (why != NULL)
+        fprintf(out, " (%s)", json_string_value(why));
+    fclose(out);
+    line = tbd_output_text(text);
+    free(text);
+    json_decref(why);
+    return line;
+}
+
+static void put_value(const struct tbd_path_values *values, json_t *list, const char *name,
+                      const struct shown_value *value)
+{
+    json_array_append_new(list, values->run->session->json ? value_object(values, name, value)
+                                                           : value_line(values, name, value));
+}
+
+/* ---- instructions ---- */
+
+static void take_simulated(struct shown_value *out, int which, struct tbd_simulated value,
+                           uint64_t bits)
+{
+    out->certainty[which] = tbd_past_certainty(value, bits);
+    if (asprintf(&out->text[which], "0x%" PRIx64, value.bits.value & bits) < 0)
+        out->text[which] = NULL;
+    if (out->certainty[which] == TBD_INFERRED && out->why == 0)
+        out->why = value.why;
+}
+
+static void put_register(const struct tbd_path_values *values, size_t step, unsigned place,
+                         bool reads, bool writes, json_t *list)
+{
+    static const char *const names[] = { [TBD_PLACE_FLAGS] = "flags",
+                                         [TBD_PLACE_DF] = "df",
+                                         [TBD_PLACE_FS] = "fs_base",
+                                         [TBD_PLACE_GS] = "gs_base" };
+    const char *name = place < 16 ? tbd_register_text(place) : names[place];
+    uint64_t bits = place == TBD_PLACE_FLAGS ? TBD_STATUS_FLAGS : UINT64_MAX;
+    struct shown_value value = { .why = 0 };
+
+    /* flags are set by most instructions, and wanted of few */
+    if (!is_wanted_register(values, name) || (place >= 16 && values->wanted_count == 0))
+        return;
+    if (reads)
+        take_simulated(&value, 0, tbd_simulation_place(values->past->sim, step, place), bits);
+    if (writes)
+        take_simulated(&value, 1, tbd_simulation_place(values->past->sim, step + 1, place), bits);
+    put_value(values, list, name, &value);
+    free_value(&value);
+}
+
+static void put_registers(const struct tbd_path_values *values, size_t step, json_t *list)
+{
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(values->past->sim, step);
+    bool reads[TBD_PLACE_COUNT + 1] = { false }, writes[TBD_PLACE_COUNT + 1] = { false };
+
+    for (size_t i = 0; i < insn->read_count; i++)
+        reads[insn->reads[i].place] = true;
+    for (size_t i = 0; i < insn->write_count; i++)
+        writes[insn->writes[i].place] = true;
+    for (size_t i = 0; i < insn->copy_count; i++) {
+        reads[insn->copies[i].from] = true; /* TBD_PLACE_COUNT: none */
+        writes[insn->copies[i].to] = true;
+    }
+    for (unsigned place = 0; place < TBD_PLACE_VECTOR; place++)
+        if (reads[place] || writes[place])
+            put_register(values, step, place, reads[place], writes[place], list);
+}
+
+static void put_memory(const struct tbd_path_values *values, size_t step, size_t index,
+                       json_t *list)
+{
+    const struct tbd_insn_memory *memory =
+        &tbd_simulation_insn(values->past->sim, step)->memory[index];
+    struct tbd_simulated address = tbd_simulation_address(values->past->sim, step, index);
+    struct shown_value value = { .why = 0 };
+    char name[64];
+
+    if (memory->range || !is_wanted_address(values, address, memory->bytes))
+        return;
+    if (tbd_bits_full(address.bits))
+        snprintf(name, sizeof(name), "[0x%" PRIx64 "]%s", address.bits.value,
+                 address.exact == UINT64_MAX ? "" : " (inferred)");
+    else
+        snprintf(name, sizeof(name), "[unknown]");
+    take_simulated(&value, memory->write, tbd_simulation_data(values->past->sim, step, index),
+                   tbd_bits_low(8u * memory->bytes));
+    put_value(values, list, name, &value);
+    free_value(&value);
+}
+
+static void put_insn(struct tbd_path_values *values, const struct tbd_path_span *span, json_t *list)
+{
+    size_t step;
+    const struct tbd_sim_insn *insn;
+
+    if (!tbd_past_go(values->past, span->step, span->insn))
+        return;
+    step = values->past->at;
+    insn = tbd_simulation_insn(values->past->sim, step);
+    if (insn == NULL || insn->address != tbd_past_pc(values->past))
+        return; /* it did not run */
+    put_registers(values, step, list);
+    for (size_t i = 0; i < insn->memory_count; i++)
+        put_memory(values, step, i, list);
+}
+
+/* ---- variables ---- */
+
+/* Can the text be evaluated there?  Then *out is its value, for the caller to free, and *is_known says whether all of it is known. */
+static bool evaluate(struct tbd_path_values *values, const char *name, bool exact_only, char **out,
+                     bool *is_known)
+{
+    struct tbd_query_error error = { .status = TBD_OK };
+    struct tbd_source_place place;
+    struct tbd_printer printer;
+    struct tbd_data data;
+    size_t bytes;
+    FILE *file;
+    enum tbd_status status;
+
+    *out = NULL;
+    tbd_past_enter(values->past, exact_only);
+    status = tbd_source_evaluate(&values->session, (struct tbd_position){ 0 }, name, 0,
+                                 strlen(name), &place, &data, &error);
+    if (status == TBD_OK) {
+        struct tbd_type_view view = tbd_type_look(&data.type);
+
+        file = view.kind == TBD_TYPE_FUNCTION || view.kind == TBD_TYPE_VOID
+                   ? NULL
+                   : open_memstream(out, &bytes);
+        if (file != NULL) {
+            printer = tbd_source_printer(&place, 0);
+            tbd_data_print(&printer, &data, file);
+            fclose(file);
+            *is_known = data.is_known && strstr(*out, "is not known>") == NULL &&
+                        strstr(*out, "<optimized out: ") == NULL;
+        }
+        tbd_source_place_close(&place);
+    }
+    tbd_past_leave(values->past);
+    return *out != NULL;
+}
+
+static void take_variable(struct tbd_path_values *values, const char *name, int which,
+                          struct shown_value *out)
+{
+    bool is_known = false, is_exact = false;
+    char *exact;
+
+    if (!evaluate(values, name, false, &out->text[which], &is_known))
+        return;
+    out->certainty[which] = is_known ? TBD_INFERRED : TBD_UNKNOWN;
+    if (out->why == 0)
+        out->why = values->past->used_why;
+    if (is_known && evaluate(values, name, true, &exact, &is_exact)) {
+        if (is_exact && strcmp(exact, out->text[which]) == 0)
+            out->certainty[which] = TBD_EXACT;
+        free(exact);
+    }
+}
+
+/* The names of a row: at its beginning, then at its end. */
+struct names {
+    char text[NAMES_MAX][NAME_BYTES];
+    struct shown_value values[NAMES_MAX];
+    size_t count;
+};
+
+static void add_name(struct names *names, const char *name, size_t bytes)
+{
+    if (names->count == NAMES_MAX || bytes == 0 || bytes >= NAME_BYTES)
+        return;
+    for (size_t i = 0; i < names->count; i++)
+        if (strlen(names->text[i]) == bytes && memcmp(names->text[i], name, bytes) == 0)
+            return;
+    memcpy(names->text[names->count], name, bytes);
+    names->text[names->count++][bytes] = '\0';
+}
+
+/* What could be variables in a line of C, up to a comment: what stands in quotes, numbers, members and calls are none. */
+static void find_names(struct names *names, const char *text)
+{
+    while (*text != '\0' && !(text[0] == '/' && (text[1] == '/' || text[1] == '*'))) {
+        size_t bytes = 0;
+
+        if (*text == '"' || *text == '\'') {
+            char quote = *text++;
+
+            while (*text != '\0' && *text != quote)
+                text += text[0] == '\\' && text[1] != '\0' ? 2 : 1;
+            text += *text != '\0';
+            continue;
+        }
+        while (isalnum((unsigned char)text[bytes]) || text[bytes] == '_')
+            bytes++;
+        if (bytes != 0 && !isdigit((unsigned char)*text) && text[bytes] != '(')
+            add_name(names, text, bytes);
+        text += bytes;
+        if (text[0] == '.' || (text[0] == '-' && text[1] == '>')) { /* a member follows */
+            text += text[0] == '.' ? 1 : 2;
+            while (isalnum((unsigned char)*text) || *text == '_')
+                text++;
+        } else if (bytes == 0) {
+            text++;
+        }
+    }
+}
+
+static void put_variables(struct tbd_path_values *values, const struct tbd_path_span *span,
+                          json_t *list)
+{
+    struct names *names = calloc(1, sizeof(*names));
+
+    if (names == NULL)
+        return;
+    for (size_t i = 0; i < values->wanted_count; i++)
+        if (values->wanted[i].to == 0)
+            add_name(names, values->wanted[i].name, strlen(values->wanted[i].name));
+    if (values->wanted_count == 0 && span->text != NULL)
+        find_names(names, span->text);
+    for (int which = 0; which < 2; which++) {
+        uint64_t step = which == 0 ? span->step : span->end_step;
+        uint32_t insn = which == 0 ? span->insn : span->end_insn;
+
+        for (size_t i = 0;
+             step != UINT64_MAX && tbd_past_go(values->past, step, insn) && i < names->count; i++)
+            take_variable(values, names->text[i], which, &names->values[i]);
+    }
+    for (size_t i = 0; i < names->count; i++) {
+        if (names->values[i].text[0] != NULL)
+            put_value(values, list, names->text[i], &names->values[i]);
+        free_value(&names->values[i]);
+    }
+    free(names);
+}
+
+void tbd_path_values_put(struct tbd_path_values *values, const struct tbd_path_span *span,
+                         json_t *row)
+{
+    json_t *list = json_array();
+
+    if (values->past != NULL && span->is_insn)
+        put_insn(values, span, list);
+    else if (values->past != NULL)
+        put_variables(values, span, list);
+    json_object_set_new(row, "values", list);
+}
+
+/* ---- the dump ---- */
+
+enum tbd_exit tbd_path_values_new(struct tbd_command_run *run, struct tbd_rings *ring,
+                                  const char *only, bool with_why, struct tbd_path_values **out)
+{
+    struct tbd_path_values *values = *out = calloc(1, sizeof(*values));
+
+    if (values == NULL)
+        return tbd_command_no_memory();
+    values->run = run;
+    values->ring = ring;
+    values->with_why = with_why;
+    if (only != NULL && !take_only(values, only))
+        return tbd_command_usage(run, "--only takes names, registers and address ranges "
+                                      "(0x1000-0x1fff), with commas between them");
+    return TBD_EXIT_FOUND;
+}
+
+void tbd_path_values_free(struct tbd_path_values *values)
+{
+    if (values == NULL)
+        return;
+    tbd_past_free(values->past);
+    if (values->is_open)
+        tbd_session_close(&values->session);
+    free(values->words);
+    free(values);
+}
+
+enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
+                                      struct tbd_rings_thread *thread, uint64_t first)
+{
+    enum tbd_status status;
+
+    tbd_past_free(values->past);
+    values->past = NULL;
+    if (!values->is_open) {
+        values->is_open = true;
+        values->opened = tbd_session_open(&values->session, values->ring->path);
+    }
+    status = values->opened;
+    if (status == TBD_OK)
+        status = tbd_past_new(&values->session, values->ring, thread, first, TBD_PAST_BEFORE,
+                              &values->past);
+    if (status != TBD_OK && values->failed == TBD_OK)
+        values->failed = status;
+    return status;
+}
+
+enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values)
+{
+    if (values->failed == TBD_OK)
+        return TBD_EXIT_FOUND;
+    values->run->session->why = values->session.why;
+    return tbd_command_fail(values->run, values->failed);
+}

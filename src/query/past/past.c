@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+/* past.c - the simulation of a thread's last instructions (past.h)
+ *
+ * Where a signal came between two of them, where code is not known, or where the ring does not say how many of a block's
+ * instructions ran, anything may have happened: the simulation is told so. */
+#include "query/past/past.h"
+
+#include "query/past/past_pages.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEGACY_XMM = 160, XSTATE_BV = 512, XCOMP_BV = 520, YMM_HIGH = 576, XSAVE_LEAST = 832 };
+
+/* ---- the end ---- */
+
+static enum tbd_status final_registers(struct tbd_past *past, struct tbd_reg_state *out)
+{
+    struct tbd_session *session = past->session;
+    uint32_t before = session->thread;
+    enum tbd_status status;
+
+    session->thread = past->thread->tid;
+    status = tbd_session_regs(session, (struct tbd_position){ 0 }, out);
+    session->thread = before;
+    return status;
+}
+
+static void know_lane(struct tbd_past *past, unsigned reg, unsigned lane, const uint8_t *from)
+{
+    uint64_t value;
+
+    memcpy(&value, from, sizeof(value));
+    tbd_simulation_know(past->sim, TBD_PLACE_VECTOR + 8 * reg + lane, tbd_bits_of(value));
+}
+
+/* The image has the standard form; what its bitmap leaves out is 0 (SDM vol. 1, 13.4). */
+static void know_vectors(struct tbd_past *past, const struct tbd_reg_state *state)
+{
+    static const uint8_t zeros[16];
+    bool is_whole = state->regs.xsave_bytes >= XSAVE_LEAST;
+    uint64_t has = 2, compacted = 0;
+
+    if (state->regs.xsave_bytes < XSTATE_BV)
+        return;
+    if (is_whole) {
+        memcpy(&has, state->xsave + XSTATE_BV, sizeof(has));
+        memcpy(&compacted, state->xsave + XCOMP_BV, sizeof(compacted));
+    }
+    for (unsigned i = 0; i < 32; i++)
+        know_lane(past, i / 2, i % 2, has & 2 ? state->xsave + LEGACY_XMM + 8 * (size_t)i : zeros);
+    for (unsigned i = 0; is_whole && compacted >> 63 == 0 && i < 32; i++)
+        know_lane(past, i / 2, 2 + i % 2,
+                  has & 4 ? state->xsave + YMM_HIGH + 8 * (size_t)i : zeros);
+}
+
+static void know_registers(struct tbd_past *past, const struct tbd_reg_state *state)
+{
+    const struct tbd_regs *regs = &state->regs;
+
+    for (unsigned i = 0; i < TBD_REG_COUNT; i++)
+        tbd_simulation_know(past->sim, i, tbd_bits_of(regs->gpr[i]));
+    tbd_simulation_know(
+        past->sim, TBD_PLACE_FLAGS,
+        (struct tbd_bits){ regs->rflags & TBD_STATUS_FLAGS, (uint64_t)TBD_STATUS_FLAGS });
+    tbd_simulation_know(past->sim, TBD_PLACE_DF, tbd_bits_of(regs->rflags >> 10 & 1));
+    tbd_simulation_know(past->sim, TBD_PLACE_FS, tbd_bits_of(regs->fs_base));
+    tbd_simulation_know(past->sim, TBD_PLACE_GS, tbd_bits_of(regs->gs_base));
+    know_vectors(past, state);
+    tbd_simulation_ends_at(past->sim, regs->rip);
+}
+
+/* ---- the last block ---- */
+
+/* Did the thread stop at an instruction that it could not run? */
+static bool is_fault(const struct tbd_past *past)
+{
+    const struct tbd_crash_head *head = past->ring->dump.head;
+    siginfo_t info;
+
+    memcpy(&info, head->siginfo, sizeof(info));
+    return past->thread->is_dying && info.si_code > 0 &&
+           (head->signo == SIGSEGV || head->signo == SIGBUS || head->signo == SIGFPE ||
+            head->signo == SIGILL);
+}
+
+/* May the block be entered again at `rip` after its end, with no entry in the ring for that yet? */
+static bool may_lead_back(const struct tbd_rings_block *block, uint64_t rip)
+{
+    return rip != block->after && tbd_rings_can_follow(block, rip);
+}
+
+/* How many of the last block's instructions ran as a whole; UINT32_MAX: that is not certain. */
+static uint32_t count_last(const struct tbd_past *past, const struct tbd_rings_block *block,
+                           uint64_t rip)
+{
+    if (rip == block->after)
+        return block->insn_count;
+    for (uint32_t i = 0; i < block->insn_count; i++)
+        if (block->insns[i].pc == rip)
+            return is_fault(past) || !may_lead_back(block, rip) ? i : UINT32_MAX;
+    return UINT32_MAX;
+}
+
+/* ---- the steps ---- */
+
+static enum tbd_status interrupt(struct tbd_past *past)
+{
+    return tbd_simulation_break(past->sim, tbd_simulation_counts(past->sim).steps);
+}
+
+static enum tbd_status add_insn(struct tbd_past *past, uint32_t block, uint32_t insn)
+{
+    const struct tbd_rings_insn *at = &past->ring->blocks[block].insns[insn];
+    const uint8_t *code = tbd_rings_code(past->ring, block, insn);
+    enum tbd_status status =
+        code == NULL ? TBD_CORRUPT : tbd_simulation_add(past->sim, at->pc, code, at->length);
+
+    return status == TBD_CORRUPT ? interrupt(past) : status;
+}
+
+/* Can control go to `next` after the last instruction that was added? */
+static bool leads_to(const struct tbd_past *past, uint64_t next)
+{
+    size_t count = tbd_simulation_counts(past->sim).steps;
+    const struct tbd_sim_insn *last = count == 0 ? NULL : tbd_simulation_insn(past->sim, count - 1);
+
+    return last == NULL || tbd_insn_leads_to(last, next);
+}
+
+static uint64_t start_of(const struct tbd_past *past, uint64_t step)
+{
+    return past->ring->dump.blocks[past->thread->steps[step].block].start;
+}
+
+/* A repeated instruction that faults has done a part of its work: it counts, although it will run again. */
+static bool repeats(const struct tbd_past *past, uint32_t block, uint32_t insn)
+{
+    const uint8_t *code = tbd_rings_code(past->ring, block, insn);
+    struct tbd_sim_insn *made = NULL;
+    bool result =
+        code != NULL &&
+        tbd_insn_make(0, code, past->ring->blocks[block].insns[insn].length, &made) == TBD_OK &&
+        (made->repeats || made->kind != TBD_INSN_PLAIN);
+
+    tbd_insn_free(made);
+    return result;
+}
+
+/* The last block of the thread, which ends at `rip`. */
+static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t rip)
+{
+    uint32_t block = past->thread->steps[step].block;
+    const struct tbd_rings_block *code = &past->ring->blocks[block];
+    uint32_t count = code->end == TBD_RINGS_FAULTS ? 0 : count_last(past, code, rip);
+    size_t first = tbd_simulation_counts(past->sim).steps;
+    enum tbd_status status = TBD_OK;
+
+    past->ends_inside = count == UINT32_MAX;
+    if (past->ends_inside)
+        count = past->thread->steps[step].insns;
+    else if (count < code->insn_count && repeats(past, block, count))
+        count++;
+    for (uint32_t i = 0; status == TBD_OK && i < count; i++)
+        status = add_insn(past, block, i);
+    if (status == TBD_OK && past->ends_inside)
+        status = tbd_simulation_break(past->sim, first);
+    return status;
+}
+
+static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
+{
+    const struct tbd_rings_step *at = &past->thread->steps[step];
+    size_t first = tbd_simulation_counts(past->sim).steps;
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = 0; status == TBD_OK && i < at->insns; i++)
+        status = add_insn(past, at->block, i);
+    if (status == TBD_OK && (at->flags & TBD_RINGS_UNCERTAIN) != 0)
+        return tbd_simulation_break(past->sim, first);
+    if (status == TBD_OK && ((at->flags & TBD_RINGS_CUT) != 0 ||
+                             (past->thread->steps[step + 1].flags & TBD_RINGS_HANDLER) != 0 ||
+                             !leads_to(past, start_of(past, step + 1))))
+        status = interrupt(past);
+    return status;
+}
+
+static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state *end)
+{
+    uint64_t count = past->thread->count;
+    enum tbd_status status = TBD_OK;
+
+    past->first_insn = calloc(count - past->first_step + 1, sizeof(*past->first_insn));
+    if (past->first_insn == NULL)
+        return TBD_NOMEM;
+    for (uint64_t step = past->first_step; status == TBD_OK && step < count; step++) {
+        past->first_insn[step - past->first_step] =
+            (uint32_t)tbd_simulation_counts(past->sim).steps;
+        status = step + 1 < count ? add_step(past, step) : add_last(past, step, end->regs.rip);
+    }
+    past->first_insn[count - past->first_step] = (uint32_t)tbd_simulation_counts(past->sim).steps;
+    return status;
+}
+
+/* ---- new ---- */
+
+static uint64_t step_before(const struct tbd_rings_thread *thread, uint64_t step, uint64_t insns)
+{
+    while (step > 0 && insns > 0) {
+        uint32_t here = thread->steps[--step].insns;
+
+        insns = here < insns ? insns - here : 0;
+    }
+    return step;
+}
+
+static enum tbd_status simulate(struct tbd_past *past)
+{
+    struct tbd_simulation_source source = { .final = tbd_past_pages_final,
+                                            .constant = tbd_past_pages_constant,
+                                            .others = past->ring->dump.head->thread_count > 1 };
+    struct tbd_reg_state *end = calloc(1, sizeof(*end));
+    enum tbd_status status;
+
+    past->pages = tbd_past_pages_new(past->session, past->ring);
+    source.arg = past->pages;
+    status = end == NULL || past->pages == NULL ? TBD_NOMEM : final_registers(past, end);
+    if (status == TBD_OK)
+        status = tbd_simulation_new(&source, &past->sim);
+    if (status == TBD_OK)
+        status = add_all(past, end);
+    if (status == TBD_OK) {
+        know_registers(past, end);
+        status = tbd_simulation_run(past->sim, true);
+    }
+    free(end);
+    return status;
+}
+
+enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
+                             struct tbd_rings_thread *thread, uint64_t step, uint64_t before,
+                             struct tbd_past **out)
+{
+    struct tbd_past *past = calloc(1, sizeof(*past));
+    enum tbd_status status;
+
+    *out = NULL;
+    if (past == NULL || tbd_rings_steps(ring, thread) == NULL) {
+        free(past);
+        return TBD_NOMEM;
+    }
+    past->session = session;
+    past->ring = ring;
+    past->thread = thread;
+    past->first_step = step_before(thread, step, before);
+    status = simulate(past);
+    if (status == TBD_OK)
+        *out = past;
+    else
+        tbd_past_free(past);
+    return status;
+}
+
+void tbd_past_free(struct tbd_past *past)
+{
+    if (past == NULL)
+        return;
+    tbd_past_leave(past);
+    tbd_sim_moment_free(past->moment);
+    tbd_simulation_free(past->sim);
+    tbd_past_pages_free(past->pages);
+    free(past->first_insn);
+    free(past);
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/* past.h - what a thread of a dump held before the dump's end, as far as it follows (mode=crash)
+ *
+ * The rings say which instructions ran, the dump what registers and memory hold at its end; the simulation (replay/simulate)
+ * finds from that what they held before:
+ *
+ *     tbd_past_new()       simulates a stretch of a thread's instructions, up to its end (past.c)
+ *     tbd_past_go()        to a position: registers and memory there (past_moment.c)
+ *     tbd_past_enter()     the session's questions are about that position now, until tbd_past_leave()
+ *
+ * A value is exact, inferred or unknown.
+ *
+ * PAST-1  What is unknown is never given out as a value. (not checked: test_values.py compares with full recordings) */
+#ifndef TBD_QUERY_PAST_H
+#define TBD_QUERY_PAST_H
+
+#include "query/rings/dump_rings.h"
+#include "query/session/session.h"
+#include "replay/simulate/simulate.h"
+
+#define TBD_PAST_BEFORE 10000u /* instructions before a position that are simulated, too */
+
+enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
+
+struct tbd_past_pages;
+
+struct tbd_past {
+    struct tbd_session *session; /* borrowed, open on the dump */
+    struct tbd_rings *ring;      /* borrowed */
+    struct tbd_rings_thread *thread;
+    struct tbd_simulation *sim;   /* owned */
+    struct tbd_past_pages *pages; /* owned: memory at the end */
+    uint64_t first_step;          /* of the ring, that is simulated; all after it are too */
+    uint32_t
+        *first_insn; /* owned; of each of these, and of the end: its first step in the simulation */
+    bool ends_inside; /* where the thread was at its end is not certain */
+
+    /* the position, after tbd_past_go() */
+    uint64_t step;
+    uint32_t insn;
+    size_t at;                     /* position in the simulation */
+    struct tbd_sim_moment *moment; /* owned; NULL: memory was not asked for yet */
+    bool exact_only;               /* what is inferred counts as unknown */
+    bool has_entered;
+    uint32_t
+        used_why; /* since tbd_past_enter(): what inferred memory that was read rests on; 0: nothing */
+    struct tbd_session_past hook;
+};
+
+/* Simulates the thread's last instructions: from at least `before` instructions before ring step `step` on, if the ring has as
+ * many.  TBD_NOTKEPT, and session->why says so, if the dump lacks the thread's registers. */
+TBD_MUST_CHECK enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
+                                            struct tbd_rings_thread *thread, uint64_t step,
+                                            uint64_t before, struct tbd_past **out);
+void tbd_past_free(struct tbd_past *past);
+
+/* Before instruction `insn` of ring step `step`; `insn` may be the number of those that ran.  False: the simulation does not
+ * have it. */
+bool tbd_past_go(struct tbd_past *past, uint64_t step, uint32_t insn);
+/* A place of the simulation (TBD_RAX, TBD_PLACE_FLAGS, ...) at the position. */
+struct tbd_simulated tbd_past_place(const struct tbd_past *past, unsigned place);
+/* The bytes at an address, and which of their bits are known and exact. */
+void tbd_past_bytes(struct tbd_past *past, uint64_t address, size_t count, uint8_t *bytes,
+                    uint8_t *known, uint8_t *exact);
+/* The ring's step and instruction that a step of the simulation is. */
+void tbd_past_where(const struct tbd_past *past, size_t sim_step, uint64_t *out_step,
+                    uint32_t *out_insn);
+/* The address of the instruction at the position. */
+uint64_t tbd_past_pc(const struct tbd_past *past);
+
+/* Registers and memory of the session are those of the position.  `exact_only`: as far as they are exact. */
+void tbd_past_enter(struct tbd_past *past, bool exact_only);
+void tbd_past_leave(struct tbd_past *past);
+
+/* How well those bits of a value are known: as the least of them. */
+enum tbd_certainty tbd_past_certainty(struct tbd_simulated value, uint64_t bits);
+const char *tbd_certainty_text(enum tbd_certainty certainty);
+
+#endif

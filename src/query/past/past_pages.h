@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+/* past_pages.h - memory at the end of a dump, for simulations: page by page, and whether it ever changed
+ *
+ * Memory that nobody may write at the end, and that has what the mapped file has, has always had it: code and constants. */
+#ifndef TBD_QUERY_PAST_PAGES_H
+#define TBD_QUERY_PAST_PAGES_H
+
+#include "query/rings/dump_rings.h"
+#include "query/session/session.h"
+#include "replay/simulate/bits.h"
+
+struct tbd_past_pages;
+
+/* NULL without memory.  Borrows both. */
+struct tbd_past_pages *tbd_past_pages_new(struct tbd_session *session,
+                                          const struct tbd_rings *ring);
+void tbd_past_pages_free(struct tbd_past_pages *pages);
+
+/* For struct tbd_simulation_source: `pages` is a struct tbd_past_pages. */
+struct tbd_bits tbd_past_pages_final(void *pages, uint64_t address);
+struct tbd_bits tbd_past_pages_constant(void *pages, uint64_t address);
+
+#endif
