@@ -26,7 +26,7 @@ struct tbd_path_values {
     struct tbd_command_run *run;
     struct tbd_rings *ring;
     struct tbd_session session; /* on the dump */
-    bool is_open, with_why; /* is_open: it was tried */
+    bool is_open, with_why;     /* is_open: it was tried */
     enum tbd_status opened;
     enum tbd_status failed; /* the first thread that has no values */
     char *words;            /* owned */
