@@ -17,8 +17,24 @@ size_t tbd_native_read(int memory, uint64_t address, void *out, size_t bytes)
     return got > 0 ? (size_t)got : 0;
 }
 
+bool tbd_native_write_bytes(int memory, uint64_t address, const uint8_t *bytes, size_t count)
+{
+    return tbd_sys4(__NR_pwrite64, (uint64_t)(unsigned)memory, tbd_sys_pointer(bytes), count,
+                    address) == (long)count;
+}
+
 bool tbd_native_write(int memory, uint64_t address, uint8_t byte)
 {
-    return tbd_sys4(__NR_pwrite64, (uint64_t)(unsigned)memory, tbd_sys_pointer(&byte), 1,
-                    address) == 1;
+    return tbd_native_write_bytes(memory, address, &byte, 1);
+}
+
+bool tbd_native_sync_prepare(void)
+{
+    return tbd_sys3(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) ==
+           0;
+}
+
+bool tbd_native_sync(void)
+{
+    return tbd_sys3(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }

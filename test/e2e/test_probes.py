@@ -136,11 +136,36 @@ def test_every_instruction_does_what_it_does_natively(_):
     assert len(re.findall(r"^@\[", result.stdout, re.M)) > 80, result.stdout
 
 
+def test_signals_find_threads_in_the_program_s_code(_):
+    """A handler that is called every 100 us, in threads that are mostly in a probe's code: it sees places of the program, its own
+    hits count, and the program computes what it computes natively."""
+    rounds = "1000000" if tbdtest.LONG else "250000"
+    expected = re.search(r"^sum (\w+)$", native("4", rounds), re.M)[1]
+    for script in ("{ @ = count() }", "{ @[arg0 & 1] = count() }"):
+        result = probe("uprobe:probed:do_* " + script, [PROBED, "4", rounds, "where"], input="")
+        looks, strange = map(int, re.search(r"^looks (\d+), strange (\d+)$", result.stdout, re.M).groups())
+        own = counts(result.stdout)
+        seen = sum(int(value) for value in re.findall(r"^@.*: (\d+)$", result.stdout, re.M))
+        assert result.returncode == 0 and looks > 100 and strange == 0, result
+        assert seen == sum(own.values()) + 2 * own["do_call"] and "sum %s\n" % expected in result.stdout, result
+
+
+def test_jumps_and_traps_do_the_same(_):
+    """Nearly all of these functions have room for a jump; --traps has none.  The counts are the same."""
+    script = " ".join("uprobe:probed:%s /arg0 & 1/ { @%s = count() } uprobe:probed:%s { @s_%s = sum(arg0 * 3 - 1); @a_%s = avg(arg0 >> 2) }"
+                      % (f, f, f, f, f) for f in DO)
+    run = lambda *options: subprocess.run([tbdtest.TBD, "probe", *options, script, "--", PROBED, "2", "2000"], input="", text=True, timeout=150,
+                                          capture_output=True, env=tbdtest.clean_env(), check=True)
+    jumps, traps = run(), run("--traps")
+    assert "18 probes" in jumps.stderr and ", 9 as jumps" in jumps.stderr and ", 0 as jumps" in traps.stderr, (jumps, traps)
+    assert jumps.stdout == traps.stdout and len(re.findall(r"^@", jumps.stdout, re.M)) == 3 * len(DO), (jumps, traps)
+
+
 def test_nothing_is_lost_while_probes_come_and_go(_):
     """Some places keep their probe: their counts are exact whatever is placed and taken beside them, in the same functions."""
     for run in range(RUNS):
         chance = random.Random(run)
-        process = armed([PROBED, "8", "20000" if tbdtest.LONG else "1200"])
+        process = armed([PROBED, "8", "200000" if tbdtest.LONG else "12000"])
         session = Session(process.pid)
         assert session.open([(COUNT, 0, 1, 0, 0, 0)] * (len(DO) + 1))[0] == 0
         assert session.code(*[i for m in range(len(DO) + 1) for i in ((PUT, 0, 0, 0, m), (END, 0, 0, 0, 0))])[0] == 0
@@ -256,6 +281,10 @@ def test_armed_program_is_as_without(_):
     assert result.stdout == same and not result.stderr, result
     process = armed([PROBED, "1", "10"])
     keepers = lambda: [p for p in os.listdir("/proc") if p.isdigit() and is_keeper(p, process.pid)]
+    for _ in range(100): # it takes its name after the program has begun
+        if len(keepers()) == 1:
+            break
+        time.sleep(0.05)
     assert len(keepers()) == 1
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -310,6 +339,8 @@ if __name__ == "__main__":
     tbdtest.main(test_counts_are_the_programs_own,
                  test_signals_may_be_blocked_while_probes_are_hit,
                  test_every_instruction_does_what_it_does_natively,
+                 test_signals_find_threads_in_the_program_s_code,
+                 test_jumps_and_traps_do_the_same,
                  test_nothing_is_lost_while_probes_come_and_go,
                  test_libc_with_a_probe_on_each_instruction,
                  test_a_program_with_a_probe_on_each_instruction,

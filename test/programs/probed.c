@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
 /* Threads that run instructions of many kinds, and count how often themselves: for probes (test_probes.py).
- * probed THREADS ROUNDS [block|masks]: block: all signals are blocked; masks: they are while every fourth function runs,
- * and in the handler of SIGALRM, which calls one, too.
+ * probed THREADS ROUNDS [block|masks|where]: block: all signals are blocked; masks: they are while every fourth function runs,
+ * and in the handler of SIGALRM, which calls one, too; where: a handler is called as often as it goes, which looks where the thread was:
+ * in code of a file, as natively.
  * Waits for a line on standard input, if there is one; prints a line
  * "NAME CALLS" for each function, and a sum of what they have computed. */
 #include "check.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #define KEPT __attribute__((noinline, noclone, used))
 
@@ -89,10 +94,66 @@ static uint64_t call_blocked(uint64_t (*call)(uint64_t x), uint64_t x)
     return result;
 }
 
+/* ---- where a signal finds a thread ---- */
+
+#define MAX_CODE 64
+
+static struct {
+    uint64_t start, end;
+} code[MAX_CODE];
+static unsigned code_count;
+static uint64_t looks, strange;
+
+static void read_code(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long start, end, inode;
+    char line[512], perms[8];
+
+    CHECK(maps);
+    while (fgets(line, sizeof(line), maps) && code_count < MAX_CODE)
+        if (sscanf(line, "%lx-%lx %7s %*s %*s %lu", &start, &end, perms, &inode) == 4 &&
+            perms[2] == 'x' && (inode || strstr(line, "[vdso]"))) {
+            code[code_count].start = start;
+            code[code_count++].end = end;
+        }
+    fclose(maps);
+}
+
+static void on_look(int signal, siginfo_t *info, void *context)
+{
+    uint64_t pc = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[16];
+    unsigned i = 0;
+
+    (void)signal;
+    (void)info;
+    while (i < code_count && (pc < code[i].start || pc >= code[i].end))
+        i++;
+    __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
+    if (i == code_count)
+        __atomic_fetch_add(&strange, 1, __ATOMIC_RELAXED);
+    do_add(looks); /* comes to a probe, too */
+    __atomic_fetch_add(&calls[0], 1, __ATOMIC_RELAXED);
+}
+
+/* The calling thread gets a signal every 100 us. */
+static void be_looked_at(void)
+{
+    struct itimerspec every = { { 0, 100000 }, { 0, 100000 } };
+    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
+    timer_t timer;
+
+    event._sigev_un._tid = (int)syscall(SYS_gettid);
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    CHECK(timer_settime(timer, 0, &every, NULL) == 0);
+}
+
 static void *run(void *argument)
 {
     uint64_t state = (uint64_t)(uintptr_t)argument, total = 0, own_calls[COUNT] = { 0 };
 
+    if (code_count)
+        be_looked_at();
     for (uint64_t i = 0; i < rounds; i++) {
         unsigned which;
 
@@ -136,6 +197,12 @@ int main(int argc, char **argv)
     sigfillset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &every, NULL);
+    if (argc > 3 && strcmp(argv[3], "where") == 0) {
+        struct sigaction look = { .sa_sigaction = on_look, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+        read_code();
+        sigaction(SIGUSR1, &look, NULL);
+    }
     for (unsigned i = 0; i < threads; i++)
         CHECK(pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)(i + 1)) == 0);
     for (unsigned i = 0; i < threads; i++)
@@ -146,6 +213,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < COUNT; i++)
         printf("%s %lu\n", functions[i].name, (unsigned long)calls[i]);
     printf("sum %lx\n", (unsigned long)sum);
+    if (code_count)
+        printf("looks %lu, strange %lu\n", (unsigned long)looks, (unsigned long)strange);
     fflush(stdout);
     if (line[0] && !fgets(line, sizeof(line), stdin))
         return 0; /* until then it can be looked at */

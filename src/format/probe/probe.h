@@ -74,7 +74,8 @@ struct tbd_probe_map {
     uint64_t width;     /* LHIST: of a step */
 };
 
-#define TBD_PROBE_DROP 1u /* a record that finds all rings full is lost, and counted */
+#define TBD_PROBE_DROP  1u /* a record that finds all rings full is lost, and counted */
+#define TBD_PROBE_TRAPS 2u /* no probe becomes a jump */
 
 struct tbd_probe_open {
     struct tbd_probe_head head; /* count: maps */
@@ -111,8 +112,9 @@ enum tbd_probe_refusal {
 
 struct tbd_probe_reply {
     uint32_t refusal; /* enum tbd_probe_refusal */
-    uint32_t index;  /* of the place or instruction that is refused; those before it are accepted */
-    uint64_t detail; /* OPEN: bytes of the shared memory; SIGNAL_BLOCKED: the thread */
+    uint32_t index; /* of the place or instruction that is refused; those before it are accepted */
+    uint64_t
+        detail; /* OPEN: bytes of the shared memory; SIGNAL_BLOCKED: the thread; START: how many probes are jumps */
 };
 
 /* ---- code ---- */

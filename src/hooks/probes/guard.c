@@ -74,7 +74,8 @@ static long change_action(const struct tbd_ucontext *context, struct tbd_kernel_
 {
     uint64_t signal = argument(context, TBD_RDI), act = argument(context, TBD_RSI);
     uint64_t old = argument(context, TBD_RDX), bytes = argument(context, TBD_R10);
-    struct tbd_kernel_action wanted;
+    struct tbd_kernel_action wanted, before;
+    long result;
 
     if (bytes != MASK_BYTES)
         return -EINVAL;
@@ -84,7 +85,10 @@ static long change_action(const struct tbd_ucontext *context, struct tbd_kernel_
         return -EFAULT;
     if (act)
         wanted.mask &= ~TRAP_BIT;
-    return tbd_sys4(__NR_rt_sigaction, signal, act ? tbd_sys_pointer(&wanted) : 0, old, bytes);
+    result = tbd_handlers_change((uint32_t)signal, act ? &wanted : NULL, &before);
+    if (!result && old && !give(old, &before, sizeof(before)))
+        return -EFAULT;
+    return result;
 }
 
 bool tbd_guard_call(const struct tbd_native_step *step, struct tbd_ucontext *context,

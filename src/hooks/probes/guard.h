@@ -8,16 +8,9 @@
 #ifndef TBD_HOOKS_PROBES_GUARD_H
 #define TBD_HOOKS_PROBES_GUARD_H
 
+#include "hooks/probes/handlers.h"
 #include "hooks/threads/sigframe.h"
 #include "patcher/native_step.h"
-
-/* struct sigaction of the kernel */
-struct tbd_kernel_action {
-    uint64_t handler;
-    uint64_t flags;
-    uint64_t restorer;
-    uint64_t mask;
-};
 
 /* The calling thread is at a system call.  False: it is none that concerns SIGTRAP. */
 bool tbd_guard_call(const struct tbd_native_step *step, struct tbd_ucontext *context,

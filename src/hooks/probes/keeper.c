@@ -18,6 +18,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
+#include "hooks/probes/handlers.h"
 #include "hooks/probes/placing.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/session_memory.h"
@@ -303,6 +304,15 @@ static struct tbd_probe_reply take_code(long bytes)
     return refuse(TBD_PROBE_OK, 0);
 }
 
+/* How many probes are reached by a jump now. */
+static uint32_t put_jumps(void)
+{
+    if (tbd_probe_session.flags & TBD_PROBE_TRAPS)
+        return 0;
+    tbd_handlers_begin(keeper.program);
+    return tbd_placing_jump();
+}
+
 static struct tbd_probe_reply place(long bytes)
 {
     const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
@@ -319,6 +329,8 @@ static struct tbd_probe_reply place(long bytes)
         if (refusal != TBD_PROBE_OK)
             return refuse(refusal, i);
     }
+    if (tbd_probe_session.active)
+        put_jumps();
     return refuse(refusal, 0);
 }
 
@@ -355,6 +367,7 @@ static struct tbd_probe_reply take_away(long bytes)
 
     if (!fits(head, bytes, sizeof(*head), sizeof(*places)))
         return refuse(TBD_PROBE_BAD_PACKET, 0);
+    tbd_placing_prepare_take(places, head->count);
     for (uint32_t i = 0; i < head->count; i++)
         tbd_placing_take(places[i].address);
     return refuse(TBD_PROBE_OK, 0);
@@ -362,9 +375,11 @@ static struct tbd_probe_reply take_away(long bytes)
 
 static struct tbd_probe_reply start_session(void)
 {
-    __atomic_store_n(&tbd_probe_session.active, 1, __ATOMIC_SEQ_CST);
+    struct tbd_probe_reply reply = { .detail = put_jumps() };
+
+    __atomic_store_n(&tbd_probe_session.active, tbd_probe_session.number, __ATOMIC_SEQ_CST);
     let_begin();
-    return refuse(TBD_PROBE_OK, 0);
+    return reply;
 }
 
 static struct tbd_probe_reply stop_session(void)

@@ -14,26 +14,27 @@
 #include "base/sys.h"
 #include "hooks/instructions/decoder.h"
 #include "hooks/memory/maps.h"
+#include "hooks/probes/handlers.h"
+#include "hooks/probes/jumps.h"
+#include "hooks/probes/probe_make.h"
 #include "hooks/probes/probe_session.h"
-#include "hooks/probes/probe_table.h"
 #include "patcher/native_patch.h"
 
-#define STUBS_BYTES  (256ull << 20)
-#define PROBES_BYTES (128ull << 20)
-#define MAX_RANGES   8192u
-#define TLS_BYTES    (2 * TBD_PAGE_SIZE)
+#define MAX_RANGES 8192u
+#define TLS_BYTES  (2 * TBD_PAGE_SIZE)
 
 struct code_range {
     uint64_t start, end;
+    bool is_fixed; /* of a file, and not to be written to: the program does not change it */
 };
 
-static struct tbd_arena stubs, probes;
 static struct code_range ranges[MAX_RANGES];
 static uint32_t range_count;
 static struct tbd_probe *guards[TBD_PROBE_PER_PACKET];
 static uint32_t guard_count;
 static struct tbd_probe **placed; /* TBD_PROBE_MAX_USES */
 static uint32_t placed_count;
+static struct tbd_probe **batch; /* as many: that change at once */
 static int memory = -1;
 
 /* ---- once ---- */
@@ -58,12 +59,12 @@ enum tbd_probe_refusal tbd_placing_begin(void)
 
     if (is_ready)
         return TBD_PROBE_OK;
-    if (!load_decoder() || !tbd_arena_init(&stubs, STUBS_BYTES) ||
-        !tbd_arena_init(&probes, PROBES_BYTES) ||
-        tbd_sys_failed(tbd_sys_mprotect(tbd_sys_pointer(stubs.start), STUBS_BYTES, TBD_PROT_RWX)))
+    if (!load_decoder() || !tbd_probe_make_begin())
         return TBD_PROBE_NO_MEMORY;
-    placed = (struct tbd_probe **)tbd_arena_alloc(
-        &probes, TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *), _Alignof(struct tbd_probe *));
+    placed = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
+    batch = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
+    if (!placed || !batch)
+        return TBD_PROBE_NO_MEMORY;
     memory = (int)tbd_native_open();
     if (memory < 0)
         return TBD_PROBE_UNWRITABLE;
@@ -76,7 +77,8 @@ static bool note_range(void *context, const struct tbd_msg_region *map, const ch
     (void)context;
     (void)path;
     if ((map->prot & PROT_EXEC) && range_count < MAX_RANGES)
-        ranges[range_count++] = (struct code_range){ map->start, map->end };
+        ranges[range_count++] =
+            (struct code_range){ map->start, map->end, map->inode && !(map->prot & PROT_WRITE) };
     return true;
 }
 
@@ -86,7 +88,7 @@ enum tbd_probe_refusal tbd_placing_look(void)
     return tbd_maps_read(note_range, NULL) ? TBD_PROBE_OK : TBD_PROBE_NOT_CODE;
 }
 
-static bool is_code(uint64_t address)
+static const struct code_range *range_of(uint64_t address)
 {
     uint32_t low = 0, high = range_count;
 
@@ -98,24 +100,10 @@ static bool is_code(uint64_t address)
         else
             high = middle;
     }
-    return low < range_count && ranges[low].start <= address;
+    return low < range_count && ranges[low].start <= address ? &ranges[low] : NULL;
 }
 
 /* ---- placing ---- */
-
-/* The code as it was, without our traps. */
-static size_t read_code(uint64_t address, uint8_t *out)
-{
-    size_t got = tbd_native_read(memory, address, out, TBD_PROBE_INSN_BYTES);
-
-    for (size_t i = 0; i < got; i++) {
-        const struct tbd_probe *probe = tbd_probe_find(address + i);
-
-        if (probe && probe->is_placed && out[i] == TBD_NATIVE_TRAP)
-            out[i] = probe->step.first;
-    }
-    return got;
-}
 
 /* Another probe's instruction goes on at this address. */
 static bool is_inside_another(uint64_t address)
@@ -129,55 +117,15 @@ static bool is_inside_another(uint64_t address)
     return false;
 }
 
-static enum tbd_probe_refusal refusal_of(enum tbd_step_refusal refusal)
+/* A jump over the address becomes a trap. */
+static void release(uint64_t address)
 {
-    switch (refusal) {
-    case TBD_STEP_OK: return TBD_PROBE_OK;
-    case TBD_STEP_RAISES: return TBD_PROBE_RAISES;
-    case TBD_STEP_NO_MEMORY: return TBD_PROBE_NO_MEMORY;
-    case TBD_STEP_UNSUPPORTED:
-    default: return TBD_PROBE_UNSUPPORTED;
-    }
-}
+    struct tbd_probe *over = tbd_jump_over(address), *at = tbd_probe_find(address);
 
-static enum tbd_probe_refusal make_probe(uint64_t address, const uint8_t *code, size_t got,
-                                         struct tbd_probe **out)
-{
-    struct tbd_probe *probe =
-        (struct tbd_probe *)tbd_arena_alloc(&probes, sizeof(*probe), _Alignof(struct tbd_probe));
-    uint8_t *stub = (uint8_t *)tbd_arena_alloc(&stubs, TBD_STEP_STUB_BYTES, 64);
-    struct tbd_emit emit = { .at = stub };
-    struct tbd_insn insn;
-    enum tbd_step_refusal refusal;
-
-    if (!probe || !stub)
-        return TBD_PROBE_NO_MEMORY;
-    emit.end = stub + TBD_STEP_STUB_BYTES;
-    if (!tbd_decode(&insn, address, code, got))
-        return TBD_PROBE_NO_INSTRUCTION;
-    refusal = tbd_step_make(&probe->step, &insn, &emit);
-    if (refusal != TBD_STEP_OK)
-        return refusal_of(refusal);
-    tbd_arena_rewind(&stubs, emit.at);
-    memcpy(probe->bytes, code, probe->step.length);
-    *out = probe;
-    return tbd_probe_add(probe) ? TBD_PROBE_OK : TBD_PROBE_NO_MEMORY;
-}
-
-/* One of an earlier session serves again if the code is the same. */
-static enum tbd_probe_refusal find_or_make(uint64_t address, struct tbd_probe **out)
-{
-    uint8_t code[TBD_PROBE_INSN_BYTES];
-    struct tbd_probe *probe = tbd_probe_find(address);
-    size_t got = read_code(address, code);
-
-    if (!got)
-        return TBD_PROBE_NOT_CODE;
-    if (probe && got >= probe->step.length && memcmp(code, probe->bytes, probe->step.length) == 0) {
-        *out = probe;
-        return TBD_PROBE_OK;
-    }
-    return make_probe(address, code, got, out);
+    if (over)
+        tbd_jumps_take(&over, 1, memory);
+    if (at && at->is_jump) /* its code does what its uses were */
+        tbd_jumps_take(&at, 1, memory);
 }
 
 static void add_use(struct tbd_probe *probe, uint32_t code)
@@ -186,6 +134,7 @@ static void add_use(struct tbd_probe *probe, uint32_t code)
     struct tbd_probe_use *use = &session->uses[session->use_count++];
 
     *use = (struct tbd_probe_use){ .code = code, .next = probe->uses };
+    probe->looked_at = 0;
     __atomic_store_n(&probe->uses, session->use_count, __ATOMIC_RELEASE);
 }
 
@@ -196,13 +145,14 @@ enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
 
     if (place->address >= TBD_ENGINE_BASE && place->address < TBD_ENGINE_END)
         return TBD_PROBE_OURS;
-    if (place->address >= TBD_USER_END || !is_code(place->address))
+    if (place->address >= TBD_USER_END || !range_of(place->address))
         return TBD_PROBE_NOT_CODE;
+    release(place->address);
     if (is_inside_another(place->address))
         return TBD_PROBE_NO_INSTRUCTION;
     if (tbd_probe_session.use_count >= TBD_PROBE_MAX_USES)
         return TBD_PROBE_NO_MEMORY;
-    refusal = find_or_make(place->address, &probe);
+    refusal = tbd_probe_make(memory, place->address, &probe);
     if (refusal != TBD_PROBE_OK || !probe)
         return refusal;
     add_use(probe, place->code);
@@ -226,9 +176,10 @@ enum tbd_probe_refusal tbd_placing_prepare_guard(uint64_t address)
     struct tbd_probe *probe = NULL;
     enum tbd_probe_refusal refusal;
 
-    if (address >= TBD_USER_END || !is_code(address) || is_inside_another(address))
+    release(address);
+    if (address >= TBD_USER_END || !range_of(address) || is_inside_another(address))
         return TBD_PROBE_NOT_CODE;
-    refusal = find_or_make(address, &probe);
+    refusal = tbd_probe_make(memory, address, &probe);
     if (refusal != TBD_PROBE_OK || !probe)
         return refusal;
     if (probe->step.kind != TBD_STEP_SYSCALL || guard_count == TBD_PROBE_PER_PACKET)
@@ -272,6 +223,20 @@ static bool is_guard(const struct tbd_probe *probe)
     return false;
 }
 
+/* Those of the addresses that have a jump, all at once. */
+void tbd_placing_prepare_take(const struct tbd_probe_place *places, uint32_t count)
+{
+    uint32_t jumps = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct tbd_probe *probe = tbd_probe_find(places[i].address);
+
+        if (probe && probe->is_jump)
+            batch[jumps++] = probe;
+    }
+    tbd_jumps_take(batch, jumps, memory);
+}
+
 void tbd_placing_take(uint64_t address)
 {
     struct tbd_probe *probe = tbd_probe_find(address);
@@ -287,8 +252,50 @@ void tbd_placing_take(uint64_t address)
     placed[probe->placed_at]->placed_at = probe->placed_at;
 }
 
+/* ---- jumps ---- */
+
+static bool may_jump(const struct tbd_probe *probe)
+{
+    const struct code_range *range = range_of(probe->step.pc);
+
+    return probe->uses && !probe->is_jump && probe->looked_at != tbd_probe_session.number &&
+           !is_guard(probe) && range && range->is_fixed &&
+           probe->step.pc + TBD_JUMP_BYTES <= range->end;
+}
+
+uint32_t tbd_placing_jump(void)
+{
+    uint32_t count = 0, jumps = 0;
+
+    if ((tbd_probe_session.flags & TBD_PROBE_TRAPS) || !tbd_jumps_possible())
+        return 0;
+    for (uint32_t i = 0; i < placed_count; i++) {
+        struct tbd_probe *probe = placed[i];
+
+        if (may_jump(probe) && tbd_jump_make(probe, memory))
+            batch[count++] = probe;
+        probe->looked_at = tbd_probe_session.number;
+    }
+    tbd_jumps_put(batch, count, memory);
+    for (uint32_t i = 0; i < placed_count; i++)
+        jumps += placed[i]->is_jump;
+    return jumps;
+}
+
+static void clear_jumps(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < placed_count; i++)
+        if (placed[i]->is_jump)
+            batch[count++] = placed[i];
+    tbd_jumps_take(batch, count, memory);
+}
+
 void tbd_placing_clear(void)
 {
+    clear_jumps();
+    tbd_handlers_end();
     for (uint32_t i = 0; i < placed_count; i++)
         clear_one(placed[i]);
     placed_count = guard_count = 0;

@@ -21,6 +21,12 @@ enum tbd_probe_refusal tbd_placing_prepare_guard(uint64_t address);
 /* Writes the traps of all guards that were prepared. */
 void tbd_placing_guards(void);
 
+/* Before tbd_placing_take() of these: their jumps become traps. */
+void tbd_placing_prepare_take(const struct tbd_probe_place *places, uint32_t count);
+
+/* Probes with a trap get a jump where one fits.  Returns how many have one now. */
+uint32_t tbd_placing_jump(void);
+
 /* Takes the trap at an address away, if there is one of ours, and its uses. */
 void tbd_placing_take(uint64_t address);
 

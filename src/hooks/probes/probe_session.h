@@ -21,7 +21,8 @@ struct tbd_probe_use {
 };
 
 struct tbd_probe_session {
-    uint32_t active; /* atomic: hits are reported */
+    uint32_t active; /* atomic: hits are reported; then it is the session's number */
+    uint32_t number; /* not 0, and no other session's */
     uint32_t flags;  /* TBD_PROBE_DROP */
     struct tbd_probe_shared *shared;
     uint64_t shared_bytes;

@@ -11,12 +11,17 @@
 
 #define TBD_PROBE_INSN_BYTES 15
 
+struct tbd_jump;
+
 struct tbd_probe {
     struct tbd_native_step step;
     uint8_t bytes[TBD_PROBE_INSN_BYTES]; /* the instruction, as it was */
     bool is_placed;                      /* the trap is there now; the keeper's own */
     uint32_t placed_at;                  /* in the keeper's list */
     uint32_t uses;                       /* first use of the session plus 1, 0: none */
+    bool is_jump;                        /* the keeper's own, as is the next: instead of the trap */
+    struct tbd_jump *jump;               /* jump.h; NULL: none was made yet */
+    uint32_t looked_at;                  /* number of the session that last looked for a jump */
 };
 
 /* NULL: no trap of ours was ever there. */

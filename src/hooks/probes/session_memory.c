@@ -48,6 +48,7 @@ static bool map_shared(struct tbd_probe_session *session, int fd)
 
 static void set_maps(struct tbd_probe_session *session, const struct tbd_probe_open *request)
 {
+    session->number++;
     session->flags = request->flags;
     session->map_count = request->head.count;
     memcpy(session->maps, request->maps, sizeof(session->maps));

@@ -14,6 +14,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/probes/guard.h"
+#include "hooks/probes/jump_settle.h"
 #include "hooks/probes/probe_code.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/probe_table.h"
@@ -29,6 +30,7 @@
 #pragma GCC visibility push(hidden) /* addresses without a table: mode.h */
 void tbd_probe_trap_entry(int signal, uint8_t *info, struct tbd_ucontext *context);
 void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context);
+void tbd_probe_jumped(uint64_t *registers, struct tbd_probe *probe);
 extern const uint8_t tbd_signal_restorer[];
 #pragma GCC visibility pop
 
@@ -193,7 +195,7 @@ static void run_syscall(const struct tbd_native_step *step, struct tbd_ucontext 
         context->rip = tbd_step_syscall_entry(step);
 }
 
-static void run_instruction(const struct tbd_native_step *step, struct tbd_ucontext *context)
+void tbd_trap_run_instruction(const struct tbd_native_step *step, struct tbd_ucontext *context)
 {
     context->rip = step->pc;
     if (!can_run(step, context))
@@ -208,15 +210,14 @@ static void run_instruction(const struct tbd_native_step *step, struct tbd_ucont
 
 /* ---- the probes ---- */
 
-static void report(struct tbd_probe *probe, struct tbd_ucontext *context)
+void tbd_probe_report(struct tbd_probe *probe, const uint64_t *registers)
 {
     struct tbd_probe_session *session = &tbd_probe_session;
     struct tbd_probe_hit hit = {
-        .context = context->gregs,
+        .context = registers,
         .pc = probe->step.pc,
-        .shard =
-            (uint32_t)(context->gregs[TBD_FRAME_RSP] >> 16 ^ context->gregs[TBD_FRAME_RSP] >> 23) %
-            TBD_PROBE_SHARDS,
+        .shard = (uint32_t)(registers[TBD_FRAME_RSP] >> 16 ^ registers[TBD_FRAME_RSP] >> 23) %
+                 TBD_PROBE_SHARDS,
     };
     uint64_t *inside = &session->shard[hit.shard].inside;
 
@@ -234,6 +235,13 @@ static void report(struct tbd_probe *probe, struct tbd_ucontext *context)
     __atomic_fetch_sub(inside, 1, __ATOMIC_SEQ_CST);
 }
 
+/* From the code of a jump (jump_x86_64.S). */
+void tbd_probe_jumped(uint64_t *registers, struct tbd_probe *probe)
+{
+    registers[TBD_NATIVE_RIP] = probe->step.pc;
+    tbd_probe_report(probe, registers);
+}
+
 void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_probe *probe = tbd_probe_find(context->rip - 1);
@@ -241,11 +249,15 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 
     memcpy(&code, info + 8, sizeof(code));
     if (!probe || code != SI_KERNEL) {
-        pass_on(signal, info, context);
+        if (tbd_jump_settle(signal, info, context) == TBD_SETTLED_DEFERRED)
+            tbd_sys4(__NR_rt_tgsigqueueinfo, (uint64_t)tbd_sys_getpid(), (uint64_t)tbd_sys_gettid(),
+                     (uint64_t)signal, tbd_sys_pointer(info));
+        else
+            pass_on(signal, info, context);
         return;
     }
-    report(probe, context);
-    run_instruction(&probe->step, context);
+    tbd_probe_report(probe, context->gregs);
+    tbd_trap_run_instruction(&probe->step, context);
 }
 
 /* ---- beginning ---- */

@@ -11,6 +11,15 @@
 #ifndef TBD_HOOKS_PROBES_TRAP_H
 #define TBD_HOOKS_PROBES_TRAP_H
 
+#include "hooks/probes/probe_table.h"
+#include "hooks/threads/sigframe.h"
+
+/* Counts a hit, and runs the code of all uses.  `registers`: in the kernel's order, TBD_NATIVE_WORDS. */
+void tbd_probe_report(struct tbd_probe *probe, const uint64_t *registers);
+
+/* The instruction is carried out on the context, which is at it. */
+void tbd_trap_run_instruction(const struct tbd_native_step *step, struct tbd_ucontext *context);
+
 /* Becomes the handler of SIGTRAP.  The caller shares the program's table of handlers.  It stays: a thread
  * may have met a trap that has been taken away meanwhile, and its signal comes later. */
 void tbd_trap_begin(void);

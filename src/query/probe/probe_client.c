@@ -274,10 +274,13 @@ bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_pl
 }
 
 bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
-                      struct tbd_query_error *error)
+                      uint64_t *out_detail, struct tbd_query_error *error)
 {
     struct tbd_probe_head head = { (uint32_t)kind, 0 };
-    struct tbd_probe_reply reply;
+    struct tbd_probe_reply reply = { 0 };
+    bool done = ask(client, &head, sizeof(head), &reply, NULL, error);
 
-    return ask(client, &head, sizeof(head), &reply, NULL, error);
+    if (out_detail)
+        *out_detail = reply.detail;
+    return done;
 }

@@ -30,7 +30,7 @@ bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_pl
 bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,
                       size_t count, struct tbd_query_error *error);
 bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
-                      struct tbd_query_error *error);
+                      uint64_t *out_detail, struct tbd_query_error *error);
 void tbd_client_close(struct tbd_probe_client *client);
 
 #endif

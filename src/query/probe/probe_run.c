@@ -33,7 +33,7 @@ struct probe_options {
     const char *text; /* of the script */
     char *owned;      /* the same, from a file */
     char **command;   /* the program to start; NULL: `pid` runs already */
-    bool json, drop, quiet;
+    bool json, drop, quiet, traps;
 };
 
 static volatile sig_atomic_t wants_end;
@@ -56,6 +56,7 @@ static int usage(FILE *out)
         "  -e SCRIPT        the script\n"
         "      --json       one JSON object per line\n"
         "      --drop       a full buffer loses records, which are counted; without, the program waits\n"
+        "      --traps      each probe is a trap, none a jump\n"
         "  -q, --quiet      do not say how many probes there are\n"
         "      --help\n\n"
         "A script: uprobe:libc:malloc /arg0 > 100000/ { @[arg0] = count(); }   (man tbd, PROBES)\n",
@@ -115,13 +116,10 @@ static int take_words(char **words, struct probe_options *out)
 static int parse_options(int argc, char **argv, struct probe_options *out)
 {
     static const struct option names[] = {
-        { "pid", required_argument, NULL, 'p' },
-        { "file", required_argument, NULL, 'f' },
-        { "json", no_argument, NULL, 'j' },
-        { "drop", no_argument, NULL, 'd' },
-        { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        { "pid", required_argument, NULL, 'p' }, { "file", required_argument, NULL, 'f' },
+        { "json", no_argument, NULL, 'j' },      { "drop", no_argument, NULL, 'd' },
+        { "traps", no_argument, NULL, 't' },     { "quiet", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },      { NULL, 0, NULL, 0 },
     };
     int option;
 
@@ -139,6 +137,7 @@ static int parse_options(int argc, char **argv, struct probe_options *out)
         case 'e': out->text = optarg; break;
         case 'j': out->json = true; break;
         case 'd': out->drop = true; break;
+        case 't': out->traps = true; break;
         case 'q': out->quiet = true; break;
         case 'h': return usage(stdout);
         default: return usage(stderr);
@@ -183,6 +182,7 @@ struct probe_run {
     struct tbd_probe_client client;
     struct tbd_probe_output output;
     struct tbd_query_error error;
+    uint64_t jumps;                       /* of the probes */
     uint64_t due[TBD_SCRIPT_MAX_CLAUSES]; /* of intervals */
 };
 
@@ -264,7 +264,8 @@ static bool place_guards(struct probe_run *run)
 static bool begin_session(struct probe_run *run)
 {
     struct tbd_probe_script *script = run->script;
-    uint32_t flags = run->options->drop ? TBD_PROBE_DROP : 0;
+    uint32_t flags =
+        (run->options->drop ? TBD_PROBE_DROP : 0) | (run->options->traps ? TBD_PROBE_TRAPS : 0);
     size_t wrong = SIZE_MAX;
 
     if ((run->client.connection < 0 &&
@@ -286,7 +287,7 @@ static bool begin_session(struct probe_run *run)
                                              .shared = run->client.shared,
                                              .shared_bytes = run->client.bytes };
     act_all(run, TBD_WHERE_BEGIN);
-    return tbd_client_order(&run->client, TBD_PROBE_START, &run->error);
+    return tbd_client_order(&run->client, TBD_PROBE_START, &run->jumps, &run->error);
 }
 
 /* The keeper closes the connection when the program has ended. */
@@ -346,7 +347,7 @@ static void end_session(struct probe_run *run)
     /* threads that wait for space must get on before nobody is inside a probe */
     while (tbd_records_take(&run->output))
         ;
-    tbd_client_order(&run->client, TBD_PROBE_STOP, &ignored);
+    tbd_client_order(&run->client, TBD_PROBE_STOP, NULL, &ignored);
     while (tbd_records_take(&run->output))
         ;
     act_all(run, TBD_WHERE_END);
@@ -368,8 +369,8 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
         return fail(&run.error, options->text);
     if (begin_session(&run)) {
         if (!options->quiet)
-            fprintf(stderr, "tbd probe: %zu probes in process %d\n", run.places.count,
-                    (int)options->pid);
+            fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps\n",
+                    run.places.count, (int)options->pid, run.jumps);
         follow(&run);
         end_session(&run);
     } else {
