@@ -55,6 +55,7 @@
 #define AF_UNIX 1
 #endif
 #ifndef SOCK_SEQPACKET
+#define SOCK_STREAM    1
 #define SOCK_SEQPACKET 5
 #define SOCK_CLOEXEC   02000000
 #endif
@@ -69,6 +70,14 @@
 #endif
 #ifndef SOL_IPV6
 #define SOL_IPV6 41
+#endif
+
+/* files: not for those who include a header of libc, says <linux/stat.h> */
+#ifndef S_IFMT
+#define S_IFMT   00170000
+#define S_IFSOCK 0140000
+#define S_IFREG  0100000
+#define S_IFIFO  0010000
 #endif
 
 /* prctl */

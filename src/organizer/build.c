@@ -321,6 +321,7 @@ static void free_work(struct work *w)
     free(w->log); /* these are the window's as soon as it is finished */
     free(w->log_offsets);
     free(w->stamps);
+    tbd_buffer_free(&w->opened);
     free(w->reads);
     tbd_end_regs_free(&w->regs);
     tbd_turns_free(&w->turns);

@@ -28,6 +28,10 @@ static bool finish_log(struct work *w)
     w->window->stamp_count = w->stamp_count;
     good = tbd_build_adopt(w, w->stamps) && good;
     w->stamps = NULL;
+    w->window->opened = w->opened.bytes;
+    w->window->opened_bytes = w->opened.used;
+    good = tbd_build_adopt(w, w->opened.bytes) && good;
+    w->opened = (struct tbd_buffer){ .bytes = NULL };
     return good;
 }
 

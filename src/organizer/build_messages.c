@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
+#include "format/window/opened.h"
 #include "format/window/window_make.h"
 
 #include <stdio.h>
@@ -259,6 +260,20 @@ static enum tbd_status take_clock(struct work *w, const uint8_t *payload, uint32
     return TBD_OK;
 }
 
+/* About the last message of the log.  A window that begins between the two does not get it. */
+static enum tbd_status take_opened(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    uint32_t head[2] = { (uint32_t)w->log_count - 1, bytes };
+
+    if (!tbd_opened_is_good(payload, bytes))
+        return tbd_build_damage(w, "an impossible descriptor");
+    if (w->log_count == 0)
+        return TBD_OK;
+    tbd_buffer_put(&w->opened, head, sizeof(head));
+    tbd_buffer_put(&w->opened, payload, bytes);
+    return w->opened.failed ? TBD_NOMEM : TBD_OK;
+}
+
 /* A message that is taken out of the order of events. */
 static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
@@ -280,6 +295,7 @@ static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *
     case TBD_MSG_END: return take_end(w, payload, bytes);
     case TBD_MSG_PASSED: return take_passed(w, payload, bytes);
     case TBD_MSG_CLOCK: return take_clock(w, payload, bytes);
+    case TBD_MSG_OPENED: return take_opened(w, payload, bytes);
     default: return tbd_build_damage(w, "a message of unknown kind");
     }
 }

@@ -7,6 +7,7 @@
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
 
+#include "format/files/codec.h"
 #include "organizer/build.h"
 #include "organizer/end_regs.h"
 #include "organizer/shadow.h"
@@ -131,7 +132,8 @@ struct work {
     size_t log_count, log_capacity;
     struct tbd_stamp *stamps; /* owned, until they are the window's */
     size_t stamp_count, stamp_capacity;
-    size_t *log_offsets; /* operand offsets of messages; they become pointers at the end */
+    struct tbd_buffer opened; /* owned, likewise */
+    size_t *log_offsets;      /* operand offsets of messages; they become pointers at the end */
     struct tbd_page_note *pages;
     size_t page_count, page_capacity;
     size_t pages_pending; /* the last pages_pending pages may be the window's end state */

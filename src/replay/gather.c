@@ -365,6 +365,7 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
     case TBD_MSG_UNMAP:
     case TBD_MSG_NOTE:
     case TBD_MSG_CLOCK:
+    case TBD_MSG_OPENED:
     case TBD_MSG_END: return TBD_OK;
     default: return wrong(g, "a message of unknown kind");
     }

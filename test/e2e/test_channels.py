@@ -202,6 +202,30 @@ def test_what_cannot_be_followed(folder):
     assert refusal(trace) == "no recorded process wrote to it"
 
 
+def test_a_fifo_that_both_open(folder):
+    trace, traces = recorded("fifo", folder)
+    hops = check_made(trace, traces, "got", "sent = make(41 + i);", 42)
+    assert "from a FIFO, written by process %d" % hops[1]["process"] in hops[0]["what"], hops
+
+
+def test_connections(folder):
+    """The third one: a question and its answer.  Merged windows know them, too."""
+    for mode, kind in (("tcp", "a TCP connection"), ("unix", "a Unix socket")):
+        trace, traces = recorded(mode, folder, "window=300")
+        hops = check_made(trace, traces, "got", "client_of(address, bytes, 45);", 45, trace.info()["pid"], reads=2)
+        assert [kind in hop["what"] for hop in hops if hop["text"] == "syscall"] == [True] * 4, hops
+        server = next(hop["process"] for hop in hops if hop.get("function") == "twice")
+        assert server != trace.info()["pid"], hops
+        client = next(other for pid, other in traces.items() if pid not in (server, trace.info()["pid"]))
+        check_made(client, traces, "got", "client_of(address, bytes, 44);", 44, client.info()["pid"], reads=2)
+        for each in traces.values():
+            each.ask("lower", "all", "1")
+            each.ask("merge", "all")
+        assert trace.ask("why", "got", at="last") == hops
+    trace, traces = recorded("gone", folder)
+    check_made(trace, traces, "got", "sent = make(46 + i);", 47)
+
+
 def test_a_writer_whose_trace_is_gone(folder):
     trace, traces = recorded("pipe", folder)
     os.rename(traces[the_child(trace, traces)].path, os.path.join(folder, "elsewhere"))

@@ -5,11 +5,14 @@
 #include "child.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -364,6 +367,138 @@ static void mode_stranger(void)
     close_pipe(fds);
 }
 
+/* ---- by name: FIFOs, connections, files ---- */
+
+static const char *in_folder(char *path, const char *name)
+{
+    const char *folder = getenv("CHANNELS_FOLDER");
+
+    snprintf(path, 100, "%s/%s%d", folder == NULL ? "/tmp" : folder, name, (int)getpid());
+    return path;
+}
+
+/* Both processes open the FIFO themselves, and again later. */
+static void mode_fifo(void)
+{
+    char path[100];
+    pid_t child;
+
+    in_folder(path, "fifo");
+    CHECK(mkfifo(path, 0600) == 0);
+    for (int i = 0; i < 2; i++) {
+        int fd;
+
+        child = new_process();
+        if (child == 0) {
+            sent = make(41 + i);
+            write_all(open(path, O_WRONLY), &sent, sizeof(sent));
+            _exit(0);
+        }
+        fd = open(path, O_RDONLY);
+        read_all(fd, &got, sizeof(got));
+        close(fd);
+        wait_for(child, 0);
+    }
+    CHECK(unlink(path) == 0);
+}
+
+/* Each client sends a number, and gets it back doubled. */
+static void client_of(const struct sockaddr *address, socklen_t bytes, int seed)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK(connect(fd, address, bytes) == 0);
+    sent = make(seed);
+    CHECK(send(fd, &sent, sizeof(sent), 0) == sizeof(sent));
+    CHECK(recv(fd, &got, sizeof(got), MSG_WAITALL) == sizeof(got));
+    close(fd);
+}
+
+static void serve(int listener, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int fd = i % 2 == 0 ? accept(listener, NULL, NULL) : accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+        CHECK(fd >= 0);
+        read_all(fd, &got, sizeof(got));
+        sent = twice(got);
+        write_all(fd, &sent, sizeof(sent));
+        close(fd);
+    }
+}
+
+/* Three connections one after the other, two of them by the process that asks at the end. */
+static void clients_of(int family, struct sockaddr *address, socklen_t bytes)
+{
+    int listener = socket(family, SOCK_STREAM, 0);
+    pid_t server, client;
+
+    CHECK(listener >= 0 && bind(listener, address, bytes) == 0 && listen(listener, 5) == 0);
+    CHECK(getsockname(listener, address, &bytes) == 0);
+    server = new_process();
+    if (server == 0) {
+        serve(listener, 3);
+        _exit(0);
+    }
+    client_of(address, bytes, 43);
+    client = new_process();
+    if (client == 0) {
+        client_of(address, bytes, 44);
+        _exit(0);
+    }
+    wait_for(client, 0);
+    client_of(address, bytes, 45);
+    wait_for(server, 0);
+    close(listener);
+}
+
+static void mode_tcp(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET };
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    clients_of(AF_INET, (struct sockaddr *)&address, sizeof(address));
+}
+
+static void mode_unix(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    in_folder(address.sun_path, "socket");
+    clients_of(AF_UNIX, (struct sockaddr *)&address, sizeof(address));
+    CHECK(unlink(address.sun_path) == 0);
+}
+
+/* The client has gone before it is accepted. */
+static void mode_gone(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), fd;
+
+    snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "tbd-channels-%d", (int)getpid());
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(listen(listener, 5) == 0);
+    for (int i = 0; i < 2; i++) {
+        pid_t child = new_process();
+
+        if (child == 0) {
+            int own = socket(AF_UNIX, SOCK_STREAM, 0);
+
+            CHECK(connect(own, (struct sockaddr *)&address, sizeof(address)) == 0);
+            sent = make(46 + i);
+            write_all(own, &sent, sizeof(sent));
+            _exit(0);
+        }
+        wait_for(child, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        fd = accept(listener, NULL, NULL);
+        read_all(fd, &got, sizeof(got));
+        close(fd);
+    }
+    close(listener);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -373,7 +508,8 @@ static const struct {
     { "vectors", mode_vectors },   { "nonblock", mode_nonblock }, { "messages", mode_messages },
     { "writers", mode_writers },   { "twins", mode_twins },       { "turns", mode_turns },
     { "threads", mode_threads },   { "splice", mode_splice },     { "passed", mode_passed },
-    { "stranger", mode_stranger },
+    { "stranger", mode_stranger }, { "fifo", mode_fifo },         { "tcp", mode_tcp },
+    { "unix", mode_unix },         { "gone", mode_gone },
 };
 
 int main(int argc, char **argv)

@@ -115,6 +115,7 @@ enum tbd_record_type {
     TBD_REC_KEY_DIRECTORY = 41,  /* struct tbd_disk_key_group[]; after it, up to the file's end, the
                                    groups */
     TBD_REC_STAMPS = 43,         /* varints: relative time, difference of nanoseconds (zigzag) */
+    TBD_REC_OPENED = 44,         /* uint64_t bytes, LZ4 frame: format/window/opened.h */
     TBD_REC_WORD_BITS = 50,      /* struct tbd_disk_summaries, directory, varints: runs */
     TBD_REC_BLOCK_BITS = 51,     /* of block ids */
     TBD_REC_CALLED_BITS = 52,    /* of block ids that were entered by a call */

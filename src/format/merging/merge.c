@@ -19,9 +19,11 @@
 #include "format/reading/window_read.h"
 #include "format/trace/mappings.h"
 #include "format/trace/trace_handle.h"
+#include "format/window/opened.h"
 #include "format/window/window_make.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define PAGE_BYTES 4096u
@@ -106,6 +108,32 @@ static bool merge_stamps(struct tbd_merge *m)
             stamp.time += m->shifts[i].time;
             stamps[m->out->stamp_count++] = stamp;
         }
+    return true;
+}
+
+static bool merge_opened(struct tbd_merge *m)
+{
+    uint32_t later = 0; /* messages in the logs of the parts before */
+    size_t count = 0;
+    uint8_t *list;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->opened_bytes;
+    list = merged_array(m, count, 1);
+    if (!list)
+        return false;
+    m->out->opened = list;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct tbd_window *part = m->parts[i].window;
+        uint8_t *here = list + m->out->opened_bytes;
+
+        if (part->opened_bytes) {
+            memcpy(here, part->opened, part->opened_bytes);
+            tbd_opened_move(here, part->opened_bytes, later);
+        }
+        m->out->opened_bytes += part->opened_bytes;
+        later += (uint32_t)part->log_count;
+    }
     return true;
 }
 
@@ -366,7 +394,8 @@ static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
         return status;
     take_states(m);
     if (!merge_log(m) || !tbd_merge_read_pages(m) || !tbd_merge_words(m) || !tbd_merge_blocks(m) ||
-        !merge_early_calls(m) || !merge_stamps(m) || !merge_pages(m) || !inherit_parts(m))
+        !merge_early_calls(m) || !merge_stamps(m) || !merge_opened(m) || !merge_pages(m) ||
+        !inherit_parts(m))
         return tbd_error_set(why, TBD_NOMEM, tbd_trace_path(m->trace), 0, "window %u", m->first);
     m->out->digest = tbd_window_digest(m->out);
     return TBD_OK;

@@ -8,6 +8,7 @@
 #include "format/pages/page_base.h"
 #include "format/pages/pages.h"
 #include "format/summaries/stamps.h"
+#include "format/window/opened.h"
 #include "format/summaries/summaries.h"
 #include "format/trace/toc.h"
 #include "format/trace/trace_handle.h"
@@ -215,6 +216,36 @@ static enum tbd_status read_stamps(const struct tbd_toc *toc, struct tbd_window 
     return TBD_OK;
 }
 
+/* After the log has been read: OPENED-1. */
+static enum tbd_status read_opened(const struct tbd_toc *toc, struct tbd_window *window,
+                                   struct tbd_error *why)
+{
+    const struct tbd_record_view *record = &toc->opened;
+    enum tbd_status status;
+    uint8_t *list;
+    uint64_t bytes;
+
+    if (!record->payload)
+        return TBD_OK;
+    if (record->bytes < sizeof(bytes))
+        return bad(toc, record, "it is too short", why);
+    memcpy(&bytes, record->payload, sizeof(bytes));
+    if (bytes > tbd_lz4_most(record->bytes))
+        return bad(toc, record, "impossible length", why);
+    list = tbd_window_memory(window, bytes);
+    if (!list)
+        return TBD_NOMEM;
+    status =
+        tbd_unpack(record->payload + sizeof(bytes), record->bytes - sizeof(bytes), list, bytes);
+    if (status)
+        return refused(toc, record, status, "it does not unpack", why);
+    if (!tbd_opened_check(list, bytes, window->log_count))
+        return bad(toc, record, "an impossible descriptor", why);
+    window->opened = list;
+    window->opened_bytes = bytes;
+    return TBD_OK;
+}
+
 static enum tbd_status read_early_calls(const struct tbd_toc *toc, struct tbd_window *window,
                                         struct tbd_error *why)
 {
@@ -336,6 +367,8 @@ static enum tbd_status read_toc(struct tbd_toc *toc, const struct tbd_wanted_pag
         status = read_early_calls(toc, window, why);
     if (!status)
         status = read_stamps(toc, window, why);
+    if (!status)
+        status = read_opened(toc, window, why);
     return status ? status : read_summaries(toc, window, why);
 }
 
@@ -376,6 +409,8 @@ enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t inde
                          "impossible state of threads", why);
     if (!status)
         status = read_log(&toc, window, why);
+    if (!status)
+        status = read_opened(&toc, window, why);
     if (!status)
         status = read_summaries(&toc, window, why);
     tbd_toc_close(&toc);

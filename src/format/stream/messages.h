@@ -41,6 +41,7 @@ enum tbd_message_kind {
     TBD_MSG_MAPPED = 18,      /* struct tbd_msg_mapped */
     TBD_MSG_RSEQ = 19,        /* struct tbd_msg_rseq, then writes */
     TBD_MSG_CLOCK = 20,       /* struct tbd_msg_clock: what time it is; in no log */
+    TBD_MSG_OPENED = 21,      /* struct tbd_msg_opened + addresses; in no log */
     TBD_MSG_KIND_COUNT
 };
 
@@ -323,6 +324,22 @@ _Static_assert(sizeof(struct tbd_msg_rseq) == 16, "tbd_msg_rseq is 16 bytes");
 struct tbd_msg_clock {
     uint64_t realtime_ns; /* CLOCK_REALTIME */
 };
+
+/* What a descriptor leads to that the system call before this message has opened, accepted or connected. */
+struct tbd_msg_opened {
+    uint64_t device;      /*  0: st_dev */
+    uint64_t inode;       /*  8 */
+    uint64_t size;        /* 16: of a file, after the call */
+    uint32_t mode;        /* 24: st_mode */
+    uint32_t descriptor;  /* 28 */
+    uint32_t peer;        /* 32: of an accepted Unix socket: the process that connected; else 0 */
+    uint16_t socket_type; /* 36: SOCK_*; 0: it is no socket */
+    uint16_t local_bytes; /* 38: of a socket's own address, which follows */
+    uint16_t peer_bytes;  /* 40: of its peer's, which follows that one */
+    uint16_t reserved[3]; /* 42 */
+};
+_Static_assert(sizeof(struct tbd_msg_opened) == 48, "tbd_msg_opened is 48 bytes");
+#define TBD_OPENED_ADDRESS_MAX 128u /* struct sockaddr_storage */
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,   /* value = exit status */

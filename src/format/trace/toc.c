@@ -94,6 +94,7 @@ static enum tbd_status take_record(struct tbd_toc *toc, const struct tbd_record_
     case TBD_REC_CALLED_BITS: toc->called_bits = *record; break;
     case TBD_REC_EARLY_CALLS: toc->early_calls = *record; break;
     case TBD_REC_STAMPS: toc->stamps = *record; break;
+    case TBD_REC_OPENED: toc->opened = *record; break;
     default: break;
     }
     return TBD_OK;

@@ -22,7 +22,7 @@ struct tbd_toc {
     size_t check_count;
     bool is_damaged; /* page_data as a whole: `checks` tell which pages are good */
     struct tbd_record_view state, read_pages, log, words, block_summaries, threads, called;
-    struct tbd_record_view word_bits, block_bits, called_bits, early_calls, stamps;
+    struct tbd_record_view word_bits, block_bits, called_bits, early_calls, stamps, opened;
     struct tbd_unpacked_group
         *group;                 /* owned; NULL, or the group of pages that was unpacked last */
     struct tbd_error *page_why; /* why a page cannot be unpacked; NULL: not wanted */

@@ -148,6 +148,10 @@ struct tbd_window {
     const struct tbd_stamp *stamps;
     size_t stamp_count;
 
+    /* What the descriptors lead to that its system calls have made: see opened.h. */
+    const uint8_t *opened;
+    size_t opened_bytes;
+
     /* The log of messages replay needs (system calls, specials, signals, ...), at every level:
      * the same bytes as in `operands`, each with its relative time. */
     const struct tbd_log_entry *log;

@@ -309,6 +309,19 @@ static void put_stamps(struct tbd_buffer *out, const struct tbd_window *window)
     tbd_file_finish_record(out, begin);
 }
 
+static void put_opened(struct tbd_buffer *out, const struct tbd_window *window, pack_function *pack)
+{
+    uint64_t bytes = window->opened_bytes;
+    size_t begin;
+
+    if (!bytes)
+        return;
+    begin = tbd_file_begin_record(out, TBD_REC_OPENED);
+    tbd_buffer_put(out, &bytes, sizeof(bytes));
+    pack(out, window->opened, bytes);
+    tbd_file_finish_record(out, begin);
+}
+
 static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
                      const struct tbd_disk_window *disk)
 {
@@ -373,6 +386,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     put_log(out, window, packer_of(content));
     put_early_calls(out, window);
     put_stamps(out, window);
+    put_opened(out, window, packer_of(content));
     put_summaries(out, content);
     tbd_page_list_put(list.disk, list.count, for_index);
     page_list_free(&list);

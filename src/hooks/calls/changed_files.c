@@ -23,14 +23,14 @@ struct file {
     uint64_t inode;
 };
 
-enum { MODE_TYPE = 0170000, MODE_REGULAR = 0100000, MODE_WRITE = 0222 };
+enum { MODE_WRITE = 0222 };
 
 /* `path` is an address in the program: the kernel reads it, and checks it.  "": the descriptor's file. */
 static bool ask(struct statx *status, uint64_t descriptor, uint64_t path, uint64_t what)
 {
     return !tbd_sys_failed(tbd_sys6(__NR_statx, descriptor, path, AT_EMPTY_PATH, what,
                                     tbd_sys_pointer(status), 0)) &&
-           (status->stx_mode & MODE_TYPE) == MODE_REGULAR;
+           (status->stx_mode & S_IFMT) == S_IFREG;
 }
 
 static struct file file_of(const struct statx *status)

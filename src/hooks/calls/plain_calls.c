@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/changed_files.h"
+#include "hooks/calls/opened_descriptors.h"
 #include "hooks/calls/own_memory.h"
 #include "hooks/calls/userfault_calls.h"
 #include "hooks/memory/program_memory.h"
@@ -186,4 +187,6 @@ void tbd_call_plain(struct tbd_call *call)
     if (flags & TBD_SYS_ASYNC)
         note_asynchronous(call->sys.number);
     tbd_call_finish(call);
+    if (flags & (TBD_SYS_OPENS | TBD_SYS_CONNECTS))
+        tbd_opened_send(call);
 }

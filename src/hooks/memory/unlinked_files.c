@@ -6,12 +6,10 @@
 #include "hooks/memory/unlinked_files.h"
 
 #include "base/layout.h"
-#include "base/linux.h"
+#include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/recording.h"
-
-enum { MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
 
 #define MOST_BYTES   (4ull << 20)
 #define MOST_WRITTEN (256ull << 20)
@@ -23,7 +21,7 @@ enum { STAT_LINKS = 2, STAT_MODE = 3, STAT_SIZE = 6, STAT_MODIFIED = 11, STAT_WO
 
 static bool is_recent(const uint64_t *stat)
 {
-    if ((stat[STAT_MODE] & MODE_TYPE) != MODE_REGULAR)
+    if ((stat[STAT_MODE] & S_IFMT) != S_IFREG)
         return false;
     return !stat[STAT_LINKS] || stat[STAT_MODIFIED] * SECOND + stat[STAT_MODIFIED + 1] + SECOND >=
                                     tbd_recording.realtime_ns;

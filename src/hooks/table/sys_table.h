@@ -98,7 +98,7 @@ _Static_assert(sizeof(struct tbd_sys_arg) == 8, "470 rows of six");
 struct tbd_sys_row {
     const char *name; /* NULL: no such call */
     uint8_t mode;     /* enum tbd_sys_mode */
-    uint8_t flags;    /* TBD_SYS_BLOCKS, ... */
+    uint16_t flags;   /* TBD_SYS_BLOCKS, ... */
     struct tbd_sys_arg args[6];
 };
 

@@ -17,6 +17,7 @@
 #define VDSO TBD_SYS_VDSO
 #define STRICT TBD_SYS_STRICT
 #define CHANGES TBD_SYS_CHANGES
+#define CONNECTS TBD_SYS_CONNECTS
 
 /* Words of syscalls.def: arguments that are only shown. */
 #define VOID { .show = TBD_SHOW_NONE }

@@ -49,14 +49,15 @@ enum tbd_sys_mode {
 #define TBD_SYS_IF_OWN_UNKNOWN(...)
 
 /* Flags. */
-#define TBD_SYS_BLOCKS  1u
-#define TBD_SYS_YIELDS  2u
-#define TBD_SYS_ASYNC   4u
-#define TBD_SYS_OPENS   8u
-#define TBD_SYS_WRITES  16u
-#define TBD_SYS_VDSO    32u
-#define TBD_SYS_STRICT  64u
-#define TBD_SYS_CHANGES 128u
+#define TBD_SYS_BLOCKS   1u
+#define TBD_SYS_YIELDS   2u
+#define TBD_SYS_ASYNC    4u
+#define TBD_SYS_OPENS    8u
+#define TBD_SYS_WRITES   16u
+#define TBD_SYS_VDSO     32u
+#define TBD_SYS_STRICT   64u
+#define TBD_SYS_CHANGES  128u
+#define TBD_SYS_CONNECTS 256u
 
 struct tbd_sys_call {
     uint64_t number;

@@ -561,7 +561,8 @@ static void follow_channel(struct following *f)
 
     f->channel = &all->channels[channel];
     f->answer->kind = f->channel->kind;
-    f->compares_all = f->channel->has_others || all->has_passing || all->has_async;
+    f->compares_all =
+        f->channel->is_named || f->channel->has_others || all->has_passing || all->has_async;
     if (f->channel->spoiled != NULL) {
         refuse(f->answer, "%s", f->channel->spoiled);
         return;

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ struct log_reading {
     struct tbd_trace *trace;
     const struct tbd_window *window;
     size_t message;
+    size_t opened; /* the next item of the window's list */
     uint64_t order, time;
     uint32_t thread;
     struct {
@@ -54,6 +56,7 @@ struct fd_call {
     int64_t result;
     const uint8_t *payload;
     uint32_t bytes;
+    const struct tbd_opened *opened; /* what its descriptor leads to; NULL: not known */
 };
 
 /* ---- ends and channels ---- */
@@ -280,7 +283,67 @@ static void do_close_range(struct log_reading *in, const struct fd_call *call)
     }
 }
 
-/* A descriptor of something that is no channel. */
+/* The channel, or the first of the connection's two, that the call's descriptor leads to. */
+static uint32_t named_channel(struct log_reading *in, const struct fd_call *call,
+                              enum tbd_identity_side side, const char *kind)
+{
+    bool is_messages = call->opened->what.socket_type == SOCK_SEQPACKET;
+    uint32_t *number =
+        tbd_identities_find(&in->all->identities, call->opened, side, in->process->pid);
+
+    if (number == NULL) {
+        in->failed = true;
+        return 0;
+    }
+    for (int ways = side == TBD_IDENTITY_ONE ? 1 : 2; *number == 0 && ways != 0; ways--) {
+        uint32_t channel = add_channel(in, kind, is_messages);
+
+        in->all->channels[channel].is_named = true;
+        if (ways == 1)
+            *number = channel - (side == TBD_IDENTITY_ONE ? 0 : 1);
+    }
+    return *number;
+}
+
+/* What is written goes to the first channel where the connection was made, to the second where it was accepted. */
+static struct tbd_fd_end end_of_connection(struct log_reading *in, const struct fd_call *call,
+                                           bool accepts)
+{
+    bool is_unix =
+        call->opened->what.local_bytes >= sizeof(sa_family_t) && call->opened->local[0] == AF_UNIX;
+    uint32_t first = named_channel(in, call, accepts ? TBD_IDENTITY_ACCEPTS : TBD_IDENTITY_CONNECTS,
+                                   is_unix ? "a Unix socket" : "a TCP connection");
+
+    return (struct tbd_fd_end){ .origin = TBD_FD_CHANNEL,
+                                .in = accepts ? first : first + 1,
+                                .out = accepts ? first + 1 : first };
+}
+
+/* A connection that is still being made (EINPROGRESS) has its names already. */
+static void do_connect(struct log_reading *in, const struct fd_call *call)
+{
+    struct tbd_fd_binding binding = look_up(in, (uint32_t)call->args[0], in->order);
+
+    if (call->opened != NULL && binding.end != TBD_FD_NO_END &&
+        in->all->ends[binding.end].origin != TBD_FD_CHANNEL)
+        in->all->ends[binding.end] = end_of_connection(in, call, false);
+}
+
+/* What a new descriptor leads to: a FIFO, a connection, or no channel. */
+static struct tbd_fd_end new_end(struct log_reading *in, const struct fd_call *call)
+{
+    uint32_t channel;
+
+    if (call->opened == NULL)
+        return (struct tbd_fd_end){ .origin = TBD_FD_ELSEWHERE };
+    if (call->number == SYS_accept || call->number == SYS_accept4)
+        return end_of_connection(in, call, true);
+    if (!S_ISFIFO(call->opened->what.mode))
+        return (struct tbd_fd_end){ .origin = TBD_FD_ELSEWHERE };
+    channel = named_channel(in, call, TBD_IDENTITY_ONE, "a FIFO");
+    return (struct tbd_fd_end){ .origin = TBD_FD_CHANNEL, .in = channel, .out = channel };
+}
+
 static void do_open(struct log_reading *in, const struct fd_call *call)
 {
     uint64_t flags = call->number == SYS_open      ? call->args[1]
@@ -289,8 +352,7 @@ static void do_open(struct log_reading *in, const struct fd_call *call)
                      : call->number == SYS_socket  ? call->args[1]
                                                    : 0;
 
-    bind_new(in, (uint64_t)call->result,
-             add_end(in, (struct tbd_fd_end){ .origin = TBD_FD_ELSEWHERE }), closes_on_exec(flags));
+    bind_new(in, (uint64_t)call->result, add_end(in, new_end(in, call)), closes_on_exec(flags));
 }
 
 /* A thread is a child at first, too: its START message follows. */
@@ -479,6 +541,7 @@ static const struct {
     [SYS_creat] = { do_open, false },
     [SYS_open_by_handle_at] = { do_open, false },
     [SYS_socket] = { do_open, false },
+    [SYS_connect] = { do_connect, true },
     [SYS_accept] = { do_open, false },
     [SYS_accept4] = { do_open, false },
     [SYS_epoll_create] = { do_open, false },
@@ -520,10 +583,24 @@ static const struct {
 
 /* ---- messages ---- */
 
+/* What the window's list says of the call that is being read. */
+static const struct tbd_opened *opened_by(struct log_reading *in, struct tbd_opened *out)
+{
+    size_t next = in->opened;
+
+    while (tbd_opened_next(in->window, &next, out) && out->call <= in->message) {
+        in->opened = next;
+        if (out->call == in->message)
+            return out;
+    }
+    return NULL;
+}
+
 static void take_syscall(struct log_reading *in, const uint8_t *payload, uint32_t bytes)
 {
     struct fd_call call = { .payload = payload, .bytes = bytes };
     struct tbd_msg_syscall message;
+    struct tbd_opened opened;
 
     memcpy(&message, payload, sizeof(message));
     if ((message.flags & (TBD_SYSCALL_CONTINUED | TBD_SYSCALL_REFUSED)) != 0 ||
@@ -531,6 +608,7 @@ static void take_syscall(struct log_reading *in, const uint8_t *payload, uint32_
         return;
     call.number = message.number;
     call.result = (int64_t)message.result;
+    call.opened = opened_by(in, &opened);
     memcpy(call.args, message.args, sizeof(call.args));
     if (call.result < 0 && !calls[call.number].fails)
         return;
@@ -621,6 +699,7 @@ static void forget_bindings(struct log_reading *in)
 static void read_window(struct log_reading *in, const struct tbd_window *window)
 {
     in->window = window;
+    in->opened = 0;
     in->thread = window->regs.thread;
     for (in->message = 0; in->message < window->log_count && !in->failed; in->message++)
         take_message(in, &window->log[in->message]);
@@ -905,6 +984,7 @@ void tbd_descriptors_free(struct tbd_descriptors *all)
     free(all->ends);
     free(all->channels);
     free(all->transfers);
+    tbd_identities_free(&all->identities);
     tbd_process_tree_free(&all->tree);
     *all = (struct tbd_descriptors){ .asked = UINT32_MAX };
 }

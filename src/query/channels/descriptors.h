@@ -10,6 +10,7 @@
 #ifndef TBD_QUERY_DESCRIPTORS_H
 #define TBD_QUERY_DESCRIPTORS_H
 
+#include "query/channels/identities.h"
 #include "query/channels/process_tree.h"
 
 #define TBD_FD_NO_END 0u /* closed, or never open */
@@ -27,9 +28,10 @@ struct tbd_fd_end {
 };
 
 struct tbd_fd_channel {
-    const char *kind;    /* "a pipe" */
-    bool is_messages;    /* a read takes what one write sent */
-    bool has_others;     /* a process that is not recorded had one of its ends */
+    const char *kind; /* "a pipe" */
+    bool is_messages; /* a read takes what one write sent */
+    bool is_named;    /* others may find it by its name, and bytes that nobody reads may be lost */
+    bool has_others;  /* a process that is not recorded had one of its ends */
     const char *spoiled; /* bytes went through it that no read or write has moved; NULL: none */
 };
 
@@ -97,6 +99,7 @@ struct tbd_descriptors {
     size_t end_count, end_capacity;
     struct tbd_fd_channel *channels; /* owned; [0] is none */
     size_t channel_count, channel_capacity;
+    struct tbd_identities identities;  /* of channels; of a connection the first of two */
     struct tbd_fd_transfer *transfers; /* owned; those of a process in its order */
     size_t transfer_count, transfer_capacity;
     bool has_passing; /* descriptors came in messages */
