@@ -226,6 +226,27 @@ def test_connections(folder):
     check_made(trace, traces, "got", "sent = make(46 + i);", 47)
 
 
+def test_files(folder):
+    """The last write to each place of a file, found by positions, lengths, and the clock."""
+    trace, traces = recorded("file", folder)
+    child = the_child(trace, traces)
+    hops = check_made(trace, traces, "got", "write_at(fd, 0, 52);", 52, child)
+    assert hops[0]["what"] == "made by the system call read from a file, written by process %d" % child, hops
+    check_made(trace, traces, "several[0]", "write_at(fd, 4, 51);", 51, child)
+    check_made(trace, traces, "several[2]", "write_at(fd, 0, 52);", 52, child)
+    assert [piece["bytes"] for piece in trace.ask("why", "*(long *)&several[2]", at="last")[0]["followed"]] == [4, 4]
+    trace, traces = recorded("append", folder, "window=300")
+    check_made(trace, traces, "got", "sent = make(53 + i);", 55)
+    for index in range(4):
+        hops = trace.ask("why", "several[%d]" % index, at="last")
+        check_hops(hops, traces)
+        assert hops[1]["value"] == hex((53 + index) * 3 + 1), hops
+    trace, traces = recorded("clock", folder)
+    check_made(trace, traces, "got", "write_at(open(path, O_WRONLY), 0, 57);", 57)
+    hops = recorded("mapped", folder)[0].ask("why", "got", at="last")
+    assert len(hops) == 1 and "from a file; it is not known who wrote it: it was mapped, shared and writable" in hops[0]["what"], hops
+
+
 def test_a_writer_whose_trace_is_gone(folder):
     trace, traces = recorded("pipe", folder)
     os.rename(traces[the_child(trace, traces)].path, os.path.join(folder, "elsewhere"))

@@ -8,7 +8,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -499,6 +501,109 @@ static void mode_gone(void)
     close(listener);
 }
 
+static void write_at(int fd, off_t at, int seed)
+{
+    sent = make(seed);
+    CHECK(lseek(fd, at, SEEK_SET) == at);
+    write_all(fd, &sent, sizeof(sent));
+}
+
+/* The first value is written twice; the second is read with the end of the first. */
+static void mode_file(void)
+{
+    char path[100];
+    pid_t child;
+    int fd;
+
+    in_folder(path, "file");
+    child = new_process();
+    if (child == 0) {
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        write_at(fd, 0, 50);
+        write_at(fd, 4, 51);
+        write_at(fd, 0, 52);
+        _exit(0);
+    }
+    wait_for(child, 0);
+    fd = open(path, O_RDONLY);
+    read_all(fd, &got, sizeof(got));
+    read_all(fd, &several[0], sizeof(int));
+    CHECK(pread(fd, &several[2], 2 * sizeof(int), 0) == 2 * sizeof(int));
+    close(fd);
+    CHECK(unlink(path) == 0);
+}
+
+/* Two processes append; two others share a position. */
+static void mode_append(void)
+{
+    char path[100];
+    int shared, fd;
+
+    in_folder(path, "file");
+    shared = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    for (int i = 0; i < 4; i++) {
+        pid_t child = new_process();
+
+        if (child == 0) {
+            fd = i < 2 ? shared : open(path, O_WRONLY | O_APPEND);
+            sent = make(53 + i);
+            write_all(fd, &sent, sizeof(sent));
+            _exit(0);
+        }
+        wait_for(child, 0);
+    }
+    CHECK(lseek(shared, 0, SEEK_CUR) == 2 * sizeof(int));
+    CHECK(pread(shared, several, sizeof(several), 0) == sizeof(several));
+    read_all(shared, &got, sizeof(got));
+    close(shared);
+    CHECK(unlink(path) == 0);
+}
+
+/* Only the clock says that the child had written. */
+static void mode_clock(void)
+{
+    char path[100];
+    struct stat state;
+    pid_t child;
+    int fd;
+
+    in_folder(path, "file");
+    fd = open(path, O_RDONLY | O_CREAT | O_TRUNC, 0600);
+    child = new_process();
+    if (child == 0) {
+        write_at(open(path, O_WRONLY), 0, 57);
+        usleep(1000);
+        for (;;)
+            pause();
+    }
+    do {
+        usleep(20000);
+        CHECK(fstat(fd, &state) == 0);
+    } while (state.st_size == 0);
+    read_all(fd, &got, sizeof(got));
+    CHECK(kill(child, SIGTERM) == 0 && waitpid(child, NULL, 0) == child);
+    close(fd);
+    CHECK(unlink(path) == 0);
+}
+
+/* A store through a mapping is no write. */
+static void mode_mapped(void)
+{
+    char path[100];
+    int fd, *memory;
+
+    in_folder(path, "file");
+    fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    write_at(fd, 0, 58);
+    memory = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(memory != MAP_FAILED);
+    *memory = make(58);
+    CHECK(pread(fd, &got, sizeof(got), 0) == sizeof(got));
+    CHECK(munmap(memory, sizeof(int)) == 0);
+    close(fd);
+    CHECK(unlink(path) == 0);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -509,7 +614,8 @@ static const struct {
     { "writers", mode_writers },   { "twins", mode_twins },       { "turns", mode_turns },
     { "threads", mode_threads },   { "splice", mode_splice },     { "passed", mode_passed },
     { "stranger", mode_stranger }, { "fifo", mode_fifo },         { "tcp", mode_tcp },
-    { "unix", mode_unix },         { "gone", mode_gone },
+    { "unix", mode_unix },         { "gone", mode_gone },         { "file", mode_file },
+    { "append", mode_append },     { "clock", mode_clock },       { "mapped", mode_mapped },
 };
 
 int main(int argc, char **argv)

@@ -5,29 +5,22 @@
  * along it; where several may be next, each whose bytes are those that were read is tried.
  *
  * CHANNELS-1  A piece of an answer holds the bytes that were read: they have been compared. */
-#include "query/channels/channels.h"
+#include "query/channels/channels_private.h"
 
 #include "base/array.h"
 #include "base/assert.h"
 #include "query/channels/channel_bytes.h"
 #include "query/channels/channel_order.h"
+#include "query/channels/file_writes.h"
 #include "query/text/user_interrupt.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BRANCHES_MAX 4096u       /* orders that are tried */
 #define COMPARED_MAX 20000u      /* writes that are compared */
-#define PART_BYTES   4096u       /* compared at once */
 #define READ_MAX     (64u << 20) /* bytes of one read that are looked at */
-
-struct tbd_channels {
-    struct tbd_descriptors all;
-    struct tbd_session **sessions; /* by process; all but the own one are owned */
-};
 
 /* ---- sessions ---- */
 
@@ -150,17 +143,6 @@ struct following {
     enum tbd_status status;
 };
 
-__attribute__((format(printf, 2, 3))) static void refuse(struct tbd_channel_answer *answer,
-                                                         const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(answer->refusal, sizeof(answer->refusal), format, args);
-    va_end(args);
-    answer->count = 0;
-}
-
 static bool is_refused(const struct following *f)
 {
     return f->status != TBD_OK || f->answer->refusal[0] != '\0';
@@ -200,10 +182,10 @@ static void order_reads(struct following *f)
             const struct tbd_fd_transfer *other = f->reads.tracks[may[1]].items[next[may[1]]];
 
             read = f->reads.tracks[may[0]].items[next[may[0]]];
-            refuse(f->answer,
-                   "the order of the reads by process %" PRIu32 " and process %" PRIu32
-                   " is not known",
-                   pid_of(f, read), pid_of(f, other));
+            tbd_channel_refuse(f->answer,
+                               "the order of the reads by process %" PRIu32 " and process %" PRIu32
+                               " is not known",
+                               pid_of(f, read), pid_of(f, other));
         }
         if (count != 1 || is_refused(f))
             return;
@@ -245,23 +227,14 @@ static bool is_same(struct following *f, const struct tbd_fd_transfer *write, ui
                     const struct tbd_fd_transfer *read, uint64_t from, uint64_t bytes)
 {
     const uint8_t *expected = bytes_of_read(f, read);
-    struct tbd_session *session;
-    uint8_t part[PART_BYTES];
-    enum tbd_status status = tbd_channels_session(f->channels, write->process, &session);
-    bool same = expected != NULL && status == TBD_OK;
+    enum tbd_status status;
 
-    while (same && bytes != 0) {
-        size_t count = bytes < sizeof(part) ? (size_t)bytes : sizeof(part);
-
-        status = tbd_bytes_written(session, write, at, part, count);
-        same = status == TBD_OK && memcmp(part, expected + from, count) == 0;
-        at += count;
-        from += count;
-        bytes -= count;
-    }
-    if (status == TBD_NOMEM || status == TBD_INTERRUPTED)
+    if (expected == NULL)
+        return false;
+    status = tbd_channel_compare(f->channels, write, at, expected + from, bytes);
+    if (status != TBD_OK && status != TBD_NOTFOUND)
         f->status = status;
-    return same;
+    return status == TBD_OK;
 }
 
 /* The read that byte or message `at` of the channel belongs to; NULL: nobody has read it. */
@@ -288,7 +261,7 @@ static bool fits(struct following *f, const struct tbd_fd_transfer *write, uint6
     uint64_t done = 0;
 
     if (++f->compared > COMPARED_MAX) {
-        refuse(f->answer, "too many writes would have to be compared");
+        tbd_channel_refuse(f->answer, "too many writes would have to be compared");
         return false;
     }
     if (f->channel->is_messages) {
@@ -315,17 +288,11 @@ static bool fits(struct following *f, const struct tbd_fd_transfer *write, uint6
 
 /* ---- the order of writes ---- */
 
-/* A part of the target, in a write. */
-struct write_part {
-    const struct tbd_fd_transfer *write;
-    uint64_t offset, bytes;
-};
-
 /* An order of the writes up to `at` in the channel. */
 struct write_order {
     uint32_t next[TBD_CHANNEL_TRACKS_MAX];
     uint64_t at;
-    struct write_part parts[TBD_CHANNEL_PIECES_MAX];
+    struct tbd_channel_part parts[TBD_CHANNEL_PIECES_MAX];
     size_t part_count;
 };
 
@@ -335,7 +302,7 @@ static void take_part(const struct following *f, struct write_order *order,
     bool is_messages = f->channel->is_messages;
     uint64_t first = is_messages ? 0 : order->at;
     uint64_t from = is_messages ? f->offset : f->start + f->offset, to = from + f->bytes;
-    struct write_part *part;
+    struct tbd_channel_part *part;
 
     if (is_messages && order->at != f->start)
         return;
@@ -390,7 +357,8 @@ static bool is_seen(struct order_search *search, const struct write_order *order
 static void put_order(struct order_search *search, const struct write_order *order)
 {
     if (++search->f->branches > BRANCHES_MAX) {
-        refuse(search->f->answer, "several processes or threads wrote to it, in too many orders");
+        tbd_channel_refuse(search->f->answer,
+                           "several processes or threads wrote to it, in too many orders");
         return;
     }
     if (!tbd_array_grow(&search->stack, search->stack_count, &search->stack_capacity,
@@ -470,17 +438,17 @@ static void refuse_unfound(struct following *f)
 
     for (uint32_t i = 0; i < all->process_count; i++) {
         if (all->processes[i].loss[0] != '\0') {
-            refuse(f->answer, "its other end may belong to process %" PRIu32 ": %s",
-                   all->processes[i].pid, all->processes[i].loss);
+            tbd_channel_refuse(f->answer, "its other end may belong to process %" PRIu32 ": %s",
+                               all->processes[i].pid, all->processes[i].loss);
             return;
         }
     }
     if (f->writes.count == 0)
-        refuse(f->answer, "no recorded process wrote to it");
+        tbd_channel_refuse(f->answer, "no recorded process wrote to it");
     else if (f->channel->has_others || all->has_passing)
-        refuse(f->answer, "a process that is not recorded may have written to it, too");
+        tbd_channel_refuse(f->answer, "a process that is not recorded may have written to it, too");
     else
-        refuse(f->answer, "the recorded writes do not give the bytes that were read");
+        tbd_channel_refuse(f->answer, "the recorded writes do not give the bytes that were read");
 }
 
 /* CHANNELS-1 */
@@ -489,43 +457,13 @@ static bool check_parts(struct following *f, const struct write_order *order)
     uint64_t at = f->offset;
 
     for (size_t i = 0; i < order->part_count; i++) {
-        const struct write_part *part = &order->parts[i];
+        const struct tbd_channel_part *part = &order->parts[i];
 
         if (!is_same(f, part->write, part->offset, f->target, at, part->bytes))
             return false;
         at += part->bytes;
     }
     return order->part_count != 0;
-}
-
-static void put_pieces(struct following *f, const struct write_part *part)
-{
-    const struct tbd_fd_transfer *write = part->write;
-    struct tbd_channel_piece piece = { .process = write->process,
-                                       .thread = write->thread,
-                                       .number = write->number };
-    struct tbd_bytes_layout layout;
-    struct tbd_session *session;
-    uint64_t done = 0;
-
-    f->status = tbd_channels_session(f->channels, write->process, &session);
-    if (f->status == TBD_OK)
-        f->status = tbd_bytes_position(session, write, &piece.at);
-    if (f->status == TBD_OK)
-        f->status = tbd_bytes_layout(session, write, &layout);
-    if (f->status != TBD_OK)
-        return;
-    while (done < part->bytes && f->answer->count < TBD_CHANNEL_PIECES_MAX) {
-        struct tbd_bytes_span span;
-
-        if (!tbd_bytes_place(&layout, part->offset + done, &span))
-            break;
-        piece.address = span.address;
-        piece.bytes = span.bytes < part->bytes - done ? span.bytes : part->bytes - done;
-        f->answer->pieces[f->answer->count++] = piece;
-        done += piece.bytes;
-    }
-    free(layout.spans);
 }
 
 static void find_writes(struct following *f)
@@ -539,7 +477,7 @@ static void find_writes(struct following *f)
     if (is_refused(f))
         return;
     if (count > 1) {
-        refuse(
+        tbd_channel_refuse(
             f->answer,
             "several processes or threads wrote to it, and the bytes do not tell whose these are");
         return;
@@ -550,7 +488,7 @@ static void find_writes(struct following *f)
         return;
     }
     for (size_t i = 0; i < order.part_count && f->status == TBD_OK; i++)
-        put_pieces(f, &order.parts[i]);
+        f->status = tbd_channel_put_part(f->channels, &order.parts[i], f->answer);
     TBD_INVARIANT("CHANNELS-1", f->status != TBD_OK || f->answer->count != 0);
 }
 
@@ -564,14 +502,14 @@ static void follow_channel(struct following *f)
     f->compares_all =
         f->channel->is_named || f->channel->has_others || all->has_passing || all->has_async;
     if (f->channel->spoiled != NULL) {
-        refuse(f->answer, "%s", f->channel->spoiled);
+        tbd_channel_refuse(f->answer, "%s", f->channel->spoiled);
         return;
     }
     f->status = tbd_channel_tracks_make(all, channel, false, f->target, &f->reads);
     if (f->status == TBD_OK)
         f->status = tbd_channel_tracks_make(all, channel, true, NULL, &f->writes);
     if (f->reads.is_too_many || f->writes.is_too_many)
-        refuse(f->answer, "too many processes and threads use it");
+        tbd_channel_refuse(f->answer, "too many processes and threads use it");
     if (!is_refused(f))
         order_reads(f);
     if (!is_refused(f))
@@ -581,35 +519,51 @@ static void follow_channel(struct following *f)
 static void refuse_end(const struct tbd_fd_end *end, struct tbd_channel_answer *answer)
 {
     if (end->origin == TBD_FD_OUTSIDE)
-        refuse(answer, "what its descriptor leads to is not recorded: it was open before");
+        tbd_channel_refuse(answer,
+                           "what its descriptor leads to is not recorded: it was open before");
     else if (end->origin == TBD_FD_PASSED)
-        refuse(answer, "its descriptor came from another process (SCM_RIGHTS)");
+        tbd_channel_refuse(answer, "its descriptor came from another process (SCM_RIGHTS)");
 }
 
-/* The read at `time` that put bytes at the address. */
+/* Does the read put bytes at the address?  Then f->offset and f->bytes are those of them that are wanted. */
+static enum tbd_status is_read_to(struct tbd_session *session, const struct tbd_fd_transfer *read,
+                                  uint64_t address, struct following *f, bool *out)
+{
+    struct tbd_bytes_layout layout;
+    enum tbd_status status = tbd_bytes_layout(session, read, &layout);
+
+    *out = false;
+    if (status != TBD_OK)
+        return status;
+    *out = tbd_bytes_find(&layout, address, f->bytes, &f->offset, &f->bytes);
+    free(layout.spans);
+    return TBD_OK;
+}
+
+/* The read at `time` that put bytes at the address: from a channel, or from a file (*out_file). */
 static enum tbd_status find_target(struct tbd_channels *channels, uint32_t process, uint64_t time,
-                                   uint64_t address, struct following *f)
+                                   uint64_t address, struct following *f,
+                                   const struct tbd_fd_file_call **out_file)
 {
     const struct tbd_descriptors *all = &channels->all;
     struct tbd_session *session;
     enum tbd_status status = tbd_channels_session(channels, process, &session);
+    bool is_there = false;
 
-    for (size_t i = 0; status == TBD_OK && i < all->transfer_count; i++) {
+    for (size_t i = 0; status == TBD_OK && i < all->transfer_count && !is_there; i++) {
         const struct tbd_fd_transfer *item = &all->transfers[i];
-        struct tbd_bytes_layout layout;
-        bool is_there;
 
-        if (item->process != process || item->time != time || item->is_write)
-            continue;
-        status = tbd_bytes_layout(session, item, &layout);
-        if (status != TBD_OK)
-            return status;
-        is_there = tbd_bytes_find(&layout, address, f->bytes, &f->offset, &f->bytes);
-        free(layout.spans);
-        if (is_there) {
-            f->target = item;
-            return TBD_OK;
-        }
+        if (item->process == process && item->time == time && !item->is_write)
+            status = is_read_to(session, item, address, f, &is_there);
+        f->target = is_there ? item : NULL;
+    }
+    for (size_t i = 0; status == TBD_OK && i < all->file_call_count && !is_there; i++) {
+        const struct tbd_fd_file_call *item = &all->file_calls[i];
+
+        if (item->transfer.process == process && item->transfer.time == time &&
+            item->act == TBD_FD_FILE_READ)
+            status = is_read_to(session, &item->transfer, address, f, &is_there);
+        *out_file = is_there ? item : NULL;
     }
     return status;
 }
@@ -618,9 +572,12 @@ enum tbd_status tbd_channels_find(struct tbd_channels *channels, uint32_t proces
                                   uint64_t address, uint64_t bytes, struct tbd_channel_answer *out)
 {
     struct following f = { .channels = channels, .answer = out, .bytes = bytes };
+    const struct tbd_fd_file_call *file = NULL;
 
     *out = (struct tbd_channel_answer){ .kind = NULL };
-    f.status = find_target(channels, process, time, address, &f);
+    f.status = find_target(channels, process, time, address, &f, &file);
+    if (f.status == TBD_OK && file != NULL)
+        return tbd_file_writes_find(channels, file, f.offset, f.bytes, out);
     if (f.status != TBD_OK || f.target == NULL)
         return f.status;
     if (f.target->channel == 0)

@@ -4,7 +4,8 @@
  * Every system call is in the log of its window, whatever the window's level, so nothing is
  * replayed.  Each descriptor leads to an *end* (what the kernel calls an open file description), which
  * dup, fork and execve share; an end of a pipe or socket pair reads from one *channel* and writes to another.
- * The calls that move bytes are the channels' *transfers*.
+ * The calls that move bytes are the channels' *transfers*.  An end of a *file* has a position; all calls on it that
+ * the position, the length or the bytes depend on are kept.
  *
  * Order: a number for each message of a trace's log, from 1.  0 is before all of them. */
 #ifndef TBD_QUERY_DESCRIPTORS_H
@@ -16,15 +17,18 @@
 #define TBD_FD_NO_END 0u /* closed, or never open */
 
 enum tbd_fd_origin {
-    TBD_FD_ELSEWHERE, /* a file, a terminal, ...: no channel that can be followed */
-    TBD_FD_OUTSIDE,   /* was open before the recording began, or in a child that was not recorded */
-    TBD_FD_PASSED,    /* came in a message from another process (SCM_RIGHTS) */
+    TBD_FD_ELSEWHERE, /* a terminal, a file of which nothing is known, ...: nothing that can be followed */
+    TBD_FD_OUTSIDE, /* was open before the recording began, or in a child that was not recorded */
+    TBD_FD_PASSED,  /* came in a message from another process (SCM_RIGHTS) */
     TBD_FD_CHANNEL,
+    TBD_FD_FILE,
 };
 
 struct tbd_fd_end {
     enum tbd_fd_origin origin;
-    uint32_t in, out; /* STREAM: channels; 0: none */
+    uint32_t in, out; /* CHANNEL: channels; 0: none */
+    uint32_t file;    /* FILE */
+    bool appends;     /* FILE: opened with O_APPEND */
 };
 
 struct tbd_fd_channel {
@@ -55,6 +59,28 @@ struct tbd_fd_transfer {
     uint64_t bytes;
     uint64_t began_order, order; /* the call was made, it returned */
     uint64_t began, time; /* the block that ends with the call; the last block at its return */
+};
+
+struct tbd_fd_file {
+    const char *spoiled; /* it was changed in a way that no write shows; NULL: it was not */
+};
+
+enum tbd_fd_file_act {
+    TBD_FD_FILE_OPENED,
+    TBD_FD_FILE_SOUGHT, /* lseek */
+    TBD_FD_FILE_CUT,    /* or extended: ftruncate */
+    TBD_FD_FILE_READ,
+    TBD_FD_FILE_WRITTEN,
+};
+
+#define TBD_FD_HERE UINT64_MAX
+
+struct tbd_fd_file_call {
+    struct tbd_fd_transfer transfer; /* without a channel */
+    uint32_t file;
+    enum tbd_fd_file_act act;
+    bool appends;
+    uint64_t offset; /* that it names, or TBD_FD_HERE; OPENED, CUT: the file's length */
 };
 
 struct tbd_fd_binding {
@@ -102,6 +128,10 @@ struct tbd_descriptors {
     struct tbd_identities identities;  /* of channels; of a connection the first of two */
     struct tbd_fd_transfer *transfers; /* owned; those of a process in its order */
     size_t transfer_count, transfer_capacity;
+    struct tbd_fd_file *files; /* owned; [0] is none */
+    size_t file_count, file_capacity;
+    struct tbd_fd_file_call *file_calls; /* owned; those of a process in its order */
+    size_t file_call_count, file_call_capacity;
     bool has_passing; /* descriptors came in messages */
     bool has_async;   /* io_uring or io_submit moves bytes that no call shows */
 };

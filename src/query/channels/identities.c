@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 static void put(struct tbd_identity *identity, const void *bytes, size_t count)
@@ -67,9 +68,12 @@ static struct tbd_identity name_of(const struct tbd_opened *opened, enum tbd_ide
 {
     struct tbd_identity identity = { .bytes = 0 };
 
+    uint32_t type = opened->what.mode & S_IFMT;
+
     if (side == TBD_IDENTITY_ONE) {
         put(&identity, &opened->what.device, sizeof(opened->what.device));
         put(&identity, &opened->what.inode, sizeof(opened->what.inode));
+        put(&identity, &type, sizeof(type));
     } else {
         put_connection(&identity, opened, side == TBD_IDENTITY_ACCEPTS, pid);
     }

@@ -255,7 +255,7 @@ const struct tbd_command tbd_commands[] = {
       "follow a value back to the instructions that made it",
       "Through copies in memory and registers, and through what calculations made it from,\n"
       "DEPTH (3) calculations deep; each hop with its source line.  EXPR is a variable or\n"
-      "$register at the current position.  What was read from a pipe, FIFO or socket is\n"
+      "$register at the current position.  What was read from a pipe, FIFO, socket or file is\n"
       "followed into the process that wrote it, if that was recorded with this one.",
       "tbdq why /5 result", true, false },
     { "mark", tbd_command_mark, "NAME",

@@ -18,7 +18,8 @@ _Static_assert(TBD_CHANNEL_PIECES_MAX <= TBD_WHY_INPUTS_MAX, "pieces are followe
 
 static bool reads_channels(uint64_t number)
 {
-    static const uint64_t calls[] = { SYS_read, SYS_readv, SYS_preadv2, SYS_recvfrom, SYS_recvmsg };
+    static const uint64_t calls[] = { SYS_read,    SYS_readv,    SYS_pread64, SYS_preadv,
+                                      SYS_preadv2, SYS_recvfrom, SYS_recvmsg };
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         if (calls[i] == number)
