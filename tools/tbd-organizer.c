@@ -4,6 +4,7 @@
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
  *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash] [--facts NAMES]
+ *                 [--triggers TEXT]
  *   tbd-organizer --count=TRACE
  *
  * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
@@ -150,6 +151,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "keep-seconds", required_argument, NULL, 'K' },
         { "lean", required_argument, NULL, 'l' },
         { "crash", no_argument, NULL, 'r' },          { "facts", required_argument, NULL, 'f' },
+        { "triggers", required_argument, NULL, 'g' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
         { 0 },
     };
@@ -172,6 +174,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'l': out->lean = lean(optarg); break;
         case 'r': out->keeps_rings = true; break;
         case 'f': out->facts = optarg; break;
+        case 'g': out->triggers = optarg; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
         default: return usage();

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* tbd-probe.c - tbd probe -p PID SCRIPT: a tool of its own, so that `tbd` needs no library for debug information */
+/* tbd-probe.c - tbd probe -p PID SCRIPT, tbd set PID NAME=VALUE: a tool of its own, so that `tbd` needs no library for
+ * debug information */
 #include "query/probe/probe_run.h"
+#include "query/triggers/trigger_run.h"
 
 #include "base/safe_stream.h"
+
+#include <string.h>
 
 int main(int argc, char **argv)
 {
     tbd_safe_messages();
-    return tbd_probe_run(argc, argv);
+    return argc && strcmp(argv[0], "set") == 0 ? tbd_set_run(argc, argv)
+                                               : tbd_probe_run(argc, argv);
 }

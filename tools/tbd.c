@@ -35,6 +35,7 @@ static int usage(FILE *out)
         "usage: tbd record [options] -- program [argument ...]\n"
         "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
         "       tbd dump PID   (of a program that runs under tbd crash)\n"
+        "       tbd set PID ring=SIZE trigger=WHAT   (the same; tbd set --help)\n"
         "       tbd arm [options] -- program [argument ...]     (record --mode=armed)\n"
         "       tbd probe -p PID SCRIPT   (of a program that runs under tbd arm; tbd probe --help)\n"
         "\noptions:\n",
@@ -356,7 +357,7 @@ static int dump(char **argv)
     return EXIT_CANNOT_RUN;
 }
 
-/* ---- probe ---- */
+/* ---- probe, set ---- */
 
 static int probe(char **argv)
 {
@@ -384,7 +385,7 @@ int main(int argc, char **argv)
         return record(argv + 2, "crash");
     if (strcmp(argv[1], "arm") == 0)
         return record(argv + 2, "armed");
-    if (strcmp(argv[1], "probe") == 0)
+    if (strcmp(argv[1], "probe") == 0 || strcmp(argv[1], "set") == 0)
         return probe(argv + 1);
     if (strcmp(argv[1], "dump") == 0)
         return dump(argv + 2);

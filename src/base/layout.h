@@ -91,5 +91,7 @@
 
 /* Not an address: the value of the SIGTRAP that `tbd dump` sends a program. */
 #define TBD_CRASH_ASKED (TBD_ENGINE_BASE + 0x7eae)
+/* The same for `tbd set`: a request is posted (format/probe/trigger.h). */
+#define TBD_CRASH_SET (TBD_ENGINE_BASE + 0x7ec0)
 
 #endif

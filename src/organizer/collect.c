@@ -12,6 +12,7 @@
 #include "format/writer/system_facts.h"
 #include "format/writer/trace_folder.h"
 #include "organizer/organize_private.h"
+#include "organizer/place_triggers.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -75,16 +76,24 @@ static void wait_for_chunk(struct tbd_stream_head *head)
             __atomic_load_n(&head->released, __ATOMIC_ACQUIRE), &most, NULL, 0);
 }
 
-/* After a dump: does the program go on, and so may leave others? */
-static bool goes_on(const struct memory *memory, int pidfd)
+/* How often the program has gone on after a dump. */
+static uint32_t resumed(const struct memory *memory)
 {
-    struct tbd_stream_head *head = memory->head;
+    const struct tbd_crash *crash = tbd_crash_area(memory->head, memory->bytes);
+
+    return crash ? __atomic_load_n(&crash->resumed, __ATOMIC_ACQUIRE) : 0;
+}
+
+/* After a dump: does the program go on, and so may leave others?  It may send the next one before we look. */
+static bool goes_on(const struct memory *memory, int pidfd, uint32_t before)
+{
     struct pollfd fd = { .fd = pidfd, .events = POLLIN };
     const struct tbd_crash *crash = tbd_crash_area(memory->head, memory->bytes);
 
-    if (!crash || !__atomic_load_n(&crash->goes_on, __ATOMIC_ACQUIRE))
+    if (!crash ||
+        (!__atomic_load_n(&crash->goes_on, __ATOMIC_ACQUIRE) && resumed(memory) == before))
         return false;
-    while (has_ended(head) && pidfd >= 0 && poll(&fd, 1, 1) != 1)
+    while (resumed(memory) == before && pidfd >= 0 && poll(&fd, 1, 1) != 1)
         ;
     return true;
 }
@@ -191,10 +200,14 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         return status;
     }
     pidfd = (int)syscall(SYS_pidfd_open, options->pid, 0);
+    if (options->triggers)
+        tbd_place_triggers(options->stream_fd, options->pid, options->triggers);
     if (options->ready)
         options->ready(options->context, root);
     say_state(memory.head, TBD_ORGANIZER_READY);
     for (enum end end = SENDS_STATE; end == SENDS_STATE;) {
+        uint32_t before = resumed(&memory);
+
         end = wait_for_end(memory.head, pidfd);
         /* who is killed right after a fork has nothing to show */
         if (end == HAS_DIED && !tbd_crash_is_empty(memory.head, memory.bytes))
@@ -202,7 +215,7 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         if (end != SENDS_STATE)
             break;
         status = take_state(options, &memory, root, program, why);
-        if (!goes_on(&memory, pidfd))
+        if (!goes_on(&memory, pidfd, before))
             break;
     }
     if (pidfd >= 0)

@@ -32,6 +32,8 @@ struct tbd_organize_options {
     bool keeps_rings; /* for tbd_collect() (organizer/collect.h) */
     const char
         *facts; /* for it: of the system, in a dump (format/writer/system_facts.h); NULL: all */
+    const char *
+        triggers; /* for it: found before the program runs (organizer/place_triggers.h); NULL: none */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;
 };

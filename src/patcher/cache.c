@@ -120,6 +120,7 @@ static void put_in_area(struct tbd_patch_area *area, struct tbd_block_code *bloc
     block->cache_start = area->hot;
     block->cache_end = tbd_emit_pc(&t->e);
     block->entry = t->entry;
+    block->answered = t->answered;
     block->tail = t->tail;
     block->tagged = t->tagged ? t->tag : 0;
     area->block[area->count++] = tbd_cache_index(block);

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/binary_search.h"
+#include "patcher/asked_places.h"
 #include "patcher/forced_specials.h"
 
 struct root_value {
@@ -112,6 +113,8 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
         struct tbd_insn *insn = &cut->insn[cut->count];
         bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
 
+        if (at && tbd_asked_places_has(pc + at))
+            return TBD_END_LIMIT;
         *out_looked =
             at + (available - at < TBD_INSN_MAX_BYTES ? available - at : TBD_INSN_MAX_BYTES);
         if (!decodes || insn->kind == TBD_INSN_BAD)

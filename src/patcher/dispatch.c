@@ -243,7 +243,9 @@ static struct left describe_block_end(struct left left)
 {
     const struct tbd_block_code *block = tbd_cache_block(left.number);
 
-    left.pc = block->start + (left.kind == TBD_EXIT_CHANGED ? 0 : block->last_insn);
+    left.pc = block->start;
+    if (left.kind != TBD_EXIT_CHANGED && left.kind != TBD_EXIT_ASKED)
+        left.pc += block->last_insn;
     left.last_bytes = block->last_bytes;
     left.special = block->special;
     return left;
@@ -309,6 +311,7 @@ static void perform(struct tbd_thread *thread, const struct left *left)
         thread->regs.rip += left->last_bytes;
         run.callbacks->boundary(thread);
         break;
+    case TBD_EXIT_ASKED: run.callbacks->asked(thread); break;
     default: /* TBD_EXIT_BOUNDARY */ run.callbacks->boundary(thread); break;
     }
 }
@@ -346,6 +349,14 @@ static uint64_t find(struct tbd_thread *thread, const struct left *left)
     return left && left->kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc) : enter(thread, pc);
 }
 
+/* Unless the place is none any more. */
+static uint64_t after_question(uint64_t entry, uint64_t pc)
+{
+    const struct tbd_block_code *block = tbd_cache_find(pc);
+
+    return block && block->answered ? block->answered : entry;
+}
+
 /* A kick makes a boundary before the program goes on. */
 uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
 {
@@ -362,6 +373,8 @@ uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
     tbd_engine_lock(thread);
     run.exits[left.kind]++;
     entry = find(thread, straight ? &left : NULL);
+    if (left.kind == TBD_EXIT_ASKED && thread->regs.rip == left.pc)
+        entry = after_question(entry, left.pc);
     tbd_engine_enter_code(thread);
     return entry;
 }

@@ -46,6 +46,9 @@ struct tbd_patcher_callbacks {
      * entered; all registers exact.  Hands over the chunk, ends windows, delivers signals (may
      * change regs, rip too), stops a replay. */
     void (*boundary)(struct tbd_thread *thread);
+    /* The block at regs.rip, an asked place (patcher/asked_places.h), will be entered next; all registers
+     * exact.  May change regs and rip.  Needed where there are such places. */
+    void (*asked)(struct tbd_thread *thread);
     /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
     void (*bad_code)(struct tbd_thread *thread);
     /* The number of a call that returns to this address (base/calling.h).  Needed with a calling

@@ -14,6 +14,7 @@
  */
 #include "patcher/translate.h"
 
+#include "patcher/asked_places.h"
 #include "patcher/templates.h"
 
 #define RECORDED_AT_CALL                                                                           \
@@ -825,6 +826,11 @@ void tbd_translate(struct tbd_translation *t)
         tbd_translate_tag(t, t->cut->def.start);
     t->entry = tbd_emit_pc(&t->e);
     tbd_place_note(t);
+    t->answered = 0;
+    if (tbd_asked_places_has(t->cut->def.start)) {
+        leave(t, TBD_EXIT_ASKED);
+        t->answered = tbd_emit_pc(&t->e);
+    }
     if (t->cut->check_bytes)
         check_code(t, changed);
     if (t->in_ring && t->hook_set & TBD_HOOK_BLOCKS)

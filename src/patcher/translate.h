@@ -69,6 +69,7 @@ enum tbd_exit_kind {
     TBD_EXIT_BOUNDARY, /* cache address of an entry store */
     TBD_EXIT_CHANGED,  /* index of the block: the program's bytes are not those it was made from */
     TBD_EXIT_SWITCH, /* the target address: the stack has been switched, and the calling context is to be found */
+    TBD_EXIT_ASKED, /* index of the block: it is not entered yet, and begins at an asked place */
     TBD_EXIT_KINDS
 };
 
@@ -98,6 +99,7 @@ struct tbd_translation {
     bool stop;         /* leave by TBD_EXIT_STOP at the end */
     uint64_t tag;      /* out: where the entry for indirect branches is */
     uint64_t entry;    /* out: the entry for other branches: the entry store, or checks before it */
+    uint64_t answered; /* out: where it goes on after TBD_EXIT_ASKED; 0: it does not ask */
     uint64_t tail;     /* out: where the jumps of direct exits begin */
     uint8_t *mismatch; /* out: rel32 of the tagged entry's exit jump, if any */
     struct tbd_direct_exit exit[2];

@@ -65,6 +65,7 @@ static int make(void **state)
     for (unsigned i = 0; i < DEFS; i++)
         def[i] = (struct tbd_block_def){ .start = 0x1000 * (i + 1), .code_bytes = i + 1 };
     crash()->thread_count = RINGS - 1;
+    crash()->ring_bytes = AREA;
     return dir < 0 ? -1 : 0;
 }
 

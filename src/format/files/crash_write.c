@@ -16,6 +16,7 @@ struct making {
     size_t stream_bytes;
     struct tbd_stream_head from; /* a copy, checked */
     const struct tbd_crash *crash;
+    uint64_t ring_bytes; /* a copy, checked */
     uint32_t module_count;
     uint32_t *place; /* of block ids: index of the block + 1; 0: not used */
     struct tbd_crash_head head;
@@ -53,7 +54,9 @@ static bool take_head(struct making *m)
         return false;
     m->crash = (const struct tbd_crash *)(m->stream + from->areas_offset);
     m->module_count = m->crash->module_count;
-    return m->module_count <= TBD_CRASH_MODULES;
+    m->ring_bytes = m->crash->ring_bytes;
+    return m->module_count <= TBD_CRASH_MODULES && m->ring_bytes >= TBD_CRASH_RING_BYTES &&
+           m->ring_bytes <= from->area_bytes && m->ring_bytes % 4096 == 0;
 }
 
 static const uint32_t *ring_of(const struct making *m, uint32_t index)
@@ -146,7 +149,7 @@ static bool add_entry(struct making *m, uint32_t id)
 static bool add_ring(struct making *m, uint32_t index)
 {
     const uint32_t *ring = ring_of(m, index);
-    uint64_t length = m->from.area_bytes / 4, last = 0, first = m->head.entry_count;
+    uint64_t length = m->ring_bytes / 4, last = 0, first = m->head.entry_count;
     struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
 
     while (last < length && ring[last])

@@ -6,7 +6,8 @@
  * thread number n; a guard page follows each.  When the program has ended the collector reads it.
  *
  * A ring has a block id for each block entered, 4 bytes each, and a 0 after the last: translated code
- * stores 8 bytes and then goes on by 4.  At the ring's end it goes on at its start.
+ * stores 8 bytes and then goes on by 4.  At the ring's end it goes on at its start.  A ring may be shorter than its
+ * area, and change its length: 0s in it then mean nothing, but for the first one.
  *
  *     ... 17 12 12 12 40  0  5  9  9 ...        40 was entered last, 5 is the oldest that is left
  *
@@ -48,7 +49,10 @@ struct tbd_crash {
     struct tbd_crash_module modules[TBD_CRASH_MODULES];
     uint32_t
         goes_on; /* 1: the program goes on when the collector has the dump that is being sent */
+    uint32_t resumed;    /* how often it went on after one */
+    uint64_t ring_bytes; /* the part of each ring's area that is used now; it can be changed */
 };
-_Static_assert(sizeof(struct tbd_crash) <= TBD_CRASH_RING_BYTES, "area 0");
+_Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
+               "format/probe/trigger.h has the rest of area 0");
 
 #endif

@@ -167,6 +167,29 @@ bool tbd_begin_mappings(uint64_t library)
 
 /* ---- stream and organizer ---- */
 
+#define LONGEST_RING (4u << 20)
+
+static uint64_t ring_bytes(void)
+{
+    return (tbd_runtime.options.ring + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+static bool is_limited(uint32_t resource)
+{
+    uint64_t limit[2] = { RLIM64_INFINITY, RLIM64_INFINITY };
+
+    tbd_sys4(__NR_prlimit64, 0, resource, 0, tbd_sys_pointer(limit));
+    return limit[0] != RLIM64_INFINITY || limit[1] != RLIM64_INFINITY;
+}
+
+/* Address space in which rings can get longer while the program runs, unless that is scarce. */
+static uint64_t area_bytes(void)
+{
+    bool is_scarce = is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
+
+    return ring_bytes() > LONGEST_RING || is_scarce ? ring_bytes() : LONGEST_RING;
+}
+
 static struct tbd_ring_config stream_config(void)
 {
     const struct tbd_options *options = &tbd_runtime.options;
@@ -183,7 +206,7 @@ static struct tbd_ring_config stream_config(void)
 
     if (has_rings()) {
         config.areas = 2 + TBD_CRASH_RINGS; /* format/stream/crash.h, and one that nobody reads */
-        config.area_bytes = (options->ring + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+        config.area_bytes = area_bytes();
     }
     return config;
 }
@@ -260,6 +283,8 @@ static bool make_recording(void)
         tbd_sys_close((int)fd);
         return false;
     }
+    if (has_rings())
+        tbd_crash_format(ring_bytes());
     tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
     return tbd_recording.is_on;

@@ -34,6 +34,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
 #include "hooks/own/own.h"
+#include "hooks/probes/triggers.h"
 #include "hooks/probes/arm.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
@@ -166,6 +167,7 @@ static const struct ways_in free_run = {
                  .hides_child = tbd_free_hides_child,
                  .dies = tbd_last_state_send,
                  .asked = tbd_last_state_ask_sigsafe,
+                 .delivers = tbd_free_delivers,
                  .dumped = tbd_free_let_others_go },
     .begin_thread = tbd_free_begin_thread,
     .alone = tbd_free_after_fork,
@@ -425,6 +427,8 @@ bool tbd_boot(const struct tbd_boot *boot)
     tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_crash_give_ring(thread, 0, thread->tid);
+    if (tbd_crash_is_on())
+        tbd_triggers_take(thread);
     tbd_calling_begin_thread(thread);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);

@@ -15,6 +15,7 @@
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/probes/triggers.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
@@ -92,6 +93,40 @@ static void switched(struct tbd_thread *thread, uint64_t target)
     tbd_free_unlock(thread);
 }
 
+/* ---- triggers ---- */
+
+/* With the lock.  A thread that is making a dump comes first. */
+static void dump_for(struct tbd_thread *thread, int32_t trigger)
+{
+    char why[TBD_TRIGGER_TEXT_BYTES + 32];
+
+    while (tbd_free_is_pausing())
+        tbd_free_pause(thread);
+    if (trigger >= 0 && tbd_triggers_use((uint32_t)trigger, why, sizeof(why)))
+        tbd_last_state_take(thread, why);
+}
+
+/* Conditions are found without the lock: the tables change while all threads are at boundaries. */
+static void asked(struct tbd_thread *thread)
+{
+    uint64_t pc = thread->regs.rip;
+    int32_t trigger;
+
+    if (is_due(thread))
+        boundary(thread);
+    trigger = thread->regs.rip == pc ? tbd_triggers_at(&thread->regs) : TBD_TRIGGER_NONE;
+    if (trigger == TBD_TRIGGER_NONE)
+        return;
+    tbd_free_lock(thread);
+    dump_for(thread, trigger);
+    tbd_free_unlock(thread);
+}
+
+void tbd_free_delivers(struct tbd_thread *thread, uint32_t signo)
+{
+    dump_for(thread, tbd_triggers_for_signal(signo));
+}
+
 const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .define = define,
     .executable = tbd_play_executable,
@@ -99,6 +134,7 @@ const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .syscall = on_syscall,
     .special = on_special,
     .boundary = boundary,
+    .asked = asked,
     .bad_code = bad_code,
     .call_number = tbd_calling_number_of,
     .switched = switched,
@@ -142,6 +178,7 @@ static bool begin_rings(struct tbd_thread *thread)
     struct tbd_codegen_config config = tbd_begin_codegen();
 
     tbd_crash_forget();
+    tbd_runtime.options.trigger[0] = '\0'; /* the engine has what became of it */
     if (!tbd_begin_stream() || !tbd_begin_recording())
         return false;
     /* as in the parent: nothing is due, or the thread's entries would go elsewhere from then on */

@@ -19,6 +19,7 @@ void tbd_free_start(void);
 /* For struct tbd_signal_exits. */
 void tbd_free_after_fault(struct tbd_thread *thread);
 bool tbd_free_hides_child(uint8_t *info);
+void tbd_free_delivers(struct tbd_thread *thread, uint32_t signo);
 /* A new thread begins. */
 void tbd_free_begin_thread(struct tbd_thread *thread);
 /* For struct tbd_call_policy. */

@@ -28,6 +28,7 @@
 #include "hooks/memory/pagemap.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/probes/triggers.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/free_leave.h"
@@ -372,16 +373,17 @@ bool tbd_last_state_send(struct tbd_thread *thread)
 
 /* ---- a dump of a program that goes on ---- */
 
-static uint32_t is_asked;
+static uint32_t is_asked, is_to_change;
 
-void tbd_last_state_ask_sigsafe(void)
+void tbd_last_state_ask_sigsafe(uint64_t what)
 {
-    __atomic_store_n(&is_asked, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(what == TBD_CRASH_SET ? &is_to_change : &is_asked, 1, __ATOMIC_RELEASE);
 }
 
 bool tbd_last_state_is_asked(void)
 {
-    return __atomic_load_n(&is_asked, __ATOMIC_RELAXED);
+    return __atomic_load_n(&is_asked, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&is_to_change, __ATOMIC_RELAXED);
 }
 
 /* The stream is again what it was: nobody takes anything from it, and the thread's next entry goes to its ring. */
@@ -393,23 +395,53 @@ static void end_sending(struct tbd_thread *thread, uint64_t entry_next, uint64_t
     thread->entry_next = entry_next;
     thread->operand_next = operand_next;
     __atomic_store_n(&tbd_recording.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
+    tbd_crash_resumes();
+}
+
+/* Others are at a boundary, or gone, while `work` is done. */
+static void while_others_wait(struct tbd_thread *thread,
+                              void (*work)(struct tbd_thread *thread, const char *why),
+                              const char *why)
+{
+    uint64_t mask = tbd_signals_block_all();
+
+    tbd_free_pause_others(thread);
+    work(thread, why);
+    tbd_free_resume_others();
+    tbd_signals_set_kernel_mask(mask);
+}
+
+static void dump(struct tbd_thread *thread, const char *why)
+{
+    uint64_t entry_next = thread->entry_next, operand_next = thread->operand_next;
+
+    tbd_crash_goes_on(true);
+    send_state(thread);
+    tbd_window_send_last(TBD_ENDED_DETACHED, 0, 0, why);
+    tbd_recording_wait_done();
+    end_sending(thread, entry_next, operand_next);
+}
+
+void tbd_last_state_take(struct tbd_thread *thread, const char *why)
+{
+    if (tbd_crash_is_on())
+        while_others_wait(thread, dump, why);
+}
+
+static void change(struct tbd_thread *thread, const char *why)
+{
+    (void)why;
+    tbd_triggers_take(thread);
 }
 
 void tbd_last_state_if_asked(struct tbd_thread *thread)
 {
-    uint64_t entry_next = thread->entry_next, operand_next = thread->operand_next, mask;
-
-    if (!__atomic_exchange_n(&is_asked, 0, __ATOMIC_ACQUIRE) || !tbd_crash_is_on())
+    if (!tbd_crash_is_on())
         return;
-    mask = tbd_signals_block_all();
-    tbd_free_pause_others(thread);
-    tbd_crash_goes_on(true);
-    send_state(thread);
-    tbd_window_send_last(TBD_ENDED_DETACHED, 0, 0, "a dump was asked for; the program went on");
-    tbd_recording_wait_done();
-    end_sending(thread, entry_next, operand_next);
-    tbd_free_resume_others();
-    tbd_signals_set_kernel_mask(mask);
+    if (__atomic_exchange_n(&is_to_change, 0, __ATOMIC_ACQUIRE))
+        while_others_wait(thread, change, "");
+    if (__atomic_exchange_n(&is_asked, 0, __ATOMIC_ACQUIRE))
+        tbd_last_state_take(thread, "a dump was asked for; the program went on");
 }
 
 /* The kernel keeps 8 bits of the status. */

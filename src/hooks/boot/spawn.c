@@ -25,6 +25,7 @@ enum {
     STREAM_FD = 3,
     MAX_VARIABLES = 4096,
     READY_MS = 10000,
+    TRIGGERS_MS = 60000, /* it looks for names and lines */
     STEP_MS = 50,
     STACK_BYTES = 32768,
 };
@@ -150,7 +151,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
     unsigned last = 13;
-    const char *argv[21] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    const char *argv[23] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
     long result;
@@ -166,6 +167,10 @@ _Noreturn static void become_organizer(int fd, char **envp)
     if (tbd_mode()->events == TBD_EVENTS_RINGS && tbd_runtime.options.facts[0]) {
         argv[last++] = "--facts";
         argv[last++] = tbd_runtime.options.facts;
+    }
+    if (tbd_mode()->events == TBD_EVENTS_RINGS && tbd_runtime.options.trigger[0]) {
+        argv[last++] = "--triggers";
+        argv[last++] = tbd_runtime.options.trigger;
     }
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
@@ -232,7 +237,9 @@ static bool wait_until_ready(void)
 {
     struct tbd_stream_head *head = tbd_recording.ring.head;
 
-    for (int waited = 0; waited < READY_MS; waited += STEP_MS) {
+    int most = tbd_runtime.options.trigger[0] ? TRIGGERS_MS : READY_MS;
+
+    for (int waited = 0; waited < most; waited += STEP_MS) {
         uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
 
         if (state == TBD_ORGANIZER_READY)

@@ -42,8 +42,12 @@ static size_t read_program(struct tbd_probe_hit *hit, uint64_t address, void *ou
     struct {
         uint64_t base, length;
     } to = { tbd_sys_pointer(out), bytes }, from = { address, bytes };
-    long got = tbd_sys6(__NR_process_vm_readv, pid_of(hit), tbd_sys_pointer(&to), 1,
-                        tbd_sys_pointer(&from), 1, 0);
+    long got;
+
+    if (hit->read)
+        return hit->read(out, address, bytes) ? bytes : 0;
+    got = tbd_sys6(__NR_process_vm_readv, pid_of(hit), tbd_sys_pointer(&to), 1,
+                   tbd_sys_pointer(&from), 1, 0);
 
     return got > 0 ? (size_t)got : 0;
 }
@@ -305,23 +309,42 @@ static bool execute(struct running *r, const struct tbd_probe_insn *insn)
     }
 }
 
+static bool run(struct running *r, const struct tbd_probe_insn *code, uint32_t count,
+                uint32_t first)
+{
+    r->key_bytes = r->record_bytes = 0;
+    memset(r->reg, 0, sizeof(r->reg));
+    for (uint32_t at = first;; at++) {
+        const struct tbd_probe_insn *insn = &code[at];
+
+        TBD_INVARIANT("PROBE_CODE-1", at < count);
+        if (insn->op == TBD_PROBE_END)
+            return true;
+        if (insn->op == TBD_PROBE_SKIP || (insn->op == TBD_PROBE_SKIP_ZERO && !r->reg[insn->a]))
+            at += (uint32_t)insn->imm;
+        else if (insn->op != TBD_PROBE_SKIP_ZERO && !execute(r, insn))
+            return false;
+    }
+}
+
 bool tbd_probe_run_code(struct tbd_probe_session *session, uint32_t code, struct tbd_probe_hit *hit)
 {
     struct running r;
 
     r.session = session;
     r.hit = hit;
-    r.key_bytes = r.record_bytes = 0;
-    memset(r.reg, 0, sizeof(r.reg));
-    for (uint32_t at = code;; at++) {
-        const struct tbd_probe_insn *insn = &session->code[at];
+    return run(&r, session->code, session->code_count, code);
+}
 
-        TBD_INVARIANT("PROBE_CODE-1", at < session->code_count);
-        if (insn->op == TBD_PROBE_END)
-            return true;
-        if (insn->op == TBD_PROBE_SKIP || (insn->op == TBD_PROBE_SKIP_ZERO && !r.reg[insn->a]))
-            at += (uint32_t)insn->imm;
-        else if (insn->op != TBD_PROBE_SKIP_ZERO && !execute(&r, insn))
-            return false;
-    }
+bool tbd_probe_value(const struct tbd_probe_insn *code, uint32_t count, uint32_t at,
+                     struct tbd_probe_hit *hit, uint64_t *out)
+{
+    struct running r;
+    bool is_known;
+
+    r.session = NULL;
+    r.hit = hit;
+    is_known = run(&r, code, count, at);
+    *out = r.reg[0];
+    return is_known;
 }

@@ -14,7 +14,7 @@ static struct tbd_crash *crash; /* NULL: there are no rings */
 
 static uint64_t ring_bytes(void)
 {
-    return tbd_recording.ring.head->area_bytes;
+    return crash->ring_bytes;
 }
 
 /* Those without a ring of their own have the last one. */
@@ -23,10 +23,25 @@ static uint32_t area_of(uint32_t index)
     return 1 + (index < TBD_CRASH_RINGS ? index : TBD_CRASH_RINGS);
 }
 
+static struct tbd_crash *area_0(void)
+{
+    return (struct tbd_crash *)tbd_ring_area(&tbd_recording.ring, 0);
+}
+
+void tbd_crash_format(uint64_t bytes)
+{
+    area_0()->ring_bytes = bytes;
+}
+
 void tbd_crash_start(void)
 {
     tbd_recording.ring.discard = true;
-    crash = (struct tbd_crash *)tbd_ring_area(&tbd_recording.ring, 0);
+    crash = area_0();
+}
+
+void *tbd_crash_at(uint32_t offset)
+{
+    return crash ? (uint8_t *)crash + offset : NULL;
 }
 
 void tbd_crash_forget(void)
@@ -75,6 +90,65 @@ bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_n
         *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
         return false;
     *entry_next = start;
+    return true;
+}
+
+/* ---- their length ---- */
+
+uint64_t tbd_crash_ring_bytes(void)
+{
+    return crash ? ring_bytes() : 0;
+}
+
+/* The guard page after a ring of `bytes`, in its area or at the end of it. */
+static void guard(uint64_t start, uint64_t bytes, int protection)
+{
+    tbd_sys_mprotect(start + bytes, TBD_PAGE_SIZE, protection);
+}
+
+/* CRASH-1: what is left has no gap.  A ring that gets longer has its older part between the newest entry and its old
+ * end, and 0s after that. */
+static void resize(uint64_t start, uint64_t bytes, uint64_t *entry_next)
+{
+    uint32_t *ring = (uint32_t *)start;
+    uint64_t length = ring_bytes() / sizeof(*ring), wanted = bytes / sizeof(*ring), last = 0;
+
+    guard(start, ring_bytes(), TBD_PROT_RW);
+    while (last < length && ring[last])
+        last++;
+    if (bytes < ring_bytes() && last + 2 > wanted) {
+        ring[0] = 0;
+        if (entry_next)
+            *entry_next = start;
+    } else if (bytes < ring_bytes()) {
+        memset(ring + last, 0, (wanted - last) * sizeof(*ring));
+    }
+    guard(start, bytes, PROT_NONE);
+}
+
+/* Threads without a ring of their own. */
+static void resize_last(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(uint32_t index))
+{
+    uint64_t start = tbd_ring_area(&tbd_recording.ring, area_of(TBD_CRASH_RINGS));
+
+    for (uint32_t i = TBD_CRASH_RINGS; i < threads; i++)
+        if (entry_of(i))
+            *entry_of(i) = start;
+    guard(start, ring_bytes(), TBD_PROT_RW);
+    guard(start, bytes, PROT_NONE);
+}
+
+bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(uint32_t index))
+{
+    if (!crash || bytes < TBD_CRASH_RING_BYTES || bytes % TBD_PAGE_SIZE ||
+        bytes > tbd_recording.ring.head->area_bytes)
+        return false;
+    for (uint32_t i = 0; i < crash->thread_count; i++)
+        resize(tbd_ring_area(&tbd_recording.ring, area_of(i)), bytes,
+               i < threads ? entry_of(i) : NULL);
+    if (threads > TBD_CRASH_RINGS)
+        resize_last(bytes, threads, entry_of);
+    crash->ring_bytes = bytes;
     return true;
 }
 
@@ -129,6 +203,11 @@ void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8
 void tbd_crash_goes_on(bool goes_on)
 {
     __atomic_store_n(&crash->goes_on, goes_on, __ATOMIC_RELEASE);
+}
+
+void tbd_crash_resumes(void)
+{
+    __atomic_fetch_add(&crash->resumed, 1, __ATOMIC_RELEASE);
 }
 
 void tbd_crash_ends(void)

@@ -10,7 +10,9 @@
 
 #include <stdbool.h>
 
-/* The stream has just been formatted with rings, and its collector is ready. */
+/* The stream has just been formatted with rings; of these, `bytes` of each are used as long as it is not changed. */
+void tbd_crash_format(uint64_t bytes);
+/* Its collector is ready. */
 void tbd_crash_start(void);
 bool tbd_crash_is_on(void);
 /* FORK_CHILD: the rings are the parent's, and are not mapped here. */
@@ -21,6 +23,12 @@ void tbd_crash_forget(void);
 void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid);
 /* Any thread, without the lock: this is the thread's number. */
 void tbd_crash_note_thread(uint32_t index, uint32_t tid);
+/* Where area 0 has requests for triggers; NULL: there are no rings. */
+void *tbd_crash_at(uint32_t offset);
+/* All threads are at a boundary.  Rings have this many bytes from now on, a multiple of the page size; `entry_of` gives
+ * the place where a thread's block has its next entry, NULL if no thread has this number.  False: they cannot. */
+bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(uint32_t index));
+uint64_t tbd_crash_ring_bytes(void);
 /* The definition of a block of the mapping `region` has got this id; `path` is its file's. */
 void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path);
 
@@ -28,6 +36,8 @@ void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, con
 void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8_t *info);
 /* There are rings; the dump that is sent next is not the program's end. */
 void tbd_crash_goes_on(bool goes_on);
+/* That dump is complete, and the program runs. */
+void tbd_crash_resumes(void);
 /* The program ends by itself, or goes on without the engine: there is nothing to collect. */
 void tbd_crash_ends(void);
 

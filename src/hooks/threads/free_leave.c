@@ -126,6 +126,8 @@ void tbd_free_stop_others(struct tbd_thread *thread)
     bool is_first;
 
     tbd_free_lock(thread);
+    while (tbd_free_is_pausing()) /* a dump is being made in another thread */
+        tbd_free_pause(thread);
     is_first = !is_told;
     is_told = true;
     tbd_leave_soon("it dies");

@@ -111,8 +111,10 @@ struct tbd_signal_exits {
     /* APP: the program is about to die of a signal.  True: what is sent now is a dump, in which the thread's
      * registers are those at its one block's entry.  NULL: nothing is to be done. */
     bool (*dies)(struct tbd_thread *thread);
-    /* SIG: somebody outside asks for a dump.  NULL: there are none. */
-    void (*asked)(void);
+    /* SIG: somebody outside asks for a dump, or with TBD_CRASH_SET for a change.  NULL: there are none. */
+    void (*asked)(uint64_t what);
+    /* APP: this signal is about to be delivered, at thread->regs.  NULL: nobody wants to know. */
+    void (*delivers)(struct tbd_thread *thread, uint32_t signo);
     /* APP: the dump is written; the signal comes next. */
     void (*dumped)(void);
 };

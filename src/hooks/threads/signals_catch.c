@@ -374,13 +374,16 @@ static void let_go(struct tbd_saved_context *saved, struct tbd_ucontext *context
 static bool take_own(int signo, const uint8_t *info, struct tbd_saved_context *saved,
                      struct tbd_ucontext *context)
 {
-    switch (value_of(signo, info)) {
+    uint64_t value = value_of(signo, info);
+
+    switch (value) {
     case TBD_LET_GO_VALUE: let_go(saved, context); return true;
     case TBD_PAUSE_VALUE: call_in(saved, context); return true;
     case TBD_LATE_VALUE: saved->signals.has_dropped = true; return true; /* the stop has come */
     case TBD_CRASH_ASKED:
+    case TBD_CRASH_SET:
         if (exits->asked)
-            exits->asked();
+            exits->asked(value);
         call_in(saved, context);
         return true;
     default: return false;

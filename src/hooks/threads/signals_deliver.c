@@ -242,6 +242,8 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
 
     if (!effects)
         tbd_detach(thread, "no memory for signal frames", TBD_END_WHOLE);
+    if (tbd_signals_exits()->delivers)
+        tbd_signals_exits()->delivers(thread, queued->signo);
     remember_fault(queued);
     if (!place_frame(thread, action, &built.place)) {
         fail(thread, queued->signo);

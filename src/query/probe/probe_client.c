@@ -33,8 +33,8 @@ static const char *const refusals[TBD_PROBE_REFUSALS] = {
 
 /* ---- finding the keeper ---- */
 
-/* The process' number in its own namespace: the last one of NSpid. */
-static uint32_t inner_pid(pid_t pid)
+/* The last one of NSpid. */
+uint32_t tbd_client_inner_pid(pid_t pid)
 {
     char path[64], line[512];
     uint32_t inner = (uint32_t)pid;
@@ -67,7 +67,7 @@ static bool address_of(pid_t pid, struct sockaddr_un *out, socklen_t *length,
                                errno == ENOENT ? "there is no such process" : strerror(errno));
     *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
     used = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, TBD_PROBE_ADDRESS,
-                    namespace_number, inner_pid(pid));
+                    namespace_number, tbd_client_inner_pid(pid));
     *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
     return true;
 }

@@ -17,6 +17,8 @@ struct tbd_probe_client {
     uint32_t flags;
 };
 
+/* The process' number in its own namespace. */
+uint32_t tbd_client_inner_pid(pid_t pid);
 /* Finds the keeper of `pid`, and makes sure that it belongs to the process' user. */
 bool tbd_client_connect(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error);
 bool tbd_client_open(struct tbd_probe_client *client, const struct tbd_probe_map *maps,

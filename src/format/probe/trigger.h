@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/* trigger.h - what leaves a dump of a program that goes on, as `tbd set` and the collector ask its engine
+ *
+ * A request lies in the rings' memory, TBD_TRIGGER_AT bytes into area 0 (format/stream/crash.h).  Who asks fills it
+ * and sets `state` to POSTED; the engine copies it, checks the copy, and answers.  One asks at a time.
+ *
+ *     FREE or an answer --asker--> FILLING --asker--> POSTED --engine--> DONE or REFUSED
+ *
+ * A condition is probe code (format/probe/probe.h) that only computes: register 0 at its end says whether
+ * it holds.  If a value cannot be read it does not. */
+#ifndef TBD_FORMAT_TRIGGER_H
+#define TBD_FORMAT_TRIGGER_H
+
+#include "format/probe/probe.h"
+
+#define TBD_TRIGGER_AT         (192u << 10)
+#define TBD_TRIGGER_MAX        32u
+#define TBD_TRIGGER_PLACES     256u
+#define TBD_TRIGGER_CODE       2048u
+#define TBD_TRIGGER_TEXT_BYTES 112u
+#define TBD_TRIGGER_ALWAYS     UINT32_MAX /* as a place's code */
+#define TBD_TRIGGER_TIMES      1000u      /* dumps of one trigger at most */
+
+struct tbd_trigger {
+    uint64_t signals;  /*  0: bit SIGNO - 1; 0: it is about places */
+    uint32_t times;    /*  8: dumps that it will leave */
+    uint32_t reserved; /* 12 */
+    char
+        text[TBD_TRIGGER_TEXT_BYTES]; /* 16: as it was written, or the beginning; ends with a NUL */
+};
+_Static_assert(sizeof(struct tbd_trigger) == 128, "tbd_trigger is 128 bytes");
+
+struct tbd_trigger_place {
+    uint64_t address;
+    uint32_t trigger; /* index */
+    uint32_t code;    /* index of the condition's first instruction, or TBD_TRIGGER_ALWAYS */
+};
+_Static_assert(sizeof(struct tbd_trigger_place) == 16, "tbd_trigger_place is 16 bytes");
+
+enum tbd_request_state {
+    TBD_REQUEST_FREE = 0,
+    TBD_REQUEST_FILLING,
+    TBD_REQUEST_POSTED,
+    TBD_REQUEST_DONE,
+    TBD_REQUEST_REFUSED, /* it is not as described here, or a place is no code */
+};
+
+#define TBD_REQUEST_TRIGGERS 1u /* in place of those before; none if there are no rows */
+#define TBD_REQUEST_RING     2u
+
+struct tbd_crash_request {
+    uint32_t state;      /* futex: enum tbd_request_state */
+    uint32_t what;       /* TBD_REQUEST_* */
+    uint64_t ring_bytes; /* of each thread's ring; the engine's answer is what it is then */
+    uint32_t trigger_count, place_count, code_count,
+        refused; /* refused: the place's index + 1, or 0 */
+    struct tbd_trigger triggers[TBD_TRIGGER_MAX];
+    struct tbd_trigger_place places[TBD_TRIGGER_PLACES];
+    struct tbd_probe_insn code[TBD_TRIGGER_CODE];
+};
+_Static_assert(TBD_TRIGGER_AT + sizeof(struct tbd_crash_request) <= 256u << 10, "area 0 has it");
+
+#endif

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+/* triggers.c - see triggers.h
+ *
+ * A request is hostile: everybody who may write to the rings' memory can post one.  It is copied, and the copy
+ * checked. */
+#include "hooks/probes/triggers.h"
+
+#include "base/assert.h"
+#include "base/fmt.h"
+#include "base/layout.h"
+#include "base/linux_abi.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/probes/probe_code.h"
+#include "hooks/stream/crash_ring.h"
+#include "hooks/threads/free_threads.h"
+#include "patcher/asked_places.h"
+#include "patcher/native_step.h"
+#include "patcher/patcher.h"
+
+static struct tbd_crash_request now, wanted;
+
+/* ---- a request ---- */
+
+static bool is_code(uint64_t address)
+{
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
+
+    return region && region->map.prot & PROT_EXEC;
+}
+
+static bool has_right_code(const struct tbd_crash_request *request)
+{
+    if (request->code_count > TBD_TRIGGER_CODE)
+        return false;
+    for (uint32_t i = 0; i < request->code_count; i++)
+        if (request->code[i].op > TBD_PROBE_CPU) /* it only computes */
+            return false;
+    return !request->code_count ||
+           tbd_probe_check_code(request->code, request->code_count, NULL, 0) == request->code_count;
+}
+
+static bool has_right_places(struct tbd_crash_request *request)
+{
+    if (request->place_count > TBD_TRIGGER_PLACES)
+        return false;
+    for (uint32_t i = 0; i < request->place_count; i++) {
+        const struct tbd_trigger_place *place = &request->places[i];
+
+        request->refused = i + 1;
+        if (!is_code(place->address) || place->trigger >= request->trigger_count ||
+            (place->code != TBD_TRIGGER_ALWAYS && place->code >= request->code_count))
+            return false;
+    }
+    request->refused = 0;
+    return true;
+}
+
+static bool is_right(struct tbd_crash_request *request)
+{
+    if (request->trigger_count > TBD_TRIGGER_MAX || !has_right_code(request) ||
+        !has_right_places(request))
+        return false;
+    for (uint32_t i = 0; i < request->trigger_count; i++) {
+        request->triggers[i].text[TBD_TRIGGER_TEXT_BYTES - 1] = '\0';
+        if (request->triggers[i].times > TBD_TRIGGER_TIMES)
+            return false;
+    }
+    return true;
+}
+
+/* ---- what follows from it ---- */
+
+static void forget_code(struct tbd_thread *thread, const uint64_t *places, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tbd_patcher_flush_range(thread, places[i], places[i] + 1);
+}
+
+static void put_places(struct tbd_thread *thread)
+{
+    uint64_t places[TBD_MAX_ASKED_PLACES];
+    size_t before = tbd_asked_places_list(places);
+
+    _Static_assert(TBD_TRIGGER_PLACES <= TBD_MAX_ASKED_PLACES, "all fit");
+    forget_code(thread, places, before);
+    for (uint32_t i = 0; i < now.place_count; i++)
+        places[i] = now.places[i].address;
+    tbd_asked_places_set(places, now.place_count);
+    forget_code(thread, places, now.place_count);
+}
+
+static uint64_t *entry_of(uint32_t index)
+{
+    struct tbd_saved_context *saved = tbd_saved_context_at(index);
+
+    return saved->gs_base ? &tbd_free_block_of(saved)->entry_next : NULL;
+}
+
+static bool carry_out(struct tbd_thread *thread)
+{
+    if (!is_right(&wanted))
+        return false;
+    if (wanted.what & TBD_REQUEST_RING &&
+        !tbd_crash_resize(wanted.ring_bytes, tbd_threads.saved_contexts, entry_of))
+        return false;
+    if (wanted.what & TBD_REQUEST_TRIGGERS) {
+        now = wanted;
+        put_places(thread);
+    }
+    return true;
+}
+
+static void answer(struct tbd_crash_request *request, enum tbd_request_state state)
+{
+    request->refused = wanted.refused;
+    request->ring_bytes = tbd_crash_ring_bytes();
+    __atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&request->state);
+}
+
+void tbd_triggers_take(struct tbd_thread *thread)
+{
+    struct tbd_crash_request *request = tbd_crash_at(TBD_TRIGGER_AT);
+
+    if (!request || __atomic_load_n(&request->state, __ATOMIC_ACQUIRE) != TBD_REQUEST_POSTED)
+        return;
+    memcpy(&wanted, request, sizeof(wanted));
+    wanted.refused = 0;
+    answer(request, carry_out(thread) ? TBD_REQUEST_DONE : TBD_REQUEST_REFUSED);
+}
+
+/* ---- is it time for a dump? ---- */
+
+static bool read_program(void *out, uint64_t address, size_t bytes)
+{
+    return tbd_load_from_program(out, address, bytes);
+}
+
+static bool is_met(const struct tbd_trigger_place *place, const struct tbd_regs *regs)
+{
+    uint64_t context[TBD_NATIVE_WORDS] = { 0 }, value = 0;
+    struct tbd_probe_hit hit = { .context = context, .pc = regs->rip, .read = read_program };
+
+    if (place->code == TBD_TRIGGER_ALWAYS)
+        return true;
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        context[tbd_native_place(r)] = regs->gpr[r];
+    context[TBD_NATIVE_RFLAGS] = regs->rflags;
+    return tbd_probe_value(now.code, now.code_count, place->code, &hit, &value) && value;
+}
+
+static bool has_dumps_left(uint32_t trigger)
+{
+    TBD_INVARIANT("TRIGGERS-1", trigger < now.trigger_count);
+    return __atomic_load_n(&now.triggers[trigger].times, __ATOMIC_RELAXED);
+}
+
+int32_t tbd_triggers_at(const struct tbd_regs *regs)
+{
+    for (uint32_t i = 0; i < now.place_count; i++) {
+        const struct tbd_trigger_place *place = &now.places[i];
+
+        if (place->address == regs->rip && has_dumps_left(place->trigger) && is_met(place, regs))
+            return (int32_t)place->trigger;
+    }
+    return TBD_TRIGGER_NONE;
+}
+
+int32_t tbd_triggers_for_signal(uint32_t signo)
+{
+    for (uint32_t i = 0; i < now.trigger_count; i++)
+        if (now.triggers[i].signals >> (signo - 1) & 1 && has_dumps_left(i))
+            return (int32_t)i;
+    return TBD_TRIGGER_NONE;
+}
+
+bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes)
+{
+    if (trigger >= now.trigger_count || !now.triggers[trigger].times)
+        return false;
+    now.triggers[trigger].times--;
+    tbd_fmt(why, bytes, "trigger: %s; the program went on", now.triggers[trigger].text);
+    return true;
+}

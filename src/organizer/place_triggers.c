@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* place_triggers.c - see place_triggers.h */
+#include "organizer/place_triggers.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Beside this program. */
+static bool find_tool(char *path, size_t bytes)
+{
+    static const char tool[] = "tbd-probe";
+    ssize_t length = readlink("/proc/self/exe", path, bytes - sizeof(tool));
+    char *slash;
+
+    if (length <= 0)
+        return false;
+    path[length] = '\0';
+    slash = strrchr(path, '/');
+    if (!slash)
+        return false;
+    strcpy(slash + 1, tool);
+    return true;
+}
+
+static bool run(const char *path, char **argv)
+{
+    int status = 0;
+    pid_t child;
+
+    if (posix_spawn(&child, path, NULL, NULL, argv, environ) != 0)
+        return false;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) && WEXITSTATUS(status) != 127;
+}
+
+void tbd_place_triggers(int stream_fd, pid_t pid, const char *text)
+{
+    char path[PATH_MAX], fd[16], number[16], *setting;
+    static char set[] = "set", option[] = "--stream-fd";
+    char *argv[] = { set, option, fd, number, NULL, NULL };
+
+    snprintf(fd, sizeof(fd), "%d", stream_fd);
+    snprintf(number, sizeof(number), "%d", (int)pid);
+    if (asprintf(&setting, "trigger=%s", text) < 0)
+        return;
+    argv[4] = setting;
+    if (!find_tool(path, sizeof(path)) || !run(path, argv))
+        fprintf(stderr, "tbd: tbd-probe does not run: there are no triggers\n"
+                        "tbd: hint: it must be beside tbd-organizer\n");
+    free(setting);
+}

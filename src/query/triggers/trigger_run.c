@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+/* trigger_run.c - see trigger_run.h */
+#include "query/triggers/trigger_run.h"
+
+#include "base/layout.h"
+#include "base/safe_stream.h"
+#include "query/triggers/ring_memory.h"
+#include "query/triggers/trigger_request.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000 };
+
+static int usage(FILE *out)
+{
+    fputs("usage: tbd set PID NAME=VALUE ...\n\n"
+          "  ring=SIZE      bytes of each thread's ring (K, M)\n"
+          "  trigger=WHAT   what leaves a dump from now on: PLACE [times N] [if CONDITION],\n"
+          "                 signal NAME [times N]; several with ; between them; none: trigger=\n\n"
+          "PLACE: a function, FILE:LINE, 0xADDRESS.  (man tbd, CRASH)\n",
+          out);
+    return out == stdout ? 0 : EXIT_USAGE;
+}
+
+static int wrong_usage(const char *what)
+{
+    fprintf(stderr, "tbd set: %s\ntbd set: hint: tbd set --help\n", what);
+    return EXIT_USAGE;
+}
+
+static int exit_of(enum tbd_status status)
+{
+    if (status == TBD_NOTFOUND || status == TBD_NAME || status == TBD_UNMAPPED)
+        return EXIT_NOTHING;
+    return status == TBD_SYNTAX || status == TBD_TYPE || status == TBD_USAGE ? EXIT_USAGE
+                                                                             : EXIT_SYSTEM;
+}
+
+static int fail(const struct tbd_query_error *error, const char *text)
+{
+    if (error->length && text)
+        fprintf(stderr, "tbd set: %s: %.*s\n", tbd_shown(error->message), (int)error->length,
+                tbd_shown(text + error->at));
+    else
+        fprintf(stderr, "tbd set: %s\n", tbd_shown(error->message));
+    if (error->hint[0])
+        fprintf(stderr, "tbd set: hint: %s\n", tbd_shown(error->hint));
+    return exit_of(error->status);
+}
+
+/* ---- the command line ---- */
+
+struct setting {
+    pid_t pid;
+    int stream_fd;       /* -1: the collector is looked for, and the program told */
+    const char *trigger; /* NULL: as it is */
+    uint64_t ring_bytes; /* 0: as it is */
+};
+
+static bool take_size(const char *text, uint64_t *out)
+{
+    char *end;
+    uint64_t value = strtoull(text, &end, 10), unit = 1;
+
+    if (*end == 'K' || *end == 'M')
+        unit = *end++ == 'K' ? 1u << 10 : 1u << 20;
+    *out = (value * unit + 4095) & ~4095ull;
+    return *text >= '0' && *text <= '9' && !*end && value < 1u << 30 && *out;
+}
+
+static bool take_number(const char *text, long most, long *out)
+{
+    char *end;
+
+    *out = text ? strtol(text, &end, 10) : 0;
+    return text && *text && !*end && *out > 0 && *out <= most;
+}
+
+/* -1: go on. */
+static int parse(int argc, char **argv, struct setting *out)
+{
+    int at = 1;
+    long number;
+
+    *out = (struct setting){ .stream_fd = -1 };
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return usage(stdout);
+    if (argc > 2 && strcmp(argv[1], "--stream-fd") == 0 && take_number(argv[2], INT_MAX, &number)) {
+        out->stream_fd = (int)number;
+        at = 3;
+    }
+    if (!take_number(at < argc ? argv[at] : NULL, INT_MAX, &number))
+        return wrong_usage("it takes the number of a process");
+    out->pid = (pid_t)number;
+    for (at++; at < argc; at++) {
+        if (strncmp(argv[at], "trigger=", 8) == 0)
+            out->trigger = argv[at] + 8;
+        else if (strncmp(argv[at], "ring=", 5) != 0 || !take_size(argv[at] + 5, &out->ring_bytes))
+            return wrong_usage("ring=SIZE or trigger=WHAT is expected");
+    }
+    return out->trigger || out->ring_bytes ? -1 : wrong_usage("there is nothing to set");
+}
+
+/* ---- doing it ---- */
+
+static bool fill(const struct setting *setting, struct tbd_crash_request *request,
+                 struct tbd_query_error *error)
+{
+    struct tbd_probe_process process;
+    bool done;
+
+    if (setting->ring_bytes) {
+        request->what |= TBD_REQUEST_RING;
+        request->ring_bytes = setting->ring_bytes;
+    }
+    if (!setting->trigger)
+        return true;
+    if (!tbd_process_read(&process, setting->pid, error))
+        return false;
+    done = tbd_trigger_request(&process, setting->trigger, request, error);
+    tbd_process_free(&process);
+    return done;
+}
+
+static bool tell(pid_t pid, struct tbd_query_error *error)
+{
+    const union sigval value = { .sival_ptr = (void *)TBD_CRASH_SET };
+
+    return sigqueue(pid, SIGTRAP, value) == 0 ||
+           tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
+}
+
+static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
+                struct tbd_query_error *error)
+{
+    struct tbd_crash_request *request = calloc(1, sizeof(*request));
+    bool done = request || tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+
+    if (done && setting->stream_fd >= 0)
+        done = tbd_ring_memory_map(memory, setting->stream_fd, error);
+    else if (done)
+        done = tbd_ring_memory_find(memory, setting->pid, error);
+    done = done && fill(setting, request, error) && tbd_ring_memory_post(memory, request, error);
+    if (done && setting->stream_fd < 0)
+        done = tell(setting->pid, error) && tbd_ring_memory_await(memory, ANSWER_MS, error);
+    free(request);
+    return done;
+}
+
+int tbd_set_run(int argc, char **argv)
+{
+    struct tbd_ring_memory memory = { .fd = -1, .stream = (void *)-1 };
+    struct tbd_query_error error = { 0 };
+    struct setting setting;
+    int bad = parse(argc, argv, &setting), status = 0;
+
+    if (bad >= 0)
+        return bad;
+    if (!set(&setting, &memory, &error))
+        status = fail(&error, setting.trigger);
+    tbd_ring_memory_close(&memory);
+    return status;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/* trigger_text.h - what a user wants dumps for: the text of the option `trigger`
+ *
+ *   WHAT; WHAT; ...      WHAT: PLACE [times N] [if CONDITION], or signal NAME [times N]
+ *
+ * PLACE is a function (also module!function), FILE:LINE or 0xADDRESS, CONDITION one of tbdq's (query/condition).
+ * The text is untrusted input.  Nothing here prints. */
+#ifndef TBD_QUERY_TRIGGER_TEXT_H
+#define TBD_QUERY_TRIGGER_TEXT_H
+
+#include "format/probe/trigger.h"
+#include "query/probe/probe_script.h"
+#include "query/text/query_error.h"
+
+struct tbd_trigger_wish {
+    size_t at, end;                /* in the text */
+    struct tbd_script_where where; /* unless it is about a signal */
+    size_t condition;              /* where it begins; `end`: there is none */
+    uint64_t signals;              /* as in struct tbd_trigger */
+    uint32_t times;
+    bool has_module; /* the place names one */
+};
+
+struct tbd_trigger_wishes {
+    struct tbd_trigger_wish all[TBD_TRIGGER_MAX];
+    uint32_t count;
+};
+
+/* A text without words has no wishes.  On failure *error points at the wrong word. */
+bool tbd_trigger_read(const char *text, struct tbd_trigger_wishes *out,
+                      struct tbd_query_error *error);
+
+#endif

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Triggers (mode=crash): dumps of a program that goes on, at places, under conditions, at signals; what `tbd set` changes while it runs."""
+import os
+import signal
+import subprocess
+
+import tbdtest
+
+TBD = os.path.join(tbdtest.BUILD, "tbd")
+# Does what its input says: `w N` calls work() N times, `d` dies in another thread while work() is called again and again.
+SOURCE = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct item { int id; char name[16]; struct item *next; unsigned long long mask; signed char small; };
+static struct item items[5] = { { 1, "one", 0, 1, -1 }, { 2, "two", 0, 2, -2 }, { 3, "three", &items[0], 1ull << 40, -3 },
+                                { 4, "four", &items[2], 8, -4 }, { 5, "five", 0, 16, -5 } };
+static volatile int total;
+static __thread int own;
+__attribute__((noinline)) int work(struct item *item, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += i * item->id; /* LINE */
+        total += sum & 1;
+    }
+    own += sum;
+    return sum;
+}
+static void handler(int signo) { (void)signo; total++; }
+static void *die(void *p) { for (volatile int i = 0; i < 300000; i++) ; *(volatile int *)8 = 1; return p; }
+int main(int argc, char **argv)
+{
+    char line[64];
+    long all = 0;
+
+    (void)argc, (void)argv;
+    signal(SIGUSR1, handler);
+    signal(SIGUSR2, handler);
+    while (fgets(line, sizeof(line), stdin)) {
+        pthread_t thread;
+        int dies = *line == 'd', count = atoi(line + 1);
+
+        if (dies)
+            pthread_create(&thread, NULL, die, NULL);
+        if (*line == 's')
+            raise(count);
+        for (int k = 0; *line == 'w' ? k < count : dies; k++)
+            all += work(&items[k % 5], 40);
+        printf("%ld %d\n", all, total);
+        fflush(stdout);
+    }
+    return 0;
+}
+"""
+LINE = SOURCE.split("/* LINE */", maxsplit=1)[0].count("\n") + 1
+
+
+def build(folder, *flags):
+    source, binary = os.path.join(folder, "doing.c"), os.path.join(folder, "doing")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(SOURCE)
+    subprocess.run(["cc", "-g", "-pthread", *(flags or ["-O0"]), source, "-o", binary], check=True)
+    return binary
+
+
+def dumps(root):
+    """In the order in which they were made."""
+    names = [name for name in os.listdir(root) if name.startswith("doing-")] if os.path.isdir(root) else []
+    return [tbdtest.Trace(os.path.join(root, name)) for name in sorted(names, key=lambda n: int(n.rsplit("-", 1)[1]))]
+
+
+def run(binary, root, trigger, text):
+    argv = [TBD, "crash", "--trigger", trigger, "--", binary]
+    native = tbdtest.run([binary], stdin=text)
+    result = tbdtest.run(argv, stdin=text, env=tbdtest.clean_env({"TBD_DIR": root}))
+    tbdtest.wait_organizers(root)
+    return native, result, dumps(root)
+
+
+# trigger -> the item's id in each dump that it leaves
+CONDITIONS = {
+    "work if item->id == 3": [3],
+    "work times 4": [1, 2, 3, 4],
+    "work times 9 if item->next && item->next->id == 1": [3, 3],
+    'work if item->name == "three"': [3],
+    "work if item->small < -3 or item->id * 2 + 1 > 100": [4],
+    "work if arg1 == 40 and (item->mask >> 40) == 1": [3],
+    "work if $rsi != 40": [],
+    "work if item->next->id == 3": [4],  # what cannot be read does not hold
+    "doing.c:%d if i == 7 and item->id == 2" % LINE: [2],
+    "doing.c:%d times 2 if sum == 3 && total >= 0" % LINE: [1, 3],
+    "work if (total & 0xff) / 4 % 2 == 1 ? item->id == 5 : item->id == 4": [4],
+}
+
+
+NORMAL, NORMAL_O2 = (2, 3, 4, 8), (5, 7)  # of these
+
+
+def test_conditions_are_those_of_questions(folder):
+    """Registers, parameters, locals, members, texts, at a function's entry and at a line, also of optimized code."""
+    for flags in (["-O0"], ["-O2"]):
+        binary = build(folder, *flags)
+        for number, (trigger, ids) in enumerate(CONDITIONS.items()):
+            if flags == ["-O2"] and "doing.c" in trigger:
+                continue
+            if not tbdtest.LONG and number not in (NORMAL if flags == ["-O0"] else NORMAL_O2):
+                continue
+            root = os.path.join(folder, flags[0][1:] + str(number))
+            native, result, found = run(binary, root, trigger, b"w 10\n")
+            assert not result.err, (trigger, result)
+            tbdtest.same(native, result)
+            # `sum` is 3 times the id after i = 2
+            assert [int(d.one("print", "item->id")["value"]) for d in found] == ids, (trigger, flags, found)
+            for dump in found:
+                assert dump.info()["end_text"] == "trigger: %s; the program went on" % trigger, dump.info()
+                stack = [frame["function"] for frame in dump.ask("bt")]
+                assert stack[:2] == ["work", "main"] and (LINE if "doing.c" in trigger else 1) <= dump.ask("bt")[0]["line"], stack
+
+
+def test_signals_are_triggers(folder):
+    """Before the handler runs; ignored ones and others leave nothing."""
+    binary, root = build(folder), os.path.join(folder, "root")
+    text = b"s %d\ns %d\nw 3\ns %d\n" % (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1)
+    native, result, found = run(binary, root, "signal USR1 times 2; work if item->id == 2; signal SIGHUP", text)
+    assert not result.err, result
+    tbdtest.same(native, result)
+    assert [d.info()["end_text"].split(";")[0].split(": ")[1] for d in found] == \
+        ["signal USR1 times 2", "work if item->id == 2", "signal USR1 times 2"], found
+    assert [int(d.one("print", "total")["value"]) for d in found][0] == 0
+    assert "raise" in [frame["function"] for frame in found[0].ask("bt")]
+
+
+def tell(process, text):
+    process.stdin.write(text)
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+def set_(pid, *words):
+    return tbdtest.run([TBD, "set", str(pid), *words])
+
+
+def test_what_runs_can_be_changed(folder):
+    """Triggers come and go, rings get longer and shorter, and have no gaps."""
+    binary, root = build(folder), os.path.join(folder, "root")
+    process = tbdtest.start([binary], root, "mode=crash", stdin=subprocess.PIPE)
+    lines, wanted = [tell(process, b"w 7\n")], 0
+    steps = [("ring=1M trigger=work if item->id == 4", b"w 5000\n", 1),
+             ("trigger=doing.c:%d times 2 if item->id == 1 && i == 39" % LINE, b"w 7000\n", 2),
+             ("ring=256K trigger=work", b"w 20\n", 1), ("trigger=", b"w 20\n", 0),
+             ("ring=4M", b"w 30\n", 0), ("trigger=work if item->id == 5", b"w 9000\n", 1)]
+    for words, text, count in steps:
+        first, _, second = words.partition(" trigger=")
+        result = set_(process.pid, first, *(["trigger=" + second] if second else []))
+        assert (result.code, result.out, result.err) == (0, b"", b""), (words, result)
+        lines.append(tell(process, text))
+        wanted += count
+    for words, code, message in ((["trigger=nothing_of_this_name"], 1, b"no module of the process has a function called"),
+                                 (["trigger=work if no_such_variable == 1"], 2, b""), (["trigger=work if ("], 2, b""),
+                                 (["trigger=work if 1.5 < 2"], 2, b""), (["trigger=signal NOPE"], 2, b"there is no such signal"),
+                                 (["trigger=0x10"], 1, b"there is no code"), (["trigger=work times 0"], 2, b""), (["ring=1024M"], 2, b"4096 KiB"),
+                                 (["ring=4K"], 2, b""), (["ring="], 2, b""), (["trigger=doing.c:99999"], 1, b"no code belongs to line"), ([], 2, b"")):
+        result = set_(process.pid, *words)
+        assert (result.code == code or code == 2 and result.code in (1, 2)) and not result.out and message in result.err, (words, result)
+        assert result.err.startswith(b"tbd set: ") and result.err.count(b"\n") <= 2, (words, result)
+    lines.append(tell(process, b"w 5\n"))
+    assert set_(os.getpid(), "ring=1M").code == 1
+    native = tbdtest.run([binary], stdin=b"w 7\n" + b"".join(text for _, text, _ in steps) + b"w 5\n")
+    assert b"".join(lines) == native.out, (lines, native)
+    # with a ring that was made longer and has not come round, up to the end
+    assert set_(process.pid, "trigger=signal USR2").code == 0
+    tell(process, b"s %d\n" % signal.SIGUSR2)
+    process.stdin.close()
+    assert process.wait(60) == 0
+    tbdtest.wait_organizers(root)
+    found = dumps(root)
+    assert len(found) == wanted + 1, (len(found), wanted)
+    for dump in found:
+        calls = [row for row in dump.ask("calls", "work") if row["exit"] is not None]
+        assert {row["duration"] for row in calls} <= {calls[0]["duration"]} if calls else dump is found[0], (dump, calls[:3])
+    sizes = [os.path.getsize(os.path.join(dump.path, "crash")) for dump in found]
+    assert min(sizes[1:3]) > 900 << 10 > 300 << 10 > sizes[3], sizes
+
+
+def test_a_crash_while_another_dump_is_written(folder):
+    """Of a thread that dies while another one makes dumps: all can be read, and the end is the program's own."""
+    binary = build(folder)
+    for number in range(6 if tbdtest.LONG else 1):
+        root = os.path.join(folder, "root%d" % number)
+        _, result, found = run(binary, root, "work times 1000", b"d\n")
+        assert result.code == -signal.SIGSEGV and not result.out and not result.err, result
+        ends = [dump.info()["end"] for dump in found]
+        assert ends[-1] == "signal 11" and set(ends[:-1]) <= {"detached"}, ends
+        assert [frame["function"] for frame in found[-1].ask("bt")][0] == "die", found[-1].ask("bt")
+        for dump in found[:-1]:
+            assert [frame["function"] for frame in dump.ask("bt")][:2] == ["work", "main"], dump
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
