@@ -7,10 +7,12 @@
  * operands held before each of the last LAST instructions.  A simulation then gets the instructions, the registers and memory
  * at the end, and registers at every REGS-th instruction (0: none).  Prints, for each distance from the end, how
  * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
- * value is wrong.  Repeated string instructions count as one.  One thread. */
+ * value is wrong.  STEP_PRELOAD: a library for the program alone.  Repeated string instructions count as one.  One thread. */
+#include "hooks/table/syscalls.h"
 #include "replay/simulate/operations.h"
 #include "replay/simulate/simulate.h"
 
+#include <Zydis/Zydis.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -75,6 +77,8 @@ static void start(char **argv)
         give_up("fork");
     if (run.pid == 0) {
         personality(ADDR_NO_RANDOMIZE);
+        if (getenv("STEP_PRELOAD"))
+            setenv("LD_PRELOAD", getenv("STEP_PRELOAD"), 1);
         ptrace(PTRACE_TRACEME, 0, NULL, NULL);
         execvp(argv[0], argv);
         _exit(127);
@@ -245,6 +249,21 @@ static struct tbd_bits constant_memory(void *arg, uint64_t address)
     return (struct tbd_bits){ 0, 0 };
 }
 
+static bool call_writes(void *arg, uint64_t number, const uint64_t args[6], unsigned known,
+                        struct tbd_sim_range out[6], size_t *out_count)
+{
+    struct tbd_sys_call call = { .number = number };
+    struct tbd_sys_range ranges[6];
+
+    (void)arg;
+    memcpy(call.args, args, sizeof(call.args));
+    if (!tbd_syscall_bounds(&call, known, ranges, out_count))
+        return false;
+    for (size_t i = 0; i < *out_count; i++)
+        out[i] = (struct tbd_sim_range){ ranges[i].address, ranges[i].bytes };
+    return true;
+}
+
 static const struct moment *moment_at(size_t i)
 {
     size_t first = run.count > run.last ? run.count - run.last : 0;
@@ -324,6 +343,28 @@ static void report(const struct tbd_simulation *sim, size_t step, size_t place)
             place < TBD_PLACE_COUNT ? "place" : "memory", place % TBD_PLACE_COUNT);
 }
 
+/* The flags that the instruction looks at: not those that it only leaves alone. */
+static uint64_t tested_flags(const struct moment *moment)
+{
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecodedInstruction insn;
+    ZydisDecoder decoder;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, moment->code, 15, &insn, operands)) ||
+        insn.cpu_flags == NULL)
+        return 0;
+    return insn.cpu_flags->tested & TBD_STATUS_FLAGS;
+}
+
+/* What the step uses of a place. */
+static struct tbd_bits used(const struct moment *moment, unsigned place)
+{
+    struct tbd_bits is = truth(&moment->regs, place);
+
+    return place == TBD_PLACE_FLAGS ? tbd_bits_only(is, tested_flags(moment)) : is;
+}
+
 static void judge_step(const struct tbd_simulation *sim, size_t i, struct tally *tally)
 {
     const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, i);
@@ -334,9 +375,9 @@ static void judge_step(const struct tbd_simulation *sim, size_t i, struct tally 
             k < insn->read_count ? insn->reads[k].place : insn->copies[k - insn->read_count].from;
         size_t wrong = tally->exact_wrong;
 
-        if (place > TBD_PLACE_FLAGS)
+        if (place > TBD_PLACE_FLAGS || used(moment, place).known == 0)
             continue;
-        judge(tally, tbd_simulation_place(sim, i, place), truth(&moment->regs, place));
+        judge(tally, tbd_simulation_place(sim, i, place), used(moment, place));
         if (tally->exact_wrong != wrong && wrong < 10)
             report(sim, i, place);
     }
@@ -377,7 +418,9 @@ static size_t compare(const struct tbd_simulation *sim, size_t steps)
 
 int main(int argc, char **argv)
 {
-    struct tbd_simulation_source source = { .final = final_memory, .constant = constant_memory };
+    struct tbd_simulation_source source = { .final = final_memory,
+                                            .constant = constant_memory,
+                                            .call_writes = call_writes };
     struct tbd_simulation_counts counts;
     struct user_regs_struct end;
     struct timespec from, to;

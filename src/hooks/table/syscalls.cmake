@@ -10,6 +10,7 @@ set(TBD_SYSCALLS_SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/sys_process.c)
 
 add_library(tbd_syscalls STATIC ${TBD_SYSCALLS_SOURCES}
+  ${CMAKE_CURRENT_LIST_DIR}/sys_bounds.c
   ${CMAKE_CURRENT_LIST_DIR}/sys_print.c
   ${CMAKE_CURRENT_LIST_DIR}/sys_host.c)
 target_link_libraries(tbd_syscalls PUBLIC tbd_host)

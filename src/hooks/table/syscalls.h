@@ -111,6 +111,11 @@ size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
                              const struct tbd_sys_range *may, size_t may_count,
                              struct tbd_sys_range *out, size_t max);
 
+/* All that a finished call may have written, as far as that follows from its arguments, of which bit i of `known` says that argument i
+ * is known.  False: it may have written, mapped or unmapped anything.  Host only. */
+bool tbd_syscall_bounds(const struct tbd_sys_call *call, unsigned known,
+                        struct tbd_sys_range out[6], size_t *out_count);
+
 /* Reads `bytes` bytes at `address` of the program into `out`; false if it cannot. */
 typedef bool (*tbd_syscall_reader)(void *context, uint64_t address, void *out, size_t bytes);
 

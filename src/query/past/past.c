@@ -5,6 +5,7 @@
  * instructions ran, anything may have happened: the simulation is told so. */
 #include "query/past/past.h"
 
+#include "hooks/table/syscalls.h"
 #include "query/past/past_pages.h"
 
 #include <signal.h>
@@ -215,10 +216,26 @@ static uint64_t step_before(const struct tbd_rings_thread *thread, uint64_t step
     return step;
 }
 
+static bool call_writes(void *arg, uint64_t number, const uint64_t args[6], unsigned known,
+                        struct tbd_sim_range out[6], size_t *out_count)
+{
+    struct tbd_sys_call call = { .number = number };
+    struct tbd_sys_range ranges[6];
+
+    (void)arg;
+    memcpy(call.args, args, sizeof(call.args));
+    if (!tbd_syscall_bounds(&call, known, ranges, out_count))
+        return false;
+    for (size_t i = 0; i < *out_count; i++)
+        out[i] = (struct tbd_sim_range){ ranges[i].address, ranges[i].bytes };
+    return true;
+}
+
 static enum tbd_status simulate(struct tbd_past *past)
 {
     struct tbd_simulation_source source = { .final = tbd_past_pages_final,
                                             .constant = tbd_past_pages_constant,
+                                            .call_writes = call_writes,
                                             .others = past->ring->dump.head->thread_count > 1 };
     struct tbd_reg_state *end = calloc(1, sizeof(*end));
     enum tbd_status status;

@@ -18,7 +18,7 @@ enum { PAGE = 4096, FIRST_SIZE = 256 };
 struct kept_page {
     uint64_t address; /* 1: free */
     uint8_t *bytes;   /* owned; NULL: not known */
-    bool may_be_constant;
+    bool may_be_constant, is_shared;
     uint8_t *file; /* owned; as the mapped file has it, the first file_bytes of it */
     size_t file_bytes;
 };
@@ -90,6 +90,16 @@ static bool may_be_constant(const struct tbd_past_pages *pages, uint64_t address
     return false;
 }
 
+/* Others may write there too, at any time. */
+static bool is_shared(const struct tbd_past_pages *pages, uint64_t address)
+{
+    for (size_t i = 0; i < pages->region_count; i++)
+        if (address >= pages->regions[i].start && address < pages->regions[i].end)
+            return (pages->regions[i].map_flags & MAP_SHARED) != 0 &&
+                   (pages->regions[i].prot & PROT_WRITE) != 0;
+    return false;
+}
+
 static uint8_t *read_page(struct tbd_past_pages *pages, uint64_t address)
 {
     const struct tbd_session_past *past = pages->session->past;
@@ -117,6 +127,7 @@ static struct kept_page *page_at(struct tbd_past_pages *pages, uint64_t address)
     if (page->address != 1)
         return page;
     *page = (struct kept_page){ .address = address & ~(uint64_t)(PAGE - 1) };
+    page->is_shared = is_shared(pages, page->address);
     page->bytes = read_page(pages, page->address);
     page->may_be_constant = page->bytes != NULL && may_be_constant(pages, page->address);
     pages->count++;
@@ -164,8 +175,8 @@ struct tbd_bits tbd_past_pages_final(void *arg, uint64_t address)
 {
     const struct kept_page *page = page_at(arg, address);
 
-    return page == NULL || page->bytes == NULL ? (struct tbd_bits){ 0, 0 }
-                                               : word_of(page->bytes, address);
+    return page == NULL || page->bytes == NULL || page->is_shared ? (struct tbd_bits){ 0, 0 }
+                                                                  : word_of(page->bytes, address);
 }
 
 /* Words, not pages: the linker writes some of a page's before nobody may write it any more. */

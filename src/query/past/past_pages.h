@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* past_pages.h - memory at the end of a dump, for simulations: page by page, and whether it ever changed
  *
- * Memory that nobody may write at the end, and that has what the mapped file has, has always had it: code and constants. */
+ * Memory that is shared with other processes is not known.  Memory that nobody may write at the end, and that has what the mapped file has, has always had it: code and constants. */
 #ifndef TBD_QUERY_PAST_PAGES_H
 #define TBD_QUERY_PAST_PAGES_H
 

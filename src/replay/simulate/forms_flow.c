@@ -211,6 +211,15 @@ static void keep_unless(struct tbd_build *b, unsigned place, uint8_t number, uns
     tbd_build_write_place(b, place, d);
 }
 
+/* pass.c asks what the call writes, for these registers. */
+static void read_arguments(struct tbd_build *b)
+{
+    static const unsigned places[6] = { 7, 6, 2, 10, 8, 9 };
+
+    for (unsigned i = 0; i < 6; i++)
+        tbd_build_read_place(b, places[i]);
+}
+
 /* rcx and r11 get the next address and the flags.  aux: the number of arch_prctl(), which may set segment bases. */
 FORM(system_call)
 {
@@ -218,6 +227,7 @@ FORM(system_call)
 
     (void)operation;
     b->out.kind = TBD_INSN_SYSCALL;
+    read_arguments(b);
     b->out.barrier = true;
     tbd_build_write_place(b, RCX, tbd_build_constant(b, b->address + b->insn.length));
     tbd_build_write_place(b, R11, all_flags(b));
@@ -227,10 +237,12 @@ FORM(system_call)
     return true;
 }
 
+/* The decoder takes f3 41 90 for pause; processors exchange r8 and rax, or do not. */
 FORM(nothing)
 {
-    (void)b;
     (void)operation;
     (void)aux;
+    if (b->insn.mnemonic == ZYDIS_MNEMONIC_PAUSE && b->insn.raw.rex.B)
+        b->out.kind = TBD_INSN_HAVOC;
     return true;
 }

@@ -227,6 +227,45 @@ static void write_one(struct step_visit *v, const struct tbd_insn_memory *memory
     }
 }
 
+/* A register that the step reads. */
+static struct tbd_bits read_of(const struct step_visit *v, unsigned place)
+{
+    const struct tbd_sim_insn *insn = v->step->insn;
+
+    for (size_t i = 0; i < insn->read_count; i++)
+        if (insn->reads[i].place == place)
+            return v->solver.slot[insn->reads[i].slot];
+    return (struct tbd_bits){ 0, 0 };
+}
+
+/* System V ABI, A.2.1: rdi, rsi, rdx, r10, r8, r9; rax is the number. */
+static void write_call(struct step_visit *v)
+{
+    static const unsigned places[6] = { 7, 6, 2, 10, 8, 9 };
+    const struct tbd_simulation_source *source = &v->sim->source;
+    struct tbd_bits number = read_of(v, 0);
+    struct tbd_sim_range ranges[6];
+    uint64_t args[6];
+    unsigned known = 0;
+    size_t count = 0;
+
+    for (unsigned i = 0; i < 6; i++) {
+        struct tbd_bits arg = read_of(v, places[i]);
+
+        args[i] = arg.value;
+        known |= tbd_bits_full(arg) ? 1u << i : 0;
+    }
+    if (source->call_writes == NULL || !tbd_bits_full(number) ||
+        !source->call_writes(source->arg, number.value, args, known, ranges, &count))
+        tbd_sim_unknown_store(v->sim, v->index);
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].bytes <= RANGE_BYTES_MAX &&
+            ranges[i].address <= UINT64_MAX - RANGE_BYTES_MAX * 8ull)
+            tbd_sim_erase(v->sim, ranges[i].address, ranges[i].bytes);
+        else
+            tbd_sim_unknown_store(v->sim, v->index);
+}
+
 static void write_memory(struct step_visit *v, bool forward)
 {
     const struct tbd_sim_insn *insn = v->step->insn;
@@ -234,7 +273,9 @@ static void write_memory(struct step_visit *v, bool forward)
     for (size_t k = 0; k < insn->memory_count; k++)
         if (insn->memory[k].write)
             write_one(v, &insn->memory[k], forward);
-    if (insn->barrier)
+    if (insn->kind == TBD_INSN_SYSCALL)
+        write_call(v);
+    else if (insn->barrier)
         tbd_sim_unknown_store(v->sim, v->index);
 }
 

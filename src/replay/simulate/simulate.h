@@ -21,6 +21,10 @@
 
 struct tbd_simulation;
 
+struct tbd_sim_range {
+    uint64_t address, bytes;
+};
+
 /* What a simulation asks its caller.  Any function may be NULL: nothing is known. */
 struct tbd_simulation_source {
     void *arg;
@@ -28,6 +32,10 @@ struct tbd_simulation_source {
     struct tbd_bits (*final)(void *arg, uint64_t address);
     /* The same, if they were the same at all times. */
     struct tbd_bits (*constant)(void *arg, uint64_t address);
+    /* All that system call `number` may have written, if that follows from its arguments, of which bit i of `known` says that
+     * args[i] is known.  False: anything may have changed. */
+    bool (*call_writes)(void *arg, uint64_t number, const uint64_t args[6], unsigned known,
+                        struct tbd_sim_range out[6], size_t *out_count);
     bool others; /* other threads may write memory at any time */
 };
 

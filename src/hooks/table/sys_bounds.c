@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/* sys_bounds.c - where a system call may have written, from its arguments alone
+ *
+ * For calls of the past, of which nothing but some registers is known: no memory of a program is looked at.  What the table states
+ * by a rule over the arguments is answered, all else is not.  Host only. */
+#include "sys_table.h"
+
+#include <asm/unistd_64.h>
+
+/* Calls that the engine carries out itself, and that write no more than their rows say. */
+static bool is_plain(uint64_t number)
+{
+    switch (number) {
+    case __NR_rt_sigaction:
+    case __NR_rt_sigprocmask:
+    case __NR_sigaltstack:
+    case __NR_prlimit64: return true;
+    default: return tbd_syscall_mode(number) == TBD_SYS_EMULATE;
+    }
+}
+
+/* The most that is written at the pointer; false: that is not in the arguments. */
+static bool most_bytes(const struct tbd_sys_arg *arg, const struct tbd_sys_call *call,
+                       unsigned known, uint64_t *out)
+{
+    uint64_t count = call->args[arg->length];
+
+    *out = arg->unit;
+    if (arg->effect == TBD_EFFECT_FIXED)
+        return true;
+    if ((arg->effect != TBD_EFFECT_ARRAY && arg->effect != TBD_EFFECT_RESULT) ||
+        (known >> arg->length & 1) == 0)
+        return false;
+    if (arg->width != TBD_WIDTH_64)
+        count = (uint32_t)count;
+    return !__builtin_mul_overflow(count, (uint64_t)arg->unit, out);
+}
+
+bool tbd_syscall_bounds(const struct tbd_sys_call *call, unsigned known,
+                        struct tbd_sys_range out[6], size_t *out_count)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(call->number);
+
+    *out_count = 0;
+    if (!row || !is_plain(call->number))
+        return false;
+    for (unsigned i = 0; i < 6; i++) {
+        struct tbd_sys_range *range = &out[*out_count];
+
+        if (row->args[i].effect == TBD_EFFECT_NONE)
+            continue;
+        if ((known >> i & 1) == 0)
+            return false;
+        range->address = call->args[i];
+        if (range->address == 0) /* not wanted */
+            continue;
+        if (!most_bytes(&row->args[i], call, known, &range->bytes))
+            return false;
+        ++*out_count;
+    }
+    return true;
+}
