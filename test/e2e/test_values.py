@@ -99,9 +99,27 @@ def test_path_shows_values(folder):
     assert [v["name"] for v in wanted] == ["value", "$rdi"], wanted
     text = dump.tbdq("path", "4", "--values", "--why", json_output=False).out.decode()
     assert "device = 2, value = 7" in text, text
+    found = dump.ask("path", "20", "--where", "i == 2 && idle[2] > 0")[1:]
+    assert found and all(row["source"].startswith("crash_callback.c:2") for row in found), found
+    assert dump.tbdq("path", "20", "--where", "no_such_name").code == 2
     tbdtest.kill_spinning(os.path.join(folder, "killed"))
     killed = tbdtest.traces(os.path.join(folder, "killed"))[0].tbdq("path", "--values")
     assert killed.code == 3 and b"only what ran last" in killed.err and b'"values"' not in killed.out, killed
+
+
+def test_a_dump_goes_where_values_were(folder):
+    """goto with a condition, the values over time as a recording has them; what is unknown is neither."""
+    dump, full = both("crash_callback", folder)
+    place = dump.one("goto", "crash_callback.c:29", "where", "i", "==", "2")
+    assert place["source"] == "crash_callback.c:29" and dump.one("print", "i")["value"] == "2", place
+    assert dump.tbdq("goto", "crash_callback.c:29", "where", "i", "==", "77").code == 1
+    dump.ask("goto", "last")
+    for name in ("idle[0]", "idle[1]", "idle[2]", "handlers[2]"):
+        ours, theirs = dump.ask("history", name), [row["value"] for row in full.ask("history", name)]
+        exact = [row["value"] for row in ours if row["certainty"] == "exact"]
+        assert theirs[len(theirs) - len(exact):] == exact, (name, ours, theirs)
+        assert exact or name == "handlers[2]", (name, ours)
+        assert ours[-1]["to"] is None and ours[-1]["value"] == dump.one("print", name)["value"], ours
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ struct path {
     struct tbd_path_rows rows;
     unsigned long max;
     uint32_t tid; /* 0: all threads */
-    bool with_regs, with_values, with_why;
-    const char *only; /* of values; NULL: all */
+    bool with_regs;
+    bool with_past; /* rows need values */
+    struct tbd_path_wanted wanted;
 };
 
 /* ---- the end ---- */
@@ -171,7 +172,9 @@ static bool take_pair(struct path *path, const char *word, const char *value)
              take_number(value + 1, ULONG_MAX, &number))
         path->rows.from = number;
     else if (strcmp(word, "--only") == 0)
-        path->only = value;
+        path->wanted.only = value;
+    else if (strcmp(word, "--where") == 0)
+        path->wanted.where = value;
     else
         return false;
     return true;
@@ -194,20 +197,25 @@ static bool take_word(struct path *path, const char *word)
     else if (strcmp(word, "regs") == 0)
         path->with_regs = true;
     else if (strcmp(word, "--values") == 0)
-        path->with_values = rows->with_text = true;
+        path->wanted.values = rows->with_text = true;
     else if (strcmp(word, "--why") == 0)
-        path->with_why = true;
+        path->wanted.why = true;
     else
         return take_number(word, 1u << 24, &path->max);
     return true;
+}
+
+static bool takes_value(const char *word)
+{
+    return strcmp(word, "thread") == 0 || strcmp(word, "from") == 0 ||
+           strcmp(word, "--only") == 0 || strcmp(word, "--where") == 0;
 }
 
 static bool take_arguments(const struct tbd_command_run *run, struct path *path)
 {
     for (unsigned i = 0; i < run->argc; i++) {
         const char *word = run->argv[i];
-        bool has_value =
-            strcmp(word, "thread") == 0 || strcmp(word, "from") == 0 || strcmp(word, "--only") == 0;
+        bool has_value = takes_value(word);
 
         if (has_value ? i + 1 == run->argc || !take_pair(path, word, run->argv[i + 1])
                       : !take_word(path, word))
@@ -215,7 +223,8 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
         i += has_value;
     }
     return (!path->rows.forward || path->rows.from != 0) &&
-           (path->with_values || (path->only == NULL && !path->with_why));
+           (path->wanted.values || (path->wanted.only == NULL && !path->wanted.why)) &&
+           (path->wanted.where == NULL || !path->rows.folds);
 }
 
 static enum tbd_status open_ring(struct tbd_command_run *run, struct path *path)
@@ -225,6 +234,11 @@ static enum tbd_status open_ring(struct tbd_command_run *run, struct path *path)
         run->trace == NULL ? NULL : tbd_session_find(run->trace, buffer, sizeof(buffer));
 
     return tbd_rings_open(name, &path->ring, &run->session->why);
+}
+
+static enum tbd_exit worse(enum tbd_exit a, enum tbd_exit b)
+{
+    return a > b ? a : b;
 }
 
 enum tbd_exit tbd_command_path(struct tbd_command_run *run)
@@ -239,16 +253,18 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
         return tbd_command_usage(
             run,
             "path takes the number of rows of a thread, `blocks` or `insns`, `fold`, "
-            "`text`, `regs`, `thread ID`, `from -N`, and after that `forward`; and --values, with it "
-            "--only NAMES and --why");
+            "`text`, `regs`, `thread ID`, `from -N`, and after that `forward`; --values, with it "
+            "--only NAMES and --why; without `fold` --where EXPRESSION");
     status = open_ring(run, &path);
     result = status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
-    if (result == TBD_EXIT_FOUND && path.with_values)
-        result = tbd_path_values_new(run, &path.ring, path.only, path.with_why, &path.rows.values);
+    path.with_past = path.wanted.values || path.wanted.where != NULL;
+    path.rows.with_values = path.wanted.values;
+    if (result == TBD_EXIT_FOUND && path.with_past)
+        result = tbd_path_values_new(run, &path.ring, &path.wanted, &path.rows.values);
     if (result == TBD_EXIT_FOUND)
         result = print(run, &path);
-    if (result == TBD_EXIT_FOUND && path.with_values)
-        result = tbd_path_values_tell(path.rows.values);
+    if (result <= TBD_EXIT_NOT_FOUND && path.with_past)
+        result = worse(result, tbd_path_values_tell(path.rows.values));
     tbd_path_values_free(path.rows.values);
     tbd_path_rows_free(&path.rows);
     tbd_rings_close(&path.ring);

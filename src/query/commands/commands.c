@@ -28,7 +28,7 @@ const struct tbd_command tbd_commands[] = {
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
       "tbdq facts files", false, false },
     { "path", tbd_command_path,
-      "[COUNT] [blocks|insns] [fold] [text] [regs] [thread ID] [from -N [forward]] [--values [--only NAMES] [--why]]",
+      "[COUNT] [blocks|insns] [fold] [text] [regs] [thread ID] [from -N [forward]] [--values [--only NAMES] [--why]] [--where EXPR]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
       "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of instructions at one\n"
@@ -38,7 +38,8 @@ const struct tbd_command tbd_commands[] = {
       "`forward` those from there on.  Threads have no order among each other.  Without -t: the newest dump.\n"
       "`--values` shows what rows held: with `insns` the registers and memory of each, else the variables that the source line\n"
       "names, before the row and, if they changed, after it; inferred values rest on an assumption, which `--why` names.\n"
-      "`--only a,*p,rax,0x1000-0x1fff` shows these expressions, registers and addresses alone.\n"
+      "`--only a,*p,rax,0x1000-0x1fff` shows these expressions, registers and addresses alone.  `--where EXPR` shows, of the\n"
+      "rows, those at whose beginning it is true; where it is not known it is neither, and counted.\n"
       "In a dump, `goto`, `bt -N`, `calls`, `lines` and `count` answer from the rings, too; with --at -N, or after `goto -N`,\n"
       "`regs`, `mem`, `x`, `print` and `locals` show what is known there.",
       "tbdq path 20", false, true },
@@ -94,7 +95,7 @@ const struct tbd_command tbd_commands[] = {
       "EXPR touches the variable that this C expression denotes where the search starts.\n"
       "CONTEXT is a condition: see `tbdq help context`.  The state at an event is the one just\n"
       "before its instruction executes; a function is entered at its first instruction.  Exit\n"
-      "status 1 if there is no such event.  In a crash dump: -N[+K] of `path`, first, last, FUNCTION or FILE:LINE, where\n"
+      "status 1 if there is no such event.  In a crash dump: -N[+K] of `path`, first, last, FUNCTION or FILE:LINE [where EXPR], where\n"
       "they were last; it shows what ran there, and does not move.",
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true, false },
     { "step", tbd_command_step, "[COUNT]",
@@ -235,7 +236,8 @@ const struct tbd_command tbd_commands[] = {
       "The variable is what the C expression denotes at the current position; one on the stack\n"
       "has its history from the call of its function to the return.  One in a register is looked at\n"
       "where each line of its function begins.  A condition chooses among the stores: newval and oldval are\n"
-      "the value's type.",
+      "the value's type.\n"
+      "In a crash dump: one in memory, by the stores whose address is known; without a condition; [thread ID].",
       "tbdq history table[3] where newval '>' 7", true, false },
     { "first", tbd_command_first, "CONTEXT",
       "go to the instruction that makes a condition true for the first time",

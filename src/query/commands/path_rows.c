@@ -56,7 +56,7 @@ const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
     static const char *const insn_values[] = { "back",     "thread", "pc",     "insn",
                                                "function", "source", "values", NULL };
 
-    if (path->values != NULL)
+    if (path->with_values)
         return path->unit == TBD_PATH_INSNS ? insn_values : line_values;
     return path->folds || path->with_text || path->unit == TBD_PATH_INSNS ? with_more : columns;
 }
@@ -319,8 +319,8 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     return object;
 }
 
-/* Values before row `i`, in the order in which rows ran, and before the next one. */
-static void put_values(const struct row_finding *f, size_t i, json_t *object)
+/* Row `i`, in the order in which rows ran, up to the next one. */
+static struct tbd_path_span span_of(const struct row_finding *f, size_t i)
 {
     const struct path_row *row = &f->rows[f->path->forward ? i : f->count - 1 - i];
     const struct path_row *next = &f->rows[f->path->forward ? i + 1 : f->count - 2 - i];
@@ -329,14 +329,12 @@ static void put_values(const struct row_finding *f, size_t i, json_t *object)
                                   .end_step = UINT64_MAX,
                                   .is_insn = f->path->unit == TBD_PATH_INSNS };
 
-    if (row->times != 1)
-        return;
     if (i + 1 < f->count && next->times == 1) {
         span.end_step = next->step;
         span.end_insn = next->insn;
     }
     span.text = text_of(f->path, &place_of(f, row->step, row->insn)->line);
-    tbd_path_values_put(f->path->values, &span, object);
+    return span;
 }
 
 /* Where values are needed first. */
@@ -351,10 +349,17 @@ static void put_rows(const struct row_finding *f, struct tbd_rows *rows)
                        tbd_path_values_begin(f->path->values, f->thread, first_step(f)) == TBD_OK;
 
     for (size_t i = 0; i < f->count; i++) {
-        json_t *object = object_of(f, &f->rows[f->path->forward ? i : f->count - 1 - i]);
+        const struct path_row *row = &f->rows[f->path->forward ? i : f->count - 1 - i];
+        struct tbd_path_span span = { .step = 0 };
+        json_t *object;
 
         if (with_values)
-            put_values(f, i, object);
+            span = span_of(f, i);
+        if (with_values && !tbd_path_values_match(f->path->values, &span))
+            continue;
+        object = object_of(f, row);
+        if (with_values && row->times == 1)
+            tbd_path_values_put(f->path->values, &span, object);
         tbd_rows_add(rows, object);
     }
 }

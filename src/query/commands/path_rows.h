@@ -20,6 +20,7 @@ struct tbd_path_rows {
     bool folds;                      /* rows that repeat are shown once, with how often */
     bool with_text;                  /* of source lines */
     struct tbd_path_values *values;  /* borrowed; NULL: not wanted */
+    bool with_values;                /* a column of them */
     struct tbd_disas *disas;         /* owned; NULL until needed */
     struct tbd_path_source *sources; /* owned; NULL: none */
 };

@@ -7,7 +7,7 @@
 
 #include "query/debuginfo/register_names.h"
 #include "query/output/output.h"
-#include "query/past/past.h"
+#include "query/past/past_condition.h"
 #include "query/session/source_place.h"
 
 #include <ctype.h>
@@ -26,7 +26,9 @@ struct tbd_path_values {
     struct tbd_command_run *run;
     struct tbd_rings *ring;
     struct tbd_session session; /* on the dump */
-    bool is_open, with_why;     /* is_open: it was tried */
+    bool is_open;               /* it was tried */
+    struct tbd_path_wanted what;
+    struct tbd_past_condition condition;
     enum tbd_status opened;
     enum tbd_status failed; /* the first thread that has no values */
     char *words;            /* owned */
@@ -173,7 +175,7 @@ static json_t *value_object(const struct tbd_path_values *values, const char *na
 static json_t *value_line(const struct tbd_path_values *values, const char *name,
                           const struct shown_value *value)
 {
-    json_t *why = values->with_why ? why_text(values, value->why) : NULL, *line;
+    json_t *why = values->what.why ? why_text(values, value->why) : NULL, *line;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
@@ -421,11 +423,23 @@ static void put_variables(struct tbd_path_values *values, const struct tbd_path_
     free(names);
 }
 
+bool tbd_path_values_match(struct tbd_path_values *values, const struct tbd_path_span *span)
+{
+    enum tbd_certainty certainty;
+
+    return values->what.where == NULL ||
+           (tbd_past_go(values->past, span->step, span->insn) &&
+            tbd_past_decide(values->past, &values->condition, &certainty) == TBD_PAST_TRUE);
+}
+
 void tbd_path_values_put(struct tbd_path_values *values, const struct tbd_path_span *span,
                          json_t *row)
 {
-    json_t *list = json_array();
+    json_t *list;
 
+    if (!values->what.values)
+        return;
+    list = json_array();
     if (values->past != NULL && span->is_insn)
         put_insn(values, span, list);
     else if (values->past != NULL)
@@ -436,7 +450,8 @@ void tbd_path_values_put(struct tbd_path_values *values, const struct tbd_path_s
 /* ---- the dump ---- */
 
 enum tbd_exit tbd_path_values_new(struct tbd_command_run *run, struct tbd_rings *ring,
-                                  const char *only, bool with_why, struct tbd_path_values **out)
+                                  const struct tbd_path_wanted *wanted,
+                                  struct tbd_path_values **out)
 {
     struct tbd_path_values *values = *out = calloc(1, sizeof(*values));
 
@@ -444,8 +459,9 @@ enum tbd_exit tbd_path_values_new(struct tbd_command_run *run, struct tbd_rings 
         return tbd_command_no_memory();
     values->run = run;
     values->ring = ring;
-    values->with_why = with_why;
-    if (only != NULL && !take_only(values, only))
+    values->what = *wanted;
+    values->condition.text = wanted->where;
+    if (wanted->only != NULL && !take_only(values, wanted->only))
         return tbd_command_usage(run, "--only takes names, registers and address ranges "
                                       "(0x1000-0x1fff), with commas between them");
     return TBD_EXIT_FOUND;
@@ -485,7 +501,9 @@ enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
 enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values)
 {
     if (values->failed == TBD_OK)
-        return TBD_EXIT_FOUND;
+        return values->what.where == NULL || tbd_past_condition_tell(&values->condition)
+                   ? TBD_EXIT_FOUND
+                   : TBD_EXIT_USAGE;
     values->run->session->why = values->session.why;
     return tbd_command_fail(values->run, values->failed);
 }

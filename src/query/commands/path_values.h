@@ -10,10 +10,18 @@
 
 struct tbd_path_values;
 
-/* `only`: names, expressions, registers and address ranges (0x1000-0x1fff) with commas between them, which alone are wanted; NULL:
- * what an instruction uses, what a line's text names.  `with_why`: also what inferred values rest on.  Borrows all.  Prints errors. */
+struct tbd_path_wanted {
+    bool values, why; /* why: also what inferred values rest on */
+    /* Names, expressions, registers and address ranges (0x1000-0x1fff) with commas between them, which alone are wanted; NULL: what an
+     * instruction uses, what a line's text names. */
+    const char *only;
+    const char *where; /* rows at whose beginning this expression is true; NULL: all */
+};
+
+/* Borrows all.  Prints errors. */
 enum tbd_exit tbd_path_values_new(struct tbd_command_run *run, struct tbd_rings *ring,
-                                  const char *only, bool with_why, struct tbd_path_values **out);
+                                  const struct tbd_path_wanted *wanted,
+                                  struct tbd_path_values **out);
 void tbd_path_values_free(struct tbd_path_values *values);
 
 /* Rows of the thread follow, from ring step `first` on.  TBD_NOTKEPT: the dump does not have what the thread held at its end, or is of a
@@ -21,7 +29,7 @@ void tbd_path_values_free(struct tbd_path_values *values);
 enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
                                       struct tbd_rings_thread *thread, uint64_t first);
 
-/* Says if a thread's rows had none. */
+/* Says if a thread's rows had none, and where the condition was not decided. */
 enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values);
 
 /* A row: from an instruction on, up to another one (step UINT64_MAX: not known). */
@@ -31,6 +39,8 @@ struct tbd_path_span {
     bool is_insn;     /* it is one instruction */
     const char *text; /* the source line's; NULL: not known */
 };
+/* Is it a row that is wanted? */
+bool tbd_path_values_match(struct tbd_path_values *values, const struct tbd_path_span *span);
 void tbd_path_values_put(struct tbd_path_values *values, const struct tbd_path_span *span,
                          json_t *row);
 

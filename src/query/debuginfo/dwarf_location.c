@@ -175,6 +175,8 @@ static void take_passed(struct tbd_machine *m, Dwarf_Attribute *attribute,
                                              &out->byte_count);
     else if (number < 0)
         (void)tbd_machine_fail(m, "it is not stored yet at its function's first instructions");
+    else if ((m->place->frame->known >> tbd_parameter_gpr(number) & 1) == 0)
+        (void)tbd_machine_fail(m, "it is in a register that is not known here");
     else
         take_register(m, &type, m->place->frame->gpr[tbd_parameter_gpr(number)]);
 }

@@ -5,6 +5,7 @@
 #include "query/dumps/dump_count.h"
 #include "query/dumps/dump_run.h"
 #include "query/dumps/dump_values.h"
+#include "query/dumps/dump_where.h"
 #include "query/output/output.h"
 
 #include "base/safe_stream.h"
@@ -229,8 +230,26 @@ static enum tbd_exit print_place(struct tbd_dump_run *dump, const struct tbd_dum
     return tbd_rows_end(&rows);
 }
 
-/* Where a function, or a line, was reached last. */
-static bool find_last(struct tbd_dump_run *dump, const char *name, struct tbd_dump_place *out)
+/* "where EXPRESSION" after the first argument; the caller frees it.  NULL: there is none. */
+static char *take_where(struct tbd_command_run *run)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out;
+
+    if (run->argc < 3 || strcmp(run->argv[1], "where") != 0 ||
+        (out = open_memstream(&text, &bytes)) == NULL)
+        return NULL;
+    for (unsigned i = 2; i < run->argc; i++)
+        fprintf(out, "%s%s", i == 2 ? "" : " ", run->argv[i]);
+    fclose(out);
+    run->argc = 1;
+    return text;
+}
+
+/* Where a function, or a line, was reached last, and `where` (NULL: none) was true. */
+static bool find_last(struct tbd_dump_run *dump, const char *name, struct tbd_dump_where *where,
+                      struct tbd_dump_place *out)
 {
     struct tbd_rings_thread *thread = tbd_dump_thread(dump);
     struct dump_line_name line;
@@ -242,10 +261,13 @@ static bool find_last(struct tbd_dump_run *dump, const char *name, struct tbd_du
 
             *out = (struct tbd_dump_place){ thread, i, k };
             names = tbd_dump_names(dump, out);
-            if (is_place
-                    ? is_line(dump, out, &line)
-                    : names->address == names->function_start && tbd_dump_is_function(names, name))
+            if ((is_place ? is_line(dump, out, &line)
+                          : names->address == names->function_start &&
+                                tbd_dump_is_function(names, name)) &&
+                (where == NULL || tbd_dump_where_holds(dump, where, out)))
                 return true;
+            if (where != NULL && where->status != TBD_OK)
+                return false;
         }
     return false;
 }
@@ -282,28 +304,60 @@ static void move(struct tbd_session *session, const struct tbd_dump_place *place
     tbd_session_move_before(session, before);
 }
 
+/* Also where a condition holds. */
+static enum tbd_exit goto_last(struct tbd_dump_run *dump, const char *name, char *text,
+                               struct tbd_dump_place *out)
+{
+    struct tbd_dump_where where = { .condition.text = text };
+    bool lies = find_last(dump, name, text != NULL ? &where : NULL, out);
+    enum tbd_exit result = lies ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+
+    if (where.status != TBD_OK)
+        result = tbd_command_fail(dump->run, where.status);
+    else if (text != NULL && !tbd_past_condition_tell(&where.condition))
+        result = TBD_EXIT_USAGE;
+    else if (!lies && text != NULL)
+        fprintf(stderr, "tbdq: goto: in the ring it is never known to be true at %s that %s\n",
+                tbd_shown(name), text);
+    else if (!lies)
+        result = not_in_ring(dump, name);
+    tbd_past_free(where.past);
+    return result;
+}
+
+/* The place that the first argument names. */
+static enum tbd_exit goto_word(struct tbd_dump_run *dump, char *where, struct tbd_dump_place *out)
+{
+    const char *word = dump->run->argv[0];
+    bool lies = false;
+
+    if (strcmp(word, "first") == 0 || strcmp(word, "last") == 0)
+        lies = find_end(dump, word, out);
+    else if (!tbd_dump_position(dump, word, out, &lies))
+        return goto_last(dump, word, where, out);
+    return lies ? TBD_EXIT_FOUND : not_in_ring(dump, word);
+}
+
 static enum tbd_exit dump_goto(struct tbd_command_run *run)
 {
     struct tbd_dump_place place;
     struct tbd_dump_run dump;
-    bool lies = false;
+    char *where = NULL;
     enum tbd_exit result = tbd_dump_open(run, &dump);
 
-    if (result == TBD_EXIT_FOUND && run->argc != 1) {
-        result = tbd_dump_refuse(
-            run,
-            "goto takes -N, -N+K, first, last, FUNCTION or FILE:LINE (where it was last) there");
-    } else if (result == TBD_EXIT_FOUND) {
-        const char *word = run->argv[0];
-
-        if (strcmp(word, "first") == 0 || strcmp(word, "last") == 0)
-            lies = find_end(&dump, word, &place);
-        else if (!tbd_dump_position(&dump, word, &place, &lies))
-            lies = find_last(&dump, word, &place);
-        result = lies ? print_place(&dump, &place) : not_in_ring(&dump, word);
-        if (lies)
-            move(run->session, strcmp(word, "last") == 0 ? NULL : &place);
+    if (result == TBD_EXIT_FOUND) {
+        where = take_where(run);
+        result =
+            run->argc == 1
+                ? goto_word(&dump, where, &place)
+                : tbd_dump_refuse(run, "goto takes -N, -N+K, first, last, or FUNCTION or "
+                                       "FILE:LINE (where it was last) [where EXPRESSION] there");
     }
+    if (result == TBD_EXIT_FOUND) {
+        result = print_place(&dump, &place);
+        move(run->session, strcmp(run->argv[0], "last") == 0 ? NULL : &place);
+    }
+    free(where);
     tbd_dump_close(&dump);
     return result;
 }
@@ -453,6 +507,7 @@ static const struct {
     { { "print", tbd_dump_run_print }, true },
     { { "locals", tbd_dump_run_locals }, true },
     { { "x", tbd_dump_run_examine }, true },
+    { { "history", tbd_dump_run_history }, false },
 };
 
 static bool is_before(const struct tbd_command_run *run, const char *name)

@@ -6,6 +6,7 @@
 #include "query/past/past.h"
 
 #include "hooks/table/syscalls.h"
+#include "format/files/file.h"
 #include "query/past/past_pages.h"
 
 #include <signal.h>
@@ -231,6 +232,15 @@ static bool call_writes(void *arg, uint64_t number, const uint64_t args[6], unsi
     return true;
 }
 
+static bool is_too_far(const struct tbd_rings_thread *thread, uint64_t first)
+{
+    uint64_t insns = 0;
+
+    for (uint64_t step = first; step < thread->count && insns <= TBD_PAST_MOST; step++)
+        insns += thread->steps[step].insns;
+    return insns > TBD_PAST_MOST;
+}
+
 static enum tbd_status simulate(struct tbd_past *past)
 {
     struct tbd_simulation_source source = { .final = tbd_past_pages_final,
@@ -271,7 +281,11 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->ring = ring;
     past->thread = thread;
     past->first_step = step_before(thread, step, before);
-    status = simulate(past);
+    status =
+        is_too_far(thread, past->first_step)
+            ? tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,
+                            "values are computed for the last %u instructions only", TBD_PAST_MOST)
+            : simulate(past);
     if (status == TBD_OK)
         *out = past;
     else

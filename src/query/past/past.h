@@ -19,6 +19,8 @@
 #include "replay/simulate/simulate.h"
 
 #define TBD_PAST_BEFORE 10000u /* instructions before a position that are simulated, too */
+#define TBD_PAST_MOST                                                                              \
+    2000000u /* a position farther from the thread's end has no values: it takes too much memory */
 
 enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
 
