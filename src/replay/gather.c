@@ -354,12 +354,11 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
     const char *what = NULL;
     enum tbd_status status;
 
-    switch (kind) {
-    case TBD_MSG_PAGE:
-    case TBD_MSG_REGS:
-    case TBD_MSG_WINDOW_END:
+    if (tbd_replay_end_takes(kind)) {
         status = tbd_replay_end_take(&g->end, g->window, kind, payload, bytes, &what);
         return what ? wrong(g, what) : status;
+    }
+    switch (kind) {
     case TBD_MSG_READ_PAGES:
     case TBD_MSG_REGION:
     case TBD_MSG_UNMAP:

@@ -29,7 +29,11 @@ static inline void tbd_replay_end_go_on(struct tbd_replay_end *state)
 {
     state->regs.count = state->page_count = 0;
 }
-/* Takes a message of kind TBD_MSG_PAGE, _REGS or _WINDOW_END.  Sets *out_wrong (static text) if it
+static inline bool tbd_replay_end_takes(uint32_t kind)
+{
+    return kind == TBD_MSG_PAGE || kind == TBD_MSG_REGS || kind == TBD_MSG_WINDOW_END;
+}
+/* Takes a message of such a kind.  Sets *out_wrong (static text) if it
  * is invalid. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_end_take(struct tbd_replay_end *state,
                                                    struct tbd_window *window, uint32_t kind,

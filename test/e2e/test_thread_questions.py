@@ -5,6 +5,7 @@ import collections
 import re
 
 import othertools
+import stepping
 import tbdtest
 
 KEPT = "rbx r12 r13 r14 r15".split()
@@ -190,6 +191,57 @@ def test_names_of_threads(folder):
     _, trace = tbdtest.record([tbdtest.program("thread_names")], folder, SMALL)
     names = [t["name"] for t in trace.ask("threads")]
     assert names == ["renamed main", "thread_names", "worker two", "renamed main"], names
+
+
+STEPS = ["next", "next", "step", "step", "next", "finish", "next", "next", "step", "finish", "next"]
+# From each entry of outer(), with the other threads held.
+STEPPED = """
+gdb.Breakpoint("outer")
+run()
+while alive():
+    frame = gdb.newest_frame()
+    said = [int(frame.read_var("id")), int(frame.read_var("rounds")), gdb.selected_thread().num]
+    gdb.execute("set scheduler-locking on")
+    for command in %r:
+        gdb.execute(command, to_string=True)
+        said.append([gdb.newest_frame().name(), gdb.newest_frame().find_sal().line])
+    gdb.execute("set scheduler-locking off")
+    say(said)
+    go()
+"""
+
+
+def script_answers(trace, lines):
+    """The last JSON object that each line of a script prints."""
+    text = "".join("%s\necho =\n" % line for line in lines)
+    said = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--json"], stdin=text.encode())
+    parts = said.out.decode().split("=\n")
+    assert len(parts) == len(lines) + 1, said
+    return [tbdtest.json.loads(part.splitlines()[-1]) if part.strip() else None for part in parts[:-1]]
+
+
+def test_threads_step_as_under_gdb(folder):
+    """Steps stay in their thread, also in one that is selected and does not have control; breakpoints may be for one thread."""
+    path = stepping.built("threads.c", "O0", folder)
+    _, trace = tbdtest.record([path], folder + "/traces", "quantum=61")
+    for number, rounds, thread, *wanted in othertools.gdb_script([path], STEPPED % STEPS):
+        entry = "goto first forward func_enter 1 where func==outer and arg0==%d and arg1==%d" % (number, rounds)
+        found = script_answers(trace, [entry, "next"] + STEPS)  # gdb stops after the set-up of a frame
+        assert {hop["thread"] for hop in found} == {trace.ask("threads")[thread - 1]["thread"]}, found
+        places = [[hop["function"], hop.get("line")] for hop in found[2:]]
+        assert places == wanted, (number, rounds, places, wanted)
+    here = trace.one("goto", "first", "forward", "func_enter", 2, "where", "func==outer")
+    others = [row["number"] for row in trace.ask("threads") if row.get("pc") and not row["control"] and row["number"] != 1]
+    assert len(others) == 2, others
+    for other in others:
+        at, own = "goto %d+%d" % (here["time"], here["offset"]), "goto current forward block_entry 1 where thread==%d" % trace.ask("threads")[other - 1]["thread"]
+        for command in ("next", "finish", "nexti", "reverse-next", "reverse-finish", "reverse-nexti", "stepi"):
+            chosen = script_answers(trace, [at, "thread %d" % other, command])[-1]
+            moved = script_answers(trace, [at, own, command])[-1]
+            moved["type"] = chosen["type"]
+            assert chosen == moved and chosen["thread"] != here["thread"], (command, other, chosen, moved)
+        stops = script_answers(trace, ["goto first", "break outer thread %d" % other] + 2 * ["continue"])[2:]
+        assert [stop["thread"] for stop in stops] == 2 * [trace.ask("threads")[other - 1]["thread"]], stops
 
 
 def test_wrong_threads_get_one_clear_line(folder):

@@ -23,6 +23,7 @@ struct wish {
     const char *place; /* [place, place_end): where, or what is watched */
     const char *place_end;
     const char *condition; /* up to the text's end; NULL: none */
+    uint32_t thread;       /* in this thread only; 0: in any */
 };
 
 static const char *skip_blanks(const char *text)
@@ -30,15 +31,42 @@ static const char *skip_blanks(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* "PLACE [if CONDITION]"; false: there is no place. */
+static const char *before_blanks(const char *from, const char *end)
+{
+    while (end > from && isblank((unsigned char)end[-1]))
+        end--;
+    return end;
+}
+
+/* Takes "thread N" from the end of the place. */
+static void take_thread(const struct tbd_command_run *run, struct wish *wish)
+{
+    static const char word[] = "thread";
+    const char *number = wish->place_end, *before;
+    char text[16];
+
+    while (number > wish->place && isdigit((unsigned char)number[-1]))
+        number--;
+    before = before_blanks(wish->place, number);
+    if (before == number || (size_t)(wish->place_end - number) >= sizeof(text) ||
+        (size_t)(before - wish->place) <= strlen(word) ||
+        memcmp(before - strlen(word), word, strlen(word)) != 0 ||
+        !isblank((unsigned char)before[-1 - (ptrdiff_t)strlen(word)]))
+        return;
+    snprintf(text, sizeof(text), "%.*s", (int)(wish->place_end - number), number);
+    if (tbd_command_find_thread(run->session, text, &wish->thread))
+        wish->place_end = before_blanks(wish->place, before - strlen(word));
+}
+
+/* "PLACE [thread N] [if CONDITION]"; false: there is no place. */
 static bool read_wish(const struct tbd_command_run *run, struct wish *out)
 {
     const char *text = run->text + run->arguments, *found = strstr(text, " if ");
 
     *out = (struct wish){ .place = text, .place_end = found != NULL ? found : strchr(text, '\0') };
     out->condition = found != NULL ? skip_blanks(found + strlen(" if ")) : NULL;
-    while (out->place_end > out->place && isblank((unsigned char)out->place_end[-1]))
-        out->place_end--;
+    out->place_end = before_blanks(out->place, out->place_end);
+    take_thread(run, out);
     return out->place_end > out->place && (out->condition == NULL || *out->condition != '\0');
 }
 
@@ -144,13 +172,20 @@ static enum tbd_exit keep(struct tbd_command_run *run, const char *question, boo
 static enum tbd_exit keep_with(struct tbd_command_run *run, char *question, const struct wish *wish,
                                bool is_temporary)
 {
-    char *whole = question;
+    const char *condition = wish->condition == NULL ? "1" : wish->condition;
+    char *whole = NULL;
     enum tbd_exit result;
+    int length;
 
-    if (wish->condition != NULL && asprintf(&whole, "%s and (%s)", question, wish->condition) < 0)
-        whole = NULL;
-    result = whole == NULL ? tbd_command_no_memory() : keep(run, whole, is_temporary);
-    if (whole != question)
+    if (wish->thread != 0)
+        length = asprintf(&whole, "%s and thread == %" PRIu32 " and (%s)", question, wish->thread,
+                          condition);
+    else if (wish->condition != NULL)
+        length = asprintf(&whole, "%s and (%s)", question, condition);
+    else
+        length = asprintf(&whole, "%s", question);
+    result = length < 0 ? tbd_command_no_memory() : keep(run, whole, is_temporary);
+    if (length >= 0)
         free(whole);
     free(question);
     return result;
@@ -370,8 +405,9 @@ enum tbd_exit tbd_command_reverse_continue(struct tbd_command_run *run)
 
 /* ---- until PLACE, goto PLACE ---- */
 
-enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run)
+enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run, bool also_before)
 {
+    struct tbd_position here = tbd_session_current(run->session);
     struct tbd_event event = { 0 };
     enum tbd_exit result;
     struct wish wish;
@@ -382,7 +418,12 @@ enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run)
     text = place_question(run, &wish, &result);
     if (text == NULL)
         return result;
-    result = find_one(run, text, tbd_session_current(run->session), false, &event);
+    result = find_one(run, text, here, false, &event);
+    if (result == TBD_EXIT_NOT_FOUND && also_before) {
+        result = find_one(run, text, here, true, &event);
+        if (result == TBD_EXIT_FOUND)
+            fprintf(stderr, "tbdq: note: it is before the position where you were\n");
+    }
     if (result == TBD_EXIT_FOUND) {
         json_t *object = tbd_output_event(run->session, &event);
 
@@ -390,10 +431,8 @@ enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run)
         tbd_output_print_event(run->session, object, run->out);
         json_decref(object);
     } else if (result == TBD_EXIT_NOT_FOUND && !run->session->json) {
-        fprintf(run->out,
-                "not found after the current position; before it: goto current backward "
-                "%.*s 1 %s\n",
-                (int)strcspn(text, " "), text, tbd_shown(strchr(text, ' ') + 1));
+        fprintf(run->out, "not found %sthe current position: %s\n",
+                also_before ? "before or after " : "after ", tbd_shown(text));
     }
     free(text);
     return result;

@@ -365,7 +365,7 @@ enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
     if (is_wall_time(run, &ns))
         return go_to_wall_time(run, ns);
     if (is_place(run))
-        return tbd_command_go_to_place(run);
+        return tbd_command_go_to_place(run, true);
     for (bool more = true; more && result == TBD_EXIT_FOUND; from = to + strlen(" then ")) {
         to = find_then(run->text, from);
         more = run->text[to] != '\0';

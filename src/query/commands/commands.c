@@ -87,7 +87,7 @@ const struct tbd_command tbd_commands[] = {
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"
       "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, line, signal or\n"
       "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
-      "FUNCTION and FILE:LINE are where they are reached next; 09:35:53.5 or 2026-11-23T09:35 is\n"
+      "FUNCTION and FILE:LINE are where they are reached next, or were last; 09:35:53.5 or 2026-11-23T09:35 is\n"
       "where the program was by the clock on the wall.\n"
       "`then` goes on from what was found: goto last backward store of p then backward\n"
       "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
@@ -137,22 +137,22 @@ const struct tbd_command tbd_commands[] = {
     { "reverse-nexti", tbd_command_reverse_nexti, "[COUNT]",
       "to the instruction before in this function, over calls", "",
       "tbdq reverse-nexti", true, false },
-    { "break", tbd_command_break, "PLACE [if CONTEXT]",
+    { "break", tbd_command_break, "PLACE [thread N] [if CONTEXT]",
       "stop there when `continue` gets there",
       "PLACE is a function, FILE:LINE, or the number of a line in the current file.  CONTEXT is a\n"
       "condition: see `tbdq help context`.  A function is entered at its first instruction,\n"
       "one that the compiler inlined at that of each copy.\n"
       "Breakpoints last as long as the prompt or the script.",
       "break insert if key > 10", true, false },
-    { "tbreak", tbd_command_tbreak, "PLACE [if CONTEXT]",
+    { "tbreak", tbd_command_tbreak, "PLACE [thread N] [if CONTEXT]",
       "the same for one stop", "",
       "tbreak list.c:31", true, false },
-    { "watch", tbd_command_watch, "EXPR [if CONTEXT]",
+    { "watch", tbd_command_watch, "EXPR [thread N] [if CONTEXT]",
       "stop at the instruction that changes a variable",
       "EXPR is a C expression at the current position; the bytes that it denotes now are watched, of\n"
       "any size, without a limit of number, in both directions.",
       "watch list->count", true, false },
-    { "rwatch", tbd_command_rwatch, "EXPR [if CONTEXT]",
+    { "rwatch", tbd_command_rwatch, "EXPR [thread N] [if CONTEXT]",
       "stop at the instruction that reads a variable", "",
       "rwatch total", true, false },
     { "breakpoints", tbd_command_breakpoints, "",

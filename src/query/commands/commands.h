@@ -202,7 +202,7 @@ enum tbd_exit tbd_command_delete(struct tbd_command_run *run);
 enum tbd_exit tbd_command_continue(struct tbd_command_run *run);
 enum tbd_exit tbd_command_reverse_continue(struct tbd_command_run *run);
 /* "PLACE", a function, FILE:LINE or a line's number: goes to the next time that it is reached. */
-enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run);
+enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run, bool also_before);
 enum tbd_exit tbd_command_where(struct tbd_command_run *run);
 enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
 enum tbd_exit tbd_command_mem(struct tbd_command_run *run);

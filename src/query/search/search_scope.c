@@ -10,6 +10,7 @@
  * in this way is valid for this thread only. */
 #include "query/search/search_private.h"
 
+#include "base/address_table.h"
 #include "base/array.h"
 #include "format/pages/pages.h"
 #include "format/window/window_make.h"
@@ -21,19 +22,17 @@
 #include <string.h>
 
 struct meaning {
-    uint64_t pc;     /* 0: free */
-    uint32_t thread; /* 0: all */
-    bool is_entry;
+    uint64_t pc;
+    uint32_t which;        /* which_of() the two below */
     struct tbd_expr *expr; /* NULL: each thread has its own */
 };
 
 struct tbd_scopes {
     struct tbd_session *session;
     const struct tbd_window *window;
-    uint64_t modules; /* the modules for which the table is valid */
-    struct meaning *table;
-    size_t count, mask;
-    struct tbd_expr **all; /* owned */
+    uint64_t modules;               /* the modules for which the table is valid */
+    struct tbd_address_table table; /* of struct meaning */
+    struct tbd_expr **all;          /* owned */
     size_t all_count;
     struct tbd_position at; /* the current event's */
     bool has_read;          /* memory was read to find an address */
@@ -58,6 +57,8 @@ enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **
     if (*out == NULL)
         return TBD_NOMEM;
     (*out)->session = session;
+    (*out)->table =
+        (struct tbd_address_table){ .element = sizeof(struct meaning), .has_more = true };
     (*out)->memory = (struct tbd_stack_memory){ .read = read_then, .context = *out };
     return TBD_OK;
 }
@@ -69,7 +70,7 @@ void tbd_scopes_free(struct tbd_scopes *scopes)
     for (size_t i = 0; i < scopes->all_count; i++)
         tbd_expr_free(scopes->all[i]);
     free(scopes->all);
-    free(scopes->table);
+    tbd_address_table_free(&scopes->table);
     free(scopes);
 }
 
@@ -86,45 +87,7 @@ void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *w
     if (hash == scopes->modules)
         return;
     scopes->modules = hash;
-    scopes->count = 0;
-    if (scopes->table != NULL)
-        memset(scopes->table, 0, (scopes->mask + 1) * sizeof(*scopes->table));
-}
-
-/* ---- the table ---- */
-
-static struct meaning *find(const struct tbd_scopes *scopes, uint64_t pc, bool is_entry,
-                            uint32_t thread)
-{
-    size_t at = (size_t)(((pc + thread) * 0x9e3779b97f4a7c15ull) >> 32) & scopes->mask;
-
-    while (scopes->table[at].pc != 0 &&
-           (scopes->table[at].pc != pc || scopes->table[at].is_entry != is_entry ||
-            scopes->table[at].thread != thread))
-        at = (at + 1) & scopes->mask;
-    return &scopes->table[at];
-}
-
-static bool grow_table(struct tbd_scopes *scopes)
-{
-    struct meaning *old = scopes->table;
-    size_t size = old == NULL ? 0 : scopes->mask + 1;
-    size_t capacity = size == 0 ? 256 : size * 2;
-
-    if (size != 0 && scopes->count * 2 < size)
-        return true;
-    scopes->table = calloc(capacity, sizeof(*scopes->table));
-    if (scopes->table == NULL) {
-        scopes->table = old;
-        return false;
-    }
-    scopes->mask = capacity - 1;
-    for (size_t i = 0; i < size; i++) {
-        if (old[i].pc != 0)
-            *find(scopes, old[i].pc, old[i].is_entry, old[i].thread) = old[i];
-    }
-    free(old);
-    return true;
+    tbd_address_table_clear(&scopes->table);
 }
 
 static bool keep(struct tbd_scopes *scopes, struct tbd_expr *expr)
@@ -278,34 +241,42 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
     return expr;
 }
 
+/* Meanings at a function's entry are others; thread 0 stands for all. */
+static uint32_t which_of(uint32_t thread, bool is_entry)
+{
+    return thread << 1 | is_entry;
+}
+
+static bool put(struct tbd_scopes *scopes, uint64_t pc, uint32_t which, struct tbd_expr *expr)
+{
+    struct meaning *meaning = tbd_address_table_add(&scopes->table, pc, which);
+
+    if (meaning != NULL)
+        meaning->expr = expr;
+    return meaning != NULL;
+}
+
 struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *where,
                                 const struct tbd_event *event)
 {
     bool is_entry = is_at_entry(event);
-    struct meaning *found;
+    const struct meaning *found =
+        tbd_address_table_find(&scopes->table, event->pc, which_of(0, is_entry));
     struct tbd_expr *expr;
 
-    if (!grow_table(scopes))
-        return NULL;
-    found = find(scopes, event->pc, is_entry, 0);
-    if (found->pc != 0 && found->expr == NULL)
-        found = find(scopes, event->pc, is_entry, event->thread);
-    if (found->pc != 0)
+    if (found != NULL && found->expr == NULL)
+        found =
+            tbd_address_table_find(&scopes->table, event->pc, which_of(event->thread, is_entry));
+    if (found != NULL)
         return found->expr;
     expr = lower_at(scopes, where, event);
     if (expr == NULL)
         return NULL;
-    if (scopes->has_read) {
-        found = find(scopes, event->pc, is_entry, 0);
-        scopes->count += found->pc == 0;
-        *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry };
-        found = find(scopes, event->pc, is_entry, event->thread);
-    }
-    *found = (struct meaning){ .pc = event->pc,
-                               .is_entry = is_entry,
-                               .expr = expr,
-                               .thread = scopes->has_read ? event->thread : 0 };
-    scopes->count++;
+    if (scopes->has_read && (!put(scopes, event->pc, which_of(0, is_entry), NULL) ||
+                             !put(scopes, event->pc, which_of(event->thread, is_entry), expr)))
+        return NULL;
+    if (!scopes->has_read && !put(scopes, event->pc, which_of(0, is_entry), expr))
+        return NULL;
     return expr;
 }
 

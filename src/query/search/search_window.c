@@ -339,8 +339,9 @@ static enum tbd_status note_window(struct tbd_search_run *run)
     if (status != TBD_OK)
         return status;
     tbd_note_sites_sort(&run->sites);
-    if (tbd_replay_notes(session->replayer, session->worker, run->window, run->sites.table,
-                         run->sites.count, &window, &session->divergence, &session->why) != TBD_OK)
+    if (tbd_replay_notes(session->replayer, session->worker, run->window, run->sites.table.entries,
+                         run->sites.table.count, &window, &session->divergence,
+                         &session->why) != TBD_OK)
         return TBD_OK;
     session->stats.noted++;
     tbd_notes_take(&run->notes, window);

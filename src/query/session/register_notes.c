@@ -11,54 +11,20 @@
 
 /* ---- sites ---- */
 
-static struct tbd_note_site *find(const struct tbd_note_sites *sites, uint64_t pc)
-{
-    size_t at = (size_t)((pc * 0x9e3779b97f4a7c15ull) >> 32) & sites->mask;
-
-    while (sites->table[at].pc != 0 && sites->table[at].pc != pc)
-        at = (at + 1) & sites->mask;
-    return &sites->table[at];
-}
-
-static bool grow(struct tbd_note_sites *sites)
-{
-    struct tbd_note_site *old = sites->table;
-    size_t size = old == NULL ? 0 : sites->mask + 1;
-    size_t capacity = size == 0 ? 256 : size * 2;
-
-    if (sites->count * 2 < size)
-        return true;
-    sites->table = calloc(capacity, sizeof(*old));
-    if (sites->table == NULL) {
-        sites->table = old;
-        return false;
-    }
-    sites->mask = capacity - 1;
-    for (size_t i = 0; i < size; i++) {
-        if (old[i].pc != 0)
-            *find(sites, old[i].pc) = old[i];
-    }
-    free(old);
-    return true;
-}
-
 bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers)
 {
     struct tbd_note_site *site;
 
-    if (pc == 0 || !grow(sites))
-        return false;
-    site = find(sites, pc);
-    sites->count += site->pc == 0;
-    site->pc = pc;
-    site->registers |= registers;
-    return true;
+    sites->table.element = sizeof(*site);
+    site = tbd_address_table_add(&sites->table, pc, 0);
+    if (site != NULL)
+        site->registers |= registers;
+    return site != NULL;
 }
 
 void tbd_note_sites_free(struct tbd_note_sites *sites)
 {
-    free(sites->table);
-    *sites = (struct tbd_note_sites){ 0 };
+    tbd_address_table_free(&sites->table);
 }
 
 static int compare_sites(const void *a, const void *b)
@@ -70,15 +36,16 @@ static int compare_sites(const void *a, const void *b)
 
 void tbd_note_sites_sort(struct tbd_note_sites *sites)
 {
+    struct tbd_note_site *all = sites->table.entries;
     size_t count = 0;
 
-    if (sites->table == NULL)
+    if (all == NULL)
         return;
-    for (size_t i = 0; i <= sites->mask; i++) {
-        if (sites->table[i].pc != 0)
-            sites->table[count++] = sites->table[i];
+    for (size_t i = 0; i <= sites->table.mask; i++) {
+        if (all[i].pc != 0)
+            all[count++] = all[i];
     }
-    qsort(sites->table, count, sizeof(*sites->table), compare_sites);
+    qsort(all, count, sizeof(*all), compare_sites);
 }
 
 /* ---- notes ---- */

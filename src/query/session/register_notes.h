@@ -7,13 +7,13 @@
 #ifndef TBD_QUERY_REGISTER_NOTES_H
 #define TBD_QUERY_REGISTER_NOTES_H
 
+#include "base/address_table.h"
 #include "query/session/event.h"
 #include "format/window/cursor.h"
 
 /* Which registers are wanted where. */
 struct tbd_note_sites {
-    struct tbd_note_site *table; /* owned; hashed by pc, 0 = free */
-    size_t count, mask;          /* `mask` + 1 places */
+    struct tbd_address_table table; /* of struct tbd_note_site, which begin with the address */
 };
 /* False without memory. */
 bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers);

@@ -21,15 +21,6 @@ static bool take_count(const struct tbd_command_run *run, uint64_t *out)
     return run->argc == 1 && *end == '\0' && *out != 0 && run->argv[0][0] != '-';
 }
 
-/* A question about events of this type after the current position, or before it. */
-static struct tbd_question from_here(const struct tbd_command_run *run, bool backward,
-                                     enum tbd_event_type type)
-{
-    struct tbd_position here = tbd_session_current(run->session);
-
-    return backward ? tbd_question_before(here, type) : tbd_question_after(here, type);
-}
-
 /* Moves to the event that the command's count selects; frees the question. */
 static enum tbd_exit go(struct tbd_command_run *run, struct tbd_question *question)
 {
@@ -39,19 +30,34 @@ static enum tbd_exit go(struct tbd_command_run *run, struct tbd_question *questi
     return tbd_command_usage(run, "expected a count of at least 1");
 }
 
-static enum tbd_exit go_by(struct tbd_command_run *run, bool backward, enum tbd_event_type type)
-{
-    struct tbd_question question = from_here(run, backward, type);
-
-    return go(run, &question);
-}
-
 /* The thread is compared as well, because other threads have larger frames too. */
 static void where_frame(struct tbd_question *question, enum tbd_event_field field, uint64_t lowest,
                         uint32_t thread)
 {
     tbd_question_where_field(question, field, TBD_EXPR_GE, lowest);
     tbd_question_where_field(question, TBD_FIELD_THREAD, TBD_EXPR_EQ, thread);
+}
+
+/* Where a step begins.  A thread that is selected but does not have control begins where it next has it: there its
+ * registers are those that it has now, unless it waits in a system call.  TBD_NOTFOUND: it has control no more. */
+static enum tbd_status start_of_step(struct tbd_command_run *run, struct tbd_position *out)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_place place;
+    enum tbd_status status;
+    size_t selected;
+
+    *out = tbd_session_current(session);
+    if (session->thread == 0)
+        return TBD_OK;
+    status = tbd_session_place(session, *out, &place);
+    if (status != TBD_OK || place.thread == session->thread)
+        return status;
+    selected = tbd_source_selected(session, *out);
+    status = tbd_frame_thread_block(run, false, session->thread, out);
+    if (status == TBD_OK && selected != 0)
+        tbd_source_select(session, *out, selected);
+    return status;
 }
 
 /* ---- lines ---- */
@@ -66,9 +72,23 @@ static enum tbd_exit at_end(struct tbd_command_run *run, bool backward)
     return tbd_command_ask(run, &question);
 }
 
+static enum tbd_exit not_started(struct tbd_command_run *run, enum tbd_status status, bool backward)
+{
+    return status == TBD_NOTFOUND ? at_end(run, backward) : tbd_command_fail(run, status);
+}
+
 static enum tbd_exit ended(struct tbd_command_run *run, enum tbd_step_move move, bool backward)
 {
     return move == TBD_STEP_ENDS ? at_end(run, backward) : tbd_command_fail(run, TBD_NOTIME);
+}
+
+/* TBD_EXIT_FOUND: the steps have led somewhere; else it has been said why not. */
+static enum tbd_exit outcome(struct tbd_command_run *run, enum tbd_status status,
+                             enum tbd_step_move move, bool backward)
+{
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    return move > TBD_STEP_ENDS ? TBD_EXIT_FOUND : ended(run, move, backward);
 }
 
 /* Moves to where the steps have led. */
@@ -104,20 +124,21 @@ static enum tbd_exit step_lines(struct tbd_command_run *run, enum tbd_step_kind 
 {
     struct tbd_stepping stepping;
     enum tbd_step_move move = TBD_STEP_ON;
+    struct tbd_position from;
     enum tbd_exit result;
     enum tbd_status status;
     uint64_t count;
 
     if (!take_count(run, &count))
         return tbd_command_usage(run, "expected a count of at least 1");
-    status = tbd_stepping_start(&stepping, run, tbd_session_current(run->session), kind);
+    status = start_of_step(run, &from);
+    if (status != TBD_OK)
+        return not_started(run, status, backward);
+    status = tbd_stepping_start(&stepping, run, from, kind);
     for (; status == TBD_OK && move == TBD_STEP_ON && count != 0; count--)
         move = backward ? tbd_stepping_backward(&stepping) : tbd_stepping_forward(&stepping);
-    if (status != TBD_OK)
-        result = tbd_command_fail(run, status);
-    else if (move != TBD_STEP_ON)
-        result = ended(run, move, backward);
-    else
+    result = outcome(run, status, move, backward);
+    if (result == TBD_EXIT_FOUND)
         result = show_line(run, &stepping);
     tbd_stepping_end(&stepping);
     return result;
@@ -145,7 +166,8 @@ enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run)
 
 enum tbd_exit tbd_command_until(struct tbd_command_run *run)
 {
-    return run->argc == 0 ? step_lines(run, TBD_STEP_UNTIL, false) : tbd_command_go_to_place(run);
+    return run->argc == 0 ? step_lines(run, TBD_STEP_UNTIL, false)
+                          : tbd_command_go_to_place(run, false);
 }
 
 /* ---- functions ---- */
@@ -245,10 +267,9 @@ static enum tbd_exit finish_copy(struct tbd_command_run *run, struct tbd_positio
         else
             stepping.selected = place->starting;
     }
-    if (status != TBD_OK)
-        result = tbd_command_fail(run, status);
-    else
-        result = move != TBD_STEP_ON ? ended(run, move, false) : show_line(run, &stepping);
+    result = outcome(run, status, move, false);
+    if (result == TBD_EXIT_FOUND)
+        result = show_line(run, &stepping);
     tbd_stepping_end(&stepping);
     return result;
 }
@@ -303,11 +324,15 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
     struct tbd_dwarf_inlined inlined;
     struct tbd_frame_call call;
-    enum tbd_status status =
-        tbd_frame_call_at(run->session, tbd_session_current(run->session), &call);
+    struct tbd_position from;
+    enum tbd_status status;
 
     if (run->argc != 0)
         return tbd_command_usage(run, "finish takes no arguments");
+    status = start_of_step(run, &from);
+    if (status != TBD_OK)
+        return not_started(run, status, false);
+    status = tbd_frame_call_at(run->session, from, &call);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (tbd_source_selected(run->session, call.since) != 0)
@@ -319,8 +344,8 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 
 enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
 {
-    struct tbd_position here = tbd_session_current(run->session);
     struct tbd_dwarf_inlined inlined;
+    struct tbd_position here;
     struct tbd_step_walk walk;
     enum tbd_step_move move = TBD_STEP_FAILED;
     enum tbd_exit result;
@@ -328,16 +353,17 @@ enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
 
     if (run->argc != 0)
         return tbd_command_usage(run, "reverse-finish takes no arguments");
+    status = start_of_step(run, &here);
+    if (status != TBD_OK)
+        return not_started(run, status, true);
     if (is_in_inlined(run->session, here, &inlined))
         return step_lines(run, TBD_STEP_OUT, true);
     status = tbd_step_walk_start(&walk, run, here);
     if (status == TBD_OK)
         move = tbd_step_to_call(&walk);
-    if (status != TBD_OK)
-        result = tbd_command_fail(run, status);
-    else
-        result =
-            move > TBD_STEP_ENDS ? show(run, &walk, TBD_EVENT_POSITION) : ended(run, move, true);
+    result = outcome(run, status, move, true);
+    if (result == TBD_EXIT_FOUND)
+        result = show(run, &walk, TBD_EVENT_POSITION);
     tbd_step_walk_end(&walk);
     return result;
 }
@@ -379,21 +405,23 @@ static enum tbd_exit step_instructions(struct tbd_command_run *run, bool backwar
 {
     struct tbd_step_walk walk;
     enum tbd_step_move move = TBD_STEP_ON;
+    struct tbd_position from;
     enum tbd_exit result;
     enum tbd_status status;
     uint64_t count;
 
     if (!take_count(run, &count))
         return tbd_command_usage(run, "expected a count of at least 1");
-    status = tbd_step_walk_start(&walk, run, tbd_session_current(run->session));
+    status = start_of_step(run, &from);
+    if (status != TBD_OK)
+        return not_started(run, status, backward);
+    status = tbd_step_walk_start(&walk, run, from);
     for (; status == TBD_OK && move > TBD_STEP_ENDS && count != 0; count--)
         move =
             backward ? tbd_step_backward(&walk, NULL, NULL) : tbd_step_forward(&walk, NULL, NULL);
-    if (status != TBD_OK)
-        result = tbd_command_fail(run, status);
-    else
-        result = move > TBD_STEP_ENDS ? show(run, &walk, TBD_EVENT_POSITION)
-                                      : ended(run, move, backward);
+    result = outcome(run, status, move, backward);
+    if (result == TBD_EXIT_FOUND)
+        result = show(run, &walk, TBD_EVENT_POSITION);
     tbd_step_walk_end(&walk);
     return result;
 }
@@ -408,12 +436,28 @@ enum tbd_exit tbd_command_reverse_nexti(struct tbd_command_run *run)
     return step_instructions(run, true);
 }
 
+/* The states of all threads follow each other; those of a thread that was selected are its own. */
+static enum tbd_exit step_states(struct tbd_command_run *run, bool backward)
+{
+    struct tbd_position from, here = tbd_session_current(run->session);
+    enum tbd_status status = start_of_step(run, &from);
+    struct tbd_question question;
+
+    if (status != TBD_OK)
+        return not_started(run, status, backward);
+    question = backward ? tbd_question_before(from, TBD_EVENT_STATE)
+                        : tbd_question_after(from, TBD_EVENT_STATE);
+    if (from.time != here.time || from.offset != here.offset)
+        tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, run->session->thread);
+    return go(run, &question);
+}
+
 enum tbd_exit tbd_command_stepi(struct tbd_command_run *run)
 {
-    return go_by(run, false, TBD_EVENT_STATE);
+    return step_states(run, false);
 }
 
 enum tbd_exit tbd_command_reverse_stepi(struct tbd_command_run *run)
 {
-    return go_by(run, true, TBD_EVENT_STATE);
+    return step_states(run, true);
 }

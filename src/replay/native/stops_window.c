@@ -70,18 +70,14 @@ static enum tbd_status take_message(struct stops_run *run, uint32_t kind, const 
                                     uint32_t bytes, struct tbd_error *why)
 {
     const char *what = NULL;
-    enum tbd_status status;
+    enum tbd_status status = TBD_OK;
 
-    switch (kind) {
-    case TBD_MSG_PAGE:
-    case TBD_MSG_REGS:
-    case TBD_MSG_WINDOW_END:
+    if (tbd_replay_end_takes(kind))
         status = tbd_replay_end_take(&run->end, run->window, kind, payload, bytes, &what);
-        return what ? wrong(why, what) : status;
-    default: break;
-    }
-    if (!tbd_message_is_event(kind))
-        return TBD_OK;
+    if (what)
+        return wrong(why, what);
+    if (status || !tbd_message_is_event(kind))
+        return status;
     put_passed(run);
     put(run->out, kind, payload, bytes);
     tbd_replay_end_go_on(&run->end);

@@ -122,10 +122,9 @@ static void goes_to(struct tbd_build *b, uint8_t slot)
     b->out.next = slot;
 }
 
-FORM(jump)
+/* To the address that the operand is, or has. */
+static bool transfers(struct tbd_build *b)
 {
-    (void)operation;
-    (void)aux;
     if (!is_near(b))
         return false;
     if (!direct(b))
@@ -133,14 +132,19 @@ FORM(jump)
     return true;
 }
 
+FORM(jump)
+{
+    (void)operation;
+    (void)aux;
+    return transfers(b);
+}
+
 FORM(call)
 {
     (void)operation;
     (void)aux;
-    if (!is_near(b))
+    if (!transfers(b))
         return false;
-    if (!direct(b))
-        goes_to(b, tbd_build_read(b, 0));
     push(b, tbd_build_constant(b, b->address + b->insn.length));
     return true;
 }
