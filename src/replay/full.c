@@ -350,6 +350,8 @@ enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *
     window->early_call_count = toc->early_call_count;
     window->stamps = toc->stamps;
     window->stamp_count = toc->stamp_count;
+    window->opened = toc->opened;
+    window->opened_bytes = toc->opened_bytes;
     if (toc->level == TBD_LEVEL_BITS)
         tbd_window_count_early_calls(window);
     if (!tbd_window_inherit(window, toc))

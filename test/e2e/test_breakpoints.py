@@ -110,8 +110,11 @@ def test_places_and_mistakes(folder):
                   "break put_in_front if", "break", "watch", "until nosuch", "goto nosuch"):
         said = script(trace, wrong)
         assert said.returncode != 0 and said.stderr and not said.stdout, (wrong, said)
-    after = trace.tbdq("goto main", json_output=False)
-    assert after.code == 1 and b"goto current backward func_enter 1 where func==main" in after.out, after
+    again = trace.tbdq("goto main", json_output=False)
+    assert again.code == 0 and b"!main" in again.out and b"before the position where you were" in again.err, again
+    trace.one("next")
+    after = trace.tbdq("until list.c:36", json_output=False)
+    assert after.code in (0, 1) and b"before the position" not in after.err, after
 
 
 if __name__ == "__main__":

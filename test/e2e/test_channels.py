@@ -209,7 +209,7 @@ def test_a_fifo_that_both_open(folder):
 
 
 def test_connections(folder):
-    """The third one: a question and its answer.  Merged windows know them, too."""
+    """The third one: a question and its answer.  Merged and raised windows know them, too."""
     for mode, kind in (("tcp", "a TCP connection"), ("unix", "a Unix socket")):
         trace, traces = recorded(mode, folder, "window=300")
         hops = check_made(trace, traces, "got", "client_of(address, bytes, 45);", 45, trace.info()["pid"], reads=2)
@@ -222,6 +222,10 @@ def test_connections(folder):
             each.ask("lower", "all", "1")
             each.ask("merge", "all")
         assert trace.ask("why", "got", at="last") == hops
+    trace, traces = recorded("unix", folder + "/raised", "window=300")
+    for each in traces.values():
+        each.ask("raise", "all")
+    check_made(trace, traces, "got", "client_of(address, bytes, 45);", 45, trace.info()["pid"], reads=2)
     trace, traces = recorded("gone", folder)
     check_made(trace, traces, "got", "sent = make(46 + i);", 47)
 
