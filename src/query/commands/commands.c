@@ -222,6 +222,17 @@ const struct tbd_command tbd_commands[] = {
       "allocated and who freed it, and the stores to it.  `errors`: wrong frees, and stores and loads in blocks\n"
       "that were freed and not given out again, over the whole run; at most four of each kind for a block.",
       "tbdq heap leaks", true, false },
+    { "diff", tbd_command_diff, "A B [--ignore RULE,...] [--all] [--max N] [--first] [--brief]",
+      "where two runs first differ, and why",
+      "A and B are traces.  Of each thread: the branch at which they part, with the calls around it and how often they went\n"
+      "the same way; where each goes on; what the branch depended on, followed back on both sides to where they agree: a\n"
+      "system call that gave other bytes, the environment, another order of threads, or code that differs.  Then the\n"
+      "functions and lines that ran more often on one side.  Addresses do not count as differences, nor does where signals\n"
+      "come.  Two builds of a program are compared by function and line.  The C library is compared only if nothing else\n"
+      "differs, or with --all.  RULE is a module, whose code is not compared (libc: not even then), or addresses, pids, times:\n"
+      "differences that come from these are passed over.  --max N shows N differences of each thread.  --first ends with the first one.  --brief\n"
+      "does not follow it back.",
+      "tbdq diff good-1 bad-1", false, true },
     { "signals", tbd_command_signals, "[where CONTEXT]",
       "signals that were handled, and the one that ended the program, as rows", "",
       "tbdq signals where 'signal == SIGALRM'", true, false },

@@ -172,6 +172,7 @@ enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run);
 enum tbd_exit tbd_command_signals(struct tbd_command_run *run);
 enum tbd_exit tbd_command_log(struct tbd_command_run *run);
 enum tbd_exit tbd_command_heap(struct tbd_command_run *run);
+enum tbd_exit tbd_command_diff(struct tbd_command_run *run);
 enum tbd_exit tbd_command_export(struct tbd_command_run *run);
 enum tbd_exit tbd_command_count(struct tbd_command_run *run);
 enum tbd_exit tbd_command_history(struct tbd_command_run *run);

@@ -4,6 +4,8 @@
 
 #include "query/debuginfo/dwarf_private.h"
 
+#include <string.h>
+
 void tbd_dwarf_sources(struct tbd_dwarf *dwarf, bool (*each)(void *context, const char *path),
                        void *context)
 {
@@ -19,7 +21,7 @@ void tbd_dwarf_sources(struct tbd_dwarf *dwarf, bool (*each)(void *context, cons
             const char *path = dwarf_filesrc(files, k, NULL, NULL);
 
             /* Lists begin with an entry that means no file. */
-            if (path != NULL && *path == '/' &&
+            if (path != NULL && strcmp(path, "???") != 0 &&
                 !each(context, tbd_dwarf_whole_path(dwarf, &unit, path)))
                 return;
         }

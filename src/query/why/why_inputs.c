@@ -4,7 +4,9 @@
 
 ZydisRegister tbd_why_whole(ZydisRegister reg)
 {
-    return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+    return whole == ZYDIS_REGISTER_NONE ? reg : whole; /* k0 to k7 are in no other */
 }
 
 static bool is_in(ZydisMnemonic mnemonic, const ZydisMnemonic *list, size_t count)
@@ -118,6 +120,12 @@ static const ZydisDecodedOperand *memory_read(const struct tbd_why_insn *i)
     return NULL;
 }
 
+static bool is_mask(const ZydisDecodedOperand *operand)
+{
+    return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           ZydisRegisterGetClass(operand->reg.value) == ZYDIS_REGCLASS_MASK;
+}
+
 /* Instructions that copy a value unchanged from one place to another. */
 static bool copied(const struct tbd_why_insn *i, enum tbd_why_place place, ZydisRegister reg,
                    struct tbd_why_inputs *out)
@@ -156,6 +164,8 @@ static bool copied(const struct tbd_why_insn *i, enum tbd_why_place place, Zydis
     }
     if (!is_move(&i->insn))
         return false;
+    if (i->insn.operand_count_visible >= 3 && is_mask(second)) /* vmovdqu64 [mem], k0, ymm16 */
+        second = &i->operands[2];
     *out = copy_of(i->insn.operand_count_visible >= 2 ? second : first);
     return true;
 }
