@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/safe_stream.h"
 #include "format/stream/stream.h"
+#include "organizer/save_on.h"
 #include "organizer/collect.h"
 #include "organizer/organize.h"
 #include "replay/count_later.h"
@@ -120,6 +121,7 @@ static enum tbd_organize_lean lean(const char *text)
 struct after {
     bool is_wanted;
     const char *count; /* the trace: nothing else is to be done */
+    enum tbd_save_on save;
 };
 
 static int usage(void)
@@ -153,6 +155,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "crash", no_argument, NULL, 'r' },          { "facts", required_argument, NULL, 'f' },
         { "triggers", required_argument, NULL, 'g' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
+        { "save-on", required_argument, NULL, 'S' },
         { 0 },
     };
     // clang-format on
@@ -177,6 +180,10 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'g': out->triggers = optarg; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
+        case 'S':
+            if (!tbd_save_on_read(optarg, &after->save))
+                return usage();
+            break;
         default: return usage();
         }
     }
@@ -306,6 +313,8 @@ int main(int argc, char **argv)
         return EXIT_SYSTEM;
     }
     status = options.keeps_rings ? tbd_collect(&options, &why) : tbd_organize(&options, &why);
+    if (!status && trace && tbd_save_on_end(trace, after.save))
+        return 0;
     if (!status && after.is_wanted && trace && !options.age.level2 && !options.age.level3)
         become_counter(trace);
     if (!status)

@@ -14,6 +14,7 @@
 #include "query/dap/dap_server.h"
 #include "query/remote/remote_commands.h"
 #include "query/session/wall_time.h"
+#include "query/text/other_places.h"
 #include "query/text/user_cache.h"
 
 #include "base/cut_file.h"
@@ -56,6 +57,7 @@ static void print_usage(FILE *out)
         "  -f, --file FILE     carry out the commands in FILE: see `tbdq help scripts`\n"
         "  -j, --workers N     windows replayed at once (default: number of processors)\n"
         "      --att           AT&T syntax\n"
+        "      --source-map FROM=TO  sources below FROM are looked for below TO; may be repeated\n"
         "      --explain       say how a search went: windows skipped, replayed, seconds\n"
         "      --no-cache      neither use nor keep what earlier questions had replayed or found\n"
         "  -q, --quiet         no progress line\n"
@@ -187,6 +189,8 @@ static void print_symbol_notes(const struct tbd_session *session)
     const char *note;
 
     for (size_t i = 0; (note = tbd_symbols_note(session->symbols, i)) != NULL; i++)
+        fprintf(stderr, "tbdq: note: %s\n", tbd_shown(note));
+    for (size_t i = 0; (note = tbd_places_note(i)) != NULL; i++)
         fprintf(stderr, "tbdq: note: %s\n", tbd_shown(note));
 }
 
@@ -322,6 +326,7 @@ static int ask(const struct options *options, size_t count, char **words)
         if (status == TBD_NOTRACE)
             print_traces_hint();
     } else {
+        tbd_places_set_recorded(session.info->realtime_ns);
         print_owner(&session);
         print_damage(&session);
         result = answer(&session, options, out, count, words);
@@ -363,6 +368,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         { "until", required_argument, NULL, 'U' },
         { "wall", no_argument, NULL, 'W' },
         { "complete", required_argument, NULL, 'C' },
+        { "source-map", required_argument, NULL, 'M' },
         { NULL, 0, NULL, 0 },
     };
     int option;
@@ -376,6 +382,12 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'U': options->until = optarg; break;
         case 'W': options->wall = true; break;
         case 'C': options->complete = optarg; break;
+        case 'M':
+            if (tbd_places_add_source(optarg))
+                break;
+            fprintf(stderr, "tbdq: --source-map takes FROM=TO, at most %u of them\n",
+                    TBD_PLACES_MAX);
+            return TBD_EXIT_USAGE;
         case 'f': options->script = optarg; break;
         case 'c': options->csv = true; break;
         case 'J': options->json = true; break;

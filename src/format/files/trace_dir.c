@@ -69,6 +69,11 @@ enum tbd_status tbd_dir_make_folder(int dir, const char *name)
     return status;
 }
 
+enum tbd_status tbd_dir_rename(int dir, const char *from, const char *to)
+{
+    return renameat(dir, from, dir, to) == 0 ? TBD_OK : tbd_dir_failure();
+}
+
 void tbd_dir_remove(int dir, const char *name)
 {
     const char *last;

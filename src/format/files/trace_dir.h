@@ -32,6 +32,8 @@ FILE *tbd_dir_text(int dir, const char *name);
 /* Makes a folder, unless it exists. */
 TBD_MUST_CHECK enum tbd_status tbd_dir_make_folder(int dir, const char *name);
 void tbd_dir_remove(int dir, const char *name); /* a file, or an empty folder */
+/* An entry of `dir` itself gets another name; what had that is replaced. */
+TBD_MUST_CHECK enum tbd_status tbd_dir_rename(int dir, const char *from, const char *to);
 
 /* Creates `name`, mode 0600, complete or not at all; what had the name before is replaced. */
 TBD_MUST_CHECK enum tbd_status tbd_dir_write(int dir, const char *name, const void *data,

@@ -41,6 +41,8 @@ enum tbd_mode_kind {
     TBD_MODE_COUNT
 };
 
+enum tbd_save_choice { TBD_SAVE_ALWAYS = 0, TBD_SAVE_EXIT, TBD_SAVE_FAILURE, TBD_SAVE_SIGNAL };
+
 struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES]; /* "" = the organizer's default */
     /* "" = beside libtbd.so; "none" = events are thrown away */
@@ -72,7 +74,8 @@ struct tbd_options {
     uint64_t count; /* enum tbd_count_choice: who counts the events, play or a replay? */
     uint64_t
         aftercount; /* 0 or 1: windows that play does not count are counted after the program's end */
-    uint64_t cpu;   /* enum tbd_cpu_choice */
+    uint64_t save;     /* enum tbd_save_choice: is the trace kept when the program has ended? */
+    uint64_t cpu;      /* enum tbd_cpu_choice */
     uint64_t wait;     /* 0 or 1: with mode=armed the program waits for its first probes */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
 };

@@ -151,7 +151,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
     unsigned last = 13;
-    const char *argv[23] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    const char *argv[24] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
     long result;
@@ -178,6 +178,10 @@ _Noreturn static void become_organizer(int fd, char **envp)
     if (tbd_mode()->omits_records && tbd_mode()->code != TBD_CODE_OWN &&
         tbd_runtime.options.aftercount)
         argv[last++] = "--aftercount";
+    if (tbd_runtime.options.save != TBD_SAVE_ALWAYS)
+        argv[last++] = tbd_runtime.options.save == TBD_SAVE_EXIT      ? "--save-on=exit"
+                       : tbd_runtime.options.save == TBD_SAVE_FAILURE ? "--save-on=failure"
+                                                                      : "--save-on=signal";
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
     raise_limits();

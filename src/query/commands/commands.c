@@ -23,6 +23,20 @@ const struct tbd_command tbd_commands[] = {
       "Names are those of ls.  One that is being recorded is refused.  `latest` leads to the newest one\n"
       "that is left.",
       "tbdq rm gzip-1 gzip-2", false, true },
+    { "pack", tbd_command_pack, "[--sources] FILE",
+      "make one file of a trace, with all that questions need on another machine",
+      "Program, libraries and debug files are in it; with --sources also the source files that the debug information\n"
+      "names, as they are now.  Debug files that are not here are asked from $DEBUGINFOD_URLS, if libdebuginfod is installed.\n"
+      "Any command opens it as it is: tbdq -t FILE; it is unpacked into the user's cache then.  tar --zstd reads it, too.",
+      "tbdq -t gzip-1 pack gzip.tbd", false, false },
+    { "unpack", tbd_command_unpack, "FILE [FOLDER]",
+      "make a trace's folder again from a packed one",
+      "In the trace root, named as the file is, or as FOLDER, which must not exist.",
+      "tbdq unpack gzip.tbd", false, true },
+    { "du", tbd_command_du, "",
+      "what the trace takes on disk, by what it is for",
+      "Bytes as the file system counts them.  Modules are shared by the traces of one trace root.",
+      "tbdq du", false, false },
     { "facts", tbd_command_facts, "[NAME]",
       "what the system said about a program when it died (mode=crash)",
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",

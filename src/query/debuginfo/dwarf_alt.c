@@ -6,6 +6,7 @@
 #include "query/debuginfo/dwarf_alt.h"
 
 #include "query/debuginfo/debug_cache.h"
+#include "query/text/other_places.h"
 
 #include <elfutils/libdwelf.h>
 #include <stdio.h>
@@ -17,12 +18,14 @@
 
 static bool open_by_id(const uint8_t *id, size_t bytes, struct tbd_elf_one *out)
 {
-    char path[64 + 2 * ID_BYTES_MAX];
-    int used = snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", id[0]);
+    char text[2 * ID_BYTES_MAX + 1], path[PATH_BYTES];
 
-    for (size_t i = 1; i < bytes; i++)
-        used += snprintf(path + used, sizeof(path) - (size_t)used, "%02x", id[i]);
-    snprintf(path + used, sizeof(path) - (size_t)used, ".debug");
+    for (size_t i = 0; i < bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    for (size_t i = 0; tbd_places_debug(i, text, path, sizeof(path)); i++)
+        if (tbd_elf_one_open(path, id, bytes, out))
+            return true;
+    snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", text, text + 2);
     return tbd_elf_one_open(path, id, bytes, out);
 }
 

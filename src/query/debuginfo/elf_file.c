@@ -14,6 +14,8 @@
  *     input) */
 #include "query/debuginfo/elf_file.h"
 
+#include "query/text/other_places.h"
+
 #include "base/assert.h"
 #include "base/open_file.h"
 #include "query/debuginfo/debug_cache.h"
@@ -546,11 +548,16 @@ static void find_by_link(struct tbd_elf_file *file)
 
 Elf *tbd_elf_debug(struct tbd_elf_file *file)
 {
-    char path[64 + sizeof(file->build_id_text)];
+    char path[4096 + sizeof(file->build_id_text)];
 
     if (file->debug_tried)
         return file->debug.elf;
     file->debug_tried = true;
+    for (size_t i = 0;
+         file->build_id_bytes > 1 && tbd_places_debug(i, file->build_id_text, path, sizeof(path));
+         i++)
+        if (try_debug(file, path, NULL))
+            return file->debug.elf;
     if (file->build_id_bytes > 1) {
         snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", file->build_id_text,
                  file->build_id_text + 2);

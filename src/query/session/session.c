@@ -5,6 +5,8 @@
  * trace directory.  It is a convenience: if the file cannot be used, questions start from the
  * trace's last position. */
 #include "query/session/session.h"
+#include "query/session/packed_trace.h"
+#include "query/text/user_cache.h"
 
 #include "replay/native/count_stops.h"
 #include "format/files/crash_file.h"
@@ -82,13 +84,21 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
     char buffer[4096];
     const char *found = tbd_session_find(path, buffer, sizeof(buffer));
-    enum tbd_status status = tbd_trace_open(found, &session->trace, &session->why);
+    char unpacked[TBD_USER_CACHE_PATH + 128];
+    enum tbd_status status = TBD_OK;
+
+    if (tbd_packed_trace(session, found, unpacked, sizeof(unpacked), &status))
+        found = unpacked;
+    if (status == TBD_OK)
+        status = tbd_trace_open(found, &session->trace, &session->why);
 
     if (status == TBD_NOTRACE && found != NULL && has_rings_only(found))
         tbd_error_set(&session->why, status, found, 0,
                       "the program was killed: its dump has only what ran last: see `path`");
     if (status == TBD_OK && tbd_trace_info(session->trace)->counts_stops)
         status = count_stops(session);
+    if (status == TBD_OK)
+        tbd_packed_use_extras(tbd_trace_path(session->trace));
     return status == TBD_OK ? complete(session) : status;
 }
 

@@ -5,6 +5,7 @@
 #include "base/open_file.h"
 #include "format/files/trace_dir.h"
 #include "format/trace/trace_handle.h"
+#include "query/text/other_places.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -174,11 +175,34 @@ static bool index_lines(struct tbd_source_text *text, size_t bytes)
     return true;
 }
 
+static uint64_t changed_ns(const struct stat *info)
+{
+    return (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
+}
+
+/* A source of the trace's own, or one that the user says, comes before the file at the path itself. */
+static int open_source(const char *path)
+{
+    char other[4096];
+    struct stat info;
+    int fd;
+
+    for (size_t i = 0; tbd_places_source(i, path, other, sizeof(other)); i++) {
+        fd = other[0] == '\0' ? -1 : tbd_open_named(other);
+        if (fd >= 0)
+            return fd;
+    }
+    fd = tbd_open_named(path);
+    if (fd >= 0 && fstat(fd, &info) == 0)
+        tbd_places_note_source(path, changed_ns(&info));
+    return fd;
+}
+
 /* The path comes from the program's debug information. */
 bool tbd_source_load(const char *path, struct tbd_source_text *out)
 {
     struct stat info;
-    int fd = tbd_open_named(path);
+    int fd = open_source(path);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
     size_t bytes = 0;
 
