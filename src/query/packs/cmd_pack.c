@@ -252,8 +252,8 @@ static enum tbd_exit unpack(struct tbd_command_run *run, int fd, const char *pat
         status = tbd_archive_unpack(fd, dir, tbd_packed_most(fd), &why);
     if (dir >= 0)
         close(dir);
-    if (status != TBD_OK && dir >= 0)
-        (void)tbd_trace_remove(parent, name);
+    if (status != TBD_OK && dir >= 0 && tbd_trace_remove(parent, name) != TBD_OK)
+        fprintf(stderr, "tbdq: note: %s could not be removed\n", tbd_shown(folder));
     if (parent >= 0)
         close(parent);
     if (status != TBD_OK)

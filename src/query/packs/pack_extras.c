@@ -10,6 +10,7 @@
 #include "query/debuginfo/dwarf_alt.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/debuginfo/dwarf_sources.h"
+#include "query/text/other_places.h"
 
 #include <dlfcn.h>
 #include <elfutils/libdwelf.h>
@@ -176,10 +177,11 @@ struct path_list {
 static bool add_path(void *context, const char *path)
 {
     struct path_list *list = context;
-    char *copy = *path == '/' ? strdup(path) : NULL;
+    char plain[NAME_BYTES], *copy;
 
-    if (*path != '/')
+    if (!tbd_places_plain(path, plain, sizeof(plain)))
         return true;
+    copy = strdup(plain);
     if (copy == NULL ||
         !tbd_array_grow(&list->paths, list->count, &list->capacity, sizeof(char *))) {
         free(copy);

@@ -74,6 +74,13 @@ static void name_of(int fd, char *out, size_t bytes)
              (uint64_t)info.st_mtim.tv_sec * 1000000000u + (uint64_t)info.st_mtim.tv_nsec);
 }
 
+/* What cannot be removed stays in the cache. */
+static void forget(int cache, const char *name)
+{
+    if (tbd_trace_remove(cache, name) != TBD_OK)
+        fprintf(stderr, "tbdq: note: %s of the cache could not be removed\n", name);
+}
+
 /* Removes the oldest folder, if there are KEPT_MAX. */
 static void forget_oldest(int cache)
 {
@@ -97,7 +104,7 @@ static void forget_oldest(int cache)
     if (entries != NULL)
         closedir(entries);
     if (count >= KEPT_MAX && oldest[0] != '\0')
-        (void)tbd_trace_remove(cache, oldest);
+        forget(cache, oldest);
 }
 
 static enum tbd_status unpack_into(struct tbd_session *session, int fd, int cache, const char *name,
@@ -106,10 +113,12 @@ static enum tbd_status unpack_into(struct tbd_session *session, int fd, int cach
     char temporary[64];
     const char *why;
     enum tbd_status status;
+    struct stat old;
     int dir;
 
     snprintf(temporary, sizeof(temporary), "new-%ld", (long)getpid());
-    (void)tbd_trace_remove(cache, temporary);
+    if (tbd_stat_below(cache, temporary, &old))
+        forget(cache, temporary);
     status = tbd_dir_make_folder(cache, temporary);
     dir = status == TBD_OK ? tbd_open_folder_below(cache, temporary) : -1;
     if (dir < 0)
@@ -120,7 +129,7 @@ static enum tbd_status unpack_into(struct tbd_session *session, int fd, int cach
     if (status == TBD_OK)
         status = tbd_dir_rename(cache, temporary, name);
     if (status != TBD_OK)
-        (void)tbd_trace_remove(cache, temporary);
+        forget(cache, temporary);
     return status == TBD_OK ? TBD_OK
                             : tbd_error_set(&session->why, status, path, 0, "%s",
                                             why == NULL ? tbd_status_text(status) : why);

@@ -89,14 +89,41 @@ static const char *rest_of(const char *path, const char *from)
     return path + length;
 }
 
+bool tbd_places_plain(const char *path, char *out, size_t bytes)
+{
+    size_t used = 0;
+
+    if (*path != '/' || bytes < 2)
+        return false;
+    while (*path != '\0') {
+        size_t length = strcspn(++path, "/");
+
+        if (length == 2 && memcmp(path, "..", 2) == 0) {
+            while (used != 0 && out[--used] != '/')
+                continue;
+        } else if (length != 0 && !(length == 1 && *path == '.')) {
+            if (used + length + 2 > bytes)
+                return false;
+            out[used++] = '/';
+            memcpy(out + used, path, length);
+            used += length;
+        }
+        path += length;
+    }
+    out[used] = '\0';
+    return used != 0;
+}
+
 bool tbd_places_source(size_t index, const char *path, char *out, size_t bytes)
 {
+    char plain[PATH_BYTES];
     const char *rest;
     int used;
 
     if (index >= places.source_count)
         return false;
-    rest = rest_of(path, places.sources[index].from);
+    rest = rest_of(tbd_places_plain(path, plain, sizeof(plain)) ? plain : path,
+                   places.sources[index].from);
     used = rest == NULL ? 0 : snprintf(out, bytes, "%s%s", places.sources[index].to, rest);
     if (used <= 0 || (size_t)used >= bytes)
         *out = '\0';

@@ -21,6 +21,8 @@ bool tbd_places_debug(size_t index, const char *build_id, char *out, size_t byte
 bool tbd_places_add_source(const char *rule);
 /* The same of a trace's own sources, below `folder`. */
 void tbd_places_add_own_sources(const char *folder);
+/* The path without ".", ".." and empty parts, by its text alone; false: it is not absolute, or too long. */
+bool tbd_places_plain(const char *path, char *out, size_t bytes);
 /* Where a source may be instead of `path`; false: there are no more places. */
 bool tbd_places_source(size_t index, const char *path, char *out, size_t bytes);
 
