@@ -27,6 +27,13 @@ file(WRITE ${doc}/changelog.Debian "${CPACK_PACKAGE_NAME} (${CPACK_PACKAGE_VERSI
  -- ${CPACK_PACKAGE_CONTACT}  Thu, 01 Jan 2026 00:00:00 +0000
 ")
 
+# What lintian calls an error or asks about, and is meant.
+file(WRITE ${root}/share/lintian/overrides/${CPACK_PACKAGE_NAME} "# The process that replays has no C library and no loader: it takes the place of the program that was recorded.
+tbd: statically-linked-binary [usr/lib/*tbd/tbd-replay]
+# The library is loaded into programs, and must not bring others with it.
+tbd: shared-library-lacks-prerequisites [usr/lib/*tbd/libtbd.so]
+")
+
 # Policy 10.1 and 12.1: programs without symbols, manual pages packed.
 file(GLOB binaries ${root}/lib/*/tbd/* ${root}/lib/tbd/*)
 foreach(binary ${binaries})

@@ -42,9 +42,11 @@ static int usage(FILE *out)
         out);
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
         fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
-    fputs("  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
-          "~/.local/share/tbd; ask it with tbdq.\n",
-          out);
+    fputs(
+        "  --portable                           --cpu=v3: any processor of x86-64-v3 can replay it\n"
+        "  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
+        "~/.local/share/tbd; ask it with tbdq.\n",
+        out);
     return out == stdout ? 0 : EXIT_USAGE;
 }
 
@@ -296,6 +298,11 @@ static int record(char **argv, const char *mode)
         if (!*name) {
             argv++;
             break;
+        }
+        if (strcmp(name, "portable") == 0) { /* to be replayed on any processor of x86-64-v3 */
+            if (!append_option(&options, "cpu", strlen("cpu"), "v3"))
+                return wrong_usage("too long", *argv);
+            continue;
         }
         if (!is_option(name, bytes))
             return wrong_usage("unknown option", *argv);

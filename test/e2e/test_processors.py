@@ -95,11 +95,14 @@ def test_info_says_what_the_code_needs(folder):
     """Nothing beyond x86-64-v3 where neither libc nor the program uses it."""
     def needs(trace):
         return {row["feature"]: row["blocks"] for row in trace.info()["needs"]}
-    plain = needs(record("strings", folder, "cpu=v3test", tbdtest.V3_ENV))
+    strings = record("strings", folder, "cpu=v3test", tbdtest.V3_ENV)
+    plain = needs(strings)
+    assert bool(strings.info()["needing_windows"]) == bool(plain), strings.info()
     assert not any(name.startswith("AVX512") for name in plain), plain
     if has_avx512():
         found = needs(record("vector_avx512", folder, "cpu=own"))
         assert found["AVX512F"] > 0 and "AVX512F_512" not in found, found
+        assert tbdtest.find_trace(os.path.join(folder, "cpu-own"), tbdtest.program("vector_avx512")).info()["needing_windows"]
     text = tbdtest.find_trace(os.path.join(folder, "cpu-v3test"), tbdtest.program("strings")).tbdq("info", json_output=False).out
     assert b"\nneeds      x86-64-v3" in text, text
 

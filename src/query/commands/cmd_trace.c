@@ -159,7 +159,38 @@ static json_t *needs_array(const struct tbd_session *session)
     return needs;
 }
 
-static void print_needs(const struct tbd_session *session, FILE *out)
+/* On which processors can which windows be replayed? */
+static void print_needing(struct tbd_session *session, FILE *out)
+{
+    struct tbd_left_out windows = { .count = 0 };
+    bool perhaps;
+
+    tbd_cpu_feature_windows(session, &windows, &perhaps);
+    fprintf(out, "           more than x86-64-v3 is %s in %zu of %" PRIu32 " windows",
+            perhaps ? "perhaps needed" : "needed", windows.count,
+            tbd_trace_window_count(session->trace));
+    if (windows.count != 0 && windows.count != tbd_trace_window_count(session->trace)) {
+        fprintf(out, ": ");
+        tbd_left_out_print(&windows, out);
+    }
+    fputc('\n', out);
+    tbd_left_out_clear(&windows);
+}
+
+static json_t *needing_array(struct tbd_session *session)
+{
+    struct tbd_left_out windows = { .count = 0 };
+    json_t *array = json_array();
+    bool perhaps;
+
+    tbd_cpu_feature_windows(session, &windows, &perhaps);
+    for (size_t i = 0; i < windows.count; i++)
+        json_array_append_new(array, json_integer(windows.windows[i]));
+    tbd_left_out_clear(&windows);
+    return array;
+}
+
+static void print_needs(struct tbd_session *session, FILE *out)
 {
     struct tbd_cpu_feature features[TBD_CPU_FEATURES_MAX];
     size_t count = tbd_cpu_features(session->trace, features);
@@ -169,6 +200,8 @@ static void print_needs(const struct tbd_session *session, FILE *out)
         fprintf(out, ", %s (%" PRIu32 " block%s)", features[i].name, features[i].blocks,
                 features[i].blocks == 1 ? "" : "s");
     fputc('\n', out);
+    if (count != 0)
+        print_needing(session, out);
 }
 
 /* When the recording began and ended; false: nobody knows when it ended. */
@@ -229,6 +262,7 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     put_count(object, "switches", info->switches);
     put_count(object, "dropped", info->dropped);
     json_object_set_new(object, "needs", needs_array(session));
+    json_object_set_new(object, "needing_windows", needing_array(session));
     json_object_set_new(object, "levels", levels_object(sums));
     json_object_set_new(object, "notes", notes);
     json_object_set_new(object, "damage", damage);

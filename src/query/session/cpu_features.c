@@ -5,7 +5,10 @@
  * length is left out, as a processor's features have none. */
 #include "query/session/cpu_features.h"
 
+#include "format/reading/window_read.h"
+
 #include <Zydis/Zydis.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Beginnings of the names of instruction sets that x86-64-v3 lacks and programs use. */
@@ -80,6 +83,60 @@ static void add_block(const ZydisDecoder *decoder, const struct tbd_block *block
         seen |= 1u << place;
         out[place].blocks++;
     }
+}
+
+/* By id: does the block need more than x86-64-v3? */
+static uint8_t *needing_blocks(const struct tbd_trace *trace, const ZydisDecoder *decoder)
+{
+    uint32_t count = tbd_trace_block_count(trace);
+    uint8_t *needs = calloc((size_t)count + 1, 1);
+
+    for (uint32_t id = 1; needs != NULL && id <= count; id++) {
+        struct tbd_cpu_feature features[TBD_CPU_FEATURES_MAX];
+        const struct tbd_block *block = tbd_trace_block(trace, id);
+        size_t found = 0;
+
+        if (block != NULL)
+            add_block(decoder, block, features, &found);
+        needs[id] = found != 0;
+    }
+    return needs;
+}
+
+static bool has_needing(const struct tbd_window *window, const uint8_t *needs, uint32_t count)
+{
+    for (size_t i = 0; i < window->block_summary_count; i++) {
+        const struct tbd_block_summary *summary = &window->block_summaries[i];
+
+        if (summary->id <= count && summary->count != 0 && needs[summary->id] != 0)
+            return true;
+    }
+    return false;
+}
+
+void tbd_cpu_feature_windows(struct tbd_session *session, struct tbd_left_out *out,
+                             bool *out_perhaps)
+{
+    uint32_t count = tbd_trace_block_count(session->trace);
+    ZydisDecoder decoder;
+    uint8_t *needs = NULL;
+
+    *out_perhaps = false;
+    if (ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+        needs = needing_blocks(session->trace, &decoder);
+    for (uint32_t i = 0; needs != NULL && i < tbd_trace_window_count(session->trace); i++) {
+        struct tbd_window *window;
+        struct tbd_error why;
+
+        if (tbd_window_load_summaries(session->trace, i, &window, &why) != TBD_OK)
+            continue;
+        if (has_needing(window, needs, count)) {
+            tbd_left_out_add(out, i, "");
+            *out_perhaps = *out_perhaps || window->is_uncounted;
+        }
+        tbd_window_free(window);
+    }
+    free(needs);
 }
 
 size_t tbd_cpu_features(const struct tbd_trace *trace,

@@ -6,7 +6,7 @@
 #ifndef TBD_QUERY_CPU_FEATURES_H
 #define TBD_QUERY_CPU_FEATURES_H
 
-#include "format/trace/trace.h"
+#include "query/session/session.h"
 
 #include <stddef.h>
 
@@ -20,5 +20,10 @@ struct tbd_cpu_feature {
 /* In the order in which blocks were defined; returns how many there are. */
 size_t tbd_cpu_features(const struct tbd_trace *trace,
                         struct tbd_cpu_feature out[TBD_CPU_FEATURES_MAX]);
+
+/* The windows that have blocks of that kind; to be freed with tbd_left_out_clear().  *out_perhaps: among them are
+ * windows that were recorded uncounted, whose lists have more blocks than ran. */
+void tbd_cpu_feature_windows(struct tbd_session *session, struct tbd_left_out *out,
+                             bool *out_perhaps);
 
 #endif
