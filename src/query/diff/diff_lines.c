@@ -163,7 +163,7 @@ static bool add_texts(struct tbd_diff_lines *lines, const char *path,
 
 /* ---- which files ---- */
 
-struct file_search {
+struct lines_search {
     struct tbd_diff_lines *lines;
     struct tbd_dwarf *b;
     const char *path; /* of the first side's file */
@@ -172,7 +172,7 @@ struct file_search {
 
 static bool take_second(void *context, const char *path)
 {
-    struct file_search *search = context;
+    struct lines_search *search = context;
     struct tbd_source_text a, b;
 
     if (strcmp(last_part(path), last_part(search->path)) != 0)
@@ -190,7 +190,7 @@ static bool take_second(void *context, const char *path)
 
 static bool take_first(void *context, const char *path)
 {
-    struct file_search *search = context;
+    struct lines_search *search = context;
 
     search->path = path;
     if (find_file(search->lines, path) == NULL)
@@ -200,7 +200,7 @@ static bool take_first(void *context, const char *path)
 
 bool tbd_diff_lines_add(struct tbd_diff_lines *lines, struct tbd_dwarf *a, struct tbd_dwarf *b)
 {
-    struct file_search search = { .lines = lines, .b = b };
+    struct lines_search search = { .lines = lines, .b = b };
 
     if (a != NULL && b != NULL)
         tbd_dwarf_sources(a, take_first, &search);
