@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Traces that an older version wrote: they open, answer as they did then, and replay.
+"""Traces that an older version wrote, or an emulated processor of another maker ("emulated": by qemu, which has no
+AVX-512 and another MXCSR mask): they open, answer as they did then, and replay.
 
 test/golden/VERSION-NAME.tar.xz is a trace of program.c there, without copies of modules, and VERSION-NAME.json what was
-answered.  How one is made: record it in a folder with a plain name (its path is in the trace), empty `modules`,
+answered.  How one is made: record it in a folder with a plain name (its path is in the trace, and the environment, so use env -i), empty `modules`,
 pack it with `tar c NAME | xz`, and run this file with --answers to write the answers."""
 import glob
 import json
@@ -47,15 +48,17 @@ def check_answers(name, trace):
 
 
 def test_traces_of_older_versions(folder):
-    count = 0
+    count = count_timeless = 0
     for name, trace in traces(folder):
         check_answers(name, trace)
-        timeless = trace.tbdq("--since", "+1s", "syscalls")
-        assert timeless.code == 3 and b"does not say when" in timeless.err and "ended" not in trace.info(), timeless
+        if "ended" not in trace.info():
+            timeless = trace.tbdq("--since", "+1s", "syscalls")
+            assert timeless.code == 3 and b"does not say when" in timeless.err, timeless
+            count_timeless += 1
         for env in (None, tbdtest.REPLAY_V3):
             trace.verify(env=env)
         count += 1
-    assert count >= 3
+    assert count >= 6 and count_timeless == 5, (count, count_timeless)
 
 
 def write_answers(folder):
