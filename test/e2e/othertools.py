@@ -54,9 +54,9 @@ _watches = []
 
 
 def need_watchpoints():
-    """Some virtual machines take writes to debug registers, and never stop."""
+    """Some virtual machines take writes to debug registers, and never stop.  (Without -location gdb steps, as the expression has a register.)"""
     if not _watches:
-        result = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set startup-with-shell off", "-ex", "starti", "-ex", "watch *(long*)($rsp-8)", "-ex", "continue",
+        result = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set startup-with-shell off", "-ex", "starti", "-ex", "watch -location *(long*)($rsp-8)", "-ex", "continue",
                                  "/bin/true"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         _watches.append(b"Hardware watchpoint" in result.stdout and b"Old value" in result.stdout)
     if not _watches[0]:
