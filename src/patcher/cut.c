@@ -72,17 +72,9 @@ static bool is_plain_without_hooks(const struct tbd_insn *insn)
 /* Special only because its result differs in another run: plain if nobody asks for that. */
 static bool is_plain_in_free_run(const struct tbd_insn *insn)
 {
-    switch (insn->special) {
-    case TBD_SPECIAL_RDTSC:
-    case TBD_SPECIAL_RDTSCP:
-    case TBD_SPECIAL_CPUID:
-    case TBD_SPECIAL_RDRAND:
-    case TBD_SPECIAL_RDSEED:
-    case TBD_SPECIAL_RDPID:
-    case TBD_SPECIAL_XGETBV:
-    case TBD_SPECIAL_RDFSBASE: return insn->kind == TBD_INSN_SPECIAL;
-    default: return false;
-    }
+    return insn->kind == TBD_INSN_SPECIAL &&
+           (tbd_specials_have(TBD_SPECIALS_OF_THE_RUN, insn->special) ||
+            insn->special == TBD_SPECIAL_RDFSBASE);
 }
 
 static bool stores(const struct tbd_insn *insn)

@@ -6,6 +6,8 @@
 #ifndef TBD_FORMAT_MESSAGES_H
 #define TBD_FORMAT_MESSAGES_H
 
+#include "format/stream/specials.h"
+
 #include <stdint.h>
 
 struct tbd_message {
@@ -188,34 +190,6 @@ _Static_assert(sizeof(struct tbd_msg_syscall) == 72, "tbd_msg_syscall is 72 byte
 /* it failed after part of its effect: the sixth argument of mprotect, pkey_mprotect and madvise is the
  * number of bytes for which they worked; mmap and mremap have unmapped their target */
 #define TBD_SYSCALL_PARTIAL 32u
-
-enum tbd_special {
-    TBD_SPECIAL_RDTSC = 1,
-    TBD_SPECIAL_RDTSCP,
-    TBD_SPECIAL_CPUID,
-    TBD_SPECIAL_RDRAND,
-    TBD_SPECIAL_RDSEED,
-    TBD_SPECIAL_RDPID,
-    TBD_SPECIAL_XGETBV,
-    TBD_SPECIAL_XSAVE,
-    TBD_SPECIAL_REP_STORE,    /* rep movs/stos/ins: one event with a range, one or more messages */
-    TBD_SPECIAL_MASKED_STORE, /* AVX masked moves, scatters, maskmovdqu: the bytes really written */
-    TBD_SPECIAL_OTHER_STORE,  /* long stores: fxsave, ... */
-    TBD_SPECIAL_RDFSBASE,
-    TBD_SPECIAL_WRFSBASE,
-    TBD_SPECIAL_RDGSBASE,
-    TBD_SPECIAL_WRGSBASE,
-    TBD_SPECIAL_OTHER,
-    TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
-    TBD_SPECIAL_LOADS,  /* loads whose address or length is not known when code is translated:
-                         * repeated lods, scas, cmps; gathers */
-    TBD_SPECIAL_APART,  /* plain accesses that translated code cannot make: relative to gs without a
-                           register for the address; as SHARED otherwise */
-    TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of
-                           segment registers, xtest */
-    TBD_SPECIAL_SEGMENT, /* loads of a segment register */
-    TBD_SPECIAL_XBEGIN,  /* a transaction, which aborts at once */
-};
 
 struct tbd_msg_special {
     uint32_t special;            /*  0: enum tbd_special */

@@ -29,20 +29,8 @@
 
 static bool must_stop(const struct tbd_insn *insn)
 {
-    if (insn->kind != TBD_INSN_SPECIAL)
-        return false;
-    switch (insn->special) {
-    case TBD_SPECIAL_RDTSC:
-    case TBD_SPECIAL_RDTSCP:
-    case TBD_SPECIAL_CPUID:
-    case TBD_SPECIAL_RDRAND:
-    case TBD_SPECIAL_RDSEED:
-    case TBD_SPECIAL_RDPID:
-    case TBD_SPECIAL_XGETBV:
-    case TBD_SPECIAL_XSAVE:
-    case TBD_SPECIAL_XBEGIN: return true;
-    default: return false;
-    }
+    return insn->kind == TBD_INSN_SPECIAL &&
+           tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, insn->special);
 }
 
 /* May an instruction with these opcode bytes be one of them? */

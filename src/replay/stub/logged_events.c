@@ -334,36 +334,20 @@ static bool is_forbidden(const struct tbd_thread *thread, enum tbd_special speci
            tbd_log_peek(TBD_MSG_INTERRUPTED) && tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION);
 }
 
-/* Does native play stop for it? */
-static bool is_stop(enum tbd_special special)
-{
-    switch (special) {
-    case TBD_SPECIAL_RDTSC:
-    case TBD_SPECIAL_RDTSCP:
-    case TBD_SPECIAL_CPUID:
-    case TBD_SPECIAL_RDRAND:
-    case TBD_SPECIAL_RDSEED:
-    case TBD_SPECIAL_RDPID:
-    case TBD_SPECIAL_XGETBV:
-    case TBD_SPECIAL_XSAVE:
-    case TBD_SPECIAL_XBEGIN: return true;
-    default: return false;
-    }
-}
-
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
     const struct tbd_message *message;
     struct tbd_msg_special logged;
 
-    if (is_stop(special)) {
+    if (tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, special)) {
         tbd_log_stopped();
         if (tbd_stub.plan->counts_stops && !tbd_log_peek(TBD_MSG_INTERRUPTED) &&
             !tbd_stub_is_where_play_stopped())
             (void)expect(TBD_MSG_SPECIAL, "a special instruction");
     }
-    message =
-        is_stop(special) || !tbd_stub.plan->counts_stops ? tbd_log_peek(TBD_MSG_SPECIAL) : NULL;
+    message = tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, special) || !tbd_stub.plan->counts_stops
+                  ? tbd_log_peek(TBD_MSG_SPECIAL)
+                  : NULL;
 
     if (message) {
         memcpy(&logged, message + 1, sizeof(logged));
