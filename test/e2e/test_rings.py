@@ -195,5 +195,43 @@ def test_a_dump_answers_as_a_recording_does(folder):
         assert sum(row["count"] for row in dump.ask("count", "line", "by", "line") if row["by"].startswith(file + ":")) == begun
 
 
+# ---- tables ----
+
+PHASES = """
+#include <stdio.h>
+static volatile int total;
+#define PHASE(n) __attribute__((noinline)) static void phase_##n(void) { for (int i = 0; i < 40000; i++) if (total++ & 1) total += n; }
+PHASE(1) PHASE(2) PHASE(3) PHASE(4)
+__attribute__((noinline)) static void only_once(void) { total++; }
+int main(void) { phase_3(); only_once(); phase_1(); phase_4(); phase_1(); phase_2(); *(volatile int *)8 = 1; return 0; }
+"""
+
+
+def test_tables_know_what_rings_have_forgotten(folder):
+    """Each block once, by its first and by its last entry, over laps of the ring; the ring has the last phase alone."""
+    source, binary = os.path.join(folder, "phases.c"), os.path.join(folder, "phases")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(PHASES)
+    assert tbdtest.run(["cc", "-g", "-O1", "-o", binary, source]).code == 0
+    for tables in ("none", "both"):
+        root = os.path.join(folder, tables)
+        assert tbdtest.run([binary], env=tbdtest.trace_env(root, "mode=crash,tables=" + tables)).code == -11
+        tbdtest.wait_organizers(root)
+    dump = tbdtest.Trace(os.path.join(folder, "none", "latest"))
+    assert dump.tbdq("path", "first").code == 1 and {row["function"] for row in dump.ask("path", 30000)[1:]} == {"phases!phase_2", "phases!main"}
+    dump = tbdtest.Trace(os.path.join(folder, "both", "latest"))
+    order = {}
+    for table in ("first", "last"):
+        rows = dump.ask("path", 100000, table, "blocks")
+        assert len(rows) > 100 and rows == sorted(rows, key=lambda row: row["when"]), rows[:5]
+        assert len({row["pc"] for row in rows}) == len(rows) and rows[-1]["back"] == "-1", rows[-3:]
+        own = [row["function"].split("!")[1] for row in rows if row.get("function", "").startswith("phases!")]
+        order[table] = [name for i, name in enumerate(own) if name.startswith(("phase", "only")) and own.index(name) == i]
+        assert dump.ask("path", 3, table, "insns")[-1]["insn"] and dump.tbdq("path", table, json_output=False).out.count(b"\n") == 41
+    assert order == {"first": ["phase_3", "only_once", "phase_1", "phase_4", "phase_2"],
+                     "last": ["phase_3", "only_once", "phase_4", "phase_1", "phase_2"]}, order
+    assert rows[-1]["pc"] == dump.ask("path", 1, "blocks")[-1]["pc"]
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

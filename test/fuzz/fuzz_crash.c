@@ -20,13 +20,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MODULES = 2, BLOCKS = 6, THREADS = 3, ENTRIES = 24, CODE = 64 };
+enum { MODULES = 2, BLOCKS = 6, THREADS = 3, WHEN = 5, ENTRIES = 24, CODE = 64 };
 
 struct file {
     struct tbd_crash_head head;
     struct tbd_crash_module modules[MODULES];
     struct tbd_crash_block blocks[BLOCKS];
     struct tbd_crash_thread threads[THREADS];
+    struct tbd_crash_when when[WHEN]; /* 3 first, 2 last */
     uint32_t entries[ENTRIES];
     uint8_t code[CODE];
 };
@@ -68,6 +69,8 @@ static void make_good(struct file *file)
                                           .signo = 11,
                                           .entry_count = ENTRIES,
                                           .code_bytes = CODE,
+                                          .first_count = 3,
+                                          .last_count = WHEN - 3,
                                           .tid = 42 };
     for (unsigned i = 0; i < MODULES; i++)
         file->modules[i] =
@@ -81,6 +84,8 @@ static void make_good(struct file *file)
         file->threads[i] = (struct tbd_crash_thread){ 42 + i, 0, ENTRIES / THREADS };
     for (unsigned i = 0; i < ENTRIES; i++)
         file->entries[i] = i % BLOCKS;
+    for (unsigned i = 0; i < WHEN; i++)
+        file->when[i] = (struct tbd_crash_when){ .time_us = i, .block = BLOCKS - 1 - i };
     seal(file, sizeof(*file));
 }
 
@@ -131,6 +136,10 @@ static void check_dump(const struct tbd_crash_dump *dump)
         check(
             dump->blocks[i].code_offset == TBD_NO_CODE ||
             is_inside(dump, dump->code + dump->blocks[i].code_offset, dump->blocks[i].code_bytes));
+    for (uint64_t i = 0; i < (uint64_t)dump->head->first_count + dump->head->last_count; i++) {
+        check(is_inside(dump, &dump->first[i], sizeof(dump->first[i])));
+        check(dump->first[i].block < dump->head->block_count);
+    }
     for (uint32_t i = 0; i < dump->head->thread_count; i++) {
         check(is_inside(dump, &dump->threads[i], sizeof(dump->threads[i])));
         check_entries(dump, entries, dump->threads[i].count);
@@ -185,6 +194,10 @@ static void check_rings(void)
         check_steps(&rings, &rings.threads[i]);
         check_calls(&rings, &rings.threads[i]);
     }
+    check(tbd_rings_steps(&rings, &rings.first) != NULL);
+    check(tbd_rings_steps(&rings, &rings.last) != NULL);
+    check_steps(&rings, &rings.first);
+    check_steps(&rings, &rings.last);
     tbd_rings_close(&rings);
 }
 

@@ -30,7 +30,8 @@ static uint64_t bytes_before_entries(const struct tbd_crash_head *head)
 {
     return sizeof(*head) + (uint64_t)head->module_count * sizeof(struct tbd_crash_module) +
            (uint64_t)head->block_count * sizeof(struct tbd_crash_block) +
-           (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
+           (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread) +
+           ((uint64_t)head->first_count + head->last_count) * sizeof(struct tbd_crash_when);
 }
 
 /* Nothing is read, and no memory taken, for a file that is no dump or not as long as its head says. */
@@ -92,7 +93,8 @@ static bool place_parts(struct tbd_crash_dump *dump)
     uint64_t modules = sizeof(*head);
     uint64_t blocks = modules + (uint64_t)head->module_count * sizeof(struct tbd_crash_module);
     uint64_t threads = blocks + (uint64_t)head->block_count * sizeof(struct tbd_crash_block);
-    uint64_t entries = threads + (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
+    uint64_t tables = threads + (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
+    uint64_t entries = bytes_before_entries(head);
 
     if (head->entry_count > MAX_BYTES || head->code_bytes > MAX_BYTES ||
         entries + head->entry_count * 4 + head->code_bytes != dump->bytes)
@@ -100,6 +102,8 @@ static bool place_parts(struct tbd_crash_dump *dump)
     dump->modules = (const struct tbd_crash_module *)(dump->data + modules);
     dump->blocks = (const struct tbd_crash_block *)(dump->data + blocks);
     dump->threads = (const struct tbd_crash_thread *)(dump->data + threads);
+    dump->first = (const struct tbd_crash_when *)(dump->data + tables);
+    dump->last = dump->first + head->first_count;
     dump->entries = (const uint32_t *)(dump->data + entries);
     dump->code = dump->data + entries + head->entry_count * 4;
     return true;
@@ -137,6 +141,9 @@ static const char *wrong_part(const struct tbd_crash_dump *dump)
     for (uint64_t i = 0; i < head->entry_count; i++)
         if (dump->entries[i] >= head->block_count)
             return "an entry of no block";
+    for (uint64_t i = 0; i < (uint64_t)head->first_count + head->last_count; i++)
+        if (dump->first[i].block >= head->block_count)
+            return "a table's row of no block";
     return NULL;
 }
 

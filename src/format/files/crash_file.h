@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* crash_file.h - the file `crash` of a crash dump: what each thread ran last (docs/FORMAT.md)
  *
- * head, modules, blocks, threads, entries, code; little endian.  A reader checks everything before it uses
+ * head, modules, blocks, threads, tables, entries, code; little endian.  A reader checks everything before it uses
  * anything (tbd_crash_open). */
 #ifndef TBD_FORMAT_CRASH_FILE_H
 #define TBD_FORMAT_CRASH_FILE_H
@@ -14,7 +14,7 @@
 
 #define TBD_CRASH_FILE  "crash"
 #define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
-#define TBD_CRASH_MAJOR 2
+#define TBD_CRASH_MAJOR 3
 #define TBD_NO_MODULE   0xffffffffu
 #define TBD_NO_CODE     0xffffffffu
 
@@ -34,6 +34,7 @@ struct tbd_crash_head {
     uint8_t siginfo[TBD_SIGINFO_BYTES]; /*  56 */
     struct tbd_regs regs;               /* 184: of that thread */
     uint64_t code_bytes;                /* at the end: of all blocks together */
+    uint32_t first_count, last_count;   /* rows of the tables */
 };
 
 struct tbd_crash_block {
@@ -54,6 +55,14 @@ struct tbd_crash_thread {
 _Static_assert(sizeof(struct tbd_crash_thread) == 16, "tbd_crash_thread is 16 bytes");
 #define TBD_CRASH_HAS_OLDER 1u /* the ring was full: earlier blocks are lost */
 
+/* When a block was entered first, or last, in this order.  All those that the program entered. */
+struct tbd_crash_when {
+    uint64_t time_us; /*  0: after 1970; of a last entry: of the end of its ring's lap */
+    uint32_t block;   /*  8 */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct tbd_crash_when) == 16, "tbd_crash_when is 16 bytes");
+
 /* A file that was read and checked; pointers into `data`. */
 struct tbd_crash_dump {
     uint8_t *data; /* owned */
@@ -62,6 +71,7 @@ struct tbd_crash_dump {
     const struct tbd_crash_module *modules;
     const struct tbd_crash_block *blocks;
     const struct tbd_crash_thread *threads;
+    const struct tbd_crash_when *first, *last;
     const uint32_t *entries;
     const uint8_t *code;
 };

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct making {
     const uint8_t *stream;
@@ -27,6 +28,8 @@ struct making {
     uint64_t entry_capacity;
     uint8_t *code;
     uint64_t code_capacity;
+    struct tbd_crash_when *when; /* first_count, then last_count */
+    uint32_t when_count;
 };
 
 /* ---- the stream ---- */
@@ -44,7 +47,8 @@ static bool take_head(struct making *m)
         return false;
     memcpy(from, m->stream, sizeof(*from));
     if (from->magic != TBD_STREAM_MAGIC || from->version != TBD_STREAM_VERSION ||
-        from->area_count < 2 || from->area_count > TBD_CRASH_RINGS + 2 ||
+        from->area_count < 2 ||
+        from->area_count > TBD_CRASH_TABLES + TBD_CRASH_TABLE_BYTES / TBD_CRASH_RING_BYTES + 1 ||
         from->area_bytes < sizeof(struct tbd_crash) || from->area_bytes % 4096 ||
         from->area_bytes > m->stream_bytes || from->def_count > from->def_capacity ||
         !is_inside(m, from->defs_offset,
@@ -170,7 +174,92 @@ static uint32_t ring_count(const struct making *m)
 {
     uint32_t rings = m->crash->thread_count;
 
+    if (rings > TBD_CRASH_RINGS)
+        rings = TBD_CRASH_RINGS;
     return rings > m->from.area_count - 2 ? m->from.area_count - 2 : rings;
+}
+
+/* ---- tables ---- */
+
+/* Rows of one table while it is made: `time_us` is its value in the memory. */
+static const uint64_t *table_of(const struct making *m, uint32_t which)
+{
+    uint64_t at = m->from.areas_offset + TBD_CRASH_TABLES * (m->from.area_bytes + 4096);
+
+    if (!(m->crash->tables & which) || !is_inside(m, at, TBD_CRASH_TABLE_BYTES))
+        return NULL;
+    return (const uint64_t *)(m->stream + at) + (which == TBD_CRASH_LAST ? TBD_CRASH_IDS : 0);
+}
+
+static int by_time(const void *one, const void *other)
+{
+    uint64_t a = ((const struct tbd_crash_when *)one)->time_us;
+    uint64_t b = ((const struct tbd_crash_when *)other)->time_us;
+
+    return a < b ? -1 : a > b;
+}
+
+/* What ran in laps that are not over. */
+static void add_laps(const struct making *m, uint64_t *values)
+{
+    struct timespec now = { 0 };
+    uint64_t time;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    time = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - m->crash->started_us + 1;
+    for (uint32_t k = 0; k < ring_count(m); k++) {
+        const uint32_t *ring = ring_of(m, k);
+
+        for (uint64_t i = 0; i < m->ring_bytes / 4; i++) {
+            uint32_t id = ring[i];
+
+            if (!id)
+                break;
+            if (id <= m->from.def_count && id <= TBD_CRASH_IDS)
+                values[id - 1] = time << TBD_CRASH_LAP_SHIFT | i;
+        }
+    }
+}
+
+/* How many rows were added; they begin at m->when[m->when_count]. */
+static bool add_table(struct making *m, uint32_t which, uint32_t *out_count)
+{
+    const uint64_t *from = table_of(m, which);
+    uint32_t ids = m->from.def_count < TBD_CRASH_IDS ? m->from.def_count : TBD_CRASH_IDS;
+    struct tbd_crash_when *rows = m->when + m->when_count;
+    uint64_t *values = from ? malloc((ids + 1u) * sizeof(*values)) : NULL;
+    uint64_t started = m->crash->started_us;
+    uint32_t count = 0;
+
+    *out_count = 0;
+    if (!from)
+        return true;
+    if (!values)
+        return false;
+    memcpy(values, from, ids * sizeof(*values));
+    if (which == TBD_CRASH_LAST)
+        add_laps(m, values);
+    for (uint32_t id = 1; id <= ids; id++)
+        if (values[id - 1])
+            rows[count++] =
+                (struct tbd_crash_when){ .time_us = values[id - 1], .block = place_of(m, id) };
+    free(values);
+    qsort(rows, count, sizeof(*rows), by_time);
+    for (uint32_t i = 0; i < count; i++)
+        rows[i].time_us =
+            started +
+            (which == TBD_CRASH_LAST ? rows[i].time_us >> TBD_CRASH_LAP_SHIFT : rows[i].time_us) -
+            1;
+    m->when_count += count;
+    *out_count = count;
+    return true;
+}
+
+static bool add_tables(struct making *m)
+{
+    m->when = calloc(2ull * m->from.def_count + 1, sizeof(*m->when));
+    return m->when && add_table(m, TBD_CRASH_FIRST, &m->head.first_count) &&
+           add_table(m, TBD_CRASH_LAST, &m->head.last_count);
 }
 
 static bool gather(struct making *m)
@@ -189,7 +278,7 @@ static bool gather(struct making *m)
     for (uint32_t i = 0; i < rings; i++)
         if (!add_ring(m, i))
             return false;
-    return true;
+    return add_tables(m);
 }
 
 /* ---- the file ---- */
@@ -200,9 +289,10 @@ static enum tbd_status put(struct making *m, int dir)
     size_t modules = head->module_count * sizeof(*m->modules);
     size_t blocks = head->block_count * sizeof(*m->blocks);
     size_t threads = head->thread_count * sizeof(*m->threads);
+    size_t when = m->when_count * sizeof(*m->when);
     size_t entries = head->entry_count * sizeof(*m->entries);
     size_t code = head->code_bytes;
-    size_t bytes = sizeof(*head) + modules + blocks + threads + entries + code;
+    size_t bytes = sizeof(*head) + modules + blocks + threads + when + entries + code;
     uint8_t *data = malloc(bytes), *at = data;
     enum tbd_status status;
 
@@ -212,10 +302,11 @@ static enum tbd_status put(struct making *m, int dir)
     memcpy(at, m->modules, modules);
     memcpy(at += modules, m->blocks, blocks);
     memcpy(at += blocks, m->threads, threads);
+    memcpy(at += threads, m->when, when);
     if (entries)
-        memcpy(at + threads, m->entries, entries);
+        memcpy(at + when, m->entries, entries);
     if (code)
-        memcpy(at + threads + entries, m->code, code);
+        memcpy(at + when + entries, m->code, code);
     head->checksum =
         tbd_hash64(head, sizeof(*head)) ^ tbd_hash64(data + sizeof(*head), bytes - sizeof(*head));
     memcpy(data, head, sizeof(*head));
@@ -246,6 +337,7 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.threads);
     free(m.entries);
     free(m.code);
+    free(m.when);
     return status;
 }
 

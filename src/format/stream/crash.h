@@ -16,16 +16,27 @@
  * CRASH-2  A block's module is the last one with a first block not after it whose range has its start.
  *     (not checked: test_free.py compares names)
  *
+ * After the rings' areas, from area TBD_CRASH_TABLES on, lie two tables of 8 bytes for each block id, from 1:
+ * when it was entered first (microseconds after started_us, plus 1), and when last: the time of the end of the
+ * lap of the ring in which that was, in the same unit, times 2^22, plus the place in the ring.  Laps that are not over are
+ * in the rings only.  0: not entered, or not known.
+ *
  * Readers treat all of it as hostile: a program can scribble over the memory. */
 #ifndef TBD_FORMAT_CRASH_H
 #define TBD_FORMAT_CRASH_H
 
 #include "format/stream/stream.h"
 
-#define TBD_CRASH_RINGS      1024u
-#define TBD_CRASH_MODULES    512u
-#define TBD_CRASH_PATH_BYTES 256u
-#define TBD_CRASH_RING_BYTES (256u << 10) /* the least: area 0 is as large */
+#define TBD_CRASH_RINGS       1024u
+#define TBD_CRASH_MODULES     512u
+#define TBD_CRASH_PATH_BYTES  256u
+#define TBD_CRASH_FIRST       1u
+#define TBD_CRASH_LAST        2u
+#define TBD_CRASH_IDS         (1u << 20) /* of the tables */
+#define TBD_CRASH_TABLES      (2u + TBD_CRASH_RINGS)
+#define TBD_CRASH_LAP_SHIFT   22u
+#define TBD_CRASH_TABLE_BYTES (2ull * TBD_CRASH_IDS * sizeof(uint64_t))
+#define TBD_CRASH_RING_BYTES  (256u << 10) /* the least: area 0 is as large */
 
 /* A file mapped executable, as it was when block `first_block` was made; path "": none. */
 struct tbd_crash_module {
@@ -51,6 +62,9 @@ struct tbd_crash {
         goes_on; /* 1: the program goes on when the collector has the dump that is being sent */
     uint32_t resumed;    /* how often it went on after one */
     uint64_t ring_bytes; /* the part of each ring's area that is used now; it can be changed */
+    uint32_t tables;     /* TBD_CRASH_FIRST, _LAST: which are kept */
+    uint32_t reserved;
+    uint64_t started_us; /* CLOCK_REALTIME at the start */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

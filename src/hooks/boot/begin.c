@@ -205,8 +205,10 @@ static struct tbd_ring_config stream_config(void)
     };
 
     if (has_rings()) {
-        config.areas = 2 + TBD_CRASH_RINGS; /* format/stream/crash.h, and one that nobody reads */
         config.area_bytes = area_bytes();
+        config.areas = TBD_CRASH_TABLES; /* format/stream/crash.h, and one that nobody reads */
+        if (options->tables != TBD_TABLES_NONE)
+            config.areas += (uint32_t)(TBD_CRASH_TABLE_BYTES / config.area_bytes + 1);
     }
     return config;
 }
@@ -284,7 +286,7 @@ static bool make_recording(void)
         return false;
     }
     if (has_rings())
-        tbd_crash_format(ring_bytes());
+        tbd_crash_format(ring_bytes(), (uint32_t)tbd_runtime.options.tables);
     tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
     return tbd_recording.is_on;

@@ -23,6 +23,14 @@ enum tbd_dump_choice { TBD_DUMP_SIGNAL = 0, TBD_DUMP_FAIL = 1, TBD_DUMP_EXIT = 2
 
 enum tbd_memory_choice { TBD_MEMORY_REACHABLE = 0, TBD_MEMORY_STACKS = 1, TBD_MEMORY_ALL = 2 };
 
+/* Beside the rings, each block once: TBD_CRASH_FIRST, TBD_CRASH_LAST (format/stream/crash.h). */
+enum tbd_tables_choice {
+    TBD_TABLES_NONE = 0,
+    TBD_TABLES_FIRST = 1,
+    TBD_TABLES_LAST = 2,
+    TBD_TABLES_BOTH = 3
+};
+
 /* What the program is told about AVX-512.  V3: the processor has none.  V3_TEST: in addition, its
  * state is not saved; only for programs that do not use it. */
 enum tbd_cpu_choice { TBD_CPU_OWN = 0, TBD_CPU_V3 = 1, TBD_CPU_V3_TEST = 2 };
@@ -56,6 +64,7 @@ struct tbd_options {
     uint64_t quantum;
     uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
     uint64_t dump;   /* enum tbd_dump_choice */
+    uint64_t tables; /* enum tbd_tables_choice (mode=crash) */
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
     uint64_t scheme; /* enum tbd_calling_scheme (mode=context) */
     uint64_t chunks;

@@ -4,11 +4,59 @@
 
 #include "base/fmt.h"
 #include "base/linux.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/stream/recording.h"
 
 static struct tbd_crash *crash; /* NULL: there are no rings */
+
+/* ---- tables ---- */
+
+static struct tbd_crash *area_0(void)
+{
+    return (struct tbd_crash *)tbd_ring_area(&tbd_recording.ring, 0);
+}
+
+static uint64_t now_us(void)
+{
+    int64_t time[2] = { 0, 0 };
+
+    tbd_sys3(__NR_clock_gettime, CLOCK_REALTIME, tbd_sys_pointer(time), 0);
+    return (uint64_t)(time[0] * 1000000 + time[1] / 1000);
+}
+
+static uint64_t *table(uint32_t which)
+{
+    return (uint64_t *)tbd_ring_area(&tbd_recording.ring, TBD_CRASH_TABLES) +
+           (which == TBD_CRASH_LAST ? TBD_CRASH_IDS : 0);
+}
+
+static uint64_t run_us(void)
+{
+    return now_us() - crash->started_us + 1;
+}
+
+void tbd_crash_note_first(uint32_t id)
+{
+    if (crash->tables & TBD_CRASH_FIRST && id - 1 < TBD_CRASH_IDS)
+        table(TBD_CRASH_FIRST)[id - 1] = run_us();
+}
+
+/* A lap of the ring is over: its entries are the last ones of their blocks so far.  Two threads may do that at once: laps
+ * that end in the same moment have no order. */
+static void note_lap(uint64_t start, uint64_t bytes)
+{
+    const uint32_t *ring = (const uint32_t *)start;
+    uint64_t *last = table(TBD_CRASH_LAST), time;
+
+    if (!(crash->tables & TBD_CRASH_LAST))
+        return;
+    time = run_us() << TBD_CRASH_LAP_SHIFT;
+    for (uint64_t i = 0; i < bytes / sizeof(*ring) && ring[i]; i++)
+        if (ring[i] - 1 < TBD_CRASH_IDS)
+            last[ring[i] - 1] = time | i;
+}
 
 /* ---- rings ---- */
 
@@ -23,14 +71,11 @@ static uint32_t area_of(uint32_t index)
     return 1 + (index < TBD_CRASH_RINGS ? index : TBD_CRASH_RINGS);
 }
 
-static struct tbd_crash *area_0(void)
-{
-    return (struct tbd_crash *)tbd_ring_area(&tbd_recording.ring, 0);
-}
-
-void tbd_crash_format(uint64_t bytes)
+void tbd_crash_format(uint64_t bytes, uint32_t tables)
 {
     area_0()->ring_bytes = bytes;
+    area_0()->tables = tables;
+    area_0()->started_us = now_us();
 }
 
 void tbd_crash_start(void)
@@ -66,8 +111,10 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
     if (index >= TBD_CRASH_RINGS)
         return;
     /* of an earlier thread */
-    if (index < crash->thread_count && *(const uint32_t *)start)
+    if (index < crash->thread_count && *(const uint32_t *)start) {
+        note_lap(start, ring_bytes());
         memset((void *)start, 0, ring_bytes());
+    }
     crash->tids[index] = tid;
     if (index >= crash->thread_count)
         __atomic_store_n(&crash->thread_count, index + 1, __ATOMIC_RELEASE);
@@ -89,6 +136,8 @@ bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_n
     if (address - (start + ring_bytes()) >= TBD_PAGE_SIZE ||
         *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
         return false;
+    if (index < TBD_CRASH_RINGS)
+        note_lap(start, ring_bytes());
     *entry_next = start;
     return true;
 }
@@ -117,6 +166,7 @@ static void resize(uint64_t start, uint64_t bytes, uint64_t *entry_next)
     while (last < length && ring[last])
         last++;
     if (bytes < ring_bytes() && last + 2 > wanted) {
+        note_lap(start, ring_bytes());
         ring[0] = 0;
         if (entry_next)
             *entry_next = start;

@@ -10,8 +10,9 @@
 
 #include <stdbool.h>
 
-/* The stream has just been formatted with rings; of these, `bytes` of each are used as long as it is not changed. */
-void tbd_crash_format(uint64_t bytes);
+/* The stream has just been formatted with rings; of these, `bytes` of each are used as long as it is not changed.
+ * `tables`: TBD_CRASH_FIRST, TBD_CRASH_LAST. */
+void tbd_crash_format(uint64_t bytes, uint32_t tables);
 /* Its collector is ready. */
 void tbd_crash_start(void);
 bool tbd_crash_is_on(void);
@@ -31,6 +32,9 @@ bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(ui
 uint64_t tbd_crash_ring_bytes(void);
 /* The definition of a block of the mapping `region` has got this id; `path` is its file's. */
 void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path);
+
+/* The block is made, and will be entered. */
+void tbd_crash_note_first(uint32_t id);
 
 /* The program dies of this signal, in this thread. */
 void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8_t *info);

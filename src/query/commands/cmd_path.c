@@ -25,7 +25,8 @@ struct path {
     unsigned long max;
     uint32_t tid; /* 0: all threads */
     bool with_regs;
-    bool with_past; /* rows need values */
+    bool is_first, is_last; /* a table, not threads */
+    bool with_past;         /* rows need values */
     struct tbd_path_wanted wanted;
 };
 
@@ -132,12 +133,33 @@ static enum tbd_exit add_threads(struct path *path, struct tbd_rows *rows, bool 
     return TBD_EXIT_FOUND;
 }
 
+static enum tbd_exit print_table(struct tbd_command_run *run, struct path *path,
+                                 struct tbd_rings_thread *table)
+{
+    struct tbd_rows rows;
+
+    if (table->count == 0) {
+        fprintf(
+            stderr,
+            "tbdq: the dump has no such table\ntbdq: hint: tbd crash --tables=both -- PROGRAM\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    path->rows.when = table->when;
+    tbd_rows_start(&rows, run, tbd_path_rows_columns(&path->rows));
+    if (tbd_path_rows_add(&path->rows, table, path->max, &rows))
+        return tbd_rows_end(&rows);
+    json_decref(rows.waiting);
+    return tbd_command_no_memory();
+}
+
 /* The thread that died comes last. */
 static enum tbd_exit print(struct tbd_command_run *run, struct path *path)
 {
     struct tbd_rows rows;
     enum tbd_exit result;
 
+    if (path->is_first || path->is_last)
+        return print_table(run, path, path->is_first ? &path->ring.first : &path->ring.last);
     print_end(run, path);
     tbd_rows_start(&rows, run, tbd_path_rows_columns(&path->rows));
     result = add_threads(path, &rows, false);
@@ -188,6 +210,10 @@ static bool take_word(struct path *path, const char *word)
         rows->unit = TBD_PATH_BLOCKS;
     else if (strcmp(word, "insns") == 0 && rows->unit == TBD_PATH_LINES)
         rows->unit = TBD_PATH_INSNS;
+    else if (strcmp(word, "first") == 0 && !path->is_last)
+        path->is_first = true;
+    else if (strcmp(word, "last") == 0 && !path->is_first)
+        path->is_last = true;
     else if (strcmp(word, "fold") == 0)
         rows->folds = true;
     else if (strcmp(word, "text") == 0)
@@ -223,6 +249,9 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
         i += has_value;
     }
     return (!path->rows.forward || path->rows.from != 0) &&
+           !((path->is_first || path->is_last) &&
+             (path->wanted.values || path->wanted.where != NULL || path->with_regs ||
+              path->rows.folds || path->tid != 0)) &&
            (path->wanted.values || (path->wanted.only == NULL && !path->wanted.why)) &&
            (path->wanted.where == NULL || !path->rows.folds);
 }
@@ -252,7 +281,7 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
     if (!take_arguments(run, &path))
         return tbd_command_usage(
             run,
-            "path takes the number of rows of a thread, `blocks` or `insns`, `fold`, "
+            "path takes the number of rows of a thread, `blocks` or `insns`, `first` or `last`, `fold`, "
             "`text`, `regs`, `thread ID`, `from -N`, and after that `forward`; --values, with it "
             "--only NAMES and --why; without `fold` --where EXPRESSION");
     status = open_ring(run, &path);

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define LONGEST_LOOP 32u /* rows */
 
@@ -51,11 +52,16 @@ const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
                                            "function", "source", NULL };
     static const char *const with_more[] = { "back", "thread",   "blocks", "times", "loop", "pc",
                                              "insn", "function", "source", "text",  NULL };
+    static const char *const table[] = { "back", "when", "pc", "function", "source", NULL };
+    static const char *const table_with_more[] = { "back",     "when",   "pc",   "insn",
+                                                   "function", "source", "text", NULL };
     static const char *const line_values[] = { "back", "thread", "function", "source",
                                                "text", "values", NULL };
     static const char *const insn_values[] = { "back",     "thread", "pc",     "insn",
                                                "function", "source", "values", NULL };
 
+    if (path->when != NULL)
+        return path->with_text || path->unit == TBD_PATH_INSNS ? table_with_more : table;
     if (path->with_values)
         return path->unit == TBD_PATH_INSNS ? insn_values : line_values;
     return path->folds || path->with_text || path->unit == TBD_PATH_INSNS ? with_more : columns;
@@ -292,6 +298,20 @@ static void put_place(const struct row_finding *f, const struct tbd_rings_place 
         put_text(f->path, &place->line, object);
 }
 
+/* "2026-03-01T12:34:56.123456Z" */
+static json_t *when_text(uint64_t time_us)
+{
+    time_t seconds = (time_t)(time_us / 1000000);
+    char day[40] = "", text[64];
+    struct tm utc;
+
+    if (gmtime_r(&seconds, &utc) == NULL ||
+        strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc) == 0)
+        return json_null();
+    snprintf(text, sizeof(text), "%s.%06uZ", day, (unsigned)(time_us % 1000000));
+    return json_string(text);
+}
+
 static json_t *object_of(const struct row_finding *f, const struct path_row *row)
 {
     const struct tbd_rings_step *last = &f->steps[row->last_step];
@@ -302,7 +322,10 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     snprintf(text, sizeof(text), row->insn != 0 ? "-%" PRIu64 "+%" PRIu32 : "-%" PRIu64,
              f->thread->count - row->step, row->insn);
     json_object_set_new(object, "back", json_string(text));
-    json_object_set_new(object, "thread", json_integer(f->thread->tid));
+    if (f->path->when != NULL)
+        json_object_set_new(object, "when", when_text(f->path->when[row->step].time_us));
+    else
+        json_object_set_new(object, "thread", json_integer(f->thread->tid));
     json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
     json_object_set_new(object, "insns", json_integer((json_int_t)row->insns));
     if (row->times > 1) {

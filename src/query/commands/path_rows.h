@@ -15,14 +15,15 @@ struct tbd_path_rows {
     struct tbd_rings *ring;
     enum tbd_path_unit unit;
     enum tbd_syntax syntax;
-    uint64_t from;                   /* entries before the thread's end; 0: its end */
-    bool forward;                    /* from there; else up to there */
-    bool folds;                      /* rows that repeat are shown once, with how often */
-    bool with_text;                  /* of source lines */
-    struct tbd_path_values *values;  /* borrowed; NULL: not wanted */
-    bool with_values;                /* a column of them */
-    struct tbd_disas *disas;         /* owned; NULL until needed */
-    struct tbd_path_source *sources; /* owned; NULL: none */
+    uint64_t from;                     /* entries before the thread's end; 0: its end */
+    bool forward;                      /* from there; else up to there */
+    bool folds;                        /* rows that repeat are shown once, with how often */
+    bool with_text;                    /* of source lines */
+    struct tbd_path_values *values;    /* borrowed; NULL: not wanted */
+    bool with_values;                  /* a column of them */
+    const struct tbd_crash_when *when; /* borrowed; NULL: rows are of a thread, not of a table */
+    struct tbd_disas *disas;           /* owned; NULL until needed */
+    struct tbd_path_source *sources;   /* owned; NULL: none */
 };
 
 const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path);

@@ -53,6 +53,24 @@ static enum tbd_status find_newest(char *out, size_t bytes)
     return status;
 }
 
+/* Like a thread that has entered each block once. */
+static bool make_when(const struct tbd_crash_when *when, uint32_t count,
+                      struct tbd_rings_thread *out)
+{
+    uint32_t *entries = calloc(count + 1u, sizeof(*entries));
+
+    for (uint32_t i = 0; entries != NULL && i < count; i++)
+        entries[i] = when[i].block;
+    *out = (struct tbd_rings_thread){ .entries = entries, .count = count, .when = when };
+    return entries != NULL;
+}
+
+static void free_when(struct tbd_rings_thread *table)
+{
+    free((void *)(uintptr_t)table->entries);
+    free(table->steps);
+}
+
 static bool make_tables(struct tbd_rings *ring)
 {
     const struct tbd_crash_head *head = ring->dump.head;
@@ -75,7 +93,8 @@ static bool make_tables(struct tbd_rings *ring)
                                        .count = thread->count };
         entries += thread->count;
     }
-    return true;
+    return make_when(ring->dump.first, head->first_count, &ring->first) &&
+           make_when(ring->dump.last, head->last_count, &ring->last);
 }
 
 enum tbd_status tbd_rings_open(const char *path, struct tbd_rings *out, struct tbd_error *why)
@@ -106,6 +125,8 @@ void tbd_rings_close(struct tbd_rings *ring)
         free(ring->blocks[i].insns);
     for (uint32_t i = 0; ring->threads != NULL && i < ring->dump.head->thread_count; i++)
         free(ring->threads[i].steps);
+    free_when(&ring->first);
+    free_when(&ring->last);
     free(ring->path);
     free(ring->files);
     free(ring->tried);

@@ -72,14 +72,17 @@ struct tbd_rings_thread {
     const uint32_t *entries;
     uint64_t count;
     struct tbd_rings_step *steps; /* owned; NULL until tbd_rings_steps() */
+    const struct tbd_crash_when
+        *when; /* NULL: it is a thread; else a table, whose entries do not follow each other */
 };
 
 struct tbd_rings {
     char *path; /* owned: the dump's folder */
     struct tbd_crash_dump dump;
-    struct tbd_rings_thread *threads; /* owned; dump.head->thread_count of them */
-    struct tbd_rings_block *blocks;   /* owned; dump.head->block_count of them */
-    struct tbd_rings_place *places;   /* owned */
+    struct tbd_rings_thread *threads;    /* owned; dump.head->thread_count of them */
+    struct tbd_rings_thread first, last; /* tables; their entries are owned */
+    struct tbd_rings_block *blocks;      /* owned; dump.head->block_count of them */
+    struct tbd_rings_place *places;      /* owned */
     size_t place_count, place_capacity;
     struct tbd_elf_file **files; /* owned: of modules; NULL: not open */
     bool *tried;

@@ -160,6 +160,10 @@ const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
         free(thread->steps);
         thread->steps = NULL;
     }
+    if (thread->when != NULL) { /* nothing follows from their order */
+        free(w);
+        return thread->steps;
+    }
     for (uint64_t i = 0; thread->steps != NULL && i + 1 < thread->count; i++) {
         uint64_t next = ring->dump.blocks[w->steps[i + 1].block].start;
 
