@@ -179,7 +179,7 @@ def test_nothing_is_lost_while_probes_come_and_go(_):
         process.stdin.flush()
         rounds = 0
         while len(counts_so_far(process)) == 0:
-            some = chance.sample(others, chance.randrange(1, len(others)))
+            some = chance.sample(others, chance.randrange(1, len(others) if tbdtest.LONG else 16))
             assert session.places(PLACE, [(a, 2 * len(DO)) for a in some])[0] == 0
             assert session.places(TAKE, [(a, 0) for a in some])[0] == 0
             rounds += 1
@@ -189,7 +189,7 @@ def test_nothing_is_lost_while_probes_come_and_go(_):
         text = process.stdout.read()
         own = counts(text)
         own["do_add"] += 2 * own["do_call"]
-        assert process.wait() == 0 and seen == own and rounds > 2, (seen, own, rounds)
+        assert process.wait() == 0 and seen == own and rounds > 0, (seen, own, rounds)
         session.socket.close()
 
 
@@ -253,7 +253,7 @@ def test_records_come_in_order_and_whole(_):
 def test_what_cannot_be_probed_is_said(_):
     """No such process, function, module; not armed; signals blocked; two at once; a wrong script shows its place."""
     run = lambda *a: subprocess.run([tbdtest.TBD, "probe", *a], capture_output=True, text=True, timeout=60, check=False)
-    assert run("-p", str(os.getpid()), "uprobe:a:b { @ = count() }").returncode == 1
+    assert run("-p", str(2 ** 22 + 7), "uprobe:a:b { @ = count() }").returncode == 4
     wrong = run("-p", "1", "uprobe:a:b { @ = cuont() }")
     assert wrong.returncode == 2 and "1: uprobe:a:b { @ = cuont() }" in wrong.stderr, wrong
     process = armed([PROBED, "1", "10", "block"])

@@ -27,6 +27,8 @@
 #define LOOK_MS         5000
 #define TRIES           200
 #define TRY_MS          5
+#define LOOKS           4
+#define LOOK_PAUSE_MS   2
 #define QUIET_TRIES     2000
 #define BACKLOG         8
 #define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
@@ -115,25 +117,12 @@ static bool note_status(void *context, char *line)
     struct status_facts *facts = context;
 
     if (tbd_starts_with(line, "SigBlk:"))
-        facts->blocks_trap = hexadecimal(line + 7) & SIGTRAP_BIT;
+        facts->blocks_trap |= (hexadecimal(line + 7) & SIGTRAP_BIT) != 0;
     if (tbd_starts_with(line, "TracerPid:"))
         facts->is_traced = !ends_with_zero(line + 10);
     if (tbd_starts_with(line, "x86_Thread_features:"))
         facts->has_shadow_stack = has_word(line, "shstk");
     return true;
-}
-
-static enum tbd_probe_refusal refusal_of_thread(const char *name)
-{
-    struct status_facts facts = { 0 };
-    char path[96];
-
-    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/status", keeper.program, name);
-    tbd_proc_lines(path, note_status, &facts);
-    return facts.is_traced          ? TBD_PROBE_TRACED
-           : facts.has_shadow_stack ? TBD_PROBE_SHADOW_STACK
-           : facts.blocks_trap      ? TBD_PROBE_SIGNAL_BLOCKED
-                                    : TBD_PROBE_OK;
 }
 
 static uint64_t number_of(const char *name)
@@ -143,6 +132,98 @@ static uint64_t number_of(const char *name)
     for (; *name >= '0' && *name <= '9'; name++)
         value = value * 10 + (uint64_t)(*name - '0');
     return value;
+}
+
+static void pause_ms(int64_t milliseconds)
+{
+    int64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
+
+    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(time), 0, 0);
+}
+
+#define WAIT_TEXT "128 0x" /* rt_sigtimedwait, and its first argument: proc_pid_syscall(5) */
+#define RUN_TRIES 1000     /* of a millisecond */
+
+/* The system call in which the thread waits, or its place in the kernel where we may not know that. */
+static long read_wait(const char *thread, char *text, size_t bytes)
+{
+    char path[96];
+    long got;
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/syscall", keeper.program, thread);
+    got = tbd_proc_read(path, text, bytes);
+    if (got > 0)
+        return got;
+    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/wchan", keeper.program, thread);
+    return tbd_proc_read(path, text, bytes);
+}
+
+static bool is_running(const char *text)
+{
+    return tbd_starts_with(text, "running") || (text[0] == '0' && !text[1]);
+}
+
+/* Nanoseconds on a processor; 0: not known. */
+static uint64_t run_time(const char *thread)
+{
+    char path[96], text[64];
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/schedstat", keeper.program, thread);
+    return tbd_proc_read(path, text, sizeof(text)) > 0 ? number_of(text) : 0;
+}
+
+/* A thread that is about to run may still be in the call: waits until it has run.  False: it does not come to it. */
+static bool wait_until_it_ran(const char *thread, char *text, size_t bytes)
+{
+    uint64_t first = run_time(thread);
+
+    for (int i = 0; i < RUN_TRIES; i++) {
+        if (read_wait(thread, text, bytes) <= 0 || !is_running(text))
+            return true;
+        if (!first || run_time(thread) != first)
+            break;
+        pause_ms(1);
+        if (i == RUN_TRIES - 1)
+            return false;
+    }
+    read_wait(thread, text, bytes);
+    return true;
+}
+
+/* A thread that waits for signals does not seem to block them meanwhile (kernel/signal.c, do_sigtimedwait()), but does
+ * afterwards.  What it waits for may not be told to us: then it is taken for the worst. */
+static bool waits_for_trap(const char *thread)
+{
+    char text[256] = "";
+    uint64_t set = UINT64_MAX;
+    struct {
+        uint64_t base, length;
+    } to = { tbd_sys_pointer(&set), sizeof(set) }, from = { 0, sizeof(set) };
+
+    if (!wait_until_it_ran(thread, text, sizeof(text)) ||
+        tbd_starts_with(text, "do_sigtimedwait"))
+        return true;
+    if (!tbd_starts_with(text, WAIT_TEXT))
+        return false;
+    for (const char *at = text + sizeof(WAIT_TEXT) - 1; *at && *at != ' '; at++)
+        from.base = from.base << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    tbd_sys6(__NR_process_vm_readv, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&to), 1,
+             tbd_sys_pointer(&from), 1, 0);
+    return set & SIGTRAP_BIT;
+}
+
+static enum tbd_probe_refusal refusal_of_thread(const char *name)
+{
+    struct status_facts facts = { 0 };
+    char path[96];
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/status", keeper.program, name);
+    facts.blocks_trap = waits_for_trap(name);
+    tbd_proc_lines(path, note_status, &facts);
+    return facts.is_traced          ? TBD_PROBE_TRACED
+           : facts.has_shadow_stack ? TBD_PROBE_SHADOW_STACK
+           : facts.blocks_trap      ? TBD_PROBE_SIGNAL_BLOCKED
+                                    : TBD_PROBE_OK;
 }
 
 /* struct linux_dirent64: ino, off, reclen, type, name */
@@ -180,20 +261,25 @@ static struct tbd_probe_reply refused_now(void)
     return reply;
 }
 
-static void pause_ms(int64_t milliseconds)
+/* One look may miss a thread that is just about to wait: some in a row, or the first refusal. */
+static struct tbd_probe_reply refused_in_a_row(void)
 {
-    int64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
+    struct tbd_probe_reply reply = refused_now();
 
-    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(time), 0, 0);
+    for (int i = 1; i < LOOKS && reply.refusal == TBD_PROBE_OK; i++) {
+        pause_ms(LOOK_PAUSE_MS);
+        reply = refused_now();
+    }
+    return reply;
 }
 
 static struct tbd_probe_reply refused_after_tries(void)
 {
-    struct tbd_probe_reply reply = refused_now();
+    struct tbd_probe_reply reply = refused_in_a_row();
 
     for (int i = 0; i < TRIES && reply.refusal == TBD_PROBE_SIGNAL_BLOCKED; i++) {
         pause_ms(TRY_MS);
-        reply = refused_now();
+        reply = refused_in_a_row();
     }
     return reply;
 }
@@ -353,7 +439,7 @@ static struct tbd_probe_reply guard(long bytes)
     if (reply.refusal != TBD_PROBE_OK)
         return reply;
     tbd_placing_guards();
-    reply = refused_now();
+    reply = refused_in_a_row();
     if (reply.refusal != TBD_PROBE_OK)
         tbd_placing_clear();
     return reply;

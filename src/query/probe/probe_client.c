@@ -97,7 +97,6 @@ bool tbd_client_connect(struct tbd_probe_client *client, pid_t pid, struct tbd_q
     if (client->connection < 0 ||
         connect(client->connection, (struct sockaddr *)&address, length) != 0) {
         tbd_query_wrong(error, TBD_NOTFOUND, 0, 0, "process %d is not armed", (int)pid);
-        strcpy(error->hint, "start it by `tbd arm -- program`, or with TBD_OPTIONS=mode=armed");
         tbd_client_close(client);
         return false;
     }

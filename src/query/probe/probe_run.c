@@ -6,6 +6,7 @@
 #include "query/probe/probe_run.h"
 
 #include "base/safe_stream.h"
+#include "query/attach/attach.h"
 #include "query/probe/probe_client.h"
 #include "query/probe/probe_process.h"
 #include "query/probe/probe_records_read.h"
@@ -51,7 +52,7 @@ static int usage(FILE *out)
     fputs(
         "usage: tbd probe -p PID [options] SCRIPT\n"
         "       tbd probe [options] SCRIPT -- program [argument ...]\n\n"
-        "  -p, --pid PID    a process that runs under `tbd arm`\n"
+        "  -p, --pid PID    a process, best one that runs under `tbd arm`\n"
         "  -f, --file FILE  the script is in FILE\n"
         "  -e SCRIPT        the script\n"
         "      --json       one JSON object per line\n"
@@ -261,6 +262,31 @@ static bool place_guards(struct probe_run *run)
     return tbd_client_guard(&run->client, run->guards.all, run->guards.count, &run->error);
 }
 
+#define KEEPER_TRIES  500
+#define KEEPER_TRY_NS 10000000L
+
+/* The engine comes into a process that was not armed; its keeper needs a moment to listen. */
+static bool reach(struct probe_run *run)
+{
+    const struct timespec moment = { 0, KEEPER_TRY_NS };
+    pid_t pid = run->options->pid;
+
+    if (run->client.connection >= 0 || tbd_client_connect(&run->client, pid, &run->error))
+        return true;
+    if (run->error.status != TBD_NOTFOUND)
+        return false;
+    run->error = (struct tbd_query_error){ 0 };
+    if (!tbd_attach_arm(pid, &run->error))
+        return false;
+    for (int i = 0; i < KEEPER_TRIES; i++) {
+        run->error = (struct tbd_query_error){ 0 };
+        if (tbd_client_connect(&run->client, pid, &run->error))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
 static bool begin_session(struct probe_run *run)
 {
     struct tbd_probe_script *script = run->script;
@@ -268,9 +294,7 @@ static bool begin_session(struct probe_run *run)
         (run->options->drop ? TBD_PROBE_DROP : 0) | (run->options->traps ? TBD_PROBE_TRAPS : 0);
     size_t wrong = SIZE_MAX;
 
-    if ((run->client.connection < 0 &&
-         !tbd_client_connect(&run->client, run->options->pid, &run->error)) ||
-        !find_places(run) ||
+    if (!reach(run) || !find_places(run) ||
         !tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
         !tbd_client_send_code(&run->client, script->code, script->code_count, &run->error))
         return false;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+/* attach_check.c - see attach_check.h */
+#include "query/attach/attach_check.h"
+
+#include "base/layout.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_SEGMENTS 64u
+
+/* ---- /proc/PID/status ---- */
+
+struct process_facts {
+    unsigned uid[3]; /* real, effective, saved */
+    int tracer;
+    int seccomp;
+    char state;
+};
+
+static bool read_facts(pid_t pid, struct process_facts *out)
+{
+    char path[64], line[512];
+    FILE *status;
+
+    *out = (struct process_facts){ 0 };
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    status = fopen(path, "re");
+    if (!status)
+        return false;
+    while (fgets(line, sizeof(line), status)) {
+        sscanf(line, "Uid: %u %u %u", &out->uid[0], &out->uid[1], &out->uid[2]);
+        sscanf(line, "TracerPid: %d", &out->tracer);
+        sscanf(line, "Seccomp: %d", &out->seccomp);
+        sscanf(line, "State: %c", &out->state);
+    }
+    fclose(status);
+    return true;
+}
+
+static bool refuse(struct tbd_query_error *error, pid_t pid, const char *what, const char *hint)
+{
+    tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d %s", (int)pid, what);
+    snprintf(error->hint, sizeof(error->hint), "%s", hint);
+    return false;
+}
+
+static bool check_facts(pid_t pid, const struct process_facts *facts, struct tbd_query_error *error)
+{
+    bool is_root = geteuid() == 0;
+
+    if (facts->state == 'Z' || facts->state == 'X')
+        return refuse(error, pid, "has ended", "");
+    if (facts->state == 'T')
+        return refuse(error, pid, "is stopped", "continue it (SIGCONT) first");
+    if (facts->tracer)
+        return refuse(error, pid, "has a debugger already",
+                      "only one can be attached: end that one");
+    if (!is_root && (facts->uid[0] != geteuid() || facts->uid[1] != geteuid()))
+        return refuse(error, pid, "belongs to another user", "root may attach to it");
+    if (facts->uid[0] != facts->uid[1] || facts->uid[1] != facts->uid[2])
+        return refuse(error, pid, "runs with two users' rights (set-uid)",
+                      "start it under `tbd arm` as the user that it becomes");
+    if (facts->seccomp)
+        return refuse(error, pid, "has limited its own system calls (seccomp)",
+                      "what tbd needs may end it: start it under `tbd arm`");
+    return true;
+}
+
+/* ---- the program's file ---- */
+
+/* Dynamically linked, 64 bits. */
+static bool check_program(pid_t pid, struct tbd_query_error *error)
+{
+    Elf64_Phdr segments[MAX_SEGMENTS];
+    Elf64_Ehdr header = { 0 };
+    bool is_dynamic = false;
+    char path[64];
+    size_t count;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: its program: %s", (int)pid,
+                               strerror(errno));
+    if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+        header.e_machine != EM_X86_64) {
+        close(fd);
+        return refuse(error, pid, "is no 64-bit x86 program", "tbd knows only these");
+    }
+    count = header.e_phnum < MAX_SEGMENTS ? header.e_phnum : MAX_SEGMENTS;
+    if (header.e_phentsize == sizeof(segments[0]) &&
+        pread(fd, segments, count * sizeof(segments[0]), (off_t)header.e_phoff) ==
+            (ssize_t)(count * sizeof(segments[0])))
+        for (size_t i = 0; i < count; i++)
+            is_dynamic |= segments[i].p_type == PT_INTERP;
+    close(fd);
+    return is_dynamic || refuse(error, pid, "is statically linked",
+                                "its signal masks cannot be watched, so a probe might end it");
+}
+
+/* ---- its memory ---- */
+
+/* The first mapping that touches [start, end), or is called `name`. */
+static bool find_mapping(pid_t pid, const struct tbd_attach_range *wanted, const char *name,
+                         struct tbd_attach_range *out)
+{
+    struct tbd_attach_range now;
+    bool found = false;
+    char path[64], line[512];
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    maps = fopen(path, "re");
+    while (maps && !found && fgets(line, sizeof(line), maps)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64, &now.start, &now.end) != 2)
+            continue;
+        found = wanted ? now.start < wanted->end && wanted->start < now.end
+                       : strstr(line, name) != NULL;
+        *out = now;
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out)
+{
+    return find_mapping(pid, NULL, "[vdso]", out);
+}
+
+static bool check_memory(pid_t pid, struct tbd_query_error *error)
+{
+    const struct tbd_attach_range engine = { TBD_ENGINE_BASE, TBD_ENGINE_END };
+    struct tbd_attach_range there;
+
+    if (find_mapping(pid, &engine, NULL, &there))
+        return refuse(error, pid, "has something where the engine would be",
+                      "it is recorded, or its keeper has died");
+    return tbd_attach_find_vdso(pid, &there) ||
+           refuse(error, pid, "has no vDSO", "tbd makes system calls from there");
+}
+
+bool tbd_attach_check(pid_t pid, struct tbd_query_error *error)
+{
+    struct process_facts facts;
+
+    if (!read_facts(pid, &facts))
+        return tbd_query_wrong(error, TBD_NOTFOUND, 0, 0, "there is no process %d", (int)pid);
+    return check_facts(pid, &facts, error) && check_program(pid, error) && check_memory(pid, error);
+}
+
+/* ---- ptrace says no ---- */
+
+static int yama_scope(void)
+{
+    FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+    int scope = 0;
+
+    if (file && fscanf(file, "%d", &scope) != 1)
+        scope = 0;
+    if (file)
+        fclose(file);
+    return scope;
+}
+
+bool tbd_attach_refused(pid_t pid, int number, struct tbd_query_error *error)
+{
+    int scope = yama_scope();
+
+    tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "cannot attach to process %d: %s", (int)pid,
+                    strerror(number));
+    if (number == EPERM && scope == 1)
+        strcpy(error->hint, "kernel.yama.ptrace_scope is 1: be root, or start it by `tbd arm`");
+    else if (number == EPERM && scope >= 2)
+        strcpy(error->hint,
+               "kernel.yama.ptrace_scope allows it to root at most: `tbd arm` needs no ptrace");
+    else if (number == EPERM)
+        strcpy(error->hint,
+               "it may forbid that (prctl PR_SET_DUMPABLE), or have more rights than you");
+    return false;
+}

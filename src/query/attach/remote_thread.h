@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+/* remote_thread.h - a thread of another process, borrowed by ptrace
+ *
+ * It makes system calls and calls a function, with all signals blocked but SIGTRAP, and then is as it was: a system call in which it waited goes
+ * on waiting, also one that the kernel ends with EINTR after a stop. */
+#ifndef TBD_QUERY_REMOTE_THREAD_H
+#define TBD_QUERY_REMOTE_THREAD_H
+
+#include "query/text/query_error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+struct tbd_remote {
+    pid_t pid, tid;
+    int memory;          /* /proc/PID/mem */
+    uint64_t syscall_at; /* of an instruction `syscall` */
+    uint64_t mask;
+    struct user_regs_struct saved;
+    int held; /* a signal that came meanwhile and cannot be blocked; 0 */
+};
+
+bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, struct tbd_query_error *error);
+void tbd_remote_let_go(struct tbd_remote *remote);
+
+/* The result, -errno; -ESRCH: the process has ended. */
+long tbd_remote_call_system(struct tbd_remote *remote, long number, const uint64_t *arguments);
+
+/* Calls function(argument) on the stack below `stack`, and returns to `trap`, an int3.  False: it did not come back. */
+bool tbd_remote_call(struct tbd_remote *remote, uint64_t function, uint64_t argument,
+                     uint64_t stack, uint64_t trap, uint64_t *out_result);
+
+bool tbd_remote_write(struct tbd_remote *remote, uint64_t address, const void *bytes, size_t count);
+
+#endif
