@@ -35,7 +35,7 @@ complete -F _tbdq tbdq
 _tbd() {
     local cur=${COMP_WORDS[COMP_CWORD]}
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "record crash dump set arm probe help --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "record crash dump set arm probe stop help --help --version" -- "$cur")
     elif [[ $cur == --* && " ${COMP_WORDS[*]:1:COMP_CWORD-1} " != *" -- "* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(tbd --help | sed -n 's/^  \(--[a-z0-9]*=\).*/\1/p')" -- "$cur")
         compopt -o nospace 2>/dev/null

@@ -37,7 +37,8 @@ static int usage(FILE *out)
         "       tbd dump PID   (of a program that runs under tbd crash)\n"
         "       tbd set PID ring=SIZE trigger=WHAT   (the same; tbd set --help)\n"
         "       tbd arm [options] -- program [argument ...]     (record --mode=armed)\n"
-        "       tbd probe -p PID SCRIPT   (of a program that runs under tbd arm; tbd probe --help)\n"
+        "       tbd probe -p PID SCRIPT   (tbd probe --help)\n"
+        "       tbd stop PID   (what tbd arm or tbd probe has left beside the program goes away)\n"
         "\noptions:\n",
         out);
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
@@ -392,7 +393,8 @@ int main(int argc, char **argv)
         return record(argv + 2, "crash");
     if (strcmp(argv[1], "arm") == 0)
         return record(argv + 2, "armed");
-    if (strcmp(argv[1], "probe") == 0 || strcmp(argv[1], "set") == 0)
+    if (strcmp(argv[1], "probe") == 0 || strcmp(argv[1], "set") == 0 ||
+        strcmp(argv[1], "stop") == 0)
         return probe(argv + 1);
     if (strcmp(argv[1], "dump") == 0)
         return dump(argv + 2);

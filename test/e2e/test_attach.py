@@ -53,7 +53,7 @@ def test_calls_end_as_without(_):
 
 
 def test_threads_under_load(_):
-    """Ten sessions, one after the other, in a program with eight threads that is never stopped: its results are as natively."""
+    """Ten sessions, one after the other, half of them after the keeper has gone and come again, in a program with eight threads that is never stopped: its results are as natively."""
     if not may_attach():
         raise tbdtest.Skip("kernel.yama.ptrace_scope")
     expected = subprocess.run([PROBED, "8", "300000"], input="", capture_output=True, text=True, check=True).stdout
@@ -68,6 +68,8 @@ def test_threads_under_load(_):
         rounds += 1
         seen.send_signal(signal.SIGINT)
         seen.communicate()
+        if rounds % 2:
+            subprocess.run([tbdtest.TBD, "stop", str(process.pid)], check=process.poll() is None, timeout=60)
     text = "ready\n" + process.communicate("\n")[0]
     assert text == expected and rounds > 0 and process.returncode == 0, (rounds, text, expected)
 

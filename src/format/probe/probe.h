@@ -43,6 +43,7 @@ enum tbd_probe_kind {
     TBD_PROBE_GUARD, /* count places follow: system calls that change masks and handlers */
     TBD_PROBE_START, /* hits count from now on */
     TBD_PROBE_STOP,  /* the reply comes when no thread is in a probe any more */
+    TBD_PROBE_LEAVE, /* instead of OPEN: the keeper ends */
 };
 
 struct tbd_probe_head {

@@ -29,6 +29,7 @@
 #define TRY_MS          5
 #define LOOKS           4
 #define LOOK_PAUSE_MS   2
+#define LEAVE_MS        20
 #define QUIET_TRIES     2000
 #define BACKLOG         8
 #define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
@@ -44,6 +45,7 @@ static struct {
     int pidfd;
     uint64_t memory_mark; /* differs after an execve; 0: not known */
     uint32_t has_begun;   /* futex: the program need not wait any more */
+    bool leaves;
     char address[TBD_PROBE_ADDRESS_BYTES];
 } keeper;
 
@@ -200,8 +202,7 @@ static bool waits_for_trap(const char *thread)
         uint64_t base, length;
     } to = { tbd_sys_pointer(&set), sizeof(set) }, from = { 0, sizeof(set) };
 
-    if (!wait_until_it_ran(thread, text, sizeof(text)) ||
-        tbd_starts_with(text, "do_sigtimedwait"))
+    if (!wait_until_it_ran(thread, text, sizeof(text)) || tbd_starts_with(text, "do_sigtimedwait"))
         return true;
     if (!tbd_starts_with(text, WAIT_TEXT))
         return false;
@@ -475,6 +476,17 @@ static struct tbd_probe_reply stop_session(void)
     return refuse(TBD_PROBE_OK, 0);
 }
 
+/* A thread that has met a trap just before the session's end still comes to the handler. */
+static struct tbd_probe_reply leave(void)
+{
+    if (tbd_probe_session.shared)
+        return refuse(TBD_PROBE_BUSY, 0);
+    pause_ms(LEAVE_MS);
+    tbd_trap_end();
+    keeper.leaves = true;
+    return refuse(TBD_PROBE_OK, 0);
+}
+
 static struct tbd_probe_reply answer(long bytes, int *out_fd)
 {
     const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
@@ -483,6 +495,8 @@ static struct tbd_probe_reply answer(long bytes, int *out_fd)
         return refuse(TBD_PROBE_BAD_PACKET, 0);
     if (head->kind == TBD_PROBE_OPEN)
         return open_session(bytes, out_fd);
+    if (head->kind == TBD_PROBE_LEAVE)
+        return leave();
     if (!tbd_probe_session.shared)
         return refuse(TBD_PROBE_BAD_PACKET, 0);
     switch ((enum tbd_probe_kind)head->kind) {
@@ -605,6 +619,8 @@ long tbd_keeper_prepare(uint32_t program)
     long fd;
 
     keeper.program = program;
+    keeper.leaves = false;
+    tbd_placing_new_keeper();
     keeper.memory_mark = stat_field(FIELD_ARG_START);
     fd = tbd_sys3(__NR_pidfd_open, program, 0, 0);
     if (fd < 0)
@@ -640,5 +656,7 @@ void tbd_keeper_run(void)
         if (is_allowed((int)connection))
             serve((int)connection);
         tbd_sys_close((int)connection);
+        if (keeper.leaves)
+            tbd_sys_exit_group(0);
     }
 }

@@ -39,11 +39,17 @@ static int memory = -1;
 
 /* ---- once ---- */
 
+static struct tbd_arena tls;
+
+void tbd_placing_new_keeper(void)
+{
+    memory = -1;
+}
+
 /* The decoder looks at fs:0x28.  The keeper's fs is its own. */
 static bool load_decoder(void)
 {
     struct tbd_decoder_api api;
-    struct tbd_arena tls;
 
     if (!tbd_arena_init(&tls, TLS_BYTES) || tbd_decoder_load(&api))
         return false;
@@ -53,23 +59,31 @@ static bool load_decoder(void)
     return true;
 }
 
-enum tbd_probe_refusal tbd_placing_begin(void)
+/* What stays when a keeper goes. */
+static bool prepare(void)
 {
     static bool is_ready;
 
-    if (is_ready)
-        return TBD_PROBE_OK;
+    if (is_ready) {
+        tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, tbd_sys_pointer(tls.start) + TBD_PAGE_SIZE, 0);
+        return true;
+    }
     if (!load_decoder() || !tbd_probe_make_begin())
-        return TBD_PROBE_NO_MEMORY;
+        return false;
     placed = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
     batch = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
-    if (!placed || !batch)
+    is_ready = placed && batch;
+    return is_ready;
+}
+
+enum tbd_probe_refusal tbd_placing_begin(void)
+{
+    if (memory >= 0)
+        return TBD_PROBE_OK;
+    if (!prepare())
         return TBD_PROBE_NO_MEMORY;
     memory = (int)tbd_native_open();
-    if (memory < 0)
-        return TBD_PROBE_UNWRITABLE;
-    is_ready = true;
-    return TBD_PROBE_OK;
+    return memory < 0 ? TBD_PROBE_UNWRITABLE : TBD_PROBE_OK;
 }
 
 static bool note_range(void *context, const struct tbd_msg_region *map, const char *path)

@@ -7,6 +7,9 @@
 
 #include "format/probe/probe.h"
 
+/* What belongs to the keeper's process is made anew: the one before has gone. */
+void tbd_placing_new_keeper(void);
+
 /* Once: the decoder, memory for stubs, a descriptor of the program's memory. */
 enum tbd_probe_refusal tbd_placing_begin(void);
 

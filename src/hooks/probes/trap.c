@@ -277,3 +277,12 @@ void tbd_trap_begin(void)
     }
     tbd_guard_handlers();
 }
+
+void tbd_trap_end(void)
+{
+    struct tbd_kernel_action now = { 0 };
+
+    set_action(SIGTRAP, NULL, &now);
+    if (now.handler == (uint64_t)(uintptr_t)tbd_probe_trap_entry)
+        set_action(SIGTRAP, &before, NULL);
+}

@@ -23,5 +23,7 @@ void tbd_trap_run_instruction(const struct tbd_native_step *step, struct tbd_uco
 /* Becomes the handler of SIGTRAP.  The caller shares the program's table of handlers.  It stays: a thread
  * may have met a trap that has been taken away meanwhile, and its signal comes later. */
 void tbd_trap_begin(void);
+/* SIGTRAP goes to whom it went before, if nobody has changed that.  No thread is in a probe any more. */
+void tbd_trap_end(void);
 
 #endif

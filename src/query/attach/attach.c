@@ -162,6 +162,25 @@ static long map_engine(struct tbd_remote *remote, const struct engine_file *file
     return 0;
 }
 
+/* The same build?  Its code never changes. */
+static bool is_same_engine(const struct tbd_remote *remote, const struct engine_file *file)
+{
+    bool is_same = true;
+
+    for (unsigned i = 0; i < file->header->e_phnum && is_same; i++) {
+        const Elf64_Phdr *segment = &file->segments[i];
+        uint8_t *there;
+
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || (segment->p_flags & PF_W))
+            continue;
+        there = malloc(segment->p_filesz + 1);
+        is_same = there && tbd_remote_read(remote, segment->p_vaddr, there, segment->p_filesz) &&
+                  memcmp(there, file->bytes + segment->p_offset, segment->p_filesz) == 0;
+        free(there);
+    }
+    return is_same;
+}
+
 /* What the boot function reads (struct tbd_boot, hooks/boot/boot.h), and the int3 to which it returns. */
 struct scratch {
     uint8_t trap[16];
@@ -211,15 +230,21 @@ static bool call_boot(struct tbd_remote *remote, uint64_t function, uint64_t at)
 static bool arm(struct tbd_remote *remote, const struct engine_file *file,
                 struct tbd_query_error *error)
 {
-    long at = map(remote, 0, SCRATCH_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, 0);
-    long result = at < 0 ? at : map_engine(remote, file);
-    bool done = result >= 0 && call_boot(remote, boot_function(file), (uint64_t)at);
+    bool again = tbd_attach_has_engine(remote->pid), done;
+    long result, at;
 
+    if (again && !is_same_engine(remote, file))
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                               "process %d has another build of the engine", (int)remote->pid);
+    at = map(remote, 0, SCRATCH_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, 0);
+    result = at < 0 || again ? at : map_engine(remote, file);
+    done = result >= 0 && call_boot(remote, boot_function(file), (uint64_t)at);
     if (at > 0)
         unmap(remote, (uint64_t)at, SCRATCH_BYTES);
     if (done)
         return true;
-    unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+    if (!again)
+        unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
     if (result < 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
                                "process %d: the engine cannot be mapped: %s", (int)remote->pid,
@@ -241,7 +266,7 @@ bool tbd_attach_arm(pid_t pid, struct tbd_query_error *error)
     sigprocmask(SIG_BLOCK, &all, &before);
     if (!boot_function(&file)) {
         tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "tbd-replay is of another build");
-    } else if (tbd_remote_borrow(&remote, pid, error)) {
+    } else if (tbd_remote_borrow(&remote, pid, 0, error)) {
         done = arm(&remote, &file, error);
         tbd_remote_let_go(&remote);
     }

@@ -137,14 +137,23 @@ bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out)
     return find_mapping(pid, NULL, "[vdso]", out);
 }
 
-static bool check_memory(pid_t pid, struct tbd_query_error *error)
+bool tbd_attach_has_engine(pid_t pid)
 {
-    const struct tbd_attach_range engine = { TBD_ENGINE_BASE, TBD_ENGINE_END };
+    const struct tbd_attach_range engine = { TBD_ENGINE_BASE, TBD_STREAM_BASE };
     struct tbd_attach_range there;
 
-    if (find_mapping(pid, &engine, NULL, &there))
+    return find_mapping(pid, &engine, NULL, &there);
+}
+
+/* One that has nothing but the image and arenas was armed, and its keeper has gone. */
+static bool check_memory(pid_t pid, struct tbd_query_error *error)
+{
+    const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_ENGINE_END };
+    struct tbd_attach_range there;
+
+    if (find_mapping(pid, &busy, NULL, &there))
         return refuse(error, pid, "has something where the engine would be",
-                      "it is recorded, or its keeper has died");
+                      "it is recorded, or runs under `tbd crash`");
     return tbd_attach_find_vdso(pid, &there) ||
            refuse(error, pid, "has no vDSO", "tbd makes system calls from there");
 }

@@ -14,7 +14,10 @@ bool tbd_attach_check(pid_t pid, struct tbd_query_error *error);
 /* After PTRACE_SEIZE has failed with this errno. */
 bool tbd_attach_refused(pid_t pid, int number, struct tbd_query_error *error);
 
-/* Where "[vdso]", or the engine's range, is mapped; false: it is not. */
+/* Has it been armed before? */
+bool tbd_attach_has_engine(pid_t pid);
+
+/* Where "[vdso]" is mapped; false: it is not. */
 struct tbd_attach_range {
     uint64_t start, end;
 };

@@ -24,6 +24,8 @@
 
 #define STOP_TRIES  5000
 #define TRY_NS      1000000L
+#define QUICK_TRIES 100 /* most stops come at once */
+#define QUICK_NS    20000L
 #define CODE_64     0x33u /* cs of 64-bit code */
 #define MASK_BYTES  8
 #define TRAP_BIT    (1ull << (SIGTRAP - 1))
@@ -106,9 +108,8 @@ static pid_t best_thread(pid_t pid)
 /* False: the thread has ended, or does not stop. */
 static bool wait_for_stop(const struct tbd_remote *remote, int *out_status)
 {
-    const struct timespec moment = { 0, TRY_NS };
-
     for (int i = 0; i < STOP_TRIES; i++) {
+        const struct timespec moment = { 0, i < QUICK_TRIES ? QUICK_NS : TRY_NS };
         pid_t got = waitpid(remote->tid, out_status, __WALL | WNOHANG);
 
         if (got == remote->tid)
@@ -219,11 +220,12 @@ static bool take_state(struct tbd_remote *remote, struct tbd_query_error *error)
     return true;
 }
 
-bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, struct tbd_query_error *error)
+bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
+                       struct tbd_query_error *error)
 {
     char path[64];
 
-    *remote = (struct tbd_remote){ .pid = pid, .tid = best_thread(pid), .memory = -1 };
+    *remote = (struct tbd_remote){ .pid = pid, .tid = tid ? tid : best_thread(pid), .memory = -1 };
     if (trace(PTRACE_SEIZE, remote->tid, 0, NULL) != 0)
         return tbd_attach_refused(pid, errno, error);
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
@@ -298,4 +300,9 @@ bool tbd_remote_call(struct tbd_remote *remote, uint64_t function, uint64_t argu
 bool tbd_remote_write(struct tbd_remote *remote, uint64_t address, const void *bytes, size_t count)
 {
     return pwrite(remote->memory, bytes, count, (off_t)address) == (ssize_t)count;
+}
+
+bool tbd_remote_read(const struct tbd_remote *remote, uint64_t address, void *out, size_t count)
+{
+    return pread(remote->memory, out, count, (off_t)address) == (ssize_t)count;
 }

@@ -22,7 +22,9 @@ struct tbd_remote {
     int held; /* a signal that came meanwhile and cannot be blocked; 0 */
 };
 
-bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, struct tbd_query_error *error);
+/* `tid` 0: the thread that minds least. */
+bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
+                       struct tbd_query_error *error);
 void tbd_remote_let_go(struct tbd_remote *remote);
 
 /* The result, -errno; -ESRCH: the process has ended. */
@@ -32,6 +34,7 @@ long tbd_remote_call_system(struct tbd_remote *remote, long number, const uint64
 bool tbd_remote_call(struct tbd_remote *remote, uint64_t function, uint64_t argument,
                      uint64_t stack, uint64_t trap, uint64_t *out_result);
 
+bool tbd_remote_read(const struct tbd_remote *remote, uint64_t address, void *out, size_t count);
 bool tbd_remote_write(struct tbd_remote *remote, uint64_t address, const void *bytes, size_t count);
 
 #endif

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MAX_RANGES 256u
+#define MAX_RANGES  256u
+#define COMM_LENGTH 15u
 
 /* ---- modules ---- */
 
@@ -58,6 +59,13 @@ static void read_program_name(struct tbd_probe_process *process)
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
     if (readlink(path, process->program, sizeof(process->program) - 1) < 0)
         process->program[0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)process->pid);
+    file = fopen(path, "re");
+    if (!file || !fgets(process->comm, sizeof(process->comm), file))
+        process->comm[0] = '\0';
+    process->comm[strcspn(process->comm, "\n")] = '\0';
+    if (file)
+        fclose(file);
     snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)process->pid);
     file = fopen(path, "re");
     if (!file || !fgets(process->called, sizeof(process->called), file))
@@ -123,6 +131,14 @@ struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
     return module->file;
 }
 
+/* By the name it was started by, or the one it has now, which the kernel cuts after 15 bytes.  Servers write something else
+ * over the former: "redis-server *:6379". */
+static bool is_program(const struct tbd_probe_process *process, const char *name)
+{
+    return strcmp(name, tbd_base_name(process->called)) == 0 ||
+           (process->comm[0] && strncmp(name, process->comm, COMM_LENGTH) == 0);
+}
+
 /* "libc" is libc.so.6; "*" is any; else the name, or the path. */
 static bool is_called(const struct tbd_probe_process *process,
                       const struct tbd_process_module *module, const char *name)
@@ -132,8 +148,8 @@ static bool is_called(const struct tbd_probe_process *process,
 
     if (strchr(name, '/'))
         return fnmatch(name, module->path, 0) == 0;
-    if (fnmatch(name, base, 0) == 0 || (strcmp(module->path, process->program) == 0 &&
-                                        strcmp(name, tbd_base_name(process->called)) == 0))
+    if (fnmatch(name, base, 0) == 0 ||
+        (strcmp(module->path, process->program) == 0 && is_program(process, name)))
         return true;
     return strncmp(base, name, length) == 0 &&
            (strncmp(base + length, ".so", 3) == 0 || base[length] == '-');

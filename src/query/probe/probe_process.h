@@ -28,6 +28,7 @@ struct tbd_probe_process {
     size_t module_count;
     char program[TBD_PROCESS_PATH_BYTES]; /* its file, and the name of its command line */
     char called[TBD_PROCESS_PATH_BYTES];
+    char comm[32]; /* the name of its first thread, now */
 };
 
 bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_query_error *error);

@@ -7,6 +7,7 @@
 
 #include "base/safe_stream.h"
 #include "query/attach/attach.h"
+#include "query/attach/attach_masks.h"
 #include "query/probe/probe_client.h"
 #include "query/probe/probe_process.h"
 #include "query/probe/probe_records_read.h"
@@ -183,6 +184,7 @@ struct probe_run {
     struct tbd_probe_client client;
     struct tbd_probe_output output;
     struct tbd_query_error error;
+    struct tbd_unblocked unblocked;
     uint64_t jumps;                       /* of the probes */
     uint64_t due[TBD_SCRIPT_MAX_CLAUSES]; /* of intervals */
 };
@@ -294,8 +296,10 @@ static bool begin_session(struct probe_run *run)
         (run->options->drop ? TBD_PROBE_DROP : 0) | (run->options->traps ? TBD_PROBE_TRAPS : 0);
     size_t wrong = SIZE_MAX;
 
-    if (!reach(run) || !find_places(run) ||
-        !tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
+    if (!reach(run) || !find_places(run))
+        return false;
+    tbd_attach_unblock(run->options->pid, &run->unblocked);
+    if (!tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
         !tbd_client_send_code(&run->client, script->code, script->code_count, &run->error))
         return false;
     if (!place_guards(run))
@@ -401,6 +405,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
         status = fail(&run.error, options->text);
     }
     tbd_client_close(&run.client);
+    tbd_attach_block_again(&run.unblocked);
     tbd_process_free(&run.process);
     free(run.places.all);
     free(run.guards.all);
@@ -421,13 +426,39 @@ static int run_command(struct probe_options *options)
     return tbd_probe_end_armed(options->pid, status != 0, status);
 }
 
+/* ---- tbd stop ---- */
+
+static int stop(int argc, char **argv)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_probe_client client;
+    bool done;
+    pid_t pid;
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        puts("usage: tbd stop PID\n\nThe process that waits beside PID for `tbd probe` goes away.");
+        return 0;
+    }
+    if (argc != 2 || !take_pid(argv[1], &pid)) {
+        fputs("tbd stop: it takes the number of a process\n", stderr);
+        return EXIT_USAGE;
+    }
+    done = tbd_client_connect(&client, pid, &error) &&
+           tbd_client_order(&client, TBD_PROBE_LEAVE, NULL, &error);
+    tbd_client_close(&client);
+    return done ? 0 : fail(&error, "");
+}
+
 int tbd_probe_run(int argc, char **argv)
 {
     const struct tbd_probe_client not_connected = { .connection = -1 };
     struct probe_options options = { 0 };
     struct sigaction action = { .sa_handler = on_signal };
-    int status = parse_options(argc, argv, &options);
+    int status;
 
+    if (strcmp(argv[0], "stop") == 0)
+        return stop(argc, argv);
+    status = parse_options(argc, argv, &options);
     if (status < 0) {
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);

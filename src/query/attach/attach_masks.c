@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/* attach_masks.c - see attach_masks.h */
+#include "query/attach/attach_masks.h"
+
+#include "query/attach/remote_thread.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define TRAP_BIT (1ull << (SIGTRAP - 1))
+#define PAUSE_NS 10000000L
+
+static bool blocks_trap(pid_t pid, pid_t tid)
+{
+    char path[96], line[512];
+    unsigned long blocked = 0;
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof(line), status))
+        sscanf(line, "SigBlk: %lx", &blocked);
+    if (status)
+        fclose(status);
+    return blocked & TRAP_BIT;
+}
+
+static void find_threads(pid_t pid, struct tbd_unblocked *out)
+{
+    struct dirent *entry;
+    char path[64];
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    while (tasks && out->count < TBD_UNBLOCKED_MOST && (entry = readdir(tasks)) != NULL) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (tid > 0 && blocks_trap(pid, tid))
+            out->tids[out->count++] = tid;
+    }
+    if (tasks)
+        closedir(tasks);
+}
+
+/* False: it has ended, or ptrace is not allowed. */
+static bool change(pid_t pid, pid_t tid, bool blocks)
+{
+    struct tbd_query_error ignored = { 0 };
+    struct tbd_remote remote;
+
+    if (!tbd_remote_borrow(&remote, pid, tid, &ignored))
+        return false;
+    remote.mask = blocks ? remote.mask | TRAP_BIT : remote.mask & ~TRAP_BIT;
+    tbd_remote_let_go(&remote);
+    return true;
+}
+
+void tbd_attach_unblock(pid_t pid, struct tbd_unblocked *out)
+{
+    const struct timespec moment = { 0, PAUSE_NS };
+    struct tbd_unblocked found = { .pid = pid };
+
+    *out = (struct tbd_unblocked){ .pid = pid };
+    find_threads(pid, &found);
+    if (found.count)
+        nanosleep(&moment, NULL);
+    for (unsigned i = 0; i < found.count; i++)
+        if (blocks_trap(pid, found.tids[i]) && change(pid, found.tids[i], false))
+            out->tids[out->count++] = found.tids[i];
+}
+
+void tbd_attach_block_again(const struct tbd_unblocked *threads)
+{
+    for (unsigned i = 0; i < threads->count; i++)
+        change(threads->pid, threads->tids[i], true);
+}
