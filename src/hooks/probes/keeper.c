@@ -182,14 +182,13 @@ static bool wait_until_it_ran(const char *thread, char *text, size_t bytes)
     for (int i = 0; i < RUN_TRIES; i++) {
         if (read_wait(thread, text, bytes) <= 0 || !is_running(text))
             return true;
-        if (!first || run_time(thread) != first)
-            break;
+        if (!first || run_time(thread) != first) {
+            read_wait(thread, text, bytes);
+            return true;
+        }
         pause_ms(1);
-        if (i == RUN_TRIES - 1)
-            return false;
     }
-    read_wait(thread, text, bytes);
-    return true;
+    return false;
 }
 
 /* A thread that waits for signals does not seem to block them meanwhile (kernel/signal.c, do_sigtimedwait()), but does

@@ -16,6 +16,7 @@
 #define SIGNED      16u
 #define COMM_BYTES  16u
 #define FRAME_WORDS 2u
+#define PIECE_WORDS 128u
 
 struct running {
     struct tbd_probe_session *session;
@@ -81,20 +82,45 @@ static uint64_t widen(uint64_t value, unsigned how)
     return value << shift >> shift;
 }
 
+/* A piece of the stack, read by one system call: frames that follow each other are mostly in the same. */
+struct stack_piece {
+    uint64_t start;
+    size_t bytes;
+    uint64_t words[PIECE_WORDS];
+};
+
+/* The caller's frame and the return address at `rbp`. */
+static bool read_frame(struct tbd_probe_hit *hit, struct stack_piece *piece, uint64_t rbp,
+                       uint64_t *out)
+{
+    const uint64_t bytes = FRAME_WORDS * sizeof(uint64_t);
+
+    if (rbp < piece->start || rbp + bytes > piece->start + piece->bytes) {
+        piece->start = rbp;
+        piece->bytes = read_program(hit, rbp, piece->words, sizeof(piece->words));
+    }
+    if (piece->bytes < bytes)
+        return false;
+    memcpy(out, (const uint8_t *)piece->words + (rbp - piece->start), bytes);
+    return true;
+}
+
 /* Frames by their pointers: the instruction, then the return addresses. */
 static void read_stack(struct tbd_probe_hit *hit, uint64_t *out, uint32_t frames)
 {
     uint64_t rbp = hit->context[tbd_native_place(5)];
     uint64_t low = hit->context[tbd_native_place(4)];
+    struct stack_piece piece;
     uint32_t count = 0;
 
+    piece.start = piece.bytes = 0;
     memset(out, 0, frames * sizeof(*out));
     if (frames)
         out[count++] = hit->pc;
     while (count < frames && rbp >= low && !(rbp & 7)) {
         uint64_t frame[FRAME_WORDS];
 
-        if (read_program(hit, rbp, frame, sizeof(frame)) != sizeof(frame) || !frame[1])
+        if (!read_frame(hit, &piece, rbp, frame) || !frame[1])
             return;
         out[count++] = frame[1];
         low = rbp + 1;
