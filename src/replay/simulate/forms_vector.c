@@ -205,6 +205,104 @@ FORM(vector_half)
     return true;
 }
 
+/* The sign bits of all elements of `width` bits, the first one lowest. */
+static uint8_t signs_of(struct tbd_build *b, const struct lanes *x, enum tbd_pure function,
+                        unsigned each)
+{
+    uint8_t sum = tbd_build_constant(b, 0);
+
+    for (unsigned k = 0; k < x->count; k++) {
+        uint8_t part = tbd_build_pure(
+            b, function, 64, (const uint8_t[3]){ x->slot[k], TBD_INSN_NO_SLOT, TBD_INSN_NO_SLOT });
+        uint8_t d = tbd_build_slot(b);
+
+        tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
+                                              .width = (uint8_t)each,
+                                              .shift = (uint8_t)(each * k),
+                                              .d = d,
+                                              .a = sum,
+                                              .b = part });
+        sum = d;
+    }
+    return sum;
+}
+
+/* ---- mask registers (AVX-512) ---- */
+
+static bool is_mask(const struct tbd_build *b, unsigned i)
+{
+    return tbd_build_is_register(b, i) && b->operand[i].reg.value >= ZYDIS_REGISTER_K0 &&
+           b->operand[i].reg.value <= ZYDIS_REGISTER_K7;
+}
+
+static unsigned mask_place(ZydisRegister reg)
+{
+    return TBD_PLACE_MASK + (unsigned)ZydisRegisterGetId(reg);
+}
+
+/* The mask's lowest `bits`, of those that the instruction's own mask has. */
+static void write_mask(struct tbd_build *b, uint8_t slot)
+{
+    if (is_masked(b))
+        slot = tbd_build_binary(b, TBD_OP_AND, 64, slot,
+                                tbd_build_read_place(b, mask_place(b->insn.avx.mask.reg)));
+    tbd_build_write_place(b, mask_place(b->operand[0].reg.value), slot);
+}
+
+static uint8_t lanes_op(struct tbd_build *b, unsigned function, unsigned log, uint8_t x, uint8_t y)
+{
+    uint8_t d = tbd_build_slot(b);
+
+    tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_LANES,
+                                          .aux = (uint8_t)function,
+                                          .shift = (uint8_t)(8u << log),
+                                          .d = d,
+                                          .a = x,
+                                          .b = y });
+    return d;
+}
+
+/* The lanes that two sources have; false: not in this shape. */
+static bool mask_sources(struct tbd_build *b, unsigned last, struct lanes *x, struct lanes *y)
+{
+    unsigned bytes = b->operand[last].size / 8u;
+
+    if (!is_mask(b, 0) || last < 2 || !is_vector(b, last - 1) ||
+        b->insn.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID || bytes % 8 != 0 ||
+        bytes < 16 || bytes > 8 * LANES_MAX || b->operand[last - 1].size != b->operand[last].size)
+        return false;
+    *x = read_lanes(b, last - 1, bytes);
+    *y = read_lanes(b, last, bytes);
+    return true;
+}
+
+/* A bit of a mask for each element; `negated`: of those that are not. */
+static void write_signs(struct tbd_build *b, const struct lanes *out, unsigned log, bool negated)
+{
+    static const enum tbd_pure functions[4] = { TBD_PURE_BYTESIGNS, TBD_PURE_WORDSIGNS,
+                                                TBD_PURE_DWORDSIGNS, TBD_PURE_QWORDSIGNS };
+    unsigned each = 8u >> log;
+    uint8_t sum = signs_of(b, out, functions[log], each);
+
+    if (negated)
+        sum = tbd_build_binary(b, TBD_OP_XOR, 64, sum,
+                               tbd_build_constant(b, tbd_bits_low(each * out->count)));
+    write_mask(b, sum);
+}
+
+/* k = the elements of 1 and 2 compare; aux as of LANES. */
+static bool compare_into_mask(struct tbd_build *b, unsigned aux, unsigned last, bool negated)
+{
+    struct lanes x, y;
+
+    if (!mask_sources(b, last, &x, &y))
+        return false;
+    for (unsigned k = 0; k < x.count; k++)
+        x.slot[k] = lanes_op(b, aux >> 4, aux & 15, x.slot[k], y.slot[k]);
+    write_signs(b, &x, aux & 15, negated);
+    return true;
+}
+
 static bool is_zeroing(const struct tbd_build *b, enum tbd_operation operation, unsigned aux)
 {
     return tbd_build_same(b, first_source(b), last_operand(b)) &&
@@ -218,6 +316,8 @@ FORM(vector_binary)
     unsigned last = last_operand(b), bytes = bytes_of(b);
     struct lanes x, y, out = { .count = bytes / 8 };
 
+    if (is_mask(b, 0))
+        return operation == TBD_OP_LANES && compare_into_mask(b, aux, last, false);
     if (!has_operands(b) || !is_vector(b, 0))
         return false;
     if (is_zeroing(b, operation, aux)) {
@@ -250,35 +350,62 @@ FORM(vector_binary)
 /* The sign bits of all elements, in a general register; aux: the function. */
 FORM(vector_signs)
 {
-    static const uint8_t bits[3] = { 8, 2, 1 };
-    unsigned width = bits[aux - TBD_PURE_BYTESIGNS];
+    static const uint8_t bits[4] = { 8, 4, 2, 1 };
     struct lanes x;
-    uint8_t d, sum;
 
     (void)operation;
     if (b->insn.operand_count_visible != 2 || !is_vector(b, 1))
         return false;
     x = read_lanes(b, 1, b->operand[1].size / 8u);
-    sum = tbd_build_constant(b, 0);
-    for (unsigned k = 0; k < x.count; k++) {
-        uint8_t part =
-            tbd_build_pure(b, (enum tbd_pure)aux, 64,
-                           (const uint8_t[3]){ x.slot[k], TBD_INSN_NO_SLOT, TBD_INSN_NO_SLOT });
-
-        d = tbd_build_slot(b);
-        tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                              .width = (uint8_t)width,
-                                              .shift = (uint8_t)(width * k),
-                                              .d = d,
-                                              .a = sum,
-                                              .b = part });
-        sum = d;
-    }
     tbd_build_write_register(
         b,
         ZydisRegisterEncode(ZYDIS_REGCLASS_GPR32,
                             (ZyanU8)ZydisRegisterGetId(b->operand[0].reg.value)),
-        sum);
+        signs_of(b, &x, (enum tbd_pure)aux, bits[aux - TBD_PURE_BYTESIGNS]));
+    return true;
+}
+
+/* With a predicate: equal, or not. */
+FORM(mask_compare)
+{
+    unsigned last = last_operand(b);
+    uint64_t predicate = b->operand[last].imm.value.u & 7;
+
+    (void)operation;
+    return last >= 3 && (predicate == 0 || predicate == 4) &&
+           compare_into_mask(b, 16 * TBD_LANE_EQ + aux, last - 1, predicate == 4);
+}
+
+/* k = elements of 1 & 2 that are not 0, or with operation ISZERO are. */
+FORM(mask_test)
+{
+    uint8_t zero = tbd_build_constant(b, 0);
+    struct lanes x, y;
+
+    if (!mask_sources(b, last_operand(b), &x, &y))
+        return false;
+    for (unsigned k = 0; k < x.count; k++)
+        x.slot[k] = lanes_op(b, TBD_LANE_EQ, aux,
+                             x.slot[k] == y.slot[k]
+                                 ? x.slot[k]
+                                 : tbd_build_binary(b, TBD_OP_AND, 64, x.slot[k], y.slot[k]),
+                             zero);
+    write_signs(b, &x, aux, operation != TBD_OP_ISZERO);
+    return true;
+}
+
+/* The lowest aux bits, zeros above. */
+FORM(mask_move)
+{
+    uint8_t slot = is_mask(b, 1) ? tbd_build_read_place(b, mask_place(b->operand[1].reg.value))
+                                 : tbd_build_read(b, 1);
+
+    (void)operation;
+    slot = tbd_build_field(b, slot, 0, aux);
+    if (is_mask(b, 0))
+        tbd_build_write_place(b, mask_place(b->operand[0].reg.value), slot);
+    else
+        tbd_build_write(b, 0, slot);
     return true;
 }
 

@@ -95,11 +95,20 @@ static void write_string_registers(struct tbd_build *b)
         write_general(b, registers[i]);
 }
 
+/* The decoder does not say of these that they clear flags, too. */
+static bool clears_flags(ZydisMnemonic mnemonic)
+{
+    return mnemonic == ZYDIS_MNEMONIC_PTEST || mnemonic == ZYDIS_MNEMONIC_VPTEST ||
+           mnemonic == ZYDIS_MNEMONIC_VTESTPS || mnemonic == ZYDIS_MNEMONIC_VTESTPD;
+}
+
 static void write_flags(struct tbd_build *b)
 {
     const ZydisAccessedFlags *flags = b->insn.cpu_flags;
     uint64_t written = flags ? flags->modified | flags->set_0 | flags->set_1 | flags->undefined : 0;
 
+    if (clears_flags(b->insn.mnemonic))
+        written |= TBD_STATUS_FLAGS;
     if (written & TBD_STATUS_FLAGS)
         tbd_build_flags(b, TBD_STATUS_FLAGS & ~written);
     if (written & (1u << 10))
