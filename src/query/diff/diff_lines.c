@@ -147,11 +147,10 @@ static bool add_texts(struct tbd_diff_lines *lines, const char *path,
 
     if (!tbd_array_grow(&lines->files, lines->count, &lines->capacity, sizeof(*lines->files)))
         return false;
-    texts.number = malloc(((size_t)b->line_count + 1) * sizeof(*texts.number));
     file = &lines->files[lines->count];
-    *file = (struct diffed_file){ .name = strdup(last_part(path)),
-                                  .number = texts.number,
-                                  .count = b->line_count };
+    *file = (struct diffed_file){ .name = strdup(last_part(path)), .count = b->line_count };
+    file->number = malloc(((size_t)b->line_count + 1) * sizeof(*file->number));
+    texts.number = file->number;
     lines->count++;
     if (file->name == NULL || texts.number == NULL)
         return false;

@@ -143,7 +143,7 @@ static bool read_place(struct reader *r, size_t end, struct tbd_trigger_wish *ou
         where->number = strtoull(r->text + colon + 1, NULL, 10);
         return copy_name(r, at, colon, where->name);
     }
-    out->has_module = r->text[mark] == '!' && mark < end;
+    out->has_module = mark < end && r->text[mark] == '!';
     if (out->has_module)
         return copy_name(r, at, mark, where->module) && copy_name(r, mark + 1, end, where->name);
     strcpy(where->module, "*");
