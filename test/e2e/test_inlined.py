@@ -318,6 +318,18 @@ def test_what_has_no_entry_is_said_to_be_inlined(folder):
     assert "twice(int n)" in texts, texts
 
 
+def test_what_has_no_instruction_left_is_said_to_be_inlined(folder):
+    source, path = folder + "/gone.c", folder + "/gone"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("static inline int same(int n) { return n; }\nint main(int argc, char **argv) { (void)argv; return same(argc) - 1; }\n")
+    subprocess.run(["cc", "-g", "-O2", "-o", path, source], check=True)
+    trace = tbdtest.record([path], folder + "/traces")[1]
+    answer = trace.tbdq("calls", "same", json_output=False)
+    assert answer.code == 2 and b"'same' is inlined wherever it is called, and no instruction of it is left" in answer.err, answer
+    answer = trace.tbdq("breakpoints", json_output=False)
+    assert answer.code == 0 and answer.out.startswith(b"there are none"), answer
+
+
 BOTH = """\
 #include <cstdio>
 volatile int table[8], sum;

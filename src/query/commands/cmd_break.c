@@ -284,7 +284,7 @@ enum tbd_exit tbd_command_breakpoints(struct tbd_command_run *run)
         print_set(run, &list->all[i]);
     if (list->count == 0 && !run->session->json)
         fprintf(run->out, "there are none: break PLACE, watch EXPR\n");
-    return list->count != 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+    return TBD_EXIT_FOUND; /* a list is an answer, also an empty one */
 }
 
 enum tbd_exit tbd_command_delete(struct tbd_command_run *run)

@@ -30,10 +30,18 @@ static enum tbd_status unknown_name(struct tbd_query_error *error, size_t at, si
     return TBD_NAME;
 }
 
-/* The function has no code of its own. */
+/* The function has no code of its own; `places` is empty if it has none in others, either. */
 static enum tbd_status inlined_name(struct tbd_query_error *error, const char *name,
                                     const char *places)
 {
+    if (places[0] == '\0') {
+        snprintf(error->message, sizeof(error->message),
+                 "'%.60s' is inlined wherever it is called, and no instruction of it is left",
+                 name);
+        snprintf(error->hint, sizeof(error->hint),
+                 "its callers' code does without it; a build with less optimization has it");
+        return TBD_NAME;
+    }
     snprintf(error->message, sizeof(error->message),
              "'%.60s' is inlined wherever it is called, so it has no entry and no exit", name);
     snprintf(error->hint, sizeof(error->hint), "it is called at %.160s", places);

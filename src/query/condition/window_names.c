@@ -133,7 +133,9 @@ static bool explain(void *context, const char *name, char *out, size_t bytes)
     if (count != 0)
         tbd_inlined_places(all, count, out, bytes);
     free(all);
-    return count != 0;
+    if (count == 0)
+        out[0] = '\0';
+    return count != 0 || tbd_inlined_away(names->session->symbols, names->window, name);
 }
 
 static int compare_copies(const void *left, const void *right)

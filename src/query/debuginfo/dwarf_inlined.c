@@ -28,6 +28,7 @@ struct inlined_walk {
     uint32_t visits;
     struct tbd_dwarf_inlined *out;
     size_t count, max;
+    bool is_known; /* a function with this name was inlined, even if nothing is left of it */
 };
 
 static bool take(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const Dwarf_Die *die,
@@ -61,7 +62,7 @@ static bool is_at_path(const Dwarf_Die *copy, const char *name)
     char path[NAME_BYTES];
 
     if (!tbd_die_reference(copy, DW_AT_abstract_origin, &origin))
-        return false;
+        origin = *copy; /* it is the function */
     if (!tbd_die_reference(&origin, DW_AT_specification, &declared))
         declared = origin;
     return tbd_die_path(&declared, path, sizeof(path)) && tbd_is_name_for(path, name);
@@ -94,6 +95,18 @@ static bool is_wanted(const struct inlined_walk *walk, const Dwarf_Die *die, con
     return is;
 }
 
+/* The function itself, from which copies were made. */
+static bool is_inlined_function(const Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word how;
+    Dwarf_Die own = *die;
+
+    return dwarf_tag(&own) == DW_TAG_subprogram &&
+           dwarf_formudata(dwarf_attr(&own, DW_AT_inline, &attribute), &how) == 0 &&
+           (how == DW_INL_inlined || how == DW_INL_declared_inlined);
+}
+
 static void visit(struct inlined_walk *walk, const Dwarf_Die *parent, const char *outer,
                   int nesting)
 {
@@ -107,6 +120,8 @@ static void visit(struct inlined_walk *walk, const Dwarf_Die *parent, const char
                                : NULL;
         struct tbd_dwarf_inlined found;
 
+        if (!walk->is_known && name != NULL && is_inlined_function(&die))
+            walk->is_known = is_wanted(walk, &die, name);
         if (tag == DW_TAG_inlined_subroutine && name != NULL && is_wanted(walk, &die, name) &&
             take(walk->dwarf, &walk->unit, &die, outer, &found)) {
             if (walk->count < walk->max)
@@ -135,24 +150,38 @@ static const char *last_part(const char *name, size_t *bytes)
     return last;
 }
 
+static void walk_units(struct inlined_walk *walk)
+{
+    struct tbd_unit_walk units;
+    char plain[NAME_BYTES];
+
+    walk->last = last_part(walk->name, &walk->last_bytes);
+    if (walk->last_bytes == 0 || walk->last_bytes >= sizeof(plain))
+        return;
+    memcpy(plain, walk->last, walk->last_bytes);
+    plain[walk->last_bytes] = '\0';
+    tbd_unit_walk_start(&units, walk->dwarf, plain);
+    while (tbd_unit_walk_next(&units, &walk->unit)) {
+        if (!tbd_dwarf_is_shared_unit(&walk->unit))
+            visit(walk, &walk->unit, NULL, 0);
+    }
+}
+
 size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
                          size_t max)
 {
     struct inlined_walk walk = { .dwarf = dwarf, .name = name, .out = out, .max = max };
-    struct tbd_unit_walk units;
-    char plain[NAME_BYTES];
 
-    walk.last = last_part(name, &walk.last_bytes);
-    if (walk.last_bytes == 0 || walk.last_bytes >= sizeof(plain))
-        return 0;
-    memcpy(plain, walk.last, walk.last_bytes);
-    plain[walk.last_bytes] = '\0';
-    tbd_unit_walk_start(&units, dwarf, plain);
-    while (tbd_unit_walk_next(&units, &walk.unit)) {
-        if (!tbd_dwarf_is_shared_unit(&walk.unit))
-            visit(&walk, &walk.unit, NULL, 0);
-    }
+    walk_units(&walk);
     return walk.count;
+}
+
+bool tbd_dwarf_inlined_away(struct tbd_dwarf *dwarf, const char *name)
+{
+    struct inlined_walk walk = { .dwarf = dwarf, .name = name };
+
+    walk_units(&walk);
+    return walk.is_known && walk.count == 0;
 }
 
 size_t tbd_dwarf_inlined_around(struct tbd_dwarf *dwarf, uint64_t address,

@@ -22,6 +22,8 @@ struct tbd_dwarf_inlined {
  * there are. */
 size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
                          size_t max);
+/* Is there such a function, and no instruction of its copies left? */
+bool tbd_dwarf_inlined_away(struct tbd_dwarf *dwarf, const char *name);
 /* Calls `each` with the names of inlined functions: "cost", and "shop::Item::cost" if it has scopes.
  * Not all, if there are very many; none if `dwarf` is NULL. */
 void tbd_dwarf_inlined_names(struct tbd_dwarf *dwarf, void (*each)(void *context, const char *name),

@@ -56,6 +56,22 @@ struct tbd_dwarf_inlined *tbd_inlined_find(struct tbd_symbols *symbols, uint32_t
     return all;
 }
 
+bool tbd_inlined_away(struct tbd_symbols *symbols, uint32_t window, const char *name)
+{
+    const struct tbd_module *modules;
+    size_t count;
+
+    if (tbd_symbols_modules(symbols, window, &modules, &count) != TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = modules[i].file == NULL ? NULL : tbd_dwarf_of(modules[i].file);
+
+        if (dwarf != NULL && tbd_dwarf_inlined_away(dwarf, name))
+            return true;
+    }
+    return false;
+}
+
 size_t tbd_inlined_around(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
                           struct tbd_dwarf_inlined *out, size_t max)
 {

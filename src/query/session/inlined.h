@@ -10,6 +10,8 @@
  * caller's.  NULL: there are none, or there is no memory. */
 struct tbd_dwarf_inlined *tbd_inlined_find(struct tbd_symbols *symbols, uint32_t window,
                                            const char *name, size_t *out_count);
+/* Does a module have such a function of whose copies no instruction is left? */
+bool tbd_inlined_away(struct tbd_symbols *symbols, uint32_t window, const char *name);
 /* The innermost copy around an address; false: the address is in no inlined function. */
 bool tbd_inlined_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
                     struct tbd_dwarf_inlined *out);
