@@ -28,7 +28,7 @@ def use(root, folder):
     assert packed.code == 0 and packed.out[:2] == b"\x1f\x8b", packed
     tbdtest.wait_organizers(env["TBD_DIR"])
     asked = tbdtest.run(["tbdq", "count", "syscall"], env=env)
-    assert asked.code == 0 and int(asked.out.split()[-1]) > 5, asked
+    assert asked.code == 0 and b"libc.so.6!write" in asked.out, asked
     checked = tbdtest.run(["tbdq", "verify"], env=env)
     assert checked.code == 0, checked
     page = subprocess.run(["gzip", "-dc", root + "/usr/share/man/man1/tbdq.1.gz"], stdout=subprocess.PIPE, check=True).stdout
