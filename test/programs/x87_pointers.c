@@ -4,7 +4,8 @@
 // options: window=300
 /* Where the last x87 instruction was, which operand and opcode it had: as fnstenv, fnsave, fxsave and xsave store it, in
  * signal frames, behind calls, in other threads and processes, behind code that is gone.  Some processors (AMD's) tell only
- * fnstenv and fnsave, and forget whenever the kernel has another thread run: there it is what it should be, or 0. */
+ * fnstenv and fnsave, and forget whenever the kernel has another thread run: there it is what it should be, or 0, or (some
+ * virtual machines) its lower half. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>
@@ -30,7 +31,7 @@ static uint64_t field(size_t at, size_t bytes)
 
 static void check(uint64_t found, uint64_t wanted)
 {
-    CHECK(found == wanted || (!found && !tells));
+    CHECK(found == wanted || (!tells && (!found || found == (uint32_t)wanted)));
 }
 
 static uint64_t opcode_of(uint64_t code)
@@ -130,24 +131,7 @@ static void on_signal(int signo, siginfo_t *info, void *raw)
     puts("frame");
 }
 
-/* An exception that is not masked and not raised yet: then all processors tell. */
-static void pending(void)
-{
-    static const uint16_t unmasked = 0x37b; /* division by zero */
-    static const double zero;
-    uint64_t code;
-
-    __asm__ volatile("fldcw %1; fld1; lea 1f(%%rip), %0; 1: fdivl %2; jmp 2f; ud2; 2: nop" : "=r"(code) : "m"(unmasked), "m"(zero));
-    expected = code;
-    memset(image, 0, sizeof(image));
-    __asm__ volatile("fxsave64 %0" : "=m"(image));
-    CHECK(field(8, 8) == code && field(16, 8) == (uint64_t)(uintptr_t)&zero);
-    CHECK(field(6, 2) == opcode_of(code) || !field(6, 2));
-    __asm__ volatile("fwait"); /* raises it */
-    CHECK(!expected);
-    clear();
-    puts("pending");
-}
+static uint64_t raised; /* where the handler of the exception is told that it comes from */
 
 static void on_exception(int signo, siginfo_t *info, void *raw)
 {
@@ -155,9 +139,31 @@ static void on_exception(int signo, siginfo_t *info, void *raw)
 
     (void)signo;
     (void)info;
-    CHECK(context->uc_mcontext.fpregs->rip == expected);
+    raised = context->uc_mcontext.fpregs->rip;
     context->uc_mcontext.fpregs->swd = 0;
-    expected = 0;
+}
+
+/* An exception that is not masked and not raised yet: then all processors tell.  Only on some virtual machines it is
+ * half of the address if another thread has run since, natively, too: then once more. */
+static void pending(void)
+{
+    static const uint16_t unmasked = 0x37b; /* division by zero */
+    static const double zero;
+    uint64_t code;
+    int tries = 0;
+
+    do {
+        CHECK(tries++ < 100);
+        clear();
+        __asm__ volatile("fldcw %1; fld1; lea 1f(%%rip), %0; 1: fdivl %2; jmp 2f; ud2; 2: nop" : "=r"(code) : "m"(unmasked), "m"(zero));
+        raised = 0;
+        memset(image, 0, sizeof(image));
+        __asm__ volatile("fxsave64 %0" : "=m"(image));
+        __asm__ volatile("fwait"); /* raises it */
+    } while (field(8, 8) != code || field(16, 8) != (uint64_t)(uintptr_t)&zero || raised != code);
+    CHECK(field(6, 2) == opcode_of(code) || !field(6, 2));
+    clear();
+    puts("pending");
 }
 
 /* fld1; faddl [rdi]; ret */
