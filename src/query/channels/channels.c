@@ -7,6 +7,7 @@
  * CHANNELS-1  A piece of an answer holds the bytes that were read: they have been compared. */
 #include "query/channels/channels_private.h"
 
+#include "base/binary_search.h"
 #include "base/array.h"
 #include "base/assert.h"
 #include "query/channels/channel_bytes.h"
@@ -240,19 +241,12 @@ static bool is_same(struct following *f, const struct tbd_fd_transfer *write, ui
 /* The read that byte or message `at` of the channel belongs to; NULL: nobody has read it. */
 static const struct ordered_read *read_at(const struct following *f, uint64_t at)
 {
-    size_t low = 0, high = f->ordered_count;
+    size_t begun;
 
     if (at >= f->total)
         return NULL;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        if (f->ordered[middle].from <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &f->ordered[low];
+    begun = TBD_COUNT_BEFORE(i, f->ordered_count, f->ordered[i].from <= at);
+    return &f->ordered[begun == 0 ? 0 : begun - 1];
 }
 
 /* Can the write's bytes lie at `at` in the channel?  Those that nobody has read are not known. */

@@ -6,6 +6,8 @@
  * addresses outside of it.  All other functions are compared by source lines, which diff_lines.c numbers alike. */
 #include "query/diff/diff_builds.h"
 
+#include "base/string.h"
+#include "base/binary_search.h"
 #include "base/array.h"
 #include "base/hash.h"
 
@@ -143,16 +145,8 @@ static bool read_shapes(struct shapes *shapes, struct tbd_elf_file *file)
 /* The functions called `name`: several files of a program may have one each. */
 static size_t find_shapes(const struct shapes *shapes, uint64_t name, const struct shape **out)
 {
-    size_t low = 0, high = shapes->count, end;
+    size_t low = TBD_COUNT_BEFORE(i, shapes->count, shapes->all[i].name < name), end;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (shapes->all[middle].name < name)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     for (end = low; end < shapes->count && shapes->all[end].name == name; end++)
         continue;
     *out = shapes->all + low;
@@ -160,13 +154,6 @@ static size_t find_shapes(const struct shapes *shapes, uint64_t name, const stru
 }
 
 /* ---- pairs ---- */
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
 
 static struct pair *find_pair(struct tbd_diff_builds *builds, const struct tbd_module *module,
                               bool is_program)
@@ -177,7 +164,7 @@ static struct pair *find_pair(struct tbd_diff_builds *builds, const struct tbd_m
         if (is_program || pair->is_program) {
             if (is_program && pair->is_program)
                 return pair;
-        } else if (strcmp(pair->name, last_part(module->path)) == 0) {
+        } else if (strcmp(pair->name, tbd_base_name(module->path)) == 0) {
             return pair;
         }
     }
@@ -197,12 +184,12 @@ static bool add_module(struct tbd_diff_builds *builds, const struct tbd_session 
                             sizeof(*builds->pairs)))
             return false;
         pair = &builds->pairs[builds->count++];
-        *pair = (struct pair){ .name = last_part(module->path), .is_program = is_program };
+        *pair = (struct pair){ .name = tbd_base_name(module->path), .is_program = is_program };
     }
     if (pair->modules[side].file == NULL)
         pair->modules[side] = *module;
     if (side == 1)
-        pair->second = last_part(module->path);
+        pair->second = tbd_base_name(module->path);
     return true;
 }
 

@@ -8,6 +8,7 @@
  *     number from TBD_DIFF_ONLY_SECOND on. (not checked: each line is numbered by one of three functions here) */
 #include "query/diff/diff_builds.h"
 
+#include "base/string.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "query/debuginfo/dwarf_sources.h"
@@ -45,17 +46,10 @@ void tbd_diff_lines_free(struct tbd_diff_lines *lines)
     free(lines);
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
 static const struct diffed_file *find_file(const struct tbd_diff_lines *lines, const char *path)
 {
     for (size_t i = 0; i < lines->count; i++) {
-        if (strcmp(lines->files[i].name, last_part(path)) == 0)
+        if (strcmp(lines->files[i].name, tbd_base_name(path)) == 0)
             return &lines->files[i];
     }
     return NULL;
@@ -148,7 +142,7 @@ static bool add_texts(struct tbd_diff_lines *lines, const char *path,
     if (!tbd_array_grow(&lines->files, lines->count, &lines->capacity, sizeof(*lines->files)))
         return false;
     file = &lines->files[lines->count];
-    *file = (struct diffed_file){ .name = strdup(last_part(path)), .count = b->line_count };
+    *file = (struct diffed_file){ .name = strdup(tbd_base_name(path)), .count = b->line_count };
     file->number = malloc(((size_t)b->line_count + 1) * sizeof(*file->number));
     texts.number = file->number;
     lines->count++;
@@ -174,7 +168,7 @@ static bool take_second(void *context, const char *path)
     struct lines_search *search = context;
     struct tbd_source_text a, b;
 
-    if (strcmp(last_part(path), last_part(search->path)) != 0)
+    if (strcmp(tbd_base_name(path), tbd_base_name(search->path)) != 0)
         return true;
     /* one file, which has one text now: that of the later version */
     if (strcmp(path, search->path) == 0 || !tbd_source_load(search->path, &a))

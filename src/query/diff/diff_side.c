@@ -6,6 +6,7 @@
  * the source lines of its instructions, or by the function alone if there are none. */
 #include "query/diff/diff.h"
 
+#include "base/string.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "query/session/source.h"
@@ -66,13 +67,6 @@ static uint64_t text_hash(const char *text)
     return tbd_hash64(text, strlen(text));
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
 /* The line of an instruction; where both texts are not known, lines count from the function's first. */
 static uint64_t line_key(struct tbd_diff_side *side, const struct tbd_module *module,
                          const struct tbd_elf_symbol *symbol, uint64_t pc)
@@ -88,7 +82,7 @@ static uint64_t line_key(struct tbd_diff_side *side, const struct tbd_module *mo
     if (number == 0 && tbd_dwarf_line_at(dwarf, symbol->start, &first) && first.file != NULL &&
         strcmp(first.file, line.file) == 0)
         return key_of(name, line.line - first.line + 1u);
-    return key_of(text_hash(last_part(line.file)), number == 0 ? line.line : number);
+    return key_of(text_hash(tbd_base_name(line.file)), number == 0 ? line.line : number);
 }
 
 static uint64_t offset_key(const struct tbd_diff_side *side, const struct tbd_module *module,

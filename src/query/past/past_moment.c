@@ -2,6 +2,8 @@
 /* past_moment.c - registers and memory at one position of the past, and a session that is there (past.h) */
 #include "query/past/past.h"
 
+#include "base/binary_search.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,16 +40,10 @@ uint64_t tbd_past_pc(const struct tbd_past *past)
 void tbd_past_where(const struct tbd_past *past, size_t sim_step, uint64_t *out_step,
                     uint32_t *out_insn)
 {
-    uint64_t low = 0, high = past->thread->count - past->first_step;
+    size_t begun = TBD_COUNT_BEFORE(i, past->thread->count - past->first_step,
+                                    past->first_insn[i] <= sim_step);
+    size_t low = begun == 0 ? 0 : begun - 1; /* the last one that begins at it, or before */
 
-    while (high - low > 1) { /* the last one that begins at it, or before */
-        uint64_t middle = low + (high - low) / 2;
-
-        if (past->first_insn[middle] <= sim_step)
-            low = middle;
-        else
-            high = middle;
-    }
     *out_step = past->first_step + low;
     *out_insn = (uint32_t)(sim_step - past->first_insn[low]);
 }

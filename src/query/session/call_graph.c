@@ -5,6 +5,7 @@
  *     order) */
 #include "query/session/call_graph_private.h"
 
+#include "base/binary_search.h"
 #include "base/string.h"
 #include "base/array.h"
 
@@ -186,20 +187,11 @@ static bool add_functions(struct tbd_call_graph *graph, uint32_t index)
 
 uint32_t tbd_graph_function_at(const struct tbd_call_graph *graph, uint32_t file, uint64_t address)
 {
-    uint32_t low = graph->files[file].first, high = low + graph->files[file].count;
+    uint32_t first = graph->files[file].first, count = graph->files[file].count;
+    size_t at = first + TBD_COUNT_BEFORE(i, count, graph->functions[first + i].end <= address);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (graph->functions[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < graph->files[file].first + graph->files[file].count &&
-                   graph->functions[low].start <= address
-               ? low
-               : TBD_NO_FUNCTION;
+    return at < (size_t)first + count && graph->functions[at].start <= address ? (uint32_t)at
+                                                                               : TBD_NO_FUNCTION;
 }
 
 /* The first file that has it exports it, as far as we know. */
@@ -271,16 +263,8 @@ static bool add_reference(struct graph_reading *r, uint64_t address)
 
 static const char *slot_name(const struct tbd_elf_symbols *symbols, uint64_t address)
 {
-    size_t low = 0, high = symbols->slot_count;
+    size_t low = TBD_COUNT_BEFORE(i, symbols->slot_count, symbols->slots[i].address < address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (symbols->slots[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < symbols->slot_count && symbols->slots[low].address == address
                ? symbols->slots[low].name
                : NULL;
