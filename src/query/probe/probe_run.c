@@ -390,6 +390,8 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
     static struct probe_run run;
     int status = 0;
 
+    /* whole lines: the program may write to the same pipe or terminal */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     run.options = options;
     run.client = *client;
     run.script = tbd_script_parse(options->text, &run.error);
