@@ -18,6 +18,7 @@
 #include "query/text/user_cache.h"
 
 #include "base/cut_file.h"
+#include "base/processors.h"
 #include "base/safe_stream.h"
 
 #include <getopt.h>
@@ -416,12 +417,11 @@ int main(int argc, char **argv)
     struct options options = { 0 };
     char start[FIRST_BYTES] = "", *words[3] = { NULL };
     size_t count;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int result;
 
     tbd_safe_messages();
     tbd_cut_file_guard("tbdq", TBD_EXIT_TRACE);
-    options.workers = processors < 1 ? 1 : (unsigned)processors;
+    options.workers = tbd_processors();
     result = parse_options(argc, argv, &options);
     if (result >= 0)
         return result;

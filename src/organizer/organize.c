@@ -298,29 +298,6 @@ static enum tbd_status run_threads(struct organizer *o)
 
 /* ---- set-up ---- */
 
-/* "gzip" from the program's own name, which is cut at 15 characters, or its executable's. */
-static void program_name(pid_t pid, char *out, size_t bytes)
-{
-    char name[64];
-    ssize_t length = -1;
-    FILE *file;
-
-    snprintf(out, bytes, "program");
-    snprintf(name, sizeof(name), "/proc/%d/comm", pid);
-    file = fopen(name, "re");
-    if (file) {
-        if (fgets(out, (int)bytes, file))
-            out[strcspn(out, "\n")] = 0;
-        fclose(file);
-    }
-    if (strlen(out) < 15)
-        return;
-    snprintf(name, sizeof(name), "/proc/%d/exe", pid);
-    length = readlink(name, out, bytes - 1);
-    if (length > 0)
-        out[length] = 0;
-}
-
 enum tbd_status tbd_organizer_place(const struct tbd_organize_options *options, char root[4096],
                                     char program[4096], struct tbd_error *why)
 {
@@ -329,10 +306,7 @@ enum tbd_status tbd_organizer_place(const struct tbd_organize_options *options, 
     else if (tbd_trace_root(root, 4096))
         return tbd_error_set(why, TBD_NOTRACE, "", 0,
                              "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
-    if (options->program)
-        snprintf(program, 4096, "%s", options->program);
-    else
-        program_name(options->pid, program, 4096);
+    snprintf(program, 4096, "%s", options->program ? options->program : "program");
     return TBD_OK;
 }
 

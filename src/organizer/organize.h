@@ -24,7 +24,7 @@ struct tbd_organize_options {
     int stream_fd;
     pid_t pid;           /* of the producer; 0: nobody to watch, the stream ends by itself */
     const char *root;    /* trace root; NULL: tbd_trace_root() */
-    const char *program; /* for the trace's name; NULL: found out from the pid */
+    const char *program; /* for the trace's name, or a path that ends with it; NULL: "program" */
     unsigned threads;    /* that build and write windows; 0: chosen by the number of cores */
     struct tbd_age_limits age;
     enum tbd_organize_lean lean;

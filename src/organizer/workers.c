@@ -5,9 +5,9 @@
 #include "organizer/organize_private.h"
 
 #include "base/clock.h"
+#include "base/processors.h"
 #include "organizer/build.h"
 
-#include <sched.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -243,11 +243,10 @@ static void *work(void *context)
 unsigned tbd_workers_count(const struct tbd_organize_options *options)
 {
     unsigned count = options->threads;
-    cpu_set_t allowed;
-    int cores = sched_getaffinity(0, sizeof(allowed), &allowed) ? 1 : CPU_COUNT(&allowed);
+    unsigned processors = tbd_processors();
 
     if (!count)
-        count = cores > 2 ? (unsigned)cores - 1 : 1;
+        count = processors > 2 ? processors - 1 : 1;
     return count > MAX_THREADS ? MAX_THREADS : count;
 }
 

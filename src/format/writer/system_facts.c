@@ -133,6 +133,16 @@ static void add_open_files(struct fact_text *text, uint32_t pid)
         closedir(folder);
 }
 
+/* In a pid namespace without a /proc of its own, a number there is that of another process. */
+static bool is_proc_ours(void)
+{
+    char own[24];
+    ssize_t length = readlink("/proc/self", own, sizeof(own) - 1);
+
+    own[length < 0 ? 0 : length] = '\0';
+    return strtol(own, NULL, 10) == getpid();
+}
+
 static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
 {
     char path[64];
@@ -142,6 +152,8 @@ static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
     for (unsigned i = 0; i < 3 && fact->files[i] != NULL; i++) {
         const char *number = strstr(fact->files[i], "%u");
 
+        if (number != NULL && !is_proc_ours())
+            continue;
         if (number != NULL)
             snprintf(path, sizeof(path), "%.*s%u%s", (int)(number - fact->files[i]), fact->files[i],
                      pid, number + 2);
@@ -149,7 +161,7 @@ static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
             snprintf(path, sizeof(path), "%s", fact->files[i]);
         add_file(text, path);
     }
-    if (fact->is_files)
+    if (fact->is_files && is_proc_ours())
         add_open_files(text, pid);
     for (size_t i = 0; fact->has_nuls && i < text->used; i++)
         text->bytes[i] = text->bytes[i] == '\0' ? '\n' : text->bytes[i];

@@ -314,6 +314,17 @@ static enum tbd_mode_kind possible(enum tbd_mode_kind kind)
     return TBD_MODE_LATER;
 }
 
+/* As base/processors.h says. */
+static uint64_t assumed_processors(char **envp)
+{
+    const char *text = find_variable(envp, "TBD_PROCESSORS");
+    uint64_t number = 0;
+
+    for (; text && *text >= '0' && *text <= '9' && number < UINT16_MAX; text++)
+        number = number * 10 + (uint64_t)(*text - '0');
+    return number;
+}
+
 static bool parse_options(const struct tbd_boot *boot)
 {
     char why[128];
@@ -324,6 +335,7 @@ static bool parse_options(const struct tbd_boot *boot)
         tbd_say("hint: tbd record --help lists the options");
         return false;
     }
+    tbd_runtime.options.processors = assumed_processors(boot->envp);
     tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
     return true;
 }

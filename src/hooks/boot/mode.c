@@ -49,6 +49,11 @@ static unsigned count_processors(void)
     return count ? count : ENOUGH_PROCESSORS;
 }
 
+static uint64_t processors_of(const struct tbd_options *options)
+{
+    return options->processors ? options->processors : count_processors();
+}
+
 /* Windows that shall keep events or counts must have them first. */
 static bool leaves_choice(const struct tbd_options *options)
 {
@@ -59,7 +64,7 @@ static bool leaves_choice(const struct tbd_options *options)
 static bool counts_later(const struct tbd_options *options)
 {
     return options->mode == TBD_MODE_LATER || options->count == TBD_COUNT_LATER ||
-           (leaves_choice(options) && count_processors() < ENOUGH_PROCESSORS);
+           (leaves_choice(options) && processors_of(options) < ENOUGH_PROCESSORS);
 }
 
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)

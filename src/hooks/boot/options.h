@@ -87,6 +87,8 @@ struct tbd_options {
     uint64_t cpu;      /* enum tbd_cpu_choice */
     uint64_t wait;     /* 0 or 1: with mode=armed the program waits for its first probes */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
+    /* to be assumed (TBD_PROCESSORS, no option); 0: those that the program may use */
+    uint64_t processors;
 };
 
 /* Fills *options from `text` (NULL = all defaults).  False: `why` says what is

@@ -144,20 +144,41 @@ static void give_up(const char *path, long error)
     tbd_sys_futex_wake(&head->organizer_state);
 }
 
+/* "--program=gzip": the program's own name for itself, which the kernel cuts at 15 characters, or else its executable's.  Not by
+ * its number: /proc may be of another pid namespace. */
+static void name_program(char *out, size_t bytes)
+{
+    static const char option[] = "--program=";
+    char *name = out + sizeof(option) - 1;
+    char own[16] = "";
+    long length = -1;
+
+    tbd_fmt(out, bytes, "%s", option);
+    tbd_sys3(__NR_prctl, PR_GET_NAME, tbd_sys_pointer(own), 0);
+    if (strlen(own) == sizeof(own) - 1)
+        length = tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/thread-self/exe"),
+                          tbd_sys_pointer(name), bytes - sizeof(option));
+    if (length > 0)
+        name[length] = '\0';
+    else
+        tbd_fmt(out, bytes, "%s%s", option, own[0] ? own : "program");
+}
+
 _Noreturn static void become_organizer(int fd, char **envp)
 {
     char buffer[TBD_OPTION_TEXT_BYTES + 16];
-    char pid[16];
+    char pid[16], program[TBD_OPTION_TEXT_BYTES];
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
-    unsigned last = 13;
-    const char *argv[24] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    unsigned last = 14;
+    const char *argv[28] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid, program };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
     long result;
 
     tbd_fmt(pid, sizeof(pid), "%u", tbd_recording.pid);
-    add_limits(argv + 5, numbers);
+    name_program(program, sizeof(program));
+    add_limits(argv + 6, numbers);
     if (tbd_runtime.options.dir[0]) {
         argv[last++] = "--dir";
         argv[last++] = tbd_runtime.options.dir;

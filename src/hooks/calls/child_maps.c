@@ -12,6 +12,9 @@
 #include "hooks/stream/recording.h"
 
 static struct tbd_regions lists[2]; /* before, after; their tables are reserved at the first call */
+/* Not so where the program has left /proc behind (chroot(2)): then the child is taken to have changed
+ * no mapping, and the trace says so. */
+static bool both_are_read;
 
 static bool add_line(void *context, const struct tbd_msg_region *map, const char *path)
 {
@@ -20,17 +23,17 @@ static bool add_line(void *context, const struct tbd_msg_region *map, const char
     return tbd_regions_add(context, map, path);
 }
 
-static void read_list(struct tbd_regions *list)
+static bool read_list(struct tbd_regions *list)
 {
     if (!list->table && !tbd_regions_init(list))
-        return;
+        return false;
     tbd_regions_clear(list);
-    tbd_maps_read(add_line, list);
+    return tbd_maps_read(add_line, list);
 }
 
 void tbd_child_maps_note(void)
 {
-    read_list(&lists[0]);
+    both_are_read = read_list(&lists[0]);
 }
 
 /* One range, with the same mapping everywhere before, and the same after.  NULL: none. */
@@ -196,7 +199,7 @@ static void for_each(struct tbd_call *call,
 {
     struct difference d = { 0 };
 
-    if (!lists[0].table || !lists[1].table)
+    if (!both_are_read)
         return;
     for (uint64_t at = 0; at < TBD_USER_END; at = d.end) {
         d.start = at;
@@ -210,7 +213,10 @@ static void for_each(struct tbd_call *call,
 
 void tbd_child_maps_compare(struct tbd_call *call)
 {
-    read_list(&lists[1]);
+    both_are_read = both_are_read && read_list(&lists[1]);
+    if (!both_are_read)
+        tbd_recording_note(0, "without /proc, mappings changed by process %u are not seen",
+                           (unsigned)call->result);
     for_each(call, apply_first);
     tbd_memory.brk_end = (uint64_t)tbd_sys3(__NR_brk, 0, 0, 0);
 }

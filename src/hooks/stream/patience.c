@@ -9,6 +9,7 @@
 #include "base/fmt.h"
 #include "base/linux_abi.h"
 #include "base/log.h"
+#include "base/string.h"
 #include "base/sys.h"
 
 enum {
@@ -24,6 +25,19 @@ struct activity {
     uint64_t worked;
 };
 
+/* In a pid namespace without a /proc of its own, a number there is that of another process
+ * (pid_namespaces(7)). */
+static bool is_proc_ours(void)
+{
+    char text[24], pid[24];
+    long length = tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/self"), tbd_sys_pointer(text),
+                           sizeof(text) - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+    tbd_fmt(pid, sizeof(pid), "%u", (uint32_t)tbd_sys_getpid());
+    return strcmp(text, pid) == 0;
+}
+
 static struct activity look_at(uint32_t pid)
 {
     struct activity found = { 0 };
@@ -31,6 +45,8 @@ static struct activity look_at(uint32_t pid)
     const char *at = text;
     long fd, got;
 
+    if (!is_proc_ours())
+        return found;
     tbd_fmt(text, sizeof(text), "/proc/%u/stat", pid);
     fd = tbd_sys_open(text, O_RDONLY | O_CLOEXEC, 0);
     if (tbd_sys_failed(fd))

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/binary_search.h"
+#include "base/processors.h"
 #include "query/text/demangle.h"
 #include "query/debuginfo/name_cache.h"
 
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WORTH_SYMBOLS 8192u
 #define WORKERS_MAX   8u
@@ -188,8 +188,7 @@ static void *demangle_slice(void *argument)
 static void demangle_all(const struct tbd_elf_symbols *symbols, char **texts)
 {
     struct slice slices[WORKERS_MAX];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t count = processors < 1 ? 1 : (size_t)processors;
+    size_t count = tbd_processors();
 
     if (count > WORKERS_MAX)
         count = WORKERS_MAX;

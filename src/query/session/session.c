@@ -9,6 +9,7 @@
 #include "query/text/user_cache.h"
 
 #include "replay/native/count_stops.h"
+#include "base/processors.h"
 #include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
 #include "query/session/inlined_calls.h"
@@ -65,8 +66,7 @@ static bool has_rings_only(const char *path)
 static enum tbd_status count_stops(struct tbd_session *session)
 {
     char path[4096];
-    struct tbd_count_stops how = { .path = path,
-                                   .workers = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) };
+    struct tbd_count_stops how = { .path = path, .workers = tbd_processors() };
     struct tbd_divergence divergence = { 0 };
     enum tbd_status status;
 
