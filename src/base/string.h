@@ -21,12 +21,12 @@ int strcmp(const char *a, const char *b);
 #endif
 
 #ifndef TBD_ENGINE
-/* What follows the last slash of a path. */
+/* What follows the last slash of a path; one that ends in a slash stays whole. */
 static inline const char *tbd_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
-    return slash != NULL ? slash + 1 : path;
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 #endif
 

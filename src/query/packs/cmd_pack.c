@@ -13,6 +13,7 @@
 
 #include "base/open_file.h"
 #include "base/safe_stream.h"
+#include "base/string.h"
 #include "format/files/trace_dir.h"
 #include "format/files/trace_remove.h"
 #include "format/packed/archive.h"
@@ -126,13 +127,6 @@ static enum tbd_status fill(struct packing *packing, struct tbd_session *session
     return tbd_archive_finish(packing->archive);
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL || slash[1] == '\0' ? path : slash + 1;
-}
-
 static enum tbd_exit say_failure(const char *path, const char *why)
 {
     fprintf(stderr, "tbdq: %s: %s\n", tbd_shown(path), why);
@@ -143,7 +137,7 @@ static enum tbd_exit say_failure(const char *path, const char *why)
 static int open_parent(const char *path, const char **out_name)
 {
     char folder[4096];
-    const char *name = last_part(path);
+    const char *name = tbd_base_name(path);
 
     *out_name = name;
     if (name == path)
@@ -180,7 +174,7 @@ static enum tbd_exit pack(struct tbd_command_run *run, const char *path, bool wi
     int parent = open_parent(path, &name);
     enum tbd_status status = packing.dir < 0 || parent < 0 ? TBD_IO : TBD_OK;
 
-    snprintf(top, sizeof(top), "%s", last_part(run->session->info->path));
+    snprintf(top, sizeof(top), "%s", tbd_base_name(run->session->info->path));
     packing.top = strcmp(top, "latest") == 0 ? "trace" : top;
     if (status == TBD_OK)
         status = tbd_new_file(parent, name, &file);
@@ -220,7 +214,7 @@ enum tbd_exit tbd_command_pack(struct tbd_command_run *run)
 /* "gzip-1" of "/tmp/gzip-1.tbd". */
 static bool default_folder(const char *path, char *out, size_t bytes)
 {
-    const char *name = last_part(path);
+    const char *name = tbd_base_name(path);
     size_t used;
 
     if (tbd_trace_root(out, bytes) != TBD_OK)

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/array.h"
+#include "base/string.h"
 #include "base/layout.h"
 #include "base/binary_search.h"
 #include "format/pages/pages.h"
@@ -280,13 +281,6 @@ static struct tbd_module *add_module(struct symbols_view *view)
                : NULL;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static void add_region(struct tbd_symbols *symbols, uint32_t window,
                        const struct tbd_region *region)
 {
@@ -305,7 +299,7 @@ static void add_region(struct tbd_symbols *symbols, uint32_t window,
     module = add_module(&symbols->view);
     if (!module)
         return;
-    *module = (struct tbd_module){ .name = base_name(known->shown),
+    *module = (struct tbd_module){ .name = tbd_base_name(known->shown),
                                    .path = known->shown,
                                    .build_id = known->file->build_id_text,
                                    .start = bias + known->file->low,
