@@ -54,13 +54,23 @@ static void probe_model(struct tbd_probes *probes, const uint8_t *memory, bool a
     out->value = model_value(memory, offset, size);
 }
 
-/* An instruction with one or two stores, a probe before and one after it. */
+/* A place that is asked for again and again, so that some of its probes share an answer. */
+static void probe_again(struct tbd_probes *probes, const uint8_t *memory, struct expectation *out)
+{
+    uint32_t offset = 8 * random_below(4);
+
+    out->number = tbd_probes_add(probes, (struct tbd_position){ 0 }, PAGE + offset, 8, false);
+    out->value = model_value(memory, offset, 8);
+}
+
+/* An instruction with up to two stores, probes before and one after it. */
 static void one_instruction(struct tbd_probes *probes, uint8_t *memory, uint8_t *log,
                             struct expectation *out)
 {
-    uint32_t stores = 1 + random_below(2);
+    uint32_t stores = random_below(3);
 
     probe_model(probes, memory, false, &out[0]);
+    probe_again(probes, memory, &out[2]);
     for (uint32_t i = 0; i < stores; i++) {
         uint32_t size = random_below(10) == 0 ? 1 + random_below(60) : 1 + random_below(8);
         uint32_t offset = random_below(64);
@@ -76,7 +86,7 @@ static void one_instruction(struct tbd_probes *probes, uint8_t *memory, uint8_t 
 
 static void probes_find_what_memory_held(void **state)
 {
-    static struct expectation expected[PROBES * 2];
+    static struct expectation expected[PROBES * 3];
     static uint8_t memory[4096];
     uint8_t *log = calloc(PROBES, 128);
     struct tbd_page_contents page = { .address = PAGE, .bytes = memory };
@@ -88,9 +98,9 @@ static void probes_find_what_memory_held(void **state)
     assert_non_null(log);
     assert_int_equal(tbd_probes_new(NULL, &window, &probes), TBD_OK);
     for (size_t i = 0; i < PROBES; i++)
-        one_instruction(probes, memory, log + i * 128, &expected[i * 2]);
+        one_instruction(probes, memory, log + i * 128, &expected[i * 3]);
     tbd_probes_finish(probes);
-    for (size_t i = 0; i < PROBES * 2; i++) {
+    for (size_t i = 0; i < PROBES * 3; i++) {
         assert_true(tbd_probes_answer(probes, expected[i].number, &value));
         assert_int_equal(value, expected[i].value);
     }

@@ -252,29 +252,34 @@ enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *
     return result;
 }
 
-enum tbd_exit tbd_command_each(struct tbd_command_run *run, struct tbd_question *question,
-                               bool (*each)(void *context, const struct tbd_event *event),
-                               void *context)
+enum tbd_exit tbd_command_each_of(struct tbd_command_run *run, struct tbd_search *search)
 {
     struct tbd_query_error error = { 0 };
-    struct tbd_search search = { .session = run->session,
-                                 .question = question,
-                                 .error = &error,
-                                 .each = each,
-                                 .each_context = context };
+    struct tbd_question *question = search->question;
     struct tbd_event last;
     uint64_t found = 0;
     enum tbd_exit result = TBD_EXIT_FOUND;
     enum tbd_status status;
 
+    search->session = run->session;
+    search->error = &error;
     question->count = TBD_QUESTION_ALL;
-    status = look(run, &search, &last, &found);
+    status = look(run, search, &last, &found);
     if (status == TBD_NOTFOUND)
         result = TBD_EXIT_NOT_FOUND;
     else if (status != TBD_OK)
-        result = failed(run, &search, status);
+        result = failed(run, search, status);
     tbd_question_free(question);
     return result;
+}
+
+enum tbd_exit tbd_command_each(struct tbd_command_run *run, struct tbd_question *question,
+                               bool (*each)(void *context, const struct tbd_event *event),
+                               void *context)
+{
+    struct tbd_search search = { .question = question, .each = each, .each_context = context };
+
+    return tbd_command_each_of(run, &search);
 }
 
 enum tbd_status tbd_command_find_event(struct tbd_command_run *run, struct tbd_question *question,

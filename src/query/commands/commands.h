@@ -114,7 +114,7 @@ struct tbd_position tbd_command_start(struct tbd_session *session,
 enum tbd_exit tbd_command_search(struct tbd_command_run *run, struct tbd_question *question,
                                  struct tbd_event *out, uint64_t *out_found);
 
-/* The next three free *question. */
+/* The next four free *question. */
 
 /* Moves to the event and prints it, or prints that there is none. */
 enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *question);
@@ -122,6 +122,9 @@ enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *
 enum tbd_exit tbd_command_each(struct tbd_command_run *run, struct tbd_question *question,
                                bool (*each)(void *context, const struct tbd_event *event),
                                void *context);
+/* The same for a search with its question and callbacks (query/search/search.h). */
+struct tbd_search;
+enum tbd_exit tbd_command_each_of(struct tbd_command_run *run, struct tbd_search *search);
 /* Finds the event without printing or moving. */
 TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *run,
                                                       struct tbd_question *question,
@@ -175,6 +178,7 @@ enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run);
 enum tbd_exit tbd_command_signals(struct tbd_command_run *run);
 enum tbd_exit tbd_command_log(struct tbd_command_run *run);
 enum tbd_exit tbd_command_heap(struct tbd_command_run *run);
+enum tbd_exit tbd_command_fds(struct tbd_command_run *run);
 enum tbd_exit tbd_command_diff(struct tbd_command_run *run);
 enum tbd_exit tbd_command_export(struct tbd_command_run *run);
 enum tbd_exit tbd_command_count(struct tbd_command_run *run);

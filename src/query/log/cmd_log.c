@@ -4,16 +4,17 @@
  *   log PLACE [where CONDITION] FORMAT [ARGUMENT...] [also PLACE ...]
  *
  * A place becomes a question, its arguments become kept values of that question (condition/expr_keep.h): so one
- * search gives rows and values.  One place is printed as it is found.  Several places are searched one after the
- * other, and their rows printed in the order of time.
+ * search gives rows and values, which the workers of the search write.  One place is printed as it is found.
+ * Several places are searched one after the other, and their rows printed in the order of time.
  *
- * CMD_LOG-1  A row of several places is text in `rows.text` from its offset on, up to a NUL. (not checked: keep_row() is
- *     the only writer) */
+ * CMD_LOG-1  A row of several places is a struct logged_row and its text, up to a NUL: what a format writes has none.
+ *     (not checked: write_kept() is the only writer) */
 #include "query/commands/commands.h"
 #include "query/commands/functions.h"
 #include "query/commands/rows.h"
 #include "query/log/log_format.h"
 #include "query/output/output.h"
+#include "query/search/search.h"
 #include "query/session/wall_time.h"
 
 #include "base/array.h"
@@ -191,92 +192,180 @@ static enum tbd_exit read_places(struct logging *log)
 
 /* ---- rows ---- */
 
-static void print_text(struct logging *log, const struct logged_row *row, const char *text)
+/* What a place's format makes of an event. */
+struct log_line {
+    struct tbd_position position;
+    uint32_t thread, place;
+    const struct tbd_kept_value *values; /* NULL: the format has none, or `text` is there */
+    const char *text;                    /* written already; NULL: it is not */
+};
+
+static void write_message(const struct logging *log, const struct log_line *line, FILE *out)
 {
-    struct tbd_session *session = log->run->session;
-    FILE *out = log->run->out;
+    if (line->text != NULL)
+        fputs(line->text, out);
+    else
+        tbd_log_format_write(&log->places[line->place].format, line->values, out);
+}
+
+static void write_text(const struct logging *log, struct tbd_session *session,
+                       const struct log_line *line, FILE *out)
+{
     struct tbd_wall_time wall;
     char clock[TBD_WALL_TIME_BYTES], position[48];
 
-    snprintf(position, sizeof(position), "%" PRIu64 "+%" PRIu32, row->position.time,
-             row->position.offset);
-    if (row->position.offset == 0)
+    snprintf(position, sizeof(position), "%" PRIu64 "+%" PRIu32, line->position.time,
+             line->position.offset);
+    if (line->position.offset == 0)
         *strchr(position, '+') = '\0';
     fprintf(out, "%-14s  ", position);
-    if (session->shows_wall)
+    if (log->run->session->shows_wall)
         fprintf(out, "%16s  ",
-                tbd_wall_time_at(session, row->position.time, &wall)
+                tbd_wall_time_at(session, line->position.time, &wall)
                     ? tbd_wall_time_text(&wall, false, clock)
                     : "");
     if (log->has_threads)
-        fprintf(out, "%-8" PRIu32 "  ", row->thread);
-    fprintf(out, "%s\n", text);
+        fprintf(out, "%-8" PRIu32 "  ", line->thread);
+    write_message(log, line, out);
+    fputc('\n', out);
 }
 
-static json_t *row_of(struct logging *log, const struct logged_row *row, const char *text)
+static json_t *row_of(const struct logging *log, struct tbd_session *session,
+                      const struct log_line *line)
 {
-    struct tbd_session *session = log->run->session;
+    bool is_json = log->run->session->json;
     struct tbd_wall_time wall;
-    char clock[TBD_WALL_TIME_BYTES];
+    char clock[TBD_WALL_TIME_BYTES], *text = NULL;
+    size_t bytes = 0;
+    FILE *message = open_memstream(&text, &bytes);
     json_t *object = json_object();
 
-    json_object_set_new(object, "time", json_integer((json_int_t)row->position.time));
-    json_object_set_new(object, "offset", json_integer(row->position.offset));
-    json_object_set_new(object, "position", tbd_rows_position(row->position));
-    json_object_set_new(object, "thread", json_integer(row->thread));
-    if (session->shows_wall && tbd_wall_time_at(session, row->position.time, &wall)) {
-        json_object_set_new(object, "wall",
-                            json_string(tbd_wall_time_text(&wall, session->json, clock)));
+    if (message == NULL)
+        return object;
+    write_message(log, line, message);
+    fclose(message);
+    json_object_set_new(object, "time", json_integer((json_int_t)line->position.time));
+    json_object_set_new(object, "offset", json_integer(line->position.offset));
+    json_object_set_new(object, "position", tbd_rows_position(line->position));
+    json_object_set_new(object, "thread", json_integer(line->thread));
+    if (log->run->session->shows_wall && tbd_wall_time_at(session, line->position.time, &wall)) {
+        json_object_set_new(object, "wall", json_string(tbd_wall_time_text(&wall, is_json, clock)));
         json_object_set_new(object, "wall_exact", json_boolean(wall.is_exact));
     }
-    json_object_set_new(object, "place", tbd_output_text(log->places[row->place].name));
+    json_object_set_new(object, "place", tbd_output_text(log->places[line->place].name));
     json_object_set_new(object, "text", tbd_output_text(text));
+    free(text);
     return object;
 }
 
-static void print_row(struct logging *log, const struct logged_row *row, const char *text)
+/* On any thread, with its session. */
+static void write_line(const struct logging *log, struct tbd_session *session,
+                       const struct log_line *line, FILE *out)
 {
-    log->printed++;
-    if (log->run->session->json || log->run->session->csv)
-        tbd_rows_add(&log->rows, row_of(log, row, text));
-    else
-        print_text(log, row, text);
-}
+    struct tbd_command_run run = *log->run;
+    struct tbd_rows rows = log->rows;
 
-static void keep_row(struct logging *log, struct logged_row *row, const char *text, size_t bytes)
-{
-    if (!tbd_array_grow(&log->kept, log->kept_count, &log->kept_capacity, sizeof(*log->kept)) ||
-        !tbd_array_reserve(&log->text, log->text_used + bytes + 1, &log->text_capacity, 1)) {
-        log->no_memory = true;
+    if (!run.session->json && !run.session->csv) {
+        write_text(log, session, line, out);
         return;
     }
-    row->text = log->text_used;
-    memcpy(log->text + log->text_used, text, bytes + 1);
-    log->text_used += bytes + 1;
-    log->kept[log->kept_count++] = *row;
+    run.out = out;
+    rows.run = &run;
+    tbd_rows_add(&rows, row_of(log, session, line));
 }
 
-static bool add_event(void *context, const struct tbd_event *event)
+static struct log_line line_of(const struct logging *log, const struct tbd_event *event)
+{
+    return (struct log_line){ .position = event->position,
+                              .thread = event->thread,
+                              .place = log->place,
+                              .values = event->kept };
+}
+
+/* ---- one place: rows are written as they are found ---- */
+
+static bool write_row(void *context, struct tbd_session *session, const struct tbd_event *event,
+                      FILE *out)
+{
+    const struct logging *log = context;
+    struct log_line line = line_of(log, event);
+
+    write_line(log, session, &line, out);
+    return true;
+}
+
+static bool take_rows(void *context, const char *bytes, size_t size, uint64_t events)
 {
     struct logging *log = context;
+
+    log->printed += events;
+    fwrite(bytes, 1, size, log->run->out);
+    return ferror(log->run->out) == 0;
+}
+
+static bool print_event(void *context, const struct tbd_event *event)
+{
+    struct logging *log = context;
+
+    log->printed++;
+    (void)write_row(log, log->run->session, event, log->run->out);
+    return ferror(log->run->out) == 0;
+}
+
+/* ---- several places: rows are kept, and printed in order ---- */
+
+/* CMD_LOG-1 */
+static bool write_kept(void *context, struct tbd_session *session, const struct tbd_event *event,
+                       FILE *out)
+{
+    const struct logging *log = context;
     struct logged_row row = { .position = event->position,
                               .thread = event->thread,
                               .place = log->place };
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
+
+    (void)session;
+    fwrite(&row, sizeof(row), 1, out);
+    tbd_log_format_write(&log->places[log->place].format, event->kept, out);
+    fputc('\0', out);
+    return true;
+}
+
+static bool take_kept(void *context, const char *bytes, size_t size, uint64_t events)
+{
+    struct logging *log = context;
+    size_t at = 0;
+
+    log->no_memory = !tbd_array_reserve(&log->kept, log->kept_count + events, &log->kept_capacity,
+                                        sizeof(*log->kept)) ||
+                     !tbd_array_reserve(&log->text, log->text_used + size, &log->text_capacity, 1);
+    while (!log->no_memory && at < size) {
+        struct logged_row *row = &log->kept[log->kept_count++];
+        size_t length = strlen(bytes + at + sizeof(*row)) + 1;
+
+        memcpy(row, bytes + at, sizeof(*row));
+        row->text = log->text_used;
+        memcpy(log->text + log->text_used, bytes + at + sizeof(*row), length);
+        log->text_used += length;
+        at += sizeof(*row) + length;
+    }
+    return !log->no_memory;
+}
+
+static bool keep_event(void *context, const struct tbd_event *event)
+{
+    struct logging *log = context;
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&bytes, &size);
 
     log->no_memory = out == NULL;
     if (out == NULL)
         return false;
-    tbd_log_format_write(&log->places[log->place].format, event->kept, out);
+    (void)write_kept(log, log->run->session, event, out);
     fclose(out);
-    if (log->count == 1)
-        print_row(log, &row, text);
-    else
-        keep_row(log, &row, text, bytes);
-    free(text);
-    return !log->no_memory && ferror(log->run->out) == 0;
+    (void)take_kept(log, bytes, size, 1);
+    free(bytes);
+    return !log->no_memory;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -294,8 +383,30 @@ static void print_kept(struct logging *log)
 {
     if (log->kept_count != 0)
         qsort(log->kept, log->kept_count, sizeof(*log->kept), compare_rows);
-    for (size_t i = 0; i < log->kept_count && ferror(log->run->out) == 0; i++)
-        print_row(log, &log->kept[i], log->text + log->kept[i].text);
+    for (size_t i = 0; i < log->kept_count && ferror(log->run->out) == 0; i++) {
+        const struct logged_row *row = &log->kept[i];
+        struct log_line line = { .position = row->position,
+                                 .thread = row->thread,
+                                 .place = row->place,
+                                 .text = log->text + row->text };
+
+        log->printed++;
+        write_line(log, log->run->session, &line, log->run->out);
+    }
+}
+
+/* ---- the command ---- */
+
+static enum tbd_exit search_place(struct logging *log)
+{
+    bool is_only = log->count == 1;
+    struct tbd_search search = { .question = &log->places[log->place].question,
+                                 .each = is_only ? print_event : keep_event,
+                                 .write = is_only ? write_row : write_kept,
+                                 .take = is_only ? take_rows : take_kept,
+                                 .each_context = log };
+
+    return tbd_command_each_of(log->run, &search);
 }
 
 static enum tbd_exit search_places(struct logging *log)
@@ -303,7 +414,7 @@ static enum tbd_exit search_places(struct logging *log)
     enum tbd_exit result = TBD_EXIT_FOUND;
 
     for (; log->place < log->count && result <= TBD_EXIT_NOT_FOUND; log->place++) {
-        result = tbd_command_each(log->run, &log->places[log->place].question, add_event, log);
+        result = search_place(log);
         if (result <= TBD_EXIT_NOT_FOUND)
             tbd_functions_tell_inlined(log->run->session, log->places[log->place].name);
     }

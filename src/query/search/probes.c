@@ -9,6 +9,8 @@
  *     removal answer.
  * PROBES-2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before"
  *     added meanwhile still see them, probes "after" are armed after them. (not checked:
+ *     test_query_scan compares answers)
+ * PROBES-3  Probes for the same bytes between which none of them was stored share one answer. (not checked:
  *     test_query_scan compares answers) */
 #include "query/search/probes.h"
 
@@ -23,6 +25,7 @@
 
 #define NONE      UINT32_MAX
 #define QUEUE_MAX 64u
+#define ALIKE_MAX 4u /* parts of a word that are looked at for a probe alike */
 
 struct probe {
     struct tbd_position at;
@@ -56,6 +59,8 @@ struct tbd_probes {
     const struct tbd_window *window;
     uint64_t
         *gone; /* addresses of pages that went away in the window, ascending; gone_count of them */
+    uint32_t *numbers; /* owned: by number of an answer, its probe */
+    uint32_t number_count;
     struct probe *probes;
     uint32_t probe_count;
     uint32_t *delayed; /* probes to arm at the next step */
@@ -120,6 +125,7 @@ void tbd_probes_free(struct tbd_probes *probes)
     if (probes == NULL)
         return;
     free(probes->gone);
+    free(probes->numbers);
     free(probes->probes);
     free(probes->parts);
     free(probes->slots);
@@ -246,26 +252,65 @@ static void find_until(const struct tbd_probes *p, struct probe *probe)
     }
 }
 
+static uint8_t all_open(uint32_t size)
+{
+    return (uint8_t)((1u << size) - 1);
+}
+
+/* The probe that waits for the same bytes, all of them, in the same mapping; NONE: there is none. */
+static uint32_t probe_alike(const struct tbd_probes *p, uint64_t address, uint32_t size)
+{
+    const struct probe_slot *slot = slot_find(p, address / 8);
+    uint32_t part = slot == NULL ? NONE : slot->head;
+
+    for (unsigned i = 0; i < ALIKE_MAX && part != NONE; i++, part = p->parts[part].next) {
+        const struct probe *probe = &p->probes[p->parts[part].probe];
+
+        if (probe->address == address && probe->size == size && probe->open == all_open(size) &&
+            probe->unknown == 0 && probe->until[0] == UINT64_MAX && probe->until[1] == UINT64_MAX &&
+            p->window->gone_count == 0)
+            return p->parts[part].probe;
+    }
+    return NONE;
+}
+
+/* NONE: no memory. */
+static uint32_t new_probe(struct tbd_probes *p, struct tbd_position at, uint64_t address,
+                          uint32_t size, bool after)
+{
+    uint32_t probe = p->probe_count;
+
+    if (!tbd_array_double(&p->probes, probe, sizeof(*p->probes)))
+        return NONE;
+    p->probes[probe] = (struct probe){ .address = address,
+                                       .size = (uint8_t)size,
+                                       .open = all_open(size),
+                                       .at = { at.time, at.offset + after } };
+    find_until(p, &p->probes[probe]);
+    p->probe_count++;
+    if (!after)
+        arm(p, probe);
+    else if (tbd_array_double(&p->delayed, p->delayed_count, sizeof(*p->delayed)))
+        p->delayed[p->delayed_count++] = probe;
+    else
+        return NONE;
+    return probe;
+}
+
 uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint64_t address,
                         uint32_t size, bool after)
 {
-    uint32_t number = probes->probe_count;
+    uint32_t number = probes->number_count;
+    uint32_t probe = after ? NONE : probe_alike(probes, address, size);
 
-    if (!tbd_array_double(&probes->probes, number, sizeof(*probes->probes)))
+    if (!tbd_array_double(&probes->numbers, number, sizeof(*probes->numbers)))
         return NONE;
-    probes->probes[number] = (struct probe){ .address = address,
-                                             .size = (uint8_t)size,
-                                             .open = (uint8_t)((1u << size) - 1),
-                                             .at = { at.time, at.offset + after } };
-    find_until(probes, &probes->probes[number]);
-    probes->probe_count++;
-    if (!after)
-        arm(probes, number);
-    else if (tbd_array_double(&probes->delayed, probes->delayed_count, sizeof(*probes->delayed)))
-        probes->delayed[probes->delayed_count++] = number;
-    else
+    if (probe == NONE)
+        probe = new_probe(probes, at, address, size, after);
+    if (probe == NONE)
         return NONE;
-    return number;
+    probes->numbers[number] = probe;
+    return probes->number_count++;
 }
 
 /* The bytes of `probe` that [address, address+size) covers, one bit each. */
@@ -449,9 +494,9 @@ bool tbd_probes_answer(const struct tbd_probes *probes, uint32_t number, uint64_
 {
     const struct probe *probe;
 
-    if (number >= probes->probe_count || probes->probes[number].unknown != 0)
+    if (number >= probes->number_count || probes->probes[probes->numbers[number]].unknown != 0)
         return false;
-    probe = &probes->probes[number];
+    probe = &probes->probes[probes->numbers[number]];
     *out = 0;
     memcpy(out, probe->bytes, probe->size);
     return true;

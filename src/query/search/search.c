@@ -3,7 +3,7 @@
  * done
  *
  * The first windows that the plan leaves are searched one by one, because most answers are near;
- * all workers search the others (search_pool.c). Names of functions and modules are bound again
+ * all workers search the others, and all windows where all events are wanted (search_pool.c). Names of functions and modules are bound again
  * whenever the mapped modules change. */
 #include "query/search/search_private.h"
 
@@ -350,7 +350,9 @@ static enum tbd_status search_parallel(struct tbd_search_run *run, uint32_t star
 
     if (chosen != NULL)
         status = choose(run, start, i, windows, chosen, &count);
-    if (status == TBD_OK && count != 0)
+    if (status == TBD_OK && count == 1)
+        status = tbd_search_chosen(run, chosen[0]);
+    else if (status == TBD_OK && count != 0)
         status = tbd_search_pool(run, chosen, count);
     free(chosen);
     return status;
@@ -361,9 +363,9 @@ static enum tbd_status search_windows(struct tbd_search_run *run)
     uint32_t count = tbd_trace_window_count(run->session->trace);
     uint32_t start = start_window(run);
     uint32_t windows = run->question->backward ? start + 1 : count - start;
-    uint32_t i = 0;
-    enum tbd_status status = search_serial(
-        run, start, windows, run->session->workers < 2 ? windows : SERIAL_WINDOWS, &i);
+    uint32_t i = 0, serial = run->search->each != NULL ? 0 : SERIAL_WINDOWS;
+    enum tbd_status status =
+        search_serial(run, start, windows, run->session->workers < 2 ? windows : serial, &i);
 
     if (status == TBD_OK && i < windows && !tbd_search_is_done(run))
         status = search_parallel(run, start, i, windows);

@@ -6,6 +6,8 @@
 #include "query/condition/question.h"
 #include "query/session/session.h"
 
+#include <stdio.h>
+
 /* Called while a search takes long; may be NULL. */
 typedef void (*tbd_search_progress)(void *context, uint32_t windows_done, uint32_t windows,
                                     uint64_t found);
@@ -19,6 +21,12 @@ struct tbd_search {
     /* Set to get all events: called in the order of the search; false stops it. */
     bool (*each)(void *context, const struct tbd_event *event);
     void *each_context;
+    /* May be set with `each`, of the same context, where all that it makes of an event is bytes.  Workers `write` them
+     * at the same time, each with a session of its own, instead of keeping events; false: no memory.  The
+     * search's own thread gets them in order, those of many events at once, and `take`s them; false stops it. */
+    bool (*write)(void *context, struct tbd_session *session, const struct tbd_event *event,
+                  FILE *out);
+    bool (*take)(void *context, const char *bytes, size_t size, uint64_t events);
 };
 
 /* Finds the n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND, and *out_found says how

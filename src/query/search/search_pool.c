@@ -2,7 +2,7 @@
 /* search_pool.c - searches many windows at once
  *
  *   workers:  take the next window in the direction of the search; count its matches, or, when all
- *             are wanted, keep them
+ *             are wanted, keep them, or what is to be written of them
  *   main:     adds the numbers up, or hands the matches on, in order; stops the workers when it knows
  *             the wanted window, and searches that window itself
  *
@@ -11,8 +11,8 @@
  *
  * SEARCH_POOL-1  results[i] is written by the worker that took i and read by main after `done` was
  *                seen under the lock.
- * SEARCH_POOL-2  A worker takes window i only if main is fewer than AHEAD windows away from it: this
- *                bounds the results kept for main. */
+ * SEARCH_POOL-2  A worker takes window i only if main is fewer than AHEAD windows away from it, and no more
+ *                than KEPT_BYTES of written events wait for main: this bounds the results kept for main. */
 #include "query/search/search_private.h"
 
 #include "base/assert.h"
@@ -20,12 +20,15 @@
 #include "query/text/user_interrupt.h"
 
 #include <pthread.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define AHEAD    64u
-#define KEPT_MAX 65536u /* matches of one window; if there are more, main walks the window again */
+#define AHEAD      64u
+#define KEPT_MAX   65536u /* matches of one window; if there are more, main walks the window again */
+#define KEPT_BYTES (256u << 20) /* the same for what is written of them (tbd_search.write) */
+#define KEPT_LOOKS 4096u        /* matches after which the bytes are looked at */
 
 struct result {
     enum tbd_status status;
@@ -38,6 +41,13 @@ struct result {
         bytes; /* owned: old and new bytes of each event, or its kept values; NULL if it has none */
     size_t bytes_capacity;
     uint32_t keeps; /* of the question */
+    /* With tbd_search.write instead of events: */
+    const struct tbd_search *search;
+    enum tbd_event_type type;    /* of the question */
+    struct tbd_session *session; /* the worker's */
+    FILE *out;                   /* owned, until the window is done */
+    char *text;                  /* owned */
+    size_t text_bytes;
 };
 
 struct pool {
@@ -50,6 +60,7 @@ struct pool {
     struct result *results; /* as `windows` */
     /* under the lock */
     uint32_t next, at_main;
+    size_t kept_bytes; /* of results that main has not used */
     bool stop;
     unsigned running;
 };
@@ -70,6 +81,12 @@ struct helper {
 
 static void drop_events(struct result *result)
 {
+    if (result->out != NULL)
+        fclose(result->out);
+    free(result->text);
+    result->out = NULL;
+    result->text = NULL;
+    result->text_bytes = 0;
     for (uint64_t i = 0; i < result->matches && result->bytes != NULL; i++)
         free(result->bytes[i]);
     free(result->bytes);
@@ -104,11 +121,49 @@ static bool copy_bytes(struct tbd_event *event, uint32_t keeps, uint8_t **out)
     return true;
 }
 
+/* ---- writing them instead ---- */
+
+static void start_writing(struct result *result)
+{
+    result->out = open_memstream(&result->text, &result->text_bytes);
+    result->is_kept = result->out != NULL;
+    if (result->out != NULL)
+        __fsetlocking(result->out, FSETLOCKING_BYCALLER);
+}
+
+static void write_event(struct result *result, const struct tbd_event *event)
+{
+    const struct tbd_search *search = result->search;
+
+    if (!search->write(search->each_context, result->session, event, result->out) ||
+        (result->matches % KEPT_LOOKS == 0 && ftello(result->out) > (off_t)KEPT_BYTES))
+        drop_events(result);
+}
+
+/* Without memory for all of it main walks the window again. */
+static void end_writing(struct result *result)
+{
+    bool is_whole = ferror(result->out) == 0;
+
+    is_whole &= fclose(result->out) == 0;
+    result->out = NULL;
+    if (!is_whole)
+        drop_events(result);
+}
+
+/* ---- workers ---- */
+
 static bool keep_event(void *context, const struct tbd_event *event)
 {
     struct result *result = context;
     size_t n = result->matches;
 
+    if (result->search->write != NULL) {
+        if (result->is_kept)
+            write_event(result, event);
+        result->matches += event->type == result->type;
+        return true;
+    }
     if (result->is_kept &&
         (n == KEPT_MAX ||
          !tbd_array_grow(&result->events, n, &result->capacity, sizeof(*result->events)) ||
@@ -123,14 +178,13 @@ static bool keep_event(void *context, const struct tbd_event *event)
     return true;
 }
 
-/* ---- workers ---- */
-
 static void note(struct pool *pool, uint32_t i, const struct result *result)
 {
     pthread_mutex_lock(&pool->lock);
     TBD_INVARIANT("SEARCH_POOL-1", !pool->results[i].done);
     pool->results[i] = *result;
     pool->results[i].done = true;
+    pool->kept_bytes += result->text_bytes;
     pthread_cond_signal(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -143,12 +197,18 @@ static void change_running(struct pool *pool, int by)
     pthread_mutex_unlock(&pool->lock);
 }
 
+static bool is_far_ahead(const struct pool *pool)
+{
+    return pool->next >= pool->at_main + AHEAD ||
+           (pool->kept_bytes > KEPT_BYTES && pool->next > pool->at_main);
+}
+
 static bool take(struct pool *pool, uint32_t *out)
 {
     bool got;
 
     pthread_mutex_lock(&pool->lock);
-    while (!pool->stop && pool->next < pool->count && pool->next >= pool->at_main + AHEAD)
+    while (!pool->stop && pool->next < pool->count && is_far_ahead(pool))
         pthread_cond_wait(&pool->moved, &pool->lock);
     got = !pool->stop && pool->next < pool->count && !tbd_is_interrupted();
     *out = pool->next;
@@ -166,11 +226,18 @@ static void search_some(struct helper *helper, struct tbd_search_run *run)
 
     while (take(pool, &i)) {
         struct result result = { .is_kept = run->search->each != NULL,
-                                 .keeps = run->question->keeps + run->question->keeps_stack };
+                                 .keeps = run->question->keeps + run->question->keeps_stack,
+                                 .search = pool->run->search,
+                                 .session = run->session,
+                                 .type = run->question->type };
 
         run->search->each_context = &result;
         run->total = 0;
+        if (result.search->write != NULL)
+            start_writing(&result);
         result.status = tbd_search_chosen(run, pool->windows[i]);
+        if (result.out != NULL)
+            end_writing(&result);
         if (!result.is_kept)
             result.matches = run->total;
         helper->status = result.status;
@@ -261,6 +328,14 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
 
 static void hand_on(struct tbd_search_run *run, const struct result *result)
 {
+    const struct tbd_search *search = run->search;
+
+    if (search->write != NULL) {
+        run->total += result->matches;
+        run->is_stopped =
+            !search->take(search->each_context, result->text, result->text_bytes, result->matches);
+        return;
+    }
     for (uint64_t i = 0; i < result->matches && !run->is_stopped; i++) {
         run->total += result->events[i].type == run->question->type;
         run->found = result->events[i];
@@ -298,6 +373,9 @@ static enum tbd_status add_up(struct pool *pool)
             return tbd_search_chosen(pool->run, pool->windows[i]);
         show(pool, i);
         status = use_result(pool, i);
+        pthread_mutex_lock(&pool->lock);
+        pool->kept_bytes -= pool->results[i].text_bytes;
+        pthread_mutex_unlock(&pool->lock);
         drop_events(&pool->results[i]);
     }
     return status;
