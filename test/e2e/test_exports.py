@@ -125,6 +125,101 @@ def test_gdb_opens_core_files(folder):
     assert "libc.so.6" in said, said
 
 
+COVERED = r'''
+#include <stdio.h>
+static int total;
+static int never(int x)
+{
+    return x * 2;
+}
+static int odd(int x)
+{
+    if (x % 2)
+        return 1;
+    return 0;
+}
+int main(int argc, char **argv)
+{
+    int i = 0;
+    (void)argv;
+    for (int k = 0; k < 100; k++) {
+        if (odd(k))
+            total += 3;
+        else
+            total -= 1;
+    }
+    while (i < 50) {
+        i++;
+        switch (i % 3) {
+        case 0:
+            total ^= 1;
+            break;
+        default:
+            total += i;
+        }
+    }
+    do
+        total--;
+    while (total > 1000);
+    if (argc > 5)
+        printf("%d", never(3));
+    printf("%d\n", total);
+    return 0;
+}
+'''
+
+
+def read_lcov(path):
+    """file -> ({line: count}, {function: count})"""
+    files, functions = {}, {}
+    with open(path, encoding="utf-8") as file:
+        for row in file:
+            key, _, rest = row.strip().partition(":")
+            if key == "SF":
+                lines, functions = files.setdefault(rest, ({}, {}))
+            elif key == "DA":
+                lines[int(rest.split(",")[0])] = int(rest.split(",")[1])
+            elif key == "FNDA":
+                functions[rest.split(",", 1)[1]] = int(rest.split(",")[0])
+    return files
+
+
+def test_lcov_is_what_gcov_counts(folder):
+    gcov = tbdtest.need("gcov")
+    source, path = os.path.join(folder, "covered.c"), os.path.join(folder, "covered")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(COVERED)
+    for flags, out in ((["--coverage"], path + "_gcov"), ([], path)):
+        built = tbdtest.run([tbdtest.need("cc"), "-g", "-O0", *flags, source, "-o", out], cwd=folder)
+        assert built.code == 0, built
+    assert tbdtest.run([path + "_gcov"], cwd=folder).code == 0
+    said = tbdtest.run([gcov, "--json-format", "--stdout", "covered_gcov-covered"], cwd=folder)
+    wanted = json.loads(said.out)["files"][0]
+    lines = {line["line_number"]: line["count"] for line in wanted["lines"]}
+    functions = {row["name"]: row["execution_count"] for row in wanted["functions"]}
+    _, trace = tbdtest.record([path], folder, "window=400")
+    info = path + ".info"
+    assert trace.tbdq("export", "lcov", info, json_output=False).code == 0
+    files = {os.path.basename(name): both for name, both in read_lcov(info).items()}
+    found, called = files["covered.c"]
+    assert {name: called[name] for name in functions} == functions, (called, functions)
+    text = dict(enumerate(COVERED.split("\n"), 1))
+    both = set(found) & set(lines)
+    assert len(both) >= 20 and {line: found[line] for line in both} == {line: lines[line] for line in both}, (found, lines)
+    # gcov also counts labels and the names of functions, which have no code; code of braces is not its business
+    assert all(re.match(r"\s*(case |default:|static int |int main)", text[line]) for line in set(lines) - both), (found, lines)
+    assert all(text[line].strip() in ("{", "}") for line in set(found) - both), (found, lines)
+    check_genhtml(folder, info)
+
+
+def check_genhtml(folder, info):
+    html = os.path.join(folder, "html")
+    said = tbdtest.run([tbdtest.need("genhtml"), "-q", "-o", html, info])
+    assert said.code == 0, said
+    with open(os.path.join(html, "index.html"), encoding="utf-8") as file:
+        assert "LCOV" in file.read()
+
+
 if __name__ == "__main__":
     tbdtest.main(test_perfetto_has_nested_calls_threads_and_system_calls, test_folded_and_speedscope_agree, test_callgrind_annotate_reads_it,
-                 test_gdb_opens_core_files)
+                 test_gdb_opens_core_files, test_lcov_is_what_gcov_counts)

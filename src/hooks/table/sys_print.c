@@ -292,6 +292,7 @@ static void add_argument(struct line *line, const struct tbd_sys_arg *arg, const
 
     switch ((enum tbd_sys_show)arg->show) {
     case TBD_SHOW_NONE: break;
+    case TBD_SHOW_FD:
     case TBD_SHOW_INT: add(line, "%" PRId32, (int32_t)value); break;
     case TBD_SHOW_UINT: add(line, "%" PRIu32, (uint32_t)value); break;
     case TBD_SHOW_LONG: add(line, "%" PRId64, (int64_t)value); break;

@@ -14,6 +14,7 @@
 enum tbd_sys_show {
     TBD_SHOW_NONE = 0, /* there is no such argument */
     TBD_SHOW_INT,      /* signed 32 bits */
+    TBD_SHOW_FD,       /* a descriptor */
     TBD_SHOW_UINT,     /* unsigned 32 bits */
     TBD_SHOW_LONG,     /* signed 64 bits */
     TBD_SHOW_ULONG,    /* unsigned 64 bits */

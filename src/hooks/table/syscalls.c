@@ -21,7 +21,7 @@
 
 /* Words of syscalls.def: arguments that are only shown. */
 #define VOID { .show = TBD_SHOW_NONE }
-#define FD { .show = TBD_SHOW_INT }
+#define FD { .show = TBD_SHOW_FD }
 #define INT { .show = TBD_SHOW_INT }
 #define UINT { .show = TBD_SHOW_UINT }
 #define LONG { .show = TBD_SHOW_LONG }
@@ -116,6 +116,14 @@ int64_t tbd_syscall_number(const char *name, size_t bytes)
             return number;
     }
     return -1;
+}
+
+bool tbd_syscall_is_descriptor(uint64_t number, unsigned arg)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(number);
+
+    return row != NULL && arg < 6 &&
+           (row->args[arg].show == TBD_SHOW_FD || row->args[arg].show == TBD_SHOW_ATFD);
 }
 
 unsigned tbd_syscall_arg_count(uint64_t number)

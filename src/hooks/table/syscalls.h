@@ -91,6 +91,9 @@ int64_t tbd_syscall_number(const char *name, size_t bytes);
 /* Number of arguments, 0..6. */
 unsigned tbd_syscall_arg_count(uint64_t number);
 
+/* Is this argument a descriptor, or one or AT_FDCWD? */
+bool tbd_syscall_is_descriptor(uint64_t number, unsigned arg);
+
 /* Whether the ranges below are all that this very call may write.  False for unknown numbers and
  * for commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a
  * guess from the command's encoding, and comparison is the only proof. */

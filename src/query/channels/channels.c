@@ -62,6 +62,11 @@ void tbd_channels_close(struct tbd_channels *channels)
     free(channels);
 }
 
+const struct tbd_descriptors *tbd_channels_descriptors(const struct tbd_channels *channels)
+{
+    return &channels->all;
+}
+
 uint32_t tbd_channels_own(const struct tbd_channels *channels)
 {
     return channels->all.asked;

@@ -35,6 +35,9 @@ TBD_MUST_CHECK enum tbd_status tbd_channels_open(struct tbd_session *session,
                                                  struct tbd_channels **out);
 void tbd_channels_close(struct tbd_channels *channels); /* NULL is fine */
 
+/* What all processes did with their descriptors (descriptors.h); borrowed. */
+struct tbd_descriptors;
+const struct tbd_descriptors *tbd_channels_descriptors(const struct tbd_channels *channels);
 /* The process of the session that it was opened with. */
 uint32_t tbd_channels_own(const struct tbd_channels *channels);
 uint32_t tbd_channels_pid(const struct tbd_channels *channels, uint32_t process);

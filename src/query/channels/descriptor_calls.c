@@ -172,10 +172,20 @@ static void do_close_range(struct tbd_log_reading *in, const struct tbd_fd_call 
 static uint64_t open_flags(const struct tbd_fd_call *call)
 {
     switch (call->number) {
+    case SYS_epoll_create1:
+    case SYS_inotify_init1:
+    case SYS_userfaultfd: return call->args[0];
     case SYS_open:
-    case SYS_socket: return call->args[1];
+    case SYS_socket:
+    case SYS_eventfd2:
+    case SYS_timerfd_create:
+    case SYS_mq_open: return call->args[1];
     case SYS_openat: return call->args[2];
-    case SYS_accept4: return call->args[3];
+    case SYS_accept4:
+    case SYS_signalfd4: return call->args[3];
+    case SYS_memfd_create: return (call->args[1] & MFD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
+    case SYS_pidfd_open:
+    case SYS_io_uring_setup: return O_CLOEXEC; /* always */
     default: return 0;
     }
 }
@@ -213,7 +223,8 @@ static struct tbd_fd_end end_of_connection(struct tbd_log_reading *in,
 
     return (struct tbd_fd_end){ .origin = TBD_FD_CHANNEL,
                                 .in = accepts ? first : first + 1,
-                                .out = accepts ? first + 1 : first };
+                                .out = accepts ? first + 1 : first,
+                                .name = tbd_fd_socket_name(in, call->opened) };
 }
 
 /* A connection that is still being made (EINPROGRESS) has its names already. */
@@ -221,9 +232,17 @@ static void do_connect(struct tbd_log_reading *in, const struct tbd_fd_call *cal
 {
     struct tbd_fd_binding binding = look_up(in, (uint32_t)call->args[0], in->order);
 
-    if (call->opened != NULL && binding.end != TBD_FD_NO_END &&
-        in->all->ends[binding.end].origin != TBD_FD_CHANNEL)
-        in->all->ends[binding.end] = end_of_connection(in, call, false);
+    struct tbd_fd_end *end, made;
+
+    if (call->opened == NULL || binding.end == TBD_FD_NO_END ||
+        in->all->ends[binding.end].origin == TBD_FD_CHANNEL)
+        return;
+    made = end_of_connection(in, call, false);
+    end = &in->all->ends[binding.end];
+    made.process = end->process;
+    made.made = end->made;
+    made.number = end->number;
+    *end = made;
 }
 
 static struct tbd_fd_end end_of_file(struct tbd_log_reading *in, const struct tbd_fd_call *call)
@@ -426,9 +445,10 @@ static void do_map(struct tbd_log_reading *in, const struct tbd_fd_call *call)
         spoil_file(in, call->args[4], "it was mapped, shared and writable");
 }
 
-/* A descriptor in a message: its number is in the control data that the kernel wrote. */
+/* Descriptors in a message: their numbers are in the control data that the kernel wrote. */
 static void take_passed(struct tbd_log_reading *in, const struct tbd_fd_call *call)
 {
+    uint64_t flags = call->args[call->number == SYS_recvmmsg ? 3 : 2];
     struct tbd_write_cursor writes;
     struct tbd_write_view view;
 
@@ -451,7 +471,7 @@ static void take_passed(struct tbd_log_reading *in, const struct tbd_fd_call *ca
             memcpy(&fd, view.new_bytes + sizeof(head) + i * sizeof(fd), sizeof(fd));
             tbd_fd_bind_new(in, (uint32_t)fd,
                             tbd_fd_add_end(in, (struct tbd_fd_end){ .origin = TBD_FD_PASSED }),
-                            false);
+                            (flags & MSG_CMSG_CLOEXEC) != 0);
         }
     }
 }
@@ -504,8 +524,16 @@ static void do_many_messages(struct tbd_log_reading *in, const struct tbd_fd_cal
 
 static void do_async(struct tbd_log_reading *in, const struct tbd_fd_call *call)
 {
-    if (call->result >= 0)
-        in->all->has_async = true;
+    in->all->has_async = true;
+    if (call->number == SYS_io_uring_setup)
+        do_open(in, call);
+}
+
+/* It may only give the descriptor other signals. */
+static void do_signalfd(struct tbd_log_reading *in, const struct tbd_fd_call *call)
+{
+    if ((int32_t)call->args[0] == -1)
+        do_open(in, call);
 }
 
 /* Another process's descriptor is like one that came in a message. */
@@ -545,12 +573,17 @@ static const struct {
     [SYS_epoll_create1] = { do_open, false },
     [SYS_eventfd] = { do_open, false },
     [SYS_eventfd2] = { do_open, false },
-    [SYS_signalfd] = { do_open, false },
-    [SYS_signalfd4] = { do_open, false },
+    [SYS_signalfd] = { do_signalfd, false },
+    [SYS_signalfd4] = { do_signalfd, false },
     [SYS_timerfd_create] = { do_open, false },
     [SYS_inotify_init] = { do_open, false },
     [SYS_inotify_init1] = { do_open, false },
     [SYS_memfd_create] = { do_open, false },
+    [SYS_memfd_secret] = { do_open, false },
+    [SYS_userfaultfd] = { do_open, false },
+    [SYS_perf_event_open] = { do_open, false },
+    [SYS_fanotify_init] = { do_open, false },
+    [SYS_mq_open] = { do_open, false },
     [SYS_pidfd_open] = { do_open, false },
     [SYS_pidfd_getfd] = { do_getfd, false },
     [SYS_fork] = { do_fork, false },

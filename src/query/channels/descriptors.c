@@ -10,10 +10,14 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/binary_search.h"
 #include "format/reading/window_read.h"
 #include "format/window/window_make.h"
+#include "hooks/table/syscalls.h"
 #include "query/text/user_interrupt.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +32,11 @@ uint32_t tbd_fd_add_end(struct tbd_log_reading *in, struct tbd_fd_end end)
     if (!tbd_array_grow(&all->ends, all->end_count, &all->end_capacity, sizeof(*all->ends))) {
         in->failed = true;
         return TBD_FD_NO_END;
+    }
+    end.process = in->index;
+    if (end.origin != TBD_FD_OUTSIDE) {
+        end.made = in->order;
+        end.number = in->number;
     }
     all->ends[all->end_count] = end;
     return (uint32_t)all->end_count++;
@@ -59,8 +68,45 @@ void tbd_fd_bind(struct tbd_log_reading *in, struct tbd_fd_process *process, uin
     history->bindings[history->count++] = binding;
 }
 
+/* ---- calls ---- */
+
+static struct tbd_fd_act *add_act(struct tbd_log_reading *in)
+{
+    struct tbd_fd_process *process = in->process;
+    struct tbd_fd_act *act;
+
+    if (!tbd_array_grow(&process->acts, process->act_count, &process->act_capacity,
+                        sizeof(*process->acts))) {
+        in->failed = true;
+        return NULL;
+    }
+    act = &process->acts[process->act_count++];
+    *act = (struct tbd_fd_act){
+        .order = in->order, .number = in->number, .time = in->time, .thread = in->thread
+    };
+    act->window = in->window == NULL ? UINT32_MAX : in->window->index;
+    return act;
+}
+
+const struct tbd_fd_act *tbd_fd_act_of(const struct tbd_fd_process *process, uint64_t order)
+{
+    size_t i = TBD_COUNT_BEFORE(k, process->act_count, process->acts[k].order < order);
+
+    return i < process->act_count && process->acts[i].order == order ? &process->acts[i] : NULL;
+}
+
+/* A call may change several descriptors. */
+static void note_act(struct tbd_log_reading *in)
+{
+    const struct tbd_fd_process *process = in->process;
+
+    if (process->act_count == 0 || process->acts[process->act_count - 1].order != in->order)
+        (void)add_act(in);
+}
+
 void tbd_fd_bind_new(struct tbd_log_reading *in, uint64_t fd, uint32_t end, bool closes_on_exec)
 {
+    note_act(in);
     tbd_fd_bind(in, in->process, fd,
                 (struct tbd_fd_binding){
                     .order = in->order, .end = end, .closes_on_exec = closes_on_exec });
@@ -115,6 +161,34 @@ static const struct tbd_opened *opened_by(struct tbd_log_reading *in, struct tbd
     return NULL;
 }
 
+/* A call said EBADF: of its descriptors the one that is not open, as far as is known. */
+static void take_bad(struct tbd_log_reading *in, const struct tbd_msg_syscall *message)
+{
+    struct tbd_fd_act *act;
+    bool has_any = false;
+    uint32_t bad = 0;
+
+    for (unsigned i = 0; i < 6; i++) {
+        uint32_t fd = (uint32_t)message->args[i];
+        const struct tbd_fd_binding *found = tbd_fd_binding_at(in->process, fd, in->order);
+
+        if (!tbd_syscall_is_descriptor(message->number, i) || fd == (uint32_t)AT_FDCWD)
+            continue;
+        if (!has_any)
+            bad = fd;
+        has_any = true;
+        if (found != NULL && found->end == TBD_FD_NO_END) {
+            bad = fd;
+            break;
+        }
+    }
+    act = has_any ? add_act(in) : NULL;
+    if (act == NULL)
+        return;
+    act->is_bad = true;
+    act->bad = bad;
+}
+
 static void take_syscall(struct tbd_log_reading *in, const uint8_t *payload, uint32_t bytes)
 {
     struct tbd_fd_call call = { .payload = payload, .bytes = bytes };
@@ -122,8 +196,12 @@ static void take_syscall(struct tbd_log_reading *in, const uint8_t *payload, uin
     struct tbd_opened opened;
 
     memcpy(&message, payload, sizeof(message));
-    if ((message.flags & (TBD_SYSCALL_CONTINUED | TBD_SYSCALL_REFUSED)) != 0 ||
-        !tbd_fd_call_matters(message.number, (int64_t)message.result))
+    in->number = message.number;
+    if ((message.flags & (TBD_SYSCALL_CONTINUED | TBD_SYSCALL_REFUSED)) != 0)
+        return;
+    if ((int64_t)message.result == -EBADF)
+        take_bad(in, &message);
+    if (!tbd_fd_call_matters(message.number, (int64_t)message.result))
         return;
     call.number = message.number;
     call.result = (int64_t)message.result;
@@ -204,6 +282,7 @@ static void lose(struct tbd_fd_process *process, const char *what)
 static void forget_bindings(struct tbd_log_reading *in)
 {
     lose(in->process, "one of its windows cannot be read");
+    in->window = NULL;
     in->process->is_open_before = true;
     in->is_resumed = false;
     in->order++;
@@ -442,10 +521,12 @@ bool tbd_descriptors_precedes(const struct tbd_descriptors *all, uint32_t a, uin
 /* Place 0 of ends, channels and files stands for none. */
 static bool add_none(struct tbd_descriptors *all)
 {
-    if (!tbd_array_grow(&all->ends, 0, &all->end_capacity, sizeof(*all->ends)) ||
+    if (!tbd_array_reserve(&all->names, 1, &all->name_capacity, 1) ||
+        !tbd_array_grow(&all->ends, 0, &all->end_capacity, sizeof(*all->ends)) ||
         !tbd_array_grow(&all->files, 0, &all->file_capacity, sizeof(*all->files)) ||
         !tbd_array_grow(&all->channels, 0, &all->channel_capacity, sizeof(*all->channels)))
         return false;
+    all->names[all->name_bytes++] = '\0';
     all->ends[all->end_count++] = (struct tbd_fd_end){ .origin = TBD_FD_ELSEWHERE };
     all->channels[all->channel_count++] = (struct tbd_fd_channel){ .kind = "" };
     all->files[all->file_count++] = (struct tbd_fd_file){ .spoiled = NULL };
@@ -498,6 +579,7 @@ void tbd_descriptors_free(struct tbd_descriptors *all)
         for (size_t fd = 0; fd < process->history_capacity; fd++)
             free(process->histories[fd].bindings);
         free(process->histories);
+        free(process->acts);
         free(process->children);
     }
     free(all->processes);
@@ -506,6 +588,7 @@ void tbd_descriptors_free(struct tbd_descriptors *all)
     free(all->transfers);
     free(all->files);
     free(all->file_calls);
+    free(all->names);
     tbd_identities_free(&all->identities);
     tbd_process_tree_free(&all->tree);
     *all = (struct tbd_descriptors){ .asked = UINT32_MAX };

@@ -29,6 +29,10 @@ struct tbd_fd_end {
     uint32_t in, out; /* CHANNEL: channels; 0: none */
     uint32_t file;    /* FILE */
     bool appends;     /* FILE: opened with O_APPEND */
+    uint32_t process; /* in which it was made, or first seen */
+    uint64_t made;    /* order of the call that made it; 0: OUTSIDE */
+    uint64_t number;  /* of that call */
+    uint32_t name;    /* of a socket: its addresses, in `names`; 0: none */
 };
 
 struct tbd_fd_channel {
@@ -95,6 +99,15 @@ struct tbd_fd_history {
     size_t count, capacity;
 };
 
+/* A call that changed what descriptors lead to, or that failed because one is not open (EBADF). */
+struct tbd_fd_act {
+    uint64_t order, number;
+    uint64_t time; /* the last block at its return: the time of its event */
+    uint32_t thread, window;
+    bool is_bad;
+    uint32_t bad; /* that descriptor */
+};
+
 struct tbd_fd_child {
     uint64_t order; /* of the call that made it */
     uint32_t pid;
@@ -112,6 +125,8 @@ struct tbd_fd_process {
     uint64_t end_order;
     struct tbd_fd_history *histories; /* owned; by descriptor */
     size_t history_capacity;
+    struct tbd_fd_act *acts; /* owned; in order */
+    size_t act_count, act_capacity;
     struct tbd_fd_child *children; /* owned */
     size_t child_count, child_capacity;
     char loss[160]; /* why its log is incomplete; empty: it is complete */
@@ -125,6 +140,8 @@ struct tbd_descriptors {
     size_t end_count, end_capacity;
     struct tbd_fd_channel *channels; /* owned; [0] is none */
     size_t channel_count, channel_capacity;
+    char *names; /* owned: texts, each up to a NUL; [0] is "" */
+    size_t name_bytes, name_capacity;
     struct tbd_identities identities;  /* of channels; of a connection the first of two */
     struct tbd_fd_transfer *transfers; /* owned; those of a process in its order */
     size_t transfer_count, transfer_capacity;
@@ -141,6 +158,13 @@ struct tbd_descriptors {
 TBD_MUST_CHECK enum tbd_status tbd_descriptors_read(const struct tbd_trace_info *asked,
                                                     struct tbd_descriptors *out);
 void tbd_descriptors_free(struct tbd_descriptors *all);
+
+/* What the descriptor led to when the message `order` of the process had been read; NULL: it was never bound until
+ * then. */
+const struct tbd_fd_binding *tbd_fd_binding_at(const struct tbd_fd_process *process, uint64_t fd,
+                                               uint64_t order);
+/* NULL: no call of the process with this order changed a descriptor. */
+const struct tbd_fd_act *tbd_fd_act_of(const struct tbd_fd_process *process, uint64_t order);
 
 /* Does everything up to `a_order` in process `a` come before what follows `b_order` in process `b`? */
 bool tbd_descriptors_precedes(const struct tbd_descriptors *all, uint32_t a, uint64_t a_order,

@@ -26,7 +26,8 @@ struct tbd_log_reading {
     size_t left_count, left_capacity;
     bool is_resumed; /* the next call's thread waited in it since ... */
     uint64_t began, began_order;
-    bool failed; /* no memory */
+    uint64_t number; /* of the call that is being read */
+    bool failed;     /* no memory */
 };
 
 struct tbd_fd_call {
@@ -43,9 +44,8 @@ void tbd_fd_bind(struct tbd_log_reading *in, struct tbd_fd_process *process, uin
                  struct tbd_fd_binding binding);
 /* From the message on that is being read. */
 void tbd_fd_bind_new(struct tbd_log_reading *in, uint64_t fd, uint32_t end, bool closes_on_exec);
-/* What the descriptor led to when the message `order` came; NULL: it was never bound until then. */
-const struct tbd_fd_binding *tbd_fd_binding_at(const struct tbd_fd_process *process, uint64_t fd,
-                                               uint64_t order);
+/* Adds "127.0.0.1:40000 -> 127.0.0.1:80"; 0: it has no addresses. */
+uint32_t tbd_fd_socket_name(struct tbd_log_reading *in, const struct tbd_opened *opened);
 
 /* Does the call matter, with such a result? */
 bool tbd_fd_call_matters(uint64_t number, int64_t result);

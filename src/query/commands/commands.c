@@ -228,8 +228,9 @@ const struct tbd_command tbd_commands[] = {
       "write a file that other programs read",
       "FORMAT is perfetto (ui.perfetto.dev), speedscope, folded (flamegraph.pl) or callgrind\n"
       "(callgrind_annotate, kcachegrind): the calls of the program's own functions, or of the chosen ones, times in\n"
-      "block entries; perfetto also has system calls and signals.  Or it is core: a core file of the state at\n"
-      "the current position, for gdb.  CONTEXT is one argument, about entries: quote it.",
+      "block entries; perfetto also has system calls and signals.  Or it is lcov: how often each line and function\n"
+      "of the program, or of a module, was executed, for genhtml.  Or core: a core file of the state at the\n"
+      "current position, for gdb.  CONTEXT is one argument, about entries: quote it.",
       "tbdq export perfetto run.pftrace func 'parse*'", true, false },
     { "heap", tbd_command_heap, "[leaks | of ADDR | errors]",
       "the blocks of memory that the program had allocated",
@@ -238,6 +239,13 @@ const struct tbd_command tbd_commands[] = {
       "allocated and who freed it, and the stores to it.  `errors`: wrong frees, and stores and loads in blocks\n"
       "that were freed and not given out again, over the whole run; at most four of each kind for a block.",
       "tbdq heap leaks", true, false },
+    { "fds", tbd_command_fds, "[leaks | of N | errors]",
+      "the descriptors that the program had open",
+      "At the current position, or at the recording's end (`leaks`): open descriptors, by the stack of calls that opened or\n"
+      "copied them, with what they lead to; those that were inherited from a process that was recorded are shown where it\n"
+      "opened them.  `of N`: what became of descriptor N: opened, copied, inherited, marked, closed, used while closed.\n"
+      "`errors`: calls that failed because a descriptor was not open, over the whole run: double closes, uses after close.",
+      "tbdq fds leaks", true, false },
     { "diff", tbd_command_diff, "A B [--ignore RULE,...] [--all] [--max N] [--first] [--brief]",
       "where two runs first differ, and why",
       "A and B are traces.  Of each thread: the branch at which they part, with the calls around it and how often they went\n"

@@ -2,9 +2,11 @@
 /* cmd_export.c - export: files that other programs read
  *
  *   export FORMAT FILE [func PATTERN | module NAME] [where CONTEXT]      the calls of these functions
+ *   export lcov FILE [module NAME]                                      lines and functions of the run
  *   export core FILE                                                    the state at the current position
  *
- * Without a choice the calls are those of the program's own functions. */
+ * Without a choice the calls, or lines, are those of the program's own functions. */
+#include "query/exports/lcov.h"
 #include "query/exports/timeline.h"
 
 #include <errno.h>
@@ -122,6 +124,36 @@ static enum tbd_exit export_calls(struct tbd_command_run *run, const struct expo
     return result;
 }
 
+static enum tbd_exit export_lcov(struct tbd_command_run *run)
+{
+    const char *pattern = own_module(run->session);
+    struct tbd_lcov *lcov = NULL;
+    enum tbd_exit result;
+    enum tbd_status status;
+    FILE *out;
+
+    if (run->argc == 4 && strcmp(run->argv[2], "module") == 0)
+        pattern = run->argv[3];
+    else if (run->argc != 2)
+        return tbd_command_usage(run, "export lcov takes a file, and perhaps module NAME");
+    status = tbd_lcov_make(run->session, pattern, &lcov);
+    if (status == TBD_NOTFOUND) {
+        fprintf(stderr, "tbdq: no module of that name has line information in this trace\n");
+        result = TBD_EXIT_NOT_FOUND;
+    } else if (status != TBD_OK) {
+        result = tbd_command_fail(run, status);
+    } else {
+        out = create_file(run->argv[1]);
+        result = TBD_EXIT_SYSTEM;
+        if (out != NULL) {
+            tbd_lcov_write(lcov, out);
+            result = finish_file(out, run->argv[1], TBD_EXIT_FOUND);
+        }
+    }
+    tbd_lcov_free(lcov);
+    return result;
+}
+
 static enum tbd_exit export_core(struct tbd_command_run *run)
 {
     struct tbd_position position = tbd_session_current(run->session);
@@ -144,10 +176,12 @@ enum tbd_exit tbd_command_export(struct tbd_command_run *run)
 {
     if (run->argc >= 2 && strcmp(run->argv[0], "core") == 0)
         return export_core(run);
+    if (run->argc >= 2 && strcmp(run->argv[0], "lcov") == 0)
+        return export_lcov(run);
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && run->argc >= 2; i++) {
         if (strcmp(run->argv[0], formats[i].name) == 0)
             return export_calls(run, &formats[i]);
     }
     return tbd_command_usage(
-        run, "export takes folded, speedscope, callgrind, perfetto or core, and a file");
+        run, "export takes folded, speedscope, callgrind, perfetto, lcov or core, and a file");
 }

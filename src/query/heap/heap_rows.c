@@ -8,7 +8,7 @@
 
 #include "query/commands/rows.h"
 #include "query/output/output.h"
-#include "query/session/source.h"
+#include "query/output/output_stack.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,52 +16,18 @@
 
 /* ---- stacks as text ---- */
 
-#define INLINED_MAX 16u
-
-/* Adds "main main.c:12"; returns how long the text is then. */
-static size_t add_frame(const char *name, const struct tbd_source_line *source, char *out,
-                        size_t used, size_t bytes)
-{
-    const char *slash = source->line == 0 ? NULL : strrchr(source->file, '/');
-
-    if (used >= bytes)
-        return bytes;
-    if (source->line == 0)
-        return used + (size_t)snprintf(out + used, bytes - used, " < %s", name);
-    return used + (size_t)snprintf(out + used, bytes - used, " < %s %s:%" PRIu32, name,
-                                   slash == NULL ? source->file : slash + 1, source->line);
-}
-
-/* Adds the calls at an address: those of inlined functions, too. */
-static size_t add_frames(struct tbd_command_run *run, uint32_t window, uint64_t pc, char *out,
-                         size_t used, size_t bytes)
-{
-    struct tbd_source_frame frames[INLINED_MAX] = { 0 };
-    size_t count = tbd_source_frames(run->session, window, pc, frames, INLINED_MAX);
-    struct tbd_symbol symbol;
-    char unnamed[256];
-
-    for (size_t i = 0; i < count; i++) {
-        const char *name = frames[i].name;
-
-        if (name == NULL && tbd_symbols_at(run->session->symbols, window, pc, &symbol))
-            name = symbol.name;
-        if (name == NULL)
-            name = tbd_symbols_format(run->session->symbols, window, pc, unnamed, sizeof(unnamed));
-        used = add_frame(name, &frames[i].source, out, used, bytes);
-    }
-    return used;
-}
-
 void tbd_heap_stack_text(struct tbd_command_run *run, const struct tbd_heap *heap, uint32_t call,
                          size_t max, char *out, size_t bytes)
 {
     const struct tbd_heap_call *own = &heap->calls[call];
-    uint32_t window = tbd_trace_window_of(run->session->trace, own->enter.time);
-    size_t used = (size_t)snprintf(out, bytes, "%s", own->name);
+    struct tbd_output_stack stack = {
+        .name = own->name,
+        .window = tbd_trace_window_of(run->session->trace, own->enter.time),
+        .pcs = heap->frames + own->frames,
+        .count = own->frame_count < max ? own->frame_count : max,
+    };
 
-    for (uint32_t i = 0; i < own->frame_count && i < max && used < bytes; i++)
-        used = add_frames(run, window, heap->frames[own->frames + i], out, used, bytes);
+    tbd_output_stack_text(run->session, &stack, out, bytes);
 }
 
 static void put_stack(struct tbd_command_run *run, const struct tbd_heap *heap, uint32_t call,
