@@ -7,7 +7,7 @@
  * how many were the same, known to neither, and known to the evaluation only; exits 1 at the first
  * difference. */
 #include "query/search/search_private.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include <dwarf.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #define TBD_TEST_LIVE_PROCESS_H
 
 #include "format/trace/trace.h"
-#include "query/session/stack.h"
+#include "query/session/code/stack.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

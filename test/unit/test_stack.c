@@ -3,7 +3,7 @@
 /* Call stacks against a shadow stack: a child is single-stepped through library code, and after
  * every instruction the unwound return addresses must be those that its call instructions
  * pushed. */
-#include "query/session/stack.h"
+#include "query/session/code/stack.h"
 
 #include "live_process.h"
 

@@ -2,9 +2,9 @@
 // links: tbd_query tbd_format
 /* Symbols of a live child (no trace needed): names for addresses and back, import stubs, files
  * that are damaged; and instruction text with names. */
-#include "query/session/disas.h"
+#include "query/session/code/disas.h"
 #include "query/debuginfo/elf_file.h"
-#include "query/session/symbols.h"
+#include "query/session/code/symbols.h"
 
 #include "live_process.h"
 

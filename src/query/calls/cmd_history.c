@@ -3,7 +3,7 @@
 #include "query/calls/history_register.h"
 #include "query/output/output.h"
 #include "query/commands/rows.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/array.h"
 #include "base/binary_search.h"

@@ -7,7 +7,7 @@
 #define TBD_QUERY_HISTORY_REGISTER_H
 
 #include "query/stepping/frame_end.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 /* The call that an object lives in. */
 struct tbd_lifetime {

@@ -3,8 +3,8 @@
 #include "query/commands/break_place.h"
 
 #include "query/commands/functions.h"
-#include "query/session/inlined.h"
-#include "query/session/source.h"
+#include "query/session/code/inlined.h"
+#include "query/session/source/source.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_assert.c - C expressions as truths and as text: assert, and what scripts need */
 #include "query/commands/commands.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 

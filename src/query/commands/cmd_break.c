@@ -8,7 +8,7 @@
 #include "query/commands/functions.h"
 
 #include "query/output/output.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 

@@ -8,7 +8,7 @@
 #include "query/output/output.h"
 
 #include "query/debuginfo/dwarf_file.h"
-#include "query/session/call_graph.h"
+#include "query/contexts/call_graph.h"
 
 #include "base/safe_stream.h"
 #include "base/string.h"

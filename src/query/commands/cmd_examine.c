@@ -5,7 +5,7 @@
  * their size, as in gdb. */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 #include "query/text/print_text.h"

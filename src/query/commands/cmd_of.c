@@ -10,7 +10,7 @@
  *     run's text. (not checked: test_habits.py does) */
 #include "query/commands/commands.h"
 #include "query/debuginfo/register_names.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "query/commands/commands.h"
 #include "query/output/output.h"
 #include "query/output/value_json.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 

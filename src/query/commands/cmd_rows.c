@@ -6,7 +6,7 @@
 #include "query/commands/rows.h"
 #include "query/search/search.h"
 #include "query/session/signal_info.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include "hooks/table/syscalls.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_set.c - set: how values are printed, and values with a name, while a session lasts */
 #include "query/commands/commands.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include <ctype.h>
 #include <stdlib.h>

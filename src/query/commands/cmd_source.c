@@ -4,7 +4,7 @@
 #include "query/commands/functions.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/output/output.h"
-#include "query/session/inlined.h"
+#include "query/session/code/inlined.h"
 
 #include "base/safe_stream.h"
 

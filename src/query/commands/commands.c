@@ -4,7 +4,7 @@
 
 #include "query/condition/window_names.h"
 #include "query/condition/field_names.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 

@@ -2,8 +2,8 @@
 /* functions.c - see functions.h */
 #include "query/commands/functions.h"
 
-#include "query/session/inlined.h"
-#include "query/session/source.h"
+#include "query/session/code/inlined.h"
+#include "query/session/source/source.h"
 
 #include "base/safe_stream.h"
 

@@ -8,7 +8,7 @@
 #include "query/debuginfo/register_names.h"
 #include "query/output/output.h"
 #include "query/past/past_condition.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include <ctype.h>
 #include <inttypes.h>

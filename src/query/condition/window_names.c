@@ -3,7 +3,7 @@
 #include "query/condition/window_names.h"
 
 #include "query/debuginfo/dwarf_file.h"
-#include "query/session/inlined.h"
+#include "query/session/code/inlined.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

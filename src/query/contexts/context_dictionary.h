@@ -9,7 +9,7 @@
 
 #include "base/calling.h"
 #include "query/debuginfo/elf_file.h"
-#include "query/session/call_graph.h"
+#include "query/contexts/call_graph.h"
 
 #define TBD_CONTEXT_FILES 1024u
 #define TBD_CONTEXT_NODES (8u << 20)

@@ -12,7 +12,7 @@
 
 #include "query/dap/dap_link.h"
 #include "query/search/nearest.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 #include "query/values/parts.h"
 
 #define TBD_DAP_POINTS_MAX 4096u

@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include "query/commands/rows.h"
 #include "query/output/output.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "query/diff/diff_counts.h"
 
 #include "base/array.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

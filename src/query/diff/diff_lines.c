@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "query/debuginfo/dwarf_sources.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>

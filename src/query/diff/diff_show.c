@@ -5,7 +5,7 @@
 #include "base/safe_stream.h"
 #include "query/commands/rows.h"
 #include "query/output/output_call.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

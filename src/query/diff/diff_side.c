@@ -9,7 +9,7 @@
 #include "base/string.h"
 #include "base/array.h"
 #include "base/hash.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "query/dumps/dump_run.h"
 #include "query/output/output.h"
 #include "query/past/past.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/array.h"
 

@@ -12,8 +12,8 @@
 #include "base/array.h"
 #include "query/debuginfo/dwarf_sources.h"
 #include "query/exports/block_counts.h"
-#include "query/session/line_starts.h"
-#include "query/session/source.h"
+#include "query/session/source/line_starts.h"
+#include "query/session/source/source.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "query/calls/call_list.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "query/session/event.h"
 #include "query/session/session.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <jansson.h>
 #include <stdio.h>

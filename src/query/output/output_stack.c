@@ -2,7 +2,7 @@
 /* output_stack.c - see output_stack.h */
 #include "query/output/output_stack.h"
 
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "query/page/page_file.h"
 #include "query/page/page_server.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include "base/safe_stream.h"
 

@@ -4,7 +4,7 @@
  * Asked with what is exact alone first: if that decides it, the answer is exact. */
 #include "query/past/past_condition.h"
 
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 

@@ -4,7 +4,7 @@
 
 #include "query/debuginfo/dwarf_inlined.h"
 #include "query/debuginfo/elf_file.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 #include "query/text/demangle.h"
 
 #include <ctype.h>

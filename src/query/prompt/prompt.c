@@ -11,7 +11,7 @@
 #include "query/prompt/redirected.h"
 #include "query/text/user_interrupt.h"
 #include "query/text/pager.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 #include "query/text/user_path.h"
 
 #include "base/safe_stream.h"

@@ -2,7 +2,7 @@
 /* redirected.c - see redirected.h */
 #include "query/prompt/redirected.h"
 
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 

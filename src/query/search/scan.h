@@ -3,9 +3,9 @@
 #ifndef TBD_QUERY_SCAN_H
 #define TBD_QUERY_SCAN_H
 
-#include "query/session/disas.h"
+#include "query/session/code/disas.h"
 #include "query/session/event.h"
-#include "query/session/line_starts.h"
+#include "query/session/source/line_starts.h"
 #include "query/search/probes.h"
 #include "query/session/callers.h"
 #include "format/window/cursor.h"

@@ -16,7 +16,7 @@
 #include "format/window/window_make.h"
 #include "query/condition/expr_lower.h"
 #include "query/search/scan_threads.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>

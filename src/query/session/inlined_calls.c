@@ -4,7 +4,7 @@
 
 #include "base/address_table.h"
 #include "base/array.h"
-#include "query/session/inlined.h"
+#include "query/session/code/inlined.h"
 
 #include <stdlib.h>
 #include <string.h>

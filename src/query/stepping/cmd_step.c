@@ -2,9 +2,9 @@
 /* cmd_step.c - steps by line, function and instruction, both ways */
 #include "query/output/output_call.h"
 #include "query/stepping/step_line.h"
-#include "query/session/inlined.h"
+#include "query/session/code/inlined.h"
 #include "query/output/output.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * longjmp() leaves by a jump: the next call or return at or above the frame's slot shows it. */
 #include "query/stepping/frame_end.h"
 
-#include "query/session/symbols.h"
+#include "query/session/code/symbols.h"
 
 #include <string.h>
 

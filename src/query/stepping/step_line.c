@@ -2,7 +2,7 @@
 /* step_line.c - see step_line.h */
 #include "query/stepping/step_line.h"
 
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <string.h>
 

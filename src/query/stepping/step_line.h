@@ -7,7 +7,7 @@
 #define TBD_QUERY_STEP_LINE_H
 
 #include "query/stepping/step_walk.h"
-#include "query/session/step_place.h"
+#include "query/stepping/step_place.h"
 
 enum tbd_step_kind {
     TBD_STEP_INTO,  /* also into functions whose source lines are known */

@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "query/output/output.h"
 #include "query/commands/rows.h"
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 #include "query/why/why_rows.h"
 #include "query/why/why_channels.h"
 #include "hooks/table/syscalls.h"

@@ -3,7 +3,7 @@
 #include "query/why/why_rows.h"
 
 #include "query/output/output.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_CALL_GRAPH_PRIVATE_H
 #define TBD_QUERY_CALL_GRAPH_PRIVATE_H
 
-#include "query/session/call_graph.h"
+#include "query/contexts/call_graph.h"
 
 #define TBD_NO_FUNCTION UINT32_MAX
 

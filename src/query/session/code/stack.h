@@ -10,7 +10,7 @@
 #define TBD_QUERY_STACK_H
 
 #include "query/debuginfo/frame.h"
-#include "query/session/symbols.h"
+#include "query/session/code/symbols.h"
 
 /* Innermost first, up to `max` frames into `out`; *out_count >= 1 on TBD_OK.  Ends at the outermost
  * frame (_start, start of a thread), where memory is not known, or if no plausible frame

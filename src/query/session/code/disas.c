@@ -4,7 +4,7 @@
  * DISAS-1  offsets[id] is NULL until it is asked for, then insn_count + 1 offsets into the block's
  *          code; a block whose bytes do not decode to exactly that many instructions gets the
  *          offsets that do decode, and the rest at its end. */
-#include "query/session/disas.h"
+#include "query/session/code/disas.h"
 
 #include "base/assert.h"
 

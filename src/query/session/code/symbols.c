@@ -9,7 +9,7 @@
  *     (not checked: it is about what is not done)
  * SYMBOLS-3  Without a copy in the trace, a file is used only if the code of the trace's blocks is
  *     in it. (not checked: it is what decoding checks of its input) */
-#include "query/session/symbols_private.h"
+#include "query/session/code/symbols_private.h"
 
 #include "base/assert.h"
 #include "base/array.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* source_place.c - see source_place.h */
-#include "query/session/source_place.h"
+#include "query/session/source/source_place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

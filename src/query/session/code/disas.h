@@ -9,7 +9,7 @@
 #ifndef TBD_QUERY_DISAS_H
 #define TBD_QUERY_DISAS_H
 
-#include "query/session/symbols.h"
+#include "query/session/code/symbols.h"
 
 enum tbd_syntax { TBD_SYNTAX_INTEL = 0, TBD_SYNTAX_ATT };
 

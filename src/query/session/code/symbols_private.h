@@ -5,7 +5,7 @@
 #define TBD_QUERY_SYMBOLS_PRIVATE_H
 
 #include "query/debuginfo/elf_file.h"
-#include "query/session/symbols.h"
+#include "query/session/code/symbols.h"
 
 struct known_file {
     struct known_file *next; /* owned */

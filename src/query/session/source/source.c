@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* source.c - see source.h */
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include "base/open_file.h"
 #include "format/files/trace_dir.h"

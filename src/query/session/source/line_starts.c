@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* line_starts.c - see line_starts.h */
-#include "query/session/line_starts.h"
+#include "query/session/source/line_starts.h"
 
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "query/values/dwarf_expr.h"
 #include "query/values/dwarf_print.h"
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #define TBD_SOURCE_CALLERS 64 /* places kept for values at function entry */
 

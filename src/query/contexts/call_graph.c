@@ -3,7 +3,7 @@
  *
  * CALL_GRAPH-1  Functions are sorted by file and start, sites by function. (not checked: they are added in this
  *     order) */
-#include "query/session/call_graph_private.h"
+#include "query/contexts/call_graph_private.h"
 
 #include "base/binary_search.h"
 #include "base/string.h"

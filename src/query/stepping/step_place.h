@@ -4,7 +4,7 @@
 #ifndef TBD_QUERY_STEP_PLACE_H
 #define TBD_QUERY_STEP_PLACE_H
 
-#include "query/session/source.h"
+#include "query/session/source/source.h"
 
 #define TBD_STEP_INLINED 12u /* copies that are told apart */
 

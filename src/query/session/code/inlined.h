@@ -4,7 +4,7 @@
 #define TBD_QUERY_INLINED_H
 
 #include "query/debuginfo/dwarf_inlined.h"
-#include "query/session/session.h"
+#include "query/session/code/symbols.h"
 
 /* All copies of functions called `name`, with addresses as mapped in the window; the array is the
  * caller's.  NULL: there are none, or there is no memory. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* step_place.c - see step_place.h */
-#include "query/session/step_place.h"
+#include "query/stepping/step_place.h"
 
-#include "query/session/inlined.h"
+#include "query/session/code/inlined.h"
 
 #include <stdlib.h>
 #include <string.h>

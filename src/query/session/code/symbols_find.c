@@ -7,7 +7,7 @@
  * SYMBOLS_FIND-1  Of several symbols at one address there is one answer. (not checked: test_symbols
  *     does)
  * SYMBOLS_FIND-2  The last answer is kept: it belongs to the window of the view. */
-#include "query/session/symbols_private.h"
+#include "query/session/code/symbols_private.h"
 
 #include "base/assert.h"
 #include "base/array.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* inlined.c - see inlined.h */
-#include "query/session/inlined.h"
+#include "query/session/code/inlined.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
  *     where a repeated sp ends the walk: so it ends.
  * STACK-2  Nothing is read but through the callback and the modules' files. (not checked: its
  *     callback is all that it has) */
-#include "query/session/stack.h"
+#include "query/session/code/stack.h"
 
 #include "base/assert.h"
 #include "query/debuginfo/elf_file.h"

@@ -5,7 +5,7 @@
  * logarithm of the number of such calls, summed), and the search is repeated with more bits until it finds
  * something: rare ways are not tried before likely ones.  It ends at the value 0, where nothing had been called, or
  * at one of the values that were reached from the program's start. */
-#include "query/session/call_graph_private.h"
+#include "query/contexts/call_graph_private.h"
 
 #include "base/string.h"
 
