@@ -12,6 +12,28 @@
 #include <dwarf.h>
 #include <string.h>
 
+#define FUNCTIONS_MAX 32
+
+void tbd_place_enter(struct tbd_place_of *place, struct tbd_dwarf *dwarf, uint64_t bias,
+                     uint64_t address, size_t function)
+{
+    struct tbd_dwarf_function functions[FUNCTIONS_MAX];
+    size_t count;
+
+    place->dwarf = dwarf;
+    place->bias = bias;
+    place->address = address - bias;
+    if (dwarf == NULL || !tbd_dwarf_scopes(dwarf, place->address, &place->scopes))
+        return;
+    count = tbd_dwarf_functions(&place->scopes, functions, FUNCTIONS_MAX);
+    if (count == 0)
+        return;
+    if (function >= count)
+        function = count - 1;
+    place->first = functions[function].first;
+    place->end = functions[function].end;
+}
+
 static bool is_piece(uint8_t atom)
 {
     return atom == DW_OP_piece || atom == DW_OP_bit_piece;

@@ -43,6 +43,10 @@ struct tbd_data {
     char why[TBD_DATA_WHY];       /* not is_known: the reason */
 };
 
+/* The place becomes one at `address`, as mapped with `bias`, in the file's code (NULL: no debug information); in the scopes of
+ * the function with this number, from 0, the innermost, or of the outermost. */
+void tbd_place_enter(struct tbd_place_of *place, struct tbd_dwarf *dwarf, uint64_t bias,
+                     uint64_t address, size_t function);
 /* The value of a variable or parameter entry. */
 void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *variable,
                         struct tbd_data *out);

@@ -17,6 +17,7 @@
 #include "query/condition/expr_lower.h"
 #include "query/search/scan_threads.h"
 #include "query/session/source/source.h"
+#include "query/session/source/window_modules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +101,6 @@ static bool keep(struct tbd_scopes *scopes, struct tbd_expr *expr)
 
 /* ---- a place without a frame ---- */
 
-static bool is_program(const struct tbd_module *module)
-{
-    return strstr(module->name, ".so") == NULL && module->name[0] != '[';
-}
-
 /* For a thread that was created in this window its first registers tell. */
 static uint64_t fs_base_of(const struct tbd_window *window, uint32_t thread)
 {
@@ -129,75 +125,25 @@ static uint64_t fs_base_of(const struct tbd_window *window, uint32_t thread)
 static void make_place(struct tbd_scopes *scopes, const struct tbd_event *event,
                        struct tbd_place_of *out)
 {
-    uint64_t pc = event->pc;
     const struct tbd_module *module =
-        tbd_symbols_module_at(scopes->session->symbols, scopes->window->index, pc);
-    struct tbd_dwarf_function function;
+        tbd_symbols_module_at(scopes->session->symbols, scopes->window->index, event->pc);
 
     *out = (struct tbd_place_of){ .memory = &scopes->memory,
                                   .fs_base = fs_base_of(scopes->window, event->thread) };
     if (module == NULL)
         return;
-    out->bias = module->bias;
-    out->address = pc - module->bias;
-    out->is_main_program = is_program(module);
-    out->dwarf = tbd_dwarf_of(module->file);
-    if (out->dwarf == NULL || !tbd_dwarf_scopes(out->dwarf, out->address, &out->scopes) ||
-        tbd_dwarf_functions(&out->scopes, &function, 1) == 0)
-        return;
-    out->first = function.first;
-    out->end = function.end;
+    out->is_main_program = tbd_module_is_program(module);
+    tbd_place_enter(out, tbd_dwarf_of(module->file), module->bias, event->pc, 0);
 }
 
-struct names_context {
-    struct tbd_scopes *scopes;
-    const struct tbd_place_of *place;
-};
-
-/* Finds globals of other modules; without debug information a symbol, whose type is unknown. */
 static bool find_variable(void *context, const char *name, struct tbd_data *out)
 {
-    struct names_context *names = context;
-    struct tbd_session *session = names->scopes->session;
-    uint32_t window = names->scopes->window->index;
-    struct tbd_type unknown = tbd_type_made(0, 0);
-    const struct tbd_module *modules = NULL;
-    struct tbd_symbol symbol;
-    size_t count = 0;
-
-    if (tbd_symbols_modules(session->symbols, window, &modules, &count) != TBD_OK)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
-        struct tbd_place_of place = *names->place;
-
-        place.is_main_program = is_program(&modules[i]);
-        if (dwarf != NULL && dwarf != place.dwarf &&
-            tbd_c_find_global(dwarf, modules[i].bias, &place, name, out))
-            return true;
-    }
-    if (tbd_symbols_find(session->symbols, window, name, &symbol, 1) == 0)
-        return false;
-    tbd_data_at(symbol.start, &unknown, out);
-    return true;
+    return tbd_modules_variable(context, name, out);
 }
 
 static bool find_type(void *context, const char *name, struct tbd_type *out)
 {
-    struct names_context *names = context;
-    const struct tbd_module *modules = NULL;
-    size_t count = 0;
-
-    if (tbd_symbols_modules(names->scopes->session->symbols, names->scopes->window->index, &modules,
-                            &count) != TBD_OK)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
-
-        if (dwarf != NULL && dwarf != names->place->dwarf && tbd_type_find(dwarf, NULL, name, out))
-            return true;
-    }
-    return false;
+    return tbd_modules_type(context, name, out);
 }
 
 /* ---- lowering ---- */
@@ -211,7 +157,8 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
                                  const struct tbd_event *event)
 {
     struct tbd_place_of place;
-    struct names_context names = { scopes, &place };
+    struct tbd_window_modules window = { scopes->session->symbols, scopes->window->index };
+    struct tbd_name_modules names;
     struct tbd_c_scope scope = {
         .place = &place, .variable = find_variable, .type = find_type, .context = &names
     };
@@ -223,6 +170,7 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
     scopes->at = event->position;
     scopes->has_read = false;
     make_place(scopes, event, &place);
+    names = tbd_window_modules_of(&window, &place);
     lower.is_entry = is_at_entry(event);
     if (tbd_source_line_at(scopes->session, scopes->window->index, event->pc, &line))
         lower.line = line.line;

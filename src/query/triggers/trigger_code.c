@@ -7,6 +7,7 @@
 
 #include "query/condition/expr_lower.h"
 #include "query/debuginfo/dwarf_machine.h"
+#include "query/values/module_names.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -38,11 +39,6 @@ static bool no_memory(void *context, uint64_t address, void *out, size_t bytes)
     return false;
 }
 
-struct name_search {
-    struct tbd_probe_process *process;
-    const struct tbd_place_of *place;
-};
-
 static bool symbol_address(void *context, const char *name, uint64_t *out)
 {
     struct tbd_probe_process *process = context;
@@ -61,39 +57,28 @@ static bool symbol_address(void *context, const char *name, uint64_t *out)
     return false;
 }
 
+/* A place of another module's names, too; triggers read no thread-local variables. */
+static bool name_module(void *context, size_t index, struct tbd_name_module *out)
+{
+    struct tbd_probe_process *process = context;
+    struct tbd_elf_file *file;
+
+    if (index >= process->module_count)
+        return false;
+    file = tbd_process_file(process, &process->modules[index]);
+    *out = (struct tbd_name_module){ .dwarf = file != NULL ? tbd_dwarf_of(file) : NULL,
+                                     .bias = process->modules[index].bias };
+    return true;
+}
+
 static bool find_variable(void *context, const char *name, struct tbd_data *out)
 {
-    struct name_search *names = context;
-    struct tbd_type unknown = tbd_type_made(0, 0);
-    uint64_t address;
-
-    for (size_t i = 0; i < names->process->module_count; i++) {
-        struct tbd_process_module *module = &names->process->modules[i];
-        struct tbd_elf_file *file = tbd_process_file(names->process, module);
-        struct tbd_dwarf *dwarf = file != NULL ? tbd_dwarf_of(file) : NULL;
-
-        if (dwarf != NULL && dwarf != names->place->dwarf &&
-            tbd_c_find_global(dwarf, module->bias, names->place, name, out))
-            return true;
-    }
-    if (!symbol_address(names->process, name, &address))
-        return false;
-    tbd_data_at(address, &unknown, out);
-    return true;
+    return tbd_modules_variable(context, name, out);
 }
 
 static bool find_type(void *context, const char *name, struct tbd_type *out)
 {
-    struct name_search *names = context;
-
-    for (size_t i = 0; i < names->process->module_count; i++) {
-        struct tbd_elf_file *file = tbd_process_file(names->process, &names->process->modules[i]);
-        struct tbd_dwarf *dwarf = file != NULL ? tbd_dwarf_of(file) : NULL;
-
-        if (dwarf != NULL && dwarf != names->place->dwarf && tbd_type_find(dwarf, NULL, name, out))
-            return true;
-    }
-    return false;
+    return tbd_modules_type(context, name, out);
 }
 
 /* ---- instructions ---- */
@@ -393,25 +378,6 @@ struct tbd_expr *tbd_trigger_condition(struct tbd_probe_process *process, const 
     return NULL;
 }
 
-static void make_place(struct tbd_process_module *module, struct tbd_elf_file *file,
-                       uint64_t address, struct tbd_place_of *out)
-{
-    static const struct tbd_stack_memory none = { .read = no_memory };
-    struct tbd_dwarf_function function;
-
-    *out = (struct tbd_place_of){ .memory = &none };
-    if (file == NULL)
-        return;
-    out->bias = module->bias;
-    out->address = address - module->bias;
-    out->dwarf = tbd_dwarf_of(file);
-    if (out->dwarf == NULL || !tbd_dwarf_scopes(out->dwarf, out->address, &out->scopes) ||
-        tbd_dwarf_functions(&out->scopes, &function, 1) == 0)
-        return;
-    out->first = function.first;
-    out->end = function.end;
-}
-
 static enum tbd_status compile(struct compiling *c, struct tbd_query_error *error)
 {
     uint32_t before = c->code->count;
@@ -429,8 +395,11 @@ enum tbd_status tbd_trigger_compile(struct tbd_probe_process *process, struct tb
 {
     struct tbd_process_module *module = module_at(process, address);
     struct tbd_elf_file *file = module != NULL ? tbd_process_file(process, module) : NULL;
-    struct tbd_place_of place;
-    struct name_search names = { process, &place };
+    static const struct tbd_stack_memory none = { .read = no_memory };
+    struct tbd_place_of place = { .memory = &none };
+    struct tbd_name_modules names = {
+        .at = name_module, .symbol = symbol_address, .context = process, .place = &place
+    };
     struct tbd_c_scope scope = {
         .place = &place, .variable = find_variable, .type = find_type, .context = &names
     };
@@ -441,7 +410,8 @@ enum tbd_status tbd_trigger_compile(struct tbd_probe_process *process, struct tb
     struct tbd_expr *expr;
     enum tbd_status status;
 
-    make_place(module, file, address, &place);
+    if (file != NULL)
+        tbd_place_enter(&place, tbd_dwarf_of(file), module->bias, address, 0);
     if (is_entry)
         lower.type = TBD_EVENT_FUNC_ENTER;
     if (place.dwarf != NULL && tbd_dwarf_line_at(place.dwarf, place.address, &line))

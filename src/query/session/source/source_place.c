@@ -2,11 +2,11 @@
 /* source_place.c - see source_place.h */
 #include "query/session/source/source_place.h"
 
+#include "query/session/source/window_modules.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FUNCTIONS_MAX 32
 
 static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
 {
@@ -15,47 +15,11 @@ static bool read_memory(void *context, uint64_t address, void *out, size_t bytes
     return tbd_session_read(place->session, place->stack.position, address, out, bytes) == TBD_OK;
 }
 
-static bool has_interpreter(const struct tbd_elf_file *file)
-{
-    size_t count = 0;
-
-    if (elf_getphdrnum(file->main.elf, &count) != 0)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr segment;
-
-        if (gelf_getphdr(file->main.elf, (int)i, &segment) != NULL && segment.p_type == PT_INTERP)
-            return true;
-    }
-    return false;
-}
-
-/* The scopes of the selected function among those around the address. */
-static void take_scopes(struct tbd_place_of *place, size_t function)
-{
-    struct tbd_dwarf_function functions[FUNCTIONS_MAX];
-    size_t count;
-
-    if (!tbd_dwarf_scopes(place->dwarf, place->address, &place->scopes))
-        return;
-    count = tbd_dwarf_functions(&place->scopes, functions, FUNCTIONS_MAX);
-    if (count == 0)
-        return;
-    if (function >= count)
-        function = count - 1;
-    place->first = functions[function].first;
-    place->end = functions[function].end;
-}
-
 static void take_module(struct tbd_place_of *place, const struct tbd_module *module,
                         uint64_t address, size_t function)
 {
-    place->bias = module->bias;
-    place->address = address - module->bias;
-    place->is_main_program = has_interpreter(module->file) && strstr(module->name, ".so") == NULL;
-    place->dwarf = tbd_dwarf_of(module->file);
-    if (place->dwarf != NULL)
-        take_scopes(place, function);
+    place->is_main_program = tbd_module_is_program(module);
+    tbd_place_enter(place, tbd_dwarf_of(module->file), module->bias, address, function);
 }
 
 static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_t function)
@@ -177,56 +141,22 @@ void tbd_source_place_close(struct tbd_source_place *place)
 
 /* ---- names of other modules ---- */
 
-static bool find_symbol(struct tbd_source_place *place, const char *name, struct tbd_data *out)
-{
-    struct tbd_type unknown = tbd_type_made(0, 0);
-    struct tbd_symbol symbol;
-
-    if (tbd_symbols_find(place->session->symbols, place->stack.window, name, &symbol, 1) == 0)
-        return false;
-    tbd_data_at(symbol.start, &unknown, out);
-    return true;
-}
-
 static bool find_variable(void *context, const char *name, struct tbd_data *out)
 {
     struct tbd_source_place *place = context;
-    const struct tbd_module *modules;
-    size_t count;
+    struct tbd_window_modules window = { place->session->symbols, place->stack.window };
+    struct tbd_name_modules modules = tbd_window_modules_of(&window, &place->places[0]);
 
-    if (tbd_symbols_modules(place->session->symbols, place->stack.window, &modules, &count) !=
-        TBD_OK)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
-        struct tbd_place_of global = place->places[0];
-
-        global.is_main_program =
-            has_interpreter(modules[i].file) && strstr(modules[i].name, ".so") == NULL;
-        if (dwarf != NULL && dwarf != global.dwarf &&
-            tbd_c_find_global(dwarf, modules[i].bias, &global, name, out))
-            return true;
-    }
-    return find_symbol(place, name, out);
+    return tbd_modules_variable(&modules, name, out);
 }
 
 static bool find_type(void *context, const char *name, struct tbd_type *out)
 {
     struct tbd_source_place *place = context;
-    const struct tbd_module *modules;
-    size_t count;
+    struct tbd_window_modules window = { place->session->symbols, place->stack.window };
+    struct tbd_name_modules modules = tbd_window_modules_of(&window, &place->places[0]);
 
-    if (tbd_symbols_modules(place->session->symbols, place->stack.window, &modules, &count) !=
-        TBD_OK)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
-
-        if (dwarf != NULL && dwarf != place->places[0].dwarf &&
-            tbd_type_find(dwarf, NULL, name, out))
-            return true;
-    }
-    return false;
+    return tbd_modules_type(&modules, name, out);
 }
 
 static bool find_kept(void *context, const char *name, struct tbd_data *out)
