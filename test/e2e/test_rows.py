@@ -232,6 +232,23 @@ def fib_calls(n, nesting=0):
     return [(n, nesting, result)] + inner
 
 
+def cells_of(row):
+    """The row's texts as CSV has them."""
+    left = "left by exception or longjmp" if row.get("left") else ""
+    texts = {**row, "exit": row["exit"] or left, "values": ", ".join(row["values"]), "result": row.get("result"), "duration": row.get("duration")}
+    texts = {key: "" if texts[key] is None else str(texts[key]) for key in CELLS}
+    return {key: "'" + text if re.match(r"[-=+@](?![\d.]+$)", text) else text for key, text in texts.items()}
+
+
+CELLS = ("position", "exit", "nesting", "thread", "function", "values", "result", "duration", "caller")
+
+
+def check_cells(trace, rows, *words):
+    """Tables and CSV are made without the rows' objects."""
+    text = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--csv", *words], stdin=None).out.decode()
+    assert list(csv.DictReader(io.StringIO(text))) == [cells_of(row) for row in rows], (words, text, rows)
+
+
 def test_calls_are_filtered_by_all_that_rows_show(folder):
     trace = tbdtest.record([tbdtest.program("recursion")], folder, "window=2000,level3=1,level2=1")[1]
     rows = trace.ask("calls", "fib")
@@ -274,6 +291,7 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
             if trace.tbdq("count", "func_enter", "where", "func==%s" % function).code != 0:
                 continue
             short = trace.ask("calls", function)
+            check_cells(trace, short, "calls", function)
             assert short == trace.ask("calls", function, "where", "time", ">=", "0"), (name, function)
             if tbdtest.LONG or function == called[0]:
                 one = [row for row in short if row["nesting"] == 0]
@@ -391,6 +409,7 @@ def test_values_are_passed_as_the_abi_says(folder):
         trace = tbdtest.record([program], os.path.join(folder, "traces" + options), "window=700,level3=1,level2=1")[1]
         for function, values in PARAMETERS.items():
             rows = trace.ask("calls", function)
+            check_cells(trace, rows, "calls", function)
             found = (", ".join(rows[-1]["values"]), rows[-1]["result"])
             assert len(rows) == 3 and found == (values, returned[function]), (options, function, found, values, returned[function])
             data = rows[-1]["result_data"]

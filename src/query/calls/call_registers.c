@@ -29,7 +29,7 @@ static int compare_wanted(const void *left, const void *right)
 }
 
 /* What one function needs, its other calls need too. */
-static void want(struct fetch *f, const struct tbd_call_list *list)
+static void want(struct fetch *f, struct tbd_call_shapes *shapes, const struct tbd_call_list *list)
 {
     uint64_t pc = 0;
     bool entry = false, result = false;
@@ -39,8 +39,8 @@ static void want(struct fetch *f, const struct tbd_call_list *list)
 
         if (call->enter->pc != pc) {
             pc = call->enter->pc;
-            entry = tbd_output_needs_entry(f->session, call->enter);
-            result = tbd_output_needs_return(f->session, call->enter);
+            entry = tbd_output_needs_entry(shapes, call->enter);
+            result = tbd_output_needs_return(shapes, call->enter);
         }
         if (entry)
             f->wanted[f->count++] = (struct wanted_registers){ call->enter->position, 2 * i };
@@ -78,10 +78,11 @@ static void fetch_all(struct fetch *f)
     }
 }
 
-enum tbd_status tbd_call_registers_fetch(struct tbd_session *session,
+enum tbd_status tbd_call_registers_fetch(struct tbd_call_shapes *shapes,
                                          const struct tbd_call_list *list,
                                          struct tbd_call_registers *out)
 {
+    struct tbd_session *session = tbd_call_shapes_session(shapes);
     struct fetch f = { .session = session, .out = out };
     enum tbd_status status = TBD_NOMEM;
 
@@ -89,7 +90,7 @@ enum tbd_status tbd_call_registers_fetch(struct tbd_session *session,
     f.wanted = calloc(2 * list->count + 1, sizeof(*f.wanted));
     if (f.wanted == NULL)
         return TBD_NOMEM;
-    want(&f, list);
+    want(&f, shapes, list);
     if (f.count != 0) {
         out->all = calloc(2 * list->count, sizeof(*out->all));
         f.states = calloc(BATCH, sizeof(*f.states));

@@ -12,7 +12,7 @@ struct tbd_call_registers {
     size_t count;                     /* of calls; 0: none need any */
 };
 
-TBD_MUST_CHECK enum tbd_status tbd_call_registers_fetch(struct tbd_session *session,
+TBD_MUST_CHECK enum tbd_status tbd_call_registers_fetch(struct tbd_call_shapes *shapes,
                                                         const struct tbd_call_list *list,
                                                         struct tbd_call_registers *out);
 void tbd_call_registers_free(struct tbd_call_registers *registers);

@@ -3,6 +3,7 @@
  *
  * The user's condition is about what a row shows.  Its parts that an entry decides go into the search;
  * the others are decided when the calls' ends are known. */
+#include "query/calls/call_cells.h"
 #include "query/calls/call_registers.h"
 #include "query/commands/functions.h"
 #include "query/output/output.h"
@@ -18,9 +19,20 @@ static json_t *exit_of(const struct tbd_session *session, const struct tbd_liste
                                                          : json_null();
 }
 
-static void add_end(struct tbd_session *session, const struct tbd_listed_call *call,
+/* What rows are made of. */
+struct call_listing {
+    struct tbd_command_run *run;
+    struct tbd_session *session;
+    struct tbd_call_list list;
+    struct tbd_call_registers registers;
+    struct tbd_row_condition *condition; /* owned; NULL: none */
+    struct tbd_call_shapes *shapes;      /* owned */
+};
+
+static void add_end(struct call_listing *l, const struct tbd_listed_call *call,
                     const struct tbd_output_registers *registers, json_t *row)
 {
+    struct tbd_session *session = l->session;
     struct tbd_event exit = { .position = call->exit, .retval = call->retval };
 
     json_object_set_new(row, "exit", exit_of(session, call));
@@ -32,19 +44,19 @@ static void add_end(struct tbd_session *session, const struct tbd_listed_call *c
         return;
     json_object_set_new(row, "duration",
                         json_integer((json_int_t)(call->exit.time - call->enter->position.time)));
-    tbd_output_result(session, call->enter->pc, &exit, registers, row);
+    tbd_output_result(l->shapes, call->enter->pc, &exit, registers, row);
 }
 
-static json_t *call_row(struct tbd_session *session, const struct tbd_call_list *list, size_t index,
-                        const struct tbd_call_registers *registers)
+static json_t *call_row(struct call_listing *l, size_t index)
 {
-    const struct tbd_listed_call *call = &list->all[index];
+    struct tbd_session *session = l->session;
+    const struct tbd_listed_call *call = &l->list.all[index];
     json_t *row = tbd_rows_event(session, call->enter);
     uint32_t window = tbd_trace_window_of(session->trace, call->enter->position.time);
     char text[256];
 
-    tbd_output_parameters(session, call->enter, tbd_call_registers_at(registers, index, false),
-                          row);
+    tbd_output_parameters(l->shapes, call->enter,
+                          tbd_call_registers_at(&l->registers, index, false), row);
     json_object_set_new(row, "nesting",
                         call->enter->number == TBD_CALLERS_UNKNOWN
                             ? json_null()
@@ -52,45 +64,63 @@ static json_t *call_row(struct tbd_session *session, const struct tbd_call_list 
     json_object_set_new(row, "caller",
                         tbd_output_text(tbd_symbols_format(session->symbols, window,
                                                            call->enter->from, text, sizeof(text))));
-    add_end(session, call, tbd_call_registers_at(registers, index, true), row);
+    add_end(l, call, tbd_call_registers_at(&l->registers, index, true), row);
     return row;
 }
 
 /* The call as its condition sees it. */
-static struct tbd_event event_of(struct tbd_session *session, const struct tbd_listed_call *call,
-                                 const struct tbd_output_registers *registers)
+static struct tbd_event event_of(struct call_listing *l, size_t index)
 {
+    const struct tbd_listed_call *call = &l->list.all[index];
     struct tbd_event event = *call->enter;
 
     event.type = TBD_EVENT_CALL;
-    event.retval = tbd_output_retval(session, call->enter, call->retval, registers);
+    event.retval = tbd_output_retval(l->shapes, call->enter, call->retval,
+                                     tbd_call_registers_at(&l->registers, index, true));
     event.began = call->exit.time;
     if (call->end == TBD_FRAME_RETURNS)
         event.flags |= TBD_EVENT_RETURNED;
     return event;
 }
 
-static enum tbd_exit print_calls(struct tbd_command_run *run, const struct tbd_call_list *list,
-                                 const struct tbd_call_registers *registers,
-                                 struct tbd_row_condition *condition)
+static bool is_wanted(struct call_listing *l, size_t index)
+{
+    struct tbd_event event;
+
+    if (l->condition == NULL)
+        return true;
+    event = event_of(l, index);
+    return tbd_row_condition_holds(l->condition, &event);
+}
+
+static void add_row(struct call_listing *l, struct tbd_rows *rows, struct tbd_call_cells *cells,
+                    size_t index)
+{
+    if (!is_wanted(l, index))
+        return;
+    if (cells == NULL || !tbd_call_cells_add(cells, &l->list.all[index],
+                                             tbd_call_registers_at(&l->registers, index, false),
+                                             tbd_call_registers_at(&l->registers, index, true)))
+        tbd_rows_add(rows, call_row(l, index));
+}
+
+static enum tbd_exit print_calls(struct call_listing *l)
 {
     static const char *const columns[] = { "position", "exit",   "nesting",  "thread", "function",
                                            "values",   "result", "duration", "caller", NULL };
+    struct tbd_call_cells *cells;
     struct tbd_query_error problem;
     struct tbd_rows rows;
 
-    tbd_rows_start(&rows, run, columns);
-    for (size_t i = 0; i < list->count; i++) {
-        struct tbd_event event =
-            event_of(run->session, &list->all[i], tbd_call_registers_at(registers, i, true));
-
-        if (tbd_row_condition_holds(condition, &event))
-            tbd_rows_add(&rows, call_row(run->session, list, i, registers));
-    }
-    if (rows.count != 0 || !tbd_row_condition_is_empty(condition, &problem))
+    tbd_rows_start(&rows, l->run, columns);
+    cells = tbd_call_cells_new(&rows, l->shapes); /* NULL: by objects */
+    for (size_t i = 0; i < l->list.count; i++)
+        add_row(l, &rows, cells, i);
+    tbd_call_cells_free(cells);
+    if (rows.count != 0 || !tbd_row_condition_is_empty(l->condition, &problem))
         return tbd_rows_end(&rows);
-    json_decref(rows.waiting);
-    return tbd_command_wrong(run, &problem);
+    tbd_rows_drop(&rows);
+    return tbd_command_wrong(l->run, &problem);
 }
 
 /* Takes the part of the condition that needs the calls' ends. */
@@ -111,30 +141,37 @@ static enum tbd_exit take_condition(struct tbd_command_run *run, struct tbd_ques
     return error.status != TBD_OK ? tbd_command_wrong(run, &error) : tbd_command_fail(run, status);
 }
 
+static enum tbd_exit fetch_registers(struct call_listing *l)
+{
+    l->shapes = tbd_call_shapes_new(l->session);
+    if (l->shapes == NULL ||
+        tbd_call_registers_fetch(l->shapes, &l->list, &l->registers) == TBD_NOMEM)
+        return tbd_command_fail(l->run, TBD_NOMEM);
+    return TBD_EXIT_FOUND;
+}
+
 /* calls FUNC [where ...] */
 enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
 {
-    struct tbd_call_list list = { 0 };
-    struct tbd_call_registers registers = { 0 };
-    struct tbd_row_condition *condition = NULL;
+    struct call_listing l = { .run = run, .session = run->session };
     struct tbd_question question;
     enum tbd_exit result = tbd_rows_read_named(
         run, TBD_EVENT_CALL, TBD_NAME_FUNCTION,
         "calls takes the name of a function, and perhaps a condition", &question);
 
     if (result == TBD_EXIT_FOUND)
-        result = take_condition(run, &question, &condition);
+        result = take_condition(run, &question, &l.condition);
     if (result == TBD_EXIT_FOUND)
-        result = tbd_call_list_find(run, &question, &list);
-    if (result <= TBD_EXIT_NOT_FOUND &&
-        tbd_call_registers_fetch(run->session, &list, &registers) == TBD_NOMEM)
-        result = tbd_command_fail(run, TBD_NOMEM);
+        result = tbd_call_list_find(run, &question, &l.list);
     if (result <= TBD_EXIT_NOT_FOUND)
-        result = print_calls(run, &list, &registers, condition);
+        result = fetch_registers(&l);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        result = print_calls(&l);
     if (result <= TBD_EXIT_NOT_FOUND)
         tbd_functions_tell_inlined(run->session, run->argv[0]);
-    tbd_call_registers_free(&registers);
-    tbd_call_list_free(&list);
-    tbd_row_condition_free(condition);
+    tbd_call_shapes_free(l.shapes);
+    tbd_call_registers_free(&l.registers);
+    tbd_call_list_free(&l.list);
+    tbd_row_condition_free(l.condition);
     return result;
 }

@@ -282,7 +282,7 @@ static enum tbd_exit list_history(struct history *history)
     end_value(history, life->has_end ? &life->to : NULL);
     if (result <= TBD_EXIT_NOT_FOUND)
         return tbd_rows_end(&history->rows);
-    json_decref(history->rows.waiting);
+    tbd_rows_drop(&history->rows);
     return result;
 }
 
@@ -433,6 +433,6 @@ enum tbd_exit tbd_command_trace(struct tbd_command_run *run)
         tbd_source_unload(&listing.text);
     if (result <= TBD_EXIT_NOT_FOUND)
         return tbd_rows_end(&listing.rows);
-    json_decref(listing.rows.waiting);
+    tbd_rows_drop(&listing.rows);
     return result;
 }

@@ -148,7 +148,7 @@ static enum tbd_exit print_table(struct tbd_command_run *run, struct path *path,
     tbd_rows_start(&rows, run, tbd_path_rows_columns(&path->rows));
     if (tbd_path_rows_add(&path->rows, table, path->max, &rows))
         return tbd_rows_end(&rows);
-    json_decref(rows.waiting);
+    tbd_rows_drop(&rows);
     return tbd_command_no_memory();
 }
 
@@ -167,7 +167,7 @@ static enum tbd_exit print(struct tbd_command_run *run, struct path *path)
         result = add_threads(path, &rows, true);
     if (result == TBD_EXIT_FOUND)
         return tbd_rows_end(&rows);
-    json_decref(rows.waiting);
+    tbd_rows_drop(&rows);
     return result;
 }
 

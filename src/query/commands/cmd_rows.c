@@ -32,7 +32,7 @@ static enum tbd_exit list(struct tbd_command_run *run, struct tbd_question *ques
     tbd_rows_start(&rows, run, columns);
     result = tbd_command_each(run, question, add_event, &rows);
     if (result > TBD_EXIT_NOT_FOUND) {
-        json_decref(rows.waiting);
+        tbd_rows_drop(&rows);
         return result;
     }
     return tbd_rows_end(&rows);

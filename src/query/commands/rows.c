@@ -47,107 +47,141 @@ static char *cell_of(const json_t *value)
     return asprintf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(value)) < 0 ? NULL : text;
 }
 
-static char *cell(const json_t *row, const char *key)
-{
-    return cell_of(json_object_get(row, key));
-}
-
 /* ---- tables ---- */
 
-static void note_width(size_t *width, const char *text)
+static void note_width(size_t *width, size_t length)
 {
-    size_t length = text == NULL ? 0 : strlen(text);
-
     if (length > *width)
         *width = length;
 }
 
-static void measure(struct tbd_rows *rows)
+static void print_line(struct tbd_rows *rows)
 {
-    size_t index;
-    json_t *row;
-
-    for (size_t i = 0; rows->columns[i] != NULL; i++) {
-        note_width(&rows->widths[i], rows->columns[i]);
-        json_array_foreach(rows->waiting, index, row)
-        {
-            char *text = cell(row, rows->columns[i]);
-
-            note_width(&rows->widths[i], text);
-            free(text);
-        }
-    }
-    rows->has_widths = true;
+    if (rows->line.failed)
+        tbd_buffer_free(&rows->line); /* the next line may have memory */
+    fwrite(rows->line.bytes, 1, rows->line.used, rows->run->out);
+    rows->line.used = 0;
 }
 
-static void print_cells(const struct tbd_rows *rows, const json_t *row)
+static void put_spaces(struct tbd_buffer *line, size_t count)
 {
-    FILE *out = rows->run->out;
+    uint8_t *at = tbd_buffer_reserve(line, count);
 
-    for (size_t i = 0; rows->columns[i] != NULL; i++) {
-        char *text = row == NULL ? strdup(rows->columns[i]) : cell(row, rows->columns[i]);
-        bool is_last = rows->columns[i + 1] == NULL;
+    if (at == NULL)
+        return;
+    memset(at, ' ', count);
+    line->used += count;
+}
 
-        fprintf(out, "%-*s%s", is_last ? 0 : (int)rows->widths[i], text == NULL ? "" : text,
-                is_last ? "\n" : "  ");
-        free(text);
+static void print_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
+{
+    for (size_t i = 0; i < rows->column_count; i++) {
+        size_t width = rows->widths[i], length = cells[i].length;
+
+        tbd_buffer_put(&rows->line, cells[i].text, length);
+        if (i + 1 < rows->column_count)
+            put_spaces(&rows->line, (length < width ? width - length : 0) + 2);
     }
+    tbd_buffer_byte(&rows->line, '\n');
+    print_line(rows);
+}
+
+static void take_waiting(const json_t *row, size_t count, struct tbd_cell *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *text = json_array_get(row, i);
+
+        out[i] = (struct tbd_cell){ json_string_value(text), json_string_length(text) };
+    }
+}
+
+static void wait_with(struct tbd_rows *rows, const struct tbd_cell *cells)
+{
+    json_t *row = json_array();
+
+    for (size_t i = 0; i < rows->column_count; i++) {
+        note_width(&rows->widths[i], cells[i].length);
+        json_array_append_new(row, json_stringn(cells[i].text, cells[i].length));
+    }
+    json_array_append_new(rows->waiting, row);
+}
+
+static void head_cells(const struct tbd_rows *rows, struct tbd_cell *out)
+{
+    for (size_t i = 0; i < rows->column_count; i++)
+        out[i] = (struct tbd_cell){ rows->columns[i], strlen(rows->columns[i]) };
 }
 
 static void print_waiting(struct tbd_rows *rows)
 {
+    struct tbd_cell cells[TBD_ROWS_MAX_COLUMNS];
     size_t index;
     json_t *row;
 
-    measure(rows);
-    print_cells(rows, NULL);
-    json_array_foreach(rows->waiting, index, row) print_cells(rows, row);
+    head_cells(rows, cells);
+    for (size_t i = 0; i < rows->column_count; i++)
+        note_width(&rows->widths[i], cells[i].length);
+    rows->has_widths = true;
+    print_cells(rows, cells);
+    json_array_foreach(rows->waiting, index, row)
+    {
+        take_waiting(row, rows->column_count, cells);
+        print_cells(rows, cells);
+    }
     json_array_clear(rows->waiting);
 }
 
 /* ---- CSV ---- */
 
-static bool is_number(const char *text)
+static bool is_number(const struct tbd_cell *cell)
 {
-    size_t sign = *text == '-' || *text == '+';
+    size_t sign = cell->length != 0 && (*cell->text == '-' || *cell->text == '+');
 
-    return text[sign] != '\0' && text[sign + strspn(text + sign, "0123456789.")] == '\0';
+    for (size_t i = sign; i < cell->length; i++) {
+        if (memchr("0123456789.", cell->text[i], 11) == NULL)
+            return false;
+    }
+    return cell->length > sign;
 }
 
 /* An apostrophe goes before text that a spreadsheet would take for a formula (OWASP, CSV injection). */
-static bool is_formula(const char *text)
+static bool is_formula(const struct tbd_cell *cell)
 {
-    return *text != '\0' && strchr("=+-@\t\r", *text) != NULL && !is_number(text);
+    return cell->length != 0 && memchr("=+-@\t\r", *cell->text, 6) != NULL && !is_number(cell);
 }
 
-static void print_csv_cell(FILE *out, const char *text)
+static bool needs_quotes(const struct tbd_cell *cell)
 {
-    const char *mark = is_formula(text) ? "'" : "";
-
-    if (text[strcspn(text, ",\"\n\r")] == '\0') {
-        fprintf(out, "%s%s", mark, text);
-        return;
+    for (size_t i = 0; i < cell->length; i++) {
+        if (memchr(",\"\n\r", cell->text[i], 4) != NULL)
+            return true;
     }
-    fprintf(out, "\"%s", mark);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
+    return false;
 }
 
-static void print_csv(const struct tbd_rows *rows, const json_t *row)
+static void put_csv_cell(struct tbd_buffer *line, const struct tbd_cell *cell)
 {
-    for (size_t i = 0; rows->columns[i] != NULL; i++) {
-        char *text = row == NULL ? strdup(rows->columns[i]) : cell(row, rows->columns[i]);
+    bool is_quoted = needs_quotes(cell);
 
-        if (i != 0)
-            fputc(',', rows->run->out);
-        print_csv_cell(rows->run->out, text == NULL ? "" : text);
-        free(text);
+    tbd_buffer_put(line, "\"", is_quoted);
+    tbd_buffer_put(line, "'", is_formula(cell));
+    if (!is_quoted)
+        tbd_buffer_put(line, cell->text, cell->length);
+    for (size_t i = 0; is_quoted && i < cell->length; i++) {
+        tbd_buffer_put(line, "\"", cell->text[i] == '"');
+        tbd_buffer_byte(line, (uint8_t)cell->text[i]);
     }
-    fputs("\r\n", rows->run->out);
+    tbd_buffer_put(line, "\"", is_quoted);
+}
+
+static void print_csv(struct tbd_rows *rows, const struct tbd_cell *cells)
+{
+    for (size_t i = 0; i < rows->column_count; i++) {
+        tbd_buffer_put(&rows->line, ",", i != 0);
+        put_csv_cell(&rows->line, &cells[i]);
+    }
+    tbd_buffer_put(&rows->line, "\r\n", 2);
+    print_line(rows);
 }
 
 /* ---- rows ---- */
@@ -155,34 +189,57 @@ static void print_csv(const struct tbd_rows *rows, const json_t *row)
 void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
                     const char *const *columns)
 {
-    size_t count = 0;
+    struct tbd_cell head[TBD_ROWS_MAX_COLUMNS];
 
     *rows = (struct tbd_rows){ .run = run, .waiting = json_array() };
-    for (size_t i = 0; columns[i] != NULL && count < TBD_ROWS_MAX_COLUMNS - 1; i++) {
-        rows->columns[count++] = columns[i];
+    for (size_t i = 0; columns[i] != NULL && rows->column_count < TBD_ROWS_MAX_COLUMNS - 1; i++) {
+        rows->columns[rows->column_count++] = columns[i];
         if (run->session->shows_wall && strcmp(columns[i], "position") == 0)
-            rows->columns[count++] = "wall";
+            rows->columns[rows->column_count++] = "wall";
     }
+    head_cells(rows, head);
     if (run->session->csv)
-        print_csv(rows, NULL);
+        print_csv(rows, head);
+}
+
+void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
+{
+    rows->count++;
+    if (rows->run->session->csv)
+        print_csv(rows, cells);
+    else if (rows->has_widths)
+        print_cells(rows, cells);
+    else
+        wait_with(rows, cells);
+    if (json_array_size(rows->waiting) >= TBD_ROWS_ALIGNED)
+        print_waiting(rows);
 }
 
 void tbd_rows_add(struct tbd_rows *rows, json_t *row)
 {
-    rows->count++;
+    struct tbd_cell cells[TBD_ROWS_MAX_COLUMNS];
+    char *texts[TBD_ROWS_MAX_COLUMNS];
+
     if (rows->run->session->json) {
+        rows->count++;
         tbd_output_line(row, rows->run->out);
         return;
     }
-    if (rows->run->session->csv)
-        print_csv(rows, row);
-    else if (rows->has_widths)
-        print_cells(rows, row);
-    else
-        json_array_append(rows->waiting, row);
+    for (size_t i = 0; i < rows->column_count; i++) {
+        texts[i] = cell_of(json_object_get(row, rows->columns[i]));
+        cells[i].text = texts[i] == NULL ? "" : texts[i];
+        cells[i].length = strlen(cells[i].text);
+    }
+    tbd_rows_add_cells(rows, cells);
+    for (size_t i = 0; i < rows->column_count; i++)
+        free(texts[i]);
     json_decref(row);
-    if (json_array_size(rows->waiting) >= TBD_ROWS_ALIGNED)
-        print_waiting(rows);
+}
+
+void tbd_rows_drop(struct tbd_rows *rows)
+{
+    json_decref(rows->waiting);
+    tbd_buffer_free(&rows->line);
 }
 
 enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
@@ -193,7 +250,7 @@ enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
         fprintf(rows->run->out, "none\n");
     else if (is_table && !rows->has_widths)
         print_waiting(rows);
-    json_decref(rows->waiting);
+    tbd_rows_drop(rows);
     return rows->count == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_FOUND;
 }
 

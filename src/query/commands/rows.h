@@ -3,6 +3,7 @@
 #ifndef TBD_QUERY_ROWS_H
 #define TBD_QUERY_ROWS_H
 
+#include "format/files/codec.h"
 #include "query/commands/commands.h"
 
 #include <jansson.h>
@@ -10,13 +11,21 @@
 #define TBD_ROWS_MAX_COLUMNS 12u
 #define TBD_ROWS_ALIGNED     256u /* rows whose widths decide how a table is aligned */
 
+/* Text of a table or CSV, escaped as a field (base/escape.h). */
+struct tbd_cell {
+    const char *text;
+    size_t length;
+};
+
 struct tbd_rows {
     const struct tbd_command_run *run;
     const char *columns[TBD_ROWS_MAX_COLUMNS + 1]; /* keys of a row's object, ending with NULL */
-    json_t *waiting;                               /* rows until the widths are known */
+    size_t column_count;
+    json_t *waiting; /* rows until the widths are known: the texts of their cells */
     size_t widths[TBD_ROWS_MAX_COLUMNS];
     bool has_widths;
     uint64_t count;
+    struct tbd_buffer line; /* the one being printed */
 };
 
 /* JSON objects are printed whole; tables and CSV have the columns. */
@@ -24,6 +33,10 @@ void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
                     const char *const *columns);
 /* Releases `row`. */
 void tbd_rows_add(struct tbd_rows *rows, json_t *row);
+/* A row of which only the columns are known: not as JSON.  Much cheaper than one by its object. */
+void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells);
+/* Prints nothing; instead of tbd_rows_end(). */
+void tbd_rows_drop(struct tbd_rows *rows);
 /* Prints the rows that wait.  Without any row it returns TBD_EXIT_NOT_FOUND, and a table says so. */
 enum tbd_exit tbd_rows_end(struct tbd_rows *rows);
 

@@ -89,7 +89,7 @@ static enum tbd_exit print_lines(struct tbd_dump_run *dump, const struct dump_li
     for (uint32_t i = 0; i < dump->ring.dump.head->thread_count; i++)
         if (is_wanted(dump, &dump->ring.threads[i]) &&
             !add_lines(dump, &dump->ring.threads[i], wanted, &rows)) {
-            json_decref(rows.waiting);
+            tbd_rows_drop(&rows);
             return tbd_command_no_memory();
         }
     return tbd_rows_end(&rows);
@@ -190,7 +190,7 @@ static enum tbd_exit print_calls(struct tbd_dump_run *dump, const char *name)
             status = add_calls(dump, &dump->ring.threads[i], name, &rows);
     if (status == TBD_OK)
         return tbd_rows_end(&rows);
-    json_decref(rows.waiting);
+    tbd_rows_drop(&rows);
     return tbd_command_fail(dump->run, status);
 }
 

@@ -310,6 +310,6 @@ enum tbd_exit tbd_heap_errors(struct tbd_command_run *run, const struct tbd_heap
     free(c.threads);
     if (result <= TBD_EXIT_NOT_FOUND)
         return tbd_rows_end(&rows);
-    json_decref(rows.waiting);
+    tbd_rows_drop(&rows);
     return result;
 }

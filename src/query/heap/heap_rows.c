@@ -302,7 +302,7 @@ static enum tbd_exit print_blocks_of(struct tbd_command_run *run, const struct t
     }
     if (result <= TBD_EXIT_NOT_FOUND)
         return tbd_rows_end(&rows);
-    json_decref(rows.waiting);
+    tbd_rows_drop(&rows);
     return result;
 }
 

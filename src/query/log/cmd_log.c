@@ -437,7 +437,7 @@ enum tbd_exit tbd_command_log(struct tbd_command_run *run)
         if (log.printed == 0 && !run->session->json && !run->session->csv)
             fprintf(run->out, "none\n");
     }
-    json_decref(log.rows.waiting);
+    tbd_rows_drop(&log.rows);
     for (uint32_t i = 0; i < log.count; i++) {
         tbd_question_free(&log.places[i].question);
         tbd_log_format_free(&log.places[i].format);

@@ -6,13 +6,12 @@
  * the stack, results that the caller of the function has space for. */
 #include "query/output/output_call.h"
 
+#include "query/output/put_text.h"
 #include "query/output/value_json.h"
 #include "query/values/dwarf_print.h"
 
 #include "base/safe_stream.h"
 
-#include <dwarf.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ void tbd_output_registers_take(const struct tbd_reg_state *state, struct tbd_out
         memcpy(out->x87, state->xsave + XSAVE_X87, sizeof(out->x87));
 }
 
-/* ---- the function ---- */
+/* ---- values ---- */
 
 struct moment_reading {
     struct tbd_session *session;
@@ -60,51 +59,31 @@ static void start_reading(struct moment_reading *reading, struct tbd_session *se
         (struct moment_reading){ session, position, { .read = read_then, .context = reading } };
 }
 
-/* The function that `pc` is in. */
-static bool find_function(struct tbd_session *session, uint64_t time, uint64_t pc,
-                          struct tbd_place_of *place, Dwarf_Die *out)
-{
-    const struct tbd_module *module = NULL;
-    uint32_t window = tbd_trace_window_of(session->trace, time);
-
-    *place = (struct tbd_place_of){ 0 };
-    module = tbd_symbols_module_at(session->symbols, window, pc);
-    if (module == NULL)
-        return false;
-    place->bias = module->bias;
-    place->address = pc - module->bias;
-    place->dwarf = tbd_dwarf_of(module->file);
-    if (place->dwarf == NULL || !tbd_dwarf_scopes(place->dwarf, place->address, &place->scopes))
-        return false;
-    for (size_t i = place->scopes.count; i-- > 0;) {
-        *out = place->scopes.dies[i];
-        if (dwarf_tag(out) == DW_TAG_subprogram)
-            return true;
-    }
-    return false;
-}
-
-/* ---- values ---- */
-
 /* Memory is read only for a value that lies in memory itself: what it points to would need the window. */
-static char *value_text(struct tbd_place_of *place, const struct tbd_data *data,
-                        const struct moment_reading *reading)
+static void put_data(struct tbd_place_of *place, const struct tbd_data *data,
+                     const struct moment_reading *reading, struct tbd_buffer *out)
 {
     struct tbd_printer printer = { .place = place };
     char *text = NULL;
     size_t bytes;
-    FILE *out;
+    FILE *stream;
 
-    if (!data->is_known)
-        return strdup("?");
-    out = open_memstream(&text, &bytes);
-    if (out == NULL)
-        return NULL;
+    if (!data->is_known) {
+        tbd_buffer_byte(out, '?');
+        return;
+    }
+    stream = open_memstream(&text, &bytes);
+    if (stream == NULL) {
+        out->failed = true;
+        return;
+    }
     place->memory = data->in_memory ? &reading->memory : NULL;
-    tbd_data_print(&printer, data, out);
-    fclose(out);
+    tbd_data_print(&printer, data, stream);
+    fclose(stream);
     place->memory = NULL;
-    return text;
+    if (text != NULL)
+        tbd_buffer_put(out, text, bytes);
+    free(text);
 }
 
 /* The value as JSON; null if it is not known. */
@@ -122,6 +101,19 @@ static json_t *value_json(struct tbd_place_of *place, const struct tbd_data *dat
     return value;
 }
 
+static void put_plain(const struct tbd_call_value *value, uint64_t word, struct tbd_buffer *out)
+{
+    bool is_signed = value->plain == TBD_PLAIN_SIGNED;
+
+    word = tbd_data_extend(word, value->bits, is_signed);
+    if (value->plain == TBD_PLAIN_POINTER)
+        tbd_buffer_hex(out, word);
+    else if (is_signed)
+        tbd_buffer_signed(out, (int64_t)word);
+    else
+        tbd_buffer_unsigned(out, word);
+}
+
 static struct tbd_passing_registers registers_of(const struct tbd_output_registers *more)
 {
     struct tbd_passing_registers registers = { 0 };
@@ -134,135 +126,200 @@ static struct tbd_passing_registers registers_of(const struct tbd_output_registe
     return registers;
 }
 
-static void add_parameter(struct tbd_place_of *place, const Dwarf_Die *function,
-                          const Dwarf_Die *die, const struct tbd_passing_registers *registers,
-                          const struct moment_reading *reading, json_t *values, json_t *args)
-{
-    struct tbd_type type = tbd_type_of(die);
-    const char *name = tbd_die_name(die);
-    char *value = NULL, *text;
-    struct tbd_passing passing;
-    struct tbd_data data;
+/* ---- parameters ---- */
 
-    tbd_passing_parameter(function, die, &passing);
-    tbd_passing_value(&passing, false, registers, &type, &data);
-    if (passing.is_known && passing.is_address && passing.classes[0] == TBD_PASS_INTEGER) {
-        data.is_known = false; /* memory is not read for an object */
-        if (asprintf(&value, "@0x%" PRIx64, registers->args[passing.first_gpr]) < 0)
-            value = NULL;
-    } else {
-        value = value_text(place, &data, reading);
-    }
-    if (args != NULL)
-        json_object_set_new(args, tbd_shown(name == NULL ? "?" : name),
-                            value_json(place, &data, reading));
-    if (value != NULL && asprintf(&text, "%s=%s", name == NULL ? "?" : name, value) >= 0) {
-        json_array_append_new(values, tbd_output_text(text));
-        free(text);
-    }
-    free(value);
+struct entered_call {
+    struct tbd_call_shape *shape; /* borrowed; NULL: not known */
+    struct tbd_passing_registers registers;
+    struct moment_reading reading;
+};
+
+static void start_entry(struct entered_call *entry, struct tbd_call_shapes *shapes,
+                        const struct tbd_event *enter, const struct tbd_output_registers *more)
+{
+    entry->shape = tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
+    entry->registers = registers_of(more);
+    memcpy(entry->registers.args, enter->args, sizeof(entry->registers.args));
+    entry->registers.sp = enter->sp;
+    start_reading(&entry->reading, tbd_call_shapes_session(shapes), enter->position);
 }
 
-void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *enter,
+/* Memory is not read for an object whose address is passed. */
+static bool is_address(const struct tbd_call_parameter *parameter)
+{
+    const struct tbd_passing *passing = &parameter->value.passing;
+
+    return passing->is_known && passing->is_address && passing->classes[0] == TBD_PASS_INTEGER;
+}
+
+/* Its value as text; and as JSON, if `args` is not NULL. */
+static void put_parameter(const struct entered_call *entry,
+                          const struct tbd_call_parameter *parameter, struct tbd_buffer *out,
+                          json_t *args)
+{
+    const struct tbd_call_value *value = &parameter->value;
+    struct tbd_place_of *place = &entry->shape->place;
+    struct tbd_data data;
+
+    if (value->plain != TBD_PLAIN_NONE && args == NULL) {
+        put_plain(value, entry->registers.args[value->passing.first_gpr], out);
+        return;
+    }
+    tbd_passing_value(&value->passing, false, &entry->registers, &value->type, &data);
+    if (is_address(parameter)) {
+        data.is_known = false;
+        tbd_buffer_byte(out, '@');
+        tbd_buffer_hex(out, entry->registers.args[value->passing.first_gpr]);
+    } else {
+        put_data(place, &data, &entry->reading, out);
+    }
+    if (args != NULL)
+        json_object_set_new(args, tbd_shown(parameter->name),
+                            value_json(place, &data, &entry->reading));
+}
+
+static void add_parameter(const struct entered_call *entry,
+                          const struct tbd_call_parameter *parameter, json_t *values, json_t *args)
+{
+    struct tbd_buffer text = { 0 };
+
+    tbd_buffer_put(&text, parameter->name, strlen(parameter->name));
+    tbd_buffer_byte(&text, '=');
+    put_parameter(entry, parameter, &text, args);
+    tbd_buffer_byte(&text, '\0');
+    if (!text.failed)
+        json_array_append_new(values, tbd_output_text((const char *)text.bytes));
+    tbd_buffer_free(&text);
+}
+
+void tbd_output_parameters(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
                            const struct tbd_output_registers *more, json_t *object)
 {
-    struct tbd_passing_registers registers = registers_of(more);
-    struct moment_reading reading;
-    struct tbd_place_of place;
-    json_t *values = json_array(), *args = session->json ? json_object() : NULL;
-    Dwarf_Die function, die;
+    bool is_json = tbd_call_shapes_session(shapes)->json;
+    json_t *values = json_array(), *args = is_json ? json_object() : NULL;
+    struct entered_call entry;
 
-    memcpy(registers.args, enter->args, sizeof(registers.args));
-    registers.sp = enter->sp;
-    start_reading(&reading, session, enter->position);
-    if (find_function(session, enter->position.time, enter->pc, &place, &function)) {
-        for (bool more_dies = tbd_die_child(&function, &die); more_dies;
-             more_dies = tbd_die_next(&die, &die)) {
-            if (dwarf_tag(&die) == DW_TAG_formal_parameter)
-                add_parameter(&place, &function, &die, &registers, &reading, values, args);
-        }
-    }
+    start_entry(&entry, shapes, enter, more);
+    for (size_t i = 0; entry.shape != NULL && i < entry.shape->count; i++)
+        add_parameter(&entry, &entry.shape->parameters[i], values, args);
     json_object_set_new(object, "values", values);
     if (args != NULL)
         json_object_set_new(object, "parameters", args);
 }
 
-void tbd_output_result(struct tbd_session *session, uint64_t pc, const struct tbd_event *exit,
-                       const struct tbd_output_registers *more, json_t *object)
+void tbd_output_put_parameters(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
+                               const struct tbd_output_registers *more, struct tbd_buffer *out)
+{
+    struct entered_call entry;
+
+    start_entry(&entry, shapes, enter, more);
+    for (size_t i = 0; entry.shape != NULL && i < entry.shape->count; i++) {
+        const struct tbd_call_parameter *parameter = &entry.shape->parameters[i];
+        size_t begin;
+
+        tbd_buffer_put(out, ", ", i == 0 ? 0 : 2);
+        tbd_buffer_put(out, parameter->label, strlen(parameter->label));
+        begin = out->used;
+        put_parameter(&entry, parameter, out, NULL);
+        if (parameter->value.plain == TBD_PLAIN_NONE)
+            tbd_buffer_escape(out, begin);
+    }
+}
+
+/* ---- results ---- */
+
+static void take_result(const struct tbd_call_shape *shape, const struct tbd_event *exit,
+                        const struct tbd_output_registers *more, struct tbd_data *out)
 {
     struct tbd_passing_registers registers = registers_of(more);
-    struct moment_reading reading;
-    struct tbd_place_of place;
-    struct tbd_passing passing;
-    struct tbd_type type;
-    struct tbd_data data;
-    Dwarf_Die function;
-    char *text = NULL;
+    const struct tbd_call_value *value = &shape->result;
 
-    if (!find_function(session, exit->position.time, pc, &place, &function)) {
+    registers.rax = exit->retval;
+    tbd_passing_value(&value->passing, true, &registers, &value->type, out);
+    if ((more == NULL || !more->is_known) && tbd_passing_needs_more(&value->passing, true))
+        out->is_known = false;
+}
+
+void tbd_output_put_result(struct tbd_call_shapes *shapes, uint64_t pc,
+                           const struct tbd_event *exit, const struct tbd_output_registers *more,
+                           struct tbd_buffer *out)
+{
+    struct tbd_call_shape *shape = tbd_call_shapes_at(shapes, exit->position.time, pc);
+    struct moment_reading reading;
+    struct tbd_data data;
+    size_t begin = out->used;
+
+    if (shape == NULL || !shape->has_function) {
+        tbd_buffer_hex(out, exit->retval);
+    } else if (shape->has_result && shape->result.plain != TBD_PLAIN_NONE) {
+        put_plain(&shape->result, exit->retval, out);
+    } else if (shape->has_result) {
+        start_reading(&reading, tbd_call_shapes_session(shapes), exit->position);
+        take_result(shape, exit, more, &data);
+        put_data(&shape->place, &data, &reading, out);
+        tbd_buffer_escape(out, begin);
+    }
+}
+
+void tbd_output_result(struct tbd_call_shapes *shapes, uint64_t pc, const struct tbd_event *exit,
+                       const struct tbd_output_registers *more, json_t *object)
+{
+    struct tbd_session *session = tbd_call_shapes_session(shapes);
+    struct tbd_call_shape *shape = tbd_call_shapes_at(shapes, exit->position.time, pc);
+    struct tbd_buffer text = { 0 };
+    struct moment_reading reading;
+    struct tbd_data data;
+
+    if (shape == NULL || !shape->has_function) {
         json_object_set_new(object, "result", tbd_output_hex(exit->retval));
         return;
     }
-    type = tbd_type_of(&function);
-    tbd_passing_result(&function, &passing);
-    registers.rax = exit->retval;
     start_reading(&reading, session, exit->position);
-    if (tbd_type_look(&type).kind != TBD_TYPE_VOID) {
-        tbd_passing_value(&passing, true, &registers, &type, &data);
-        if ((more == NULL || !more->is_known) && tbd_passing_needs_more(&passing, true))
-            data.is_known = false;
-        text = value_text(&place, &data, &reading);
+    if (shape->has_result) {
+        take_result(shape, exit, more, &data);
+        put_data(&shape->place, &data, &reading, &text);
         if (session->json)
-            json_object_set_new(object, "result_data", value_json(&place, &data, &reading));
+            json_object_set_new(object, "result_data", value_json(&shape->place, &data, &reading));
     }
-    json_object_set_new(object, "result", tbd_output_text(text == NULL ? "" : text));
-    free(text);
+    tbd_buffer_byte(&text, '\0');
+    json_object_set_new(object, "result",
+                        tbd_output_text(text.failed ? "" : (const char *)text.bytes));
+    tbd_buffer_free(&text);
 }
 
 /* ---- what is needed ---- */
 
-bool tbd_output_needs_entry(struct tbd_session *session, const struct tbd_event *enter)
+bool tbd_output_needs_entry(struct tbd_call_shapes *shapes, const struct tbd_event *enter)
 {
-    struct tbd_place_of place;
-    struct tbd_passing passing;
-    Dwarf_Die function, die;
+    const struct tbd_call_shape *shape =
+        tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
 
-    if (!find_function(session, enter->position.time, enter->pc, &place, &function))
-        return false;
-    for (bool more = tbd_die_child(&function, &die); more; more = tbd_die_next(&die, &die)) {
-        if (dwarf_tag(&die) != DW_TAG_formal_parameter)
-            continue;
-        tbd_passing_parameter(&function, &die, &passing);
-        if (tbd_passing_needs_more(&passing, false))
+    for (size_t i = 0; shape != NULL && i < shape->count; i++) {
+        if (tbd_passing_needs_more(&shape->parameters[i].value.passing, false))
             return true;
     }
     return false;
 }
 
-bool tbd_output_needs_return(struct tbd_session *session, const struct tbd_event *enter)
+bool tbd_output_needs_return(struct tbd_call_shapes *shapes, const struct tbd_event *enter)
 {
-    struct tbd_place_of place;
-    struct tbd_passing passing;
-    Dwarf_Die function;
+    const struct tbd_call_shape *shape =
+        tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
 
-    if (!find_function(session, enter->position.time, enter->pc, &place, &function))
-        return false;
-    tbd_passing_result(&function, &passing);
-    return tbd_passing_needs_more(&passing, true);
+    return shape != NULL && shape->has_function &&
+           tbd_passing_needs_more(&shape->result.passing, true);
 }
 
-uint64_t tbd_output_retval(struct tbd_session *session, const struct tbd_event *enter,
+uint64_t tbd_output_retval(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
                            uint64_t retval, const struct tbd_output_registers *registers)
 {
-    struct tbd_place_of place;
-    struct tbd_passing passing;
-    Dwarf_Die function;
+    const struct tbd_call_shape *shape;
 
-    if (registers == NULL || !registers->is_known ||
-        !find_function(session, enter->position.time, enter->pc, &place, &function))
+    if (registers == NULL || !registers->is_known)
         return retval;
-    tbd_passing_result(&function, &passing);
-    if (passing.is_known && passing.classes[0] == TBD_PASS_SSE)
+    shape = tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
+    if (shape != NULL && shape->has_function && shape->result.passing.is_known &&
+        shape->result.passing.classes[0] == TBD_PASS_SSE)
         memcpy(&retval, registers->vector, sizeof(retval));
     return retval;
 }

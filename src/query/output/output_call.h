@@ -3,8 +3,9 @@
 #ifndef TBD_QUERY_OUTPUT_CALL_H
 #define TBD_QUERY_OUTPUT_CALL_H
 
+#include "format/files/codec.h"
+#include "query/output/call_shape.h"
 #include "query/output/output.h"
-#include "query/debuginfo/dwarf_passing.h"
 
 /* Registers at a call's entry or return that the event does not hold. */
 struct tbd_output_registers {
@@ -16,18 +17,24 @@ struct tbd_output_registers {
 void tbd_output_registers_take(const struct tbd_reg_state *state, struct tbd_output_registers *out);
 
 /* Does printing the parameters, or the result, of this call need them? */
-bool tbd_output_needs_entry(struct tbd_session *session, const struct tbd_event *enter);
-bool tbd_output_needs_return(struct tbd_session *session, const struct tbd_event *enter);
+bool tbd_output_needs_entry(struct tbd_call_shapes *shapes, const struct tbd_event *enter);
+bool tbd_output_needs_return(struct tbd_call_shapes *shapes, const struct tbd_event *enter);
 
 /* Puts `values` into `object`, "name=value" for each parameter of the function that was entered.
- * `registers` NULL: not known. */
-void tbd_output_parameters(struct tbd_session *session, const struct tbd_event *enter,
-                           const struct tbd_output_registers *registers, json_t *object);
+ * `more` NULL: not known. */
+void tbd_output_parameters(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
+                           const struct tbd_output_registers *more, json_t *object);
 /* Puts `result`, and as JSON `result_data`, into `object`: what a function returned at `exit`; `pc` is in the function. */
-void tbd_output_result(struct tbd_session *session, uint64_t pc, const struct tbd_event *exit,
-                       const struct tbd_output_registers *registers, json_t *object);
+void tbd_output_result(struct tbd_call_shapes *shapes, uint64_t pc, const struct tbd_event *exit,
+                       const struct tbd_output_registers *more, json_t *object);
+/* The same as texts, escaped for a terminal: "a=1, b=0x7ffe12", and the result alone. */
+void tbd_output_put_parameters(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
+                               const struct tbd_output_registers *more, struct tbd_buffer *out);
+void tbd_output_put_result(struct tbd_call_shapes *shapes, uint64_t pc,
+                           const struct tbd_event *exit, const struct tbd_output_registers *more,
+                           struct tbd_buffer *out);
 /* The number that conditions compare with: rax, or of a floating-point result its bytes. */
-uint64_t tbd_output_retval(struct tbd_session *session, const struct tbd_event *enter,
+uint64_t tbd_output_retval(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
                            uint64_t retval, const struct tbd_output_registers *registers);
 
 #endif

@@ -177,13 +177,16 @@ static void print_return(struct tbd_command_run *run, const struct tbd_event *ex
 {
     struct tbd_output_registers registers = { 0 };
     struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    struct tbd_call_shapes *shapes = tbd_call_shapes_new(run->session);
     json_t *object = tbd_output_event(run->session, exit);
 
     if (state != NULL && tbd_session_regs(run->session, exit->position, state) == TBD_OK)
         tbd_output_registers_take(state, &registers);
-    tbd_output_result(run->session, exit->pc, exit, &registers, object);
+    if (shapes != NULL)
+        tbd_output_result(shapes, exit->pc, exit, &registers, object);
     tbd_output_print_event(run->session, object, run->out);
     json_decref(object);
+    tbd_call_shapes_free(shapes);
     free(state);
 }
 

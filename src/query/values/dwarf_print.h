@@ -27,6 +27,8 @@ struct tbd_printer {
     void *context;
 };
 
+/* Is a value of such a type printed as nothing but its number, in decimal? */
+bool tbd_print_is_number(const struct tbd_type_view *view);
 /* One line without its end; "<optimized out: why>" where a value is not known. */
 void tbd_data_print(const struct tbd_printer *printer, const struct tbd_data *data, FILE *out);
 

@@ -126,6 +126,12 @@ static void print_integer(struct tbd_print *p, const struct tbd_type_view *view,
     fputc('\'', p->out);
 }
 
+bool tbd_print_is_number(const struct tbd_type_view *view)
+{
+    return view->kind == TBD_TYPE_INTEGER && view->encoding != DW_ATE_boolean &&
+           !tbd_print_is_char(view) && !tbd_print_is_wide(view);
+}
+
 /* In C++ "ns::" before the values of `enum ns::kind`, "ns::Color::" before those of `enum
  * class ns::Color`. */
 static void print_enum_scope(struct tbd_print *p, const struct tbd_type_view *view)

@@ -402,6 +402,20 @@ enum tbd_status tbd_symbols_modules(struct tbd_symbols *symbols, uint32_t window
     return status;
 }
 
+/* Even: nothing changed inside the window. */
+uint32_t tbd_symbols_mapped(const struct tbd_symbols *symbols, uint32_t window)
+{
+    size_t changes;
+
+    if (!symbols->trace)
+        return 0;
+    if (window == UINT32_MAX)
+        return UINT32_MAX;
+    changes = tbd_trace_mapping_changes(symbols->trace, window);
+    return tbd_trace_mapping_changes(symbols->trace, window + 1) == changes ? (uint32_t)changes * 2
+                                                                            : window * 2 + 1;
+}
+
 const struct tbd_module *tbd_symbols_view_find(const struct symbols_view *view, uint64_t address)
 {
     size_t upto = TBD_COUNT_BEFORE(i, view->count, view->modules[i].start <= address);

@@ -43,6 +43,8 @@ struct tbd_module {
 TBD_MUST_CHECK enum tbd_status tbd_symbols_modules(struct tbd_symbols *symbols, uint32_t window,
                                                    const struct tbd_module **out,
                                                    size_t *out_count);
+/* Windows with the same number have the same modules, from their starts to their ends. */
+uint32_t tbd_symbols_mapped(const struct tbd_symbols *symbols, uint32_t window);
 /* Tells whether the same modules are mapped. */
 uint64_t tbd_symbols_hash(const struct tbd_module *modules, size_t count);
 /* The module that holds `address`; NULL if none. */
