@@ -9,7 +9,6 @@
 #include "query/commands/rows.h"
 #include "query/output/output.h"
 #include "query/output/output_stack.h"
-#include "query/session/source/source.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
