@@ -51,8 +51,8 @@ static void numbers_are_printf_s(void **state)
 
 static void what_follows_is_escaped(void **state)
 {
-    static const char *const texts[] = { "", "plain", "a\x1b[31mb", "\xff\xfe", "x\ny\t",
-                                         "\xe2\x80\xae" };
+    static const char *const texts[] = { "",         "plain",  "a\x1b[31mb",
+                                         "\xff\xfe", "x\ny\t", "\xe2\x80\xae" };
     struct tbd_buffer out = { 0 };
 
     (void)state;

@@ -12,7 +12,7 @@
 #include "hooks/stream/recording.h"
 
 static struct tbd_regions lists[2]; /* before, after; their tables are reserved at the first call */
-/* Not so where the program has left /proc behind (chroot(2)): then the child is taken to have changed
+/* Not so where the program cannot see /proc any more (chroot(2)): then the child is taken to have changed
  * no mapping, and the trace says so. */
 static bool both_are_read;
 
