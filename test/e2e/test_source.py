@@ -66,9 +66,9 @@ class Program:
     def gdb(self, places, at_stop):
         return othertools.gdb_script([self.path], at_stop + STOPS % (places,), env=self.env)
 
-    def at(self, address, hit):
-        event = self.trace.one("goto", "first", "forward", "block_entry", hit, "where", "pc==%#x" % address)
-        return tbdtest.position(event), event
+    @staticmethod
+    def goto(address, hit):
+        return "goto first forward block_entry %d where pc==%#x" % (hit, address)
 
 
 def check_lines(kind, folder):
@@ -76,9 +76,8 @@ def check_lines(kind, folder):
     said = program.gdb(program.places(30, kind), "def at_stop(pc, hit):\n    say([pc, hit, stack()])\n")
     assert len(said) >= 8, "%s: only %d stops" % (kind, len(said))
     inlined = 0
-    for pc, hit, wanted in said:
-        at, event = program.at(pc, hit)
-        frames = program.trace.ask("bt", at=at)
+    answers = program.trace.script([line for pc, hit, _ in said for line in (program.goto(pc, hit), "bt")])
+    for (pc, hit, wanted), [event], frames in zip(said, answers[::2], answers[1::2]):
         found = [[f["function"], os.path.basename(f.get("file", "")), f.get("line", 0), f["inlined"]] for f in frames]
         assert found[:len(wanted)] == wanted, (kind, hex(pc), hit, found[:len(wanted)], wanted)
         assert (os.path.basename(event["file"]), event["line"]) == (wanted[0][1], wanted[0][2]), (event, wanted)
@@ -148,23 +147,25 @@ def check_variables(kind, folder, tally):
     program = Program(kind, folder)
     said = program.gdb(program.places(18, kind + "v"), VARIABLES % (GLOBALS,))
     assert len(said) >= 6, "%s: only %d stops" % (kind, len(said))
+    answers = iter(program.trace.script([line for pc, hit, frames, _, _ in said
+                                         for line in [program.goto(pc, hit)] + ["locals %d" % number for number in range(len(frames))]]))
     for pc, hit, frames, values, early in said:
-        at, event = program.at(pc, hit)
+        [event] = next(answers)
         for number, wanted in enumerate(frames):
+            rows = next(answers)
             # gdb shows a frame in which unoptimized code has stored nothing yet; what is passed has tests of its own.
             if number == 0 and event.get("function_offset") == 0 and kind.startswith("O0"):
                 continue
-            found = tidy((v["name"], v["value"]) for v in program.trace.ask("locals", number, at=at))
+            found = tidy((v["name"], v["value"]) for v in rows)
             if number == 0 and kind.startswith("O0"):
                 found, wanted = ([(name, text) for name, text in values if name not in early] for values in (found, wanted))
             assert found == tidy(wanted), (kind, hex(pc), hit, number, found, tidy(wanted))
             tally["known"] += sum("<optimized out>" not in text for _, text in found)
             tally["unknown"] += sum("<optimized out>" in text for _, text in found)
     for pc, hit, frames, values, _ in said[:2] + said[-1:]:
-        at, _ = program.at(pc, hit)
-        for expression, wanted in zip(GLOBALS, values):
-            found = program.trace.one("print", expression, at=at)["value"]
-            assert found == wanted, (kind, hex(pc), hit, expression, found, wanted)
+        answers = program.trace.script([program.goto(pc, hit)] + ["print " + expression for expression in GLOBALS])
+        for expression, wanted, [answer] in zip(GLOBALS, values, answers[1:]):
+            assert answer["value"] == wanted, (kind, hex(pc), hit, expression, answer, wanted)
 
 
 def test_variables_and_expressions_as_gdb_sees_them(folder):
