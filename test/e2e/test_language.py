@@ -16,38 +16,41 @@ def recorded(folder, kind, options="window=500"):
     return trace
 
 
-def printed(trace, expression, event):
-    """What print says at an event, as a number; None where there is no value."""
-    result = trace.tbdq("print", expression, at=tbdtest.position(event), json_output=False)
-    number = re.match(rb"(-?\d+)\b", result.out)
-    return int(number.group(1)) if result.code == 0 and number else None
+def printed(trace, places):
+    """What print says of an expression at a position, for each of them, as a number; None where there is no value."""
+    answers = trace.script([line for expression, position in places for line in ("goto " + position, "print " + expression)], may_fail=True)
+    numbers = [re.match(r"(-?\d+)\b", answer[0]["value"]) if answer else None for answer in answers[1::2]]
+    return [int(number.group(1)) if number else None for number in numbers]
 
 
-def agrees(trace, kind, where, expression, samples=3):
-    """`expression` as a condition and as print: the same at some events that match and some that do not."""
-    everything = trace.ask("all", kind, "where", "%s and %s" % (OWN, where))
-    matching = {tbdtest.position(e) for e in trace.ask("all", kind, "where", "%s and %s and (%s)" % (OWN, where, expression))}
-    assert everything, (kind, where)
-    chosen = [e for e in everything if tbdtest.position(e) in matching], [e for e in everything if tbdtest.position(e) not in matching]
-    for events in chosen:
-        for event in random.Random(3).sample(events, min(samples, len(events))):
-            told = printed(trace, expression, event)
-            assert bool(told) == (tbdtest.position(event) in matching), (kind, expression, event, told)
-    return len(matching)
+def agrees(trace, kind, questions, samples=3):
+    """Expressions as conditions and as print: the same at some events that match and some that do not.  How many matched."""
+    lines = ["all %s where %s and %s%s" % (kind, OWN, where, more) for where, expression in questions for more in ("", " and (%s)" % expression)]
+    answers = trace.script(lines)
+    chosen, total = [], 0
+    for (where, expression), everything, matching in zip(questions, answers[::2], answers[1::2]):
+        everything, matching = ([tbdtest.position(e) for e in events] for events in (everything, matching))
+        assert everything, (kind, where)
+        for positions in (matching, [p for p in everything if p not in set(matching)]):
+            chosen += [(expression, position, position in matching)
+                       for position in random.Random(3).sample(positions, min(samples, len(positions)))]
+        total += len(matching)
+    for place, told in zip(chosen, printed(trace, [place[:2] for place in chosen])):
+        assert bool(told) == place[2], (kind, place, told)
+    return total
 
 
 def test_conditions_hold_where_print_says_so(folder):
     total = 0
     for kind in ("O0_5", "O2_4"):
         trace = recorded(folder, kind)
-        for where, expression in (("func==push", "key == 22"), ("func==push", "item->at.x == 2 * key && key != 0"),
-                                  ("func==push", "(*to)->key >= 11"), ("func==sum_list", "at->key > 20 || total < 0"),
-                                  ("func==depth", "n % 2 == 1"), ("func==move", "p.x - p.y < -1"),
-                                  ("func==mean", "values[i] > 15"), ("func==push", "pushes == 3"),
-                                  ("func==push", "packed.five == -7 && packed.color == 5 && !nothing"),
-                                  ("func==add", "a + b > 5 || (unsigned char)(byte + 100) == 44"),
-                                  ("func==push", "item->name[0] == 'n'"), ("func==sum_list", "hidden < 0 && ratio > 0.2")):
-            total += agrees(trace, "store", where, expression)
+        total += agrees(trace, "store", (("func==push", "key == 22"), ("func==push", "item->at.x == 2 * key && key != 0"),
+                                         ("func==push", "(*to)->key >= 11"), ("func==sum_list", "at->key > 20 || total < 0"),
+                                         ("func==depth", "n % 2 == 1"), ("func==move", "p.x - p.y < -1"),
+                                         ("func==mean", "values[i] > 15"), ("func==push", "pushes == 3"),
+                                         ("func==push", "packed.five == -7 && packed.color == 5 && !nothing"),
+                                         ("func==add", "a + b > 5 || (unsigned char)(byte + 100) == 44"),
+                                         ("func==push", "item->name[0] == 'n'"), ("func==sum_list", "hidden < 0 && ratio > 0.2")))
     assert total > 100, total
 
 
