@@ -269,6 +269,7 @@ enum tbd_exit tbd_command_each_of(struct tbd_command_run *run, struct tbd_search
         result = TBD_EXIT_NOT_FOUND;
     else if (status != TBD_OK)
         result = failed(run, search, status);
+    search->error = NULL;
     tbd_question_free(question);
     return result;
 }
