@@ -10,11 +10,11 @@ _tbdq() {
         -t | --trace) _tbdq_traces "$cur"; return ;;
         --at) mapfile -t COMPREPLY < <(compgen -W "first last current" -- "$cur"); return ;;
         -f | --file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-        -j | --workers | --thread | --since | --until | --source-map) return ;;
+        -j | --workers | --thread | --since | --until | --shard | --source-map) return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-            -t | --trace | --at | --thread | --since | --until | --source-map | -f | --file | -j | --workers)
+            -t | --trace | --at | --thread | --since | --until | --shard | --source-map | -f | --file | -j | --workers)
                 [[ ${COMP_WORDS[i]} == -t || ${COMP_WORDS[i]} == --trace ]] && options=(-t "${COMP_WORDS[i + 1]}")
                 i=$((i + 1)) ;;
             -*) ((${#words[@]})) && words+=("${COMP_WORDS[i]}") ;;
@@ -22,7 +22,7 @@ _tbdq() {
         esac
     done
     if [[ $cur == -* && ${#words[@]} == 0 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --thread --since --until --wall --json --csv -f --file -j --workers --att --source-map --explain --no-cache -q --quiet --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --thread --since --until --shard --wall --json --csv -f --file -j --workers --att --source-map --explain --no-cache -q --quiet --help --version" -- "$cur")
         return
     fi
     local line="${words[*]}${words[*]:+ }$cur" word
@@ -37,7 +37,7 @@ _tbd() {
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "record crash dump set arm probe stop help --help --version" -- "$cur")
     elif [[ $cur == --* && " ${COMP_WORDS[*]:1:COMP_CWORD-1} " != *" -- "* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(tbd --help | sed -n 's/^  \(--[a-z0-9]*=\).*/\1/p')" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "$(tbd --help | sed -n 's/^  \(--[a-z0-9-]*=\{0,1\}\).*/\1/p')" -- "$cur")
         compopt -o nospace 2>/dev/null
     else
         mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")

@@ -14,11 +14,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -44,6 +46,7 @@ static int usage(FILE *out)
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
         fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
     fputs(
+        "  --chaos                              the same with any seed, which is said\n"
         "  --portable                           --cpu=v3: any processor of x86-64-v3 can replay it\n"
         "  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
         "~/.local/share/tbd; ask it with tbdq.\n",
@@ -162,6 +165,25 @@ static bool hide_features(void)
         return false;
     return append(&text, name, strlen(name)) && append(&text, hidden, strlen(hidden)) &&
            setenv("GLIBC_TUNABLES", text.bytes, 1) == 0;
+}
+
+/* --chaos alone: any seed, which is said. */
+static bool append_seed(struct variable_text *options)
+{
+    uint32_t seed;
+    char text[16];
+
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        return false;
+    seed += seed == 0;
+    snprintf(text, sizeof(text), "%" PRIu32, seed);
+    fprintf(stderr, "tbd: chaos: seed %s; --chaos=%s repeats it\n", text, text);
+    return append_option(options, "chaos", strlen("chaos"), text);
+}
+
+static bool can_have_chaos(const struct tbd_options *options)
+{
+    return options->mode == TBD_MODE_TRACED || options->mode == TBD_MODE_LATER;
 }
 
 /* ---- the program ---- */
@@ -305,6 +327,11 @@ static int record(char **argv, const char *mode)
                 return wrong_usage("too long", *argv);
             continue;
         }
+        if (strcmp(name, "chaos") == 0) {
+            if (!append_seed(&options))
+                return wrong_usage("no seed by chance", *argv);
+            continue;
+        }
         if (!is_option(name, bytes))
             return wrong_usage("unknown option", *argv);
         if (!name[bytes] && !argv[1])
@@ -314,6 +341,8 @@ static int record(char **argv, const char *mode)
     }
     if (!tbd_options_parse(&parsed, options.bytes, why, sizeof(why)))
         return wrong_usage("wrong option", why);
+    if (parsed.chaos && !can_have_chaos(&parsed))
+        return wrong_usage("only a recording has turns by chance", "--chaos with --mode");
     if (!*argv)
         return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
     if (!find_beside("libtbd.so", library, sizeof(library)) || !set_preload(library)) {

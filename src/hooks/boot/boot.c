@@ -222,7 +222,9 @@ static struct tbd_thread *map_thread(void)
     thread->mark = TBD_THREAD_MARK;
     thread->tid = (uint32_t)tbd_sys_gettid();
     thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
-    tbd_threads_init(thread, tbd_runtime.options.quantum, ways_in()->begin_thread);
+    tbd_threads_init(thread, tbd_runtime.options.quantum,
+                     tbd_mode()->turns == TBD_TURNS_LOCK ? tbd_runtime.options.chaos : 0,
+                     ways_in()->begin_thread);
     return thread;
 }
 

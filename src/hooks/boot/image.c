@@ -19,6 +19,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/unlinked_files.h"
 #include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
 
 enum { TEXT_BYTES = 65536 };
 
@@ -95,6 +96,8 @@ void tbd_image_send_start(uint32_t parent_pid, uint32_t flags)
     parts[1].bytes = program.used;
     tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), TBD_MSG_START, parts, 2);
     program.used = fixed;
+    if (tbd_threads.chaos.is_on)
+        tbd_recording_note(0, "chaos: seed %lu", tbd_runtime.options.chaos);
 }
 
 static bool is_anonymous(const struct tbd_mapped_region *region)

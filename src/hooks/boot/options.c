@@ -40,6 +40,8 @@ static const struct option_row rows[] = {
       .kind = KIND_NUMBER, .offset = AT(window), .initial = 3u << 19, .low = 16, .high = 1ull << 40 },
     { .name = "quantum", .values = "N", .help = "block entries until it is another thread's turn",
       .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
+    { .name = "chaos", .values = "SEED", .help = "turns of threads by chance, so that races show; 0: no",
+      .kind = KIND_NUMBER, .offset = AT(chaos), .initial = 0, .low = 0, .high = UINT32_MAX },
     { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",
       .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 32, .low = 2,
       .high = TBD_STREAM_MAX_CHUNKS },
@@ -307,6 +309,9 @@ bool tbd_options_parse(struct tbd_options *options, const char *text, char *why,
         if (*text == ',')
             text++;
     }
+    /* a turn ends between any two instructions, unless the user has another length of blocks */
+    if (options->chaos && options->max_insns == TBD_BLOCK_MAX_INSNS)
+        options->max_insns = 1;
     return true;
 }
 

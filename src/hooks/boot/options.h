@@ -62,6 +62,7 @@ struct tbd_options {
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;
+    uint64_t chaos;  /* seed of threads/chaos.h; 0: none */
     uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
     uint64_t dump;   /* enum tbd_dump_choice */
     uint64_t tables; /* enum tbd_tables_choice (mode=crash) */

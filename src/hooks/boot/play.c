@@ -26,7 +26,7 @@
 #include "hooks/threads/threads.h"
 #include "hooks/threads/window_end.h"
 
-void tbd_play_settle(struct tbd_thread *thread)
+static void settle(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
 
@@ -48,8 +48,16 @@ void tbd_play_settle(struct tbd_thread *thread)
         if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) &&
             !tbd_signals_take_held())
             break;
+        if (tbd_threads_signal_waits(thread))
+            break;
         tbd_signals_deliver(thread);
     }
+}
+
+void tbd_play_settle(struct tbd_thread *thread)
+{
+    tbd_context_now()->signal_due = 0; /* only between blocks a signal may wait */
+    settle(thread);
 }
 
 /* ---- blocks ---- */
@@ -119,12 +127,14 @@ static void boundary(struct tbd_thread *thread)
 
     tbd_ring_unprotect_sigsafe(ring);
     tbd_ring_go_on(ring, thread);
-    tbd_play_settle(thread);
+    tbd_threads_delay_signal(thread);
+    settle(thread);
 }
 
 static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     tbd_syscall_perform(thread, insn_bytes);
+    tbd_threads_call_ended(thread);
     tbd_play_settle(thread);
 }
 

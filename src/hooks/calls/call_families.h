@@ -29,6 +29,8 @@ extern const struct tbd_call_policy *tbd_call_policy; /* special_calls.c */
 /* waiting.c: makes the call while other threads run, and notes its effects afterwards.  False:
  * there was no memory for it, and nothing was done.  The result can be TBD_CALL_INTERRUPTED. */
 bool tbd_call_wait(struct tbd_call *call);
+/* With chaos, before a call: another thread may have its turn first.  With one thread nothing is done. */
+void tbd_call_offer_turn(struct tbd_call *call);
 /* The same without giving way, for a call whose large buffers may stay almost empty; false for others
  * too. */
 bool tbd_call_large(struct tbd_call *call);

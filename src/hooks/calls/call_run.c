@@ -194,6 +194,8 @@ void tbd_call_finish(struct tbd_call *call)
             tbd_syscall_name(call->sys.number) ? tbd_syscall_name(call->sys.number) : "?",
             call->sys.args[0], call->sys.args[1], call->sys.args[2], (long)call->result);
     tbd_call_send(call);
+    if (tbd_threads.chaos.is_on)
+        tbd_arrivals_called(&call->sys, call->result);
     tbd_wall_clock_note(call->thread);
 }
 

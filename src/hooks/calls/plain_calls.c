@@ -150,6 +150,7 @@ static bool gives_way(const struct tbd_sys_call *sys)
 
 void tbd_call_described(struct tbd_call *call)
 {
+    tbd_call_offer_turn(call);
     tbd_call_note_temporary_mask(&call->sys);
     if (gives_way(&call->sys) ? !tbd_call_wait(call) : !tbd_call_large(call))
         tbd_call_perform_here(call);

@@ -11,6 +11,7 @@
 #include "hooks/stream/wall_clock.h"
 #include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
+#include "hooks/threads/threads.h"
 
 /* Index of the block's last instruction: the number of instructions that ran if the call was not
  * made. */
@@ -29,6 +30,19 @@ static const tbd_call_function functions[TBD_SYS_COUNT] = {
 #include "hooks/table/syscalls.def"
 #undef X
 };
+
+/* Chaos: a signal that waited comes before the call.  True: the call is made again after it. */
+static bool was_delayed(struct tbd_call *call)
+{
+    struct tbd_saved_context *saved = tbd_context_now();
+
+    if (!saved->signal_due)
+        return false;
+    saved->signal_due = 0;
+    call->result = TBD_CALL_INTERRUPTED;
+    tbd_call_finish(call);
+    return true;
+}
 
 static void refuse(struct tbd_call *call)
 {
@@ -68,6 +82,10 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
     tbd_effects_clear(call.effects);
     tbd_wall_clock_note(thread); /* before it waits */
+    if (was_delayed(&call))
+        return;
+    if (tbd_threads.chaos.is_on)
+        tbd_arrivals_before(&call.sys);
     if (!tbd_user_dispatch_takes(&call) && !tbd_seccomp_refuses(&call))
         perform(&call);
 }

@@ -91,7 +91,7 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 
 static void wake(uint64_t address, uint32_t count)
 {
-    tbd_sys3(__NR_futex, address, FUTEX_WAKE, count);
+    tbd_arrivals_woken(tbd_sys3(__NR_futex, address, FUTEX_WAKE, count));
 }
 
 /* Does what the kernel does to a futex whose owner dies (handle_futex_death). */

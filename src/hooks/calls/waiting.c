@@ -61,6 +61,8 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
     struct tbd_thread *thread = call->thread;
     uint64_t now = tbd_ring_time(&tbd_recording.ring, thread);
 
+    if (tbd_threads.chaos.is_on)
+        tbd_arrivals_leave(&saved->arrival, sys);
     tbd_threads_give(thread,
                      tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS ? TBD_SWITCH_YIELD
                                                                      : TBD_SWITCH_BLOCKED,
@@ -68,6 +70,8 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
     call->result = tbd_call_perform_for(&saved->signals, sys);
     if (exchange)
         tbd_exchange_fill(exchange, call);
+    if (tbd_threads.chaos.is_on)
+        tbd_arrivals_back(&saved->arrival, call->result);
     return take_turn(call, saved);
 }
 
@@ -108,6 +112,19 @@ static void fill_first(struct tbd_call *call)
         tbd_page_fill(saved, missing[i].address, missing[i].bytes);
     if (take_turn(call, saved))
         return;
+    call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
+    tbd_call_leave(call, saved);
+}
+
+void tbd_call_offer_turn(struct tbd_call *call)
+{
+    struct tbd_saved_context *saved = tbd_threads.holder;
+    uint64_t now = tbd_ring_time(&tbd_recording.ring, call->thread);
+
+    if (tbd_threads_call_begins(call->thread, now ? now - 1 : TBD_NO_BLOCK_TIME)) {
+        tbd_effects_clear(call->effects); /* other threads have used them */
+        return;
+    }
     call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
     tbd_call_leave(call, saved);
 }

@@ -16,7 +16,7 @@
 enum {
     ROBUST_HEAD_BYTES = sizeof(struct robust_list_head),
     /* threads that wait for their turn check at this interval whether the holder waits for them, */
-    LOOK_SECONDS = 1,
+    SECOND_NS = 1000000000,
     PATIENCE = 3, /* and take the turn lock away after this many checks */
     LOCK_FREE = 0,
     LOCK_TAKEN = 1,
@@ -44,9 +44,9 @@ static void wait_on(const uint32_t *word, uint32_t expected)
 }
 
 /* True: the time is over, and nobody has woken it. */
-static bool wait_on_for(const uint32_t *word, uint32_t expected, int64_t seconds)
+static bool wait_on_for(const uint32_t *word, uint32_t expected, int64_t ns)
 {
-    const int64_t timeout[2] = { seconds, 0 };
+    const int64_t timeout[2] = { ns / SECOND_NS, ns % SECOND_NS };
 
     return tbd_sys4(__NR_futex, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected,
                     tbd_sys_pointer(timeout)) == -ETIMEDOUT;
@@ -103,7 +103,11 @@ static void sit_alone(struct tbd_saved_context *saved, uint32_t tid)
                                      .count = 1,
                                      .saved_contexts = threads->saved_contexts,
                                      .quantum = threads->quantum,
+                                     .chaos = threads->chaos,
                                      .is_free = threads->is_free };
+    saved->number = 0;
+    saved->signal_due = 0;
+    saved->arrival = (struct tbd_arrival){ 0 };
     saved->tid = tid;
     saved->alive = 1;
     saved->next = NULL;
@@ -119,11 +123,12 @@ static void use(struct tbd_thread *thread, struct tbd_saved_context *saved)
     thread->context = tbd_sys_pointer(saved);
 }
 
-void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
+void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum, uint64_t chaos,
                       void (*given)(struct tbd_thread *thread))
 {
     begin_in_turn = given;
     tbd_threads.quantum = quantum;
+    tbd_chaos_init(&tbd_threads.chaos, chaos);
     tbd_threads.saved_contexts = 1;
     sit_alone(tbd_saved_context_at(0), thread->tid);
     tbd_saved_context_at(0)->gs_base = tbd_processor.gs_base;
@@ -140,6 +145,7 @@ void tbd_threads_after_fork(struct tbd_thread *thread)
         tbd_saved_context_at(i)->alive = 0;
     }
     sit_alone(own, thread->tid);
+    tbd_arrivals_forget();
     own->user_dispatch = (struct tbd_user_dispatch){ 0 };
 }
 
@@ -253,26 +259,6 @@ static void grant(struct tbd_saved_context *saved)
     wake_one(&saved->turn);
 }
 
-/* `again`: the giver is ready itself and queues after all others. */
-static void hand_over(struct tbd_saved_context *again)
-{
-    struct tbd_saved_context *next;
-
-    lock();
-    if (again)
-        append(again);
-    next = take_first();
-    set_holder(next);
-    unlock();
-    if (next)
-        grant(next);
-}
-
-static bool is_detached(void)
-{
-    return __atomic_load_n(&tbd_threads.is_detached, __ATOMIC_ACQUIRE);
-}
-
 static void unlink_locked(struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
@@ -286,6 +272,97 @@ static void unlink_locked(struct tbd_saved_context *saved)
         threads->first = saved->next;
     if (threads->last == saved)
         threads->last = before;
+}
+
+/* ---- whose turn is next ---- */
+
+static int64_t now_ns(void)
+{
+    int64_t now[2] = { 0, 0 };
+
+    tbd_sys3(__NR_clock_gettime, CLOCK_MONOTONIC, tbd_sys_pointer(now), 0);
+    return now[0] * SECOND_NS + now[1];
+}
+
+/* Of the ready threads; those that are starved count only if `starved` says so. */
+static struct tbd_saved_context *draw_locked(bool starved)
+{
+    struct tbd_threads *threads = &tbd_threads;
+    struct tbd_saved_context *best = NULL;
+    uint64_t draw = threads->chaos.random, rank, least = UINT64_MAX;
+
+    for (struct tbd_saved_context *at = threads->first; at; at = at->next) {
+        if (!starved && tbd_chaos_starves(&threads->chaos, at->number))
+            continue;
+        rank = tbd_chaos_rank(draw, at->number);
+        if (!best || rank < least) {
+            best = at;
+            least = rank;
+        }
+    }
+    return best;
+}
+
+/* May starved threads not run although nobody else is ready? */
+static bool are_held_locked(void)
+{
+    struct tbd_threads *threads = &tbd_threads;
+    int64_t now = now_ns();
+    uint32_t ms = tbd_chaos_hold(&threads->chaos);
+
+    if (ms)
+        threads->held_until_ns = now + (int64_t)ms * 1000000;
+    return now < threads->held_until_ns;
+}
+
+/* Takes it from the queue; NULL: nobody is ready, or may run. */
+static struct tbd_saved_context *take_next_locked(void)
+{
+    struct tbd_threads *threads = &tbd_threads;
+    struct tbd_saved_context *next;
+
+    if (!threads->chaos.is_on || !threads->first)
+        return take_first();
+    next = draw_locked(false);
+    if (!next && are_held_locked())
+        return NULL;
+    if (!next)
+        next = draw_locked(true);
+    (void)tbd_chaos_draw(&threads->chaos);
+    unlink_locked(next);
+    return next;
+}
+
+/* The new holder goes on; without one, the first thread that is held looks at the time. */
+static void wake_next(struct tbd_saved_context *next, const uint32_t *held)
+{
+    if (next)
+        grant(next);
+    else if (held)
+        wake_one(held);
+}
+
+/* `again`: the giver is ready itself and queues after all others. */
+static void hand_over(struct tbd_saved_context *again)
+{
+    struct tbd_saved_context *next;
+    const uint32_t *held;
+
+    if (tbd_threads.chaos.is_on)
+        tbd_arrivals_await();
+    lock();
+    if (again)
+        append(again);
+    next = take_next_locked();
+    held = tbd_threads.first ? &tbd_threads.first->turn : NULL;
+    set_holder(next);
+    unlock();
+    wake_next(next, held);
+}
+
+static bool is_detached(void)
+{
+    return __atomic_load_n(&tbd_threads.is_detached, __ATOMIC_ACQUIRE);
 }
 
 /* The call for which the holder has stepped out. */
@@ -329,13 +406,50 @@ static void let_go(struct tbd_saved_context *saved)
                TBD_END_WHOLE);
 }
 
+/* Nobody has the turn lock: it is decided (again) who gets it. */
+static void decide(void)
+{
+    struct tbd_saved_context *next = NULL;
+
+    lock();
+    if (!tbd_threads.holder && !is_detached()) {
+        next = take_next_locked();
+        set_holder(next);
+    }
+    unlock();
+    wake_next(next, NULL);
+}
+
+/* Threads that are ready are held for so long; 0: they are not. */
+static int64_t held_ns(void)
+{
+    int64_t left = 0;
+
+    if (!tbd_threads.chaos.is_on)
+        return 0;
+    lock();
+    if (!tbd_threads.holder && !is_detached())
+        left = tbd_threads.held_until_ns - now_ns();
+    if (!tbd_threads.holder && !is_detached() && left <= 0)
+        left = 1;
+    unlock();
+    return left;
+}
+
 static void wait_for_turn(struct tbd_saved_context *saved)
 {
     uint32_t call = 0;
     unsigned looked = 0;
+    int64_t held;
 
     while (!__atomic_load_n(&saved->turn, __ATOMIC_ACQUIRE)) {
-        if (!wait_on_for(&saved->turn, 0, LOOK_SECONDS))
+        held = held_ns();
+        if (held) {
+            wait_on_for(&saved->turn, 0, held);
+            decide();
+            continue;
+        }
+        if (!wait_on_for(&saved->turn, 0, SECOND_NS))
             continue;
         looked = call && call == call_of_holder() ? looked + 1 : 0;
         call = call_of_holder();
@@ -373,6 +487,15 @@ bool tbd_threads_step_in(struct tbd_saved_context *saved)
     return !stolen;
 }
 
+/* The caller is in the queue, perhaps with others that come at the same time. */
+static void claim(void)
+{
+    if (__atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED))
+        return;
+    tbd_arrivals_await();
+    decide();
+}
+
 /* False: the program was let go, and nobody gets the turn lock any more. */
 static bool get_turn_lock(struct tbd_saved_context *saved)
 {
@@ -384,13 +507,16 @@ static bool get_turn_lock(struct tbd_saved_context *saved)
         unlock();
         return false;
     }
-    if (!threads->holder) {
+    if (!threads->holder && !threads->chaos.is_on) {
         set_holder(saved);
         mine = true;
     } else {
         append(saved);
     }
+    tbd_arrivals_came(&saved->arrival);
     unlock();
+    if (threads->chaos.is_on)
+        claim();
     if (!mine)
         wait_for_turn(saved);
     return !is_detached();
@@ -427,7 +553,19 @@ bool tbd_threads_take(struct tbd_thread *thread, struct tbd_saved_context *saved
 
 uint64_t tbd_threads_next_tick(void)
 {
-    return tbd_threads_are_many() ? tbd_threads.tick : TBD_TIME_NEVER;
+    uint64_t tick = tbd_threads_are_many() ? tbd_threads.tick : TBD_TIME_NEVER;
+    uint64_t due = tbd_context_now()->signal_due;
+
+    return due && due < tick ? due : tick;
+}
+
+static void set_tick(uint64_t now)
+{
+    struct tbd_threads *threads = &tbd_threads;
+
+    tbd_chaos_look(&threads->chaos, now);
+    threads->tick =
+        now + (threads->chaos.is_on ? tbd_chaos_turn(&threads->chaos) : threads->quantum);
 }
 
 static bool is_anybody_ready(void)
@@ -440,21 +578,80 @@ static bool is_anybody_ready(void)
     return ready;
 }
 
+/* The thread goes on when it is chosen, perhaps at once. */
+static void offer_turn(struct tbd_thread *thread, uint64_t block_time)
+{
+    struct tbd_saved_context *saved = tbd_threads.holder;
+
+    save(thread, saved);
+    saved->block_time = block_time;
+    tbd_threads.reason = TBD_SWITCH_QUANTUM;
+    hand_over(saved);
+}
+
 void tbd_threads_tick(struct tbd_thread *thread)
 {
     struct tbd_threads *threads = &tbd_threads;
-    struct tbd_saved_context *saved = threads->holder;
+    struct tbd_saved_context *saved;
+    uint64_t now = tbd_ring_time(&tbd_recording.ring, thread);
 
-    if (!tbd_threads_are_many() || tbd_ring_time(&tbd_recording.ring, thread) < threads->tick)
+    if (!tbd_threads_are_many() || now < threads->tick)
         return;
-    threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
-    if (!is_anybody_ready())
+    set_tick(now);
+    if (threads->chaos.is_on)
+        tbd_arrivals_await();
+    if (!is_anybody_ready() && !tbd_chaos_starves(&threads->chaos, threads->holder->number))
         return;
-    save(thread, saved);
-    saved->block_time = TBD_NO_BLOCK_TIME;
-    threads->reason = TBD_SWITCH_QUANTUM;
-    hand_over(saved);
+    saved = threads->holder;
+    offer_turn(thread, TBD_NO_BLOCK_TIME);
     await_turn(thread, saved);
+}
+
+/* ---- chaos at calls and signals ---- */
+
+#define CALL_ONCE_IN 4u /* another thread may have its turn before a call, and after it */
+
+bool tbd_threads_call_begins(struct tbd_thread *thread, uint64_t block_time)
+{
+    struct tbd_saved_context *saved = tbd_threads.holder;
+
+    if (!tbd_threads_are_many() || !tbd_chaos_once_in(&tbd_threads.chaos, CALL_ONCE_IN))
+        return true;
+    offer_turn(thread, block_time);
+    wait_for_turn(saved);
+    if (is_detached())
+        return false;
+    load(thread, saved);
+    saved->block_time = TBD_NO_BLOCK_TIME;
+    return true;
+}
+
+void tbd_threads_call_ended(struct tbd_thread *thread)
+{
+    if (tbd_threads_are_many() && tbd_chaos_once_in(&tbd_threads.chaos, CALL_ONCE_IN))
+        tbd_threads.tick = tbd_ring_time(&tbd_recording.ring, thread);
+}
+
+void tbd_threads_delay_signal(struct tbd_thread *thread)
+{
+    struct tbd_saved_context *saved = tbd_context_now();
+    uint64_t delay;
+
+    if (!tbd_threads.chaos.is_on || saved->signal_due ||
+        !__atomic_load_n(&saved->signals.pending, __ATOMIC_ACQUIRE))
+        return;
+    delay = tbd_chaos_signal_delay(&tbd_threads.chaos);
+    if (delay)
+        saved->signal_due = tbd_ring_time(&tbd_recording.ring, thread) + delay;
+}
+
+bool tbd_threads_signal_waits(const struct tbd_thread *thread)
+{
+    struct tbd_saved_context *saved = tbd_context_now();
+
+    if (saved->signal_due && tbd_ring_time(&tbd_recording.ring, thread) >= saved->signal_due)
+        saved->signal_due = 0;
+    return saved->signal_due;
 }
 
 /* ---- a thread begins ---- */
@@ -470,7 +667,7 @@ static void watch_first(struct tbd_thread *thread)
         tbd_sys3(__NR_set_tid_address, tbd_sys_pointer(&saved->alive), 0, 0);
         saved->is_watched = true;
     }
-    threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
+    set_tick(tbd_ring_time(&tbd_recording.ring, thread));
 }
 
 void tbd_threads_begin(struct tbd_thread *thread)
@@ -524,6 +721,9 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
     saved->seccomp = threads->holder->seccomp;
     saved->user_dispatch = (struct tbd_user_dispatch){ 0 };
     saved->rseq = (struct tbd_rseq){ 0 };
+    saved->number = ++threads->made;
+    saved->signal_due = 0;
+    saved->arrival = (struct tbd_arrival){ 0 };
     saved->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
                                            .altstack = { .flags = SS_DISABLE } };
     tbd_vector_store(&tbd_processor.vector, saved->image);

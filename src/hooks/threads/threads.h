@@ -28,6 +28,8 @@
  * THREADS-6  A holder that makes a call which may wait for other threads has stepped out: it
  *     touches none of the engine's state until it has stepped in again.  If threads that are ready
  *     have waited too long for it, one of them steals the turn lock and lets the program go.
+ * THREADS-7  With chaos (chaos.h) nobody may hold the turn lock although threads are ready: for a while, if all of these
+ *     are starved. The first of them ends that. (not checked: it is about time)
  *
  * In free run (free_threads.h) there are no turns: every thread has a thread block of its own, and whoever has
  * the engine lock is entered here as the holder.
@@ -36,6 +38,8 @@
 #ifndef TBD_HOOKS_THREADS_H
 #define TBD_HOOKS_THREADS_H
 
+#include "hooks/threads/arrivals.h"
+#include "hooks/threads/chaos.h"
 #include "hooks/threads/rseq.h"
 #include "hooks/threads/seccomp_state.h"
 #include "hooks/threads/signals.h"
@@ -67,10 +71,13 @@ struct tbd_saved_context {
     struct tbd_saved_context *next; /* after it in the queue of ready threads */
     uint64_t gs_base;               /* of the engine in this thread */
     uint32_t index;
-    bool is_watched; /* the kernel clears `alive` in place of `cleared` */
-    uint32_t tid;    /* 0: the saved context is free, or its thread has ended */
-    uint32_t alive;  /* cleared by the kernel */
-    uint32_t turn;   /* futex: 1 = it has got the turn lock, or must leave */
+    uint32_t number;            /* threads that were made before it */
+    struct tbd_arrival arrival; /* of the call that it is in */
+    uint64_t signal_due; /* chaos: time at which a queued signal is delivered; 0: when it can be */
+    bool is_watched;     /* the kernel clears `alive` in place of `cleared` */
+    uint32_t tid;        /* 0: the saved context is free, or its thread has ended */
+    uint32_t alive;      /* cleared by the kernel */
+    uint32_t turn;       /* futex: 1 = it has got the turn lock, or must leave */
     /* number of the call for which it has stepped out; 0: it has not; TBD_STOLEN */
     uint32_t outside;
     struct tbd_outside_call outside_call;             /* the call that `outside` counts */
@@ -92,8 +99,11 @@ struct tbd_threads {
     uint32_t leader_status;  /* status of the main thread, if it left first */
     uint32_t steps;          /* number of times that holders have stepped out */
     uint64_t quantum;        /* block entries until another thread's turn comes */
-    bool is_free;            /* free run: threads do not take turns (threads/free_threads.h) */
-    bool is_leaving;         /* handlers are about to be the program's */
+    uint32_t made;           /* number of threads made after the first one */
+    int64_t held_until_ns;   /* chaos: starved threads that are alone wait until then */
+    struct tbd_chaos chaos;
+    bool is_free;    /* free run: threads do not take turns (threads/free_threads.h) */
+    bool is_leaving; /* handlers are about to be the program's */
     bool is_detached;
 };
 
@@ -112,7 +122,7 @@ static inline struct tbd_signals *tbd_signals_now(void)
 
 /* BOOT: sets up the first thread's saved context; its stack slot is mapped.  New threads call
  * `begin` in their first turn; it does not return. */
-void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
+void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum, uint64_t chaos,
                       void (*begin)(struct tbd_thread *thread));
 /* In a forked child, which has one thread. */
 __attribute__((visibility("hidden"))) void tbd_threads_after_fork(struct tbd_thread *thread);
@@ -139,9 +149,15 @@ bool tbd_threads_take(struct tbd_thread *thread, struct tbd_saved_context *saved
  * with. */
 void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_call *call);
 bool tbd_threads_step_in(struct tbd_saved_context *saved);
-/* At a block boundary, when the tick is due: gives another thread its turn, if one is ready.
- * Returns the next tick. */
+/* At a block boundary, when the tick is due: gives another thread its turn, if one is ready. */
 void tbd_threads_tick(struct tbd_thread *thread);
+/* With chaos, before or after a system call: another thread may have its turn there.  `before`: the call's block is
+ * `block_time`, and the call follows.  False: the program was let go, as for tbd_threads_take(). */
+bool tbd_threads_call_begins(struct tbd_thread *thread, uint64_t block_time);
+void tbd_threads_call_ended(struct tbd_thread *thread);
+/* With chaos, at a block boundary: a queued signal may have to wait there.  True: it waits. */
+void tbd_threads_delay_signal(struct tbd_thread *thread);
+bool tbd_threads_signal_waits(const struct tbd_thread *thread);
 /* The latest time at which the ring must stop for a tick. */
 uint64_t tbd_threads_next_tick(void);
 
