@@ -12,6 +12,7 @@
 #include "query/condition/question.h"
 #include "query/prompt/script.h"
 #include "query/dap/dap_server.h"
+#include "query/output/shard.h"
 #include "query/remote/remote_commands.h"
 #include "query/session/wall_time.h"
 #include "query/text/other_places.h"
@@ -37,6 +38,7 @@ struct options {
     const char *thread;
     const char *since, *until; /* NULL: not given */
     const char *complete;      /* a line for which a shell wants the completions */
+    const char *shard;         /* K/N; NULL: the whole run */
     bool json, csv, quiet, att, explain, no_cache, wall;
     unsigned workers;
 };
@@ -52,6 +54,7 @@ static void print_usage(FILE *out)
         "      --thread N      thread to ask about (default: the one that has control there)\n"
         "      --since TIME, --until TIME  only events from then on, until then: 09:35:53.5,\n"
         "                      2026-11-23T09:35, @1795426553, +1.5s (after the start)\n"
+        "      --shard K/N     ask only the K-th of N parts of the run, for `unite`\n"
         "      --wall          events show when they happened; ~ if that is interpolated\n"
         "      --json          one JSON object per line\n"
         "      --csv           rows as comma-separated values\n"
@@ -167,6 +170,54 @@ static int set_span(struct tbd_session *session, const struct options *options)
     return result;
 }
 
+/* The times of a shard's windows; a shard of a trace with fewer windows may have none. */
+static void narrow_to_shard(struct tbd_session *session)
+{
+    uint64_t windows = tbd_trace_window_count(session->trace), count = session->shard.count;
+    uint64_t first = windows * (session->shard.number - 1) / count;
+    uint64_t end = windows * session->shard.number / count;
+    const struct tbd_window_summary *at = tbd_trace_window(session->trace, (uint32_t)first);
+    const struct tbd_window_summary *after = tbd_trace_window(session->trace, (uint32_t)end);
+
+    session->shard.has_since = session->span.has_since;
+    session->shard.has_until = session->span.has_until;
+    session->shard.since = session->span.since;
+    session->shard.until = session->span.until;
+    session->shard.from = first < windows && at != NULL ? at->first_time : session->info->blocks;
+    session->shard.to = end < windows && after != NULL ? after->first_time : session->info->blocks;
+    if (session->shard.number != 1 &&
+        (!session->span.has_since || session->span.since < session->shard.from))
+        session->span.since = session->shard.from;
+    if (session->shard.number != count &&
+        (!session->span.has_until || session->span.until > session->shard.to))
+        session->span.until = session->shard.to;
+    session->span.has_since |= session->shard.number != 1;
+    session->span.has_until |= session->shard.number != count;
+}
+
+static int set_shard(struct tbd_session *session, const char *text)
+{
+    char *end;
+    unsigned long number, count;
+
+    if (text == NULL)
+        return TBD_EXIT_FOUND;
+    number = strtoul(text, &end, 10);
+    count = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
+    if (text[strspn(text, "0123456789/")] != '\0' || *end != '\0' || number < 1 || number > count ||
+        count > TBD_SHARDS_MAX) {
+        fprintf(stderr,
+                "tbdq: --shard takes K/N, not '%s'\n"
+                "hint: `--shard 1/4` to `--shard 4/4` ask a quarter of the run each\n",
+                text);
+        return TBD_EXIT_USAGE;
+    }
+    session->shard.number = (uint32_t)number;
+    session->shard.count = (uint32_t)count;
+    narrow_to_shard(session);
+    return TBD_EXIT_FOUND;
+}
+
 static void print_owner(const struct tbd_session *session)
 {
     if (session->info->is_foreign)
@@ -249,18 +300,25 @@ static int answer(struct tbd_session *session, const struct options *options, FI
         result = set_thread(session, options->thread);
     if (result == TBD_EXIT_FOUND)
         result = set_span(session, options);
+    if (result == TBD_EXIT_FOUND)
+        result = set_shard(session, options->shard);
     if (result != TBD_EXIT_FOUND)
         return result;
+    if (options->shard != NULL && (options->script != NULL || count == 0)) {
+        fprintf(stderr, "tbdq: --shard is for one question\n");
+        return TBD_EXIT_USAGE;
+    }
     if (options->script != NULL)
         return run_script(session, &line, options->script);
     if (count == 0)
         return (int)tbd_prompt(session, &line);
-    if (tbd_page_command(session, count, words, out, &served))
+    if (options->shard == NULL && tbd_page_command(session, count, words, out, &served))
         return (int)served;
-    if (tbd_remote_command(session, count, words, &served))
+    if (options->shard == NULL && tbd_remote_command(session, count, words, &served))
         return (int)served;
     result = (int)(count == 1 ? tbd_line_run(session, &line, words[0])
                               : tbd_words_run(session, &line, count, words));
+    tbd_shard_end(session, result, out);
     print_forgotten(session);
     return result;
 }
@@ -368,6 +426,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         { "since", required_argument, NULL, 'S' },
         { "until", required_argument, NULL, 'U' },
         { "wall", no_argument, NULL, 'W' },
+        { "shard", required_argument, NULL, 'H' },
         { "complete", required_argument, NULL, 'C' },
         { "source-map", required_argument, NULL, 'M' },
         { NULL, 0, NULL, 0 },
@@ -382,6 +441,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'S': options->since = optarg; break;
         case 'U': options->until = optarg; break;
         case 'W': options->wall = true; break;
+        case 'H': options->shard = optarg; break;
         case 'C': options->complete = optarg; break;
         case 'M':
             if (tbd_places_add_source(optarg))

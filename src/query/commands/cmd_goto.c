@@ -2,6 +2,7 @@
 /* cmd_goto.c - goto and all: moving the current position, listing events */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
+#include "query/output/shard.h"
 #include "query/text/progress.h"
 #include "query/search/search.h"
 #include "query/session/signal_info.h"
@@ -17,8 +18,7 @@ static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t
     tbd_progress_show(context, "searching", done, total, found);
 }
 
-/* Says which events could not be decided: an answer must not look more certain than it is. */
-static void report_bad(const struct tbd_session *session)
+void tbd_command_report_bad(const struct tbd_session *session)
 {
     if (session->stats.divisions != 0)
         fprintf(stderr,
@@ -77,6 +77,10 @@ static void print_event(const struct tbd_command_run *run, const struct tbd_even
 
     if (run->silent)
         return;
+    if (tbd_shard_is_on(run->session)) {
+        tbd_shard_row(run->session, object, run->out);
+        return;
+    }
     tbd_output_print_event(run->session, object, run->out);
     json_decref(object);
 }
@@ -103,27 +107,38 @@ static const char *end_there(struct tbd_session *session, struct tbd_position st
     return backward ? ", where the recording begins" : ", where the recording ends";
 }
 
-static enum tbd_exit not_found(const struct tbd_command_run *run,
-                               const struct tbd_question *question, uint64_t found)
+enum tbd_exit tbd_command_none(const struct tbd_command_run *run, const char *type, uint64_t found)
 {
-    struct tbd_position start = tbd_command_start(run->session, question);
     json_t *object;
 
+    if (tbd_shard_is_on(run->session))
+        return TBD_EXIT_NOT_FOUND;
     if (run->session->json) {
         object = json_object();
         json_object_set_new(object, "found", json_false());
-        json_object_set_new(object, "type", json_string(tbd_event_type_name(question->type)));
+        json_object_set_new(object, "type", json_string(type));
         json_object_set_new(object, "matches", json_integer((json_int_t)found));
         tbd_output_line(object, run->out);
-    } else if (question->from == TBD_FROM_CURRENT || question->from == TBD_FROM_POSITION) {
-        fprintf(run->out, "not found: %" PRIu64 " such %s %s %" PRIu64 "+%" PRIu32 "%s\n", found,
-                found == 1 ? "event" : "events", question->backward ? "before" : "after",
-                start.time, start.offset, end_there(run->session, start, question->backward));
     } else {
         fprintf(run->out, "not found: %" PRIu64 " such %s\n", found,
                 found == 1 ? "event" : "events");
     }
     return TBD_EXIT_NOT_FOUND;
+}
+
+static enum tbd_exit not_found(const struct tbd_command_run *run,
+                               const struct tbd_question *question, uint64_t found)
+{
+    struct tbd_position start = tbd_command_start(run->session, question);
+
+    if (!run->session->json &&
+        (question->from == TBD_FROM_CURRENT || question->from == TBD_FROM_POSITION)) {
+        fprintf(run->out, "not found: %" PRIu64 " such %s %s %" PRIu64 "+%" PRIu32 "%s\n", found,
+                found == 1 ? "event" : "events", question->backward ? "before" : "after",
+                start.time, start.offset, end_there(run->session, start, question->backward));
+        return TBD_EXIT_NOT_FOUND;
+    }
+    return tbd_command_none(run, tbd_event_type_name(question->type), found);
 }
 
 void tbd_command_move(struct tbd_command_run *run, struct tbd_position position, uint32_t thread)
@@ -196,7 +211,7 @@ static enum tbd_status look(struct tbd_command_run *run, struct tbd_search *sear
     tbd_progress_clear(&progress);
     if (run->explain)
         explain(run->session, tbd_progress_seconds(&progress));
-    report_bad(run->session);
+    tbd_command_report_bad(run->session);
     return status == TBD_OK && *out_found == 0 ? TBD_NOTFOUND : status;
 }
 
@@ -221,6 +236,38 @@ enum tbd_exit tbd_command_search(struct tbd_command_run *run, struct tbd_questio
     return status == TBD_OK ? TBD_EXIT_FOUND : failed(run, &search, status);
 }
 
+struct event_listing {
+    const struct tbd_command_run *run;
+    uint64_t count, most; /* most 0: all */
+};
+
+static bool print_each(void *context, const struct tbd_event *event)
+{
+    struct event_listing *listing = context;
+
+    listing->count++;
+    print_event(listing->run, event);
+    return ferror(listing->run->out) == 0 && listing->count != listing->most;
+}
+
+/* The first events of a shard, as many as are wanted of the whole run: `unite` knows which one it is. */
+static enum tbd_exit list_shard(struct tbd_command_run *run, struct tbd_question *question)
+{
+    struct event_listing listing = { .run = run, .most = question->count };
+    struct tbd_shard_kind kind = { .name = "found",
+                                   .question = run->text,
+                                   .type = tbd_event_type_name(question->type),
+                                   .backward = question->backward,
+                                   .wanted = question->count };
+
+    if (question->from != TBD_FROM_FIRST && question->from != TBD_FROM_LAST) {
+        tbd_question_free(question);
+        return tbd_command_usage(run, "with --shard it begins at `first` or `last`");
+    }
+    tbd_shard_begin(run->session, &kind, run->out);
+    return tbd_command_each(run, question, print_each, &listing);
+}
+
 static enum tbd_exit go_by_search(struct tbd_command_run *run, struct tbd_question *question)
 {
     struct tbd_event event = { 0 };
@@ -242,6 +289,11 @@ enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *
 
     if (question->is_lost)
         result = tbd_command_fail(run, TBD_NOMEM);
+    else if (tbd_shard_is_on(run->session) && question->is_search &&
+             !tbd_question_is_states(question))
+        return list_shard(run, question);
+    else if (tbd_shard_is_on(run->session))
+        result = tbd_command_usage(run, "with --shard it looks for events");
     else if (!question->is_search)
         result = tbd_command_go(run, tbd_command_start(run->session, question));
     else if (tbd_question_is_states(question))
@@ -368,6 +420,10 @@ enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
     size_t from = run->arguments, to;
     uint64_t ns;
 
+    if (tbd_shard_is_on(run->session) && strstr(run->text, " then ") != NULL)
+        return tbd_command_usage(run, "with --shard there is one search, without `then`");
+    if (tbd_shard_is_on(run->session) && (is_wall_time(run, &ns) || is_place(run)))
+        return tbd_command_usage(run, "with --shard it looks for events");
     if (is_wall_time(run, &ns))
         return go_to_wall_time(run, ns);
     if (is_place(run))
@@ -400,20 +456,6 @@ enum tbd_exit tbd_command_read_all(struct tbd_command_run *run, size_t from, siz
     return result;
 }
 
-struct event_listing {
-    const struct tbd_command_run *run;
-    uint64_t count;
-};
-
-static bool print_each(void *context, const struct tbd_event *event)
-{
-    struct event_listing *listing = context;
-
-    listing->count++;
-    print_event(listing->run, event);
-    return ferror(listing->run->out) == 0;
-}
-
 enum tbd_exit tbd_command_all(struct tbd_command_run *run)
 {
     struct event_listing listing = { .run = run };
@@ -424,6 +466,12 @@ enum tbd_exit tbd_command_all(struct tbd_command_run *run)
     if (result != TBD_EXIT_FOUND)
         return result;
     type = question.type;
+    if (tbd_shard_is_on(run->session))
+        tbd_shard_begin(run->session,
+                        &(struct tbd_shard_kind){ .name = "events",
+                                                  .question = run->text,
+                                                  .type = tbd_event_type_name(type) },
+                        run->out);
     result = tbd_command_each(run, &question, print_each, &listing);
     if (result != TBD_EXIT_NOT_FOUND || listing.count != 0)
         return result;

@@ -257,6 +257,12 @@ const struct tbd_command tbd_commands[] = {
       "differences that come from these are passed over.  --max N shows N differences of each thread.  --first ends with the first one.  --brief\n"
       "does not follow it back.",
       "tbdq diff good-1 bad-1", false, true },
+    { "unite", tbd_command_unite, "FILE...",
+      "the answer of the whole run, from those of its shards",
+      "Each FILE is what `tbdq --shard K/N QUESTION` has printed, for K from 1 to N, in any order: the same rows in the\n"
+      "same order, counts and exit status as without --shard.  Neither the trace nor a replay is needed.  Where a shard is\n"
+      "missing, cut, or had to leave windows out, this is said, and the exit status is 3.",
+      "tbdq unite part-*.jsonl", false, true },
     { "signals", tbd_command_signals, "[where CONTEXT]",
       "signals that were handled, and the one that ended the program, as rows", "",
       "tbdq signals where 'signal == SIGALRM'", true, false },
@@ -426,6 +432,19 @@ const struct tbd_command tbd_commands[] = {
     { NULL, NULL, NULL, NULL, NULL, NULL, false, false },
 };
 // clang-format on
+
+/* What `--shard` can ask: the answer for some windows is a part of that for all. */
+static const char *const of_shards[] = { "goto",     "all",     "stores", "lines",
+                                         "syscalls", "signals", "count" };
+
+bool tbd_command_takes_shards(const struct tbd_command *command)
+{
+    for (size_t i = 0; i < sizeof(of_shards) / sizeof(of_shards[0]); i++) {
+        if (strcmp(command->name, of_shards[i]) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* What a crash dump answers: questions about its one position. */
 static const char *const of_dumps[] = {

@@ -58,6 +58,14 @@ extern const struct tbd_command tbd_commands[];
 const struct tbd_command *tbd_command_find(const char *name);
 /* Does a crash dump answer it (struct tbd_trace_info, is_dump)?  All others need a recording. */
 bool tbd_command_is_of_dumps(const struct tbd_command *command);
+/* Says which events could not be decided: an answer must not look more certain than it is. */
+void tbd_command_report_bad(const struct tbd_session *session);
+/* Says what the answer had to leave out; returns the exit status that takes it into account. */
+enum tbd_exit tbd_command_tell_left_out(const struct tbd_command_run *run, enum tbd_exit result);
+/* Prints that there is no such event, or only `found` of them; returns TBD_EXIT_NOT_FOUND. */
+enum tbd_exit tbd_command_none(const struct tbd_command_run *run, const char *type, uint64_t found);
+/* Is its answer for some windows a part of that for all (--shard)? */
+bool tbd_command_takes_shards(const struct tbd_command *command);
 /* The text of `tbdq help context`: all names and operators. */
 void tbd_command_help_context(FILE *out);
 
@@ -180,6 +188,7 @@ enum tbd_exit tbd_command_log(struct tbd_command_run *run);
 enum tbd_exit tbd_command_heap(struct tbd_command_run *run);
 enum tbd_exit tbd_command_fds(struct tbd_command_run *run);
 enum tbd_exit tbd_command_diff(struct tbd_command_run *run);
+enum tbd_exit tbd_command_unite(struct tbd_command_run *run);
 enum tbd_exit tbd_command_export(struct tbd_command_run *run);
 enum tbd_exit tbd_command_count(struct tbd_command_run *run);
 enum tbd_exit tbd_command_history(struct tbd_command_run *run);

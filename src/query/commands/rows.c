@@ -5,6 +5,7 @@
 #include "base/safe_stream.h"
 #include "query/text/user_interrupt.h"
 #include "query/output/output.h"
+#include "query/output/shard.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -186,6 +187,16 @@ static void print_csv(struct tbd_rows *rows, const struct tbd_cell *cells)
 
 /* ---- rows ---- */
 
+static void begin_shard(const struct tbd_rows *rows)
+{
+    bool are_counts = strcmp(rows->columns[0], "count") == 0;
+    struct tbd_shard_kind kind = { .name = are_counts ? "counts" : "rows",
+                                   .question = rows->run->text,
+                                   .columns = rows->columns };
+
+    tbd_shard_begin(rows->run->session, &kind, rows->run->out);
+}
+
 void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
                     const char *const *columns)
 {
@@ -198,7 +209,9 @@ void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
             rows->columns[rows->column_count++] = "wall";
     }
     head_cells(rows, head);
-    if (run->session->csv)
+    if (tbd_shard_is_on(run->session))
+        begin_shard(rows);
+    else if (run->session->csv)
         print_csv(rows, head);
 }
 
@@ -220,6 +233,11 @@ void tbd_rows_add(struct tbd_rows *rows, json_t *row)
     struct tbd_cell cells[TBD_ROWS_MAX_COLUMNS];
     char *texts[TBD_ROWS_MAX_COLUMNS];
 
+    if (tbd_shard_is_on(rows->run->session)) {
+        rows->count++;
+        tbd_shard_row(rows->run->session, row, rows->run->out);
+        return;
+    }
     if (rows->run->session->json) {
         rows->count++;
         tbd_output_line(row, rows->run->out);
@@ -244,7 +262,8 @@ void tbd_rows_drop(struct tbd_rows *rows)
 
 enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
 {
-    bool is_table = !rows->run->session->json && !rows->run->session->csv;
+    bool is_table = !rows->run->session->json && !rows->run->session->csv &&
+                    !tbd_shard_is_on(rows->run->session);
 
     if (is_table && rows->count == 0 && !tbd_is_interrupted())
         fprintf(rows->run->out, "none\n");

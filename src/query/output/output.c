@@ -485,7 +485,8 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
             json_integer_value(json_object_get(object, "offset")), get(object, "type"));
     if (json_object_get(object, "wall") != NULL)
         fprintf(out, "%s  ", get(object, "wall"));
-    if (tbd_trace_thread_count(session->trace) > 1)
+    if (session->trace == NULL ? session->shows_threads
+                               : tbd_trace_thread_count(session->trace) > 1)
         fprintf(out, "thread %" JSON_INTEGER_FORMAT "  ",
                 json_integer_value(json_object_get(object, "thread")));
     print_place(object, out);

@@ -230,8 +230,8 @@ enum tbd_exit tbd_answers_run(struct tbd_command_run *run, const struct tbd_comm
     char *question;
 
     /* --explain asks about the search, not only for what it finds */
-    if (session->cache == NULL || run->explain || !session->info->finished ||
-        session->info->damage_count != 0 || !is_about_all(command))
+    if (session->cache == NULL || session->shard.count != 0 || run->explain ||
+        !session->info->finished || session->info->damage_count != 0 || !is_about_all(command))
         return command->run(run);
     question = describe(run, command);
     answer.question = question;

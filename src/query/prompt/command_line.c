@@ -6,7 +6,7 @@
 #include "query/prompt/answers.h"
 #include "query/commands/bookmarks.h"
 #include "query/prompt/gdb_words.h"
-#include "query/output/output.h"
+#include "query/output/shard.h"
 #include "query/prompt/script.h"
 #include "query/text/shortage.h"
 
@@ -146,50 +146,7 @@ enum tbd_exit tbd_line_unknown(const char *name)
     return TBD_EXIT_USAGE;
 }
 
-/* ---- incomplete answers ---- */
-
-static json_t *left_out_object(const struct tbd_left_out *left)
-{
-    json_t *object = json_object(), *windows = json_array();
-
-    for (size_t i = 0; i < left->count; i++)
-        json_array_append_new(windows, json_integer((json_int_t)left->windows[i]));
-    json_object_set_new(object, "incomplete", json_true());
-    json_object_set_new(object, "windows", windows);
-    json_object_set_new(object, "lost_end", json_boolean(left->has_lost_end));
-    if (left->why[0] != '\0')
-        json_object_set_new(object, "why", tbd_output_text(left->why));
-    return object;
-}
-
-static void print_left_out(const struct tbd_left_out *left)
-{
-    fprintf(stderr, "tbdq: note: the answer may be incomplete: ");
-    if (left->count != 0 || left->has_unlisted) {
-        fprintf(stderr, "%s ", left->count == 1 ? "window" : "windows");
-        tbd_left_out_print(left, stderr);
-        fprintf(stderr, "%s%s left out", left->has_unlisted ? " and others" : "",
-                left->count == 1 && !left->has_unlisted ? " was" : " were");
-    }
-    if (left->why[0] != '\0')
-        fprintf(stderr, "; %" PRIu32 ": %s", left->first, tbd_shown(left->why));
-    if (left->has_lost_end)
-        fprintf(stderr, "%swhat came after the last window is lost", left->count == 0 ? "" : "; ");
-    fputc('\n', stderr);
-}
-
-/* Says what the answer had to leave out; returns the exit status that takes it into account. */
-static enum tbd_exit tell_left_out(const struct tbd_command_run *run, enum tbd_exit result)
-{
-    const struct tbd_left_out *left = &run->session->left_out;
-
-    if (tbd_left_out_is_empty(left))
-        return result;
-    if (run->session->json)
-        tbd_output_line(left_out_object(left), run->out);
-    print_left_out(left);
-    return result <= TBD_EXIT_NOT_FOUND ? TBD_EXIT_TRACE : result;
-}
+/* ---- running ---- */
 
 /* What has been printed may lack something; a command that has failed has said so itself. */
 static enum tbd_exit tell_shortage(enum tbd_exit result)
@@ -233,6 +190,9 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
         return tbd_line_unknown(words[0]);
     if (command->run == NULL)
         return tbd_command_usage(&run, "it is a command of the shell, not of the prompt");
+    if (tbd_shard_is_on(session) && !tbd_command_takes_shards(command))
+        return tbd_command_usage(
+            &run, "--shard is for goto, all, stores, lines, syscalls, signals and count");
     if (session->trace != NULL && session->info->is_dump) {
         const struct tbd_dump_command *of_ring = tbd_dump_command_find(&run, words[0]);
 
@@ -243,7 +203,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     }
     session->stats = (struct tbd_session_stats){ 0 };
     tbd_left_out_clear(&session->left_out);
-    result = tell_shortage(tell_left_out(&run, tbd_answers_run(&run, command)));
+    result = tell_shortage(tbd_command_tell_left_out(&run, tbd_answers_run(&run, command)));
     if (run.names_thread)
         session->thread = run.thread_before;
     return result;

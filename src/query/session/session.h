@@ -90,13 +90,22 @@ struct tbd_session {
         char format;   /* 0: nothing was examined yet */
         unsigned long count;
         unsigned bytes;
-    } examined;      /* by `x`, which goes on from there */
-    bool shows_wall; /* events show the clock's time */
+    } examined;         /* by `x`, which goes on from there */
+    bool shows_wall;    /* events show the clock's time */
+    bool shows_threads; /* without a trace: events name their threads */
     struct {
         bool has_since, has_until;
         uint64_t since, until; /* times of block entries: [since, until) */
     } span;                    /* --since, --until: questions are about these events */
-    bool has_at;               /* --at was given: the position is not remembered */
+    struct {
+        uint32_t number, count; /* count 0: questions are about the whole run */
+        uint64_t from, to; /* the block entries of its windows; --since and --until narrow them */
+        bool has_since, has_until; /* as the user gave them: `span` is narrower */
+        uint64_t since, until;
+        bool has_begun;
+        uint64_t rows;
+    } shard;         /* --shard K/N: answers go into a file for `unite` (query/output/shard.h) */
+    bool has_at;     /* --at was given: the position is not remembered */
     bool is_private; /* position and frame are this session's own, not written to the trace */
     struct tbd_position at;
     struct tbd_session_before before;    /* --at, in a crash dump */

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/* shard.c - see shard.h */
+#include "query/output/shard.h"
+
+#include "query/output/output.h"
+
+static void put(json_t *object, const char *key, uint64_t value)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+/* What all shards of an answer have in common. */
+static json_t *common(const struct tbd_session *session, const struct tbd_shard_kind *kind)
+{
+    const struct tbd_trace_info *info = session->info;
+    json_t *object = json_object(), *columns = json_array();
+
+    for (size_t i = 0; kind->columns != NULL && kind->columns[i] != NULL; i++)
+        json_array_append_new(columns, json_string(kind->columns[i]));
+    json_object_set_new(object, "program", tbd_output_text(info->program));
+    put(object, "pid", info->pid);
+    put(object, "started_ns", info->realtime_ns);
+    put(object, "blocks", info->blocks);
+    json_object_set_new(object, "question", tbd_output_text(kind->question));
+    json_object_set_new(object, "kind", json_string(kind->name));
+    json_object_set_new(object, "columns", columns);
+    json_object_set_new(object, "type", json_string(kind->type == NULL ? "" : kind->type));
+    json_object_set_new(object, "backward", json_boolean(kind->backward));
+    put(object, "wanted", kind->wanted);
+    json_object_set_new(object, "form",
+                        json_string(session->json  ? "json"
+                                    : session->csv ? "csv"
+                                                   : "text"));
+    json_object_set_new(object, "wall", json_boolean(session->shows_wall));
+    json_object_set_new(object, "threads",
+                        json_boolean(tbd_trace_thread_count(session->trace) > 1));
+    json_object_set_new(
+        object, "since",
+        json_integer(session->shard.has_since ? (json_int_t)session->shard.since : -1));
+    json_object_set_new(
+        object, "until",
+        json_integer(session->shard.has_until ? (json_int_t)session->shard.until : -1));
+    return object;
+}
+
+void tbd_shard_begin(struct tbd_session *session, const struct tbd_shard_kind *kind, FILE *out)
+{
+    json_t *object = json_object();
+
+    if (session->shard.has_begun)
+        return;
+    session->shard.has_begun = true;
+    put(object, "tbd_shard", TBD_SHARD_VERSION);
+    put(object, "shard", session->shard.number);
+    put(object, "shards", session->shard.count);
+    put(object, "from", session->shard.from);
+    put(object, "to", session->shard.to);
+    json_object_set_new(object, "of", common(session, kind));
+    tbd_output_line(object, out);
+}
+
+void tbd_shard_row(struct tbd_session *session, json_t *row, FILE *out)
+{
+    session->shard.rows++;
+    tbd_output_line(row, out);
+}
+
+static json_t *left_out(const struct tbd_left_out *left)
+{
+    json_t *object = json_object(), *windows = json_array();
+
+    for (size_t i = 0; i < left->count; i++)
+        json_array_append_new(windows, json_integer((json_int_t)left->windows[i]));
+    json_object_set_new(object, "windows", windows);
+    json_object_set_new(object, "unlisted", json_boolean(left->has_unlisted));
+    json_object_set_new(object, "lost_end", json_boolean(left->has_lost_end));
+    put(object, "first", left->first);
+    json_object_set_new(object, "why", tbd_output_text(left->why));
+    return object;
+}
+
+void tbd_shard_end(struct tbd_session *session, int exit, FILE *out)
+{
+    json_t *object;
+
+    if (!session->shard.has_begun)
+        return;
+    object = json_object();
+    put(object, "tbd_shard_end", TBD_SHARD_VERSION);
+    put(object, "rows", session->shard.rows);
+    put(object, "exit", (uint64_t)exit);
+    json_object_set_new(object, "left_out", left_out(&session->left_out));
+    put(object, "divisions", session->stats.divisions);
+    put(object, "unmapped", session->stats.unmapped);
+    put(object, "optimized", session->stats.optimized);
+    tbd_output_line(object, out);
+}

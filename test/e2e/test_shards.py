@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tbdq --shard and unite: the answer of the whole run from those of its parts, byte for byte."""
+import glob
+import json
+import os
+import random
+import shutil
+
+import tbdtest
+
+QUESTIONS = [
+    (["all", "store", "where", "addr==&target"], []),
+    (["all", "func_enter", "where", "func==main or func==store_8"], ["--json"]),
+    (["stores", "target"], []),
+    (["stores", "target"], ["--csv", "--wall"]),
+    (["syscalls"], []),
+    (["signals"], ["--json"]),
+    (["count", "store", "by", "line"], []),
+    (["count", "func_enter"], ["--csv"]),
+    (["goto", "first", "forward", "store", "7", "where", "addr==&target"], []),
+    (["goto", "last", "backward", "store", "3", "where", "addr==&target"], ["--json"]),
+    (["goto", "first", "forward", "store", "100000", "where", "addr==&target"], []),
+    (["all", "store", "where", "addr==1"], []),
+]
+
+
+def recorded(folder):
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder + "/traces", "window=300")
+    assert trace.info()["windows"] > 12, trace.info()
+    return trace
+
+
+def alone(trace, question, options):
+    return tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "-q", "--no-cache", *options, *question], stdin=None)
+
+
+def shards(trace, folder, count, question, options):
+    """Files with the answers of all shards."""
+    os.makedirs(folder, exist_ok=True)
+    paths = []
+    for number in range(1, count + 1):
+        result = alone(trace, question, ["--shard", "%d/%d" % (number, count), *options])
+        assert result.code in (0, 1, 3), result
+        paths.append("%s/%02d" % (folder, number))
+        with open(paths[-1], "wb") as file:
+            file.write(result.out)
+    return paths
+
+
+def united(paths, *options):
+    return tbdtest.run([tbdtest.TBDQ, *options, "unite", *paths], stdin=None)
+
+
+def check_same(whole, result):
+    assert (whole.out, whole.code, whole.err) == (result.out, result.code, result.err), \
+        "alone: %r\nunited: %r\n%r\n%r" % (whole, result, whole.out[:300], result.out[:300])
+
+
+def test_same_as_alone(folder):
+    """All commands that take shards, all forms; more shards than windows, too."""
+    trace = recorded(folder)
+    numbers = random.Random(9)
+    for i, (question, options) in enumerate(QUESTIONS):
+        whole = alone(trace, question, options)
+        assert whole.code in (0, 1), whole
+        for count in ((1, 2, 5, 100) if tbdtest.LONG else (40,) if i == 2 else (3,)):
+            paths = shards(trace, folder + "/parts", count, question, options)
+            numbers.shuffle(paths)
+            check_same(whole, united(paths))
+            shutil.rmtree(folder + "/parts")
+
+
+def test_what_is_missing(folder):
+    """A shard that is not there, cut, or had to leave out a window: the rest is shown, and the status says that it may not be all."""
+    trace = recorded(folder)
+    question = ["stores", "target"]
+    paths = shards(trace, folder + "/parts", 4, question, [])
+    whole = united(paths)
+    assert whole.code == 0
+    result = united(paths[:1] + paths[2:])
+    assert result.code == 3 and b"of 4 shards 1 is missing: 2" in result.err, result
+    assert len(result.out) < len(whole.out)
+    with open(paths[2], "rb") as file:
+        lines = file.read().splitlines(True)
+    for cut in (lines[:-1], lines[:-1] + [lines[-1][:20]], lines[:2] + lines[3:], lines[:2] + [b'{"time": -1}\n'] + lines[2:]):
+        with open(paths[2], "wb") as file:
+            file.write(b"".join(cut))
+        result = united(paths)
+        assert result.code == 3 and b"shard 3" in result.err, (result, cut[-1])
+    toc = sorted(glob.glob(trace.path + "/windows/**/*.toc", recursive=True))[6]
+    os.truncate(toc, 100)
+    for options in ([], ["--json"]):
+        whole = alone(trace, question, options)
+        assert whole.code == 3, whole
+        check_same(whole, united(shards(trace, folder + "/parts", 3, question, options)))
+
+
+def test_what_does_not_fit(folder):
+    """Files that are no shards of one answer are refused before anything is printed; damaged ones never crash it."""
+    trace = recorded(folder)
+    paths = shards(trace, folder + "/parts", 2, ["stores", "target"], [])
+    others = shards(trace, folder + "/others", 2, ["syscalls"], [])
+    with open(paths[0], "rb") as file:
+        good = file.read()
+    newer = folder + "/newer"
+    with open(newer, "wb") as file:
+        file.write(good.replace(b'"tbd_shard":1', b'"tbd_shard":2', 1))
+    for wrong in ([paths[0], others[1]], [paths[0], paths[0]], [newer, paths[1]], [tbdtest.LIBRARY], [folder], ["/dev/zero"]):
+        result = united(wrong)
+        assert result.code == 2 and not result.out and b"unite" in result.err, (wrong, result)
+    assert united(paths, "--json").code == 2
+    for words in (["info"], ["calls", "main"], ["goto", "5"], ["goto", "first", "then", "forward", "store"]):
+        assert alone(trace, words, ["--shard", "1/2"]).code == 2, words
+    for shard in ("0/2", "3/2", "1", "x", "1/0", "-1/2"):
+        assert alone(trace, ["syscalls"], ["--shard", shard]).code == 2, shard
+    numbers = random.Random(os.urandom(8) if tbdtest.LONG else 4)
+    for _ in range(2000 if tbdtest.LONG else 60):
+        bytes_ = bytearray(good)
+        for _ in range(numbers.randint(1, 4)):
+            bytes_[numbers.randrange(len(bytes_))] = numbers.choice(b'"{}[]:,0189-\n\xffnte ')
+        with open(newer, "wb") as file:
+            file.write(bytes_[:numbers.choice([len(bytes_), numbers.randrange(len(bytes_))])])
+        result = united([newer, paths[1]])
+        assert result.code in (0, 2, 3), (result, bytes(bytes_))
+
+
+def test_ranks(folder):
+    """tbdq-mpi gives the same answer; a rank that dies costs its shard's time."""
+    mpirun, tool = tbdtest.need("mpirun"), os.path.join(tbdtest.BUILD, "tbdq-mpi")
+    if not os.path.exists(tool):
+        raise tbdtest.Skip("tbdq-mpi is not built")
+    trace = recorded(folder)
+    argv = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "3", tool, "--shards", "7", "-t", trace.path]
+    for question in (["stores", "target"], ["--json", "count", "store", "by", "line"]):
+        whole = alone(trace, question, [])
+        result = tbdtest.run(argv + question, stdin=None, timeout=100)
+        assert (result.code, result.out) == (whole.code, whole.out), result
+    assert tbdtest.run(argv + ["stores", "no_such_variable"], stdin=None, timeout=100).code == 2
+
+
+tbdtest.main(test_same_as_alone, test_what_is_missing, test_what_does_not_fit, test_ranks)
