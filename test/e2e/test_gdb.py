@@ -97,16 +97,17 @@ def moments(trace, seed):
     main = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main"))
     first, last = int(main.split("+")[0]), int(tbdtest.position(trace.one("goto", "last")).split("+")[0])
     chosen, found = random.Random(seed), {}
-    for _ in range(8 * MOMENTS):
-        time = chosen.randint(first, last - 1)
-        pc = int(trace.one("where", at="%d+0" % time)["pc"], 16)
+    for _ in range(8):
+        times = [chosen.randint(first, last - 1) for _ in range(MOMENTS)]
+        places = trace.script([line for time in times for line in ("goto %d+0" % time, "where")])[1::2]
+        drawn = {int(place["pc"], 16): time for [place], time in zip(places, times)}
+        drawn = {pc: time for pc, time in drawn.items() if pc not in found}
         # How often since main() began; the block at main() counts when it begins there.
-        if pc in found or len(found) >= MOMENTS:
-            continue
-        hits = len(trace.ask("all", "block_entry", "where", "pc==%#x and time>=%d and time<=%d" % (pc, first, time)))
-        if hits <= 200:
-            found[pc] = (time, hits)
-    return found
+        hits = trace.script(["all block_entry where pc==%#x and time>=%d and time<=%d" % (pc, first, time) for pc, time in drawn.items()])
+        found.update({pc: (time, len(events)) for (pc, time), events in zip(drawn.items(), hits) if len(events) <= 200})
+        if len(found) >= MOMENTS:
+            break
+    return dict(list(found.items())[:MOMENTS])
 
 
 def tidy_name(name):
@@ -147,10 +148,10 @@ def same_values(found, wanted):
     return differences, number
 
 
-def check_moment(trace, where, said, tally):
-    at, (pc, wanted, sp) = "%d+0" % where, said
-    frames = trace.ask("bt", at=at)
-    assert int(trace.one("regs", at=at)["rsp"], 16) == sp, (at, hex(pc))
+def check_stack(at, said, frames, regs, tally):
+    """The frames that both know: [(number, tbdq's, gdb's)]."""
+    pc, wanted, sp = said
+    assert int(regs["rsp"], 16) == sp, (at, hex(pc))
     frames = frames[:60]
     found = [int(f["pc"], 16) for f in frames if not f.get("inlined")]
     # Code of the C runtime without frame information: gdb guesses, into data at times.
@@ -161,24 +162,37 @@ def check_moment(trace, where, said, tally):
         frames, found = frames[:-1], found[:-1]
     assert found == theirs, (at, [hex(a) for a in found], [hex(a) for a in theirs])
     tally["frames"] += len(theirs)
-    for number, (frame, (_, name, inlined, _, variables)) in enumerate(zip(frames, wanted)):
-        if not name:
-            continue
+    pairs = [(number, frame, their) for number, (frame, their) in enumerate(zip(frames, wanted)) if their[1]]
+    for number, frame, (_, name, inlined, _, _) in pairs:
         assert tidy_name(frame["function"]) == tidy_name(name) and bool(frame.get("inlined")) == inlined, (at, number, frame, name)
-        # gdb's printers have their own notation for some templates of libraries.
-        # Values at entry are followed through a limited number of callers.
-        if len(wanted) >= 60 or not variables or name.startswith(("std::", "__gnu_cxx::", "operator")):
-            continue
-        ours = {}
-        # At a function's first instruction gdb shows the frame, where unoptimized code has stored no parameter yet; tbdq
-        # shows what is passed (test_source.py compares that with the source).
-        is_entry = number == 0 and frame.get("function_offset") == 0
-        for v in trace.ask("locals", number, at=at):
-            if not (is_entry and v.get("parameter")):
-                ours.setdefault(v["name"], []).append(v["value"])
-        differences, count = same_values(ours, variables)
-        assert not differences, (at, number, name, differences)
-        tally["values"] += count
+    # gdb's printers have their own notation for some templates of libraries.
+    # Values at entry are followed through a limited number of callers.
+    return [(number, frame, their) for number, frame, their in pairs
+            if len(wanted) < 60 and their[4] and not their[1].startswith(("std::", "__gnu_cxx::", "operator"))]
+
+
+def check_locals(at, number, frame, their, rows, tally):
+    ours = {}
+    # At a function's first instruction gdb shows the frame, where unoptimized code has stored no parameter yet; tbdq
+    # shows what is passed (test_source.py compares that with the source).
+    is_entry = number == 0 and frame.get("function_offset") == 0
+    for v in rows:
+        if not (is_entry and v.get("parameter")):
+            ours.setdefault(v["name"], []).append(v["value"])
+    differences, count = same_values(ours, their[4])
+    assert not differences, (at, number, their[1], differences)
+    tally["values"] += count
+
+
+def check_moments(trace, wanted, said, tally):
+    ats = ["%d+0" % wanted[answer[0]][0] for answer in said]
+    answers = trace.script([line for at in ats for line in ("goto " + at, "bt", "regs")])
+    found = [check_stack(at, answer, answers[3 * i + 1], answers[3 * i + 2][0], tally) for i, (at, answer) in enumerate(zip(ats, said))]
+    answers = iter(trace.script([line for at, frames in zip(ats, found) for line in ["goto " + at] + ["locals %d" % f[0] for f in frames]]))
+    for at, frames in zip(ats, found):
+        next(answers)
+        for frame in frames:
+            check_locals(at, *frame, next(answers), tally)
 
 
 def check_program(path, folder, tally):
@@ -190,9 +204,8 @@ def check_program(path, folder, tally):
     env = tbdtest.idle_env(folder, OPTIONS)
     said = othertools.gdb_script([path], SCRIPT % (os.path.basename(path), [(pc, hits) for pc, (_, hits) in wanted.items()]), env=env,
                                  own_mistakes=True)
-    for answer in said:
-        check_moment(trace, wanted[answer[0]][0], answer, tally)
-        tally["moments"] += 1
+    check_moments(trace, wanted, said, tally)
+    tally["moments"] += len(said)
     tally["programs"] += bool(said)
 
 

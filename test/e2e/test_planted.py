@@ -53,7 +53,10 @@ def test_no_file_is_a_fifo_a_link_or_a_device(folder):
     ask(trace, "verify")
     names = [name for name in files_of(trace.path) if not name.startswith("cache")]
     assert {"header", "index", "blocks", "image", "windows/0/000.toc"} < set(names), names
-    for name in names:
+    # Of the windows' files only those of the first, one in the middle and the last.
+    numbers = sorted({name.split(".")[0] for name in names if name.startswith("windows/")})
+    numbers = numbers if tbdtest.LONG else [numbers[0], numbers[len(numbers) // 2], numbers[-1]]
+    for name in [name for name in names if not name.startswith("windows/") or name.split(".")[0] in numbers]:
         path, kept = os.path.join(trace.path, name), os.path.join(folder, "kept")
         os.rename(path, kept)
         for plant in (lambda p: os.mkfifo(p), lambda p: os.symlink(kept, p), lambda p: os.mkdir(p)):

@@ -46,7 +46,7 @@ def test_random_programs(folder):
         check_seed(folder, int(sys.argv[sys.argv.index("--seed") + 1]))
         return
     first = int(time.time()) % 1000000 * 1000 if tbdtest.LONG else 1
-    for seed in range(first, first + (200 if tbdtest.LONG else 8)):
+    for seed in range(first, first + (200 if tbdtest.LONG else 4)):
         try:
             check_seed(os.path.join(folder), seed)
         except AssertionError as error:

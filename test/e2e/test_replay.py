@@ -19,7 +19,7 @@ tbdtest.KEEPS_EVENTS = True
 CHECK = os.path.join(tbdtest.BUILD, "replay_check")
 
 
-def check(argv, folder, window, samples=40, **how):
+def check(argv, folder, window, samples=40 if tbdtest.LONG else 12, **how):
     """Records natively checked, then replays every window in every way."""
     _, trace = tbdtest.check_run(argv, folder, options="window=%d" % window, **how)
     result = tbdtest.run([CHECK, trace.path, str(samples)], stdin=None, timeout=600)
@@ -28,7 +28,7 @@ def check(argv, folder, window, samples=40, **how):
 
 
 def test_feature_programs_in_small_windows(folder):
-    """Some ten to fifty windows each."""
+    """Some ten to fifty windows each, half as many where the long variants do not run."""
     sizes = {"strings": 9000, "flags": 9000, "redzone": 14000, "floating": 4000, "alarm": 4000, "dl": 4000, "exceptions": 30000, "unwinding": 14000,
              "shared_insns": 4000, "code_forms": 14000}
     names = ("stores", "strings", "switches", "jumps", "rep", "straddle", "vector_sse", "flags", "redzone",
@@ -36,7 +36,7 @@ def test_feature_programs_in_small_windows(folder):
              "shared_insns", "code_forms", "x87_pointers")
     for name in names:
         where = os.path.join(folder, name)
-        check([tbdtest.program(name)], where, sizes.get(name, 700))
+        check([tbdtest.program(name)], where, sizes.get(name, 700) * (1 if tbdtest.LONG else 2))
         shutil.rmtree(where)
 
 
@@ -60,7 +60,7 @@ def test_lua(folder):
 
 def test_gzip_in_default_windows(folder):
     text = os.path.join(folder, "in.txt")
-    inputs.text(text, 300000)
+    inputs.text(text, 300000 if tbdtest.LONG else 120000)
     check([tbdtest.need("gzip"), "-6", "-c", text], folder, 1 << 20)
 
 

@@ -104,7 +104,7 @@ def test_organizer_killed_at_random_moments(folder):
 def test_kill_at_random(folder):
     """The script that kills every program and every organizer: a few here, all with TBD_LONG=1."""
     how = ["--kills", "50", "--organizers", "20"] if tbdtest.LONG else \
-          ["--kills", "2", "--organizers", "1", "--seed", "7", "dl", "exceptions", "forks", "redzone", "shell", "spawns", "ticks"]
+          ["--kills", "1", "--organizers", "1", "--seed", "7", "dl", "exceptions", "forks", "redzone", "shell", "spawns", "ticks"]
     result = tbdtest.run([os.path.join(tbdtest.SOURCE, "scripts", "kill-at-random"), "--build", tbdtest.BUILD] + how,
                          timeout=590 if not tbdtest.LONG else 7200)
     assert result.code == 0 and b" 0 failed" in result.out.splitlines()[-1], result.out.decode() + result.err.decode()
@@ -249,7 +249,7 @@ def test_damaged_traces(folder):
     for name in files_of(trace.path):
         with open(name, "rb") as f:
             whole = f.read()
-        for turn in range(6 if tbdtest.LONG else 2):
+        for turn in range(6 if tbdtest.LONG else 1):
             at = chance.randrange(max(len(whole), 1))
             flipped = bytearray(whole)
             if whole:
@@ -347,7 +347,7 @@ def test_windows_that_need_what_is_lost_are_damaged_not_divergent(folder):
         os.chmod(path, 0o600)
         with open(path, "rb") as f:
             whole = f.read()
-        for at in range(len(whole) // 4, len(whole), len(whole) // 8):
+        for at in range(len(whole) // 4, len(whole), len(whole) // (8 if tbdtest.LONG else 4)):
             for damaged in (whole[:at], whole[:at] + bytes(64) + whole[at + 64:]):
                 with open(path, "wb") as f:
                     f.write(damaged)

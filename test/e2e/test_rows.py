@@ -211,14 +211,15 @@ def test_callers_are_not_import_stubs(folder):
         subprocess.run(["cc", "-g", "-O0", "-fno-builtin", "-Wl,-z," + binding, "-o", path, source], check=True)
         for options in ("", "window=150"):
             trace = tbdtest.record([path], folder + "/traces-" + binding + options, options)[1]
-            for function, caller in (("puts", "main"), ("snprintf", "work"), ("atoi", "work"), ("work", "main")):
-                rows = trace.ask("calls", function)
+            both = (("puts", "main"), ("snprintf", "work"), ("atoi", "work"), ("work", "main"))
+            answers = trace.script([line for function, caller in both for line in
+                                    ("calls " + function, "all func_enter where stack=<**,%s,%s>" % (caller, function))])
+            for (function, caller), rows, stacked in zip(both, answers[::2], answers[1::2]):
                 assert len(rows) == 9, (binding, options, function, rows)
-                for row in rows:
+                stacks = trace.script([line for row in rows for line in ("goto " + tbdtest.position(row), "bt")])[1::2]
+                for row, frames in zip(rows, stacks):
                     assert re.match(r"%s!%s\+0x" % (binding, caller), row["caller"]), (binding, options, row)
-                    frames = trace.ask("bt", at=tbdtest.position(row))
                     assert frames[1]["function"] == caller, (row, frames)
-                stacked = trace.ask("all", "func_enter", "where", "stack=<**,%s,%s>" % (caller, function))
                 assert [tbdtest.position(e) for e in stacked] == [tbdtest.position(row) for row in rows], (function, stacked)
             counts = {row["by"]: row["count"] for row in trace.ask("count", "func_enter", "by", "func")}
             assert not [name for name in counts if "@plt" in name or "_dl_runtime_resolve" in name], counts
@@ -240,13 +241,18 @@ def cells_of(row):
     return {key: "'" + text if re.match(r"[-=+@](?![\d.]+$)", text) else text for key, text in texts.items()}
 
 
+NEXT = "=== the next answer ==="
 CELLS = ("position", "exit", "nesting", "thread", "function", "values", "result", "duration", "caller")
 
 
-def check_cells(trace, rows, *words):
-    """Tables and CSV are made without the rows' objects."""
-    text = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--csv", *words], stdin=None).out.decode()
-    assert list(csv.DictReader(io.StringIO(text))) == [cells_of(row) for row in rows], (words, text, rows)
+def check_cells(trace, rows):
+    """Tables and CSV are made without the rows' objects; `rows`: {function: those of its calls}."""
+    lines = "".join("echo %s\n- calls %s\n" % (NEXT, function) for function in rows)
+    said = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--csv"], stdin=lines.encode())
+    texts = said.out.decode().split(NEXT + "\n")[1:]
+    assert said.code == 0 and len(texts) == len(rows), said
+    for (function, objects), text in zip(rows.items(), texts):
+        assert list(csv.DictReader(io.StringIO(text))) == [cells_of(row) for row in objects], (function, text, objects)
 
 
 def test_calls_are_filtered_by_all_that_rows_show(folder):
@@ -287,16 +293,18 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
         trace = tbdtest.record([tbdtest.program(name)], os.path.join(folder, name), "window=20000")[1]
         called = [row["by"].split("!")[-1] for row in trace.ask("count", "func_enter", "where", "module==%s" % name, "by", "func")]
         assert called, name
-        for function in [f for f in called if re.match(r"[\w:]+$", f)][:50 if tbdtest.LONG else 4] + ["malloc", "write"]:
-            if trace.tbdq("count", "func_enter", "where", "func==%s" % function).code != 0:
-                continue
-            short = trace.ask("calls", function)
-            check_cells(trace, short, "calls", function)
-            assert short == trace.ask("calls", function, "where", "time", ">=", "0"), (name, function)
-            if tbdtest.LONG or function == called[0]:
-                one = [row for row in short if row["nesting"] == 0]
-                assert one == trace.ask("calls", function, "where", "nesting", "==", "0"), (name, function)
-            alone += bool(short) and all("left" not in row and row["exit"] for row in short)
+        chosen = [f for f in called if re.match(r"[\w:]+$", f)][:50 if tbdtest.LONG else 4] + ["malloc", "write"]
+        known = trace.script(["count func_enter where func==" + function for function in chosen], may_fail=True)
+        chosen = [function for function, answer in zip(chosen, known) if answer]
+        shapes = ("calls %s", "calls %s where time >= 0", "calls %s where nesting == 0")
+        answers = [trace.script([shape % function for function in chosen]) for shape in shapes[:2]]
+        rows = dict(zip(chosen, answers[0]))
+        check_cells(trace, rows)
+        assert list(rows.values()) == answers[1], (name, rows, answers[1])
+        outer = chosen if tbdtest.LONG else chosen[:1]
+        for function, one in zip(outer, trace.script([shapes[2] % function for function in outer])):
+            assert one == [row for row in rows[function] if row["nesting"] == 0], (name, function)
+        alone += sum(bool(short) and all("left" not in row and row["exit"] for row in short) for short in rows.values())
     print("        %d functions whose calls all return" % alone)
     assert alone > 6
 
@@ -407,9 +415,10 @@ def test_values_are_passed_as_the_abi_says(folder):
         returned = othertools.gdb_script([program], RETURNED % sorted(PARAMETERS))[0]
         returned.update(fi128=str((2 << 64) + 6), fv="{2, 4, 6, 4}") # of these gdb's Python reads one half only
         trace = tbdtest.record([program], os.path.join(folder, "traces" + options), "window=700,level3=1,level2=1")[1]
+        called = dict(zip(PARAMETERS, trace.script(["calls " + function for function in PARAMETERS])))
+        check_cells(trace, called)
         for function, values in PARAMETERS.items():
-            rows = trace.ask("calls", function)
-            check_cells(trace, rows, "calls", function)
+            rows = called[function]
             found = (", ".join(rows[-1]["values"]), rows[-1]["result"])
             assert len(rows) == 3 and found == (values, returned[function]), (options, function, found, values, returned[function])
             data = rows[-1]["result_data"]

@@ -117,9 +117,9 @@ def check_steps(name, function, condition, command, count, folder):
     assert sum(len(row) > 1 for row in wanted) >= 3, (name, function, wanted)
     for row in wanted[:8]:
         call = calls.pop(0)
-        trace.one("goto", tbdtest.position(call), "forward", "state", 1, "where", "pc==%#x" % row[0])
-        for number, pc in enumerate(row[1:]):
-            found = trace.ask(command)[-1]
+        lines = ["goto %s forward state 1 where pc==%#x" % (tbdtest.position(call), row[0])] + [command] * len(row[1:])
+        for number, (pc, answer) in enumerate(zip(row[1:], trace.script(lines)[1:])):
+            found = answer[-1]
             assert tbdtest.number(found["pc"]) == pc, (name, function, command, number, call, found, hex(pc), [hex(x) for x in row])
             # Steps may lead to the next call of the function.
             calls = [c for c in calls if (c["time"], c["offset"]) > (found["time"], found["offset"])]
@@ -145,19 +145,17 @@ def test_steps_out_of_frames_that_are_left_end_where_the_program_goes_on(folder)
         for function in functions:
             left = [row for row in trace.ask("calls", function) if row.get("left")]
             assert len(left) >= 3, (name, function)
+            trace.one("goto", tbdtest.position(left[0]))
+            answer = trace.tbdq("finish")
+            assert b"did not return" in answer.err and answer.code == 0, answer
             for call in left[:4]:
-                at = tbdtest.position(call)
-                truth = trace.one("goto", at, "forward", "state", 1, "where", "sp > %s and module==%s" % (call["sp"], name))
-                trace.one("goto", at)
-                answer = trace.tbdq("finish")
-                assert b"did not return" in answer.err and answer.code == 0, answer
-                assert tbdtest.position(trace.one("where")) == tbdtest.position(truth), (name, function, call, truth, answer)
-                trace.one("goto", at)
-                for _ in range(12):
-                    found = trace.one("next")
-                    if (found["time"], found["offset"]) >= (truth["time"], truth["offset"]):
-                        break
-                assert tbdtest.position(found) == tbdtest.position(truth), (name, function, call, truth, found)
+                at = "goto " + tbdtest.position(call)
+                truth = at + " forward state 1 where sp > %s and module==%s" % (call["sp"], name)
+                [truth], _, _, [where], _, *steps = trace.script([truth, at, "finish", "where", at] + ["next"] * 12)
+                assert tbdtest.position(where) == tbdtest.position(truth), (name, function, call, truth, where)
+                steps = [step[-1] for step in steps if step]
+                found = [step for step in steps if (step["time"], step["offset"]) >= (truth["time"], truth["offset"])][:1] or steps[-1:]
+                assert tbdtest.position(found[0]) == tbdtest.position(truth), (name, function, call, truth, found)
 
 
 def test_history_of_a_local_ends_where_its_frame_is_left(folder):
