@@ -32,6 +32,10 @@ def missing_feature(wanted):
     return [w for w in wanted if w not in have]
 
 
+def long_env(want):
+    return want.get("long_env", "") if tbdtest.LONG else ""
+
+
 def check_end(result, want):
     expected = -int(want["signal"]) if "signal" in want else int(want.get("exit", "0"))
     assert result.code == expected, "native run ended with %d, not %d: %r" % (result.code, expected, result)
@@ -61,7 +65,7 @@ def check(source, binary, folder):
         raise tbdtest.Skip("CPU without " + " ".join(lacking))
     argv = [binary] + shlex.split(want.get("args", ""))
     how = {"stdin": want.get("stdin", "").encode(), "timeout": 300,
-           "env": dict(pair.split("=", 1) for pair in want.get("env", "").split())}
+           "env": dict(pair.split("=", 1) for pair in (want.get("env", "") + " " + long_env(want)).split())}
     options = want.get("options", "")
     if "--later" in sys.argv:
         options = options + ",count=later" if options else "count=later"

@@ -141,13 +141,12 @@ def test_answers_stay_the_same(folder):
     times = [w["time"] + w["blocks"] // 3 for w in trace.ask("windows")]
 
     def answers(t):
-        info = t.info()
-        found = [{key: info[key] for key in ("blocks", "stores", "calls", "returns", "syscalls", "end")}]
-        found += [t.ask("all", "syscall"), t.ask("all", "func_enter", "where", "func==main"),
-                  t.ask("goto", "first", "forward", "store", "3"), t.ask("goto", "last", "backward", "func_exit", "2")]
+        lines = ["all syscall", "all func_enter where func==main", "goto first forward store 3", "goto last backward func_exit 2"]
         for time in times[:: max(1, len(times) // 3)]:
-            found += [t.ask(*words, at=str(time)) for words in (("regs",), ("mem", "rsp", "64"), ("bt",))]
-        return found
+            lines += ["goto %d" % time, "regs", "mem rsp 64", "bt"]
+        [info], *found = t.script(["info"] + lines)
+        assert all(found), [line for line, answer in zip(lines, found) if not answer]
+        return [{key: info[key] for key in ("blocks", "stores", "calls", "returns", "syscalls", "end")}] + found
 
     fresh = answers(trace)
     for other in aged(trace):

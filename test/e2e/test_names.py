@@ -282,9 +282,9 @@ KEPT = [["print", "counter_17"], ["print", "unit3::pair_3"], ["ptype", "only_12"
         ["--complete", "print pair_1"]]
 
 
-def answers(trace, cache, *options):
+def answers(trace, cache, *options, questions=slice(None)):
     env = {"XDG_CACHE_HOME": cache}
-    found = [tbdtest.run([tbdtest.TBDQ, "-q", "-t", trace.path, *options, *words], stdin=None, env=env) for words in KEPT]
+    found = [tbdtest.run([tbdtest.TBDQ, "-q", "-t", trace.path, *options, *words], stdin=None, env=env) for words in KEPT[questions]]
     return [(r.code, r.out, r.err) for r in found]
 
 
@@ -318,15 +318,16 @@ def test_names_are_kept_for_the_next_question(folder):
     assert all(s.st_mode & 0o777 == 0o600 for s in kept.values()) and os.stat(cache + "/tbd/names").st_mode & 0o777 == 0o700
     assert answers(trace, cache) == wanted, "warm"
     assert {name: s.st_ino for name, s in kept.items()} == {e.name: e.inode() for e in os.scandir(cache + "/tbd/names")}
-    for how in ("cut", "empty", "changed", "head", "open"):
+    for number, how in enumerate(("cut", "empty", "changed", "head", "open")):
         for name in kept:
             damage(os.path.join(cache, "tbd/names", name), how)
-        assert answers(trace, cache) == wanted, how
+        some = slice(None) if tbdtest.LONG else slice(number % 3, None, 3)
+        assert answers(trace, cache, questions=some) == wanted[some], how
     # Another recording of the program finds the same tables.
     names = sorted(os.listdir(cache + "/tbd/names"))
     _, again = tbdtest.record([folder + "/many"], folder + "/again")
     again.one("goto", "last", "backward", "func_exit", 1, "where", "func==main")
-    assert [a[:2] for a in answers(again, cache)][:5] == [a[:2] for a in wanted][:5]
+    assert [a[:2] for a in answers(again, cache, questions=slice(5))] == [a[:2] for a in wanted[:5]]
     assert sorted(os.listdir(cache + "/tbd/names")) == names
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // libs: tbd_syscalls -pthread
 // options: window=20000
+// long_env: RANDOM_CALLS=40
 /* Every row of the system-call table that takes a pointer, with many arguments of which most make it fail: descriptors
  * of every kind, numbers that are no descriptor, pointers to good, read-only, missing and partly mapped memory, and to the
  * vectors, headers and times that some calls expect there.
@@ -35,7 +36,6 @@
 #define EDGE      (ARENA + 3 * PAGE) /* pages 0 to 2 are writable, 3 is missing, 4 read-only, 5 missing */
 #define READ_ONLY (ARENA + 4 * PAGE)
 #define KERNEL    0xffff800000000000ull
-#define RANDOM    40 /* further calls of each row, with arguments taken at random */
 
 /* What stands in the first page. */
 enum {
@@ -326,6 +326,7 @@ static void try_each(uint64_t number)
     const struct tbd_sys_row *row = tbd_sys_row(number);
     unsigned count = tbd_syscall_arg_count(number);
     uint64_t state = 88172645463325252ull + number, args[6] = { 0 };
+    const char *random = getenv("RANDOM_CALLS"); /* further calls of each row, with arguments taken at random */
 
     for (unsigned changed = 0; changed < count; changed++) {
         struct values values = values_of(row, changed);
@@ -337,7 +338,7 @@ static void try_each(uint64_t number)
             try(number, args);
         }
     }
-    for (unsigned n = 0; n < RANDOM; n++) {
+    for (unsigned n = 0; n < (random ? (unsigned)atoi(random) : 10); n++) {
         for (unsigned i = 0; i < count; i++)
             args[i] = values_of(row, i).at[check_random(&state) % values_of(row, i).count];
         try(number, args);

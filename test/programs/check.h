@@ -6,6 +6,7 @@
  * harness (test/e2e/run_program.py) how to build and run it and what to expect:
  *   libs: flags: cpu:        libraries, compiler flags, CPU features without which it is skipped
  *   args: stdin: env:        how it is run
+ *   long_env:                more of env: with TBD_LONG=1
  *   options:                 TBD_OPTIONS, beside the folder
  *   exit: signal:            expected end; default exit 0
  *   end: WORD                how the trace says that it ended, if not as the program did

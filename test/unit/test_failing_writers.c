@@ -1,5 +1,6 @@
 // links: tbd_organizer tbd_format tbd_base
 // sources: failing.c stream_maker.c organizer_run.c
+// timeout: 600
 // SPDX-License-Identifier: MIT
 /* The organizer and the changes of a trace, where memory runs out at each of their allocations: what is
  * on disk then can be read, and says nothing else than it does with all the memory there is. */
@@ -18,6 +19,9 @@
 
 #define WINDOWS      4u
 #define WINDOW_STEPS 40u
+/* Only every so manieth allocation fails, unless TBD_LONG is set. */
+#define RECORDING_STRIDE 11u
+#define CHANGE_STRIDE    3u
 
 static char path[FOLDER_BYTES + 16], pristine[FOLDER_BYTES + 16];
 static uint64_t
@@ -124,7 +128,7 @@ static void sweep_recording(const char *name, enum tbd_organize_lean lean,
                        .run = organize,
                        .check = check_recording,
                        .context = &recording,
-                       .stride = getenv("TBD_LONG") ? 1 : 5,
+                       .stride = getenv("TBD_LONG") ? 1 : RECORDING_STRIDE,
                        .may_go_without = true };
 
     memset(digests, 0, sizeof(digests));
@@ -218,7 +222,8 @@ static void sweep_change(const char *name, enum change_kind kind)
                        .prepare = restore,
                        .run = make_change,
                        .check = check_change,
-                       .context = &kind };
+                       .context = &kind,
+                       .stride = getenv("TBD_LONG") ? 1 : CHANGE_STRIDE };
 
     failing_sweep(&act);
 }
