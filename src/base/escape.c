@@ -7,6 +7,8 @@
  *     test_escape does) */
 #include "base/escape.h"
 
+#include "base/string.h"
+
 #include <stdint.h>
 
 #define IS_BYTE UINT32_MAX /* no character begins here */
@@ -124,37 +126,79 @@ static size_t write_escape(uint32_t character, uint8_t byte, char out[TBD_ESCAPE
                                : write_hex(out, 'U', character, 6);
 }
 
+/* ---- texts ---- */
+
+/* How many bytes from here on stay as they are, whatever is escaped: most of all text. */
+static size_t plain_run(const char *text, size_t length)
+{
+    size_t run = 0;
+
+    while (run < length && (uint8_t)text[run] >= 0x20 && (uint8_t)text[run] < 0x7f)
+        run++;
+    return run;
+}
+
+/* What is written, and what the whole text needs. */
+struct escaped {
+    char *out;
+    size_t capacity, used, need;
+};
+
+/* Plain bytes: as many as fit. */
+static void put_run(struct escaped *e, const char *run, size_t bytes)
+{
+    size_t left = e->capacity == 0 ? 0 : e->capacity - e->used - 1;
+
+    if (e->need == e->used && left != 0) {
+        size_t fits = bytes < left ? bytes : left;
+
+        memcpy(e->out + e->used, run, fits);
+        e->used += fits;
+    }
+    e->need += bytes;
+}
+
+/* A character or an escape: all of it, or nothing. */
+static void put_whole(struct escaped *e, const char *piece, size_t bytes)
+{
+    if (e->need == e->used && bytes < e->capacity - e->used) {
+        for (size_t i = 0; i < bytes; i++)
+            e->out[e->used++] = piece[i];
+    }
+    e->need += bytes;
+}
+
 size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, char *out,
                   size_t capacity)
 {
-    size_t need = 0, used = 0, step;
+    struct escaped e = { .out = out, .capacity = capacity };
+    size_t step;
 
     for (size_t at = 0; at < length; at += step) {
-        uint32_t character = decode(text + at, length - at, &step);
         char escape[TBD_ESCAPE_MAX];
-        const char *piece = text + at;
-        size_t bytes = step;
+        uint32_t character;
 
-        if (!stays(what, character, text + at + step, length - at - step)) {
-            bytes = write_escape(character, (uint8_t)text[at], escape);
-            piece = escape;
+        step = plain_run(text + at, length - at);
+        if (step != 0) {
+            put_run(&e, text + at, step);
+            continue;
         }
-        if (need == used && bytes < capacity - used) {
-            for (size_t i = 0; i < bytes; i++)
-                out[used++] = piece[i];
-        }
-        need += bytes;
+        character = decode(text + at, length - at, &step);
+        if (stays(what, character, text + at + step, length - at - step))
+            put_whole(&e, text + at, step);
+        else
+            put_whole(&e, escape, write_escape(character, (uint8_t)text[at], escape));
     }
     if (capacity != 0)
-        out[used] = '\0';
-    return need;
+        out[e.used] = '\0';
+    return e.need;
 }
 
 bool tbd_escape_is_plain(enum tbd_escape_what what, const char *text, size_t length)
 {
     size_t step;
 
-    for (size_t at = 0; at < length; at += step) {
+    for (size_t at = plain_run(text, length); at < length; at += step) {
         uint32_t character = decode(text + at, length - at, &step);
 
         if (!stays(what, character, text + at + step, length - at - step))
