@@ -182,7 +182,7 @@ static uint8_t *make(struct tbd_dwarf *dwarf, size_t units, size_t *out_bytes)
 
 /* ---- using it ---- */
 
-/* Keeps DWARF_INDEX-1. */
+/* Keeps DWARF_INDEX-1.  `units`: of the debug information; UINT32_MAX: not known. */
 static bool take_table(struct tbd_dwarf_index *index, const uint8_t *bytes, size_t count,
                        size_t units)
 {
@@ -193,6 +193,8 @@ static bool take_table(struct tbd_dwarf_index *index, const uint8_t *bytes, size
     if (count < sizeof(head))
         return false;
     memcpy(&head, bytes, sizeof(head));
+    if (units == UINT32_MAX)
+        units = (size_t)head.units;
     if (head.units != units || head.names > PAIRS_MAX || head.postings > PAIRS_MAX ||
         count != sizeof(head) + (2 * head.names + 1 + head.postings) * sizeof(uint32_t))
         return false;
@@ -257,10 +259,31 @@ void tbd_dwarf_index_free(struct tbd_dwarf_index *index)
     free(index);
 }
 
+/* Where the name is in the table; index->names: nowhere. */
+static size_t find_key(const struct tbd_dwarf_index *index, const char *name)
+{
+    uint32_t key = key_of(name);
+    size_t at = TBD_COUNT_BEFORE(i, index->names, index->hashes[i] < key);
+
+    return at < index->names && index->hashes[at] == key ? at : index->names;
+}
+
+bool tbd_dwarf_may_have(struct tbd_elf_file *file, const char *name)
+{
+    struct tbd_dwarf_index index = { 0 };
+    bool may_have = true;
+
+    if (!tbd_name_cache_get(file, KIND, &index.table))
+        return true;
+    if (take_table(&index, index.table.bytes, index.table.count, UINT32_MAX))
+        may_have = find_key(&index, name) != index.names;
+    tbd_name_table_free(&index.table);
+    return may_have;
+}
+
 void tbd_unit_walk_start(struct tbd_unit_walk *walk, struct tbd_dwarf *dwarf, const char *name)
 {
     const struct tbd_dwarf_index *index = index_of(dwarf);
-    uint32_t key = key_of(name);
     size_t at;
 
     *walk = (struct tbd_unit_walk){ .dwarf = dwarf };
@@ -268,8 +291,8 @@ void tbd_unit_walk_start(struct tbd_unit_walk *walk, struct tbd_dwarf *dwarf, co
         walk->end = tbd_dwarf_unit_count(dwarf);
         return;
     }
-    at = TBD_COUNT_BEFORE(i, index->names, index->hashes[i] < key);
-    if (at < index->names && index->hashes[at] == key) {
+    at = find_key(index, name);
+    if (at != index->names) {
         walk->units = index->units;
         walk->next = index->starts[at];
         walk->end = index->starts[at + 1];

@@ -17,6 +17,9 @@ struct tbd_unit_walk {
     size_t next, end;
 };
 
+/* May the file's debug information contain the name?  Without reading it: a table that an earlier question has made says no. */
+bool tbd_dwarf_may_have(struct tbd_elf_file *file, const char *name);
+
 /* `name` may have namespaces before it, `struct ` and the like, and template arguments. */
 void tbd_unit_walk_start(struct tbd_unit_walk *walk, struct tbd_dwarf *dwarf, const char *name);
 bool tbd_unit_walk_next(struct tbd_unit_walk *walk, Dwarf_Die *out);

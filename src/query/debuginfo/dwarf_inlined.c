@@ -150,16 +150,34 @@ static const char *last_part(const char *name, size_t *bytes)
     return last;
 }
 
+/* The last part of a name as text of its own; false: it is none that is looked for. */
+static bool take_last(const char *name, char out[NAME_BYTES], const char **out_last,
+                      size_t *out_bytes)
+{
+    *out_last = last_part(name, out_bytes);
+    if (*out_bytes == 0 || *out_bytes >= NAME_BYTES)
+        return false;
+    memcpy(out, *out_last, *out_bytes);
+    out[*out_bytes] = '\0';
+    return true;
+}
+
+bool tbd_dwarf_may_inline(struct tbd_elf_file *file, const char *name)
+{
+    char plain[NAME_BYTES];
+    const char *last;
+    size_t bytes;
+
+    return take_last(name, plain, &last, &bytes) && tbd_dwarf_may_have(file, plain);
+}
+
 static void walk_units(struct inlined_walk *walk)
 {
     struct tbd_unit_walk units;
     char plain[NAME_BYTES];
 
-    walk->last = last_part(walk->name, &walk->last_bytes);
-    if (walk->last_bytes == 0 || walk->last_bytes >= sizeof(plain))
+    if (!take_last(walk->name, plain, &walk->last, &walk->last_bytes))
         return;
-    memcpy(plain, walk->last, walk->last_bytes);
-    plain[walk->last_bytes] = '\0';
     tbd_unit_walk_start(&units, walk->dwarf, plain);
     while (tbd_unit_walk_next(&units, &walk->unit)) {
         if (!tbd_dwarf_is_shared_unit(&walk->unit))

@@ -22,6 +22,8 @@ struct tbd_dwarf_inlined {
  * there are. */
 size_t tbd_dwarf_inlined(struct tbd_dwarf *dwarf, const char *name, struct tbd_dwarf_inlined *out,
                          size_t max);
+/* False: the file has no copies of functions called `name`, which costs nearly nothing to find out. */
+bool tbd_dwarf_may_inline(struct tbd_elf_file *file, const char *name);
 /* Is there such a function, and no instruction of its copies left? */
 bool tbd_dwarf_inlined_away(struct tbd_dwarf *dwarf, const char *name);
 /* Calls `each` with the names of inlined functions: "cost", and "shop::Item::cost" if it has scopes.

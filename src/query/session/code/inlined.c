@@ -22,10 +22,13 @@ static void move_by(struct tbd_dwarf_inlined *one, uint64_t bias)
 static bool add_module(const struct tbd_module *module, const char *name,
                        struct tbd_dwarf_inlined **all, size_t *count)
 {
-    struct tbd_dwarf *dwarf = module->file == NULL ? NULL : tbd_dwarf_of(module->file);
     struct tbd_dwarf_inlined none, *bigger;
-    size_t more = dwarf == NULL ? 0 : tbd_dwarf_inlined(dwarf, name, &none, 0);
+    struct tbd_dwarf *dwarf = NULL;
+    size_t more;
 
+    if (module->file != NULL && tbd_dwarf_may_inline(module->file, name))
+        dwarf = tbd_dwarf_of(module->file);
+    more = dwarf == NULL ? 0 : tbd_dwarf_inlined(dwarf, name, &none, 0);
     if (more == 0)
         return true;
     bigger = realloc(*all, (*count + more) * sizeof(**all));
