@@ -88,7 +88,7 @@ static void put_time(struct tbd_buffer *text, struct tbd_position position)
 
 static void put_position(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    put_time(&cells->text, row->call->enter->position);
+    put_time(&cells->text, row->call->enter.position);
 }
 
 static void put_exit(struct tbd_call_cells *cells, const struct shown_call *row)
@@ -101,23 +101,23 @@ static void put_exit(struct tbd_call_cells *cells, const struct shown_call *row)
 
 static void put_nesting(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    if (row->call->enter->number != TBD_CALLERS_UNKNOWN)
-        tbd_buffer_unsigned(&cells->text, row->call->enter->number);
+    if (row->call->enter.nesting != TBD_CALLERS_UNKNOWN)
+        tbd_buffer_unsigned(&cells->text, row->call->enter.nesting);
 }
 
 static void put_thread(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    tbd_buffer_unsigned(&cells->text, row->call->enter->thread);
+    tbd_buffer_unsigned(&cells->text, row->call->enter.thread);
 }
 
 static void put_function(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    put_name(cells, row, &cells->functions, row->call->enter->pc, function_at);
+    put_name(cells, row, &cells->functions, row->call->enter.pc, function_at);
 }
 
 static void put_values(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    tbd_output_put_parameters(cells->shapes, row->call->enter, row->at_entry, &cells->text);
+    tbd_output_put_parameters(cells->shapes, &row->call->enter, row->at_entry, &cells->text);
 }
 
 static void put_result(struct tbd_call_cells *cells, const struct shown_call *row)
@@ -125,19 +125,19 @@ static void put_result(struct tbd_call_cells *cells, const struct shown_call *ro
     const struct tbd_event exit = { .position = row->call->exit, .retval = row->call->retval };
 
     if (row->call->end == TBD_FRAME_RETURNS)
-        tbd_output_put_result(cells->shapes, row->call->enter->pc, &exit, row->at_return,
+        tbd_output_put_result(cells->shapes, row->call->enter.pc, &exit, row->at_return,
                               &cells->text);
 }
 
 static void put_duration(struct tbd_call_cells *cells, const struct shown_call *row)
 {
     if (row->call->end == TBD_FRAME_RETURNS)
-        tbd_buffer_unsigned(&cells->text, row->call->exit.time - row->call->enter->position.time);
+        tbd_buffer_unsigned(&cells->text, row->call->exit.time - row->call->enter.position.time);
 }
 
 static void put_caller(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    put_name(cells, row, &cells->callers, row->call->enter->from, caller_at);
+    put_name(cells, row, &cells->callers, row->call->enter.from, caller_at);
 }
 
 static const struct {
@@ -185,7 +185,7 @@ void tbd_call_cells_free(struct tbd_call_cells *cells)
 /* Objects have more than the columns, or wall-clock times; an entry without its block lies in another window. */
 static bool is_simple(const struct tbd_call_cells *cells, const struct tbd_listed_call *call)
 {
-    return !cells->session->json && !cells->session->shows_wall && call->enter->block != 0;
+    return !cells->session->json && !cells->session->shows_wall && call->enter.block != 0;
 }
 
 bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_call *call,
@@ -196,7 +196,7 @@ bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_ca
     size_t ends[TBD_ROWS_MAX_COLUMNS], count = cells->rows->column_count, begin = 0;
     struct tbd_cell out[TBD_ROWS_MAX_COLUMNS];
 
-    row.window = tbd_trace_window_of(cells->session->trace, call->enter->position.time);
+    row.window = tbd_trace_window_of(cells->session->trace, call->enter.position.time);
     if (!is_simple(cells, call) || row.window == UINT32_MAX)
         return false;
     row.mapped = tbd_symbols_mapped(cells->session->symbols, row.window);

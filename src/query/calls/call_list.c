@@ -38,12 +38,12 @@ struct finding {
 
 static struct tbd_frame_call frame_of(const struct tbd_listed_call *call)
 {
-    bool by_jump = (call->enter->flags & TBD_EVENT_BY_JUMP) != 0;
+    bool by_jump = (call->enter.flags & TBD_EVENT_BY_JUMP) != 0;
 
-    return (struct tbd_frame_call){ .slot = call->enter->sp,
-                                    .from = by_jump ? 0 : call->enter->from,
-                                    .since = call->enter->position,
-                                    .thread = call->enter->thread };
+    return (struct tbd_frame_call){ .slot = call->enter.sp,
+                                    .from = by_jump ? 0 : call->enter.from,
+                                    .since = call->enter.position,
+                                    .thread = call->enter.thread };
 }
 
 static bool are_on_main_stack(const struct finding *f, uint64_t a, uint64_t b)
@@ -73,10 +73,10 @@ static void overwrite(const struct finding *f, struct tbd_listed_call *call,
 {
     bool by_jump = (enter->flags & TBD_EVENT_BY_JUMP) != 0;
 
-    if (call->enter->thread != enter->thread || call->enter->sp > enter->sp ||
-        (by_jump && call->enter->sp == enter->sp))
+    if (call->enter.thread != enter->thread || call->enter.sp > enter->sp ||
+        (by_jump && call->enter.sp == enter->sp))
         return;
-    if (call->enter->sp != enter->sp && !are_on_main_stack(f, call->enter->sp, enter->sp))
+    if (call->enter.sp != enter->sp && !are_on_main_stack(f, call->enter.sp, enter->sp))
         return;
     call->end = TBD_FRAME_LEFT;
     call->exit = enter->position;
@@ -89,7 +89,7 @@ static void end_calls(struct finding *f, const struct tbd_event *event)
     size_t first = f->open_count, kept;
 
     while (first != 0) {
-        const struct tbd_event *enter = f->list->all[f->open[first - 1]].enter;
+        const struct tbd_call_entry *enter = &f->list->all[f->open[first - 1]].enter;
 
         if (enter->thread == event->thread && enter->sp > event->sp &&
             are_on_main_stack(f, enter->sp, event->sp))
@@ -119,7 +119,7 @@ static void open_call(struct finding *f, const struct tbd_event *enter)
         f->no_memory = true;
         return;
     }
-    list->all[list->count] = (struct tbd_listed_call){ .enter = enter };
+    list->all[list->count] = (struct tbd_listed_call){ .enter = tbd_call_entry_of(enter) };
     f->open[f->open_count++] = list->count++;
 }
 
@@ -144,6 +144,22 @@ static void pair(struct finding *f)
 
 /* ---- the search ---- */
 
+/* By own_calls.h. */
+static bool add_own(void *context, const struct tbd_event *event)
+{
+    struct finding *f = context;
+    struct tbd_call_list *list = f->list;
+
+    if (event->type == TBD_EVENT_FUNC_ENTER)
+        f->no_memory = !tbd_own_calls_add(list, event);
+    else
+        f->no_memory = !tbd_own_calls_add_return(list, event);
+    if (f->no_memory)
+        return false;
+    f->is_odd |= (event->flags & TBD_EVENT_BY_JUMP) != 0;
+    return !f->is_odd;
+}
+
 static bool add_event(void *context, const struct tbd_event *event)
 {
     struct finding *f = context;
@@ -156,13 +172,13 @@ static bool add_event(void *context, const struct tbd_event *event)
     list->events[list->event_count] = *event;
     if (event->kept != NULL && event->type == TBD_EVENT_FUNC_ENTER) {
         list->events[list->event_count].kept = tbd_kept_copy(event->kept, f->keeps);
+        list->has_kept = true;
         f->no_memory = list->events[list->event_count].kept == NULL;
     } else {
         list->events[list->event_count].kept = NULL;
     }
     list->event_count++;
-    f->is_odd |= f->is_own && (event->flags & TBD_EVENT_BY_JUMP) != 0;
-    return !f->no_memory && !f->is_odd;
+    return !f->no_memory;
 }
 
 static enum tbd_exit search(struct finding *f, struct tbd_question *question)
@@ -170,7 +186,7 @@ static enum tbd_exit search(struct finding *f, struct tbd_question *question)
     question->keeps_frames = question->with_returns = !f->is_own;
     question->own_returns = f->is_own;
     question->searched = f->searched;
-    return tbd_command_each(f->run, question, add_event, f);
+    return tbd_command_each(f->run, question, f->is_own ? add_own : add_event, f);
 }
 
 static int compare_events(const void *left, const void *right)
@@ -186,15 +202,16 @@ static uint32_t next_of(struct finding *f, const struct tbd_listed_call *call, b
 {
     struct tbd_trace *trace = f->run->session->trace;
     uint32_t last = tbd_trace_window_count(trace) - 1;
+    struct tbd_event enter = tbd_call_entry_event(&call->enter);
     struct tbd_ends_span span = { .known = f->searched };
 
     *out_is_over = false;
-    span.from = tbd_trace_window_of(trace, call->enter->position.time);
+    span.from = tbd_trace_window_of(trace, call->enter.position.time);
     span.to = call->is_closed ? tbd_trace_window_of(trace, call->exit.time) : last;
     if (span.from == UINT32_MAX)
         return UINT32_MAX;
     span.to = span.to < last ? span.to : last;
-    return tbd_ends_next(f->ends, call->enter, &span, out_is_over);
+    return tbd_ends_next(f->ends, &enter, &span, out_is_over);
 }
 
 /* Chooses the next window of each call; false: there are none. */
@@ -227,17 +244,21 @@ static enum tbd_exit search_on(struct finding *f, const struct tbd_question *que
     result = search(f, &next);
     for (uint32_t i = 0; i < tbd_trace_window_count(f->run->session->trace); i++)
         f->searched[i] |= f->only[i]; /* one that was left out is not asked for again */
-    qsort(f->list->events, f->list->event_count, sizeof(*f->list->events), compare_events);
+    if (f->is_own)
+        tbd_own_calls_sort(f->list);
+    else
+        qsort(f->list->events, f->list->event_count, sizeof(*f->list->events), compare_events);
     return result == TBD_EXIT_NOT_FOUND ? TBD_EXIT_FOUND : result; /* it has no further entries */
 }
 
 /* Is the frame gone, although no call or return shows it? */
 static bool is_gone(struct finding *f, const struct tbd_listed_call *call)
 {
+    struct tbd_event enter = tbd_call_entry_event(&call->enter);
     bool is_over;
 
     (void)next_of(f, call, &is_over);
-    return is_over || tbd_ends_is_gone(f->ends, call->enter);
+    return is_over || tbd_ends_is_gone(f->ends, &enter);
 }
 
 /* What is left when all windows were searched. */
@@ -326,9 +347,10 @@ enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_questio
 
 void tbd_call_list_free(struct tbd_call_list *list)
 {
-    for (size_t i = 0; i < list->event_count; i++)
+    for (size_t i = 0; i < list->event_count && list->has_kept; i++)
         free(list->events[i].kept);
     free(list->all);
     free(list->events);
+    free(list->returns);
     *list = (struct tbd_call_list){ 0 };
 }

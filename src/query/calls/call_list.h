@@ -6,18 +6,30 @@
 #include "query/stepping/frame_end.h"
 
 struct tbd_listed_call {
-    const struct tbd_event *enter; /* borrowed from the list */
-    struct tbd_position exit;      /* of TBD_FRAME_RETURNS */
+    struct tbd_call_entry enter;
+    struct tbd_position exit; /* of TBD_FRAME_RETURNS */
     uint64_t retval;
     enum tbd_frame_end end;
     bool is_closed; /* its frame does not come back */
 };
 
+/* What own_calls.h needs of a return. */
+struct tbd_own_return {
+    struct tbd_position position;
+    uint64_t sp;
+    uint64_t retval;
+    uint32_t thread;
+};
+
 struct tbd_call_list {
     struct tbd_listed_call *all; /* owned; by entry */
     size_t count, capacity;
-    struct tbd_event *events; /* owned: entries, and returns that may end them; in order */
+    struct tbd_event *events; /* owned: entries, and returns that may end them; in order.  ... */
     size_t event_count, event_capacity;
+    bool has_kept; /* some of them have values that are owned, too */
+    struct tbd_own_return
+        *returns; /* owned: with own_calls.h, which has only entries in `events` */
+    size_t return_count, return_capacity;
 };
 
 /* Finds the calls whose entries the question, of func_enter, is about; takes the question.  Each window

@@ -37,13 +37,13 @@ static void want(struct fetch *f, struct tbd_call_shapes *shapes, const struct t
     for (size_t i = 0; i < list->count; i++) {
         const struct tbd_listed_call *call = &list->all[i];
 
-        if (call->enter->pc != pc) {
-            pc = call->enter->pc;
-            entry = tbd_output_needs_entry(shapes, call->enter);
-            result = tbd_output_needs_return(shapes, call->enter);
+        if (call->enter.pc != pc) {
+            pc = call->enter.pc;
+            entry = tbd_output_needs_entry(shapes, &call->enter);
+            result = tbd_output_needs_return(shapes, &call->enter);
         }
         if (entry)
-            f->wanted[f->count++] = (struct wanted_registers){ call->enter->position, 2 * i };
+            f->wanted[f->count++] = (struct wanted_registers){ call->enter.position, 2 * i };
         if (result && call->end == TBD_FRAME_RETURNS)
             f->wanted[f->count++] = (struct wanted_registers){ call->exit, 2 * i + 1 };
     }

@@ -43,27 +43,28 @@ static void add_end(struct call_listing *l, const struct tbd_listed_call *call,
     if (call->end != TBD_FRAME_RETURNS)
         return;
     json_object_set_new(row, "duration",
-                        json_integer((json_int_t)(call->exit.time - call->enter->position.time)));
-    tbd_output_result(l->shapes, call->enter->pc, &exit, registers, row);
+                        json_integer((json_int_t)(call->exit.time - call->enter.position.time)));
+    tbd_output_result(l->shapes, call->enter.pc, &exit, registers, row);
 }
 
 static json_t *call_row(struct call_listing *l, size_t index)
 {
     struct tbd_session *session = l->session;
     const struct tbd_listed_call *call = &l->list.all[index];
-    json_t *row = tbd_rows_event(session, call->enter);
-    uint32_t window = tbd_trace_window_of(session->trace, call->enter->position.time);
+    struct tbd_event enter = tbd_call_entry_event(&call->enter);
+    json_t *row = tbd_rows_event(session, &enter);
+    uint32_t window = tbd_trace_window_of(session->trace, call->enter.position.time);
     char text[256];
 
-    tbd_output_parameters(l->shapes, call->enter,
+    tbd_output_parameters(l->shapes, &call->enter,
                           tbd_call_registers_at(&l->registers, index, false), row);
     json_object_set_new(row, "nesting",
-                        call->enter->number == TBD_CALLERS_UNKNOWN
+                        call->enter.nesting == TBD_CALLERS_UNKNOWN
                             ? json_null()
-                            : json_integer((json_int_t)call->enter->number));
+                            : json_integer((json_int_t)call->enter.nesting));
     json_object_set_new(row, "caller",
                         tbd_output_text(tbd_symbols_format(session->symbols, window,
-                                                           call->enter->from, text, sizeof(text))));
+                                                           call->enter.from, text, sizeof(text))));
     add_end(l, call, tbd_call_registers_at(&l->registers, index, true), row);
     return row;
 }
@@ -72,10 +73,10 @@ static json_t *call_row(struct call_listing *l, size_t index)
 static struct tbd_event event_of(struct call_listing *l, size_t index)
 {
     const struct tbd_listed_call *call = &l->list.all[index];
-    struct tbd_event event = *call->enter;
+    struct tbd_event event = tbd_call_entry_event(&call->enter);
 
     event.type = TBD_EVENT_CALL;
-    event.retval = tbd_output_retval(l->shapes, call->enter, call->retval,
+    event.retval = tbd_output_retval(l->shapes, &call->enter, call->retval,
                                      tbd_call_registers_at(&l->registers, index, true));
     event.began = call->exit.time;
     if (call->end == TBD_FRAME_RETURNS)

@@ -37,98 +37,155 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
     return true;
 }
 
+/* ---- the list ---- */
+
+bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter)
+{
+    if (!tbd_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)))
+        return false;
+    list->all[list->count++] = (struct tbd_listed_call){ .enter = tbd_call_entry_of(enter) };
+    return true;
+}
+
+bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event *exit)
+{
+    if (!tbd_array_grow(&list->returns, list->return_count, &list->return_capacity,
+                        sizeof(*list->returns)))
+        return false;
+    list->returns[list->return_count++] =
+        (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread };
+    return true;
+}
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct tbd_listed_call *a = left, *b = right;
+
+    return tbd_position_compare(a->enter.position, b->enter.position);
+}
+
+static int compare_returns(const void *left, const void *right)
+{
+    const struct tbd_own_return *a = left, *b = right;
+
+    return tbd_position_compare(a->position, b->position);
+}
+
+void tbd_own_calls_sort(struct tbd_call_list *list)
+{
+    if (list->count != 0)
+        qsort(list->all, list->count, sizeof(*list->all), compare_calls);
+    if (list->return_count != 0)
+        qsort(list->returns, list->return_count, sizeof(*list->returns), compare_returns);
+}
+
 /* ---- pairing ---- */
+
+/* A call without an end. */
+struct open_call {
+    size_t call; /* in list->all */
+    uint64_t sp;
+    uint32_t thread;
+    uint32_t nesting; /* open calls of its thread around it */
+};
 
 struct own_pairing {
     struct tbd_call_list *list;
-    size_t *open; /* owned; indices of calls without an end, innermost last */
+    struct open_call *open; /* owned; innermost last */
     size_t count, capacity;
     bool is_odd;
 };
 
-/* The innermost open call of a thread: its place in `open`; SIZE_MAX if there is none. */
-static size_t innermost(const struct own_pairing *p, uint32_t thread)
+/* The innermost open call of a thread; NULL if there is none. */
+static struct open_call *innermost(const struct own_pairing *p, uint32_t thread)
 {
     for (size_t i = p->count; i-- > 0;) {
-        if (p->list->all[p->open[i]].enter->thread == thread)
-            return i;
+        if (p->open[i].thread == thread)
+            return &p->open[i];
     }
-    return SIZE_MAX;
+    return NULL;
 }
 
-static void remove_open(struct own_pairing *p, size_t at)
+static void close_call(struct own_pairing *p, struct open_call *open, struct tbd_position at)
 {
+    struct tbd_listed_call *call = &p->list->all[open->call];
+
+    call->exit = at;
+    call->is_closed = true;
     p->count--;
-    for (size_t i = at; i < p->count; i++)
-        p->open[i] = p->open[i + 1];
+    for (struct open_call *next = open; next < p->open + p->count; next++)
+        *next = next[1];
 }
 
 /* Something is at `sp` now: calls with slots below it, or there too, have ended somehow. */
-static void end_below(struct own_pairing *p, const struct tbd_event *event, bool or_there)
+static void end_below(struct own_pairing *p, const struct open_call *now, struct tbd_position at,
+                      bool or_there)
 {
-    size_t at = innermost(p, event->thread);
+    struct open_call *open;
 
-    while (at != SIZE_MAX) {
-        struct tbd_listed_call *call = &p->list->all[p->open[at]];
-
-        if (call->enter->sp > event->sp || (call->enter->sp == event->sp && !or_there))
-            return;
-        call->exit = event->position;
-        call->is_closed = true;
-        remove_open(p, at);
-        at = innermost(p, event->thread);
-    }
+    while ((open = innermost(p, now->thread)) != NULL &&
+           (open->sp < now->sp || (open->sp == now->sp && or_there)))
+        close_call(p, open, at);
 }
 
-static void take_return(struct own_pairing *p, const struct tbd_event *exit)
+static void take_return(struct own_pairing *p, const struct tbd_own_return *exit)
 {
+    const struct open_call now = { .sp = exit->sp, .thread = exit->thread };
     struct tbd_listed_call *call;
-    size_t at;
+    struct open_call *open;
 
-    end_below(p, exit, false);
-    at = innermost(p, exit->thread);
-    if (at == SIZE_MAX || p->list->all[p->open[at]].enter->sp != exit->sp) {
+    end_below(p, &now, exit->position, false);
+    open = innermost(p, exit->thread);
+    if (open == NULL || open->sp != exit->sp) {
         p->is_odd = true;
         return;
     }
-    call = &p->list->all[p->open[at]];
+    call = &p->list->all[open->call];
     call->end = TBD_FRAME_RETURNS;
-    call->exit = exit->position;
     call->retval = exit->retval;
-    call->is_closed = true;
-    remove_open(p, at);
+    close_call(p, open, exit->position);
 }
 
-static bool take_entry(struct own_pairing *p, struct tbd_event *enter)
+static bool take_entry(struct own_pairing *p, size_t number)
 {
-    struct tbd_call_list *list = p->list;
+    struct tbd_listed_call *call = &p->list->all[number];
+    struct open_call now = { .call = number, .sp = call->enter.sp, .thread = call->enter.thread };
+    const struct open_call *outer;
 
-    end_below(p, enter, true);
-    if (!tbd_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)) ||
-        !tbd_array_grow(&p->open, p->count, &p->capacity, sizeof(*p->open)))
+    end_below(p, &now, call->enter.position, true);
+    outer = innermost(p, now.thread);
+    now.nesting = outer == NULL ? 0 : outer->nesting + 1;
+    call->enter.nesting = now.nesting;
+    call->end = TBD_FRAME_STAYS;
+    call->is_closed = false;
+    if (!tbd_array_grow(&p->open, p->count, &p->capacity, sizeof(*p->open)))
         return false;
-    enter->number = 0;
-    for (size_t i = 0; i < p->count; i++)
-        enter->number += list->all[p->open[i]].enter->thread == enter->thread;
-    list->all[list->count] = (struct tbd_listed_call){ .enter = enter };
-    p->open[p->count++] = list->count++;
+    p->open[p->count++] = now;
     return true;
+}
+
+/* The returns up to an entry; one at the entry's position is later. */
+static void take_returns(struct own_pairing *p, size_t *at, const struct tbd_call_entry *enter)
+{
+    const struct tbd_call_list *list = p->list;
+
+    while (
+        *at < list->return_count &&
+        (enter == NULL || tbd_position_compare(list->returns[*at].position, enter->position) < 0))
+        take_return(p, &list->returns[(*at)++]);
 }
 
 enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list, bool *out_is_odd)
 {
     struct own_pairing p = { .list = list };
     bool has_memory = true;
+    size_t next = 0;
 
-    list->count = 0;
-    for (size_t i = 0; i < list->event_count && has_memory; i++) {
-        struct tbd_event *event = &list->events[i];
-
-        if (event->type == TBD_EVENT_FUNC_ENTER)
-            has_memory = take_entry(&p, event);
-        else
-            take_return(&p, event);
+    for (size_t i = 0; i < list->count && has_memory; i++) {
+        take_returns(&p, &next, &list->all[i].enter);
+        has_memory = take_entry(&p, i);
     }
+    take_returns(&p, &next, NULL);
     free(p.open);
     *out_is_odd = p.is_odd;
     return has_memory ? TBD_OK : TBD_NOMEM;
@@ -148,7 +205,7 @@ void tbd_own_calls_keep_wanted(struct tbd_call_list *list)
     size_t kept = 0;
 
     for (size_t i = 0; i < list->count; i++) {
-        if ((list->all[i].enter->flags & TBD_EVENT_UNWANTED) == 0)
+        if ((list->all[i].enter.flags & TBD_EVENT_UNWANTED) == 0)
             list->all[kept++] = list->all[i];
     }
     list->count = kept;

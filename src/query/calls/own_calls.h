@@ -15,7 +15,12 @@
  * hold? */
 bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_question *question);
 
-/* Makes list->all from list->events.  Calls that end in no window that was searched so far are
+/* An entry, and a return, in any order of windows; false without memory. */
+bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter);
+bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event *exit);
+void tbd_own_calls_sort(struct tbd_call_list *list); /* by position */
+
+/* Finds the ends of list->all in list->returns, both in order.  Calls that end in no window that was searched so far are
  * TBD_FRAME_STAYS; is_closed: at `exit` at the latest.  *out_is_odd: there are returns without an entry. */
 TBD_MUST_CHECK enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list, bool *out_is_odd);
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LINES_BYTES 32768u
+
 /* ---- cells ---- */
 
 static char *cell_of(const json_t *value);
@@ -56,12 +58,20 @@ static void note_width(size_t *width, size_t length)
         *width = length;
 }
 
-static void print_line(struct tbd_rows *rows)
+static void print_lines(struct tbd_rows *rows)
 {
-    if (rows->line.failed)
-        tbd_buffer_free(&rows->line); /* the next line may have memory */
-    fwrite(rows->line.bytes, 1, rows->line.used, rows->run->out);
-    rows->line.used = 0;
+    if (rows->lines.failed)
+        tbd_buffer_free(&rows->lines); /* the next lines may have memory */
+    if (rows->lines.used != 0)
+        fwrite(rows->lines.bytes, 1, rows->lines.used, rows->run->out);
+    rows->lines.used = 0;
+}
+
+/* A write for each line would take longer than making it. */
+static void end_line(struct tbd_rows *rows)
+{
+    if (rows->lines.failed || rows->lines.used >= LINES_BYTES)
+        print_lines(rows);
 }
 
 static void put_spaces(struct tbd_buffer *line, size_t count)
@@ -79,12 +89,12 @@ static void print_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
     for (size_t i = 0; i < rows->column_count; i++) {
         size_t width = rows->widths[i], length = cells[i].length;
 
-        tbd_buffer_put(&rows->line, cells[i].text, length);
+        tbd_buffer_put(&rows->lines, cells[i].text, length);
         if (i + 1 < rows->column_count)
-            put_spaces(&rows->line, (length < width ? width - length : 0) + 2);
+            put_spaces(&rows->lines, (length < width ? width - length : 0) + 2);
     }
-    tbd_buffer_byte(&rows->line, '\n');
-    print_line(rows);
+    tbd_buffer_byte(&rows->lines, '\n');
+    end_line(rows);
 }
 
 static void take_waiting(const json_t *row, size_t count, struct tbd_cell *out)
@@ -178,11 +188,11 @@ static void put_csv_cell(struct tbd_buffer *line, const struct tbd_cell *cell)
 static void print_csv(struct tbd_rows *rows, const struct tbd_cell *cells)
 {
     for (size_t i = 0; i < rows->column_count; i++) {
-        tbd_buffer_put(&rows->line, ",", i != 0);
-        put_csv_cell(&rows->line, &cells[i]);
+        tbd_buffer_put(&rows->lines, ",", i != 0);
+        put_csv_cell(&rows->lines, &cells[i]);
     }
-    tbd_buffer_put(&rows->line, "\r\n", 2);
-    print_line(rows);
+    tbd_buffer_put(&rows->lines, "\r\n", 2);
+    end_line(rows);
 }
 
 /* ---- rows ---- */
@@ -213,6 +223,7 @@ void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
         begin_shard(rows);
     else if (run->session->csv)
         print_csv(rows, head);
+    print_lines(rows);
 }
 
 void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
@@ -249,6 +260,7 @@ void tbd_rows_add(struct tbd_rows *rows, json_t *row)
         cells[i].length = strlen(cells[i].text);
     }
     tbd_rows_add_cells(rows, cells);
+    print_lines(rows); /* a search may go on for long */
     for (size_t i = 0; i < rows->column_count; i++)
         free(texts[i]);
     json_decref(row);
@@ -257,7 +269,7 @@ void tbd_rows_add(struct tbd_rows *rows, json_t *row)
 void tbd_rows_drop(struct tbd_rows *rows)
 {
     json_decref(rows->waiting);
-    tbd_buffer_free(&rows->line);
+    tbd_buffer_free(&rows->lines);
 }
 
 enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
@@ -269,6 +281,7 @@ enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
         fprintf(rows->run->out, "none\n");
     else if (is_table && !rows->has_widths)
         print_waiting(rows);
+    print_lines(rows);
     tbd_rows_drop(rows);
     return rows->count == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_FOUND;
 }

@@ -25,7 +25,7 @@ struct tbd_rows {
     size_t widths[TBD_ROWS_MAX_COLUMNS];
     bool has_widths;
     uint64_t count;
-    struct tbd_buffer line; /* the one being printed */
+    struct tbd_buffer lines; /* not printed yet */
 };
 
 /* JSON objects are printed whole; tables and CSV have the columns. */
@@ -33,7 +33,8 @@ void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
                     const char *const *columns);
 /* Releases `row`. */
 void tbd_rows_add(struct tbd_rows *rows, json_t *row);
-/* A row of which only the columns are known: not as JSON.  Much cheaper than one by its object. */
+/* A row of which only the columns are known: not as JSON.  Much cheaper than one by its object, and printed with others,
+ * by tbd_rows_end() at the latest. */
 void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells);
 /* Prints nothing; instead of tbd_rows_end(). */
 void tbd_rows_drop(struct tbd_rows *rows);

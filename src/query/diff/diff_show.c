@@ -76,12 +76,15 @@ static json_t *call_of(struct tbd_diff_side *side, struct tbd_position at, const
     struct tbd_question question = tbd_question_before(at, TBD_EVENT_FUNC_ENTER);
     struct tbd_call_shapes *shapes = tbd_call_shapes_new(&side->session);
     json_t *object = json_object();
+    struct tbd_call_entry entry;
     struct tbd_event enter;
     json_t *out;
 
     tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, cfa - 8);
-    if (tbd_command_find_event(&run, &question, &enter) == TBD_OK && shapes != NULL)
-        tbd_output_parameters(shapes, &enter, NULL, object);
+    if (tbd_command_find_event(&run, &question, &enter) == TBD_OK && shapes != NULL) {
+        entry = tbd_call_entry_of(&enter);
+        tbd_output_parameters(shapes, &entry, NULL, object);
+    }
     out = joined(name, json_object_get(object, "values"));
     tbd_call_shapes_free(shapes);
     json_decref(object);

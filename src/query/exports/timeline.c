@@ -15,7 +15,7 @@
 /* ---- names ---- */
 
 static bool add_name(struct tbd_command_run *run, struct tbd_timeline *timeline,
-                     const struct tbd_event *enter)
+                     const struct tbd_call_entry *enter)
 {
     uint32_t window = tbd_trace_window_of(run->session->trace, enter->position.time);
     struct tbd_timeline_name *name;
@@ -64,12 +64,12 @@ static bool find_names(struct tbd_command_run *run, const struct tbd_call_list *
     bool is_good = places != NULL;
 
     for (size_t i = 0; is_good && i < list->count; i++)
-        places[i] = (struct name_place){ list->all[i].enter->pc, i };
+        places[i] = (struct name_place){ list->all[i].enter.pc, i };
     if (is_good)
         qsort(places, list->count, sizeof(*places), compare_places);
     for (size_t i = 0; is_good && i < list->count; i++) {
         if (i == 0 || places[i].pc != places[i - 1].pc)
-            is_good = add_name(run, timeline, list->all[places[i].call].enter);
+            is_good = add_name(run, timeline, &list->all[places[i].call].enter);
         out[places[i].call] = (uint32_t)timeline->name_count - 1;
     }
     free(places);
@@ -91,7 +91,7 @@ static int compare_slices(const void *left, const void *right)
 
 static uint64_t end_of(const struct tbd_command_run *run, const struct tbd_listed_call *call)
 {
-    if (call->end == TBD_FRAME_STAYS || call->exit.time < call->enter->position.time)
+    if (call->end == TBD_FRAME_STAYS || call->exit.time < call->enter.position.time)
         return run->session->info->blocks;
     return call->exit.time + 1;
 }
@@ -129,9 +129,9 @@ static bool make_slices(struct tbd_command_run *run, const struct tbd_call_list 
     is_good &= out->slices != NULL;
     for (size_t i = 0; is_good && i < list->count; i++)
         out->slices[out->count++] =
-            (struct tbd_timeline_slice){ .start = list->all[i].enter->position.time,
+            (struct tbd_timeline_slice){ .start = list->all[i].enter.position.time,
                                          .end = end_of(run, &list->all[i]),
-                                         .thread = list->all[i].enter->thread,
+                                         .thread = list->all[i].enter.thread,
                                          .name = names[i],
                                          .depth = (uint32_t)i };
     free(names);

@@ -128,7 +128,7 @@ static const struct allocator_function *function_at(const struct heap_reading *r
     return NULL;
 }
 
-static uint64_t argument(const struct tbd_event *enter, uint8_t number)
+static uint64_t argument(const struct tbd_call_entry *enter, uint8_t number)
 {
     return number == NO_ARG ? 0 : enter->args[number];
 }
@@ -143,14 +143,14 @@ static uint64_t given(const struct heap_reading *r, const struct allocator_funct
     if (function->gives == GIVES_RESULT)
         return call->retval;
     if ((uint32_t)call->retval != 0 ||
-        tbd_session_read(r->run->session, call->exit, call->enter->args[0], &value,
-                         sizeof(value)) != TBD_OK)
+        tbd_session_read(r->run->session, call->exit, call->enter.args[0], &value, sizeof(value)) !=
+            TBD_OK)
         return 0;
     return value;
 }
 
 /* Takes the frames that came with the entry, without the allocator's own. */
-static void take_frames(struct heap_reading *r, const struct tbd_event *enter,
+static void take_frames(struct heap_reading *r, const struct tbd_call_entry *enter,
                         struct tbd_heap_call *call)
 {
     struct tbd_heap *heap = r->heap;
@@ -175,7 +175,7 @@ static void add_call(struct heap_reading *r, const struct allocator_function *fu
                      const struct tbd_listed_call *listed)
 {
     struct tbd_heap *heap = r->heap;
-    const struct tbd_event *enter = listed->enter;
+    const struct tbd_call_entry *enter = &listed->enter;
     struct tbd_heap_call *call;
     uint64_t times = function->times == NO_ARG ? 1 : enter->args[function->times];
 
@@ -202,8 +202,8 @@ static bool is_inner(const struct tbd_heap *heap, const struct tbd_listed_call *
     for (size_t i = heap->call_count; i-- > 0;) {
         const struct tbd_heap_call *outer = &heap->calls[i];
 
-        if (outer->thread == call->enter->thread)
-            return outer->has_ended && tbd_position_compare(call->enter->position, outer->exit) < 0;
+        if (outer->thread == call->enter.thread)
+            return outer->has_ended && tbd_position_compare(call->enter.position, outer->exit) < 0;
     }
     return false;
 }
@@ -211,7 +211,7 @@ static bool is_inner(const struct tbd_heap *heap, const struct tbd_listed_call *
 static void take_calls(struct heap_reading *r, const struct tbd_call_list *list)
 {
     for (size_t i = 0; i < list->count && !r->no_memory; i++) {
-        const struct allocator_function *function = function_at(r, list->all[i].enter->pc);
+        const struct allocator_function *function = function_at(r, list->all[i].enter.pc);
 
         if (function != NULL && !is_inner(r->heap, &list->all[i]))
             add_call(r, function, &list->all[i]);

@@ -135,7 +135,7 @@ struct entered_call {
 };
 
 static void start_entry(struct entered_call *entry, struct tbd_call_shapes *shapes,
-                        const struct tbd_event *enter, const struct tbd_output_registers *more)
+                        const struct tbd_call_entry *enter, const struct tbd_output_registers *more)
 {
     entry->shape = tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
     entry->registers = registers_of(more);
@@ -192,7 +192,7 @@ static void add_parameter(const struct entered_call *entry,
     tbd_buffer_free(&text);
 }
 
-void tbd_output_parameters(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
+void tbd_output_parameters(struct tbd_call_shapes *shapes, const struct tbd_call_entry *enter,
                            const struct tbd_output_registers *more, json_t *object)
 {
     bool is_json = tbd_call_shapes_session(shapes)->json;
@@ -207,7 +207,7 @@ void tbd_output_parameters(struct tbd_call_shapes *shapes, const struct tbd_even
         json_object_set_new(object, "parameters", args);
 }
 
-void tbd_output_put_parameters(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
+void tbd_output_put_parameters(struct tbd_call_shapes *shapes, const struct tbd_call_entry *enter,
                                const struct tbd_output_registers *more, struct tbd_buffer *out)
 {
     struct entered_call entry;
@@ -289,7 +289,7 @@ void tbd_output_result(struct tbd_call_shapes *shapes, uint64_t pc, const struct
 
 /* ---- what is needed ---- */
 
-bool tbd_output_needs_entry(struct tbd_call_shapes *shapes, const struct tbd_event *enter)
+bool tbd_output_needs_entry(struct tbd_call_shapes *shapes, const struct tbd_call_entry *enter)
 {
     const struct tbd_call_shape *shape =
         tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
@@ -301,7 +301,7 @@ bool tbd_output_needs_entry(struct tbd_call_shapes *shapes, const struct tbd_eve
     return false;
 }
 
-bool tbd_output_needs_return(struct tbd_call_shapes *shapes, const struct tbd_event *enter)
+bool tbd_output_needs_return(struct tbd_call_shapes *shapes, const struct tbd_call_entry *enter)
 {
     const struct tbd_call_shape *shape =
         tbd_call_shapes_at(shapes, enter->position.time, enter->pc);
@@ -310,7 +310,7 @@ bool tbd_output_needs_return(struct tbd_call_shapes *shapes, const struct tbd_ev
            tbd_passing_needs_more(&shape->result.passing, true);
 }
 
-uint64_t tbd_output_retval(struct tbd_call_shapes *shapes, const struct tbd_event *enter,
+uint64_t tbd_output_retval(struct tbd_call_shapes *shapes, const struct tbd_call_entry *enter,
                            uint64_t retval, const struct tbd_output_registers *registers)
 {
     const struct tbd_call_shape *shape;

@@ -13,34 +13,27 @@
  *                seen under the lock.
  * SEARCH_POOL-2  A worker takes window i only if main is fewer than AHEAD windows away from it, and no more
  *                than KEPT_BYTES of written events wait for main: this bounds the results kept for main. */
+#include "query/search/kept_events.h"
 #include "query/search/search_private.h"
 
 #include "base/assert.h"
-#include "base/array.h"
 #include "query/text/user_interrupt.h"
 
 #include <pthread.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define AHEAD      64u
-#define KEPT_MAX   65536u /* matches of one window; if there are more, main walks the window again */
-#define KEPT_BYTES (256u << 20) /* the same for what is written of them (tbd_search.write) */
+#define KEPT_BYTES (256u << 20) /* of what is written of one window's matches (tbd_search.write) */
 #define KEPT_LOOKS 4096u        /* matches after which the bytes are looked at */
 
 struct result {
     enum tbd_status status;
     bool done;
-    bool is_kept; /* all events and their bytes are kept */
+    bool is_kept; /* all events and their bytes are kept; else main walks the window again */
     uint64_t matches;
-    struct tbd_event *events; /* owned */
-    size_t capacity;
-    uint8_t **
-        bytes; /* owned: old and new bytes of each event, or its kept values; NULL if it has none */
-    size_t bytes_capacity;
-    uint32_t keeps; /* of the question */
+    struct tbd_kept_events kept; /* owned */
     /* With tbd_search.write instead of events: */
     const struct tbd_search *search;
     enum tbd_event_type type;    /* of the question */
@@ -87,38 +80,8 @@ static void drop_events(struct result *result)
     result->out = NULL;
     result->text = NULL;
     result->text_bytes = 0;
-    for (uint64_t i = 0; i < result->matches && result->bytes != NULL; i++)
-        free(result->bytes[i]);
-    free(result->bytes);
-    free(result->events);
-    result->bytes = NULL;
-    result->events = NULL;
-    result->capacity = result->bytes_capacity = 0;
+    tbd_kept_events_free(&result->kept);
     result->is_kept = false;
-}
-
-/* Copies the event's bytes, because they belong to a window that will be freed, and its kept values. */
-static bool copy_bytes(struct tbd_event *event, uint32_t keeps, uint8_t **out)
-{
-    size_t old = event->old == NULL ? 0 : event->size;
-    size_t fresh = event->fresh == NULL ? 0 : event->size;
-    size_t kept = event->kept == NULL ? 0 : tbd_kept_bytes(event->kept, keeps);
-    uint8_t *at;
-
-    *out = NULL;
-    if (kept + old + fresh == 0)
-        return true;
-    *out = malloc(kept + old + fresh);
-    if (*out == NULL)
-        return false;
-    at = *out + kept;
-    if (kept != 0) /* first, where they are aligned */
-        event->kept = memcpy(*out, event->kept, kept);
-    if (old != 0)
-        event->old = memcpy(at, event->old, old);
-    if (fresh != 0)
-        event->fresh = memcpy(at + old, event->fresh, fresh);
-    return true;
 }
 
 /* ---- writing them instead ---- */
@@ -156,7 +119,6 @@ static void end_writing(struct result *result)
 static bool keep_event(void *context, const struct tbd_event *event)
 {
     struct result *result = context;
-    size_t n = result->matches;
 
     if (result->search->write != NULL) {
         if (result->is_kept)
@@ -164,16 +126,8 @@ static bool keep_event(void *context, const struct tbd_event *event)
         result->matches += event->type == result->type;
         return true;
     }
-    if (result->is_kept &&
-        (n == KEPT_MAX ||
-         !tbd_array_grow(&result->events, n, &result->capacity, sizeof(*result->events)) ||
-         !tbd_array_grow(&result->bytes, n, &result->bytes_capacity, sizeof(*result->bytes))))
+    if (result->is_kept && !tbd_kept_events_add(&result->kept, event))
         drop_events(result);
-    if (result->is_kept) {
-        result->events[n] = *event;
-        if (!copy_bytes(&result->events[n], result->keeps, &result->bytes[n]))
-            drop_events(result);
-    }
     result->matches++;
     return true;
 }
@@ -226,11 +180,12 @@ static void search_some(struct helper *helper, struct tbd_search_run *run)
 
     while (take(pool, &i)) {
         struct result result = { .is_kept = run->search->each != NULL,
-                                 .keeps = run->question->keeps + run->question->keeps_stack,
                                  .search = pool->run->search,
                                  .session = run->session,
                                  .type = run->question->type };
 
+        result.kept.keeps = run->question->keeps + run->question->keeps_stack;
+        result.kept.is_own = run->question->own_returns;
         run->search->each_context = &result;
         run->total = 0;
         if (result.search->write != NULL)
@@ -329,6 +284,8 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
 static void hand_on(struct tbd_search_run *run, const struct result *result)
 {
     const struct tbd_search *search = run->search;
+    const struct tbd_event *event, *last = NULL;
+    struct tbd_kept_walk walk = { 0 };
 
     if (search->write != NULL) {
         run->total += result->matches;
@@ -336,11 +293,13 @@ static void hand_on(struct tbd_search_run *run, const struct result *result)
             !search->take(search->each_context, result->text, result->text_bytes, result->matches);
         return;
     }
-    for (uint64_t i = 0; i < result->matches && !run->is_stopped; i++) {
-        run->total += result->events[i].type == run->question->type;
-        run->found = result->events[i];
-        run->is_stopped = !run->search->each(run->search->each_context, &result->events[i]);
+    while (!run->is_stopped && (event = tbd_kept_events_next(&result->kept, &walk)) != NULL) {
+        last = event;
+        run->total += event->type == run->question->type;
+        run->is_stopped = !run->search->each(run->search->each_context, event);
     }
+    if (last != NULL)
+        run->found = *last;
 }
 
 static enum tbd_status use_result(struct pool *pool, uint32_t i)

@@ -76,3 +76,42 @@ bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *o
     }
     return find_argument(syscall_args, event, reg, out);
 }
+
+struct tbd_call_entry tbd_call_entry_of(const struct tbd_event *enter)
+{
+    struct tbd_call_entry entry = {
+        .position = enter->position,
+        .pc = enter->pc,
+        .from = enter->from,
+        .called_at = enter->called_at,
+        .sp = enter->sp,
+        .kept = enter->kept,
+        .nesting = (uint32_t)enter->number,
+        .thread = enter->thread,
+        .flags = enter->flags,
+        .block = enter->block,
+    };
+
+    memcpy(entry.args, enter->args, sizeof(entry.args));
+    return entry;
+}
+
+struct tbd_event tbd_call_entry_event(const struct tbd_call_entry *entry)
+{
+    struct tbd_event event = {
+        .type = TBD_EVENT_FUNC_ENTER,
+        .position = entry->position,
+        .pc = entry->pc,
+        .from = entry->from,
+        .called_at = entry->called_at,
+        .sp = entry->sp,
+        .kept = entry->kept,
+        .number = entry->nesting,
+        .thread = entry->thread,
+        .flags = entry->flags,
+        .block = entry->block,
+    };
+
+    memcpy(event.args, entry->args, sizeof(event.args));
+    return event;
+}

@@ -108,6 +108,18 @@ struct tbd_event {
     struct tbd_kept_value *kept;
 };
 
+/* What lists of many calls keep of an event of func_enter; the names are the event's. */
+struct tbd_call_entry {
+    struct tbd_position position;
+    uint64_t pc, from, called_at, sp;
+    uint64_t args[6];
+    struct tbd_kept_value *kept; /* owned by the list; NULL: none */
+    uint32_t nesting;            /* `number` */
+    uint32_t thread, flags, block;
+};
+struct tbd_call_entry tbd_call_entry_of(const struct tbd_event *enter);
+struct tbd_event tbd_call_entry_event(const struct tbd_call_entry *entry);
+
 /* The first min(size, 8) bytes as a little-endian number. */
 uint64_t tbd_event_bytes_value(const uint8_t *bytes, uint64_t size);
 /* Register `reg`, if the event itself holds it; false otherwise. */
