@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 
 import tbdtest
 
@@ -209,12 +210,14 @@ def test_lcov_is_what_gcov_counts(folder):
     # gcov also counts labels and the names of functions, which have no code; code of braces is not its business
     assert all(re.match(r"\s*(case |default:|static int |int main)", text[line]) for line in set(lines) - both), (found, lines)
     assert all(text[line].strip() in ("{", "}") for line in set(found) - both), (found, lines)
-    check_genhtml(folder, info)
+    genhtml = shutil.which("genhtml")  # the comparison above counts without it
+    if genhtml is not None:
+        check_genhtml(genhtml, folder, info)
 
 
-def check_genhtml(folder, info):
+def check_genhtml(genhtml, folder, info):
     html = os.path.join(folder, "html")
-    said = tbdtest.run([tbdtest.need("genhtml"), "-q", "-o", html, info])
+    said = tbdtest.run([genhtml, "-q", "-o", html, info])
     assert said.code == 0, said
     with open(os.path.join(html, "index.html"), encoding="utf-8") as file:
         assert "LCOV" in file.read()
