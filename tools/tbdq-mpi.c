@@ -9,7 +9,8 @@
  *     worker  --ALIVE ... BYTES ... DONE {shard, status}-->  rank 0
  *
  * TBDQ_MPI-1  A shard counts as done only when all bytes of a whole answer have come from the rank that has it. A rank that has not
- *     been heard of for the patience has lost its shard: another one gets it, and what the first one may still send is dropped. */
+ *     been heard of for the patience has lost its shard: another one gets it, and what the first one may still send is dropped. (not checked: it is
+ *     about other processes) */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ enum { EXIT_USAGE = 2, EXIT_TRACE = 3, EXIT_SYSTEM = 4 };
 
 extern char **environ;
 
-struct options {
+struct rank_options {
     long shards; /* 0: by the number of ranks */
     double patience;
     bool report;
@@ -45,7 +46,7 @@ struct options {
 };
 
 /* A tbdq at work. */
-struct child {
+struct tbdq_run {
     pid_t pid; /* 0: none */
     int64_t shard;
     double began;
@@ -70,9 +71,9 @@ static void rest(void)
 /* ---- tbdq ---- */
 
 /* The one beside this program; else the shell's. */
-static const char *tbdq_path(void)
+static char *tbdq_path(void)
 {
-    static char path[PATH_MAX];
+    static char path[PATH_MAX], by_name[] = "tbdq";
     ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 8);
 
     if (length > 0) {
@@ -81,7 +82,7 @@ static const char *tbdq_path(void)
         if (access(path, X_OK) == 0)
             return path;
     }
-    return "tbdq";
+    return by_name;
 }
 
 /* Starts tbdq with these words before the user's, printing to `out`; 0: it cannot. */
@@ -101,7 +102,7 @@ static pid_t start_tbdq(char *const *first, char *const *words, int out)
         free(argv);
         return 0;
     }
-    argv[0] = (char *)tbdq_path();
+    argv[0] = tbdq_path();
     memcpy(argv + 1, first, before * sizeof(*argv));
     memcpy(argv + 1 + before, words, count * sizeof(*argv));
     if (out != STDOUT_FILENO)
@@ -127,13 +128,13 @@ static int open_unnamed(void)
     return fd;
 }
 
-static bool begin_child(struct child *child, const struct options *options, int64_t shard)
+static bool begin_child(struct tbdq_run *child, const struct rank_options *options, int64_t shard)
 {
-    char number[48];
-    char *first[] = { "-q", "-j1", "--shard", number, NULL };
+    char quiet[] = "-q", workers[] = "-j1", shards[] = "--shard", number[48];
+    char *first[] = { quiet, workers, shards, number, NULL };
 
     snprintf(number, sizeof(number), "%" PRId64 "/%ld", shard, options->shards);
-    *child = (struct child){ .shard = shard, .began = now_s(), .fd = open_unnamed() };
+    *child = (struct tbdq_run){ .shard = shard, .began = now_s(), .fd = open_unnamed() };
     if (child->fd >= 0)
         child->pid = start_tbdq(first, options->words, child->fd);
     if (child->pid == 0 && child->fd >= 0)
@@ -142,7 +143,7 @@ static bool begin_child(struct child *child, const struct options *options, int6
 }
 
 /* True: it has ended, with *out_status; 128 and more: a signal ended it. */
-static bool has_ended(struct child *child, int *out_status)
+static bool has_ended(struct tbdq_run *child, int *out_status)
 {
     int status;
 
@@ -167,7 +168,7 @@ static void send_bytes(int fd)
     }
 }
 
-static int wait_alive(struct child *child)
+static int wait_alive(struct tbdq_run *child)
 {
     double told = 0;
     int status;
@@ -182,10 +183,10 @@ static int wait_alive(struct child *child)
     return status;
 }
 
-static void work(const struct options *options)
+static void work(const struct rank_options *options)
 {
     int64_t shard = 0, done[2];
-    struct child child;
+    struct tbdq_run child;
 
     for (;;) {
         MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
@@ -220,14 +221,14 @@ struct rank {
 };
 
 struct master {
-    const struct options *options;
+    const struct rank_options *options;
     struct shard *shards; /* by number - 1 */
     struct rank *ranks;
     int rank_count;
     long left; /* shards that are not done */
     char folder[PATH_MAX];
     bool is_wrong; /* tbdq does not take the question */
-    struct child own;
+    struct tbdq_run own;
 };
 
 static void shard_path(const struct master *m, int64_t shard, char *out, size_t bytes)
@@ -267,7 +268,7 @@ static bool copy_file(int from, const char *path)
 static void end_shard(struct master *m, int64_t number, int rank, int status, int fd)
 {
     struct shard *shard = &m->shards[number - 1];
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX + 32];
 
     if (shard->is_done || shard->owner != rank)
         return;
@@ -434,9 +435,10 @@ static void run_shards(struct master *m)
 
 static int unite(const struct master *m)
 {
-    char *first[] = { "unite", NULL };
+    char name[] = "unite";
+    char *first[] = { name, NULL };
     char **files = calloc((size_t)m->options->shards + 1, sizeof(*files));
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX + 32];
     size_t count = 0;
     int status = EXIT_SYSTEM << 8;
     pid_t pid;
@@ -467,7 +469,7 @@ static bool make_folder(char *out, size_t bytes)
 }
 
 /* The exit status; *out_lost: a rank is gone, and would be waited for. */
-static int lead(const struct options *options, int rank_count, bool *out_lost)
+static int lead(const struct rank_options *options, int rank_count, bool *out_lost)
 {
     struct master m = { .options = options, .rank_count = rank_count, .left = options->shards };
     int status = EXIT_SYSTEM;
@@ -510,9 +512,9 @@ static int usage(FILE *out)
 }
 
 /* -1: go on; otherwise the exit status. */
-static int read_options(char **argv, struct options *options, bool speaks)
+static int read_options(char **argv, struct rank_options *options, bool speaks)
 {
-    *options = (struct options){ .patience = 10 };
+    *options = (struct rank_options){ .patience = 10 };
     for (; *argv != NULL && strncmp(*argv, "--", 2) == 0; argv++) {
         if (strcmp(*argv, "--report") == 0) {
             options->report = true;
@@ -540,7 +542,7 @@ static int read_options(char **argv, struct options *options, bool speaks)
 
 int main(int argc, char **argv)
 {
-    struct options options;
+    struct rank_options options;
     int rank = 0, ranks = 1, status;
     bool has_lost = false;
 

@@ -7,7 +7,7 @@
 
 #define GRACE_NS                                                                                   \
     200000 /* after a call, until its caller, or whom it woke, is ready: a context switch or two */
-#define WOKEN_MOST_NS 20000000 /* the kernel says that so many come: a busy machine may take long */
+#define WOKEN_MOST_NS 20000000 /* the kernel says how many come: a busy machine may take long */
 
 static struct {
     uint32_t at_futexes; /* threads that wait at one */

@@ -4,7 +4,7 @@
  * Threads in calls come back when the kernel likes.  Before it is decided whose turn is next, those that are about to come
  * are waited for, so that with the same seed the same threads are ready:
  *
- *     a futex was woken     until as many threads have come as the call says
+ *     a futex was woken     until the number of threads that the call names have come
  *     sched_yield           until the thread is ready: it does not wait
  *     any other call        a thread that began one, or can have been woken by one, has GRACE_NS to come
  *
@@ -39,7 +39,7 @@ void tbd_arrivals_came(struct tbd_arrival *arrival);
 void tbd_arrivals_before(const struct tbd_sys_call *sys);
 /* The holder has made a call that gives nothing away. */
 void tbd_arrivals_called(const struct tbd_sys_call *sys, int64_t result);
-/* So many threads that wait at a futex were woken. */
+/* this many threads that wait at a futex were woken. */
 void tbd_arrivals_woken(int64_t count);
 /* Waits for those that are about to come. */
 void tbd_arrivals_await(void);

@@ -8,13 +8,13 @@
 #define STRETCH_TURNS      4096u /* of the longest size, at most */
 #define SCALE_BITS         15u
 
-/* A turn costs as much as thousands of block entries: so many are free, later one for so many entries on average. Where
- * there were more, scales begin here. */
+/* A turn costs as much as thousands of block entries.  FREE_TURNS cost what they may; later there is one for TURN_ENTRIES
+ * block entries on average: where there were more, scales begin with SPARING_SCALE. */
 #define FREE_TURNS    4096u
 #define TURN_ENTRIES  128u
 #define SPARING_SCALE 8u
 
-#define SIGNAL_BITS        14u
+#define SIGNAL_BITS 14u
 
 /* One stretch in two starves threads, each with this chance; one of those in four is strict. */
 #define STARVING_STRETCH 2u

@@ -284,7 +284,7 @@ static int64_t now_ns(void)
     return now[0] * SECOND_NS + now[1];
 }
 
-/* Of the ready threads; those that are starved count only if `starved` says so. */
+/* The ready thread that has the next turn; starved ones count only if `starved` says so. */
 static struct tbd_saved_context *draw_locked(bool starved)
 {
     struct tbd_threads *threads = &tbd_threads;

@@ -250,6 +250,27 @@ static bool print_each(void *context, const struct tbd_event *event)
     return ferror(listing->run->out) == 0 && listing->count != listing->most;
 }
 
+#define BACKWARD_MOST 100u
+
+/* One search each: those that list events go forward. */
+static enum tbd_exit list_backward(struct tbd_command_run *run, struct tbd_question *question)
+{
+    uint64_t wanted = question->count, found = 0, count = 0;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    struct tbd_event event = { 0 };
+
+    while (count < wanted && result == TBD_EXIT_FOUND) {
+        question->count = count + 1;
+        result = tbd_command_search(run, question, &event, &found);
+        if (result != TBD_EXIT_FOUND)
+            break;
+        count++;
+        print_event(run, &event);
+    }
+    tbd_question_free(question);
+    return result == TBD_EXIT_NOT_FOUND && count != 0 ? TBD_EXIT_FOUND : result;
+}
+
 /* The first events of a shard, as many as are wanted of the whole run: `unite` knows which one it is. */
 static enum tbd_exit list_shard(struct tbd_command_run *run, struct tbd_question *question)
 {
@@ -264,7 +285,13 @@ static enum tbd_exit list_shard(struct tbd_command_run *run, struct tbd_question
         tbd_question_free(question);
         return tbd_command_usage(run, "with --shard it begins at `first` or `last`");
     }
+    if (question->backward && question->count > BACKWARD_MOST) {
+        tbd_question_free(question);
+        return tbd_command_usage(run, "with --shard it goes back over at most 100 events");
+    }
     tbd_shard_begin(run->session, &kind, run->out);
+    if (question->backward)
+        return list_backward(run, question);
     return tbd_command_each(run, question, print_each, &listing);
 }
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_ROWS, KIND_COUNTS, KIND_EVENTS, KIND_FOUND, KIND_COUNT };
+enum row_kind { KIND_ROWS, KIND_COUNTS, KIND_EVENTS, KIND_FOUND, KIND_COUNT };
 static const char *const kinds[KIND_COUNT] = { "rows", "counts", "events", "found" };
 
 struct uniting {
@@ -22,7 +22,7 @@ struct uniting {
     struct tbd_shard_file *shards; /* owned: in the order of the search */
     size_t count;
     json_t *of; /* borrowed from the first shard */
-    enum kind kind;
+    enum row_kind kind;
     struct tbd_rows rows;
     json_t *counts; /* owned: by text */
     json_t *found;  /* owned */

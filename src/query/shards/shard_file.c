@@ -145,7 +145,7 @@ static bool is_in_order(struct tbd_shard_file *shard, uint64_t time)
     return is_good;
 }
 
-/* Keeps SHARD-1.  Rows of counts have no time. */
+/* Keeps SHARD_FILE-1.  Rows of counts have no time. */
 static bool check_row(struct tbd_shard_file *shard, const json_t *row)
 {
     uint64_t time = shard->from;

@@ -3,7 +3,8 @@
  *
  * The file may come from anywhere: each line is checked, and none may be longer than TBD_SHARD_LINE_MAX.
  *
- * SHARD-1  A row's time lies in the shard, and rows come in the order of the search. */
+ * SHARD_FILE-1  A row's time lies in the shard, and rows come in the order of the search. (not checked: a file that does not keep it
+ *     is refused) */
 #ifndef TBD_QUERY_SHARD_FILE_H
 #define TBD_QUERY_SHARD_FILE_H
 
