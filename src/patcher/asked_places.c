@@ -7,10 +7,21 @@
 
 static uint64_t table[TBD_MAX_ASKED_PLACES];
 static size_t count;
+static const struct tbd_asked_state *state;
 
 static size_t index_of(uint64_t pc)
 {
     return TBD_COUNT_BEFORE(i, count, table[i] < pc);
+}
+
+const struct tbd_asked_state *tbd_asked_places_state(void)
+{
+    return state;
+}
+
+void tbd_asked_places_set_state(const struct tbd_asked_state *given)
+{
+    state = given;
 }
 
 bool tbd_asked_places_has(uint64_t pc)

@@ -2,6 +2,7 @@
 /* cache.c - makes translated blocks, and forgets them
  *
  * Keeps CACHE-1 to CACHE-4, with the files that cache_private.h names. */
+#include "patcher/asked_places.h"
 #include "patcher/cache_private.h"
 
 #include "base/assert.h"
@@ -195,7 +196,8 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
         block->is_stop = true;
         block->stop_insns = make->stop_insns;
     }
-    if (make->after != TBD_NO_INDEX && config->link && !tbd_cache.cut.check_bytes)
+    if (make->after != TBD_NO_INDEX && config->link && !tbd_cache.cut.check_bytes &&
+        !tbd_asked_places_has(make->pc)) /* control cannot fall through into these */
         tbd_cache_open_tail(area, &tbd_cache.site[make->after]);
     if (!emit_block(area, block, &request, make->tagged))
         return NULL;

@@ -105,7 +105,7 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
         struct tbd_insn *insn = &cut->insn[cut->count];
         bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
 
-        if (at && tbd_asked_places_has(pc + at))
+        if (at && config->is_free && tbd_asked_places_has(pc + at))
             return TBD_END_LIMIT;
         *out_looked =
             at + (available - at < TBD_INSN_MAX_BYTES ? available - at : TBD_INSN_MAX_BYTES);

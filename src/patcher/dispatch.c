@@ -6,6 +6,7 @@
  * no block or site is used across one. */
 #include "patcher/patcher.h"
 
+#include "patcher/asked_places.h"
 #include "patcher/cache.h"
 #include "patcher/engine_lock.h"
 #include "patcher/fixed.h"
@@ -153,6 +154,20 @@ void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc)
     forget_range(before, before + 1);
     forget_range(pc, pc + 1);
     tbd_translate_trap = pc;
+}
+
+void tbd_patcher_ask(struct tbd_thread *thread, uint64_t pc)
+{
+    uint64_t before[TBD_MAX_ASKED_PLACES];
+    size_t count = tbd_asked_places_list(before);
+
+    (void)thread;
+    if (count == (pc != 0) && (!count || before[0] == pc))
+        return;
+    for (size_t i = 0; i < count; i++)
+        forget_range(before[i], before[i] + 1);
+    forget_range(pc, pc + 1);
+    tbd_asked_places_set(&pc, pc != 0);
 }
 
 void tbd_patcher_vectors_differ(bool lacks_wide)

@@ -108,6 +108,10 @@ _Noreturn void tbd_patcher_run(struct tbd_thread *thread);
  * Existing translations at the old and the new address are forgotten. */
 void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc);
 
+/* Until the next call, the engine is asked before each block that begins at `pc` (patcher/asked_places.h).  0 =
+ * none.  As tbd_patcher_trap(). */
+void tbd_patcher_ask(struct tbd_thread *thread, uint64_t pc);
+
 /* A replay on another processor than the recording's, before anything is translated: a ud2 comes just
  * before each xrstor, which is somebody else's to carry out, and with `lacks_wide` before each
  * instruction that needs AVX-512, which this processor does not have. */

@@ -769,17 +769,29 @@ static void check_piece(struct tbd_translation *t, uint64_t address, unsigned si
         *disp8 = (uint8_t)(t->e.at - disp8 - 1);
 }
 
-/* The exit for a block whose code has changed; rcx is in its slot. */
-static void emit_changed(struct tbd_translation *t)
+/* An exit before the block is entered; rcx is in its slot.  Returns its address. */
+static uint64_t emit_exit_before(struct tbd_translation *t, enum tbd_exit_kind kind)
 {
+    uint64_t address = tbd_emit_pc(&t->e);
     struct tbd_reg_places between = t->place;
 
     t->place.own &= (uint16_t)~TBD_BIT(TBD_RCX);
     t->place.slot |= TBD_BIT(TBD_RCX);
     tbd_place_note(t);
     tbd_place_need(t, TBD_RCX, 0);
-    leave(t, TBD_EXIT_CHANGED);
+    leave(t, kind);
     t->place = between;
+    return address;
+}
+
+static void ask(struct tbd_translation *t, uint64_t asks)
+{
+    if (asks)
+        tbd_translate_question(t, asks);
+    else
+        leave(t, TBD_EXIT_ASKED);
+    t->answered = tbd_emit_pc(&t->e);
+    tbd_place_note(t);
 }
 
 /* At each entry, before it is recorded: compares the program's code with what was translated. */
@@ -811,15 +823,17 @@ static void end_block(struct tbd_translation *t)
 
 void tbd_translate(struct tbd_translation *t)
 {
-    uint64_t changed;
+    bool is_asked = tbd_asked_places_has(t->cut->def.start);
+    uint64_t changed = 0, asks = 0;
 
     t->exit_count = 0;
     t->insn = 0;
     t->phase = TBD_PHASE_ENTRY;
     tbd_place_init(t);
-    changed = tbd_emit_pc(&t->e);
     if (t->cut->check_bytes)
-        emit_changed(t);
+        changed = emit_exit_before(t, TBD_EXIT_CHANGED);
+    if (is_asked && tbd_asked_places_state())
+        asks = emit_exit_before(t, TBD_EXIT_ASKED);
     t->tag = tbd_emit_pc(&t->e);
     tbd_place_note(t);
     if (t->tagged)
@@ -827,10 +841,8 @@ void tbd_translate(struct tbd_translation *t)
     t->entry = tbd_emit_pc(&t->e);
     tbd_place_note(t);
     t->answered = 0;
-    if (tbd_asked_places_has(t->cut->def.start)) {
-        leave(t, TBD_EXIT_ASKED);
-        t->answered = tbd_emit_pc(&t->e);
-    }
+    if (is_asked)
+        ask(t, asks);
     if (t->cut->check_bytes)
         check_code(t, changed);
     if (t->in_ring && t->hook_set & TBD_HOOK_BLOCKS)

@@ -117,6 +117,9 @@ void tbd_translate(struct tbd_translation *t);
  * place. */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
 
+/* asked_code.c: jumps to `asks`, with rcx in its slot, if the state is that of tbd_asked_places_state(); else goes on. */
+void tbd_translate_question(struct tbd_translation *t, uint64_t asks);
+
 /* ---- place.c ---- */
 void tbd_place_init(struct tbd_translation *t);
 /* Remembers the state for a dry run; called before each piece of code. */

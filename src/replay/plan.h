@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION   10
+#define TBD_PLAN_VERSION   11
 #define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before it, the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
@@ -205,6 +205,11 @@ struct tbd_plan_head {
     /* recorded by native play: the processor has made each system call's instruction, and so changed rcx and r11,
      * also where the call did not end */
     uint64_t own_code;
+    /* native play has cut the window (TBD_MSG_CUT): its state at the end, by which its place is found */
+    uint64_t has_cut;
+    struct tbd_regs cut_regs;
+    uint64_t cut_xsave;                /* offset of cut_regs.xsave_bytes */
+    struct tbd_plan_section cut_pages; /* struct tbd_plan_page: those that play wrote */
 
     /* stub */
     struct tbd_plan_request page;

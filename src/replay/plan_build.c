@@ -430,6 +430,8 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (status == TBD_OK)
         status = add_gone(worker, why);
     if (status == TBD_OK)
+        status = tbd_worker_add_cut(worker, why);
+    if (status == TBD_OK)
         status = add_stops(worker, states, count, why);
     return status;
 }

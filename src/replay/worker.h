@@ -111,6 +111,9 @@ TBD_MUST_CHECK enum tbd_status tbd_worker_build_memory(struct tbd_worker *worker
                                                        struct tbd_error *why);
 enum tbd_status tbd_worker_no_memory(struct tbd_error *why); /* for the plan; TBD_NOMEM */
 
+/* plan_cut.c, for plan_build.c: where native play has cut the window, after its log was added. */
+TBD_MUST_CHECK enum tbd_status tbd_worker_add_cut(struct tbd_worker *worker, struct tbd_error *why);
+
 /* plan_build.c: writes the plan for worker->window.  `states` may be NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                                 const struct tbd_reg_state *states, size_t count,

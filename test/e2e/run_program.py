@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""run_program.py SOURCE BINARY [--v3] [--later | --free]: one test program, native against traced, as its source's comments
+"""run_program.py SOURCE BINARY [--v3] [--later | --free | --native]: one test program, native against traced, as its source's comments
 say (see test/programs/check.h).  With --v3 as on a processor without AVX-512, replayed on this one, too; with --later
-recorded with count=later, and forked children are verified as well; with --free run with mode=free, which leaves no trace."""
+recorded with count=later, and forked children are verified as well; with --free run with mode=free, which leaves no trace;
+with --native recorded with mode=native, which lets some programs go ("native: WHY"), with the results that they have natively."""
 import glob
 import os
 import re
@@ -50,6 +51,20 @@ def check_later(first):
             trace.verify(timeout=200)
 
 
+def check_native(first, native, recorded, want):
+    """The trace ends where the program was let go, or tells its whole life; all that there is replays."""
+    if b"runs translated" in recorded.err:
+        raise tbdtest.Skip("this kernel cannot: " + recorded.err.decode())
+    tbdtest.same(native, recorded, tool_lines=True)
+    for trace in tbdtest.traces(os.path.dirname(first.path)):
+        trace.verify(timeout=200)
+    end = first.info()["end"]
+    if "native" in want:
+        assert end.startswith("detached") and want["native"] in end, (want["native"], end)
+    elif "end" not in want and "missing" not in want:
+        tbdtest.ends_like(first, recorded)
+
+
 def check_free(native, argv, root, how, want):
     os.makedirs(root)
     options = ",".join(filter(None, ("mode=free", want.get("options"))))
@@ -79,9 +94,14 @@ def check(source, binary, folder):
     if "--free" in sys.argv:
         check_free(native, argv, os.path.join(folder, "traces"), how, want)
         return
+    if "--native" in sys.argv:
+        options = ",".join(filter(None, (options, "mode=native,count=now")))
     traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"), options=options, **how)
-    tbdtest.same(native, traced, tool_lines="missing" in want)
     assert trace is not None, "no trace was written: %r" % traced
+    if "--native" in sys.argv:
+        check_native(trace, native, traced, want)
+        return
+    tbdtest.same(native, traced, tool_lines="missing" in want)
     if want.get("replay") != "no":
         trace.verify(timeout=200)
         if "--v3" in sys.argv:
@@ -100,7 +120,7 @@ def check(source, binary, folder):
 
 
 def check_every(option, folder):
-    """All test programs, as with that option (--later, --free)."""
+    """All test programs, as with that option (--later, --free, --native)."""
     sys.argv.append(option)
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "programs")
     for source in sorted(glob.glob(root + "/*.c") + glob.glob(root + "/*.cc")):

@@ -51,22 +51,39 @@ def test_children_have_traces_of_their_own(folder):
     tbdtest.check_traces(folder, 4)
 
 
-def test_a_program_with_threads_is_let_go(folder):
-    argv = [tbdtest.program("threads")]
-    expected = tbdtest.run(argv)
-    result, trace = record(argv, folder)
-    assert (result.out, result.code) == (expected.out, expected.code), (result, expected)
-    assert b"goes on untraced" in result.err, result
-    assert trace.info()["end"].startswith("detached"), trace.info()
-    trace.verify()
+def test_threads_take_turns(folder):
+    trace = check([tbdtest.program("threads")], folder)
+    assert trace.info()["end"] == "exit 0" and len(trace.ask("threads")) > 1, trace.info()
 
 
-def test_a_signal_in_a_long_computation_is_not_kept_waiting(folder):
-    script = "$SIG{ALRM} = sub { print qq(rang\n); exit 5 }; alarm 1; 1 while 1"
-    result, trace = record([tbdtest.need("perl"), "-e", script], folder)
-    assert result.out == b"rang\n" and result.code == 5, result
-    assert trace.info()["end"].startswith("detached"), trace.info()
-    trace.verify()
+def answers(trace, questions):
+    """Threads have other numbers in each recording."""
+    return [[{key: value for key, value in row.items() if key != "thread"} for row in trace.ask(*question)] for question in questions]
+
+
+def test_computations_are_cut(folder):
+    argv = tbdtest.fixed([tbdtest.program("cuts"), "400000"])
+    record(argv, os.path.join(folder, "own"), NATIVE + ",cut=0200")
+    tbdtest.record(argv, os.path.join(folder, "trd"), TRACED + ",chunks=8")
+    native, traced = (tbdtest.find_trace(os.path.join(folder, part), tbdtest.program("cuts")) for part in ("own", "trd"))
+    native.verify()
+    assert native.info()["windows"] >= 10, native.info()
+    assert native.info()["blocks"] == traced.info()["blocks"], (native.info(), traced.info())
+    questions = (("all", "syscall"), ("goto", "last", "backward", "store", "1", "where", "touches[&in_memory,8]"), ("count", "func_enter", "by", "func"))
+    assert answers(native, questions) == answers(traced, questions)
+
+
+def test_signals_come_in_the_midst_of_computations(folder):
+    argv = [tbdtest.program("cuts"), "600000", "signals"]
+    trace = check(argv, folder)
+    assert len(trace.ask("all", "signal")) >= 20, trace.info()
+    assert trace.info()["end"].startswith("exit"), trace.info()
+
+
+def test_a_signal_ends_an_endless_computation(folder):
+    script = "use Time::HiRes 'ualarm'; $SIG{ALRM} = sub { print qq(rang\n); exit 5 }; ualarm 50000; 1 while 1"
+    check([tbdtest.need("perl"), "-e", script], os.path.join(folder, "handled"))
+    check([tbdtest.need("perl"), "-e", "use Time::HiRes 'ualarm'; ualarm 50000; 1 while 1"], os.path.join(folder, "fatal"))
 
 
 def test_a_killed_program_is_recorded_up_to_its_last_stop(folder):

@@ -44,6 +44,7 @@ enum tbd_message_kind {
     TBD_MSG_RSEQ = 19,        /* struct tbd_msg_rseq, then writes */
     TBD_MSG_CLOCK = 20,       /* struct tbd_msg_clock: what time it is; in no log */
     TBD_MSG_OPENED = 21,      /* struct tbd_msg_opened + addresses; in no log */
+    TBD_MSG_CUT = 22,         /* struct tbd_msg_cut: only in the log of a trace that counts stops */
     TBD_MSG_KIND_COUNT
 };
 
@@ -294,6 +295,14 @@ struct tbd_msg_rseq {
 };
 _Static_assert(sizeof(struct tbd_msg_rseq) == 16, "tbd_msg_rseq is 16 bytes");
 #define TBD_RSEQ_ABORTED 1u /* it was in a critical section, which begins again: rip is another */
+
+/* Native play has cut a computation here, where a control transfer has just led to: the state at the window's end
+ * tells which arrival at this address it is.  The last event of its window. */
+struct tbd_msg_cut {
+    uint64_t rip;     /* 0 */
+    uint64_t used_ns; /* 8: processor time of the window, about */
+};
+_Static_assert(sizeof(struct tbd_msg_cut) == 16, "tbd_msg_cut is 16 bytes");
 
 struct tbd_msg_clock {
     uint64_t realtime_ns; /* CLOCK_REALTIME */

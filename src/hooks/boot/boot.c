@@ -34,6 +34,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/shared.h"
 #include "hooks/own/own.h"
+#include "hooks/own/own_cut.h"
 #include "hooks/probes/triggers.h"
 #include "hooks/probes/arm.h"
 #include "hooks/stream/crash_ring.h"
@@ -143,7 +144,7 @@ static bool record_own_child(struct tbd_thread *thread)
 {
     if (!tbd_child_record(thread) || !tbd_own_begin_child())
         return false;
-    tbd_own_begin(tbd_play_settle);
+    tbd_own_begin(tbd_runtime.options.cut * 1000, tbd_play_settle);
     return true;
 }
 
@@ -151,10 +152,10 @@ static const struct ways_in own_code = {
     .parts = { .callbacks = &tbd_play_callbacks, .leaving = &tbd_leaving_own },
     .signals = { .stops = tbd_own_stops_sigsafe,
                  .has_own = tbd_own_has_sigsafe,
-                 .queued = tbd_own_queued_sigsafe,
+                 .queued = tbd_cut_soon_sigsafe,
                  .after_fault = tbd_own_stopped,
                  .hides_child = tbd_organizer_children_sent_sigsafe },
-    .begin_thread = tbd_play_begin_thread,
+    .begin_thread = tbd_own_begin_thread,
     .alone = tbd_threads_after_fork,
     .record_child = record_own_child,
     .run = tbd_own_run,
@@ -373,8 +374,7 @@ static void tell_calls(void)
                                        .ends = tbd_last_state_at_exit,
                                        .children = options->children,
                                        .threads = options->threads &&
-                                                  tbd_mode()->turns != TBD_TURNS_ALONE &&
-                                                  tbd_mode()->code != TBD_CODE_OWN };
+                                                  tbd_mode()->turns != TBD_TURNS_ALONE };
     tbd_exec_environment_init(&inherited);
     tbd_call_policy = &policy;
     tbd_organizer_children_init(options->organizer);
@@ -449,7 +449,7 @@ bool tbd_boot(const struct tbd_boot *boot)
     TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,
             (void *)thread->regs.rip);
     if (tbd_mode()->code == TBD_CODE_OWN)
-        tbd_own_begin(tbd_play_settle);
+        tbd_own_begin(tbd_runtime.options.cut * 1000, tbd_play_settle);
     ways_in()->run(thread);
     __builtin_unreachable();
 }

@@ -42,6 +42,8 @@ static const struct option_row rows[] = {
       .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
     { .name = "chaos", .values = "SEED", .help = "turns of threads by chance, so that races show; 0: no",
       .kind = KIND_NUMBER, .offset = AT(chaos), .initial = 0, .low = 0, .high = UINT32_MAX },
+    { .name = "cut", .values = "N", .help = "mode=native: microseconds of computing until a window is cut",
+      .kind = KIND_NUMBER, .offset = AT(cut), .initial = 10000, .low = 50, .high = 1000000 },
     { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",
       .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 32, .low = 2,
       .high = TBD_STREAM_MAX_CHUNKS },

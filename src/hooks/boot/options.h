@@ -68,6 +68,7 @@ struct tbd_options {
     uint64_t tables; /* enum tbd_tables_choice (mode=crash) */
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
     uint64_t scheme; /* enum tbd_calling_scheme (mode=context) */
+    uint64_t cut;    /* microseconds until a computation is cut (mode=native) */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */

@@ -61,6 +61,17 @@ bool tbd_code_traps_set(uint64_t address, uint32_t prot)
     return true;
 }
 
+void tbd_code_traps_remove(uint64_t address)
+{
+    size_t at = lower(address);
+
+    if (at == count || traps[at].address != address)
+        return;
+    put_byte(address, traps[at].prot, traps[at].byte);
+    count--;
+    memmove(&traps[at], &traps[at + 1], (count - at) * sizeof(*traps));
+}
+
 bool tbd_code_traps_has_sigsafe(uint64_t address)
 {
     size_t at = lower(address);

@@ -12,6 +12,8 @@
 
 /* Writes the trap; `prot`: of its mapping.  False: there are too many, or it cannot be written. */
 bool tbd_code_traps_set(uint64_t address, uint32_t prot);
+/* Puts the program's byte back. */
+void tbd_code_traps_remove(uint64_t address);
 bool tbd_code_traps_has_sigsafe(uint64_t address);
 /* Puts the program's bytes back into a copy of what is at `address`. */
 void tbd_code_traps_hide(uint8_t *copy, uint64_t address, size_t bytes);

@@ -28,8 +28,10 @@
 const char *tbd_own_check(void);
 /* FORK_CHILD: the pages of its memory are not followed yet.  False: they cannot be. */
 bool tbd_own_begin_child(void);
-/* BOOT, FORK_CHILD, after the image was sent.  `settle` is called after every stop. */
-void tbd_own_begin(void (*settle)(struct tbd_thread *thread));
+/* BOOT, FORK_CHILD, after the image was sent.  A computation is cut after `cut_ns`; `settle` is called after every stop. */
+void tbd_own_begin(uint64_t cut_ns, void (*settle)(struct tbd_thread *thread));
+/* APP: a new thread in its first turn. */
+_Noreturn void tbd_own_begin_thread(struct tbd_thread *thread);
 /* Goes on with the program's code at thread->regs. */
 _Noreturn void tbd_own_run(struct tbd_thread *thread);
 /* As tbd_leaving_play; before, the program's code is made as it was, and the kernel makes its calls again. */
@@ -40,8 +42,6 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
                            uint64_t gs_base);
 /* Is the program's own code interrupted there? */
 bool tbd_own_has_sigsafe(uint64_t rip);
-/* A signal waits for the next stop; if none comes soon, the program is let go between two. */
-void tbd_own_queued_sigsafe(void);
 _Noreturn void tbd_own_stopped(struct tbd_thread *thread);
 
 /* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */

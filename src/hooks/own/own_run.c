@@ -15,6 +15,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/written_pages.h"
+#include "hooks/own/own_cut.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
 #include "hooks/threads/sigframe.h"
@@ -27,14 +28,21 @@
 /* Cycles of the time-stamp counter in a window: some 10 ms, so that a replay of it fits in memory. */
 #define WINDOW_CYCLES (1ull << 25)
 #define WINDOW_NS     10000000u
+#define TURN_CYCLES   (1ull << 22) /* about 1.5 ms, if another thread is ready */
 
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
 
-enum stop_kind { STOP_NONE, STOP_CALL, STOP_SITE, STOP_FAULT, STOP_LATE };
+enum stop_kind { STOP_NONE, STOP_CALL, STOP_SITE, STOP_FAULT, STOP_CUT };
 
 static void (*settle)(struct tbd_thread *thread);
-static enum stop_kind stop; /* what tbd_own_stopped() finds */
-static uint64_t window_start;
+static enum stop_kind stop;        /* what tbd_own_stopped() finds */
+static enum tbd_cut_step cut_step; /* STOP_CUT */
+
+/* When the window began, and with how much processor time. */
+static uint64_t window_start, window_used;
+static uint64_t turn_start; /* and the turn of the thread `turn_of` */
+static uint32_t turn_of;
+static uint64_t tick_ns;
 
 static uint64_t cycles(void)
 {
@@ -79,45 +87,6 @@ static void enter_block(struct tbd_thread *thread, uint32_t bytes, enum tbd_end 
     tbd_ring_enter(&tbd_recording.ring, thread, known[place].id);
 }
 
-/* ---- signals that wait for a stop ---- */
-
-#define LATE_NS 100000000
-
-static int32_t timer = -1; /* of the kernel; -1: no signal waits */
-
-void tbd_own_queued_sigsafe(void)
-{
-    struct sigevent event = { .sigev_signo = SIGTRAP, .sigev_notify = SIGEV_THREAD_ID };
-    int64_t after[4] = { 0, 0, 0, LATE_NS };
-
-    if (timer >= 0)
-        return;
-    event.sigev_value.sival_ptr = (void *)TBD_LATE_VALUE;
-    event._sigev_un._tid = (int)tbd_thread_now()->tid;
-    if (tbd_sys_failed(tbd_sys3(__NR_timer_create, CLOCK_MONOTONIC, tbd_sys_pointer(&event),
-                                tbd_sys_pointer(&timer))))
-        timer = -1;
-    else
-        tbd_sys4(__NR_timer_settime, (uint64_t)(unsigned)timer, 0, tbd_sys_pointer(after), 0);
-}
-
-static void stop_timer(void)
-{
-    if (timer >= 0)
-        tbd_sys3(__NR_timer_delete, (uint64_t)(unsigned)timer, 0, 0);
-    timer = -1;
-}
-
-/* A computation is not cut: what follows its last stop is not recorded. */
-static void leave_late(struct tbd_thread *thread)
-{
-    if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
-        return;
-    tbd_window_cut();
-    tbd_detach(thread, "a signal came in a long computation, which native play cannot cut yet",
-               TBD_END_WHOLE);
-}
-
 /* ---- stops ---- */
 
 bool tbd_own_has_sigsafe(uint64_t rip)
@@ -137,11 +106,10 @@ static int32_t code_of(const uint8_t *info)
 static enum stop_kind kind_of(int signo, const uint8_t *info, uint64_t rip)
 {
     int32_t code = code_of(info);
-    siginfo_t given;
 
-    memcpy(&given, info, sizeof(given));
-    if (signo == SIGTRAP && code == SI_TIMER && (uint64_t)(uintptr_t)given.si_ptr == TBD_LATE_VALUE)
-        return STOP_LATE;
+    cut_step = tbd_cut_step_sigsafe(signo, info, rip);
+    if (cut_step != TBD_CUT_NOT)
+        return STOP_CUT;
     if (signo == SIGSYS)
         return code == SYS_USER_DISPATCH ? STOP_CALL : STOP_NONE;
     if (!(ALWAYS_OURS & BIT(signo)) || code <= 0)
@@ -272,7 +240,11 @@ static void perform_call(struct tbd_thread *thread)
     collect_code(&before);
     if (makes_process(before.gpr[TBD_RAX]))
         tbd_code_traps_lift(true);
+    if (before.gpr[TBD_RAX] == __NR_exit)
+        tbd_cut_end_thread();
     tbd_syscall_perform(thread, SYSCALL_BYTES);
+    if (before.gpr[TBD_RAX] == __NR_exit) /* a signal comes first */
+        tbd_cut_begin(tick_ns);
     if (makes_process(before.gpr[TBD_RAX]))
         tbd_code_traps_lift(false);
     look_after_call(thread, &before, brk_before);
@@ -282,43 +254,98 @@ static uint64_t used_ns(void)
 {
     int64_t now[2] = { 0, 0 };
 
-    tbd_sys3(__NR_clock_gettime, CLOCK_THREAD_CPUTIME_ID, tbd_sys_pointer(now), 0);
+    tbd_sys3(__NR_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, tbd_sys_pointer(now), 0);
     return (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+}
+
+/* ---- windows ---- */
+
+static void begin_window(uint64_t used)
+{
+    window_start = cycles();
+    window_used = used;
 }
 
 /* The counter of cycles is read at every stop, the time used only when it may have come: while others have the processor, the
  * window does not grow. */
 static void end_window_in_time(struct tbd_thread *thread)
 {
-    static uint64_t used_before;
     uint64_t now = cycles(), used;
 
     if (now - window_start < WINDOW_CYCLES)
         return;
-    window_start = now;
     used = used_ns();
-    if (used - used_before < WINDOW_NS && used >= used_before)
+    window_start = now;
+    if (used - window_used < WINDOW_NS)
         return;
-    used_before = used;
+    begin_window(used);
     tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
+
+/* A thread that only computes goes on to its cut. */
+static void end_turn_in_time(struct tbd_thread *thread)
+{
+    uint64_t now;
+
+    if (!tbd_threads_are_many())
+        return;
+    now = cycles();
+    if (turn_of == thread->tid && now - turn_start < TURN_CYCLES)
+        return;
+    if (turn_of == thread->tid)
+        tbd_threads.tick = tbd_ring_time(&tbd_recording.ring, thread);
+    turn_of = thread->tid;
+    turn_start = now;
+}
+
+/* The window ends here. */
+static void perform_cut(struct tbd_thread *thread)
+{
+    uint64_t used = used_ns();
+    struct tbd_msg_cut cut = { .rip = thread->regs.rip, .used_ns = used - window_used };
+    struct tbd_part part = { &cut, sizeof(cut) };
+
+    enter_block(thread, 0, TBD_END_FAULT);
+    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_CUT, &part, 1);
+    begin_window(used);
+    tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
+}
+
+static bool is_cut_wanted(enum tbd_cut_step step)
+{
+    return __atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) || tbd_leaving_why() ||
+           (step == TBD_CUT_TICK && used_ns() - window_used >= tick_ns / 2);
+}
+
+/* Nothing is recorded where the thread is not at a cut. */
+static void take_cut_step(struct tbd_thread *thread)
+{
+    if (!tbd_cut_take(thread, cut_step, is_cut_wanted(cut_step)))
+        tbd_own_run(thread);
+    perform_cut(thread);
+}
+
+/* ---- */
 
 void tbd_own_stopped(struct tbd_thread *thread)
 {
     enum stop_kind kind = stop;
 
     stop = STOP_NONE;
-    stop_timer();
+    if (kind == STOP_CUT)
+        take_cut_step(thread);
+    tbd_cut_forget(thread);
     switch (kind) {
-    case STOP_LATE: leave_late(thread); break;
     case STOP_CALL: perform_call(thread); break;
     case STOP_SITE: perform_site(thread); break;
     case STOP_FAULT: raise_fault(thread, false); break;
     case STOP_NONE: raise_fault(thread, true); break;
+    case STOP_CUT: break;
     }
     if (tbd_written_is_lost())
         tbd_leave_soon("the kernel no longer says which pages are written");
     end_window_in_time(thread);
+    end_turn_in_time(thread);
     settle(thread);
     tbd_own_run(thread);
 }
@@ -329,6 +356,7 @@ void tbd_own_run(struct tbd_thread *thread)
 {
     struct tbd_regs regs = thread->regs;
 
+    regs.rflags = tbd_cut_flags(regs.rflags);
     if (tbd_processor.has_fsgsbase)
         tbd_set_gs_base(regs.gs_base);
     else if (regs.gs_base)
@@ -357,14 +385,25 @@ const char *tbd_own_check(void)
     return NULL;
 }
 
-void tbd_own_begin(void (*settles)(struct tbd_thread *thread))
+void tbd_own_begin(uint64_t cut_ns, void (*settles)(struct tbd_thread *thread))
 {
     settle = settles;
-    window_start = cycles();
+    tick_ns = cut_ns;
+    begin_window(used_ns());
     memset(known, 0, sizeof(known));
     tbd_own_look(0, TBD_USER_END, true);
     tbd_code_traps_lift(false); /* a child's are the program's bytes since before the fork */
+    tbd_cut_begin(tick_ns);
     (void)dispatch(PR_SYS_DISPATCH_ON);
+}
+
+void tbd_own_begin_thread(struct tbd_thread *thread)
+{
+    tbd_cut_begin(tick_ns);
+    (void)dispatch(PR_SYS_DISPATCH_ON);
+    tbd_signals_let_in();
+    settle(thread);
+    tbd_own_run(thread);
 }
 
 bool tbd_own_begin_child(void)
@@ -374,6 +413,7 @@ bool tbd_own_begin_child(void)
 
 static void end(void)
 {
+    tbd_cut_end();
     (void)dispatch(PR_SYS_DISPATCH_OFF);
     tbd_code_traps_remove_all();
 }

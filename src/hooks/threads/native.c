@@ -53,6 +53,8 @@ void tbd_threads_leave(struct tbd_saved_context *saved)
     struct kept kept = kept_of(saved);
 
     tbd_signals_set_kernel_mask(~0ull); /* the handlers are the program's by now */
+    tbd_sys6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0,
+             0); /* native play's */
     restore_cleared(saved);
     tbd_signals_restore_thread(&saved->signals);
     tbd_rseq_install(&saved->rseq, &regs);

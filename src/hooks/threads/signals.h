@@ -34,8 +34,12 @@
 #define TBD_LET_GO_VALUE (TBD_ENGINE_BASE + 0x7ead)
 /* ... or, in free run, to come to a boundary and wait there. */
 #define TBD_PAUSE_VALUE (TBD_ENGINE_BASE + 0x7eaf)
-/* ... a timer of the engine's, in native play: a signal has waited long for a stop. */
-#define TBD_LATE_VALUE (TBD_ENGINE_BASE + 0x7eb0)
+/* ... timers of the engine's, in native play: a signal has waited long for a stop; some processor time has
+ * passed.  They send SIGILL: while a SIGTRAP is on its way, the kernel drops that of an int3, which is past then; but an
+ * instruction whose SIGILL was dropped is executed again. */
+#define TBD_TIMER_SIGNAL SIGILL
+#define TBD_LATE_VALUE   (TBD_ENGINE_BASE + 0x7eb0)
+#define TBD_TICK_VALUE   (TBD_ENGINE_BASE + 0x7eb1)
 
 /* The layout of the kernel. */
 struct tbd_action {

@@ -350,7 +350,8 @@ static uint64_t value_of(int signo, const uint8_t *info)
     siginfo_t given;
 
     memcpy(&given, info, sizeof(given));
-    return signo == SIGTRAP && (given.si_code == SI_QUEUE || given.si_code == SI_TIMER)
+    return (signo == SIGTRAP && given.si_code == SI_QUEUE) ||
+                   (signo == TBD_TIMER_SIGNAL && given.si_code == SI_TIMER)
                ? (uint64_t)(uintptr_t)given.si_ptr
                : 0;
 }
@@ -379,7 +380,10 @@ static bool take_own(int signo, const uint8_t *info, struct tbd_saved_context *s
     switch (value) {
     case TBD_LET_GO_VALUE: let_go(saved, context); return true;
     case TBD_PAUSE_VALUE: call_in(saved, context); return true;
-    case TBD_LATE_VALUE: saved->signals.has_dropped = true; return true; /* the stop has come */
+    case TBD_LATE_VALUE:
+    case TBD_TICK_VALUE:
+        saved->signals.has_dropped = true;
+        return true; /* the program has stopped */
     case TBD_CRASH_ASKED:
     case TBD_CRASH_SET:
         if (exits->asked)

@@ -18,6 +18,7 @@
 #include "organizer/organize.h"
 #include "organizer/stops.h"
 #include "replay/native/feed.h"
+#include "replay/native/stops_turns.h"
 #include "replay/native/stops_window.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ struct stops_counting {
     struct tbd_stops_blocks blocks;
     struct tbd_feed *feed;
     uint64_t ran; /* instructions of the block entered last, if it was left */
+    struct tbd_stops_turns turns;
     uint32_t windows;
     pthread_t organizer;
     bool has_organizer;
@@ -174,6 +176,18 @@ static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
     return true;
 }
 
+static bool send_own_event(struct stops_counting *c, const struct tbd_message *head,
+                           const uint8_t *payload)
+{
+    struct tbd_msg_thread turn;
+
+    if (head->kind != TBD_MSG_THREAD || head->bytes != sizeof(turn))
+        return tbd_feed_message(c->feed, head, payload);
+    memcpy(&turn, payload, sizeof(turn));
+    return tbd_stops_turn(&c->turns, &turn, tbd_feed_time(c->feed)) &&
+           tbd_feed_message(c->feed, head, &turn);
+}
+
 /* Sends the replay's messages up to its next event that play had, too. */
 static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint32_t kind)
 {
@@ -183,7 +197,7 @@ static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint
     while ((payload = next_message(events, &head))) {
         bool is_last = tbd_message_is_event(head.kind) && !is_own(&head, payload);
 
-        if ((is_last && head.kind != kind) || !tbd_feed_message(c->feed, &head, payload))
+        if ((is_last && head.kind != kind) || !send_own_event(c, &head, payload))
             return false;
         note_place(c, &head, payload);
         if (is_last)
@@ -221,7 +235,7 @@ static size_t count_events(struct tbd_reader list)
     size_t count = 0;
 
     while (next_message(&list, &head))
-        count += tbd_message_is_event(head.kind);
+        count += tbd_message_is_event(head.kind) && head.kind != TBD_MSG_CUT;
     return count;
 }
 
@@ -242,6 +256,8 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
 
         if (head.kind == TBD_MSG_WINDOW_END && head.bytes == sizeof(struct tbd_msg_window_end))
             good = send_end(c, &head, payload);
+        else if (head.kind == TBD_MSG_CUT)
+            continue; /* a block is entered there like any other */
         else if (tbd_message_is_event(head.kind))
             good = left-- && send_event(c, &events, head.kind);
         else if (head.kind == TBD_MSG_PASSED)
@@ -372,6 +388,7 @@ static void tear_down(struct stops_counting *c)
     tbd_replayer_free(c->replayer);
     tbd_feed_free(c->feed);
     tbd_block_table_release(c->blocks.table);
+    tbd_stops_turns_free(&c->turns);
     free(c->places);
 }
 

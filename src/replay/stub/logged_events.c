@@ -17,6 +17,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/recording.h"
 #include "hooks/table/syscalls.h"
+#include "replay/stub/cut_place.h"
 #include "replay/stub/memory.h"
 
 /* ---- the log ---- */
@@ -53,18 +54,22 @@ static const char *kind_name(uint32_t kind)
     case TBD_MSG_CODE: return "a change of code by others";
     case TBD_MSG_MAPPED: return "a change of mappings";
     case TBD_MSG_RSEQ: return "a restartable sequence";
+    case TBD_MSG_CUT: return "the cut of a computation";
     case TBD_MSG_SHARED: return "a set of instructions that access shared memory";
     default: return "something else";
     }
 }
 
-const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind)
+bool tbd_log_is_next(enum tbd_message_kind kind, uint64_t time)
 {
     const struct tbd_plan_log *entry = log_entry(tbd_stub.log_next);
 
-    if (!entry || entry->time != tbd_stub_log_time() || message_of(entry)->kind != (uint32_t)kind)
-        return NULL;
-    return message_of(entry);
+    return entry && entry->time == time && message_of(entry)->kind == (uint32_t)kind;
+}
+
+const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind)
+{
+    return tbd_log_is_next(kind, tbd_stub_log_time()) ? tbd_log_message(tbd_stub.log_next) : NULL;
 }
 
 /* Returns the next message, which must be of this kind and due now; otherwise the replay
@@ -78,6 +83,10 @@ static const struct tbd_message *expect(enum tbd_message_kind kind, const char *
         return message;
     if (!entry)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s, but play has nothing more in this window", found);
+    if (message_of(entry)->kind == TBD_MSG_CUT)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at 0x%lx, where play has a cut at 0x%lx next: %s",
+                         found, tbd_thread_now()->regs.rip, tbd_stub.plan->cut_regs.rip,
+                         tbd_cut_place_missed());
     if (tbd_stub.plan->counts_stops)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at 0x%lx, stop %lu, where play has %s at stop %lu",
                          found, tbd_thread_now()->regs.rip, tbd_stub.stops,
@@ -167,6 +176,24 @@ void tbd_stub_settle(struct tbd_thread *thread)
         tbd_stub_boundary(thread);
 }
 
+/* ---- cuts ---- */
+
+/* At a window's start at least one block must be entered: the state may be that of the cut before, in which the
+ * program spins. */
+static bool is_cut_due(void)
+{
+    return tbd_log_is_next(TBD_MSG_CUT, tbd_stub.stops + 1) && tbd_stub_time();
+}
+
+void tbd_stub_asked(struct tbd_thread *thread)
+{
+    if (!is_cut_due() || !tbd_cut_place_is_here(thread))
+        return;
+    tbd_stub.stops++;
+    tbd_stub.log_next++;
+    tbd_stub_settle(thread);
+}
+
 /* ---- system calls ---- */
 
 bool tbd_stub_is_where_play_stopped(void)
@@ -250,14 +277,19 @@ static void change_maps(const struct tbd_message *message)
 
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
 {
-    const struct tbd_message *message;
-    struct tbd_msg_syscall call;
-
     tbd_log_stopped();
     if (tbd_stub.plan->own_code) {
         thread->regs.gpr[TBD_RCX] = thread->regs.rip + insn_bytes;
         thread->regs.gpr[TBD_R11] = thread->regs.rflags;
     }
+    tbd_stub_go_on_with_call(thread, insn_bytes);
+}
+
+void tbd_stub_go_on_with_call(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    const struct tbd_message *message;
+    struct tbd_msg_syscall call;
+
     if (tbd_stub_is_where_play_stopped()) /* in a call that did not return */
         tbd_stub_finish();
     while ((message = tbd_log_peek(TBD_MSG_MAPPED))) /* by a child that shared the memory */

@@ -10,6 +10,8 @@
 
 /* The next log message if it is of this kind and due now, else NULL. */
 const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind);
+/* Is the next log message of this kind, and due at `time`? */
+bool tbd_log_is_next(enum tbd_message_kind kind, uint64_t time);
 /* The log entry's message; NULL after the last one. */
 const struct tbd_message *tbd_log_message(uint64_t index);
 /* Puts a log message into the stream unchanged, and advances the log. */

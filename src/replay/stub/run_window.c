@@ -23,6 +23,7 @@
 #include "hooks/stream/recording.h"
 #include "patcher/cut.h"
 #include "patcher/patcher.h"
+#include "replay/stub/cut_place.h"
 #include "replay/stub/memory.h"
 #include "replay/stub/vectors.h"
 
@@ -420,6 +421,7 @@ void tbd_stub_run(void)
         plan->area == TBD_PLAN_NO_AREA ? 0 : tbd_ring_area(&tbd_recording.ring, plan->area);
     tbd_ring_start(&tbd_recording.ring, thread, plan->first_time, tbd_stub.end);
     tbd_stub_shared_begin(thread);
+    tbd_cut_place_begin(thread, plan);
     tbd_stub_boundary(thread);
     tbd_patcher_run(thread);
 }

@@ -83,6 +83,7 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
     .syscall = tbd_stub_syscall,
     .special = tbd_stub_special,
     .boundary = tbd_stub_boundary,
+    .asked = tbd_stub_asked,
     .bad_code = tbd_stub_bad_code,
     .forgetting = tbd_x87_settle,
     .with_vector_state = tbd_processor_decode,

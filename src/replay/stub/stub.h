@@ -8,6 +8,7 @@
  *     run_window.c     one window: chunk hand-over, stops, the end
  *     logged_events.c  system calls, specials and signals from the log
  *     areas.c          addresses for translated code
+ *     cut_place.c      where native play has cut a computation
  *     thread_turns.c   the program's threads, which take turns
  *     fault.c          SIGSEGV: guard pages, missing pages, the program's own faults
  *     confine.c        what it may not do; filter.c: which system calls it may make
@@ -87,6 +88,8 @@ void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 void tbd_stub_bad_code(struct tbd_thread *thread);
+/* A block at the cut is about to be entered. */
+void tbd_stub_asked(struct tbd_thread *thread);
 /* Time of the next logged event that is due between blocks (signal, turn, ...); UINT64_MAX:
  * none. */
 uint64_t tbd_stub_between_time(void);
@@ -98,6 +101,8 @@ void tbd_stub_between(struct tbd_thread *thread);
 /* Replays the system call at rip, or the part of it that is due; the caller then calls
  * tbd_stub_settle(). */
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes);
+/* The thread has waited in the call at rip, and has its turn again. */
+void tbd_stub_go_on_with_call(struct tbd_thread *thread, uint32_t insn_bytes);
 /* shared_traps.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false:
  * none is due. */
 bool tbd_stub_shared(struct tbd_thread *thread);

@@ -127,7 +127,7 @@ void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message)
         switch_threads(thread, &event);
         tbd_log_send(message);
         if (event.block_time != TBD_NO_BLOCK_TIME)
-            tbd_stub_call(thread, call_length(thread->regs.rip));
+            tbd_stub_go_on_with_call(thread, call_length(thread->regs.rip));
         return;
     default:
         if (event.thread != thread->tid)
