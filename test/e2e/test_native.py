@@ -81,9 +81,7 @@ def test_signals_come_in_the_midst_of_computations(folder):
 
 
 def test_a_signal_ends_an_endless_computation(folder):
-    script = "use Time::HiRes 'ualarm'; $SIG{ALRM} = sub { print qq(rang\n); exit 5 }; ualarm 50000; 1 while 1"
-    check([tbdtest.need("perl"), "-e", script], os.path.join(folder, "handled"))
-    check([tbdtest.need("perl"), "-e", "use Time::HiRes 'ualarm'; ualarm 50000; 1 while 1"], os.path.join(folder, "fatal"))
+    check([tbdtest.need("perl"), "-e", "alarm 1; 1 while 1"], folder)
 
 
 def test_a_killed_program_is_recorded_up_to_its_last_stop(folder):
