@@ -261,14 +261,14 @@ def test_why_follows_calculations_to_all_they_were_made_from(folder):
 
 
 def many_names(folder):
-    """A program of 20 units and 3,000 functions with namespaces, with TBD_LONG=1 10,000."""
+    """A program of 20 units and 10,000 functions with namespaces: tables of small ones are not kept."""
     sources = []
     for unit in range(20):
         name = os.path.join(folder, "unit%d.cc" % unit)
         with open(name, "w", encoding="utf-8") as f:
             f.write("namespace unit%d {\nint counter_%d = %d;\nstruct only_%d { int first, second; } pair_%d = { %d, 2 };\n"
                     % ((unit,) * 6))
-            f.write("".join("int work_%d(int value) { return value + %d; }\n" % (i, i) for i in range(500 if tbdtest.LONG else 150)))
+            f.write("".join("int work_%d(int value) { return value + %d; }\n" % (i, i) for i in range(500)))
             f.write("int run() { return work_7(counter_%d) + pair_%d.second; }\n}\n" % (unit, unit))
         sources.append(name)
     main = "".join("namespace unit%d { int run(); }\n" % unit for unit in range(20)) + \
