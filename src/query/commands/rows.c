@@ -226,6 +226,24 @@ void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
     print_lines(rows);
 }
 
+void tbd_rows_hide(struct tbd_rows *rows, const char *name)
+{
+    size_t hidden = 0, index;
+    json_t *row;
+
+    while (hidden < rows->column_count && strcmp(rows->columns[hidden], name) != 0)
+        hidden++;
+    if (hidden == rows->column_count || rows->has_widths || rows->run->session->csv)
+        return;
+    rows->column_count--;
+    for (size_t i = hidden; i <= rows->column_count; i++) {
+        rows->columns[i] = rows->columns[i + 1];
+        rows->widths[i] = i < rows->column_count ? rows->widths[i + 1] : 0;
+    }
+    json_array_foreach(rows->waiting, index, row)
+        json_array_remove(row, hidden);
+}
+
 void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
 {
     rows->count++;

@@ -36,6 +36,9 @@ void tbd_rows_add(struct tbd_rows *rows, json_t *row);
 /* A row of which only the columns are known: not as JSON.  Much cheaper than one by its object, and printed with others,
  * by tbd_rows_end() at the latest. */
 void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells);
+/* The column `name` is not shown.  Nothing once lines are printed: a table whose rows do not wait any
+ * more, or CSV. */
+void tbd_rows_hide(struct tbd_rows *rows, const char *name);
 /* Prints nothing; instead of tbd_rows_end(). */
 void tbd_rows_drop(struct tbd_rows *rows);
 /* Prints the rows that wait.  Without any row it returns TBD_EXIT_NOT_FOUND, and a table says so. */

@@ -455,10 +455,8 @@ static enum tbd_exit start(struct tbd_why *why, struct tbd_why_value *out)
 /* A table has the column only if the answer leads to other processes. */
 static void hide_process(struct tbd_why *why)
 {
-    if (why->has_others || why->own->session->csv || why->rows.has_widths)
-        return;
-    for (size_t i = 0; why->rows.columns[i] != NULL; i++)
-        why->rows.columns[i] = why->rows.columns[i + 1];
+    if (!why->has_others)
+        tbd_rows_hide(&why->rows, "process");
 }
 
 enum tbd_exit tbd_command_why(struct tbd_command_run *run)
