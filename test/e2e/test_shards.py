@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """tbdq --shard and unite: the answer of the whole run from those of its parts, byte for byte."""
 import glob
-import json
 import os
 import random
 import shutil
+import signal
+import subprocess
 
 import tbdtest
 
@@ -137,6 +138,45 @@ def test_ranks(folder):
         result = tbdtest.run(argv + question, stdin=None, timeout=100)
         assert (result.code, result.out) == (whole.code, whole.out), result
     assert tbdtest.run(argv + ["stores", "no_such_variable"], stdin=None, timeout=100).code == 2
+    question = ["stores", "target"]
+    argv = [mpirun, "--enable-recovery", *argv[1:5], tool, "--report", "--shards", "60", "--patience", "2", "-t", trace.path, "--no-cache", *question]
+    process = subprocess.Popen(argv, env=tbdtest.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stderr:
+        if b" rank 2 seconds" in line:
+            break
+    os.kill(rank_of(process, 2), signal.SIGKILL)
+    out, err = process.communicate(timeout=100)
+    whole = alone(trace, question, [])
+    assert (process.returncode, out) == (whole.code, whole.out) and b"rank 2 is not heard of" in err, (process.returncode, err)
 
 
-tbdtest.main(test_same_as_alone, test_what_is_missing, test_what_does_not_fit, test_ranks)
+def rank_of(mpirun, number):
+    """The process of a rank."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/environ" % pid, "rb") as file, open("/proc/%s/stat" % pid, encoding="utf-8") as stat:
+                if b"OMPI_COMM_WORLD_RANK=%d\0" % number in file.read() and stat.read().split()[3] == str(mpirun.pid):
+                    return int(pid)
+        except OSError:
+            continue
+    raise AssertionError("there is no rank %d" % number)
+
+
+def test_recipes(folder):
+    """The scripts of examples/cluster give the answer of the whole run."""
+    trace = recorded(folder)
+    question = ["-t", trace.path, "count", "store", "by", "line"]
+    whole = alone(trace, question[2:], [])
+    cluster, env = os.path.join(tbdtest.SOURCE, "examples/cluster"), {"TBDQ": tbdtest.TBDQ}
+    names = ["shards.sh"] + ["parallel.sh"] * (shutil.which("parallel") is not None)
+    for name in names:
+        result = tbdtest.run([os.path.join(cluster, name), "3", *question], stdin=None, env=env)
+        assert (result.code, result.out) == (whole.code, whole.out), (name, result)
+    os.mkdir(folder + "/answer")
+    for task in ("1", "2"):
+        env = {"TBDQ": tbdtest.TBDQ, "FOLDER": folder + "/answer", "SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": "2"}
+        assert tbdtest.run([os.path.join(cluster, "slurm.sh"), *question], stdin=None, env=env).code == 0
+    check_same(whole, united(sorted(glob.glob(folder + "/answer/*"))))
+
+
+tbdtest.main(test_same_as_alone, test_what_is_missing, test_what_does_not_fit, test_ranks, test_recipes)

@@ -5,12 +5,12 @@
 /* Each a power of two of block entries, drawn evenly. */
 #define STRETCH_LEAST_BITS 6u
 #define STRETCH_BITS       12u   /* to 2^19 */
-#define STRETCH_TURNS      4096u /* of the longest size, at most */
+#define STRETCH_TURNS      1024u /* of the longest size, at most */
 #define SCALE_BITS         15u
 
 /* A turn costs as much as thousands of block entries.  FREE_TURNS cost what they may; later there is one for TURN_ENTRIES
  * block entries on average: where there were more, scales begin with SPARING_SCALE. */
-#define FREE_TURNS    4096u
+#define FREE_TURNS    1024u
 #define TURN_ENTRIES  128u
 #define SPARING_SCALE 8u
 
@@ -21,6 +21,7 @@
 #define STARVED          4u
 #define STRICT           4u
 #define HOLD_MS_BITS     8u
+#define STARVED_CALLS    64u /* a loop around sched_yield() waits for somebody */
 
 /* splitmix64 */
 static uint64_t mix(uint64_t value)
@@ -76,6 +77,13 @@ void tbd_chaos_look(struct tbd_chaos *chaos, uint64_t now)
     chaos->starved = below(chaos, STARVING_STRETCH) ? 0 : tbd_chaos_draw(chaos) | 1;
     chaos->is_strict = chaos->starved && !below(chaos, STRICT);
     chaos->has_held = false;
+    chaos->gave_way = 0;
+}
+
+void tbd_chaos_gave_way(struct tbd_chaos *chaos)
+{
+    if (++chaos->gave_way > STARVED_CALLS)
+        chaos->starved = 0;
 }
 
 uint64_t tbd_chaos_turn(struct tbd_chaos *chaos)

@@ -29,6 +29,7 @@ struct tbd_chaos {
     bool is_strict;
     bool has_held;        /* this stretch has held its starved threads already */
     uint8_t scale;        /* of this stretch */
+    uint32_t gave_way;    /* calls in this stretch for which threads gave way */
     uint64_t turns;       /* so far */
     uint64_t random;      /* the generator's state */
     uint64_t starved;     /* chooses the starved threads; 0: there are none */
@@ -39,6 +40,8 @@ struct tbd_chaos {
 void tbd_chaos_init(struct tbd_chaos *chaos, uint64_t seed);
 /* A new stretch begins if the last one is over. */
 void tbd_chaos_look(struct tbd_chaos *chaos, uint64_t now);
+/* A thread gives way for a call.  It may be waiting for a starved one: after many such calls nobody is starved any more. */
+void tbd_chaos_gave_way(struct tbd_chaos *chaos);
 /* Block entries of the next turn. */
 uint64_t tbd_chaos_turn(struct tbd_chaos *chaos);
 /* True once in `n`. */

@@ -528,6 +528,7 @@ void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, 
     save(thread, tbd_threads.holder);
     tbd_threads.holder->block_time = block_time;
     tbd_threads.reason = reason;
+    tbd_chaos_gave_way(&tbd_threads.chaos);
     hand_over(NULL);
 }
 
