@@ -138,6 +138,8 @@ def test_ranks(folder):
         result = tbdtest.run(argv + question, stdin=None, timeout=100)
         assert (result.code, result.out) == (whole.code, whole.out), result
     assert tbdtest.run(argv + ["stores", "no_such_variable"], stdin=None, timeout=100).code == 2
+    if not tbdtest.LONG:
+        return
     question = ["stores", "target"]
     argv = [mpirun, "--enable-recovery", *argv[1:5], tool, "--report", "--shards", "60", "--patience", "2", "-t", trace.path, "--no-cache", *question]
     process = subprocess.Popen(argv, env=tbdtest.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
