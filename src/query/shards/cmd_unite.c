@@ -169,8 +169,10 @@ static bool add_count(struct uniting *u, const json_t *row)
     if (by == NULL || !tbd_shard_number(row, "count", &count))
         return false;
     (void)tbd_shard_number(u->counts, by, &before);
-    return count <= INT64_MAX - before &&
-           json_object_set_new(u->counts, by, json_integer((json_int_t)(before + count))) == 0;
+    if (count > INT64_MAX - before)
+        return false;
+    count += before;
+    return json_object_set_new(u->counts, by, json_integer((json_int_t)count)) == 0;
 }
 
 /* Takes the row.  False: it is damaged. */
