@@ -41,9 +41,14 @@ bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address)
     return *cell_of(pages, page) || is_known(pages, page);
 }
 
+bool tbd_pages_is_written(const struct tbd_pages *pages, uint64_t address)
+{
+    return *cell_of(pages, address >> TBD_PAGE_SHIFT) & 0xff00;
+}
+
 bool tbd_pages_is_changed(const struct tbd_pages *pages, uint64_t address)
 {
-    return pages->omits_stores && (*cell_of(pages, address >> TBD_PAGE_SHIFT) & 0xff00);
+    return pages->omits_stores && tbd_pages_is_written(pages, address);
 }
 
 static void set_known(struct tbd_pages *pages, uint64_t page)

@@ -63,6 +63,8 @@ void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struc
 
 /* Was the page used in this window, or does the trace know its contents? */
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
+/* Was the page written in this window? */
+bool tbd_pages_is_written(const struct tbd_pages *pages, uint64_t address);
 /* Was the page written in this window by stores that are not recorded?  Then what it held before is not to be found in it. */
 bool tbd_pages_is_changed(const struct tbd_pages *pages, uint64_t address);
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);

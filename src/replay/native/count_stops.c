@@ -160,6 +160,20 @@ static bool is_own(const struct tbd_message *head, const uint8_t *payload)
     return special.flags & TBD_SPECIAL_F_REPLAYED && special.special != TBD_SPECIAL_XBEGIN;
 }
 
+static bool send_own_event(struct stops_counting *c, const struct tbd_message *head,
+                           const uint8_t *payload)
+{
+    struct tbd_msg_thread turn;
+
+    if (head->kind == TBD_MSG_READ_PAGES) /* see is_unwritten() */
+        return true;
+    if (head->kind != TBD_MSG_THREAD || head->bytes != sizeof(turn))
+        return tbd_feed_message(c->feed, head, payload);
+    memcpy(&turn, payload, sizeof(turn));
+    return tbd_stops_turn(&c->turns, &turn, tbd_feed_time(c->feed)) &&
+           tbd_feed_message(c->feed, head, &turn);
+}
+
 /* Sends the replay's block counts after the window's last event. */
 static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
 {
@@ -169,23 +183,11 @@ static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
     while ((payload = next_message(events, &head))) {
         if (tbd_message_is_event(head.kind) && !is_own(&head, payload))
             return false;
-        if (!tbd_feed_message(c->feed, &head, payload))
+        if (!send_own_event(c, &head, payload))
             return false;
         note_place(c, &head, payload);
     }
     return true;
-}
-
-static bool send_own_event(struct stops_counting *c, const struct tbd_message *head,
-                           const uint8_t *payload)
-{
-    struct tbd_msg_thread turn;
-
-    if (head->kind != TBD_MSG_THREAD || head->bytes != sizeof(turn))
-        return tbd_feed_message(c->feed, head, payload);
-    memcpy(&turn, payload, sizeof(turn));
-    return tbd_stops_turn(&c->turns, &turn, tbd_feed_time(c->feed)) &&
-           tbd_feed_message(c->feed, head, &turn);
 }
 
 /* Sends the replay's messages up to its next event that play had, too. */
@@ -206,13 +208,27 @@ static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint
     return false;
 }
 
+/* Does the replay say that the program has not written the page? */
+static bool is_unwritten(struct tbd_reader events, const uint8_t *page)
+{
+    struct tbd_message head;
+    const uint8_t *payload;
+
+    while ((payload = next_message(&events, &head)))
+        for (uint32_t at = 0; head.kind == TBD_MSG_READ_PAGES && at + 8 <= head.bytes; at += 8)
+            if (memcmp(payload + at, page, 8) == 0)
+                return true;
+    return false;
+}
+
 static bool send_end(struct stops_counting *c, const struct tbd_message *head,
-                     const uint8_t *payload)
+                     const uint8_t *payload, uint64_t unwritten)
 {
     struct tbd_msg_window_end end;
 
     memcpy(&end, payload, sizeof(end));
     end.time = tbd_feed_time(c->feed);
+    end.dirty_pages -= unwritten;
     return tbd_feed_message(c->feed, head, &end) && tbd_feed_end_window(c->feed);
 }
 
@@ -244,6 +260,8 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
     struct tbd_message head;
     const uint8_t *payload;
     size_t left = count_events(stops);
+    struct tbd_reader all = events;
+    uint64_t unwritten = 0;
     uint32_t blocks;
 
     pthread_mutex_lock(&c->blocks.lock);
@@ -255,7 +273,9 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
         bool good = true;
 
         if (head.kind == TBD_MSG_WINDOW_END && head.bytes == sizeof(struct tbd_msg_window_end))
-            good = send_end(c, &head, payload);
+            good = send_end(c, &head, payload, unwritten);
+        else if (head.kind == TBD_MSG_PAGE && !left && head.bytes > 8 && is_unwritten(all, payload))
+            unwritten++;
         else if (head.kind == TBD_MSG_CUT)
             continue; /* a block is entered there like any other */
         else if (tbd_message_is_event(head.kind))

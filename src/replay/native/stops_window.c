@@ -76,6 +76,8 @@ static enum tbd_status take_message(struct stops_run *run, uint32_t kind, const 
         status = tbd_replay_end_take(&run->end, run->window, kind, payload, bytes, &what);
     if (what)
         return wrong(why, what);
+    if (kind == TBD_MSG_READ_PAGES)
+        put(run->out, kind, payload, bytes);
     if (status || !tbd_message_is_event(kind))
         return status;
     put_passed(run);

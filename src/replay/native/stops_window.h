@@ -17,7 +17,8 @@ struct tbd_stops_blocks {
 };
 
 /* *out (owned by the caller): the events of the window as its replay had them, each after the block entries before it
- * (TBD_MSG_PASSED): one message after another.  TBD_DIVERGED: it did not come to the state at the window's end, or not
+ * (TBD_MSG_PASSED): one message after another; and TBD_MSG_READ_PAGES, pages that play has as modified, which the
+ * program has not written.  TBD_DIVERGED: it did not come to the state at the window's end, or not
  * with the same events. */
 TBD_MUST_CHECK enum tbd_status tbd_stops_replay(struct tbd_replayer *replayer, unsigned worker,
                                                 uint32_t window, struct tbd_stops_blocks *blocks,

@@ -122,6 +122,36 @@ static void mark_dirty_pages(void)
         mark_pages(&tbd_stub.plan->dirty);
 }
 
+#define BATCH 256u
+
+static void send_unwritten(const uint64_t *pages, uint32_t count)
+{
+    struct tbd_part part = { pages, count * (uint32_t)sizeof(*pages) };
+
+    if (count)
+        tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), TBD_MSG_READ_PAGES, &part, 1);
+}
+
+/* To native play the kernel has named these as written, but the program has not: the kernel has looked them up for
+ * writing (the word of a shared futex). */
+static void send_pages_not_written(void)
+{
+    const struct tbd_plan_section *dirty = &tbd_stub.plan->dirty;
+    static uint64_t pages[BATCH];
+    uint32_t count = 0;
+
+    for (uint64_t i = 0; i < dirty->count; i++) {
+        if (tbd_pages_is_written(&tbd_memory.pages, addresses_in(dirty)[i]))
+            continue;
+        pages[count++] = addresses_in(dirty)[i];
+        if (count < BATCH)
+            continue;
+        send_unwritten(pages, count);
+        count = 0;
+    }
+    send_unwritten(pages, count);
+}
+
 static void send_marked_pages(void)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -151,6 +181,8 @@ static void send_marked_pages(void)
 /* A window in which the program was killed has no end state: only its stream ends. */
 static void send_end(void)
 {
+    if (tbd_stub.plan->counts_stops)
+        send_pages_not_written();
     mark_dirty_pages();
     send_marked_pages();
     if (tbd_stub.plan->complete) {
