@@ -240,8 +240,7 @@ void tbd_rows_hide(struct tbd_rows *rows, const char *name)
         rows->columns[i] = rows->columns[i + 1];
         rows->widths[i] = i < rows->column_count ? rows->widths[i + 1] : 0;
     }
-    json_array_foreach(rows->waiting, index, row)
-        json_array_remove(row, hidden);
+    json_array_foreach(rows->waiting, index, row) json_array_remove(row, hidden);
 }
 
 void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
