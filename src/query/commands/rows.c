@@ -144,12 +144,17 @@ static void print_waiting(struct tbd_rows *rows)
 
 /* ---- CSV ---- */
 
+static bool is_one_of(const char *characters, char c)
+{
+    return c != '\0' && strchr(characters, c) != NULL;
+}
+
 static bool is_number(const struct tbd_cell *cell)
 {
     size_t sign = cell->length != 0 && (*cell->text == '-' || *cell->text == '+');
 
     for (size_t i = sign; i < cell->length; i++) {
-        if (memchr("0123456789.", cell->text[i], 11) == NULL)
+        if (!is_one_of("0123456789.", cell->text[i]))
             return false;
     }
     return cell->length > sign;
@@ -158,13 +163,13 @@ static bool is_number(const struct tbd_cell *cell)
 /* An apostrophe goes before text that a spreadsheet would take for a formula (OWASP, CSV injection). */
 static bool is_formula(const struct tbd_cell *cell)
 {
-    return cell->length != 0 && memchr("=+-@\t\r", *cell->text, 6) != NULL && !is_number(cell);
+    return cell->length != 0 && is_one_of("=+-@\t\r", *cell->text) && !is_number(cell);
 }
 
 static bool needs_quotes(const struct tbd_cell *cell)
 {
     for (size_t i = 0; i < cell->length; i++) {
-        if (memchr(",\"\n\r", cell->text[i], 4) != NULL)
+        if (is_one_of(",\"\n\r", cell->text[i]))
             return true;
     }
     return false;
