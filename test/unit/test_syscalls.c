@@ -978,7 +978,7 @@ static void calls_that_write_files_say_where_from(void **state)
 
         if (!row || !(row->flags & TBD_SYS_WRITES))
             continue;
-        assert_int_equal(row->args[0].show, TBD_SHOW_INT);
+        assert_int_equal(row->args[0].show, TBD_SHOW_FD);
         assert_true(row->args[1].show == TBD_SHOW_DATA || row->args[1].show == TBD_SHOW_IOVEC);
         assert_int_equal(row->args[1].length, 2);
     }
