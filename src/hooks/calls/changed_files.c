@@ -73,8 +73,7 @@ static bool find_file(struct file *file, const struct tbd_sys_call *sys)
         return describe(file, (uint64_t)(int64_t)AT_FDCWD, sys->args[0]);
     if (opens)
         return describe(file, sys->args[0], sys->args[1]);
-    return describe(file, sys->args[row->args[2].show == TBD_SHOW_FD ? 2 : 0],
-                    tbd_sys_pointer(""));
+    return describe(file, sys->args[row->args[2].show == TBD_SHOW_FD ? 2 : 0], tbd_sys_pointer(""));
 }
 
 static bool is_private_view(const struct tbd_msg_region *map)

@@ -132,7 +132,7 @@ void tbd_session_close(struct tbd_session *session)
     free(session->wall.stamps);
     tbd_left_out_clear(&session->left_out);
     tbd_breakpoints_clear(&session->breakpoints);
-    if (session->replayer != NULL && !session->borrows_replayer)
+    if (session->owns_replayer)
         tbd_replayer_free(session->replayer);
     if (!session->borrows_replayer)
         tbd_window_cache_free(session->cache);
@@ -144,14 +144,19 @@ void tbd_session_close(struct tbd_session *session)
 
 enum tbd_status tbd_session_replayer(struct tbd_session *session)
 {
-    unsigned workers = session->workers + 1; /* helpers, and the session itself */
+    /* Helpers, and the session itself.  A helper has one of its own, under its number, if only its
+     * windows' own files said that they need one: the index had lost that. */
+    unsigned workers = (session->worker ? session->worker : session->workers) + 1;
+    enum tbd_status status;
 
     if (session->replayer != NULL)
         return TBD_OK;
     if (session->info->is_dump)
         return tbd_error_set(&session->why, TBD_NOREPLAY, "", 0,
                              "a crash dump has nothing that could be run again");
-    return tbd_replayer_new(session->trace, workers, &session->replayer, &session->why);
+    status = tbd_replayer_new(session->trace, workers, &session->replayer, &session->why);
+    session->owns_replayer = status == TBD_OK;
+    return status;
 }
 
 enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_position position,

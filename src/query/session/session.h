@@ -78,6 +78,7 @@ struct tbd_session {
     unsigned workers;
     unsigned worker;                /* this session's number among the replayer's workers */
     bool borrows_replayer;          /* borrowed from the session that it helps */
+    bool owns_replayer;             /* made here, maybe for a helper that found none to borrow */
     bool no_cache;                  /* set before it is opened */
     struct tbd_window_cache *cache; /* NULL: none; borrowed with the replayer */
     enum tbd_syntax syntax;
