@@ -277,10 +277,8 @@ static void end_shard(struct master *m, int64_t number, int rank, int status, in
     if (status == EXIT_USAGE)
         m->is_wrong = true;
     shard_path(m, number, path, sizeof(path));
-    if (status <= EXIT_SYSTEM && fd >= 0 && copy_file(fd, path))
-        shard->is_done = true;
-    else if (shard->tries >= TRIES || status == EXIT_USAGE)
-        shard->is_done = true;
+    shard->is_done = (status <= EXIT_SYSTEM && fd >= 0 && copy_file(fd, path)) ||
+                     shard->tries >= TRIES || status == EXIT_USAGE;
     m->left -= shard->is_done;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// end: exec
 /* descriptor_kinds.c - opens, copies, passes, loses and closes descriptors, and prints which are open at three ends: of a forked
  * child, of this program, and of the program that it executes (this one, with an argument)
  *
