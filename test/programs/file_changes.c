@@ -65,6 +65,27 @@ static void copy_it(void)
     close(other);
 }
 
+/* The file that is written to is not the first descriptor of these calls. */
+static void receive_it(void)
+{
+    char name[] = "/tmp/tbd-file_changes-XXXXXX";
+    int other = mkstemp(name), ends[2];
+
+    CHECK(other >= 0 && unlink(name) == 0 && pipe(ends) == 0);
+    fill(other, 90);
+    open_map();
+    if (copy_file_range(other, &(off_t){ 0 }, file, &(off_t){ PAGE }, PAGE, 0) < 0)
+        CHECK(pwrite(file, "F", 1, PAGE + 5) == 1); /* not on every file system */
+    printf("received: %d\n", map[PAGE + 5] != 11);
+    open_map();
+    CHECK(write(ends[1], "spliced", 7) == 7);
+    CHECK(splice(ends[0], NULL, file, &(off_t){ 3 }, 7, 0) == 7);
+    look("splice");
+    close(other);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     struct sigaction action = { .sa_handler = leave };
@@ -73,6 +94,7 @@ int main(void)
     write_it();
     cut_it();
     copy_it();
+    receive_it();
     CHECK(unlink(path) == 0);
     return 0;
 }
