@@ -85,11 +85,12 @@ unsigned tbd_processors(void)
 {
     const char *text = getenv("TBD_PROCESSORS");
     long assumed = text ? strtol(text, NULL, 10) : 0;
-    unsigned allowed = allowed_processors();
+    unsigned allowed;
     uint64_t limit;
 
     if (assumed >= 1 && assumed <= PROCESSORS_MAX)
         return (unsigned)assumed;
+    allowed = allowed_processors();
     limit = limit_of_groups();
     if (limit == 0)
         return 1;

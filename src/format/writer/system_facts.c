@@ -143,6 +143,7 @@ static bool is_proc_ours(void)
     return strtol(own, NULL, 10) == getpid();
 }
 
+/* `pid` 0: nothing of /proc/PID. */
 static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
 {
     char path[64];
@@ -152,7 +153,7 @@ static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
     for (unsigned i = 0; i < 3 && fact->files[i] != NULL; i++) {
         const char *number = strstr(fact->files[i], "%u");
 
-        if (number != NULL && !is_proc_ours())
+        if (number != NULL && pid == 0)
             continue;
         if (number != NULL)
             snprintf(path, sizeof(path), "%.*s%u%s", (int)(number - fact->files[i]), fact->files[i],
@@ -161,7 +162,7 @@ static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
             snprintf(path, sizeof(path), "%s", fact->files[i]);
         add_file(text, path);
     }
-    if (fact->is_files && is_proc_ours())
+    if (fact->is_files && pid != 0)
         add_open_files(text, pid);
     for (size_t i = 0; fact->has_nuls && i < text->used; i++)
         text->bytes[i] = text->bytes[i] == '\0' ? '\n' : text->bytes[i];
@@ -187,11 +188,12 @@ enum tbd_status tbd_facts_write(int dir, uint32_t pid, const char *wanted)
     char *all = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&all, &bytes);
+    uint32_t shown = is_proc_ours() ? pid : 0;
 
     for (unsigned i = 0; text != NULL && out != NULL && i < FACTS; i++) {
         if (!is_wanted(wanted, facts[i].name))
             continue;
-        fill(text, &facts[i], pid);
+        fill(text, &facts[i], shown);
         fprintf(out, "%s %zu%s\n", facts[i].name, text->used, text->is_cut ? " cut" : "");
         fwrite(text->bytes, 1, text->used, out);
         fputc('\n', out);

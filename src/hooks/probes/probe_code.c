@@ -9,6 +9,7 @@
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "base/sys_clock.h"
 #include "hooks/probes/probe_maps.h"
 #include "hooks/probes/probe_records.h"
 #include "patcher/native_step.h"
@@ -126,14 +127,6 @@ static void read_stack(struct tbd_probe_hit *hit, uint64_t *out, uint32_t frames
         low = rbp + 1;
         rbp = frame[0];
     }
-}
-
-static uint64_t now_ns(void)
-{
-    int64_t time[2] = { 0, 0 };
-
-    tbd_sys3(__NR_clock_gettime, CLOCK_MONOTONIC, tbd_sys_pointer(time), 0);
-    return (uint64_t)(time[0] * 1000000000 + time[1]);
 }
 
 static uint64_t tid_of(struct tbd_probe_hit *hit)
@@ -272,7 +265,7 @@ static uint64_t register_of(const struct tbd_probe_hit *hit, int32_t which)
 static uint64_t read_fact(struct running *r, enum tbd_probe_op op)
 {
     switch ((int)op) {
-    case TBD_PROBE_NSECS: return now_ns();
+    case TBD_PROBE_NSECS: return tbd_sys_clock_ns();
     case TBD_PROBE_TID: return tid_of(r->hit);
     case TBD_PROBE_PID: return pid_of(r->hit);
     default: return processor_now();

@@ -4,6 +4,7 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "base/sys_clock.h"
 
 #define GRACE_NS                                                                                   \
     200000 /* after a call, until its caller, or whom it woke, is ready: a context switch or two */
@@ -14,17 +15,9 @@ static struct {
     uint32_t yielding;   /* threads that come back as soon as the kernel lets them */
     uint32_t elsewhere;  /* threads in other calls */
     int32_t woken;       /* of the first, threads that were woken and have not come */
-    int64_t last_call;   /* when a call that may wake threads was made */
-    int64_t last_futex;  /* when one began to wait at a futex */
+    uint64_t last_call;  /* when a call that may wake threads was made */
+    uint64_t last_futex; /* when one began to wait at a futex */
 } arrivals;
-
-static int64_t now_ns(void)
-{
-    int64_t now[2] = { 0, 0 };
-
-    tbd_sys3(__NR_clock_gettime, CLOCK_MONOTONIC, tbd_sys_pointer(now), 0);
-    return now[0] * 1000000000 + now[1];
-}
 
 static bool waits_at_futex(const struct tbd_sys_call *sys)
 {
@@ -43,7 +36,7 @@ static bool wakes_at_futex(const struct tbd_sys_call *sys)
 
 static void note_call(void)
 {
-    __atomic_store_n(&arrivals.last_call, now_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&arrivals.last_call, tbd_sys_clock_ns(), __ATOMIC_RELAXED);
 }
 
 void tbd_arrivals_leave(struct tbd_arrival *arrival, const struct tbd_sys_call *sys)
@@ -52,7 +45,7 @@ void tbd_arrivals_leave(struct tbd_arrival *arrival, const struct tbd_sys_call *
     arrival->is_yield = tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS;
     arrival->is_other = !arrival->is_futex && !arrival->is_yield;
     if (arrival->is_futex)
-        __atomic_store_n(&arrivals.last_futex, now_ns(), __ATOMIC_RELAXED);
+        __atomic_store_n(&arrivals.last_futex, tbd_sys_clock_ns(), __ATOMIC_RELAXED);
     else if (arrival->is_other)
         note_call();
     __atomic_fetch_add(arrival->is_futex   ? &arrivals.at_futexes
@@ -84,7 +77,7 @@ void tbd_arrivals_came(struct tbd_arrival *arrival)
 void tbd_arrivals_before(const struct tbd_sys_call *sys)
 {
     while (wakes_at_futex(sys) && __atomic_load_n(&arrivals.at_futexes, __ATOMIC_ACQUIRE) &&
-           now_ns() < __atomic_load_n(&arrivals.last_futex, __ATOMIC_RELAXED) + GRACE_NS)
+           tbd_sys_clock_ns() < __atomic_load_n(&arrivals.last_futex, __ATOMIC_RELAXED) + GRACE_NS)
         tbd_sys3(__NR_sched_yield, 0, 0, 0);
 }
 
@@ -103,7 +96,7 @@ void tbd_arrivals_called(const struct tbd_sys_call *sys, int64_t result)
 }
 
 /* Until when they may still come; 0: nobody does. */
-static int64_t awaited_until(int64_t begin)
+static uint64_t awaited_until(uint64_t begin)
 {
     if (__atomic_load_n(&arrivals.yielding, __ATOMIC_ACQUIRE) ||
         (__atomic_load_n(&arrivals.woken, __ATOMIC_RELAXED) > 0 &&
@@ -116,9 +109,9 @@ static int64_t awaited_until(int64_t begin)
 
 void tbd_arrivals_await(void)
 {
-    int64_t begin = now_ns();
+    uint64_t begin = tbd_sys_clock_ns();
 
-    while (now_ns() < awaited_until(begin))
+    while (tbd_sys_clock_ns() < awaited_until(begin))
         tbd_sys3(__NR_sched_yield, 0, 0, 0);
     __atomic_store_n(&arrivals.woken, 0, __ATOMIC_RELAXED); /* or they are somebody else's */
 }

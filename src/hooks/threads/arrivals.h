@@ -39,7 +39,7 @@ void tbd_arrivals_came(struct tbd_arrival *arrival);
 void tbd_arrivals_before(const struct tbd_sys_call *sys);
 /* The holder has made a call that gives nothing away. */
 void tbd_arrivals_called(const struct tbd_sys_call *sys, int64_t result);
-/* this many threads that wait at a futex were woken. */
+/* `count` threads that wait at a futex were woken. */
 void tbd_arrivals_woken(int64_t count);
 /* Waits for those that are about to come. */
 void tbd_arrivals_await(void);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "base/sys_clock.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
@@ -276,14 +277,6 @@ static void unlink_locked(struct tbd_saved_context *saved)
 
 /* ---- whose turn is next ---- */
 
-static int64_t now_ns(void)
-{
-    int64_t now[2] = { 0, 0 };
-
-    tbd_sys3(__NR_clock_gettime, CLOCK_MONOTONIC, tbd_sys_pointer(now), 0);
-    return now[0] * SECOND_NS + now[1];
-}
-
 /* The ready thread that has the next turn; starved ones count only if `starved` says so. */
 static struct tbd_saved_context *draw_locked(bool starved)
 {
@@ -307,7 +300,7 @@ static struct tbd_saved_context *draw_locked(bool starved)
 static bool are_held_locked(void)
 {
     struct tbd_threads *threads = &tbd_threads;
-    int64_t now = now_ns();
+    int64_t now = (int64_t)tbd_sys_clock_ns();
     uint32_t ms = tbd_chaos_hold(&threads->chaos);
 
     if (ms)
@@ -429,7 +422,7 @@ static int64_t held_ns(void)
         return 0;
     lock();
     if (!tbd_threads.holder && !is_detached())
-        left = tbd_threads.held_until_ns - now_ns();
+        left = tbd_threads.held_until_ns - (int64_t)tbd_sys_clock_ns();
     if (!tbd_threads.holder && !is_detached() && left <= 0)
         left = 1;
     unlock();

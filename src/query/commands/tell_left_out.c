@@ -10,12 +10,10 @@
 
 static json_t *left_out_object(const struct tbd_left_out *left)
 {
-    json_t *object = json_object(), *windows = json_array();
+    json_t *object = json_object();
 
-    for (size_t i = 0; i < left->count; i++)
-        json_array_append_new(windows, json_integer((json_int_t)left->windows[i]));
     json_object_set_new(object, "incomplete", json_true());
-    json_object_set_new(object, "windows", windows);
+    json_object_set_new(object, "windows", tbd_output_windows(left));
     json_object_set_new(object, "lost_end", json_boolean(left->has_lost_end));
     if (left->why[0] != '\0')
         json_object_set_new(object, "why", tbd_output_text(left->why));

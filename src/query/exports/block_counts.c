@@ -45,10 +45,18 @@ static void add_events(struct tbd_block_counts *counts, const struct tbd_window 
     }
 }
 
-static enum tbd_status count_replayed(struct tbd_session *session, uint32_t index,
-                                      struct tbd_block_counts *counts)
+static void add_all(struct tbd_block_counts *counts, const struct tbd_block_counts *of,
+                    uint32_t window)
 {
-    uint32_t slices = tbd_session_slices(session, index, false);
+    for (uint32_t id = 0; id < of->capacity; id++) {
+        if (of->all[id].count != 0)
+            add(counts, id, of->all[id].count, window);
+    }
+}
+
+static enum tbd_status count_slices(struct tbd_session *session, uint32_t index, uint32_t slices,
+                                    struct tbd_block_counts *counts)
+{
     const struct tbd_window *window;
     enum tbd_status status = TBD_OK;
 
@@ -59,8 +67,25 @@ static enum tbd_status count_replayed(struct tbd_session *session, uint32_t inde
         if (status == TBD_OK)
             add_events(counts, window);
     }
-    if (slices > 1)
-        tbd_session_end_slices(session);
+    return status;
+}
+
+/* Keeps BLOCK_COUNTS-1: a later slice may fail. */
+static enum tbd_status count_replayed(struct tbd_session *session, uint32_t index,
+                                      struct tbd_block_counts *counts)
+{
+    uint32_t slices = tbd_session_slices(session, index, false);
+    struct tbd_block_counts own = { .capacity = counts->capacity };
+    enum tbd_status status;
+
+    if (slices <= 1)
+        return count_slices(session, index, slices, counts);
+    own.all = calloc(own.capacity, sizeof(*own.all));
+    status = own.all == NULL ? TBD_NOMEM : count_slices(session, index, slices, &own);
+    if (status == TBD_OK)
+        add_all(counts, &own, index);
+    tbd_block_counts_free(&own);
+    tbd_session_end_slices(session);
     return status;
 }
 

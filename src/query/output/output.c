@@ -47,6 +47,15 @@ void tbd_output_line(json_t *object, FILE *out)
     json_decref(object);
 }
 
+json_t *tbd_output_windows(const struct tbd_left_out *left)
+{
+    json_t *windows = json_array();
+
+    for (size_t i = 0; i < left->count; i++)
+        json_array_append_new(windows, json_integer((json_int_t)left->windows[i]));
+    return windows;
+}
+
 json_t *tbd_output_text(const char *text)
 {
     size_t length = strlen(text);

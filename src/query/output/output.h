@@ -30,6 +30,8 @@ void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);
 /* A string that may not be UTF-8: a byte that is not becomes \xff, four characters. */
 json_t *tbd_output_text(const char *text);
+/* The numbers of windows that an answer lacks. */
+json_t *tbd_output_windows(const struct tbd_left_out *left);
 /* Puts file and line into `object`, if they are known. */
 void tbd_output_source(const struct tbd_source_line *line, json_t *object);
 /* "  list.c:12", safe for a terminal, or "" if it is not known; returns `out`. */

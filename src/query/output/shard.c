@@ -45,11 +45,12 @@ static json_t *common(const struct tbd_session *session, const struct tbd_shard_
 
 void tbd_shard_begin(struct tbd_session *session, const struct tbd_shard_kind *kind, FILE *out)
 {
-    json_t *object = json_object();
+    json_t *object;
 
     if (session->shard.has_begun)
         return;
     session->shard.has_begun = true;
+    object = json_object();
     put(object, "tbd_shard", TBD_SHARD_VERSION);
     put(object, "shard", session->shard.number);
     put(object, "shards", session->shard.count);
@@ -67,11 +68,9 @@ void tbd_shard_row(struct tbd_session *session, json_t *row, FILE *out)
 
 static json_t *left_out(const struct tbd_left_out *left)
 {
-    json_t *object = json_object(), *windows = json_array();
+    json_t *object = json_object();
 
-    for (size_t i = 0; i < left->count; i++)
-        json_array_append_new(windows, json_integer((json_int_t)left->windows[i]));
-    json_object_set_new(object, "windows", windows);
+    json_object_set_new(object, "windows", tbd_output_windows(left));
     json_object_set_new(object, "unlisted", json_boolean(left->has_unlisted));
     json_object_set_new(object, "lost_end", json_boolean(left->has_lost_end));
     put(object, "first", left->first);

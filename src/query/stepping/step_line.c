@@ -134,7 +134,7 @@ static enum verdict judge_inlined(struct tbd_stepping *s, const struct tbd_step_
         s->selected = starting;
         return s->kind == TBD_STEP_INTO ? STOPS : GOES_ON;
     }
-    if (!tbd_step_same_line(call, &s->line)) {
+    if (!tbd_source_same_line(call, &s->line)) {
         s->selected = starting;
         return STOPS;
     }
@@ -148,7 +148,7 @@ static bool is_aside(const struct tbd_stepping *s, const struct tbd_step_place *
 {
     return !s->has_changed && place->line.is_aside && place->line.starts &&
            deeper(s, place, starting_at(s, place)) == 0 &&
-           !tbd_step_same_line(&place->line, &s->line);
+           !tbd_source_same_line(&place->line, &s->line);
 }
 
 /* ---- forward ---- */
@@ -192,7 +192,7 @@ static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
         verdict = judge_inlined(s, place);
     if (verdict != ELSEWHERE)
         return verdict == STOPS;
-    if (place->line.begins && !tbd_step_same_line(&place->line, &s->line)) {
+    if (place->line.begins && !tbd_source_same_line(&place->line, &s->line)) {
         s->selected = starting_at(s, place);
         return true;
     }
@@ -217,7 +217,7 @@ static enum tbd_step_move to_body(struct tbd_stepping *s)
         if (move == TBD_STEP_FAILED || move == TBD_STEP_ENDS)
             return move;
         if (move != TBD_STEP_ON ||
-            (place->line.begins && !tbd_step_same_line(&place->line, &first)))
+            (place->line.begins && !tbd_source_same_line(&place->line, &first)))
             break;
     }
     s->selected = place_at(s)->starting;
@@ -280,7 +280,7 @@ static bool is_in_line(const struct tbd_stepping *s, const struct tbd_step_place
                        enum tbd_step_move move)
 {
     return move == TBD_STEP_ON && place->line.line != 0 &&
-           tbd_step_same_line(&place->line, &s->line) && deeper(s, place, place->starting) == 0;
+           tbd_source_same_line(&place->line, &s->line) && deeper(s, place, place->starting) == 0;
 }
 
 static void note_start(struct tbd_stepping *s, const struct tbd_step_place *place,

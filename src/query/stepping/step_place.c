@@ -30,12 +30,6 @@ void tbd_step_places_free(struct tbd_step_places *places)
     free(places);
 }
 
-bool tbd_step_same_line(const struct tbd_source_line *a, const struct tbd_source_line *b)
-{
-    return a->line == b->line && (a->file == b->file || (a->file != NULL && b->file != NULL &&
-                                                         strcmp(a->file, b->file) == 0));
-}
-
 static bool has_address(const struct tbd_dwarf_inlined *copy, uint64_t address)
 {
     for (size_t i = 0; i < copy->range_count; i++) {
@@ -68,7 +62,7 @@ static void fill(struct tbd_session *session, uint32_t window, uint64_t pc,
     if (!tbd_source_line_at(session, window, pc, &out->line))
         return;
     out->is_line_event = !(tbd_source_line_at(session, window, pc - 1, &before) &&
-                           tbd_step_same_line(&before, &out->line));
+                           tbd_source_same_line(&before, &out->line));
     take_inlined(session, window, out);
 }
 

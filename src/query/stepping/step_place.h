@@ -32,8 +32,6 @@ void tbd_step_places_free(struct tbd_step_places *places); /* NULL is fine */
 const struct tbd_step_place *tbd_step_place_at(struct tbd_step_places *places, uint32_t window,
                                                uint64_t pc);
 
-bool tbd_step_same_line(const struct tbd_source_line *a, const struct tbd_source_line *b);
-
 /* Where the first statement after the set-up of a function's frame begins, for the function that starts at `start`; `start` itself if
  * it sets up none. */
 uint64_t tbd_step_after_prologue(struct tbd_session *session, uint32_t window, uint64_t start);

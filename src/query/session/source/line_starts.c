@@ -37,17 +37,13 @@ void tbd_line_starts_free(struct tbd_line_starts *starts)
     free(starts);
 }
 
-static bool same_line(const struct tbd_source_line *a, const struct tbd_source_line *b)
-{
-    return a->line == b->line && (a->file == b->file || strcmp(a->file, b->file) == 0);
-}
-
 static bool begins_line(struct tbd_session *session, uint32_t window, uint64_t pc)
 {
     struct tbd_source_line here, before;
 
     return tbd_source_line_at(session, window, pc, &here) &&
-           !(tbd_source_line_at(session, window, pc - 1, &before) && same_line(&here, &before));
+           !(tbd_source_line_at(session, window, pc - 1, &before) &&
+             tbd_source_same_line(&here, &before));
 }
 
 static uint64_t find_bits(struct tbd_session *session, uint32_t window, uint32_t id)

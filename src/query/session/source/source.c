@@ -37,6 +37,12 @@ bool tbd_source_line_at(struct tbd_session *session, uint32_t window, uint64_t a
     return dwarf != NULL && tbd_dwarf_line_at(dwarf, address - bias, out);
 }
 
+bool tbd_source_same_line(const struct tbd_source_line *a, const struct tbd_source_line *b)
+{
+    return a->line == b->line && (a->file == b->file || (a->file != NULL && b->file != NULL &&
+                                                         strcmp(a->file, b->file) == 0));
+}
+
 size_t tbd_source_frames(struct tbd_session *session, uint32_t window, uint64_t address,
                          struct tbd_source_frame *out, size_t max)
 {

@@ -13,6 +13,9 @@
 bool tbd_source_line_at(struct tbd_session *session, uint32_t window, uint64_t address,
                         struct tbd_source_line *out);
 
+/* The same line of the same file, or both of none? */
+bool tbd_source_same_line(const struct tbd_source_line *a, const struct tbd_source_line *b);
+
 struct tbd_source_frame {
     size_t stack;     /* which frame on the stack */
     size_t function;  /* which of the functions around its address, from the innermost */
