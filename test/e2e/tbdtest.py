@@ -28,6 +28,9 @@ TBD = os.path.join(BUILD, "tbd")
 PROGRAMS = os.path.join(BUILD, "programs")
 # tbdq's tables of names: not in the user's own cache.
 os.environ["XDG_CACHE_HOME"] = os.path.join(BUILD, "cache")
+# No core files.  Set here and inherited: a function between fork and exec (preexec_fn) would rule out vfork, which is several
+# times quicker.
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 # Set by files of tests about windows that have their events: TBD_TEST_OPTIONS=count=later does not concern them.
 KEEPS_EVENTS = False
 LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
@@ -70,10 +73,6 @@ class Result:
         return "status %d, stdout %r, stderr %r" % (self.code, self.out[-150:], self.err[-300:])
 
 
-def _limits():
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def clean_env(extra=None):
     env = {k: v for k, v in os.environ.items() if not k.startswith("TBD_") and k != "LD_PRELOAD"}
     env["LC_ALL"] = "C.UTF-8"
@@ -84,8 +83,7 @@ def clean_env(extra=None):
 def run(argv, stdin=b"", env=None, cwd=None, timeout=300):
     """Runs to the end.  With `stdin` None the standard input is /dev/null."""
     process = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(env), cwd=cwd,
-                               preexec_fn=_limits)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(env), cwd=cwd)
     try:
         out, err = process.communicate(stdin, timeout)
     except subprocess.TimeoutExpired:
@@ -293,20 +291,27 @@ class Trace:
         answer = [json.loads(line) for line in result.out.decode().splitlines() if line.strip()]
         return answer if result.code == 0 else []
 
-    def script(self, lines, may_fail=False, timeout=300):
-        """The answers to these lines, each as ask() gives it, from one process; it begins at the first position.  With `may_fail`
-        a line that fails has the answer None, and the next one begins at the first position again."""
-        mark = "=== the next answer ==="
+    def script(self, lines, may_fail=False, timeout=300, options=(), env=None, misses=False):
+        """The answers to these lines, each as ask() gives it, from one process with these options of tbdq; it begins at the first
+        position.  With `may_fail` a line that fails has the answer None, and the next one begins at the first position again.
+        With `misses` the answer "not found" is the object that says so."""
+        lines, mark = list(lines), "=== the next answer ==="
         text = "goto first\necho %s\n" % mark + "".join("- %s\necho %s\n" % (line, mark) for line in lines)
-        result = run([TBDQ, "-t", self.path, "--json"], stdin=text.encode(), timeout=timeout)
+        result = run([TBDQ, "-t", self.path, "--json", *options], stdin=text.encode(), timeout=timeout, env=env)
         answers = result.out.decode().split(mark + "\n")
         found = [[json.loads(line) for line in answer.splitlines() if line.strip()] for answer in answers[1:-1]]
-        found = [[] if answer and answer[-1].get("found") is False else answer for answer in found]
+        if not misses:
+            found = [[] if answer and answer[-1].get("found") is False else answer for answer in found]
         if may_fail and result.code == 1 and len(found) < len(lines) and b": failed: - " in result.err:
-            return found + [None] + self.script(lines[len(found) + 1:], may_fail, timeout)
+            return found + [None] + self.script(lines[len(found) + 1:], may_fail, timeout, options, env, misses)
         if result.code != 0 or len(found) != len(lines):
             raise AssertionError("tbdq, after %d of %d lines: %r" % (len(found), len(lines), result))
         return found
+
+    def at(self, times, lines):
+        """The answers to these lines at each of these positions, one after the other, from one process."""
+        found = self.script([line for time in times for line in ["goto %s" % time] + list(lines)])
+        return [answer for i, answer in enumerate(found) if i % (len(lines) + 1)]
 
     def one(self, *words, at=None):
         answer = self.ask(*words, at=at)
@@ -324,15 +329,19 @@ class Trace:
     def count(self, kind, where="", guess=None):
         """The number of events of a kind: a search for far too many says how many it has found.  With
         a guess this is checked: the event of this number must exist, and the one after it must not."""
-        question = ["goto", "first", "forward", kind]
-        condition = ["where", where] if where else []
-        result = self.tbdq(*question, 1 << 40, *condition)
-        if result.code != 1:
-            raise AssertionError("tbdq %s: %r" % (" ".join(map(str, question + condition)), result))
-        found = json.loads(result.out)["matches"]
-        if guess and found == guess:
-            assert self.ask(*question, guess, *condition) and not self.ask(*question, guess + 1, *condition)
-        return found
+        numbers = [1 << 40] + ([guess, guess + 1] if guess else [])
+        where = " where " + where if where else ""
+        answers = self.script(("goto first forward %s %d%s" % (kind, number, where) for number in numbers), misses=True)
+        (missed,), *around = answers
+        assert missed["found"] is False and missed["matches"] < 1 << 40, missed
+        if guess and missed["matches"] == guess:
+            (last,), (after,) = around
+            assert last.get("found") is not False and after["found"] is False, around
+        return missed["matches"]
+
+    def counts(self, questions):
+        """How many events each of these finds ("store where ..."), from one process."""
+        return [sum(row["count"] for row in rows) for rows in self.script("count " + question for question in questions)]
 
     def verify(self, timeout=600, env=None):
         """Asserts that every window replays without divergence."""

@@ -25,37 +25,29 @@ def both(folder, name, options=""):
     return now, later
 
 
-def answers(trace, *words, at=None):
-    """Without the process' number."""
-    return [{key: value for key, value in line.items() if key not in ("thread", "tid", "pid")} for line in trace.ask(*words, at=at)]
-
-
 def same_answers(now, later, *questions):
-    for words in questions:
-        expected = answers(now, *words)
-        assert expected, words
-        assert answers(later, *words) == expected, words
+    """Without the process' number."""
+    for line, expected, found in zip(questions, *(trace.script(questions) for trace in (now, later))):
+        without = [[{key: value for key, value in row.items() if key not in ("thread", "tid", "pid")} for row in rows] for rows in (expected, found)]
+        assert expected and without[0] == without[1], (line, without)
 
 
 def test_questions_have_the_same_answers(folder):
     now, later = both(folder, "many_windows", ",window=200000")
     last = now.info()["blocks"]
-    same_answers(now, later, ("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"), ("history", "marks"), ("syscalls",),
-                 ("goto", "last", "backward", "store", "1", "where", "touches[&marks,4]"),
-                 ("goto", "first", "forward", "store", "1", "where", "touches[&rare,8]"),
-                 ("goto", "first", "forward", "func_exit", "3", "where", "func==mark"))
-    for at in map(str, (last // 7, last // 2, last - 1000)):
-        for words in (("regs",), ("bt",), ("mem", "&table + 64", "64"), ("print", "marks"), ("goto", "current", "forward", "load", "1"), ("goto", "current", "backward", "store", "1")):
-            assert answers(later, *words, at=at) == answers(now, *words, at=at), (at, words)
+    same_answers(now, later, "stores of rare", "calls mark", "count func_enter by func", "history marks", "syscalls",
+                 "goto last backward store 1 where touches[&marks,4]",
+                 "goto first forward store 1 where touches[&rare,8]",
+                 "goto first forward func_exit 3 where func==mark")
+    for at in (last // 7, last // 2, last - 1000):
+        same_answers(now, later, "goto %d" % at, "regs", "bt", "mem &table+64 64", "print marks", "goto current forward load 1", "goto %d backward store 1" % at)
     later.verify()
 
 
 def test_questions_about_calls_and_stores(folder):
     for name in ("recursion", "stores", "funcptr"):
         now, later = both(os.path.join(folder, name), name, ",window=20000")
-        for kind in ("func_enter", "func_exit", "store"):
-            assert later.count(kind) == now.count(kind), (name, kind)
-        same_answers(now, later, ("calls", "main"), ("count", "func_enter", "by", "func"))
+        same_answers(now, later, *("count " + kind for kind in ("func_enter", "func_exit", "store")), "calls main", "count func_enter by func")
 
 
 def test_raising_counts(folder):

@@ -56,8 +56,7 @@ def pages_size(trace):
 
 def memory(trace, times):
     """Of some pages of the table, without any replay, and of the stack."""
-    asked = [("mem", "&table + %d" % offset, "64") for offset in (0, 0x4000, 0x13800)] + [("mem", "rsp", "32")]
-    return [trace.ask(*words, at=str(time)) for time in times for words in asked]
+    return trace.at(times, ["mem &table+%d 64" % offset for offset in (0, 0x4000, 0x13800)] + ["mem rsp 32"])
 
 
 def test_pages_are_differences_and_memory_is_the_same(folder):

@@ -19,7 +19,7 @@ tbdtest.KEEPS_EVENTS = True
 CHECK = os.path.join(tbdtest.BUILD, "replay_check")
 
 
-def check(argv, folder, window, samples=40 if tbdtest.LONG else 12, **how):
+def check(argv, folder, window, samples=40 if tbdtest.LONG else 6, **how):
     """Records natively checked, then replays every window in every way."""
     _, trace = tbdtest.check_run(argv, folder, options="window=%d" % window, **how)
     result = tbdtest.run([CHECK, trace.path, str(samples)], stdin=None, timeout=600)
@@ -28,15 +28,14 @@ def check(argv, folder, window, samples=40 if tbdtest.LONG else 12, **how):
 
 
 def test_feature_programs_in_small_windows(folder):
-    """Some ten to fifty windows each, half as many where the long variants do not run."""
+    """Some ten to fifty windows each, a quarter of them where the long variants do not run."""
     sizes = {"strings": 9000, "flags": 9000, "redzone": 14000, "floating": 4000, "alarm": 4000, "dl": 4000, "exceptions": 30000, "unwinding": 14000,
              "shared_insns": 4000, "code_forms": 14000}
     names = ("stores", "strings", "switches", "jumps", "rep", "straddle", "vector_sse", "flags", "redzone",
-             "high_regs", "floating", "maps", "segv_repair", "traps", "alarm", "dl", "exceptions", "unwinding",
-             "shared_insns", "code_forms", "x87_pointers")
-    for name in names:
+             "high_regs", "floating", "maps", "segv_repair", "traps", "alarm", "unwinding", "x87_pointers")
+    for name in names + (("dl", "exceptions", "shared_insns", "code_forms") if tbdtest.LONG else ()):
         where = os.path.join(folder, name)
-        check([tbdtest.program(name)], where, sizes.get(name, 700) * (1 if tbdtest.LONG else 2))
+        check([tbdtest.program(name)], where, sizes.get(name, 700) * (1 if tbdtest.LONG else 4))
         shutil.rmtree(where)
 
 

@@ -65,7 +65,7 @@ def test_same_as_alone(folder):
     for i, (question, options) in enumerate(QUESTIONS):
         whole = alone(trace, question, options)
         assert whole.code in (0, 1), whole
-        for count in ((1, 2, 5, 100) if tbdtest.LONG else (20,) if i == 2 else (2,)):
+        for count in ((1, 2, 5, 100) if tbdtest.LONG else (7,) if i == 2 else (2,)):
             paths = shards(trace, folder + "/parts", count, question, options)
             numbers.shuffle(paths)
             check_same(whole, united(paths))

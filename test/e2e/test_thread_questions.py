@@ -35,26 +35,27 @@ class Reading:
         self.switches = []  # (time of the next block, thread, from)
         thread = trace.ask("threads")[0]["thread"]
         called, began = {}, {}
-        for window in range(trace.info()["windows"]):
-            text = trace.tbdq("dump", window, json_output=False).out.decode()
-            for line in text.splitlines():
-                words = line.split()
-                if "block" in words[2:3]:
-                    time = int(words[1])
-                    self.entries.append((time, thread, int(words[4], 16)))
-                    if called.pop(thread, False):
-                        self.entered.append((time, thread))
-                    began[thread] = time
-                elif words[2:3] == ["call"]:
-                    called[thread] = True
-                elif "control to thread" in line:
-                    match = re.search(r"control to thread (\d+) from (\d+)", line)
-                    thread = int(match.group(1))
-                    self.switches.append((self.entries[-1][0] + 1 if self.entries else 0, thread, int(match.group(2))))
-                elif "message %d," % 8 in line:
-                    self.calls.append((began[thread], thread))
-                elif "message %d," % 10 in line:
-                    called.pop(thread, None)
+        lines = "".join("dump %d\n" % window for window in range(trace.info()["windows"]))
+        result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path], stdin=lines.encode())
+        assert result.code == 0, result
+        for line in result.out.decode().splitlines():
+            words = line.split()
+            if "block" in words[2:3]:
+                time = int(words[1])
+                self.entries.append((time, thread, int(words[4], 16)))
+                if called.pop(thread, False):
+                    self.entered.append((time, thread))
+                began[thread] = time
+            elif words[2:3] == ["call"]:
+                called[thread] = True
+            elif "control to thread" in line:
+                match = re.search(r"control to thread (\d+) from (\d+)", line)
+                thread = int(match.group(1))
+                self.switches.append((self.entries[-1][0] + 1 if self.entries else 0, thread, int(match.group(2))))
+            elif "message %d," % 8 in line:
+                self.calls.append((began[thread], thread))
+            elif "message %d," % 10 in line:
+                called.pop(thread, None)
 
 
 def test_registers_of_waiting_threads_as_gdb_sees_them(folder):
@@ -88,10 +89,9 @@ def test_counts_of_threads_add_up(folder):
     assert sum(t["blocks"] for t in threads) == info["blocks"]
     assert sum(t["switches"] for t in threads) == info["switches"] == trace.count("thread_switch")
     for kind, total in (("store", None), ("syscall", info["syscalls"]), ("func_exit", info["returns"])):
-        total = trace.count(kind) if total is None else total
-        assert sum(trace.count(kind, "thread==%d" % t["thread"]) for t in threads) == total, kind
-    for thread in threads[1:4]:
-        assert trace.count("block_entry", "thread==%d" % thread["thread"]) == thread["blocks"]
+        everything, *each = trace.counts([kind] + ["%s where thread==%d" % (kind, t["thread"]) for t in threads])
+        assert sum(each) == everything == (everything if total is None else total), kind
+    assert trace.counts("block_entry where thread==%d" % t["thread"] for t in threads[1:4]) == [t["blocks"] for t in threads[1:4]]
     assert all(t["creator"] in [c["thread"] for c in threads] for t in threads[1:])
 
 
@@ -120,12 +120,12 @@ def check_entries(trace, most):
     events = [e for e in events if (e["time"], e["thread"]) not in handled]
     found = [(e["time"], e["thread"]) for e in events]
     assert len(set(found)) == len(found) and set(found) <= entered
-    pcs = collections.Counter(e["pc"] for e in events)
-    for pc, count in pcs.most_common(most):
+    pcs = collections.Counter(e["pc"] for e in events).most_common(most)
+    answers = iter(trace.script(shape % pc for pc, _ in pcs for shape in ("all func_enter where pc==%s", "goto last backward func_enter 1 where pc==%s")))
+    for (pc, count), found, (last,) in zip(pcs, answers, answers):
         wanted = [(t, thread) for t, thread, start in plain.entries if start == tbdtest.number(pc) and (t, thread) in entered]
-        assert [(e["time"], e["thread"]) for e in trace.events("func_enter", "pc==%s" % pc)] == wanted, pc
+        assert [(e["time"], e["thread"]) for e in found] == wanted, pc
         assert len(wanted) == count, (pc, wanted, count)
-        last = trace.one("goto", "last", "backward", "func_enter", 1, "where", "pc==%s" % pc)
         assert (last["time"], last["thread"]) == wanted[-1], (last, wanted[-1])
     return events
 
@@ -183,8 +183,7 @@ def test_windows_that_lost_their_events_know_their_threads(folder):
     check_entries(trace, 4)
     threads = trace.ask("threads")
     assert sum(t["blocks"] for t in threads) == trace.info()["blocks"]
-    for thread in threads:
-        assert trace.count("block_entry", "thread==%d" % thread["thread"]) == thread["blocks"], thread
+    assert trace.counts("block_entry where thread==%d" % t["thread"] for t in threads) == [t["blocks"] for t in threads]
 
 
 def test_names_of_threads(folder):
