@@ -165,7 +165,9 @@ def test_bash_jobs(folder):
     jobs(folder, "bash", "diff <(seq 5) <(seq 6)\n")
 
 
-def test_dash_jobs(folder):
+def test_dash_jobs_long(folder):
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("--long")
     jobs(folder, "dash")
 
 
@@ -277,8 +279,9 @@ def self_test(argv, folder, least, timeout=1500):
     return tbdtest.check_traces(folder + "/traces", least, may_be_killed=True)
 
 
-STRESSORS = {"cpu": (3, 60), "vm": (2, 200), "signal": (200, 20000), "fork": (10, 100), "futex": (500, 20000),
-             "mmap": (1, 10), "pipe": (500, 50000)}
+STRESSORS = {"cpu": (3, 60), "signal": (200, 20000), "fork": (10, 100), "futex": (500, 20000), "pipe": (500, 50000)}
+if tbdtest.LONG:
+    STRESSORS.update({"vm": (2, 200), "mmap": (1, 10)})
 
 
 def test_stress_ng(folder):
@@ -288,7 +291,7 @@ def test_stress_ng(folder):
         argv = [stress, "--" + name, "1", "--%s-ops" % name, str(operations[tbdtest.LONG]), "--verify", "--timeout", "120",
                 "--temp-path", folder]
         if name in ("vm", "mmap"):
-            argv += ["--%s-bytes" % name, "64M" if tbdtest.LONG else "1M"]
+            argv += ["--%s-bytes" % name, "64M"]
         where = os.path.join(folder, name)
         os.makedirs(where)
         self_test(argv, where, 2)
@@ -305,14 +308,14 @@ def library(folder, name, *more):
     self_test([python, "-c", patient, "-q", *more, name], folder, 1, 3000 if tbdtest.LONG else 1500)
 
 
-def test_python_mmap(folder):
-    library(folder, "test_mmap", *([] if tbdtest.LONG else ["-m", "test_basic", "-m", "test_resize*"]))
-
-
 def long_library(folder, name, *more):
     if not tbdtest.LONG:
         raise tbdtest.Skip("--long")
     library(folder, name, *more)
+
+
+def test_python_mmap_long(folder):
+    long_library(folder, "test_mmap")
 
 
 def test_python_threading_long(folder):
