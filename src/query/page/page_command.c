@@ -2,6 +2,7 @@
 /* page_command.c - see page_command.h */
 #include "query/page/page_command.h"
 
+#include "query/page/http_library.h"
 #include "query/page/page_file.h"
 #include "query/page/page_server.h"
 #include "query/session/source/source.h"
@@ -77,6 +78,12 @@ static enum tbd_exit serve(struct tbd_session *session, uint16_t port, FILE *out
 {
     struct tbd_page_place start = current_place(session);
 
+    if (!tbd_http_load()) {
+        fprintf(stderr, "tbdq: cannot load " TBD_HTTP_LIBRARY
+                        ", which serves the page\nhint: install it (Debian: libmicrohttpd12), "
+                        "or write a page into a file: `tbdq view --out FILE`\n");
+        return TBD_EXIT_USAGE;
+    }
     if (tbd_page_serve(session, port, &start, out) == TBD_OK)
         return TBD_EXIT_FOUND;
     return system_says("the page cannot be served");

@@ -12,6 +12,7 @@
  *     but that it is refused. */
 #include "query/page/page_server.h"
 
+#include "query/page/http_library.h"
 #include "query/page/page_answer.h"
 #include "query/page/page_assets.h"
 #include "query/page/page_queue.h"
@@ -19,7 +20,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -65,18 +65,18 @@ static enum MHD_Result send_it(struct MHD_Connection *connection, unsigned statu
     if (response == NULL)
         return MHD_NO;
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        (void)MHD_add_response_header(response, headers[i][0], headers[i][1]);
-    (void)MHD_add_response_header(response, "Content-Type", type);
-    result = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
+        (void)tbd_http()->add_response_header(response, headers[i][0], headers[i][1]);
+    (void)tbd_http()->add_response_header(response, "Content-Type", type);
+    result = tbd_http()->queue_response(connection, status, response);
+    tbd_http()->destroy_response(response);
     return result;
 }
 
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *why)
 {
     return send_it(connection, status, "text/plain; charset=utf-8",
-                   MHD_create_response_from_buffer(strlen(why), (void *)(uintptr_t)why,
-                                                   MHD_RESPMEM_MUST_COPY));
+                   tbd_http()->create_response_from_buffer(strlen(why), (void *)(uintptr_t)why,
+                                                           MHD_RESPMEM_MUST_COPY));
 }
 
 /* Takes `text`. */
@@ -84,8 +84,9 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, char *text)
 {
     if (text == NULL)
         return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "There is no answer.\n");
-    return send_it(connection, MHD_HTTP_OK, "application/json",
-                   MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+    return send_it(
+        connection, MHD_HTTP_OK, "application/json",
+        tbd_http()->create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
 }
 
 static enum MHD_Result send_file(struct MHD_Connection *connection, const char *name)
@@ -95,9 +96,9 @@ static enum MHD_Result send_file(struct MHD_Connection *connection, const char *
     if (asset == NULL)
         return refuse(connection, MHD_HTTP_NOT_FOUND, "There is no such page.\n");
     return send_it(connection, MHD_HTTP_OK, asset->type,
-                   MHD_create_response_from_buffer((size_t)(asset->end - asset->bytes),
-                                                   (void *)(uintptr_t)asset->bytes,
-                                                   MHD_RESPMEM_PERSISTENT));
+                   tbd_http()->create_response_from_buffer((size_t)(asset->end - asset->bytes),
+                                                           (void *)(uintptr_t)asset->bytes,
+                                                           MHD_RESPMEM_PERSISTENT));
 }
 
 /* ---- requests ---- */
@@ -105,7 +106,7 @@ static enum MHD_Result send_file(struct MHD_Connection *connection, const char *
 static int socket_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        tbd_http()->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
     return info == NULL ? -1 : info->connect_fd;
 }
@@ -149,8 +150,8 @@ static enum MHD_Result tell_progress(struct page_server *server, struct MHD_Conn
 static const char *check(const struct page_server *server, struct MHD_Connection *connection,
                          const char *url, const char **path)
 {
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    const char *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
+    const char *host = tbd_http()->lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    const char *origin = tbd_http()->lookup_connection_value(connection, MHD_HEADER_KIND, "Origin");
 
     *path = tbd_page_path(url, server->token);
     if (!tbd_page_is_host(host) || !tbd_page_is_origin(origin, host) || *path == NULL)
@@ -273,7 +274,7 @@ static void answer_all(struct page_server *server, struct tbd_session *session,
 
 static struct MHD_Daemon *start_daemon(struct page_server *server, int listener)
 {
-    return MHD_start_daemon(
+    return tbd_http()->start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
         NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED,
         forget, NULL, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -305,7 +306,7 @@ enum tbd_status tbd_page_serve(struct tbd_session *session, uint16_t port,
         NULL); /* `out`, and the stream that it leads to: who waits for the address reads a pipe */
     answer_all(&server, session, start);
     tbd_page_queue_end(server.queue);
-    MHD_stop_daemon(daemon); /* closes the listener */
+    tbd_http()->stop_daemon(daemon); /* closes the listener */
     tbd_page_queue_free(server.queue);
     return TBD_OK;
 }
