@@ -201,7 +201,7 @@ class Program:
                 break
             assert asks[len(answers)][2], "gdb died at moment %s" % self.text(asks[len(answers)][0])
             answers.append(DIED)
-        assert len(answers) == len(asks), "gdb died too often: %s" % asks[len(answers) - 1]
+        assert len(answers) == len(asks), "gdb died too often: %s" % (asks[len(answers) - 1],)
         width = 1 + len(commands)
         return [answers[i] + [answers[i + 1:i + width]] for i in range(0, len(answers), width)]
 
@@ -383,7 +383,7 @@ def explain(program, command, at, theirs, ours, frames):
         return None
     here, there, own = (program.states[program.index_of[n]] for n in (at, theirs, ours))
     if command == "reverse-finish" and goes_to_call(program, at, ours) and not goes_to_call(program, at, theirs):
-        return "gdb takes a call of the same function deeper in the recursion"
+        return "gdb takes a call of the same function deeper in the recursion, or code moved out of it for a function"
     if command == "reverse-finish" and frames[0][2]:
         return "the inlined function's code is in pieces"
     if command in ("reverse-step", "reverse-next") and \
@@ -398,7 +398,8 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb stops within the unwinder, which has no lines"
     if there[4] is None and command in FORWARD:
         return "gdb stops in code without lines that a jump led to"
-    if command in FORWARD and ours < theirs and is_in_the_middle(program, program.index_of[ours]):
+    if (command in FORWARD and ours < theirs or command == "reverse-next" and ours > theirs and is_in_same_copy(program, own[1], there[1])) and \
+       is_in_the_middle(program, program.index_of[ours]):
         return "gdb does not know where the inlined function is entered"
     if command == "finish" and frames[0][2] and is_in_same_copy(program, here[1], there[1]) and not is_in_same_copy(program, here[1], own[1]):
         return "gdb takes a further piece of the inlined function for another call"

@@ -9,6 +9,7 @@ longjmp and some instructions; there, steps forward are compared with those of a
 import collections
 import os
 import re
+import subprocess
 
 import stepping
 import tbdtest
@@ -127,6 +128,29 @@ def test_reverse_step_leads_from_a_landing_pad_into_what_was_left(folder):
             first = program.index_of[leads[0][0]]
             between = {state[3:5] for state in program.states[first:program.index_of[at]] if state[2] == program.name and state[4] is not None}
             assert between <= {program.states[first][3:5], before[3:5]}, (program.text(at), program.text(leads[0][0]), before, between)
+
+
+def test_code_that_was_moved_away_belongs_to_its_function(folder):
+    """NAME.cold: no function of its own, whatever led there.  gdb steps as we do; what called the function the single-stepped list tells."""
+    program = stepping.Program(stepping.built("cold.c", "O2", folder), folder + "/traces")
+    moved = [program.numbers[i] for i, state in enumerate(program.states) if (state[3] or "").endswith(".cold")]
+    assert len(moved) > 20
+    for at, (_, leads) in zip(moved, program.tbdq(moved, ["reverse-finish"])):
+        assert leads[0] and stepping.goes_to_call(program, at, leads[0][0]), (program.text(at), leads)
+    first = [at for at in moved if (program.states[program.index_of[at] - 1][3] or "") != program.states[program.index_of[at]][3]]
+    commands = ["next", "finish", "reverse-next", "reverse-step"]
+    for (at, _, _, frames, theirs), (_, leads) in zip(program.gdb(first, commands), program.tbdq(first, commands)):
+        for command, wanted, lead in zip(commands, theirs, leads):
+            compare(program, command, at, wanted, lead[0] if lead else None, frames, collections.Counter())
+    start = subprocess.run(["nm", program.path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    start = {name: int(at, 16) for at, name in re.findall(r"^(\w+) . (\S+)$", start, re.M)}
+    for name, calls in (("checked", 6), ("leaves", 6), ("chosen", 6)):
+        for question in (["all", "func_enter", "where", "func==" + name], ["calls", name]):
+            assert len(program.trace.ask(*question)) == calls, question
+        entered = {int(e["pc"], 16) for e in program.trace.ask("all", "block_entry", "where", "func==" + name)}
+        assert entered & set(range(start[name + ".cold"], start[name + ".cold"] + 30)) and start[name] in entered, entered
+        assert int(program.trace.ask("disas", name)[0]["pc"], 16) == start[name]
+        assert int(program.trace.one("print", "&" + name)["data"], 16) == start[name]
 
 
 # What a wrong command would do: the way of another one, or an instruction more or less.  Not found would be reverse-step that goes back by

@@ -27,7 +27,7 @@ size_t tbd_functions_called(struct tbd_session *session, uint32_t window, const 
     if (found != NULL)
         count = tbd_symbols_find(session->symbols, window, name, found, FOUND_MAX);
     for (size_t i = 0; i < count && i < FOUND_MAX && used < TBD_FUNCTIONS_MAX; i++) {
-        if (found[i].is_function && !found[i].is_stub)
+        if (found[i].is_function && !found[i].is_stub && (!found[i].is_part || used == 0))
             out[used++] = found[i];
     }
     free(found);

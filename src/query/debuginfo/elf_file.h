@@ -38,6 +38,7 @@ struct tbd_elf_symbol {
     bool is_stub;
     bool is_resolver;
     bool is_made_up; /* sub_ADDRESS: the file does not name this function */
+    bool is_part;    /* NAME.cold: code of a function that was moved away from it */
 };
 
 /* Addresses with at least one symbol that covers something. */
@@ -136,6 +137,11 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
 /* The name to show: demangled. */
 const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol);
+/* The function that a part belongs to; NULL if it is not known. */
+const struct tbd_elf_symbol *tbd_elf_whole(struct tbd_elf_file *file,
+                                           const struct tbd_elf_symbol *part);
+/* The length of a name without what marks a part (".cold", ".cold.1"); all of it if nothing does. */
+size_t tbd_elf_whole_length(const char *name);
 /* Demangles all remaining names, for a caller that needs most of them: from the cache, or on all
  * processors. */
 void tbd_elf_read_names(struct tbd_elf_file *file);

@@ -131,6 +131,22 @@ size_t tbd_elf_lower_bound(struct tbd_elf_file *file, const char *name)
     return TBD_COUNT_BEFORE(i, file->symbols.count, strcmp(all[by_name[i]].name, name) < 0);
 }
 
+const struct tbd_elf_symbol *tbd_elf_whole(struct tbd_elf_file *file,
+                                           const struct tbd_elf_symbol *part)
+{
+    size_t length = tbd_elf_whole_length(part->name);
+    const uint32_t *by_name = tbd_elf_by_name(file);
+    char *name = strndup(part->name, length);
+    const struct tbd_elf_symbol *whole = NULL;
+    size_t at = name == NULL ? file->symbols.count : tbd_elf_lower_bound(file, name);
+
+    if (by_name != NULL && at < file->symbols.count &&
+        strcmp(file->symbols.all[by_name[at]].name, name) == 0)
+        whole = &file->symbols.all[by_name[at]];
+    free(name);
+    return whole;
+}
+
 /* ---- one readable name ---- */
 
 /* The readable form of a mangled name, which the caller frees; NULL if there is none. */

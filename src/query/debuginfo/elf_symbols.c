@@ -44,6 +44,15 @@ static uint16_t rank_of(const char *name, unsigned kind, bool is_local)
                       (length > 255 ? 255u : (unsigned)length));
 }
 
+size_t tbd_elf_whole_length(const char *name)
+{
+    const char *mark = strstr(name, ".cold");
+
+    if (mark == NULL || mark == name || (mark[5] != '\0' && mark[5] != '.'))
+        return strlen(name);
+    return (size_t)(mark - name);
+}
+
 /* ---- ELF symbol tables ---- */
 
 enum { KIND_FUNCTION, KIND_DATA, KIND_LABEL, KIND_NONE };
@@ -105,6 +114,7 @@ static void take_symbol(struct tbd_elf_file *file, Elf *elf, const GElf_Sym *sym
     out->name = name;
     out->is_function = kind == KIND_FUNCTION;
     out->is_resolver = GELF_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
+    out->is_part = out->is_function && name[tbd_elf_whole_length(name)] != '\0';
     out->rank = rank_of(name, kind, GELF_ST_BIND(symbol->st_info) == STB_LOCAL);
 }
 

@@ -91,7 +91,7 @@ static void add_function(struct tbd_lcov *c, uint64_t pc, const struct tbd_block
     struct tbd_symbol symbol;
 
     if (tbd_symbols_at(c->session->symbols, count->window, pc, &symbol) && symbol.name != NULL &&
-        symbol.is_function && symbol.start == pc &&
+        symbol.is_function && symbol.start == pc && !symbol.is_part &&
         tbd_source_line_at(c->session, count->window, pc, &line))
         add(c, (struct covered_line){ line.file, line.line, symbol.name, count->count });
 }

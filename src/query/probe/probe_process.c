@@ -351,7 +351,8 @@ static bool find_functions(struct tbd_probe_process *process, struct tbd_process
         uint64_t address = module->bias + symbol->start;
 
         if (!symbol->is_function || symbol->is_stub || symbol->end <= symbol->start ||
-            symbol->start == last || address < module->start || address >= module->end ||
+            (symbol->is_part && strstr(where->name, ".cold") == NULL) || symbol->start == last ||
+            address < module->start || address >= module->end ||
             !name_matches(file, symbol, where->name))
             continue;
         last = symbol->start;

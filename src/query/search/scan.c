@@ -141,7 +141,7 @@ static bool is_function(const struct tbd_scan *scan, uint64_t target)
     if (!scan->waiting.by_jump || scan->symbols == NULL)
         return true;
     return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) ||
-           symbol.name == NULL || symbol.start == target;
+           symbol.name == NULL || (symbol.start == target && !symbol.is_part);
 }
 
 /* A jump of an import stub, or of the loader that binds it (_dl_runtime_resolve). */

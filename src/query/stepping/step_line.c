@@ -169,8 +169,8 @@ static bool is_before_start(const struct tbd_stepping *s, const struct tbd_step_
 
     return s->kind == TBD_STEP_UNTIL && place->pc <= s->start_pc &&
            s->walk.frame.slot == s->start_frame &&
-           tbd_symbols_at(s->walk.run->session->symbols, s->walk.window, place->pc, &here) &&
-           tbd_symbols_at(s->walk.run->session->symbols, s->walk.window, s->start_pc, &start) &&
+           tbd_step_function(&s->walk, s->walk.window, place->pc, &here) &&
+           tbd_step_function(&s->walk, s->walk.window, s->start_pc, &start) &&
            here.start == start.start;
 }
 

@@ -132,12 +132,22 @@ static uint64_t entry_of(struct tbd_step_walk *walk, const struct tbd_path_block
 
 /* ---- over a call ---- */
 
+bool tbd_step_function(const struct tbd_step_walk *walk, uint32_t window, uint64_t pc,
+                       struct tbd_symbol *out)
+{
+    struct tbd_symbols *symbols = walk->run->session->symbols;
+
+    if (!tbd_symbols_at(symbols, window, pc, out))
+        return false;
+    tbd_symbols_to_whole(symbols, window, out);
+    return true;
+}
+
 static bool function_at(const struct tbd_step_walk *walk, const struct tbd_path_block *block,
                         struct tbd_symbol *out)
 {
-    return tbd_symbols_at(walk->run->session->symbols,
-                          tbd_trace_window_of(walk->run->session->trace, block->time),
-                          start_of(walk, block), out);
+    return tbd_step_function(walk, tbd_trace_window_of(walk->run->session->trace, block->time),
+                             start_of(walk, block), out);
 }
 
 /* Has a jump out of a deeper frame led to `to`, in the middle of a function? */
@@ -388,7 +398,7 @@ static bool find_tail_call(struct tbd_step_walk *walk, uint64_t since, struct tb
     struct tbd_symbol here, there;
     uint64_t time = walk->at.time + 1, returned = 0;
 
-    if (!tbd_symbols_at(walk->run->session->symbols, walk->window, walk->pc, &here))
+    if (!tbd_step_function(walk, walk->window, walk->pc, &here))
         return false;
     while (tbd_path_before(&walk->path, time, &block) == TBD_OK && block->time > since) {
         bool starts = returned == 0 && start_of(walk, block) == here.start;

@@ -46,6 +46,10 @@ bool tbd_step_stand(struct tbd_step_walk *walk, struct tbd_position at);
 /* Goes to the call of the function at the position: backward over all of it. */
 enum tbd_step_move tbd_step_to_call(struct tbd_step_walk *walk);
 
+/* The function that the code at `pc` belongs to, although it may have been moved away from it (x.cold). */
+bool tbd_step_function(const struct tbd_step_walk *walk, uint32_t window, uint64_t pc,
+                       struct tbd_symbol *out);
+
 /* Is the position a function's first instruction? */
 bool tbd_step_is_entry(struct tbd_step_walk *walk);
 

@@ -335,7 +335,7 @@ static bool has_pushed_nothing(const struct stack_walk *walk, uint64_t pc)
 
     if (!tbd_symbols_at(walk->symbols, walk->window, pc, &symbol))
         return true;
-    return symbol.name && (symbol.is_stub || symbol.start == pc);
+    return symbol.name && (symbol.is_stub || (symbol.start == pc && !symbol.is_part));
 }
 
 static bool step_entry(const struct stack_walk *walk, struct tbd_frame *callee,

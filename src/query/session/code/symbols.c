@@ -458,7 +458,8 @@ struct tbd_symbol tbd_symbols_make(const struct tbd_module *module,
                                 .is_function = symbol->is_function,
                                 .is_stub = symbol->is_stub,
                                 .is_resolver = symbol->is_resolver,
-                                .is_made_up = symbol->is_made_up };
+                                .is_made_up = symbol->is_made_up,
+                                .is_part = symbol->is_part };
 }
 
 bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
@@ -480,12 +481,25 @@ bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t addre
     return true;
 }
 
+void tbd_symbols_to_whole(struct tbd_symbols *symbols, uint32_t window, struct tbd_symbol *symbol)
+{
+    const struct tbd_module *module;
+    const struct tbd_elf_symbol *part, *whole;
+
+    if (!symbol->is_part || (module = tbd_symbols_module_at(symbols, window, symbol->start)) == NULL)
+        return;
+    part = tbd_elf_symbol_at(module->file, symbol->start - module->bias);
+    whole = part == NULL ? NULL : tbd_elf_whole(module->file, part);
+    if (whole != NULL)
+        *symbol = tbd_symbols_make(module, whole);
+}
+
 bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window, uint64_t address)
 {
     struct tbd_symbol symbol;
 
     return tbd_symbols_at(symbols, window, address, &symbol) && symbol.is_function &&
-           symbol.start == address;
+           !symbol.is_part && symbol.start == address;
 }
 
 char *tbd_symbols_format(struct tbd_symbols *symbols, uint32_t window, uint64_t address, char *out,

@@ -60,6 +60,7 @@ struct tbd_symbol {
     bool is_stub;     /* an import stub: NAME@plt */
     bool is_resolver; /* the resolver of an indirect function (memcpy, strlen, ... of libc) */
     bool is_made_up;  /* sub_4a30, ADDRESS in the file: known from frame information only */
+    bool is_part;     /* x.cold: code of x that optimization moved away; jumps lead there */
 };
 
 /* Finds the name that covers `address`, code or data.  False if the address is in no module (then
@@ -69,11 +70,14 @@ bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t addre
 /* True if a function's symbol (or an import stub) starts exactly here. */
 bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window, uint64_t address);
 
-/* All symbols called `name`, or with `module!name` those of one module ("libc!malloc",
+/* Of a part of a function makes the function, if the file names it. */
+void tbd_symbols_to_whole(struct tbd_symbols *symbols, uint32_t window, struct tbd_symbol *symbol);
+
+/* All symbols called `name`, and parts of functions called so; or with `module!name` those of one module ("libc!malloc",
  * "libc.so.6!malloc").  `*` and `?` match as in file names.  Aliases of one address are one answer.
  * For an indirect function (memcpy, strlen, ... of libc) the answers are the functions that the
  * program's import slots lead to, under that name; without any the resolver itself.  Stores up to
- * `max` and returns how many there are; functions come first, import stubs last.  `name` matches
+ * `max` and returns how many there are; functions come first, import stubs and parts last.  `name` matches
  * any alias of an address, so compare functions by start, not by name. */
 size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,
                         struct tbd_symbol *out, size_t max);

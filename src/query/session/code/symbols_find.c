@@ -17,6 +17,7 @@
 
 #include <fnmatch.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- matches ---- */
@@ -126,9 +127,31 @@ static void take_match(struct search *search, const struct tbd_module *module,
         add_match(search, tbd_symbols_make(module, symbol));
 }
 
+/* NAME.cold: parts of the function. */
+static void find_parts(const struct tbd_module *module, const char *name, struct search *search)
+{
+    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
+    const uint32_t *by_name = tbd_elf_by_name(module->file);
+    size_t length = strlen(name);
+    char first[256];
+
+    if (by_name == NULL || length + sizeof(".cold") > sizeof(first))
+        return;
+    snprintf(first, sizeof(first), "%s.cold", name);
+    for (size_t i = tbd_elf_lower_bound(module->file, first); i < symbols->count; i++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
+
+        if (strncmp(symbol->name, first, length + strlen(".cold")) != 0)
+            break;
+        if (symbol->is_part && tbd_elf_whole_length(symbol->name) == length)
+            add_match(search, tbd_symbols_make(module, symbol));
+    }
+}
+
 static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
                     struct search *search)
 {
+    size_t before = search->count;
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
 
     const uint32_t *by_name = tbd_elf_by_name(module->file);
@@ -142,6 +165,8 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
         else if (!is_pattern)
             break;
     }
+    if (!is_pattern && search->count != before)
+        find_parts(module, name, search);
 }
 
 enum how { BY_PATTERN, BY_NAME, BY_OVERLOAD };
@@ -186,7 +211,9 @@ static void find_readable(const struct tbd_module *module, const char *name, enu
 
 static int order_of(const struct tbd_symbol *symbol)
 {
-    return symbol->is_stub ? 2 : !symbol->is_function;
+    if (symbol->is_stub || symbol->is_part)
+        return symbol->is_part ? 3 : 2;
+    return !symbol->is_function;
 }
 
 static int compare_found(const void *left, const void *right)
