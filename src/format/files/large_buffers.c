@@ -185,3 +185,20 @@ void tbd_large_buffer_give(void *buffer)
     if (!is_kept)
         unmap(head);
 }
+
+bool tbd_large_array_grow(void *array, size_t count, size_t *capacity, size_t element)
+{
+    void **at = array, *grown;
+    size_t bytes;
+
+    if (count < *capacity)
+        return true;
+    if (__builtin_mul_overflow(2 * (count + 1), element, &bytes))
+        return false;
+    grown = tbd_large_buffer_grow(*at, count * element, bytes);
+    if (grown == NULL)
+        return false;
+    *at = grown;
+    *capacity = tbd_large_buffer_bytes(grown) / element;
+    return true;
+}

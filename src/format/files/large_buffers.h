@@ -8,6 +8,7 @@
 #ifndef TBD_FORMAT_LARGE_BUFFERS_H
 #define TBD_FORMAT_LARGE_BUFFERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* At least `bytes` bytes, 64-aligned, of any contents.  NULL without memory. */
@@ -18,5 +19,9 @@ void *tbd_large_buffer_grow(void *buffer, size_t used, size_t bytes);
 /* The usable bytes of a buffer. */
 size_t tbd_large_buffer_bytes(const void *buffer);
 void tbd_large_buffer_give(void *buffer); /* NULL is fine */
+
+/* Like tbd_array_grow() (base/array.h), for arrays that may have a hundred thousand elements: they
+ * lie in a large buffer, which is to be given back. */
+bool tbd_large_array_grow(void *array, size_t count, size_t *capacity, size_t element);
 
 #endif

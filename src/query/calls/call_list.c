@@ -12,6 +12,7 @@
 #include "query/calls/call_list.h"
 
 #include "base/array.h"
+#include "format/files/large_buffers.h"
 #include "query/calls/own_calls.h"
 #include "query/condition/expr_keep.h"
 #include "query/search/search_ends.h"
@@ -114,7 +115,7 @@ static void open_call(struct finding *f, const struct tbd_event *enter)
 {
     struct tbd_call_list *list = f->list;
 
-    if (!tbd_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)) ||
+    if (!tbd_large_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)) ||
         !tbd_array_grow(&f->open, f->open_count, &f->open_capacity, sizeof(*f->open))) {
         f->no_memory = true;
         return;
@@ -165,8 +166,8 @@ static bool add_event(void *context, const struct tbd_event *event)
     struct finding *f = context;
     struct tbd_call_list *list = f->list;
 
-    f->no_memory = !tbd_array_grow(&list->events, list->event_count, &list->event_capacity,
-                                   sizeof(*list->events));
+    f->no_memory = !tbd_large_array_grow(&list->events, list->event_count, &list->event_capacity,
+                                         sizeof(*list->events));
     if (f->no_memory)
         return false;
     list->events[list->event_count] = *event;
@@ -214,16 +215,47 @@ static uint32_t next_of(struct finding *f, const struct tbd_listed_call *call, b
     return tbd_ends_next(f->ends, &enter, &span, out_is_over);
 }
 
+/* The window of the entry before, because calls come in order. */
+struct entry_window {
+    uint64_t from, to; /* times */
+    bool is_searched;
+};
+
+/* Has the call ended in the window, which was searched, of its entry?  Most do. */
+static bool ends_at_once(const struct finding *f, const struct tbd_listed_call *call,
+                         struct entry_window *window)
+{
+    struct tbd_trace *trace = f->run->session->trace;
+    uint64_t time = call->enter.position.time;
+    const struct tbd_window_summary *summary;
+    uint32_t index;
+
+    if (time < window->from || time >= window->to) {
+        index = tbd_trace_window_of(trace, time);
+        summary = index == UINT32_MAX ? NULL : tbd_trace_window(trace, index);
+        if (summary == NULL)
+            return false;
+        *window = (struct entry_window){ .from = summary->first_time,
+                                         .to = summary->first_time + summary->blocks,
+                                         .is_searched = f->searched[index] };
+    }
+    return call->is_closed && window->is_searched && call->exit.time >= window->from &&
+           call->exit.time < window->to;
+}
+
 /* Chooses the next window of each call; false: there are none. */
 static bool choose(struct finding *f)
 {
     uint32_t windows = tbd_trace_window_count(f->run->session->trace);
+    struct entry_window window = { 0 };
     bool has_some = false, is_over;
 
     for (uint32_t i = 0; i < windows; i++)
         f->only[i] = 0;
     for (size_t i = 0; i < f->list->count; i++) {
-        uint32_t next = next_of(f, &f->list->all[i], &is_over);
+        uint32_t next = ends_at_once(f, &f->list->all[i], &window)
+                            ? UINT32_MAX
+                            : next_of(f, &f->list->all[i], &is_over);
 
         if (next == UINT32_MAX)
             continue;
@@ -349,8 +381,8 @@ void tbd_call_list_free(struct tbd_call_list *list)
 {
     for (size_t i = 0; i < list->event_count && list->has_kept; i++)
         free(list->events[i].kept);
-    free(list->all);
-    free(list->events);
-    free(list->returns);
+    tbd_large_buffer_give(list->all);
+    tbd_large_buffer_give(list->events);
+    tbd_large_buffer_give(list->returns);
     *list = (struct tbd_call_list){ 0 };
 }

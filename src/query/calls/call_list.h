@@ -21,6 +21,7 @@ struct tbd_own_return {
     uint32_t thread;
 };
 
+/* The arrays lie in large buffers. */
 struct tbd_call_list {
     struct tbd_listed_call *all; /* owned; by entry */
     size_t count, capacity;

@@ -3,6 +3,7 @@
 #include "query/calls/own_calls.h"
 
 #include "base/array.h"
+#include "format/files/large_buffers.h"
 
 #include <stdlib.h>
 
@@ -41,7 +42,7 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
 
 bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter)
 {
-    if (!tbd_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)))
+    if (!tbd_large_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)))
         return false;
     list->all[list->count++] = (struct tbd_listed_call){ .enter = tbd_call_entry_of(enter) };
     return true;
@@ -49,8 +50,8 @@ bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter
 
 bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event *exit)
 {
-    if (!tbd_array_grow(&list->returns, list->return_count, &list->return_capacity,
-                        sizeof(*list->returns)))
+    if (!tbd_large_array_grow(&list->returns, list->return_count, &list->return_capacity,
+                              sizeof(*list->returns)))
         return false;
     list->returns[list->return_count++] =
         (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread };

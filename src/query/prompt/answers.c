@@ -24,7 +24,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WINDOWS_MIN 8u /* windows searched; after fewer the answer is not kept */
+#define WINDOWS_MIN   8u         /* windows searched; after fewer the answer is not kept */
+#define DECIDED_BYTES (1u << 20) /* what is longer must have needed them before this was printed */
 
 /* ---- what an answer depends on ---- */
 
@@ -152,26 +153,6 @@ static char *describe(const struct tbd_command_run *run, const struct tbd_comman
     return text;
 }
 
-/* ---- a stream that also keeps what goes through it ---- */
-
-struct copying {
-    FILE *out;
-    struct tbd_buffer kept;
-    bool is_too_long;
-};
-
-static ssize_t copy_on(void *context, const char *bytes, size_t count)
-{
-    struct copying *copying = context;
-
-    if (fwrite(bytes, 1, count, copying->out) != count)
-        return 0;
-    copying->is_too_long |= copying->kept.used + count > TBD_ANSWER_MAX;
-    if (!copying->is_too_long)
-        tbd_buffer_put(&copying->kept, bytes, count);
-    return (ssize_t)count;
-}
-
 /* There was no note beside the answer, and it took some work to find it. */
 static bool is_worth_keeping(const struct tbd_session *session)
 {
@@ -181,6 +162,38 @@ static bool is_worth_keeping(const struct tbd_session *session)
            stats->divisions == 0 && stats->unmapped == 0 && stats->optimized == 0 &&
            tbd_symbols_note(session->symbols, 0) == NULL &&
            (stats->scanned >= WINDOWS_MIN || stats->raised + stats->cached != 0);
+}
+
+/* ---- a stream that also keeps what goes through it ---- */
+
+struct copying {
+    const struct tbd_session *session; /* borrowed */
+    FILE *out;
+    struct tbd_buffer kept;
+    bool is_dropped;
+};
+
+/* To copy a long answer takes time, too: it goes on only if the search has been worth it by now. */
+static bool may_be_kept(const struct copying *copying, size_t bytes)
+{
+    return bytes <= DECIDED_BYTES ||
+           (bytes <= TBD_ANSWER_MAX && is_worth_keeping(copying->session));
+}
+
+static ssize_t copy_on(void *context, const char *bytes, size_t count)
+{
+    struct copying *copying = context;
+
+    if (fwrite(bytes, 1, count, copying->out) != count)
+        return 0;
+    if (copying->is_dropped)
+        return (ssize_t)count;
+    copying->is_dropped = !may_be_kept(copying, copying->kept.used + count);
+    if (copying->is_dropped)
+        tbd_buffer_free(&copying->kept);
+    else
+        tbd_buffer_put(&copying->kept, bytes, count);
+    return (ssize_t)count;
 }
 
 static void keep(const struct tbd_session *session, const struct tbd_answer *answer)
@@ -199,7 +212,7 @@ static void keep(const struct tbd_session *session, const struct tbd_answer *ans
 static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_command *command,
                                   const char *question)
 {
-    struct copying copying = { .out = run->out };
+    struct copying copying = { .session = run->session, .out = run->out };
     FILE *stream = fopencookie(&copying, "w", (cookie_io_functions_t){ .write = copy_on });
     enum tbd_exit result;
     bool good;
@@ -212,7 +225,7 @@ static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_
     good = fflush(stream) == 0 && ferror(stream) == 0;
     fclose(stream);
     run->out = copying.out;
-    if (good && result <= TBD_EXIT_NOT_FOUND && !tbd_is_interrupted() && !copying.is_too_long &&
+    if (good && result <= TBD_EXIT_NOT_FOUND && !tbd_is_interrupted() && !copying.is_dropped &&
         !copying.kept.failed && is_worth_keeping(run->session))
         keep(run->session, &(struct tbd_answer){ .question = question,
                                                  .text = (const char *)copying.kept.bytes,

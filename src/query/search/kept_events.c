@@ -3,6 +3,7 @@
 #include "query/search/kept_events.h"
 
 #include "base/array.h"
+#include "format/files/large_buffers.h"
 #include "query/condition/expr_keep.h"
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ struct tbd_own_entry {
 static bool add_own(struct tbd_kept_events *kept, const struct tbd_event *event)
 {
     if (kept->count == KEPT_OWN_MAX ||
-        !tbd_array_grow(&kept->heads, kept->count, &kept->head_capacity, sizeof(*kept->heads)))
+        !tbd_large_array_grow(&kept->heads, kept->count, &kept->head_capacity, sizeof(*kept->heads)))
         return false;
     kept->heads[kept->count] = (struct tbd_own_head){ .position = event->position,
                                                       .sp = event->sp,
@@ -43,8 +44,8 @@ static bool add_own(struct tbd_kept_events *kept, const struct tbd_event *event)
     if (event->type == TBD_EVENT_FUNC_ENTER) {
         struct tbd_own_entry entry = { event->pc, event->from, event->called_at, { 0 } };
 
-        if (!tbd_array_grow(&kept->entries, kept->entry_count, &kept->entry_capacity,
-                            sizeof(*kept->entries)))
+        if (!tbd_large_array_grow(&kept->entries, kept->entry_count, &kept->entry_capacity,
+                                  sizeof(*kept->entries)))
             return false;
         memcpy(entry.args, event->args, sizeof(entry.args));
         kept->entries[kept->entry_count++] = entry;
@@ -106,7 +107,7 @@ static bool add_whole(struct tbd_kept_events *kept, const struct tbd_event *even
     size_t n = kept->count;
 
     if (n == KEPT_MAX ||
-        !tbd_array_grow(&kept->events, n, &kept->capacity, sizeof(*kept->events)) ||
+        !tbd_large_array_grow(&kept->events, n, &kept->capacity, sizeof(*kept->events)) ||
         !tbd_array_grow(&kept->bytes, n, &kept->bytes_capacity, sizeof(*kept->bytes)))
         return false;
     kept->events[n] = *event;
@@ -126,9 +127,9 @@ void tbd_kept_events_free(struct tbd_kept_events *kept)
     for (size_t i = 0; i < kept->count && kept->bytes != NULL; i++)
         free(kept->bytes[i]);
     free(kept->bytes);
-    free(kept->events);
-    free(kept->heads);
-    free(kept->entries);
+    tbd_large_buffer_give(kept->events);
+    tbd_large_buffer_give(kept->heads);
+    tbd_large_buffer_give(kept->entries);
     *kept = (struct tbd_kept_events){ .is_own = kept->is_own, .keeps = kept->keeps };
 }
 

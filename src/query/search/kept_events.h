@@ -12,6 +12,7 @@
 struct tbd_own_head;
 struct tbd_own_entry;
 
+/* The arrays but `bytes` lie in large buffers. */
 struct tbd_kept_events {
     bool is_own;    /* of a question with own_returns */
     uint32_t keeps; /* values of each event */
