@@ -31,6 +31,7 @@ struct tbd_call_cells {
     struct tbd_call_shapes *shapes;
     struct tbd_address_table functions, callers; /* of struct kept_name */
     put_cell puts[TBD_ROWS_MAX_COLUMNS];         /* as rows->columns */
+    uint32_t window, mapped;                     /* of the row before */
     struct tbd_buffer text;                      /* the row's cells */
 };
 
@@ -163,6 +164,7 @@ struct tbd_call_cells *tbd_call_cells_new(struct tbd_rows *rows, struct tbd_call
     cells->shapes = shapes;
     cells->session = tbd_call_shapes_session(shapes);
     cells->functions = cells->callers = names;
+    cells->window = UINT32_MAX;
     for (size_t i = 0; i < rows->column_count; i++) {
         for (size_t k = 0; k < sizeof(columns) / sizeof(columns[0]); k++) {
             if (strcmp(columns[k].column, rows->columns[i]) == 0)
@@ -199,7 +201,10 @@ bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_ca
     row.window = tbd_trace_window_of(cells->session->trace, call->enter.position.time);
     if (!is_simple(cells, call) || row.window == UINT32_MAX)
         return false;
-    row.mapped = tbd_symbols_mapped(cells->session->symbols, row.window);
+    if (row.window != cells->window)
+        cells->mapped = tbd_symbols_mapped(cells->session->symbols, row.window);
+    cells->window = row.window;
+    row.mapped = cells->mapped;
     cells->text.used = 0;
     for (size_t i = 0; i < count; i++) {
         cells->puts[i](cells, &row);

@@ -205,7 +205,9 @@ void tbd_own_calls_keep_wanted(struct tbd_call_list *list)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < list->count; i++) {
+    while (kept < list->count && (list->all[kept].enter.flags & TBD_EVENT_UNWANTED) == 0)
+        kept++;
+    for (size_t i = kept; i < list->count; i++) {
         if ((list->all[i].enter.flags & TBD_EVENT_UNWANTED) == 0)
             list->all[kept++] = list->all[i];
     }

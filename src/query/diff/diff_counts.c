@@ -43,8 +43,7 @@ static void add_function(struct entry_counting *counting, const struct tbd_block
     char name[512];
 
     if (!tbd_symbols_at(session->symbols, counting->window, block->def.start, &symbol) ||
-        !symbol.is_function || symbol.is_stub || symbol.is_part ||
-        symbol.start != block->def.start)
+        !symbol.is_function || symbol.is_stub || symbol.is_part || symbol.start != block->def.start)
         return;
     snprintf(name, sizeof(name), "%s", symbol.name);
     add(counting, name, count);

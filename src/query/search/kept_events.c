@@ -32,7 +32,8 @@ struct tbd_own_entry {
 static bool add_own(struct tbd_kept_events *kept, const struct tbd_event *event)
 {
     if (kept->count == KEPT_OWN_MAX ||
-        !tbd_large_array_grow(&kept->heads, kept->count, &kept->head_capacity, sizeof(*kept->heads)))
+        !tbd_large_array_grow(&kept->heads, kept->count, &kept->head_capacity,
+                              sizeof(*kept->heads)))
         return false;
     kept->heads[kept->count] = (struct tbd_own_head){ .position = event->position,
                                                       .sp = event->sp,

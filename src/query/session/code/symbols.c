@@ -486,7 +486,8 @@ void tbd_symbols_to_whole(struct tbd_symbols *symbols, uint32_t window, struct t
     const struct tbd_module *module;
     const struct tbd_elf_symbol *part, *whole;
 
-    if (!symbol->is_part || (module = tbd_symbols_module_at(symbols, window, symbol->start)) == NULL)
+    if (!symbol->is_part ||
+        (module = tbd_symbols_module_at(symbols, window, symbol->start)) == NULL)
         return;
     part = tbd_elf_symbol_at(module->file, symbol->start - module->bias);
     whole = part == NULL ? NULL : tbd_elf_whole(module->file, part);

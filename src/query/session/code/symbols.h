@@ -70,7 +70,7 @@ bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t addre
 /* True if a function's symbol (or an import stub) starts exactly here. */
 bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window, uint64_t address);
 
-/* Of a part of a function makes the function, if the file names it. */
+/* Makes of a part the function that it belongs to, if the file names it. */
 void tbd_symbols_to_whole(struct tbd_symbols *symbols, uint32_t window, struct tbd_symbol *symbol);
 
 /* All symbols called `name`, and parts of functions called so; or with `module!name` those of one module ("libc!malloc",

@@ -16,8 +16,8 @@
 #include "format/pages/pages.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- matches ---- */
