@@ -459,12 +459,37 @@ bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit)
     }
 }
 
-bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit)
+/* Where the opcode is, after prefixes. */
+static size_t opcode_place(const uint8_t *bytes, size_t limit)
 {
     size_t at = skip_prefixes(bytes, limit);
 
-    if (at < limit && (bytes[at] & 0xf0) == 0x40)
-        at++;
+    return at + (at < limit && (bytes[at] & 0xf0) == 0x40);
+}
+
+static bool is_memory_form(uint8_t modrm, unsigned reg)
+{
+    return modrm >> 6 != 3 && (modrm >> 3 & 7u) == reg;
+}
+
+bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit)
+{
+    size_t at = opcode_place(bytes, limit);
+
     return at + 3 <= limit && bytes[at] == 0x0f && bytes[at + 1] == 0xae &&
-           (bytes[at + 2] >> 3 & 7) == 5 && bytes[at + 2] >> 6 != 3;
+           is_memory_form(bytes[at + 2], 5);
+}
+
+bool tbd_decode_stores_x87(const uint8_t *bytes, size_t limit)
+{
+    size_t at = opcode_place(bytes, limit);
+
+    if (at + 2 > limit)
+        return false;
+    switch (bytes[at]) {
+    case 0xd9:
+    case 0xdd: return is_memory_form(bytes[at + 1], 6);
+    case 0x0f: return at + 3 <= limit && bytes[at + 1] == 0xae && is_memory_form(bytes[at + 2], 0);
+    default: return false;
+    }
 }

@@ -4,6 +4,7 @@
 import os
 import subprocess
 
+import run_program
 import tbdtest
 
 # Of the same length, so that stacks are the same.
@@ -90,6 +91,12 @@ def test_a_killed_program_is_recorded_up_to_its_last_stop(folder):
     assert result.out == b"one\ntwo\n" and result.code == -9, result
     trace.verify()
     assert subprocess.run([tbdtest.TBDQ, "-t", trace.path, "info"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_every_program(folder):
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("for scripts/check --long")
+    run_program.check_every("--native", folder)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ static void on_tick(int signo)
     (void)signo;
     ticks++;
     if (is_inside && ends && ticks >= 3) {
-        bring();
         ends = 0;
+        bring();
     }
     errno = saved;
 }
@@ -106,11 +106,14 @@ static void make_file(void)
 
 static void nothing(void) {}
 
-static pid_t child;
+static volatile pid_t child; /* 0: fork() has not returned yet */
 
 static void end_child(void)
 {
-    CHECK(kill(child, SIGKILL) == 0);
+    if (child)
+        CHECK(kill(child, SIGKILL) == 0);
+    else
+        ends = 1; /* a later tick ends it */
 }
 
 static void connect_to(void)
@@ -291,14 +294,23 @@ static long do_sigtimedwait(void)
     return sigtimedwait(&set, NULL, &second);
 }
 
+static void start_child(void)
+{
+    pid_t made;
+
+    child = 0;
+    made = fork();
+    if (made == 0)
+        for (;;)
+            pause();
+    child = made;
+}
+
 static long do_wait(void)
 {
     long result;
 
-    child = fork();
-    if (child == 0)
-        for (;;)
-            pause();
+    start_child();
     result = waitpid(child, NULL, 0);
     if (result == child)
         return 1;
@@ -314,10 +326,7 @@ static long do_waitid(void)
     siginfo_t info;
     long result;
 
-    child = fork();
-    if (child == 0)
-        for (;;)
-            pause();
+    start_child();
     result = waitid(P_ALL, 0, &info, WEXITED);
     if (result == 0)
         return info.si_pid == child;

@@ -142,10 +142,10 @@ static const struct ways_in play = {
 
 static bool record_own_child(struct tbd_thread *thread)
 {
-    if (!tbd_child_record(thread) || !tbd_own_begin_child())
-        return false;
-    tbd_own_begin(tbd_runtime.options.cut * 1000, tbd_play_settle);
-    return true;
+    if (tbd_child_record(thread) && tbd_own_begin_child())
+        return true;
+    tbd_own_leave_child();
+    return false;
 }
 
 static const struct ways_in own_code = {

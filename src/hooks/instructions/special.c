@@ -156,6 +156,8 @@ static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
     tbd_special_finish(s, flags);
 }
 
+bool tbd_special_logs_stores;
+
 /* x87 environments (OTHER_STORE) contain the address of the last instruction.  Some processors do
  * not let it be set, so there it differs in replay. */
 static bool can_be_replayed(const struct tbd_special_run *s, const struct tbd_sys_range *ranges,
@@ -174,7 +176,9 @@ static void run_elements(struct tbd_special_run *s)
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     size_t count;
     enum tbd_slot_stores known = tbd_slot_stores(s->thread, s->slot, ranges, &count);
-    uint32_t flags = can_be_replayed(s, ranges, count) ? TBD_SPECIAL_F_REPLAYED : 0;
+    uint32_t flags = tbd_special_logs_stores             ? TBD_SPECIAL_F_STOP
+                     : can_be_replayed(s, ranges, count) ? TBD_SPECIAL_F_REPLAYED
+                                                         : 0;
 
     if (tbd_special_leaves(s, ranges, count, true))
         return;

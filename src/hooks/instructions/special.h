@@ -27,6 +27,9 @@ typedef const struct tbd_msg_special *(*tbd_next_others_function)(struct tbd_eff
                                                                   uint32_t *others);
 extern tbd_next_others_function tbd_next_others;
 
+/* Set in native play: a store that the engine executes is supplied from the log in a replay. */
+extern bool tbd_special_logs_stores;
+
 /* special.c: executes the instruction, or returns the page to wait for before the block is entered
  * again. */
 struct tbd_page_wait tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind,

@@ -12,6 +12,7 @@
 #include "hooks/memory/program_memory.h"
 
 #define HIGH_DESCRIPTOR 1000u
+#define HIGH_TRIES      16u
 #define BATCH           64u
 /* What is so large and cannot be accessed is a reservation, of which little will be used. */
 #define RESERVED_BYTES (256ull << 20)
@@ -19,16 +20,17 @@
 static int descriptor = -1;
 static bool is_lost;
 
-/* The highest number that the limit allows, so that the program does not notice. */
+/* To one of the highest numbers that the limit allows, so that the program does not notice. */
 static int move_up(int fd)
 {
     uint64_t limit[2] = { HIGH_DESCRIPTOR, 0 };
-    long moved;
+    long moved = -EMFILE;
 
     tbd_sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, tbd_sys_pointer(limit));
     if (limit[0] > 1u << 20)
         limit[0] = 1u << 20;
-    moved = tbd_sys3(__NR_fcntl, (uint64_t)(unsigned)fd, F_DUPFD_CLOEXEC, limit[0] - 1);
+    for (uint64_t i = 1; i <= HIGH_TRIES && i < limit[0] && tbd_sys_failed(moved); i++)
+        moved = tbd_sys3(__NR_fcntl, (uint64_t)(unsigned)fd, F_DUPFD_CLOEXEC, limit[0] - i);
     if (tbd_sys_failed(moved))
         return fd;
     tbd_sys_close(fd);
@@ -44,10 +46,19 @@ static bool has_features(int fd)
         tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)fd, UFFDIO_API, tbd_sys_pointer(&api)));
 }
 
+void tbd_written_end(void)
+{
+    if (descriptor >= 0)
+        tbd_sys_close(descriptor);
+    descriptor = -1;
+}
+
 bool tbd_written_begin(void)
 {
-    long fd = tbd_sys3(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0);
+    long fd;
 
+    tbd_written_end(); /* a forked child has its parent's, for its parent's memory */
+    fd = tbd_sys3(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0);
     if (tbd_sys_failed(fd))
         return false;
     if (!has_features((int)fd)) {

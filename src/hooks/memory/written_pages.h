@@ -27,6 +27,8 @@ void tbd_written_follow(uint64_t start, uint64_t end, bool is_new);
 /* Marks the pages of [start, end) that were written in the touch map; from now on they count as not written. */
 void tbd_written_collect(uint64_t start, uint64_t end);
 bool tbd_written_is_lost(void);
+/* Nothing is followed any more. */
+void tbd_written_end(void);
 
 #pragma GCC visibility pop
 

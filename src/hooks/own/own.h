@@ -18,6 +18,7 @@
 
 #include "hooks/stream/leaving.h"
 #include "hooks/threads/signals.h"
+#include "patcher/decode.h"
 
 /* The image is linked above 2 GiB: without "hidden", the address of a function would need a
  * table. */
@@ -26,10 +27,12 @@
 /* Can this kernel and processor do it?  NULL: yes; else why not, one clause.  Context: BOOT, before anything is
  * changed. */
 const char *tbd_own_check(void);
-/* FORK_CHILD: the pages of its memory are not followed yet.  False: they cannot be. */
-bool tbd_own_begin_child(void);
-/* BOOT, FORK_CHILD, after the image was sent.  A computation is cut after `cut_ns`; `settle` is called after every stop. */
+/* BOOT, after the image was sent.  A computation is cut after `cut_ns`; `settle` is called after every stop. */
 void tbd_own_begin(uint64_t cut_ns, void (*settle)(struct tbd_thread *thread));
+/* FORK_CHILD, after the image was sent: its code has its parent's traps.  False: its pages cannot be followed. */
+bool tbd_own_begin_child(void);
+/* FORK_CHILD: it is not recorded. */
+void tbd_own_leave_child(void);
 /* APP: a new thread in its first turn. */
 _Noreturn void tbd_own_begin_thread(struct tbd_thread *thread);
 /* Goes on with the program's code at thread->regs. */
@@ -46,6 +49,8 @@ _Noreturn void tbd_own_stopped(struct tbd_thread *thread);
 
 /* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */
 void tbd_own_look(uint64_t start, uint64_t end, bool is_new);
+/* own_sites.c: is the result another one in another run? */
+bool tbd_own_must_stop(const struct tbd_insn *insn);
 /* own_sites.c: the instruction at the trap; bytes 0: it is none of those. */
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes);
 

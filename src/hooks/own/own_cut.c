@@ -16,6 +16,7 @@
 #include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/own/own.h"
 #include "hooks/threads/signals_private.h"
 #include "patcher/decode.h"
 
@@ -132,9 +133,7 @@ static bool transfers(uint8_t kind)
 
 static bool stops(const struct tbd_insn *insn)
 {
-    return insn->kind == TBD_INSN_SYSCALL || insn->kind == TBD_INSN_BAD ||
-           (insn->kind == TBD_INSN_SPECIAL &&
-            tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, insn->special));
+    return insn->kind == TBD_INSN_SYSCALL || insn->kind == TBD_INSN_BAD || tbd_own_must_stop(insn);
 }
 
 static void find_transfer(void *context)
@@ -168,7 +167,7 @@ static bool set_trap(uint64_t address)
     const struct tbd_msg_region *map = code_at(address);
 
     return map && map->inode && !(map->prot & PROT_WRITE) && !(map->map_flags & MAP_SHARED) &&
-           tbd_code_traps_set(address, map->prot);
+           tbd_code_traps_set(address);
 }
 
 static void remove_trap(void)

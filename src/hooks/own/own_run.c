@@ -25,6 +25,7 @@
 #include "patcher/patcher.h"
 
 #define SYSCALL_BYTES 2u
+#define FLAG_RF       0x10000ull
 /* Cycles of the time-stamp counter in a window: some 10 ms, so that a replay of it fits in memory. */
 #define WINDOW_CYCLES (1ull << 25)
 #define WINDOW_NS     10000000u
@@ -159,6 +160,20 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
     return true;
 }
 
+/* The kernel's user dispatch stops for all of them. */
+static void leave_old_calls(struct tbd_thread *thread)
+{
+    uint8_t code[SYSCALL_BYTES];
+
+    if (!tbd_copy_from_program(code, thread->regs.rip, sizeof(code)))
+        return;
+    thread->regs.rflags &= ~FLAG_RF; /* of a fault */
+    if (code[0] == 0xcd && code[1] == 0x80)
+        tbd_detach(thread, "it makes system calls of 32-bit programs (int 0x80)", 0);
+    if (code[0] == 0x0f && code[1] == 0x34)
+        tbd_detach(thread, "it makes system calls of 32-bit programs (sysenter)", 0);
+}
+
 static void perform_site(struct tbd_thread *thread)
 {
     uint32_t bytes;
@@ -176,11 +191,18 @@ static void raise_fault(struct tbd_thread *thread, bool is_entered)
     tbd_ring_unprotect_sigsafe(&tbd_recording.ring);
     if (!fault->signo)
         return;
-    if (!is_entered)
+    if (!is_entered) {
         enter_block(thread, 0, TBD_END_FAULT);
+        leave_old_calls(thread); /* this kernel does not know them */
+    }
     fault->insn = 0;
     tbd_recording_interrupted(0);
     tbd_signals_raise(thread, fault);
+}
+
+static uint64_t page_end(uint64_t address)
+{
+    return (address + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
 }
 
 /* What a call has mapped, or made accessible. */
@@ -194,8 +216,12 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
     if (tbd_syscall_mode(number) != TBD_SYS_MAP || tbd_sys_failed((long)result))
         return;
     switch (number) {
-    case __NR_mmap: start = result; break;
+    case __NR_mmap:
+        start = result;
+        tbd_code_traps_forget(start, page_end(start + bytes));
+        break;
     case __NR_mremap:
+        tbd_code_traps_forget(start, page_end(start + bytes));
         start = result;
         bytes = before->gpr[TBD_RDX];
         break;
@@ -206,19 +232,38 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
     case __NR_mprotect:
     case __NR_pkey_mprotect: is_new = false; break;
     case __NR_madvise: bytes = before->gpr[TBD_RDX] == MADV_DONTNEED ? bytes : 0; break;
-    case __NR_munmap: tbd_code_traps_forget(start, start + bytes); return;
+    case __NR_munmap: tbd_code_traps_forget(start, page_end(start + bytes)); return;
     default: start = bytes = 0;
     }
     if (bytes)
-        tbd_own_look(start & ~(TBD_PAGE_SIZE - 1),
-                     (start + bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1), is_new);
+        tbd_own_look(start & ~(TBD_PAGE_SIZE - 1), page_end(start + bytes), is_new);
 }
 
-/* A child may go on natively, in the same memory or in a copy, and knows nothing of traps. */
-static bool makes_process(uint64_t number)
+/* Does the call make a process that is not recorded, and so knows nothing of traps?  A child that is to be recorded has
+ * them as its parent has. */
+static bool makes_untraced(const struct tbd_regs *regs)
 {
-    return number == __NR_clone || number == __NR_clone3 || number == __NR_fork ||
-           number == __NR_vfork;
+    const uint64_t untraced = CLONE_VM | CLONE_NEWPID;
+    uint64_t flags;
+
+    switch (regs->gpr[TBD_RAX]) {
+    case __NR_vfork: return true;
+    case __NR_clone: flags = regs->gpr[TBD_RDI]; break;
+    case __NR_clone3:
+        if (!tbd_copy_from_program(&flags, regs->gpr[TBD_RDI], sizeof(flags)))
+            return false;
+        break;
+    default: return false;
+    }
+    return (flags & untraced) && !(flags & CLONE_THREAD);
+}
+
+static bool moves_code(const struct tbd_regs *regs)
+{
+    uint64_t start = regs->gpr[TBD_RDI];
+
+    return regs->gpr[TBD_RAX] == __NR_mremap &&
+           tbd_code_traps_any(start, page_end(start + regs->gpr[TBD_RSI]));
 }
 
 /* What becomes code is not followed any more. */
@@ -235,19 +280,24 @@ static void perform_call(struct tbd_thread *thread)
 {
     struct tbd_regs before = thread->regs;
     uint64_t brk_before = tbd_memory.brk_end & ~(TBD_PAGE_SIZE - 1);
+    bool lifts = makes_untraced(&before) || moves_code(&before);
 
     enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
+    if (before.gpr[TBD_RAX] == __NR_userfaultfd) /* memory can be registered with one only */
+        tbd_detach(thread, "it handles page faults (userfaultfd), which native play cannot follow",
+                   0);
+    leave_old_calls(thread);
     collect_code(&before);
-    if (makes_process(before.gpr[TBD_RAX]))
+    if (lifts)
         tbd_code_traps_lift(true);
     if (before.gpr[TBD_RAX] == __NR_exit)
         tbd_cut_end_thread();
     tbd_syscall_perform(thread, SYSCALL_BYTES);
     if (before.gpr[TBD_RAX] == __NR_exit) /* a signal comes first */
         tbd_cut_begin(tick_ns);
-    if (makes_process(before.gpr[TBD_RAX]))
-        tbd_code_traps_lift(false);
     look_after_call(thread, &before, brk_before);
+    if (lifts)
+        tbd_code_traps_lift(false);
 }
 
 static uint64_t used_ns(void)
@@ -385,16 +435,37 @@ const char *tbd_own_check(void)
     return NULL;
 }
 
+static void begin(void)
+{
+    begin_window(used_ns());
+    memset(known, 0, sizeof(known));
+    tbd_cut_begin(tick_ns);
+    (void)dispatch(PR_SYS_DISPATCH_ON);
+}
+
 void tbd_own_begin(uint64_t cut_ns, void (*settles)(struct tbd_thread *thread))
 {
     settle = settles;
     tick_ns = cut_ns;
-    begin_window(used_ns());
-    memset(known, 0, sizeof(known));
+    tbd_special_logs_stores = true;
+    tbd_code_traps_begin(&tbd_memory.regions);
     tbd_own_look(0, TBD_USER_END, true);
-    tbd_code_traps_lift(false); /* a child's are the program's bytes since before the fork */
-    tbd_cut_begin(tick_ns);
-    (void)dispatch(PR_SYS_DISPATCH_ON);
+    begin();
+}
+
+bool tbd_own_begin_child(void)
+{
+    if (!tbd_written_begin())
+        return false;
+    tbd_written_follow(0, TBD_USER_END, true);
+    begin();
+    return true;
+}
+
+void tbd_own_leave_child(void)
+{
+    tbd_written_end();
+    tbd_code_traps_remove_all();
 }
 
 void tbd_own_begin_thread(struct tbd_thread *thread)
@@ -406,16 +477,13 @@ void tbd_own_begin_thread(struct tbd_thread *thread)
     tbd_own_run(thread);
 }
 
-bool tbd_own_begin_child(void)
-{
-    return tbd_written_begin();
-}
-
 static void end(void)
 {
     tbd_cut_end();
     (void)dispatch(PR_SYS_DISPATCH_OFF);
     tbd_code_traps_remove_all();
+    tbd_written_collect(0, TBD_USER_END); /* for the last window */
+    tbd_written_end();
 }
 
 static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)

@@ -25,27 +25,34 @@
 #define FROM   128u /* the last such place */
 #define VOTES  (BEFORE - FROM)
 #define NEARLY 58u /* votes that decide */
+#define NEAR   64u /* where the first few begin: mostly all of them say that it is none */
+#define FEW    8u
 #define CHUNK  4096u
 
-static bool must_stop(const struct tbd_insn *insn)
+bool tbd_own_must_stop(const struct tbd_insn *insn)
 {
     return insn->kind == TBD_INSN_SPECIAL &&
-           tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, insn->special);
+           (tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, insn->special) ||
+            tbd_decode_stores_x87(insn->bytes, insn->length));
 }
+
+static const bool begins_find[256] = { [0x0f] = true, [0xc7] = true, [0xd9] = true, [0xdd] = true };
 
 /* May an instruction with these opcode bytes be one of them? */
 static bool is_find(const uint8_t *at)
 {
-    uint8_t reg = at[2] >> 3 & 7, mod = at[2] >> 6;
+    uint8_t modrm = at[0] == 0x0f ? at[2] : at[1], reg = modrm >> 3 & 7, mod = modrm >> 6;
 
     if (at[0] == 0xc7)
         return at[1] == 0xf8;
+    if (at[0] != 0x0f)
+        return mod != 3 && reg == 6; /* fnstenv, fnsave */
     switch (at[1]) {
     case 0x31:
     case 0xa2: return true;
     case 0x01: return at[2] == 0xf9 || at[2] == 0xd0;
     case 0xc7: return mod == 3 ? reg >= 6 : reg == 4 || reg == 5;
-    case 0xae: return mod != 3 && (reg == 4 || reg == 6);
+    case 0xae: return mod != 3 && (reg == 0 || reg == 4 || reg == 6);
     default: return false;
     }
 }
@@ -82,7 +89,7 @@ static enum find_verdict follow(struct decision *d, uint64_t at, uint8_t *seen)
         way[steps++] = at;
         good = tbd_decode(&insn, at, d->code + (at - d->start), d->bytes - (at - d->start));
         if (good && at + insn.length > d->find) {
-            outcome = must_stop(&insn) ? SURE : UNLIKELY;
+            outcome = tbd_own_must_stop(&insn) ? SURE : UNLIKELY;
             d->site = outcome == SURE ? at : d->site;
         }
         at += good ? insn.length : 1;
@@ -107,6 +114,13 @@ static void decide(void *context)
     struct decision *d = context;
     uint8_t seen[BEFORE + 1] = { 0 };
 
+    for (unsigned back = NEAR; back > NEAR - FEW && d->find - d->start >= BEFORE; back--)
+        vote(d, d->find - back, seen);
+    if (d->unlikely == FEW) {
+        d->unlikely = VOTES;
+        return;
+    }
+    d->sure = d->unlikely = 0;
     for (unsigned back = BEFORE; back > FROM; back--)
         if (d->find - d->start >= BEFORE)
             vote(d, d->find - back, seen);
@@ -116,10 +130,6 @@ static void decide(void *context)
 
 /* ---- a range of code ---- */
 
-struct looking {
-    const struct tbd_msg_region *map;
-};
-
 static void undecided(uint64_t find)
 {
     static char why[96];
@@ -128,12 +138,12 @@ static void undecided(uint64_t find)
     tbd_leave_soon(why);
 }
 
-static void decide_find(const struct looking *looking, struct decision *d)
+static void decide_find(struct decision *d)
 {
     tbd_processor_decode(decide, d);
     TBD_LOG(TBD_LOG_DEBUG, "own", "%p: %u for, %u against", (void *)d->find, d->sure, d->unlikely);
     if (d->sure >= NEARLY) {
-        if (!tbd_code_traps_set(d->site, looking->map->prot))
+        if (!tbd_code_traps_set(d->site))
             tbd_leave_soon("its code cannot be changed");
     } else if (d->unlikely < NEARLY) {
         undecided(d->find);
@@ -141,25 +151,23 @@ static void decide_find(const struct looking *looking, struct decision *d)
 }
 
 /* Finds in [at, at + bytes); the copy has `before` bytes more in front, and some after. */
-static void look_at_copy(const struct looking *looking, uint64_t at, const uint8_t *copy,
-                         size_t before, size_t bytes, size_t after)
+static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t bytes,
+                         size_t after)
 {
     for (size_t i = before; i < before + bytes; i++)
-        if ((copy[i] == 0x0f || copy[i] == 0xc7) && i + 2 < before + bytes + after &&
-            is_find(copy + i)) {
+        if (begins_find[copy[i]] && i + 2 < before + bytes + after && is_find(copy + i)) {
             struct decision d = { .code = copy,
                                   .bytes = before + bytes + after,
                                   .start = at - before,
                                   .find = at + (i - before) };
 
-            decide_find(looking, &d);
+            decide_find(&d);
         }
 }
 
 static void look_at_region(const struct tbd_msg_region *map)
 {
     static uint8_t copy[BEFORE + CHUNK + TBD_INSN_MAX_BYTES];
-    struct looking looking = { .map = map };
 
     for (uint64_t at = map->start; at < map->end; at += CHUNK) {
         size_t before = at - map->start < BEFORE ? at - map->start : BEFORE;
@@ -170,7 +178,7 @@ static void look_at_region(const struct tbd_msg_region *map)
             before + CHUNK)
             return; /* after the file's end */
         tbd_code_traps_hide(copy, at - before, before + CHUNK + after);
-        look_at_copy(&looking, at, copy, before, CHUNK, after);
+        look_at_copy(at, copy, before, CHUNK, after);
     }
 }
 
@@ -209,7 +217,7 @@ static void decode_trap(void *context)
     size_t have = tbd_copy_prefix_from_program(bytes, trap->pc, sizeof(bytes));
 
     tbd_code_traps_hide(bytes, trap->pc, have);
-    trap->ok = tbd_decode(&trap->insn, trap->pc, bytes, have) && must_stop(&trap->insn);
+    trap->ok = tbd_decode(&trap->insn, trap->pc, bytes, have) && tbd_own_must_stop(&trap->insn);
 }
 
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes)

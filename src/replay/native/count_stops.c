@@ -157,7 +157,8 @@ static bool is_own(const struct tbd_message *head, const uint8_t *payload)
     if (head->kind != TBD_MSG_SPECIAL || head->bytes < sizeof(special))
         return false;
     memcpy(&special, payload, sizeof(special));
-    return special.flags & TBD_SPECIAL_F_REPLAYED && special.special != TBD_SPECIAL_XBEGIN;
+    return !tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, (enum tbd_special)special.special) &&
+           !(special.flags & TBD_SPECIAL_F_STOP);
 }
 
 static bool send_own_event(struct stops_counting *c, const struct tbd_message *head,

@@ -17,6 +17,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/recording.h"
 #include "hooks/table/syscalls.h"
+#include "patcher/decode.h"
 #include "replay/stub/cut_place.h"
 #include "replay/stub/memory.h"
 
@@ -366,20 +367,30 @@ static bool is_forbidden(const struct tbd_thread *thread, enum tbd_special speci
            tbd_log_peek(TBD_MSG_INTERRUPTED) && tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION);
 }
 
+/* Has native play stopped for it (hooks/own/own_sites.c)? */
+static bool is_stop(enum tbd_special special, uint64_t pc, uint32_t bytes)
+{
+    uint8_t code[TBD_INSN_MAX_BYTES];
+
+    return tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, special) ||
+           (tbd_stub.plan->counts_stops && special == TBD_SPECIAL_OTHER_STORE &&
+            bytes <= sizeof(code) && tbd_memory_read(pc, code, bytes) &&
+            tbd_decode_stores_x87(code, bytes));
+}
+
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
     const struct tbd_message *message;
     struct tbd_msg_special logged;
+    bool stops = is_stop(special, thread->regs.rip, insn_bytes);
 
-    if (tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, special)) {
+    if (stops) {
         tbd_log_stopped();
         if (tbd_stub.plan->counts_stops && !tbd_log_peek(TBD_MSG_INTERRUPTED) &&
             !tbd_stub_is_where_play_stopped())
             (void)expect(TBD_MSG_SPECIAL, "a special instruction");
     }
-    message = tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, special) || !tbd_stub.plan->counts_stops
-                  ? tbd_log_peek(TBD_MSG_SPECIAL)
-                  : NULL;
+    message = stops || !tbd_stub.plan->counts_stops ? tbd_log_peek(TBD_MSG_SPECIAL) : NULL;
 
     if (message) {
         memcpy(&logged, message + 1, sizeof(logged));
@@ -400,6 +411,7 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
 
 void tbd_stub_detached(const char *why)
 {
+    tbd_log_stopped();
     if (tbd_stub_is_where_play_stopped())
         tbd_stub_finish();
     tbd_stub_diverge(TBD_PLAN_LAST_INSN, "play went on where %s", why);
