@@ -2,6 +2,7 @@
 /* tbd-probe.c - tbd probe -p PID SCRIPT, tbd set PID NAME=VALUE: a tool of its own, so that `tbd` needs no library for
  * debug information */
 #include "query/probe/probe_run.h"
+#include "query/probe/take_run.h"
 #include "query/triggers/trigger_run.h"
 
 #include "base/safe_stream.h"
@@ -11,6 +12,11 @@
 int main(int argc, char **argv)
 {
     tbd_safe_messages();
-    return argc && strcmp(argv[0], "set") == 0 ? tbd_set_run(argc, argv)
-                                               : tbd_probe_run(argc, argv);
+    if (argc && strcmp(argv[0], "set") == 0)
+        return tbd_set_run(argc, argv);
+    if (argc && strcmp(argv[0], "stop") == 0)
+        return tbd_stop_run(argc, argv);
+    if (argc && strcmp(argv[0], "take") == 0)
+        return tbd_take_run(argc, argv);
+    return tbd_probe_run(argc, argv);
 }

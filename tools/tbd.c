@@ -36,11 +36,12 @@ static int usage(FILE *out)
     fputs(
         "usage: tbd record [options] -- program [argument ...]\n"
         "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
+        "       tbd crash -p PID [options]   (a process that runs already; tbd stop PID lets it go)\n"
         "       tbd dump PID   (of a program that runs under tbd crash)\n"
         "       tbd set PID ring=SIZE trigger=WHAT   (the same; tbd set --help)\n"
         "       tbd arm [options] -- program [argument ...]     (record --mode=armed)\n"
         "       tbd probe -p PID SCRIPT   (tbd probe --help)\n"
-        "       tbd stop PID   (what tbd arm or tbd probe has left beside the program goes away)\n"
+        "       tbd stop PID   (what records it, or waits beside it for tbd probe, goes away)\n"
         "\noptions:\n",
         out);
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
@@ -269,6 +270,21 @@ static int run(char **argv)
     return EXIT_CANNOT_RUN;
 }
 
+/* ---- probe, set ---- */
+
+static int probe(char **argv)
+{
+    char path[PATH_MAX];
+
+    if (!find_beside("tbd-probe", path, sizeof(path))) {
+        fprintf(stderr, "tbd: tbd-probe is not beside tbd\ntbd: hint: install or build it again\n");
+        return EXIT_CANNOT_RUN;
+    }
+    execv(path, argv);
+    fprintf(stderr, "tbd: cannot run: %s: %s\n", path, strerror(errno));
+    return EXIT_CANNOT_RUN;
+}
+
 /* ---- the folder of traces ---- */
 
 /* The programs that it starts may have other folders: a relative path would name another one
@@ -294,6 +310,22 @@ static bool fix_folder(const struct tbd_options *parsed, struct variable_text *o
 
 /* ---- the command line ---- */
 
+/* In a process that runs: by the program beside this one. */
+static int take_over(char *pid, struct variable_text *options)
+{
+    static char word[] = "take";
+    char *argv[] = { word, pid, options->bytes, NULL };
+    char organizer[PATH_MAX];
+
+    if (!find_beside("tbd-organizer", organizer, sizeof(organizer)) ||
+        !append_option(options, "organizer", strlen("organizer"), organizer)) {
+        fputs("tbd: tbd-organizer is not beside tbd\ntbd: hint: install or build it again\n",
+              stderr);
+        return EXIT_CANNOT_RUN;
+    }
+    return probe(argv);
+}
+
 /* `mode`: what the command stands for; an option may say otherwise. */
 static int record(char **argv, const char *mode)
 {
@@ -302,6 +334,7 @@ static int record(char **argv, const char *mode)
     char library[PATH_MAX];
     char why[128];
     const char *given = getenv("TBD_OPTIONS");
+    char *pid = NULL;
 
     if (given && !append(&options, given, strlen(given)))
         return wrong_usage("too long", "TBD_OPTIONS");
@@ -315,6 +348,10 @@ static int record(char **argv, const char *mode)
 
         if (is_help(*argv))
             return usage(stdout);
+        if (strcmp(*argv, "-p") == 0 && argv[1]) {
+            pid = *++argv;
+            continue;
+        }
         if ((*argv)[1] != '-')
             return wrong_usage("unknown option", *argv);
         bytes = strcspn(name, "=");
@@ -343,6 +380,13 @@ static int record(char **argv, const char *mode)
         return wrong_usage("wrong option", why);
     if (parsed.chaos && !can_have_chaos(&parsed))
         return wrong_usage("only a recording has turns by chance", "--chaos with --mode");
+    if (pid && parsed.mode != TBD_MODE_CRASH)
+        return wrong_usage("only tbd crash takes over what runs already", "-p");
+    if (pid && *argv)
+        return wrong_usage("a process runs already, no program is started", *argv);
+    if (pid)
+        return fix_folder(&parsed, &options) ? take_over(pid, &options)
+                                             : wrong_usage("too long", "the folder's path");
     if (!*argv)
         return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
     if (!find_beside("libtbd.so", library, sizeof(library)) || !set_preload(library)) {
@@ -391,21 +435,6 @@ static int dump(char **argv)
     if (sigqueue((pid_t)pid, SIGTRAP, value) == 0)
         return 0;
     fprintf(stderr, "tbd: process %ld: %s\n", pid, strerror(errno));
-    return EXIT_CANNOT_RUN;
-}
-
-/* ---- probe, set ---- */
-
-static int probe(char **argv)
-{
-    char path[PATH_MAX];
-
-    if (!find_beside("tbd-probe", path, sizeof(path))) {
-        fprintf(stderr, "tbd: tbd-probe is not beside tbd\ntbd: hint: install or build it again\n");
-        return EXIT_CANNOT_RUN;
-    }
-    execv(path, argv);
-    fprintf(stderr, "tbd: cannot run: %s: %s\n", path, strerror(errno));
     return EXIT_CANNOT_RUN;
 }
 

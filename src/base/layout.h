@@ -93,5 +93,7 @@
 #define TBD_CRASH_ASKED (TBD_ENGINE_BASE + 0x7eae)
 /* The same for `tbd set`: a request is posted (format/probe/trigger.h). */
 #define TBD_CRASH_SET (TBD_ENGINE_BASE + 0x7ec0)
+/* The same for `tbd stop`: the program is to go on natively. */
+#define TBD_STOP_VALUE (TBD_ENGINE_BASE + 0x7ec1)
 
 #endif

@@ -9,8 +9,20 @@
 
 enum tbd_log_level tbd_log_level = TBD_LOG_WARN;
 bool tbd_log_silent;
+char *tbd_log_kept;
+size_t tbd_log_kept_bytes;
 
 #define LINE_BYTES 512
+
+/* Cut at the end of the space, which ends with a NUL. */
+static void keep(const char *line, size_t length)
+{
+    size_t used = strlen(tbd_log_kept), space = tbd_log_kept_bytes - used - 1;
+
+    length = length < space ? length : space;
+    memcpy(tbd_log_kept + used, line, length);
+    tbd_log_kept[used + length] = '\0';
+}
 
 /* Names in the message may come from an untrusted source. */
 static void write_line(const char *text, size_t text_length)
@@ -29,7 +41,10 @@ static void write_line(const char *text, size_t text_length)
         length += 3;
     }
     line[length++] = '\n';
-    tbd_sys_write(2, line, length);
+    if (tbd_log_kept)
+        keep(line, length);
+    else
+        tbd_sys_write(2, line, length);
 }
 
 void tbd_say(const char *format, ...)

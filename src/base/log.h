@@ -8,6 +8,7 @@
 #define TBD_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum tbd_log_level {
     TBD_LOG_ERROR, /* something the user must know; always on */
@@ -19,6 +20,9 @@ enum tbd_log_level {
 
 extern enum tbd_log_level tbd_log_level; /* written once, in boot */
 extern bool tbd_log_silent;              /* nothing is written any more: a replay process */
+/* Lines go here, one after the other as far as there is space, and not to stderr; NULL: they do not. */
+extern char *tbd_log_kept;
+extern size_t tbd_log_kept_bytes;
 
 /* "tbd: TEXT": for the user; errors and warnings. */
 void tbd_say(const char *format, ...) __attribute__((format(printf, 1, 2), cold));

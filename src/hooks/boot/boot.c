@@ -21,6 +21,7 @@
 #include "hooks/boot/last_state.h"
 #include "hooks/boot/play.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/boot/take_threads.h"
 #include "hooks/boot/vdso.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/debugged.h"
@@ -420,10 +421,70 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     return NULL;
 }
 
+/* ---- a process that runs already ---- */
+
+/* What the engine says goes to who takes the process over: its stderr may be anything. */
+static void keep_messages(struct tbd_takeover *takeover)
+{
+    tbd_log_silent = false;
+    takeover->why[0] = '\0';
+    tbd_log_kept = takeover->why;
+    tbd_log_kept_bytes = sizeof(takeover->why);
+}
+
+static void end_messages(void)
+{
+    tbd_log_silent = true;
+    tbd_log_kept = NULL;
+}
+
+/* All other threads run. */
+static bool take_prepare(const struct tbd_boot *boot)
+{
+    struct tbd_rseq none = { 0 };
+    bool done;
+
+    keep_messages(boot->takeover);
+    memcpy(tbd_runtime.lib_dir, boot->takeover->lib_dir, sizeof(tbd_runtime.lib_dir) - 1);
+    tbd_rseq_take_over(&none, find_auxiliary(boot->envp, AT_RSEQ_FEATURE_SIZE));
+    done = parse_options(boot) && prepare(boot);
+    end_messages();
+    return done;
+}
+
+/* All other threads are stopped. */
+static bool take(const struct tbd_boot *boot)
+{
+    struct tbd_takeover *takeover = boot->takeover;
+    struct tbd_thread *thread =
+        (struct tbd_thread *)(tbd_processor.gs_base - sizeof(struct tbd_thread));
+    bool done;
+
+    tbd_set_gs_base(tbd_processor.gs_base);
+    keep_messages(takeover);
+    done = tbd_begin_mappings(0);
+    tbd_recording.window_due = TBD_TIME_NEVER;
+    tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
+    tbd_crash_give_ring(thread, 0, takeover->threads[0].regs.thread);
+    if (tbd_crash_is_on())
+        tbd_triggers_take(thread);
+    tbd_shared_take_over();
+    tbd_image_send(boot->argc, boot->argv);
+    done = done && tbd_takeover_threads(thread, takeover);
+    if (done)
+        tbd_signals_take(&ways_in()->signals);
+    else
+        tbd_crash_ends();
+    end_messages();
+    return done;
+}
+
 bool tbd_boot(const struct tbd_boot *boot)
 {
     struct tbd_thread *thread = NULL;
 
+    if (boot->takeover)
+        return boot->takeover->phase == TBD_TAKEOVER_TAKE ? take(boot) : take_prepare(boot);
     if (parse_options(boot)) {
         if (tbd_runtime.options.mode == TBD_MODE_ARMED)
             return tbd_arm(tbd_runtime.options.wait);

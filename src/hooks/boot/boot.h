@@ -19,6 +19,8 @@ struct tbd_boot_regs {
     uint64_t rip;
 };
 
+struct tbd_takeover; /* format/probe/takeover.h */
+
 struct tbd_boot {
     const struct tbd_boot_regs *regs;
     uint64_t argc;
@@ -28,6 +30,8 @@ struct tbd_boot {
     uint64_t rseq;    /* address of the thread's registered rseq area, 0 = none */
     uint32_t rseq_bytes;
     uint32_t reserved;
+    struct tbd_takeover
+        *takeover; /* NULL: the program begins; `regs`, argc, argv are not used otherwise */
 };
 
 /* Does not return if the program is traced from now on.  Returns if it runs natively: true, the engine stays

@@ -99,6 +99,8 @@ static int64_t wait_for_signal(struct tbd_signals *signals, const struct tbd_sys
     do
         result = tbd_program_syscall(&own, &signals->pending);
     while (result > 0 && tbd_signals_was_nudge(signals, (uint32_t)result, info));
+    if (result > 0 && tbd_signals_was_for_engine(signals, (int)result, info))
+        return -EINTR; /* without_dropped() makes it again */
     if (result > 0 && sys->args[1] && !tbd_copy_to_program(sys->args[1], info, sizeof(info)))
         return -EFAULT;
     return result;

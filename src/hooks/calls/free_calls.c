@@ -20,6 +20,7 @@ enum way {
     EXIT,
     EXIT_ALL,
     SUSPEND,
+    RESUME,
 };
 
 /* A debugger and the process that it debugs go on natively (hooks/calls/debugged.h). */
@@ -39,6 +40,7 @@ static enum way way_of(const struct tbd_sys_call *sys)
     case __NR_exit: return EXIT;
     case __NR_exit_group: return EXIT_ALL;
     case __NR_rt_sigsuspend: return SUSPEND;
+    case __NR_restart_syscall: return RESUME;
     case __NR_futex:
     case __NR_ioctl:
     case __NR_io_cancel:
@@ -98,6 +100,21 @@ static void suspend(struct tbd_call *call)
     finish(call);
 }
 
+/* The thread was taken over in a call that the kernel resumes for the rest of its time, once.  After that it is made
+ * again. */
+static void resume(struct tbd_call *call)
+{
+    struct tbd_saved_context *saved = tbd_context_now();
+
+    if (saved->can_resume || !saved->resumes)
+        perform_directly(call);
+    else
+        call->result = TBD_CALL_INTERRUPTED;
+    if (call->result == TBD_CALL_INTERRUPTED && saved->resumes)
+        call->thread->regs.gpr[TBD_RAX] = saved->resumes;
+    saved->resumes = 0;
+}
+
 static void perform_locked(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     tbd_free_lock(thread);
@@ -148,6 +165,7 @@ void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
         perform_directly(&call);
         break;
     case SUSPEND: suspend(&call); break;
+    case RESUME: resume(&call); break;
     case DIRECT:
     case LOCKED:
     default: perform_directly(&call); break;

@@ -68,7 +68,8 @@ static void register_area(struct tbd_call *call, const struct request *wanted)
     tbd_effects_watch(call->effects, &range, 1);
     call->result = ask(wanted);
     if (call->result == 0) {
-        *own_rseq() = (struct tbd_rseq){ wanted->area, wanted->bytes, wanted->signature, 0, false };
+        *own_rseq() =
+            (struct tbd_rseq){ wanted->area, wanted->bytes, wanted->signature, 0, false, 0 };
         tbd_rseq_show(own_rseq(), NULL);
     }
     tbd_effects_compare(call->effects);

@@ -91,6 +91,15 @@ void tbd_code_areas_send(void)
         send_area(&tbd_code_areas.area[i]);
 }
 
+void tbd_code_areas_release(void)
+{
+    while (tbd_code_areas.count) {
+        const struct tbd_range *area = &tbd_code_areas.area[--tbd_code_areas.count];
+
+        tbd_sys_munmap(area->start, area->end - area->start);
+    }
+}
+
 bool tbd_code_areas_map(void)
 {
     for (size_t i = 0; i < tbd_code_areas.count; i++) {

@@ -27,6 +27,8 @@ extern struct tbd_code_areas tbd_code_areas;
 uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes);
 /* Sends REGION for every area. */
 void tbd_code_areas_send(void);
+/* No thread is in translated code any more, nor will be: gives the areas back. */
+void tbd_code_areas_release(void);
 /* In a child, which does not inherit the areas: maps them at the same addresses, empty. */
 bool tbd_code_areas_map(void);
 

@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/vector.h"
+#include "hooks/memory/code_areas.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/free_threads.h"
@@ -75,6 +76,7 @@ static void restore(struct tbd_saved_context *own)
     __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
     tbd_signals_restore_handlers();
     tbd_crash_ends();
+    tbd_code_areas_release();
     tbd_sys_munmap(TBD_STREAM_BASE, tbd_recording.ring.bytes);
     __atomic_store_n(&handlers_are_restored, 1, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&handlers_are_restored);

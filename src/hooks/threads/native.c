@@ -47,6 +47,13 @@ static void restore_cleared(const struct tbd_saved_context *saved)
         tbd_sys3(__NR_set_tid_address, saved->cleared, 0, 0);
 }
 
+/* It has not come to the call yet that it was taken over in. */
+static void resume_natively(const struct tbd_saved_context *saved, struct tbd_regs *regs)
+{
+    if (saved->resumes && !saved->can_resume && regs->gpr[TBD_RAX] == __NR_restart_syscall)
+        regs->gpr[TBD_RAX] = saved->resumes;
+}
+
 void tbd_threads_leave(struct tbd_saved_context *saved)
 {
     struct tbd_regs regs = saved->regs;
@@ -56,6 +63,7 @@ void tbd_threads_leave(struct tbd_saved_context *saved)
     tbd_sys6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0,
              0); /* native play's */
     restore_cleared(saved);
+    resume_natively(saved, &regs);
     tbd_signals_restore_thread(&saved->signals);
     tbd_rseq_install(&saved->rseq, &regs);
     tbd_set_gs_base(regs.gs_base);

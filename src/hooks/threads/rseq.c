@@ -205,6 +205,34 @@ bool tbd_rseq_leave_section(struct tbd_thread *thread, struct tbd_effects *effec
     return true;
 }
 
+/* ---- taken over ---- */
+
+/* The kernel would have ended a section that the stop came in. */
+static void end_section(const struct tbd_rseq *own, struct tbd_regs *regs)
+{
+    static const uint64_t none;
+    uint64_t abort_ip;
+
+    if (find_section(own, regs->rip, read_safely, &abort_ip) != SECTION_INSIDE)
+        return;
+    regs->rip = abort_ip;
+    tbd_copy_to_program(own->area + SECTION_AT, &none, sizeof(none));
+}
+
+void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs)
+{
+    uint64_t area = own->area;
+
+    if (!area)
+        return;
+    end_section(own, regs);
+    if (tbd_sys4(__NR_rseq, area, own->bytes, RSEQ_FLAG_UNREGISTER, own->signature) != 0)
+        own->area = 0;
+    tbd_rseq_take_over(own, feature_bytes);
+    if (!own->area)
+        own->kept = area;
+}
+
 /* ---- when it is due ---- */
 
 static void send(struct tbd_thread *thread, struct tbd_effects *effects, bool is_aborted)
@@ -261,9 +289,8 @@ void tbd_rseq_install(const struct tbd_rseq *own, struct tbd_regs *regs)
 {
     uint64_t abort_ip;
 
-    if (!own->area)
-        return;
-    if (find_section(own, regs->rip, read_natively, &abort_ip) == SECTION_INSIDE)
+    if (own->area && find_section(own, regs->rip, read_natively, &abort_ip) == SECTION_INSIDE)
         regs->rip = abort_ip;
-    tbd_sys4(__NR_rseq, own->area, own->bytes, 0, own->signature);
+    if (own->area || own->kept)
+        tbd_sys4(__NR_rseq, own->area ? own->area : own->kept, own->bytes, 0, own->signature);
 }

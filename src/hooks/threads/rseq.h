@@ -34,11 +34,15 @@ struct tbd_rseq {
     uint32_t signature;
     uint32_t place;    /* processor and node that the area shows */
     bool is_preempted; /* another thread has had its turn since */
+    uint64_t kept;     /* free run: the area that it had before; the kernel gets it back */
 };
 
 /* BOOT: the C library's registration becomes the engine's; all of the area is in memory.
  * `features`: AT_RSEQ_FEATURE_SIZE, 0: the kernel does not say. */
 void tbd_rseq_take_over(struct tbd_rseq *own, uint64_t features);
+
+/* The same in a thread that was taken over somewhere in the program, at `regs`: `own` says what the kernel has. */
+void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs);
 
 /* Shows the processor in the area, which the kernel has accepted.  Adds what it writes to the
  * effects, if there are any.  False: the area cannot be written. */

@@ -126,6 +126,11 @@ struct tbd_signal_exits {
 /* BOOT: reads what the program inherited, installs the engine's handlers and signal stack.  `exits`
  * must stay valid for ever. */
 bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *exits);
+/* BOOT, in a process that runs already: only what is common to all its threads, which are stopped, with every signal
+ * blocked. */
+void tbd_signals_take(const struct tbd_signal_exits *exits);
+/* The calling thread gets the engine's signal stack; its own becomes what the program sees. */
+void tbd_signals_take_stack(uint64_t engine_stack);
 /* Are the engine's handlers installed? */
 bool tbd_signals_are_ours(void);
 /* Restores the program's own handlers and signal stack when the engine detaches;
@@ -174,7 +179,9 @@ void tbd_signals_lend_end(struct tbd_signals *signals);
 /* The call has brought `info` of this signal.  True: it was only a nudge, and the call is to be made
  * again; the signal itself is in the kernel now, unless another thread has got it. */
 bool tbd_signals_was_nudge(struct tbd_signals *signals, uint32_t signo, const uint8_t *info);
-/* The same for what was read of a signalfd: nudges are taken out.  0: the call is to be made
+/* The call has brought what calls the thread to a boundary: it ends there, as if it was interrupted. */
+bool tbd_signals_was_for_engine(struct tbd_signals *signals, int signo, const uint8_t *info);
+/* The same for what was read of a signalfd: both are taken out.  0: the call is to be made
  * again. */
 int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer, int64_t bytes);
 

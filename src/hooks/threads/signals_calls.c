@@ -55,23 +55,47 @@ bool tbd_signals_are_ours(void)
     return are_ours;
 }
 
+static void read_actions(void)
+{
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        tbd_sys4(__NR_rt_sigaction, signo, 0, tbd_sys_pointer(&tbd_actions[signo]), 8);
+}
+
+static void install_all(void)
+{
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        if (tbd_signals_is_ours(signo))
+            install(signo, tbd_actions[signo].flags);
+    are_ours = true;
+}
+
+void tbd_signals_take_stack(uint64_t engine_stack)
+{
+    struct tbd_altstack *stack = &tbd_signals_now()->altstack;
+
+    tbd_signals_set_stack(engine_stack, stack);
+    if (!stack->bytes)
+        stack->flags = 0; /* the kernel says SS_DISABLE only to sigaltstack */
+}
+
 bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *exits)
 {
     struct tbd_signals *signals = tbd_signals_now();
 
     tbd_signals_set_exits(exits);
-    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        tbd_sys4(__NR_rt_sigaction, signo, 0, tbd_sys_pointer(&tbd_actions[signo]), 8);
+    read_actions();
     tbd_sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, tbd_sys_pointer(&signals->mask), 8);
-    tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
-    if (!signals->altstack.bytes)
-        signals->altstack.flags = 0; /* the kernel says SS_DISABLE only to sigaltstack */
-    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if (tbd_signals_is_ours(signo))
-            install(signo, tbd_actions[signo].flags);
+    tbd_signals_take_stack(thread->engine_stack);
+    install_all();
     tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
-    are_ours = true;
     return true;
+}
+
+void tbd_signals_take(const struct tbd_signal_exits *exits)
+{
+    tbd_signals_set_exits(exits);
+    read_actions();
+    install_all();
 }
 
 void tbd_signals_restore_handlers(void)

@@ -365,10 +365,20 @@ static void call_in(struct tbd_saved_context *saved, struct tbd_ucontext *contex
         come_to_boundary(context);
 }
 
-static void let_go(struct tbd_saved_context *saved, struct tbd_ucontext *context)
+/* Remembers what for; false: it does not have to come. */
+static bool is_called_in(uint64_t value)
 {
-    tbd_leave_soon("a recorded program debugs it (ptrace)");
-    call_in(saved, context);
+    switch (value) {
+    case TBD_LET_GO_VALUE: tbd_leave_soon("a recorded program debugs it (ptrace)"); return true;
+    case TBD_STOP_VALUE: tbd_leave_soon("tbd stop"); return true;
+    case TBD_PAUSE_VALUE: return true;
+    case TBD_CRASH_ASKED:
+    case TBD_CRASH_SET:
+        if (exits->asked)
+            exits->asked(value);
+        return true;
+    default: return false;
+    }
 }
 
 /* Signals that the program does not see. */
@@ -377,21 +387,21 @@ static bool take_own(int signo, const uint8_t *info, struct tbd_saved_context *s
 {
     uint64_t value = value_of(signo, info);
 
-    switch (value) {
-    case TBD_LET_GO_VALUE: let_go(saved, context); return true;
-    case TBD_PAUSE_VALUE: call_in(saved, context); return true;
-    case TBD_LATE_VALUE:
-    case TBD_TICK_VALUE:
-        saved->signals.has_dropped = true;
-        return true; /* the program has stopped */
-    case TBD_CRASH_ASKED:
-    case TBD_CRASH_SET:
-        if (exits->asked)
-            exits->asked(value);
+    if (is_called_in(value))
         call_in(saved, context);
-        return true;
-    default: return false;
-    }
+    else if (value == TBD_LATE_VALUE || value == TBD_TICK_VALUE)
+        saved->signals.has_dropped = true; /* the program has stopped */
+    else
+        return false;
+    return true;
+}
+
+bool tbd_signals_was_for_engine(struct tbd_signals *signals, int signo, const uint8_t *info)
+{
+    if (!is_called_in(value_of(signo, info)))
+        return false;
+    signals->has_dropped = true;
+    return true;
 }
 
 /* A thread that does not have its turn checks `pending` when it gets the turn lock. */
@@ -487,8 +497,11 @@ static void handle(int signo, uint8_t *info, struct tbd_ucontext *context, uint6
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     uint64_t rip = context->rip;
-    uint64_t engine = tbd_saved_context_of_sigsafe(&rip)->gs_base;
+    struct tbd_saved_context *saved = tbd_saved_context_of_sigsafe(&rip);
+    uint64_t engine = saved->gs_base;
     uint64_t gs_base = tbd_gs_base_take_sigsafe(engine);
+
+    saved->can_resume = false;
 
     handle(signo, info, context, gs_base);
     if (gs_base != engine && context->rip == rip)

@@ -404,13 +404,22 @@ bool tbd_signals_was_nudge(struct tbd_signals *signals, uint32_t signo, const ui
     return true;
 }
 
+static bool was_for_engine(struct tbd_signals *signals, const struct signalfd_siginfo *one)
+{
+    siginfo_t info = { .si_signo = (int)one->ssi_signo, .si_code = one->ssi_code };
+    uint8_t bytes[TBD_SIGINFO_BYTES] = { 0 };
+
+    info.si_ptr = (void *)one->ssi_ptr;
+    memcpy(bytes, &info, sizeof(info) < sizeof(bytes) ? sizeof(info) : sizeof(bytes));
+    return tbd_signals_was_for_engine(signals, (int)one->ssi_signo, bytes);
+}
+
 int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer, int64_t bytes)
 {
     struct signalfd_siginfo one;
+    bool is_called_in = false;
     int64_t kept = 0;
 
-    if (!signals->asked)
-        return bytes;
     for (int64_t at = 0; at + (int64_t)sizeof(one) <= bytes; at += (int64_t)sizeof(one)) {
         if (!tbd_copy_from_program(&one, buffer + (uint64_t)at, sizeof(one)))
             return bytes;
@@ -418,11 +427,15 @@ int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer,
             replace_nudge(signals, one.ssi_signo);
             continue;
         }
+        if (was_for_engine(signals, &one)) {
+            is_called_in = true;
+            continue;
+        }
         if (kept != at)
             tbd_copy_to_program(buffer + (uint64_t)kept, &one, sizeof(one));
         kept += (int64_t)sizeof(one);
     }
-    return kept;
+    return kept || !is_called_in ? kept : -EINTR;
 }
 
 void tbd_signals_give_back_held(struct tbd_signals *signals)

@@ -145,15 +145,15 @@ bool tbd_attach_has_engine(pid_t pid)
     return find_mapping(pid, &engine, NULL, &there);
 }
 
-/* One that has nothing but the image and arenas was armed, and its keeper has gone. */
+/* One that was armed, or taken over and let go, has no stream. */
 static bool check_memory(pid_t pid, struct tbd_query_error *error)
 {
-    const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_ENGINE_END };
+    const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_PLAN_BASE };
     struct tbd_attach_range there;
 
     if (find_mapping(pid, &busy, NULL, &there))
         return refuse(error, pid, "has something where the engine would be",
-                      "it is recorded, or runs under `tbd crash`");
+                      "it is recorded, or runs under `tbd crash`: tbd stop ends that");
     return tbd_attach_find_vdso(pid, &there) ||
            refuse(error, pid, "has no vDSO", "tbd makes system calls from there");
 }

@@ -10,6 +10,7 @@
 #include "query/attach/attach_check.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,20 +19,23 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_TRIES  5000
-#define TRY_NS      1000000L
-#define QUICK_TRIES 100 /* most stops come at once */
-#define QUICK_NS    20000L
-#define CODE_64     0x33u /* cs of 64-bit code */
-#define MASK_BYTES  8
-#define TRAP_BIT    (1ull << (SIGTRAP - 1))
-#define EVENT_STOP  PTRACE_EVENT_STOP
-#define VDSO_BYTES  16384u
-#define NUMBER_NONE (-1)
+#define STOP_TRIES    5000
+#define TRY_NS        1000000L
+#define QUICK_TRIES   100 /* most stops come at once */
+#define QUICK_NS      20000L
+#define CODE_64       0x33u /* cs of 64-bit code */
+#define MASK_BYTES    8
+#define TRAP_BIT      (1ull << (SIGTRAP - 1))
+#define EVENT_STOP    PTRACE_EVENT_STOP
+#define VDSO_BYTES    16384u
+#define NUMBER_NONE   (-1)
+#define SYSCALL_BYTES 2
+#define VECTOR_BYTES  (64u << 10)
 
 /* ptrace(2) as the kernel has it. */
 static long trace(long request, pid_t tid, uint64_t address, void *data)
@@ -154,13 +158,13 @@ static bool run(struct tbd_remote *remote, long how)
 /* ---- borrowing ---- */
 
 /* Has a signal come that ends the call anyway? */
-static bool has_signal(const struct tbd_remote *remote)
+static bool has_signal(pid_t pid, pid_t tid)
 {
     uint64_t own = 0, shared = 0, blocked = 0;
     char path[96], line[512];
     FILE *status;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)remote->pid, (int)remote->tid);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
     status = fopen(path, "re");
     while (status && fgets(line, sizeof(line), status)) {
         sscanf(line, "SigPnd: %lx", &own);
@@ -172,17 +176,15 @@ static bool has_signal(const struct tbd_remote *remote)
     return (own | shared) & ~blocked;
 }
 
-/* An EINTR that only our stop has made: the call is made again. */
-static void mend_call(struct tbd_remote *remote)
+bool tbd_remote_mend_call(pid_t pid, pid_t tid, struct user_regs_struct *regs)
 {
-    struct user_regs_struct *regs = &remote->saved;
-
-    if ((long)regs->rax == -EINTR && is_ended_by_stop((long)regs->orig_rax) &&
-        !has_signal(remote)) {
-        regs->rax = regs->orig_rax;
-        regs->rip -= 2;
-        regs->orig_rax = (unsigned long long)NUMBER_NONE;
-    }
+    if ((long)regs->rax != -EINTR || !is_ended_by_stop((long)regs->orig_rax) ||
+        has_signal(pid, tid))
+        return false;
+    regs->rax = regs->orig_rax;
+    regs->rip -= SYSCALL_BYTES;
+    regs->orig_rax = (unsigned long long)NUMBER_NONE;
+    return true;
 }
 
 static bool find_syscall(struct tbd_remote *remote)
@@ -213,7 +215,7 @@ static bool take_state(struct tbd_remote *remote, struct tbd_query_error *error)
     if (remote->saved.cs != CODE_64)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d runs 32-bit code",
                                (int)remote->tid);
-    mend_call(remote);
+    tbd_remote_mend_call(remote->pid, remote->tid, &remote->saved);
     if (trace(PTRACE_SETSIGMASK, remote->tid, MASK_BYTES, &mask) != 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d: its mask: %s", (int)remote->tid,
                                strerror(errno));
@@ -243,8 +245,31 @@ bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
     return false;
 }
 
+bool tbd_remote_keep_vectors(struct tbd_remote *remote, struct tbd_query_error *error)
+{
+    struct iovec state = { calloc(1, VECTOR_BYTES), VECTOR_BYTES };
+
+    remote->vectors = state.iov_base;
+    if (state.iov_base && trace(PTRACE_GETREGSET, remote->tid, NT_X86_XSTATE, &state) == 0) {
+        remote->vector_bytes = state.iov_len;
+        return true;
+    }
+    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d: its vector registers: %s",
+                           (int)remote->tid, strerror(errno));
+}
+
+static void give_back_vectors(struct tbd_remote *remote)
+{
+    struct iovec state = { remote->vectors, remote->vector_bytes };
+
+    if (remote->vector_bytes)
+        trace(PTRACE_SETREGSET, remote->tid, NT_X86_XSTATE, &state);
+    free(remote->vectors);
+}
+
 void tbd_remote_let_go(struct tbd_remote *remote)
 {
+    give_back_vectors(remote);
     trace(PTRACE_SETSIGMASK, remote->tid, MASK_BYTES, &remote->mask);
     trace(PTRACE_SETREGS, remote->tid, 0, &remote->saved);
     trace(PTRACE_DETACH, remote->tid, 0, (void *)(intptr_t)remote->held);

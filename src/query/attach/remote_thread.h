@@ -19,6 +19,8 @@ struct tbd_remote {
     uint64_t syscall_at; /* of an instruction `syscall` */
     uint64_t mask;
     struct user_regs_struct saved;
+    void *vectors; /* kept by tbd_remote_keep_vectors(), NULL: they are not */
+    size_t vector_bytes;
     int held; /* a signal that came meanwhile and cannot be blocked; 0 */
 };
 
@@ -26,6 +28,11 @@ struct tbd_remote {
 bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
                        struct tbd_query_error *error);
 void tbd_remote_let_go(struct tbd_remote *remote);
+/* It gets its vector state back when it is let go. */
+bool tbd_remote_keep_vectors(struct tbd_remote *remote, struct tbd_query_error *error);
+
+/* A stopped thread: its call has ended with an EINTR that only the stop has made.  True: with these registers it makes the call again. */
+bool tbd_remote_mend_call(pid_t pid, pid_t tid, struct user_regs_struct *regs);
 
 /* The result, -errno; -ESRCH: the process has ended. */
 long tbd_remote_call_system(struct tbd_remote *remote, long number, const uint64_t *arguments);

@@ -428,29 +428,6 @@ static int run_command(struct probe_options *options)
     return tbd_probe_end_armed(options->pid, status != 0, status);
 }
 
-/* ---- tbd stop ---- */
-
-static int stop(int argc, char **argv)
-{
-    struct tbd_query_error error = { 0 };
-    struct tbd_probe_client client;
-    bool done;
-    pid_t pid;
-
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        puts("usage: tbd stop PID\n\nThe process that waits beside PID for `tbd probe` goes away.");
-        return 0;
-    }
-    if (argc != 2 || !take_pid(argv[1], &pid)) {
-        fputs("tbd stop: it takes the number of a process\n", stderr);
-        return EXIT_USAGE;
-    }
-    done = tbd_client_connect(&client, pid, &error) &&
-           tbd_client_order(&client, TBD_PROBE_LEAVE, NULL, &error);
-    tbd_client_close(&client);
-    return done ? 0 : fail(&error, "");
-}
-
 int tbd_probe_run(int argc, char **argv)
 {
     const struct tbd_probe_client not_connected = { .connection = -1 };
@@ -458,8 +435,6 @@ int tbd_probe_run(int argc, char **argv)
     struct sigaction action = { .sa_handler = on_signal };
     int status;
 
-    if (strcmp(argv[0], "stop") == 0)
-        return stop(argc, argv);
     status = parse_options(argc, argv, &options);
     if (status < 0) {
         sigaction(SIGINT, &action, NULL);

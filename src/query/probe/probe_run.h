@@ -6,7 +6,7 @@
 #ifndef TBD_QUERY_PROBE_RUN_H
 #define TBD_QUERY_PROBE_RUN_H
 
-/* argv[0] is the word `probe`, or `stop`: the keeper of a process shall go. */
+/* argv[0] is the word `probe`. */
 int tbd_probe_run(int argc, char **argv);
 
 #endif

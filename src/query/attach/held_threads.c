@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+/* held_threads.c - see held_threads.h */
+#include "query/attach/held_threads.h"
+
+#include "query/attach/attach_check.h"
+#include "query/attach/remote_thread.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MASK_BYTES    8
+#define PASSES        1000
+#define STOP_MS       2000
+#define MOMENT_NS     20000L
+#define EVENT_STOP    PTRACE_EVENT_STOP
+#define SYSCALL_BYTES 2
+#define NUMBER_NONE   (-1)
+#define CODE_64       0x33u /* cs of 64-bit code */
+
+/* What a call has in rax that the kernel makes again when the stop ends (include/linux/errno.h). */
+enum { RESTARTSYS = 512, RESTARTNOINTR = 513, RESTARTNOHAND = 514, RESTART_BLOCK = 516 };
+
+/* Linux 5.13 on: older headers lack it, and libraries name the struct in different ways. */
+#define GET_RSEQ_CONFIGURATION 0x420f
+struct kernel_rseq {
+    uint64_t area;
+    uint32_t bytes, signature, flags, pad;
+};
+
+/* ptrace(2) as the kernel has it. */
+static long trace(long request, pid_t tid, uint64_t address, void *data)
+{
+    return syscall(SYS_ptrace, request, (long)tid, address, data);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- the list ---- */
+
+static struct tbd_held_thread *find(const struct tbd_held *held, pid_t tid)
+{
+    for (size_t i = 0; i < held->count; i++)
+        if (held->all[i].tid == tid)
+            return &held->all[i];
+    return NULL;
+}
+
+static bool add(struct tbd_held *held, pid_t tid)
+{
+    if (held->count == held->capacity) {
+        size_t wanted = held->capacity ? held->capacity * 2 : 64;
+        struct tbd_held_thread *more = realloc(held->all, wanted * sizeof(*more));
+
+        if (!more)
+            return false;
+        held->all = more;
+        held->capacity = wanted;
+    }
+    held->all[held->count++] = (struct tbd_held_thread){ .tid = tid };
+    return true;
+}
+
+static void drop(struct tbd_held *held, struct tbd_held_thread *thread)
+{
+    *thread = held->all[--held->count];
+}
+
+void tbd_held_free(struct tbd_held *held)
+{
+    free(held->all);
+    *held = (struct tbd_held){ 0 };
+}
+
+/* ---- stopping ---- */
+
+/* A first thread that has ended stays, as what is left of it, until the last one has. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+    char path[96], line[512];
+    char state = 'X';
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof(line), status))
+        sscanf(line, "State: %c", &state);
+    if (status)
+        fclose(status);
+    return state == 'Z' || state == 'X';
+}
+
+static bool seize(struct tbd_held *held, pid_t tid, struct tbd_query_error *error)
+{
+    if (trace(PTRACE_SEIZE, tid, 0, NULL) != 0) {
+        int number = errno;
+
+        return has_ended(held->pid, tid) || tbd_attach_refused(held->pid, number, error);
+    }
+    if (!add(held, tid)) {
+        trace(PTRACE_INTERRUPT, tid, 0, NULL);
+        return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    }
+    trace(PTRACE_INTERRUPT, tid, 0, NULL);
+    return true;
+}
+
+/* Those that are not in the list yet. */
+static bool seize_new(struct tbd_held *held, pid_t but, size_t *out_new,
+                      struct tbd_query_error *error)
+{
+    struct dirent *entry;
+    bool done = true;
+    char path[64];
+    DIR *tasks;
+
+    *out_new = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)held->pid);
+    tasks = opendir(path);
+    while (done && tasks && (entry = readdir(tasks)) != NULL) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        size_t before = held->count;
+
+        if (tid <= 0 || tid == but || find(held, tid))
+            continue;
+        done = seize(held, tid, error);
+        *out_new += held->count - before;
+    }
+    if (tasks)
+        closedir(tasks);
+    return done;
+}
+
+enum seen { STOPPED, GONE, RUNS, STOPPED_BY_SIGNAL };
+
+static enum seen look(pid_t tid)
+{
+    int status;
+    pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return RUNS;
+    if (got < 0 || !WIFSTOPPED(status))
+        return GONE;
+    if (status >> 16 == EVENT_STOP)
+        return WSTOPSIG(status) == SIGTRAP ? STOPPED : STOPPED_BY_SIGNAL;
+    /* a signal that was about to be delivered goes on its way; the stop follows */
+    trace(PTRACE_CONT, tid, 0, (void *)(intptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+    return RUNS;
+}
+
+static bool await_stops(struct tbd_held *held, struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, MOMENT_NS };
+    uint64_t until = now_ms() + STOP_MS;
+    size_t i = 0;
+
+    while (i < held->count) {
+        struct tbd_held_thread *thread = &held->all[i];
+        enum seen seen = thread->is_stopped ? STOPPED : look(thread->tid);
+
+        if (seen == STOPPED) {
+            thread->is_stopped = true;
+            i++;
+        } else if (seen == GONE) {
+            drop(held, thread);
+        } else if (seen == STOPPED_BY_SIGNAL) {
+            return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d has just been stopped",
+                                   (int)held->pid);
+        } else if (now_ms() > until) {
+            return tbd_query_wrong(
+                error, TBD_SYSTEM, 0, 0,
+                "thread %d does not stop: it waits in the kernel, perhaps for a child of vfork",
+                (int)thread->tid);
+        } else {
+            nanosleep(&moment, NULL);
+        }
+    }
+    return true;
+}
+
+/* ---- what they have ---- */
+
+void tbd_held_read_rseq(pid_t tid, struct tbd_held_thread *out)
+{
+    struct kernel_rseq kernel = { 0 };
+
+    if (trace(GET_RSEQ_CONFIGURATION, tid, sizeof(kernel), &kernel) < 0)
+        return;
+    out->rseq = kernel.area;
+    out->rseq_bytes = kernel.bytes;
+    out->rseq_signature = kernel.signature;
+}
+
+static bool read_state(struct tbd_held *held, struct tbd_held_thread *thread,
+                       struct tbd_query_error *error)
+{
+    if (trace(PTRACE_GETREGS, thread->tid, 0, &thread->regs) != 0 ||
+        trace(PTRACE_GETSIGMASK, thread->tid, MASK_BYTES, &thread->mask) != 0)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d: %s", (int)thread->tid,
+                               strerror(errno));
+    if (thread->regs.cs != CODE_64)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d runs 32-bit code",
+                               (int)thread->tid);
+    thread->is_mended = tbd_remote_mend_call(held->pid, thread->tid, &thread->regs);
+    tbd_held_read_rseq(thread->tid, thread);
+    return true;
+}
+
+/* A thread that runs may make another until it is stopped. */
+static bool stop_all(struct tbd_held *held, pid_t but, struct tbd_query_error *error)
+{
+    size_t more = 1;
+
+    for (int pass = 0; more && pass < PASSES; pass++)
+        if (!seize_new(held, but, &more, error) || !await_stops(held, error))
+            return false;
+    if (more)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                               "process %d makes threads all the time: they cannot all be stopped",
+                               (int)held->pid);
+    for (size_t i = 0; i < held->count; i++)
+        if (!read_state(held, &held->all[i], error))
+            return false;
+    return true;
+}
+
+bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, struct tbd_query_error *error)
+{
+    *held = (struct tbd_held){ .pid = pid };
+    if (stop_all(held, but, error))
+        return true;
+    tbd_held_go_on(held);
+    return false;
+}
+
+/* ---- going on ---- */
+
+/* A seized thread can only be let go when it is stopped. */
+static void let_go(struct tbd_held_thread *thread)
+{
+    const struct timespec moment = { 0, MOMENT_NS };
+
+    for (int i = 0; !thread->is_stopped && i < STOP_MS; i++) {
+        enum seen seen = look(thread->tid);
+
+        thread->is_stopped = seen != RUNS;
+        nanosleep(&moment, NULL);
+    }
+    if (thread->is_mended)
+        trace(PTRACE_SETREGS, thread->tid, 0, &thread->regs);
+    trace(PTRACE_DETACH, thread->tid, 0, NULL);
+}
+
+void tbd_held_go_on(struct tbd_held *held)
+{
+    for (size_t i = 0; i < held->count; i++)
+        let_go(&held->all[i]);
+    tbd_held_free(held);
+}
+
+bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_struct *regs)
+{
+    uint64_t all = UINT64_MAX;
+
+    return trace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &all) == 0 &&
+           trace(PTRACE_SETREGS, thread->tid, 0, (void *)(uintptr_t)regs) == 0 &&
+           trace(PTRACE_DETACH, thread->tid, 0, NULL) == 0;
+}
+
+bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_resumes)
+{
+    static const uint8_t instruction[SYSCALL_BYTES] = { 0x0f, 0x05 };
+    uint8_t code[SYSCALL_BYTES];
+    long result = (long)regs->rax;
+
+    *out_resumes = 0;
+    if ((long)regs->orig_rax < 0 || (result != -RESTARTSYS && result != -RESTARTNOINTR &&
+                                     result != -RESTARTNOHAND && result != -RESTART_BLOCK))
+        return true;
+    if (pread(memory, code, sizeof(code), (off_t)(regs->rip - sizeof(code))) !=
+            (ssize_t)sizeof(code) ||
+        memcmp(code, instruction, sizeof(code)) != 0)
+        return false;
+    if (result == -RESTART_BLOCK)
+        *out_resumes = regs->orig_rax;
+    regs->rax = result == -RESTART_BLOCK ? (unsigned long long)SYS_restart_syscall : regs->orig_rax;
+    regs->rip -= sizeof(code);
+    regs->orig_rax = (unsigned long long)NUMBER_NONE;
+    return true;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/* held_threads.h - all threads of another process, stopped by ptrace
+ *
+ *   seize, interrupt -> all stopped, also threads that were made meanwhile -> their registers, masks, restartable sequences
+ *                    -> each goes on where it was, or where it is sent
+ *
+ * A thread that waited in a system call has it interrupted by the stop.  If it goes on where it was, the kernel resumes the call.  If
+ * it is sent elsewhere, its registers say how the call is resumed: the instruction again, with the call's number in
+ * rax, or that of restart_syscall, for the rest of a sleep's time. */
+#ifndef TBD_QUERY_HELD_THREADS_H
+#define TBD_QUERY_HELD_THREADS_H
+
+#include "query/text/query_error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+struct tbd_held_thread {
+    pid_t tid;
+    bool is_stopped;
+    bool is_mended; /* the kernel does not resume its call: the registers do */
+    struct user_regs_struct regs;
+    uint64_t mask;
+    uint64_t resumes; /* rax is restart_syscall, for this call */
+    uint64_t rseq;    /* area; 0: none */
+    uint32_t rseq_bytes, rseq_signature;
+};
+
+struct tbd_held {
+    pid_t pid;
+    struct tbd_held_thread *all;
+    size_t count, capacity;
+};
+
+/* Stops all threads but `but`, which is stopped already.  False: none is. */
+bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, struct tbd_query_error *error);
+/* Each goes on where it was; frees the list. */
+void tbd_held_go_on(struct tbd_held *held);
+/* The thread goes on with these registers and all signals blocked.  False: it has ended. */
+bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_struct *regs);
+void tbd_held_free(struct tbd_held *held);
+
+/* What the kernel has of the stopped thread: its restartable sequences, into `out`. */
+void tbd_held_read_rseq(pid_t tid, struct tbd_held_thread *out);
+/* Changes the registers of a stopped thread that is to go on elsewhere first: so that a call that was interrupted is resumed by
+ * them.  False: it made a call by another instruction than syscall. */
+bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_resumes);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+/* take.c - see take.h */
+#include "query/attach/take.h"
+
+#include "base/layout.h"
+#include "format/probe/takeover.h"
+#include "query/attach/attach_check.h"
+#include "query/attach/boot_memory.h"
+#include "query/attach/engine_image.h"
+#include "query/attach/held_threads.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LET_GO_TRIES 1000
+#define LET_GO_NS    5000000L
+#define QUIET_TRIES  200
+#define QUIET_NS     1000000L
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* ---- registers ---- */
+
+static struct tbd_regs engine_regs(const struct user_regs_struct *regs, pid_t tid)
+{
+    struct tbd_regs out = { .rip = regs->rip,
+                            .rflags = regs->eflags & ~0x10100ull, /* RF, TF */
+                            .fs_base = regs->fs_base,
+                            .gs_base = regs->gs_base,
+                            .thread = (uint32_t)tid };
+    const unsigned long long gpr[TBD_REG_COUNT] = {
+        [TBD_RAX] = regs->rax, [TBD_RCX] = regs->rcx, [TBD_RDX] = regs->rdx, [TBD_RBX] = regs->rbx,
+        [TBD_RSP] = regs->rsp, [TBD_RBP] = regs->rbp, [TBD_RSI] = regs->rsi, [TBD_RDI] = regs->rdi,
+        [TBD_R8] = regs->r8,   [TBD_R9] = regs->r9,   [TBD_R10] = regs->r10, [TBD_R11] = regs->r11,
+        [TBD_R12] = regs->r12, [TBD_R13] = regs->r13, [TBD_R14] = regs->r14, [TBD_R15] = regs->r15,
+    };
+
+    for (unsigned i = 0; i < TBD_REG_COUNT; i++)
+        out.gpr[i] = gpr[i];
+    return out;
+}
+
+static bool describe(const struct tbd_remote *remote, const struct tbd_held_thread *thread,
+                     struct tbd_takeover_thread *out)
+{
+    struct user_regs_struct regs = thread->regs;
+
+    *out = (struct tbd_takeover_thread){ .mask = thread->mask,
+                                         .rseq = thread->rseq,
+                                         .rseq_bytes = thread->rseq_bytes,
+                                         .rseq_signature = thread->rseq_signature };
+    if (!tbd_held_resume(remote->memory, &regs, &out->resumes))
+        return false;
+    out->regs = engine_regs(&regs, thread->tid);
+    return true;
+}
+
+/* Where the engine has said, as if it had been called there. */
+static struct user_regs_struct entering(const struct user_regs_struct *regs,
+                                        const struct tbd_takeover_thread *given)
+{
+    struct user_regs_struct out = *regs;
+
+    out.orig_rax = UINT64_MAX;
+    out.rip = given->entry;
+    out.rdi = given->argument;
+    out.rsp = (given->stack & ~15ull) - 8;
+    out.gs_base = given->gs_base;
+    out.eflags = 0x202;
+    return out;
+}
+
+/* ---- the phases ---- */
+
+struct take_over {
+    struct tbd_remote remote;
+    struct tbd_engine_file file;
+    struct tbd_held held; /* all threads but the borrowed one */
+    struct tbd_boot_memory boot;
+    struct tbd_takeover_thread *threads;
+    size_t count;
+};
+
+static bool fail(const struct take_over *taking, struct tbd_query_error *error)
+{
+    const char *why = tbd_boot_memory_answer(&taking->boot)->why;
+    size_t length = strcspn(why, "\n");
+
+    if (strncmp(why, "tbd: ", 5) == 0)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %.*s", (int)taking->remote.pid,
+                               (int)(length - 5 < 150 ? length - 5 : 150), why + 5);
+    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: the engine does not start",
+                           (int)taking->remote.pid);
+}
+
+static bool prepare(struct take_over *taking, const char *options, struct tbd_query_error *error)
+{
+    long result = tbd_engine_map(&taking->remote, &taking->file);
+
+    if (result >= 0)
+        result = tbd_boot_memory_make(&taking->boot, &taking->remote, options);
+    if (result < 0)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                               "process %d: the engine cannot be mapped: %s",
+                               (int)taking->remote.pid, strerror((int)-result));
+    return tbd_boot_memory_call(&taking->boot, &taking->remote,
+                                tbd_engine_boot_function(&taking->file), TBD_TAKEOVER_PREPARE) ||
+           fail(taking, error);
+}
+
+static bool describe_all(struct take_over *taking, struct tbd_query_error *error)
+{
+    struct tbd_held_thread borrowed = { .tid = taking->remote.tid,
+                                        .regs = taking->remote.saved,
+                                        .mask = taking->remote.mask };
+    bool done = taking->held.count + 1 <= TBD_TAKEOVER_THREADS;
+
+    taking->count = taking->held.count + 1;
+    taking->threads = calloc(taking->count, sizeof(*taking->threads));
+    if (!taking->threads || !done)
+        return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "process %d has too many threads",
+                               (int)taking->remote.pid);
+    tbd_held_read_rseq(borrowed.tid, &borrowed);
+    done = describe(&taking->remote, &borrowed, &taking->threads[0]);
+    for (size_t i = 0; i < taking->held.count; i++)
+        done &= describe(&taking->remote, &taking->held.all[i], &taking->threads[i + 1]);
+    return done || tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                                   "process %d makes system calls in a way that tbd does not know",
+                                   (int)taking->remote.pid);
+}
+
+static bool take(struct take_over *taking, struct tbd_query_error *error)
+{
+    if (!describe_all(taking, error))
+        return false;
+    if (!tbd_boot_memory_put_threads(&taking->boot, &taking->remote, taking->threads,
+                                     taking->count) ||
+        !tbd_boot_memory_call(&taking->boot, &taking->remote,
+                              tbd_engine_boot_function(&taking->file), TBD_TAKEOVER_TAKE))
+        return fail(taking, error);
+    return tbd_boot_memory_get_threads(&taking->boot, &taking->remote, taking->threads,
+                                       taking->count) ||
+           fail(taking, error);
+}
+
+/* The borrowed thread last: until then it has its vector state to get back. */
+static void send_all(struct take_over *taking)
+{
+    for (size_t i = 0; i < taking->held.count; i++) {
+        struct user_regs_struct regs = entering(&taking->held.all[i].regs, &taking->threads[i + 1]);
+
+        tbd_held_send(&taking->held.all[i], &regs);
+    }
+    tbd_held_free(&taking->held);
+    taking->remote.saved = entering(&taking->remote.saved, &taking->threads[0]);
+    taking->remote.mask = UINT64_MAX;
+}
+
+/* ---- what an earlier engine has left ---- */
+
+static bool is_inside(uint64_t rip)
+{
+    return rip >= TBD_ENGINE_BASE && rip < TBD_ENGINE_END;
+}
+
+static bool is_anybody_inside(const struct take_over *taking)
+{
+    bool some = is_inside(taking->remote.saved.rip);
+
+    for (size_t i = 0; i < taking->held.count; i++)
+        some |= is_inside(taking->held.all[i].regs.rip);
+    return some;
+}
+
+/* Threads that were let go leave it in some microseconds. */
+static bool remove_engine(struct take_over *taking, struct tbd_query_error *error)
+{
+    struct tbd_remote *remote = &taking->remote;
+    bool inside;
+
+    if (!tbd_held_stop(&taking->held, remote->pid, remote->tid, error))
+        return false;
+    inside = is_anybody_inside(taking);
+    if (!inside)
+        tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+    tbd_held_go_on(&taking->held);
+    return !inside || tbd_query_wrong(error, TBD_BUSY, 0, 0,
+                                      "process %d is still leaving the engine", (int)remote->pid);
+}
+
+/* ---- all of it ---- */
+
+static bool take_borrowed(struct take_over *taking, const char *options, struct tbd_taken *out,
+                          struct tbd_query_error *error)
+{
+    struct tbd_remote *remote = &taking->remote;
+    bool is_mapped = false, done = false;
+    uint64_t start = 0;
+
+    if (tbd_attach_has_engine(remote->pid) && !remove_engine(taking, error))
+        return false;
+    is_mapped = true;
+    if (prepare(taking, options, error)) {
+        start = now_us();
+        done = tbd_held_stop(&taking->held, remote->pid, remote->tid, error) && take(taking, error);
+    }
+    if (done) {
+        tbd_boot_memory_free(&taking->boot, remote);
+        send_all(taking);
+        *out = (struct tbd_taken){ taking->count, now_us() - start };
+    } else {
+        if (is_mapped)
+            tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+        tbd_held_go_on(&taking->held);
+    }
+    free(taking->threads);
+    return done;
+}
+
+static bool borrow_and_take(struct take_over *taking, pid_t pid, const char *options,
+                            struct tbd_taken *out, struct tbd_query_error *error)
+{
+    bool done;
+
+    if (!tbd_engine_boot_function(&taking->file))
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "tbd-replay is of another build");
+    if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
+        return false;
+    done = tbd_remote_keep_vectors(&taking->remote, error) &&
+           take_borrowed(taking, options, out, error);
+    tbd_remote_let_go(&taking->remote);
+    return done;
+}
+
+bool tbd_take(pid_t pid, const char *options, struct tbd_taken *out, struct tbd_query_error *error)
+{
+    struct take_over taking = { 0 };
+    sigset_t all, before;
+    bool done;
+
+    if (!tbd_attach_check(pid, error) || !tbd_engine_open(&taking.file, error))
+        return false;
+    sigfillset(&all); /* half-way the process would be lost */
+    sigprocmask(SIG_BLOCK, &all, &before);
+    done = borrow_and_take(&taking, pid, options, out, error);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    tbd_engine_close(&taking.file);
+    return done;
+}
+
+/* ---- letting go ---- */
+
+bool tbd_is_taken(pid_t pid)
+{
+    char path[64], line[4096];
+    bool found = false;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    maps = fopen(path, "re");
+    while (maps && !found && fgets(line, sizeof(line), maps))
+        found = strstr(line, "/memfd:tbd-stream") != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error)
+{
+    const union sigval value = { .sival_ptr = (void *)TBD_STOP_VALUE };
+    const struct timespec moment = { 0, LET_GO_NS };
+
+    if (sigqueue(pid, SIGTRAP, value) != 0)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
+                               strerror(errno));
+    for (int i = 0; i < LET_GO_TRIES; i++) {
+        if (!tbd_is_taken(pid))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "process %d does not leave the engine yet",
+                           (int)pid);
+}

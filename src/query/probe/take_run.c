@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+/* take_run.c - see take_run.h */
+#include "query/probe/take_run.h"
+
+#include "query/attach/take.h"
+#include "query/probe/probe_client.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2 };
+
+static bool read_pid(const char *text, pid_t *out)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    *out = (pid_t)value;
+    return *text && !*end && value > 0 && value <= INT_MAX;
+}
+
+static int fail(const char *command, const struct tbd_query_error *error)
+{
+    fprintf(stderr, "tbd %s: %s\n", command, error->message);
+    if (error->hint[0])
+        fprintf(stderr, "tbd %s: hint: %s\n", command, error->hint);
+    return error->status == TBD_NOTFOUND ? 1 : error->status == TBD_USAGE ? EXIT_USAGE : 4;
+}
+
+/* False: nobody waits beside the process. */
+static bool send_keeper_away(pid_t pid, struct tbd_query_error *error)
+{
+    struct tbd_probe_client client;
+    bool done = tbd_client_connect(&client, pid, error) &&
+                tbd_client_order(&client, TBD_PROBE_LEAVE, NULL, error);
+
+    tbd_client_close(&client);
+    return done;
+}
+
+int tbd_stop_run(int argc, char **argv)
+{
+    struct tbd_query_error error = { 0 };
+    bool done;
+    pid_t pid;
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        puts(
+            "usage: tbd stop PID\n\nThe process goes on natively: what records it, or waits beside it for `tbd probe`, goes "
+            "away.");
+        return 0;
+    }
+    if (argc != 2 || !read_pid(argv[1], &pid)) {
+        fputs("tbd stop: it takes the number of a process\n", stderr);
+        return EXIT_USAGE;
+    }
+    done = tbd_is_taken(pid) ? tbd_let_go_process(pid, &error) : send_keeper_away(pid, &error);
+    return done ? 0 : fail("stop", &error);
+}
+
+int tbd_take_run(int argc, char **argv)
+{
+    struct tbd_query_error error = { 0 }, ignored = { 0 };
+    struct tbd_taken taken;
+    pid_t pid;
+
+    if (argc != 3 || !read_pid(argv[1], &pid)) {
+        fputs("tbd crash: -p takes the number of a process\n", stderr);
+        return EXIT_USAGE;
+    }
+    send_keeper_away(pid, &ignored);
+    if (!tbd_take(pid, argv[2], &taken, &error))
+        return fail("crash", &error);
+    fprintf(stderr,
+            "tbd crash: process %d has rings, %zu threads; all stood still for %" PRIu64 ".%" PRIu64
+            " ms\n",
+            (int)pid, taken.threads, taken.stopped_us / 1000, taken.stopped_us / 100 % 10);
+    return 0;
+}

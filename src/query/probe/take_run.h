@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+/* take_run.h - `tbd crash -p PID`, and `tbd stop PID`
+ *
+ * Exit status as probe_run.h. */
+#ifndef TBD_QUERY_TAKE_RUN_H
+#define TBD_QUERY_TAKE_RUN_H
+
+/* argv: the word `take`, the process, the options as in TBD_OPTIONS. */
+int tbd_take_run(int argc, char **argv);
+/* argv: the word `stop`, the process. */
+int tbd_stop_run(int argc, char **argv);
+
+#endif

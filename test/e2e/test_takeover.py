@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tbd crash -p and tbd stop in processes that run already: calls end as if nobody had come, threads notice nothing, a death leaves a dump, what cannot be is said."""
+import os
+import re
+import signal
+import subprocess
+import tempfile
+
+import tbdtest
+import test_attach
+
+TAKEN = os.path.join(tbdtest.PROGRAMS, "taken")
+
+
+def tbd(root, *argv):
+    env = tbdtest.clean_env()
+    env["TBD_DIR"] = root
+    return subprocess.run([tbdtest.TBD, *argv], capture_output=True, text=True, timeout=120, check=False, env=env)
+
+
+def begin(root, pid):
+    result = tbd(root, "crash", "-p", str(pid))
+    assert result.returncode == 0 and "has rings" in result.stderr, result
+    return int(re.search(r"(\d+) threads", result.stderr).group(1))
+
+
+def end(root, pid):
+    result = tbd(root, "stop", str(pid))
+    assert result.returncode == 0, result
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
+        assert "tbd-stream" not in maps.read()
+
+
+def state(pid):
+    """What the kernel has of each thread: its mask, and the process' handlers."""
+    found = []
+    for tid in sorted(os.listdir("/proc/%d/task" % pid)):
+        with open("/proc/%d/task/%s/status" % (pid, tid), encoding="utf-8") as file:
+            found.append((tid, re.findall(r"^(Sig(?:Blk|Ign|Cgt)):\s+(\w+)", file.read(), re.M)))
+    return found
+
+
+def may():
+    if not test_attach.may_attach():
+        raise tbdtest.Skip("kernel.yama.ptrace_scope")
+
+
+def test_calls_end_as_without(root):
+    """The only thread waits in a call: the engine comes, goes, and comes again; the call waits as long, and gets the same result; handlers and masks are as before."""
+    may()
+    running = [(kind, test_attach.start(test_attach.ATTACHED, kind)) for kind in test_attach.KINDS]
+    for kind, process in running:
+        before = state(process.pid) if kind == "spin" else None
+        assert begin(root, process.pid) == 1
+        end(root, process.pid)
+        assert before in (None, state(process.pid)), (before, state(process.pid))
+        begin(root, process.pid)  # under the engine until its end
+        text, errors = process.communicate("\n")
+        assert process.returncode == 0 and text == kind + " done\n", (kind, text, errors)
+
+
+def test_threads_notice_nothing(root):
+    """Twenty threads that compute, sleep, lock, talk and get signals check themselves through rounds of coming and going."""
+    may()
+    process = test_attach.start(TAKEN, "20")
+    for _ in range(100 if tbdtest.LONG else 5):
+        assert begin(root, process.pid) == 21
+        end(root, process.pid)
+    text, errors = process.communicate("\n")
+    assert process.returncode == 0 and text == "done\n", (text, errors)
+
+
+def test_a_death_leaves_a_dump(root):
+    """The rings have what ran since the engine came, and the dump the state at the end."""
+    may()
+    process = test_attach.start(TAKEN, "5", "abort")
+    begin(root, process.pid)
+    process.communicate("\n")
+    assert process.returncode == -signal.SIGABRT, process.returncode
+    tbdtest.wait_organizers(root)
+    ask = [tbdtest.TBDQ, "-t", tbdtest.find_trace(root, "taken").path]
+    stack = tbdtest.run(ask + ["bt"]).out.decode()
+    assert re.search(r"\bdie\b", stack) and re.search(r"\bmain\b", stack), stack
+    path = tbdtest.run(ask + ["path", "400"]).out.decode()
+    assert "abort" in path and re.search(r"\bdie\b", path), path
+
+
+def test_what_cannot_be_is_said(root):
+    """Seccomp, a debugger, recorded already, static: the reason is said, and the process is as before."""
+    may()
+
+    def refused(process, word):
+        result = tbd(root, "crash", "-p", str(process.pid))
+        assert result.returncode == 4 and word in result.stderr, result
+        text, _ = process.communicate("\n")
+        assert process.returncode == 0, text
+
+    refused(test_attach.start(test_attach.ATTACHED, "seccomp"), "seccomp")
+    process = test_attach.start(test_attach.ATTACHED, "sleep")
+    begin(root, process.pid)
+    refused(process, "something where the engine would be")
+    gone = tbd(root, "crash", "-p", str(process.pid))
+    assert gone.returncode == 1 and "no process" in gone.stderr, gone
+    wrong = tbd(root, "crash", "-p", "x")
+    assert wrong.returncode == 2, wrong
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o500)
+        if os.geteuid() != 0:
+            process = test_attach.start(test_attach.ATTACHED, "sleep")
+            refused(process, "organizer")
+        os.chmod(folder, 0o700)
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_calls_end_as_without,
+                 test_threads_notice_nothing,
+                 test_a_death_leaves_a_dump,
+                 test_what_cannot_be_is_said)
