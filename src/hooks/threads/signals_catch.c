@@ -494,6 +494,24 @@ static void handle(int signo, uint8_t *info, struct tbd_ucontext *context, uint6
     program_fault(signo, info, context);
 }
 
+/* A SIGSEGV or SIGBUS that somebody sent may have come in this handler: it found no translated code that could come to a
+ * boundary.  In free run that code, to which the handler returns now, stops at no entry store.  What comes from here on waits
+ * until the handler has returned. */
+static void settle_nested(struct tbd_ucontext *context)
+{
+    uint64_t mask;
+
+    if (tbd_recording_has_blocks() || !tbd_patcher_owns(context->rip))
+        return;
+    mask = tbd_signals_block_all();
+    if (!__atomic_load_n(&tbd_thread_now()->kick, __ATOMIC_RELAXED))
+        return;
+    tbd_signals_set_kernel_mask(mask);
+    if (tbd_signals_now()->pending)
+        context->mask |= ~tbd_signals_needed();
+    come_to_boundary(context);
+}
+
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     uint64_t rip = context->rip;
@@ -504,6 +522,7 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
     saved->can_resume = false;
 
     handle(signo, info, context, gs_base);
+    settle_nested(context);
     if (gs_base != engine && context->rip == rip)
         tbd_set_gs_base(gs_base);
 }

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Rings against what the program itself writes down, in the same run: the compiler puts a call into each basic block, which notes
+where it was called from (test/tools/notes.c).  So threads, signals and whatever else differs between two runs can be compared, too."""
+import array
+import bisect
+import os
+import re
+
+import tbdtest
+
+SOURCES = os.path.join(tbdtest.SOURCE, "test", "programs")
+NOTES = 1 << 16
+RING = "256K"  # 65536 blocks of each thread: several blocks for each note
+
+
+def attribute(text, key):
+    """What "// key: words" of a program's first lines says."""
+    return " ".join(re.findall("^// %s:(.*)$" % key, text[:2000], re.MULTILINE)).split()
+
+
+def build(name, folder):
+    """(program, arguments) of test/programs, noting where it is."""
+    source = next(path for path in (os.path.join(SOURCES, name + end) for end in (".c", ".cc")) if os.path.exists(path))
+    notes, program = os.path.join(folder, "notes.o"), os.path.join(folder, name)
+    compiler = tbdtest.need("cc" if source.endswith(".c") else "c++")
+    if not os.path.exists(notes):
+        made = tbdtest.run([compiler, "-O2", "-fPIC", "-c", "-o", notes, os.path.join(tbdtest.SOURCE, "test", "tools", "notes.c")])
+        assert made.code == 0, made
+    with open(source, encoding="utf-8") as f:
+        text = f.read()
+    made = tbdtest.run([compiler, "-O2", "-g", "-fsanitize-coverage=trace-pc", "-fno-optimize-sibling-calls", *attribute(text, "flags"), source,
+                        notes, "-o", program, "-lpthread", *("-l" + lib for lib in attribute(text, "libs"))])
+    assert made.code == 0, made.err
+    return program, attribute(text, "args")
+
+
+def code_of(program):
+    """(where a note begins, where it is taken, where the calls return to), as offsets in the file."""
+    listing = tbdtest.run([tbdtest.need("objdump"), "-d", "--no-show-raw-insn", program]).out.decode()
+    start, noted = (int(re.search(r"^([0-9a-f]+) <%s>:$" % name, listing, re.MULTILINE).group(1), 16)
+                    for name in ("__sanitizer_cov_trace_pc", "noted"))
+    calls = re.findall(r"\tcall +[0-9a-f]+ <__sanitizer_cov_trace_pc>\n +([0-9a-f]+):|\tcall .*<__sanitizer_cov_trace_pc>\n\n([0-9a-f]+) <",
+                       listing)
+    return start, noted, sorted(int(one or other, 16) for one, other in calls)
+
+
+def notes_of(rows, code, base):
+    """The notes that a thread's ring has; and how many of the last may not have been taken."""
+    start, noted, returns = code
+    found, open_calls, before, unsure = [], [], None, 0
+    for row in rows:
+        at = int(row["pc"], 16) - base
+        for _ in range(row["blocks"]):
+            if at == start and before is not None:  # the block before it ends with the call
+                open_calls.append(returns[bisect.bisect_right(returns, before)] + base)
+            elif at == start:
+                open_calls.append(None)
+            elif at == noted and open_calls:
+                found.append(open_calls.pop())
+                unsure = len(found) if row.get("uncertain") else 0
+            before = at
+    return [place for place in found if place is not None], unsure
+
+
+def notes_in(path):
+    """What the thread has written down, the last NOTES of it at most; and how often in all."""
+    words = array.array("Q")
+    with open(path, "rb") as f:
+        words.frombytes(f.read())
+    count = words[0]
+    return [words[1 + i % NOTES] for i in range(max(0, count - NOTES), count)], count
+
+
+def check_thread(who, ring, unsure, path, has_older):
+    """All that the ring has, from the end on; it has all there is unless it has come round."""
+    truth, count = notes_in(path)
+    for left_out in (0, 1) if unsure == len(ring) != 0 else (0,):
+        kept = ring[:len(ring) - left_out]
+        if kept == truth[len(truth) - len(kept):] and (has_older or len(kept) == count):
+            return len(kept)
+    ours, theirs = ring[::-1], truth[::-1]
+    n = next((n for n, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+    raise AssertionError("%s: %d in the ring, %d noted; note %d from the end differs: %s | %s" % (
+        who, len(ring), count, n, [hex(place) for place in ours[max(0, n - 3):n + 3]], [hex(place) for place in theirs[max(0, n - 3):n + 3]]))
+
+
+def check_program(name, folder):
+    """How many notes of how many threads were compared."""
+    program, arguments = build(name, folder)
+    root, notes = os.path.join(folder, name + ".traces"), os.path.join(folder, name + ".notes")
+    os.makedirs(root)
+    os.makedirs(notes)
+    env = {**tbdtest.trace_env(root, "mode=crash,dump=exit,ring=" + RING), "NOTES_DIR": notes}
+    native, result = tbdtest.run([program, *arguments], timeout=60), tbdtest.run([program, *arguments], env=env, timeout=60)
+    tbdtest.same(native, result)
+    tbdtest.wait_organizers(root)
+    code, compared = code_of(program), []
+    for trace in (trace for trace in tbdtest.traces(root) if os.path.exists(os.path.join(trace.path, "header"))):
+        _, *rows = trace.ask("path", 1 << 24, "blocks")
+        base = min(int(module["start"], 16) for module in trace.ask("modules") if module["module"] == name) if code[0] < 1 << 20 else 0
+        for thread in sorted({row["thread"] for row in rows}):
+            own, path = [row for row in rows if row["thread"] == thread], os.path.join(notes, str(thread))
+            if os.path.exists(path):
+                ring, unsure = notes_of(own, code, base)
+                has_older = sum(row["blocks"] for row in own) > 60000
+                compared.append(check_thread("%s, thread %d" % (name, thread), ring, unsure, path, has_older))
+    return compared
+
+
+# Names made by chance; a thread that outlives the first one; signals at all kinds of instructions, and while rings come round.
+NOTED = ["same_place", "thread_main_leaves", "sig_insns", "sig_full_rings"]
+NOTED_LONG = []
+
+
+def test_rings_are_what_programs_noted(folder):
+    """All threads of each, as far back as their rings go."""
+    for name in NOTED + (NOTED_LONG if tbdtest.LONG else []):
+        compared = check_program(name, folder)
+        assert compared and sum(compared) > 1, (name, compared)
+        print("compared: %s: %s notes" % (name, " + ".join(map(str, compared))))
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
