@@ -25,7 +25,7 @@ def build(name, folder):
     notes, program = os.path.join(folder, "notes.o"), os.path.join(folder, name)
     compiler = tbdtest.need("cc" if source.endswith(".c") else "c++")
     if not os.path.exists(notes):
-        made = tbdtest.run([compiler, "-O2", "-fPIC", "-c", "-o", notes, os.path.join(tbdtest.SOURCE, "test", "tools", "notes.c")])
+        made = tbdtest.run([tbdtest.need("cc"), "-O2", "-fPIC", "-c", "-o", notes, os.path.join(tbdtest.SOURCE, "test", "tools", "notes.c")])
         assert made.code == 0, made
     with open(source, encoding="utf-8") as f:
         text = f.read()
@@ -110,7 +110,12 @@ def check_program(name, folder):
 
 # Names made by chance; a thread that outlives the first one; signals at all kinds of instructions, and while rings come round.
 NOTED = ["same_place", "thread_main_leaves", "sig_insns", "sig_full_rings"]
-NOTED_LONG = []
+NOTED_LONG = [
+    "threads", "thread_mix", "thread_exit", "thread_cancel", "thread_signals", "thread_locks", "thread_lives", "thread_pipes", "thread_registers",
+    "thread_names", "thread_many", "thread_dies", "thread_objects", "races", "atomics", "sigstack", "sig_calls", "sig_edits", "sig_random", "sig_waits",
+    "sigqueues", "alarm", "segv_repair", "page_faults", "guard_pages", "switches", "frames", "long_jumps", "exceptions", "thrown", "contexts",
+    "unwinding", "dl", "generated", "self_modifying", "tls", "moments", "recursion", "funcptr", "die_segv", "die_abort", "die_deep", "die_fpe",
+    "die_handled", "jumps", "views", "containers", "heap", "hot_values", "variables"]
 
 
 def test_rings_are_what_programs_noted(folder):
