@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Triggers (mode=crash): dumps of a program that goes on, at places, under conditions, at signals; what `tbd set` changes while it runs."""
+import contextlib
+import ctypes
+import fcntl
 import os
+import random
 import signal
+import struct
 import subprocess
+import time
 
 import tbdtest
 
@@ -144,6 +150,67 @@ def set_(pid, *words):
     return tbdtest.run([TBD, "set", str(pid), *words])
 
 
+CRASH_SET = 0x500000000000 + 0x7ec0  # base/layout.h
+REFUSED = 4
+# Of a request (format/probe/trigger.h): what it is about, the length of rings, counts, the first trigger, place and instruction.
+WHAT, RING_BYTES, TRIGGERS, PLACES, CODES, TRIGGER, PLACE, CODE = 4, 8, 16, 20, 24, 32, 32 + 32 * 128, 32 + 32 * 128 + 256 * 16
+REQUEST_BYTES = CODE + 2048 * 8
+
+
+class Stranger:
+    """Somebody who may open the rings' memory of a process, and writes requests there that are not as they must be."""
+    def __init__(self, pid):
+        self.pid, memory = pid, None
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open("/proc/%s/cmdline" % number, "rb") as f:
+                words = f.read().split(b"\0")
+                if words[0].endswith(b"tbd-organizer") and words[words.index(b"--pid") + 1] == b"%d" % pid:
+                    memory = "/proc/%s/fd/%s" % (number, words[words.index(b"--stream-fd") + 1].decode())
+        self.fd = os.open(memory, os.O_RDWR)
+        areas, = struct.unpack("<Q", os.pread(self.fd, 8, 80))
+        self.at = areas + (192 << 10)
+        self.good = os.pread(self.fd, REQUEST_BYTES, self.at)
+
+    def changed(self, at, form, *values):
+        request = bytearray(self.good)
+        struct.pack_into("<" + form, request, at, *values)
+        return bytes(request)
+
+    def post(self, request):
+        """The engine's answer."""
+        os.pwrite(self.fd, request[4:], self.at + 4)
+        os.pwrite(self.fd, struct.pack("<I", 2), self.at)
+        ctypes.CDLL(None).sigqueue(self.pid, signal.SIGTRAP, ctypes.c_void_p(CRASH_SET))
+        for _ in range(3000):
+            state, = struct.unpack("<I", os.pread(self.fd, 4, self.at))
+            if state > 2:
+                return state
+            time.sleep(0.01)
+        raise AssertionError("no answer")
+
+
+def check_strangers(pid):
+    """Each wrong request is refused, whatever is wrong in it; who holds the lock for ever is named."""
+    assert set_(pid, "trigger=work if item->id == 5").code == 0
+    stranger = Stranger(pid)
+    count = struct.unpack_from("<I", stranger.good, CODES)[0]
+    wrong = [(TRIGGERS, "I", 33), (TRIGGERS, "I", 1 << 31), (PLACES, "I", 257), (PLACES, "I", 0xffffffff), (CODES, "I", 2049), (CODES, "I", 0xffffffff),
+             (TRIGGERS, "I", 0), (TRIGGER + 8, "I", 1001), (PLACE, "Q", 0), (PLACE, "Q", 1 << 63), (PLACE, "Q", (1 << 64) - 1), (PLACE + 8, "I", 1),
+             (PLACE + 8, "I", 0xffffffff), (PLACE + 12, "I", count), (PLACE + 12, "I", 0xfffffffe), (CODE, "B", 255)]
+    wrong += [(WHAT, "IQ", 2, size) for size in (0, 1, 4097, (4 << 20) + 4096, 1 << 63)]
+    for at, form, *values in wrong:
+        assert stranger.post(stranger.changed(at, form, *values)) == REFUSED, (at, values)
+    numbers = random.Random(1)
+    for _ in range(30):  # whatever is accepted of these, a condition only computes
+        stranger.post(stranger.changed(CODE + numbers.randrange(8 * count), "I", numbers.getrandbits(32)))
+    assert stranger.post(stranger.good) == 3
+    fcntl.flock(stranger.fd, fcntl.LOCK_EX)
+    result = set_(pid, "ring=1M")
+    assert result.code == 4 and b"another `tbd set`" in result.err, result
+    fcntl.flock(stranger.fd, fcntl.LOCK_UN)
+    os.close(stranger.fd)
+
+
 def test_what_runs_can_be_changed(folder):
     """Triggers come and go, rings get longer and shorter, and have no gaps."""
     binary, root = build(folder), os.path.join(folder, "root")
@@ -167,7 +234,9 @@ def test_what_runs_can_be_changed(folder):
         result = set_(process.pid, *words)
         assert (result.code == code or code == 2 and result.code in (1, 2)) and not result.out and message in result.err, (words, result)
         assert result.err.startswith(b"tbd set: ") and result.err.count(b"\n") <= 2, (words, result)
+    check_strangers(process.pid)
     lines.append(tell(process, b"w 5\n"))
+    wanted += 1  # its trigger is there again
     assert set_(os.getpid(), "ring=1M").code == 1
     native = tbdtest.run([binary], stdin=b"w 7\n" + b"".join(text for _, text, _ in steps) + b"w 5\n")
     assert b"".join(lines) == native.out, (lines, native)

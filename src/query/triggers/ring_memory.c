@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_MS = 20 };
+enum { STEP_MS = 20, LOCK_MS = 3000 };
 
 /* ---- finding the collector ---- */
 
@@ -137,12 +137,27 @@ void tbd_ring_memory_close(struct tbd_ring_memory *memory)
         close(memory->fd);
 }
 
+/* Who asks has the lock until it has its answer.  Whoever can open the memory can hold it for ever. */
+static bool lock(int fd, struct tbd_query_error *error)
+{
+    const struct timespec step = { .tv_nsec = STEP_MS * 1000000L };
+
+    for (int waited = 0; waited < LOCK_MS; waited += STEP_MS) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "its rings cannot be locked: %s",
+                                   strerror(errno));
+        nanosleep(&step, NULL);
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "another `tbd set` has not had its answer yet");
+}
+
 bool tbd_ring_memory_post(struct tbd_ring_memory *memory, const struct tbd_crash_request *request,
                           struct tbd_query_error *error)
 {
-    if (flock(memory->fd, LOCK_EX) != 0)
-        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "its rings cannot be locked: %s",
-                               strerror(errno));
+    if (!lock(memory->fd, error))
+        return false;
     __atomic_store_n(&memory->request->state, TBD_REQUEST_FILLING, __ATOMIC_RELEASE);
     memcpy((uint8_t *)memory->request + sizeof(request->state),
            (const uint8_t *)request + sizeof(request->state),
