@@ -14,7 +14,9 @@ import tbdtest
 tbdtest.KEEPS_EVENTS = True
 
 # Programs that map, unmap, protect, move memory, take signals, fork, and have threads.
-NAMES = {"maps": 900, "segv_repair": 900, "sigstack": 900, "dl": 4000, "threads": 4000}
+NAMES = {"maps": 900, "sigstack": 900, "threads": 4000}
+if tbdtest.LONG:
+    NAMES.update({"segv_repair": 900, "dl": 4000})
 
 
 def tree(folder):

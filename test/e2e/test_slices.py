@@ -160,12 +160,14 @@ def test_steps_far_inside_a_window_are_those_in_short_windows(folder):
         assert [row["nesting"] for row in calls] == [0, 1, 2, 3, 4, 5] * 3 and calls[17]["result"] == "0", calls
         found = []
         for call in (calls[8], calls[15]):
-            for words in ("next", "next 3", "reverse-next", "reverse-next 2", "finish", "reverse-finish", "step 4", "reverse-step 4",
-                          "goto current backward func_enter 1 where stack=<**,main,deep,deep>",
-                          "goto current forward func_exit 1 where stack=<**,main,deep>",
-                          "goto current backward line 3 where frame == %s + 8" % call["sp"]):
-                event = trace.ask(*words.split(), at=call["position"])[-1]
-                found.append((words.split("==")[0], event["time"] - call["time"], event["offset"], event["function"], event.get("line")))
+            questions = ("next", "next 3", "reverse-next", "reverse-next 2", "finish", "reverse-finish", "step 4", "reverse-step 4",
+                         "goto current backward func_enter 1 where stack=<**,main,deep,deep>",
+                         "goto current forward func_exit 1 where stack=<**,main,deep>",
+                         "goto current backward line 3 where frame == %s + 8" % call["sp"])
+            answers_here = trace.script(line for question in questions for line in ("goto " + call["position"], question))[1::2]
+            for question, rows in zip(questions, answers_here):
+                event = rows[-1]
+                found.append((question.split("==")[0], event["time"] - call["time"], event["offset"], event["function"], event.get("line")))
         answers.append(found)
     assert answers[0] == answers[1], [pair for pair in zip(*answers) if pair[0] != pair[1]]
 

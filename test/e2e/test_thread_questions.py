@@ -170,9 +170,9 @@ def test_stack_conditions_follow_each_thread(folder):
 
 
 def test_threads_replay_in_windows_of_any_size(folder):
-    for name in ("thread_signals", "thread_registers", "thread_cancel"):
-        for options in ("quantum=17,window=16", "quantum=400,window=100", "quantum=1000,window=1000"):
-            tbdtest.check_run([tbdtest.program(name)], folder + "/" + options, options)
+    names, sizes = ("thread_signals", "thread_registers", "thread_cancel"), ("quantum=17,window=16", "quantum=400,window=100", "quantum=1000,window=1000")
+    for name, options in [(name, options) for name in names for options in sizes] if tbdtest.LONG else zip(names, sizes):
+        tbdtest.check_run([tbdtest.program(name)], folder + "/" + name + options, options)
 
 
 def test_windows_that_lost_their_events_know_their_threads(folder):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* driver.c - runs a fuzz target without libFuzzer: fuzz_NAME_replay CORPUS [ITERATIONS [SEED]]
  *
- * Every file of the corpus folder (which may be missing), then that many random mutations of them.
+ * Every file of the corpus folder (which may be missing), then that many random mutations of them; with TBD_LONG=1 ten
+ * times as many.
  * The same seed gives the same inputs; the input being run is kept in NAME.crash until it came
  * back. */
 #include <dirent.h>
@@ -147,12 +148,15 @@ static void run(const struct input *in)
 
 int main(int argc, char **argv)
 {
+    const char *is_long = getenv("TBD_LONG");
     unsigned long iterations = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
     static struct input in;
 
     if (argc < 2)
         return 2;
     snprintf(crash_name, sizeof(crash_name), "%s.crash", program_invocation_short_name);
+    if (is_long != NULL && strcmp(is_long, "1") == 0)
+        iterations *= 10;
     if (argc > 3)
         seed = strtoull(argv[3], NULL, 10) | 1;
     read_corpus(argv[1]);

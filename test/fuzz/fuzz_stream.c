@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: ../unit/stream_maker.c
+// iterations: 1000
 /* fuzz_stream.c - streams that a program scribbled over
  *
  * The input patches the memory of a good stream: (area 1 byte, offset 2 bytes, length 1 byte,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base PkgConfig::XXHASH
 // sources: ../unit/stream_maker.c
+// iterations: 1000
 /* fuzz_trace.c - damaged and forged trace directories
  *
  * The input patches a small good trace: byte 0 chooses the file, byte 1 whether checksums are made

@@ -9,9 +9,9 @@ static struct tbd_http functions;
 static bool find_all(void *library)
 {
     /* dlsym(3): a pointer to a function comes as one to an object. */
-#define FIND(name)                                             \
-    *(void **)&functions.name = dlsym(library, "MHD_" #name); \
-    if (functions.name == NULL)                                \
+#define FIND(name)                                                                                 \
+    *(void **)&functions.name = dlsym(library, "MHD_" #name);                                      \
+    if (functions.name == NULL)                                                                    \
         return false;
     TBD_HTTP_FUNCTIONS(FIND)
 #undef FIND

@@ -10,14 +10,14 @@
 #include <stdbool.h>
 
 /* The functions in use: MHD_NAME is tbd_http()->NAME. */
-#define TBD_HTTP_FUNCTIONS(FUNCTION) \
-    FUNCTION(start_daemon)           \
-    FUNCTION(stop_daemon)            \
-    FUNCTION(queue_response)         \
-    FUNCTION(destroy_response)       \
-    FUNCTION(add_response_header)    \
-    FUNCTION(get_connection_info)    \
-    FUNCTION(lookup_connection_value) \
+#define TBD_HTTP_FUNCTIONS(FUNCTION)                                                               \
+    FUNCTION(start_daemon)                                                                         \
+    FUNCTION(stop_daemon)                                                                          \
+    FUNCTION(queue_response)                                                                       \
+    FUNCTION(destroy_response)                                                                     \
+    FUNCTION(add_response_header)                                                                  \
+    FUNCTION(get_connection_info)                                                                  \
+    FUNCTION(lookup_connection_value)                                                              \
     FUNCTION(create_response_from_buffer)
 
 #define TBD_HTTP_FIELD(name) __typeof__(MHD_##name) *name;
