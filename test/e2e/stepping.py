@@ -306,6 +306,14 @@ def goes_to_call(program, at, number):
     return program.states[index][5].startswith("call") and all(d >= 0 for d in between) and between[-1:] in ([0], [])
 
 
+def is_last_call(program, at, number):
+    """Is this the last call of the function at the moment, which exceptions may lie between?"""
+    index, here = program.index_of[number], program.index_of[at]
+    entry = program.states[index + 1]
+    return program.states[index][5].startswith("call") and program.states[here][3] in (entry[3], entry[3] + ".cold") and \
+        all(state[1] != entry[1] for state in program.states[index + 2:here])
+
+
 def is_aside(program, index):
     at = bisect.bisect(program.aside, (program.states[index][1], True))
     return at != 0 and program.aside[at - 1][1]
@@ -384,6 +392,8 @@ def explain(program, command, at, theirs, ours, frames):
     here, there, own = (program.states[program.index_of[n]] for n in (at, theirs, ours))
     if command == "reverse-finish" and goes_to_call(program, at, ours) and not goes_to_call(program, at, theirs):
         return "gdb takes a call of the same function deeper in the recursion, or code moved out of it for a function"
+    if command == "reverse-finish" and is_last_call(program, at, ours) and not there[5].startswith("call"):
+        return "gdb loses the frame in code that was moved out of a function, after an exception"
     if command == "reverse-finish" and frames[0][2]:
         return "the inlined function's code is in pieces"
     if command in ("reverse-step", "reverse-next") and \

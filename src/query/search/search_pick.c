@@ -16,6 +16,8 @@
  * than RANGE_MOST, because they have many events. */
 #define NEAR       64u
 #define RANGE_MOST 4096u
+/* A part this many times smaller than a window in memory is walked as it is. */
+#define PART_SMALL 8u
 
 void tbd_search_forget_picker(struct tbd_search_run *run)
 {
@@ -150,6 +152,24 @@ static bool will_do(const struct tbd_search_run *run, const struct tbd_window *w
     return window->gone_count == 0 || !asks_memory(run);
 }
 
+/* To pick from a window in memory means to look at all of its entries, however few the search is about. */
+static bool is_small_part(const struct tbd_search_run *run)
+{
+    const struct tbd_window *window = tbd_session_held(run->session, &run->slice);
+    const struct tbd_span *span = &run->span;
+    uint64_t first, end;
+
+    if (window == NULL)
+        return false;
+    first = window->first_time;
+    end = first + window->blocks;
+    if (!span->from_start && span->after.time > first)
+        first = span->after.time;
+    if (!span->to_end && span->before.time < end)
+        end = span->before.time;
+    return first >= end || end - first <= window->blocks / PART_SMALL;
+}
+
 enum tbd_status tbd_search_open(struct tbd_search_run *run)
 {
     struct tbd_search_picking *picking = &run->picking;
@@ -158,7 +178,8 @@ enum tbd_status tbd_search_open(struct tbd_search_run *run)
     if (run->has_callers != tbd_search_needs_callers(run))
         tbd_search_forget_picker(run);
     run->has_callers = tbd_search_needs_callers(run);
-    if (picking->is_off || !is_worth_it(run) || (picking->picker == NULL && !make_picker(run)))
+    if (picking->is_off || !is_worth_it(run) || is_small_part(run) ||
+        (picking->picker == NULL && !make_picker(run)))
         return tbd_session_slice(run->session, &run->slice, &run->window);
     status = tbd_session_picked(run->session, &run->slice, picking->picker, &run->window);
     picking->is_off = status == TBD_NOTFOUND;

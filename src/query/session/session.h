@@ -178,6 +178,9 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
 TBD_MUST_CHECK enum tbd_status tbd_session_slice(struct tbd_session *session,
                                                  const struct tbd_session_slice *wanted,
                                                  const struct tbd_window **out);
+/* The same, if it is in memory already; else NULL. */
+const struct tbd_window *tbd_session_held(struct tbd_session *session,
+                                          const struct tbd_session_slice *wanted);
 /* The part of the same window that `picker` wants (format/coding/pick.h); TBD_NOTFOUND: too much.
  * Borrowed until the next window or part is requested. */
 TBD_MUST_CHECK enum tbd_status tbd_session_picked(struct tbd_session *session,

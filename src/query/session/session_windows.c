@@ -192,31 +192,38 @@ static bool is_held(const struct tbd_session_held *held, const struct tbd_sessio
 }
 
 /* NULL: no window in memory is the wanted one. */
-static const struct tbd_window *find_held(struct tbd_session *session,
+static struct tbd_session_held *find_held(struct tbd_session *session,
                                           const struct tbd_session_slice *wanted)
 {
     for (size_t i = 0; i < session->window_max; i++) {
-        struct tbd_session_held *held = &session->windows[i];
-
-        if (!is_held(held, wanted))
-            continue;
-        held->used = ++session->clock;
-        return held->window;
+        if (is_held(&session->windows[i], wanted))
+            return &session->windows[i];
     }
     return NULL;
+}
+
+const struct tbd_window *tbd_session_held(struct tbd_session *session,
+                                          const struct tbd_session_slice *wanted)
+{
+    const struct tbd_session_held *held = find_held(session, wanted);
+
+    return held == NULL ? NULL : held->window;
 }
 
 enum tbd_status tbd_session_slice(struct tbd_session *session,
                                   const struct tbd_session_slice *wanted,
                                   const struct tbd_window **out)
 {
-    struct tbd_session_held *oldest = &session->windows[0];
+    struct tbd_session_held *oldest = &session->windows[0], *held = find_held(session, wanted);
     struct tbd_window *window = NULL;
     enum tbd_status status;
 
-    *out = find_held(session, wanted);
-    if (*out != NULL)
+    if (held != NULL) {
+        held->used = ++session->clock;
+        *out = held->window;
         return TBD_OK;
+    }
+    *out = NULL;
     for (size_t i = 0; i < session->window_max; i++) {
         if (session->windows[i].used < oldest->used)
             oldest = &session->windows[i];

@@ -174,7 +174,7 @@ static enum tbd_status join(struct tbd_path *path, const struct collected *part,
 static enum tbd_status grow(struct tbd_path *path, bool before)
 {
     uint64_t first = tbd_session_first(path->session).time;
-    uint64_t last = tbd_session_last(path->session).time + 1;
+    uint64_t last = path->session->info->blocks;
     uint64_t from = before ? path->from : path->to, to = from;
     struct collected part = { .blocks = NULL };
     enum tbd_status status;

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define CALL_MAX_BYTES 15u
+#define PIECE_FIRST    65536u /* blocks that are searched for a frame's end ... */
+#define PIECE_GROWTH   16u    /* ... and how much more they are the next time */
 
 static bool is_unwinder(struct tbd_session *session, const struct tbd_event *exit)
 {
@@ -22,15 +24,36 @@ static bool is_unwinder(struct tbd_session *session, const struct tbd_event *exi
            strncmp(symbol.name, "_Unwind_", strlen("_Unwind_")) == 0;
 }
 
+/* Where there is one thread, all blocks are its. */
+static enum tbd_status block_beside(struct tbd_session *session, bool backward,
+                                    struct tbd_position *out)
+{
+    struct tbd_position at = { .time = backward ? out->time - 1 : out->time + 1 };
+    struct tbd_place place = { 0 };
+    enum tbd_status status = TBD_OK;
+
+    if (backward ? out->time == 0 : at.time >= session->info->blocks)
+        return TBD_NOTFOUND;
+    if (backward)
+        status = tbd_session_place(session, at, &place);
+    at.offset = place.insns == 0 ? 0 : place.insns - 1;
+    if (status == TBD_OK)
+        *out = at;
+    return status;
+}
+
 enum tbd_status tbd_frame_thread_block(struct tbd_command_run *run, bool backward, uint32_t thread,
                                        struct tbd_position *out)
 {
-    struct tbd_question question = backward ? tbd_question_before(*out, TBD_EVENT_BLOCK_ENTRY)
-                                            : tbd_question_after(*out, TBD_EVENT_BLOCK_ENTRY);
+    struct tbd_question question;
     struct tbd_event event;
     struct tbd_place place;
     enum tbd_status status;
 
+    if (tbd_trace_thread_count(run->session->trace) <= 1)
+        return block_beside(run->session, backward, out);
+    question = backward ? tbd_question_before(*out, TBD_EVENT_BLOCK_ENTRY)
+                        : tbd_question_after(*out, TBD_EVENT_BLOCK_ENTRY);
     tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, thread);
     status = tbd_command_find_event(run, &question, &event);
     if (status == TBD_OK)
@@ -152,8 +175,9 @@ static enum tbd_status find_landing(struct tbd_command_run *run, const struct tb
 }
 
 /* The first return at or above the frame, from the instruction at call->since on. */
-static enum tbd_status find_return(struct tbd_command_run *run, const struct tbd_frame_call *call,
-                                   uint64_t until, struct tbd_event *out)
+static enum tbd_status find_return_by(struct tbd_command_run *run,
+                                      const struct tbd_frame_call *call, uint64_t until,
+                                      struct tbd_event *out)
 {
     struct tbd_position from = call->since;
     struct tbd_question question;
@@ -169,11 +193,27 @@ static enum tbd_status find_return(struct tbd_command_run *run, const struct tbd
     return tbd_command_find_event(run, &question, out);
 }
 
+/* The same.  Most frames end soon, and a search that may go on to the end replays a long window from its start: the stretch around the
+ * position is often in memory. */
+static enum tbd_status find_return(struct tbd_command_run *run, const struct tbd_frame_call *call,
+                                   uint64_t until, struct tbd_event *out)
+{
+    uint64_t since = call->since.time;
+    enum tbd_status status = TBD_NOTFOUND;
+
+    for (uint64_t piece = PIECE_FIRST;
+         status == TBD_NOTFOUND && since < until && piece < until - since; piece *= PIECE_GROWTH)
+        status = find_return_by(run, call, since + piece, out);
+    return status == TBD_NOTFOUND ? find_return_by(run, call, until, out) : status;
+}
+
 enum tbd_status tbd_frame_find_end(struct tbd_command_run *run, const struct tbd_frame_call *call,
                                    const struct tbd_position *limit, enum tbd_frame_end *out_end,
                                    struct tbd_event *out_at)
 {
-    struct tbd_position until = limit == NULL ? tbd_session_last(run->session) : *limit;
+    uint64_t blocks = run->session->info->blocks;
+    struct tbd_position until =
+        limit == NULL ? (struct tbd_position){ .time = blocks == 0 ? 0 : blocks - 1 } : *limit;
     enum tbd_status status = find_return(run, call, until.time, out_at);
     bool is_found = status == TBD_OK;
     struct tbd_event above;

@@ -272,8 +272,14 @@ enum tbd_step_move tbd_stepping_forward(struct tbd_stepping *s)
 struct candidate {
     bool is_there;
     struct tbd_position at;
+    struct tbd_frame_call frame;
     unsigned selected;
 };
+
+static struct candidate candidate_here(const struct tbd_stepping *s, unsigned selected)
+{
+    return (struct candidate){ true, s->walk.at, s->walk.frame, selected };
+}
 
 /* Does the place belong to the line that is passed?  Else that line ends here. */
 static bool is_in_line(const struct tbd_stepping *s, const struct tbd_step_place *place,
@@ -287,7 +293,7 @@ static void note_start(struct tbd_stepping *s, const struct tbd_step_place *plac
                        struct candidate *best)
 {
     if (place->line.starts)
-        *best = (struct candidate){ true, s->walk.at, place->starting };
+        *best = candidate_here(s, place->starting);
 }
 
 /* Goes on to the next place; true: the step ends, at `best` or here. */
@@ -309,7 +315,7 @@ static bool ends_backward(struct tbd_stepping *s, enum tbd_step_move move, struc
     if (!s->has_changed)
         verdict = judge_inlined(s, place);
     if (verdict == STOPS && place->starting != 0) {
-        *best = (struct candidate){ true, s->walk.at, s->selected };
+        *best = candidate_here(s, s->selected);
         return true;
     }
     if (verdict == GOES_ON || is_aside(s, place))
@@ -332,5 +338,5 @@ enum tbd_step_move tbd_stepping_backward(struct tbd_stepping *s)
             return move;
     } while (move != TBD_STEP_ENDS && !ends_backward(s, move, &best));
     s->selected = best.selected;
-    return tbd_step_stand(&s->walk, best.at) ? TBD_STEP_ON : TBD_STEP_FAILED;
+    return tbd_step_stand(&s->walk, best.at, &best.frame) ? TBD_STEP_ON : TBD_STEP_FAILED;
 }

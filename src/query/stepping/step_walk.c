@@ -86,9 +86,11 @@ void tbd_step_walk_end(struct tbd_step_walk *walk)
     tbd_path_free(&walk->path);
 }
 
-bool tbd_step_stand(struct tbd_step_walk *walk, struct tbd_position at)
+bool tbd_step_stand(struct tbd_step_walk *walk, struct tbd_position at,
+                    const struct tbd_frame_call *frame)
 {
-    return stand(walk, at.time, at.offset) && in_other_frame(walk, TBD_STEP_ON) != TBD_STEP_FAILED;
+    walk->frame = *frame;
+    return stand(walk, at.time, at.offset);
 }
 
 bool tbd_step_is_entry(struct tbd_step_walk *walk)

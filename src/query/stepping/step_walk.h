@@ -40,8 +40,9 @@ enum tbd_step_move tbd_step_forward(struct tbd_step_walk *walk, tbd_step_enters 
 enum tbd_step_move tbd_step_backward(struct tbd_step_walk *walk, tbd_step_enters enters,
                                      void *context);
 
-/* Back to a position that the walk has passed; its frame is looked up. */
-bool tbd_step_stand(struct tbd_step_walk *walk, struct tbd_position at);
+/* Back to a position that the walk has passed, and walk->frame as it was there. */
+bool tbd_step_stand(struct tbd_step_walk *walk, struct tbd_position at,
+                    const struct tbd_frame_call *frame);
 
 /* Goes to the call of the function at the position: backward over all of it. */
 enum tbd_step_move tbd_step_to_call(struct tbd_step_walk *walk);
