@@ -257,6 +257,14 @@ def test_a_writer_whose_trace_is_gone(folder):
     assert refusal(trace) == "no recorded process wrote to it"
 
 
+def test_processes_in_native_play(folder):
+    """Their traces number the stops until they are counted; the reader's and the writer's are, before the logs are read."""
+    trace, traces = recorded("pipe", folder, "mode=native")
+    check_made(trace, traces, "got", "sent = make(seed);", 5, the_child(trace, traces))
+    trace, traces = recorded("tcp", folder, "mode=native")
+    check_made(trace, traces, "got", "client_of(address, bytes, 45);", 45, trace.info()["pid"], reads=2)
+
+
 def test_tables_csv_and_json_say_the_same(folder):
     trace, traces = recorded("pipe", folder)
     hops = trace.ask("why", "got", at="last")

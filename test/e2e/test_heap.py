@@ -9,9 +9,9 @@ import tbdtest
 SOURCE = os.path.join(tbdtest.SOURCE, "test/programs/heap.c")
 
 
-def compiled(folder):
-    path = os.path.join(folder, "heap")
-    result = tbdtest.run([tbdtest.need("cc"), "-g", "-O0", SOURCE, "-o", path])
+def compiled(folder, source=SOURCE):
+    path = os.path.join(folder, os.path.basename(source)[:-2])
+    result = tbdtest.run([tbdtest.need("cc"), "-g", "-O0", "-D_GNU_SOURCE", source, "-o", path])
     assert result.code == 0, result
     return path
 
@@ -36,6 +36,15 @@ def test_accesses_after_free_and_who_had_the_address(folder):
     assert "use_after_free" in had[0]["freed"] and "use_after_free" in had[0]["allocated"], had
 
 
+def test_vectors_that_reach_over_a_string_are_no_errors(folder):
+    """Of glibc's string functions for AVX-512 (where the processor has it) and AVX2."""
+    path = compiled(folder, os.path.join(tbdtest.SOURCE, "test/programs/questions/over_reads.c"))
+    for env in ({}, tbdtest.V3_ENV):
+        _, trace = tbdtest.record([path], os.path.join(folder, "v3" if env else "own"), env=env)
+        rows = trace.ask("heap", "errors")
+        assert 1 <= len(rows) <= 4 and all("wrong" in row["allocated"] and row["into"] >= 96 for row in rows), rows
+
+
 def test_leaks_are_valgrind_s(folder):
     valgrind = tbdtest.need("valgrind")
     path = compiled(folder)
@@ -52,4 +61,5 @@ def test_leaks_are_valgrind_s(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_blocks_at_the_end_are_the_program_s, test_accesses_after_free_and_who_had_the_address, test_leaks_are_valgrind_s)
+    tbdtest.main(test_blocks_at_the_end_are_the_program_s, test_accesses_after_free_and_who_had_the_address,
+                 test_vectors_that_reach_over_a_string_are_no_errors, test_leaks_are_valgrind_s)

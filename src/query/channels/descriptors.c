@@ -14,6 +14,7 @@
 #include "format/reading/window_read.h"
 #include "format/window/window_make.h"
 #include "hooks/table/syscalls.h"
+#include "query/session/counted_trace.h"
 #include "query/text/user_interrupt.h"
 
 #include <errno.h>
@@ -365,11 +366,12 @@ static enum tbd_status read_process(struct tbd_descriptors *all, uint32_t index,
     enum tbd_status status;
 
     find_origin(&in, row);
-    status = tbd_trace_open(row->path, &in.trace, &why);
+    status = tbd_counted_trace_open(row->path, &in.trace, &why);
     if (status == TBD_NOMEM || in.failed)
         return TBD_NOMEM;
     if (status != TBD_OK) {
-        lose(in.process, "its trace cannot be read");
+        lose(in.process,
+             status == TBD_BUSY ? "it is still being recorded" : "its trace cannot be read");
         return TBD_OK;
     }
     status = read_windows(&in);

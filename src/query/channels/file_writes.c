@@ -12,6 +12,7 @@
 #include "base/binary_search.h"
 #include "format/reading/window_read.h"
 #include "query/channels/channel_bytes.h"
+#include "query/session/counted_trace.h"
 #include "query/text/user_interrupt.h"
 
 #include <stdlib.h>
@@ -95,7 +96,7 @@ static enum tbd_status read_moments(const char *path, struct moments *out)
 {
     struct tbd_trace *trace;
     struct tbd_error why;
-    enum tbd_status status = tbd_trace_open(path, &trace, &why);
+    enum tbd_status status = tbd_counted_trace_open(path, &trace, &why);
     uint32_t windows = status == TBD_OK ? tbd_trace_window_count(trace) : 0;
     bool good = true;
 

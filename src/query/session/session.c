@@ -5,11 +5,10 @@
  * trace directory.  It is a convenience: if the file cannot be used, questions start from the
  * trace's last position. */
 #include "query/session/session.h"
+#include "query/session/counted_trace.h"
 #include "query/session/packed_trace.h"
 #include "query/text/user_cache.h"
 
-#include "replay/native/count_stops.h"
-#include "base/processors.h"
 #include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
 #include "query/session/inlined_calls.h"
@@ -62,24 +61,6 @@ static bool has_rings_only(const char *path)
     return file != NULL;
 }
 
-/* A trace of native play is replayed once, before anything can be asked. */
-static enum tbd_status count_stops(struct tbd_session *session)
-{
-    char path[4096];
-    struct tbd_count_stops how = { .path = path, .workers = tbd_processors() };
-    struct tbd_divergence divergence = { 0 };
-    enum tbd_status status;
-
-    snprintf(path, sizeof(path), "%s", tbd_trace_path(session->trace));
-    tbd_trace_close(session->trace);
-    session->trace = NULL;
-    status = tbd_count_stops(&how, &divergence, &session->why);
-    if (status == TBD_DIVERGED)
-        return tbd_error_set(&session->why, TBD_NOREPLAY, path, 0, "window %u: %s",
-                             divergence.window, divergence.what);
-    return status == TBD_OK ? tbd_trace_open(path, &session->trace, &session->why) : status;
-}
-
 enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
     char buffer[4096];
@@ -90,13 +71,10 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
     if (tbd_packed_trace(session, found, unpacked, sizeof(unpacked), &status))
         found = unpacked;
     if (status == TBD_OK)
-        status = tbd_trace_open(found, &session->trace, &session->why);
-
+        status = tbd_counted_trace_open(found, &session->trace, &session->why);
     if (status == TBD_NOTRACE && found != NULL && has_rings_only(found))
         tbd_error_set(&session->why, status, found, 0,
                       "the program was killed: its dump has only what ran last: see `path`");
-    if (status == TBD_OK && tbd_trace_info(session->trace)->counts_stops)
-        status = count_stops(session);
     if (status == TBD_OK)
         tbd_packed_use_extras(tbd_trace_path(session->trace));
     return status == TBD_OK ? complete(session) : status;

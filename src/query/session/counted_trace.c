@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+/* counted_trace.c - see counted_trace.h */
+#include "query/session/counted_trace.h"
+
+#include "base/processors.h"
+#include "format/trace/trace_handle.h"
+#include "replay/native/count_stops.h"
+
+#include <stdio.h>
+
+/* Replaces the trace by the counted one. */
+static enum tbd_status count_stops(struct tbd_trace **trace, struct tbd_error *why)
+{
+    char path[4096];
+    struct tbd_count_stops how = { .path = path, .workers = tbd_processors() };
+    struct tbd_divergence divergence = { 0 };
+    enum tbd_status status;
+
+    snprintf(path, sizeof(path), "%s", tbd_trace_path(*trace));
+    tbd_trace_close(*trace);
+    *trace = NULL;
+    status = tbd_count_stops(&how, &divergence, why);
+    if (status == TBD_DIVERGED)
+        return tbd_error_set(why, TBD_NOREPLAY, path, 0, "window %u: %s", divergence.window,
+                             divergence.what);
+    return status == TBD_OK ? tbd_trace_open(path, trace, why) : status;
+}
+
+enum tbd_status tbd_counted_trace_open(const char *path, struct tbd_trace **out,
+                                       struct tbd_error *why)
+{
+    enum tbd_status status = tbd_trace_open(path, out, why);
+
+    if (status == TBD_OK && tbd_trace_info(*out)->counts_stops)
+        status = count_stops(out, why);
+    return status;
+}
