@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Threads: questions about them against gdb, against each other, and against a plain reading of the windows."""
 import collections
+import os
 import re
 
 import othertools
@@ -192,18 +193,20 @@ def test_names_of_threads(folder):
     assert names == ["renamed main", "thread_names", "worker two", "renamed main"], names
 
 
-STEPS = ["next", "next", "step", "step", "next", "finish", "next", "next", "step", "finish", "next"]
+STEPS = {"O0": ["next", "next", "next", "step", "step", "next", "finish", "next", "next", "step", "finish", "next"],
+         "O2": ["next", "step", "nexti", "next", "step", "stepi", "next", "until", "step", "next", "finish"]}
 # From each entry of outer(), with the other threads held.
 STEPPED = """
-gdb.Breakpoint("outer")
+entry = gdb.Breakpoint("*outer")
 run()
 while alive():
-    frame = gdb.newest_frame()
-    said = [int(frame.read_var("id")), int(frame.read_var("rounds")), gdb.selected_thread().num]
+    said = [value("$edi"), value("$esi"), gdb.selected_thread().num]
     gdb.execute("set scheduler-locking on")
+    entry.enabled = False
     for command in %r:
         gdb.execute(command, to_string=True)
-        said.append([gdb.newest_frame().name(), gdb.newest_frame().find_sal().line])
+        said.append([value("$pc"), gdb.newest_frame().name(), gdb.newest_frame().find_sal().line])
+    entry.enabled = True
     gdb.execute("set scheduler-locking off")
     say(said)
     go()
@@ -221,26 +224,28 @@ def script_answers(trace, lines):
 
 def test_threads_step_as_under_gdb(folder):
     """Steps stay in their thread, also in one that is selected and does not have control; breakpoints may be for one thread."""
-    path = stepping.built("threads.c", "O0", folder)
-    _, trace = tbdtest.record([path], folder + "/traces", "quantum=61")
-    for number, rounds, thread, *wanted in othertools.gdb_script([path], STEPPED % STEPS):
-        entry = "goto first forward func_enter 1 where func==outer and arg0==%d and arg1==%d" % (number, rounds)
-        found = script_answers(trace, [entry, "next"] + STEPS)  # gdb stops after the set-up of a frame
-        assert {hop["thread"] for hop in found} == {trace.ask("threads")[thread - 1]["thread"]}, found
-        places = [[hop["function"], hop.get("line")] for hop in found[2:]]
-        assert places == wanted, (number, rounds, places, wanted)
+    for level, steps in STEPS.items():
+        path = stepping.built("threads.c", level, folder)
+        _, trace = tbdtest.record([path], os.path.join(folder, level), "quantum=61")
+        threads = [row["thread"] for row in trace.ask("threads")]
+        for number, rounds, thread, *wanted in othertools.gdb_script([path], STEPPED % steps):
+            entry = "goto first forward func_enter 1 where func==outer and arg0==%d and arg1==%d" % (number, rounds)
+            found = script_answers(trace, [entry] + steps)
+            assert {hop["thread"] for hop in found} == {threads[thread - 1]}, found
+            places = [[tbdtest.number(hop["pc"]), hop["function"], hop.get("line")] for hop in found[1:]]
+            assert places == wanted, (level, number, rounds, places, wanted)
     here = trace.one("goto", "first", "forward", "func_enter", 2, "where", "func==outer")
     others = [row["number"] for row in trace.ask("threads") if row.get("pc") and not row["control"] and row["number"] != 1]
     assert len(others) == 2, others
     for other in others:
-        at, own = "goto %d+%d" % (here["time"], here["offset"]), "goto current forward block_entry 1 where thread==%d" % trace.ask("threads")[other - 1]["thread"]
+        at, own = "goto %d+%d" % (here["time"], here["offset"]), "goto current forward block_entry 1 where thread==%d" % threads[other - 1]
         for command in ("next", "finish", "nexti", "reverse-next", "reverse-finish", "reverse-nexti", "stepi"):
             chosen = script_answers(trace, [at, "thread %d" % other, command])[-1]
             moved = script_answers(trace, [at, own, command])[-1]
             moved["type"] = chosen["type"]
             assert chosen == moved and chosen["thread"] != here["thread"], (command, other, chosen, moved)
         stops = script_answers(trace, ["goto first", "break outer thread %d" % other] + 2 * ["continue"])[2:]
-        assert [stop["thread"] for stop in stops] == 2 * [trace.ask("threads")[other - 1]["thread"]], stops
+        assert [stop["thread"] for stop in stops] == 2 * [threads[other - 1]], stops
 
 
 def test_wrong_threads_get_one_clear_line(folder):
