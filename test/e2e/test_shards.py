@@ -21,6 +21,7 @@ QUESTIONS = [
     (["count", "func_enter"], ["--csv"]),
     (["goto", "first", "forward", "store", "7", "where", "addr==&target"], []),
     (["goto", "last", "backward", "store", "3", "where", "addr==&target"], ["--json"]),
+    (["goto", "last", "backward", "store", "1000", "where", "addr==&target"], ["--json"]),
     (["goto", "first", "forward", "store", "100000", "where", "addr==&target"], []),
     (["all", "store", "where", "addr==1"], []),
 ]

@@ -250,25 +250,62 @@ static bool print_each(void *context, const struct tbd_event *event)
     return ferror(listing->run->out) == 0 && listing->count != listing->most;
 }
 
-#define BACKWARD_MOST 100u
+#define BACKWARD_MOST 100000u
 
-/* One search each: those that list events go forward. */
+struct backward_listing {
+    const struct tbd_command_run *run;
+    json_t *rows; /* owned */
+};
+
+static bool keep_each(void *context, const struct tbd_event *event)
+{
+    struct backward_listing *listing = context;
+
+    return json_array_append_new(listing->rows, tbd_output_event(listing->run->session, event)) ==
+           0;
+}
+
+/* From the event on; others at its position may go before it. */
+static void list_from(struct tbd_question *question, struct tbd_position at)
+{
+    question->backward = false;
+    question->from = TBD_FROM_POSITION;
+    if (at.offset != 0)
+        question->position = (struct tbd_position){ at.time, at.offset - 1 };
+    else if (at.time != 0)
+        question->position = (struct tbd_position){ at.time - 1, TBD_BLOCK_MAX_INSNS };
+    else
+        question->from = TBD_FROM_FIRST;
+}
+
+/* The last rows, as many as are wanted, in the order in which they are met going back. */
+static void print_backward(const struct backward_listing *listing, uint64_t wanted)
+{
+    size_t count = json_array_size(listing->rows);
+    size_t least = count > wanted ? count - (size_t)wanted : 0;
+
+    for (size_t i = count; i-- > least;)
+        tbd_shard_row(listing->run->session, json_incref(json_array_get(listing->rows, i)),
+                      listing->run->out);
+}
+
+/* One search goes back to the first of the events; one that lists them, which goes forward, has all. */
 static enum tbd_exit list_backward(struct tbd_command_run *run, struct tbd_question *question)
 {
-    uint64_t wanted = question->count, found = 0, count = 0;
-    enum tbd_exit result = TBD_EXIT_FOUND;
-    struct tbd_event event = { 0 };
+    struct backward_listing listing = { .run = run, .rows = json_array() };
+    uint64_t wanted = question->count, found = 0;
+    struct tbd_event event = { .position = tbd_session_first(run->session) };
+    enum tbd_exit result = tbd_command_search(run, question, &event, &found);
 
-    while (count < wanted && result == TBD_EXIT_FOUND) {
-        question->count = count + 1;
-        result = tbd_command_search(run, question, &event, &found);
-        if (result != TBD_EXIT_FOUND)
-            break;
-        count++;
-        print_event(run, &event);
+    if (result == TBD_EXIT_FOUND || (result == TBD_EXIT_NOT_FOUND && found != 0)) {
+        list_from(question,
+                  result == TBD_EXIT_FOUND ? event.position : tbd_session_first(run->session));
+        result = tbd_command_each(run, question, keep_each, &listing);
     }
-    tbd_question_free(question);
-    return result == TBD_EXIT_NOT_FOUND && count != 0 ? TBD_EXIT_FOUND : result;
+    if (result == TBD_EXIT_FOUND)
+        print_backward(&listing, wanted);
+    json_decref(listing.rows);
+    return result;
 }
 
 /* The first events of a shard, as many as are wanted of the whole run: `unite` knows which one it is. */
@@ -287,7 +324,7 @@ static enum tbd_exit list_shard(struct tbd_command_run *run, struct tbd_question
     }
     if (question->backward && question->count > BACKWARD_MOST) {
         tbd_question_free(question);
-        return tbd_command_usage(run, "with --shard it goes back over at most 100 events");
+        return tbd_command_usage(run, "with --shard it goes back over at most 100000 events");
     }
     tbd_shard_begin(run->session, &kind, run->out);
     if (question->backward)
