@@ -160,18 +160,26 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
     return true;
 }
 
-/* The kernel's user dispatch stops for all of them. */
+static const char *old_call(const uint8_t *code)
+{
+    if (code[0] == 0xcd && code[1] == 0x80)
+        return "it makes system calls of 32-bit programs (int 0x80)";
+    return code[0] == 0x0f && code[1] == 0x34
+               ? "it makes system calls of 32-bit programs (sysenter)"
+               : NULL;
+}
+
+/* The kernel's user dispatch stops for these, too, or they are a fault. */
 static void leave_old_calls(struct tbd_thread *thread)
 {
     uint8_t code[SYSCALL_BYTES];
+    const char *why =
+        tbd_copy_from_program(code, thread->regs.rip, sizeof(code)) ? old_call(code) : NULL;
 
-    if (!tbd_copy_from_program(code, thread->regs.rip, sizeof(code)))
+    if (!why)
         return;
-    thread->regs.rflags &= ~FLAG_RF; /* of a fault */
-    if (code[0] == 0xcd && code[1] == 0x80)
-        tbd_detach(thread, "it makes system calls of 32-bit programs (int 0x80)", 0);
-    if (code[0] == 0x0f && code[1] == 0x34)
-        tbd_detach(thread, "it makes system calls of 32-bit programs (sysenter)", 0);
+    thread->regs.rflags &= ~FLAG_RF;
+    tbd_detach(thread, why, 0);
 }
 
 static void perform_site(struct tbd_thread *thread)
