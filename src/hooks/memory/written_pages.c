@@ -108,18 +108,20 @@ static void collect_range(const struct tbd_pagemap *map, struct tbd_range range,
 {
     struct page_region found[BATCH];
 
-    while (range.start < range.end) {
+    while (range.start < range.end && !is_lost) {
         uint64_t walked = range.end;
         long count = scan(map, &range, &walked, found);
 
         if (tbd_sys_failed(count) || walked <= range.start) {
             is_lost = true;
-            return;
+            break;
         }
         for (long i = 0; marks && i < count; i++)
             tbd_pages_mark_written(&tbd_memory.pages, found[i].start, found[i].end);
         range.start = walked;
     }
+    if (marks && is_lost && range.end - range.start < RESERVED_BYTES)
+        tbd_pages_mark_written(&tbd_memory.pages, range.start, range.end);
 }
 
 /* A stack's region begins below its pages: only what is mapped is registered and scanned. */
@@ -135,7 +137,7 @@ static void each_part(uint64_t start, uint64_t end,
     const struct tbd_regions *regions = &tbd_memory.regions;
     struct tbd_pagemap map;
 
-    if (descriptor < 0 || is_lost)
+    if (descriptor < 0)
         return;
     tbd_pagemap_open(&map);
     for (size_t i = tbd_regions_lower(regions, start);
@@ -153,8 +155,7 @@ static void follow_part(const struct tbd_pagemap *map, struct tbd_range part, bo
     if (tbd_sys_failed(tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)descriptor, UFFDIO_REGISTER,
                                 tbd_sys_pointer(&range))))
         is_lost = true;
-    else
-        collect_range(map, part, marks);
+    collect_range(map, part, marks);
 }
 
 static void follow_new(const struct tbd_pagemap *map, struct tbd_range part)

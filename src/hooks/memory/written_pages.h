@@ -6,7 +6,8 @@
  * PAGEMAP_SCAN gives the pages written since the last scan (Linux 6.7; without privilege).
  *
  * The descriptor has a high number.  When the program closes it, or memory is no longer registered for another reason, a
- * scan says so, and `is_lost` becomes true: the caller lets the program go.
+ * scan says so, and `is_lost` becomes true: the caller lets the program go.  From then on all pages count as written: a
+ * replay says which are not.
  *
  * Contexts: BOOT, APP, FORK_CHILD. */
 #ifndef TBD_HOOKS_WRITTEN_PAGES_H

@@ -274,6 +274,12 @@ static bool moves_code(const struct tbd_regs *regs)
            tbd_code_traps_any(start, page_end(start + regs->gpr[TBD_RSI]));
 }
 
+static bool makes_userfaultfd(const struct tbd_regs *regs)
+{
+    return regs->gpr[TBD_RAX] == __NR_userfaultfd &&
+           !(regs->gpr[TBD_RDI] & ~(uint64_t)(O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
+}
+
 /* What becomes code is not followed any more. */
 static void collect_code(const struct tbd_regs *regs)
 {
@@ -291,7 +297,7 @@ static void perform_call(struct tbd_thread *thread)
     bool lifts = makes_untraced(&before) || moves_code(&before);
 
     enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
-    if (before.gpr[TBD_RAX] == __NR_userfaultfd) /* memory can be registered with one only */
+    if (makes_userfaultfd(&before)) /* memory can be registered with one only */
         tbd_detach(thread, "it handles page faults (userfaultfd), which native play cannot follow",
                    0);
     leave_old_calls(thread);

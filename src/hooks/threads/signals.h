@@ -65,7 +65,7 @@ struct tbd_queued_signal {
     uint8_t info[TBD_SIGINFO_BYTES];
 };
 
-#define TBD_HELD_SIGNALS 5 /* numbers that can be held */
+#define TBD_HELD_SIGNALS 6 /* numbers that can be held */
 
 /* Signals that were sent while the program had them blocked (signals_held.c). */
 struct tbd_held_signals {

@@ -87,7 +87,7 @@ bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *
     tbd_sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, tbd_sys_pointer(&signals->mask), 8);
     tbd_signals_take_stack(thread->engine_stack);
     install_all();
-    tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+    tbd_signals_set_kernel_mask(signals->mask & ~tbd_signals_needed());
     return true;
 }
 
@@ -173,11 +173,11 @@ void tbd_signals_before_exec(void)
     const struct tbd_signals *signals = tbd_signals_now();
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) && tbd_actions[signo].handler == 1)
+        if ((tbd_signals_needed() & BIT(signo)) && tbd_actions[signo].handler == 1)
             tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
-    if (!(signals->mask & ALWAYS_OURS))
+    if (!(signals->mask & tbd_signals_needed()))
         return;
-    tbd_signals_set_kernel_mask(signals->mask);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&signals->mask), 0, 8);
     tbd_signals_give_back_held(tbd_signals_now());
 }
 
@@ -186,10 +186,10 @@ void tbd_signals_after_exec(void)
     struct tbd_signals *signals = tbd_signals_now();
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) && tbd_actions[signo].handler == 1)
+        if ((tbd_signals_needed() & BIT(signo)) && tbd_actions[signo].handler == 1)
             install(signo, 0);
-    if (signals->mask & ALWAYS_OURS) {
-        tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+    if (signals->mask & tbd_signals_needed()) {
+        tbd_signals_set_kernel_mask(signals->mask & ~tbd_signals_needed());
         signals->lent = 0;
     }
 }
@@ -199,7 +199,7 @@ static void forget_waiting(uint64_t signo)
 {
     const struct tbd_action ignored = { .handler = 1 };
 
-    if (!(ALWAYS_OURS & BIT(signo)))
+    if (!(tbd_signals_needed() & BIT(signo)))
         return;
     tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&ignored), 0, 8); /* what is lent */
     tbd_signals_drop_held((uint32_t)signo);

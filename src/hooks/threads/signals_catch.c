@@ -417,7 +417,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     }
     if (take_own(signo, info, saved, context))
         return;
-    if ((ALWAYS_OURS & BIT(signo)) && hold(saved, (uint32_t)signo, info, context->rip))
+    if ((tbd_signals_needed() & BIT(signo)) && hold(saved, (uint32_t)signo, info, context->rip))
         return;
     if (tbd_signals_ignores((uint64_t)signo)) {
         signals->has_dropped = true;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* signals_held.c - SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGTRAP that somebody sent while the program
- * has them blocked
+/* signals_held.c - SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGTRAP, in native play SIGSYS too, that somebody sent while the
+ * program has them blocked
  *
- * The kernel must not block these five while translated code runs, so it cannot keep them pending.
+ * The kernel must not block these while the program's code runs, so it cannot keep them pending.
  * The engine holds them instead, one of each for the thread and one of each for the process, and
  * delivers them when the mask lets them in.
  *
  *     handler --> held --> take_held (APP, mask lets it in) --> queued --> delivered
  *                 ^  |
  *                 |  v lend: around a call that waits or looks at pending signals
- *              the kernel, which has the five blocked meanwhile
+ *              the kernel, which has them blocked meanwhile
  *
  * SIGNALS_HELD-1  Whoever has the lock has every signal blocked: no handler waits for the lock on
  *     the thread that has it.
@@ -57,17 +57,16 @@ static void unlock(uint64_t old)
 {
     TBD_INVARIANT("SIGNALS_HELD-1", __atomic_load_n(&lock_word, __ATOMIC_RELAXED) == 1);
     __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE);
-    tbd_signals_set_kernel_mask(old);
+    swap_mask(SIG_SETMASK, old);
 }
 
 /* ---- what is held ---- */
 
-/* Among those of ALWAYS_OURS. */
 static unsigned place_of(uint32_t signo)
 {
     unsigned place = 0;
 
-    for (uint64_t lower = ALWAYS_OURS & (BIT(signo) - 1); lower; lower &= lower - 1)
+    for (uint64_t lower = (ALWAYS_OURS | BIT(SIGSYS)) & (BIT(signo) - 1); lower; lower &= lower - 1)
         place++;
     return place;
 }
@@ -232,7 +231,9 @@ bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8
 
 uint64_t tbd_signals_kernel_mask(uint64_t mask)
 {
-    return waiting(tbd_signals_now()) & ~mask ? ~ALWAYS_OURS : mask & ~ALWAYS_OURS;
+    uint64_t needed = tbd_signals_needed();
+
+    return waiting(tbd_signals_now()) & ~mask ? ~needed : mask & ~needed;
 }
 
 /* The kernel's order: the thread's own first, then by number. */
@@ -272,7 +273,7 @@ bool tbd_signals_take_held(void)
             *queued = (struct tbd_queued_signal){ .signo = signo, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
             memcpy(queued->info, info, sizeof(info));
             __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
-            old |= ~ALWAYS_OURS; /* SIGNALS-1 */
+            old |= ~tbd_signals_needed(); /* SIGNALS-1 */
         }
     }
     unlock(old);
@@ -346,7 +347,7 @@ static uint64_t ignored(void)
 {
     uint64_t set = 0;
 
-    for (uint64_t left = ALWAYS_OURS; left; left &= left - 1)
+    for (uint64_t left = tbd_signals_needed(); left; left &= left - 1)
         if (tbd_actions[lowest(left)].handler == 1)
             set |= BIT(lowest(left));
     return set;
@@ -361,7 +362,7 @@ static uint64_t lendable(const struct tbd_signals *signals)
 
 bool tbd_signals_lend(struct tbd_signals *signals, uint64_t wanted)
 {
-    uint64_t kept = ALWAYS_OURS & (signals->mask | ignored());
+    uint64_t kept = tbd_signals_needed() & (signals->mask | ignored());
 
     if (!kept)
         return false;
@@ -383,7 +384,7 @@ void tbd_signals_lend_end(struct tbd_signals *signals)
     if (__atomic_load_n(&tbd_threads.is_leaving, __ATOMIC_ACQUIRE))
         return;
     __atomic_store_n(&signals->waits_for, 0, __ATOMIC_RELAXED);
-    swap_mask(SIG_UNBLOCK, ALWAYS_OURS);
+    swap_mask(SIG_UNBLOCK, tbd_signals_needed());
     signals->lent = 0;
 }
 
@@ -443,5 +444,5 @@ void tbd_signals_give_back_held(struct tbd_signals *signals)
     uint64_t old = lock();
 
     lend_locked(signals, waiting(signals));
-    unlock(old | ALWAYS_OURS);
+    unlock(old | tbd_signals_needed());
 }

@@ -52,7 +52,7 @@ void tbd_signals_set_exits(const struct tbd_signal_exits *exits);
 const struct tbd_signal_exits *tbd_signals_exits(void);
 
 /* signals_held.c */
-/* SIG: a signal of ALWAYS_OURS was sent to this thread.  True: it is held, as it must be if it
+/* SIG: a signal of tbd_signals_needed() was sent to this thread.  True: it is held, as it must be if it
  * `is_later`.  `info` may be changed to that of another signal of this number, which is
  * to be delivered in its place. */
 bool tbd_signals_hold_sigsafe(struct tbd_signals *signals, uint32_t signo, uint8_t *info,

@@ -16,6 +16,7 @@
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/registers.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/sigframe.h"
 #include "patcher/patcher.h"
@@ -290,6 +291,35 @@ void tbd_signal_return(struct tbd_thread *thread, bool is_bad)
 
 /* ---- the program's own faults ---- */
 
+static bool was_written_in_play(uint64_t page)
+{
+    const struct tbd_plan_section *dirty = &tbd_stub.plan->dirty;
+    const uint64_t *pages = (const void *)((const char *)tbd_stub.plan + dirty->offset);
+
+    for (uint64_t i = 0; i < dirty->count; i++)
+        if (pages[i] == page)
+            return true;
+    return false;
+}
+
+/* Translated code marks a page before it stores to it. Traced play has done so, too; to native play, in which the kernel
+ * says which pages were written, a store that faults has written none. */
+static void forget_mark(uint64_t page)
+{
+    if (!tbd_stub.is_partial && page < TBD_USER_END && !was_written_in_play(page))
+        tbd_pages_forget(&tbd_memory.pages, page, page + 1);
+}
+
+/* A store over the end of a page faults in the next one. */
+static void forget_store(uint64_t address)
+{
+    uint64_t page = address & ~(TBD_PAGE_SIZE - 1);
+
+    forget_mark(page);
+    if (address == page && page)
+        forget_mark(page - TBD_PAGE_SIZE);
+}
+
 /* Play logged the fault: INTERRUPTED, then the signal it led to. */
 void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
 {
@@ -297,6 +327,8 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     uint64_t logged;
 
     tbd_log_stopped();
+    if (signo == SIGSEGV || signo == SIGBUS)
+        forget_store(address);
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
 
     if (!message && signo == SIGILL)
