@@ -36,7 +36,7 @@ static int usage(FILE *out)
     fputs(
         "usage: tbd record [options] -- program [argument ...]\n"
         "       tbd crash [options] -- program [argument ...]   (record --mode=crash)\n"
-        "       tbd crash -p PID [options]   (a process that runs already; tbd stop PID lets it go)\n"
+        "       tbd record|crash -p PID [options]   (a process that runs already; tbd stop PID lets it go)\n"
         "       tbd dump PID   (of a program that runs under tbd crash)\n"
         "       tbd set PID ring=SIZE trigger=WHAT   (the same; tbd set --help)\n"
         "       tbd arm [options] -- program [argument ...]     (record --mode=armed)\n"
@@ -311,10 +311,10 @@ static bool fix_folder(const struct tbd_options *parsed, struct variable_text *o
 /* ---- the command line ---- */
 
 /* In a process that runs: by the program beside this one. */
-static int take_over(char *pid, struct variable_text *options)
+static int take_over(char *what, char *pid, struct variable_text *options)
 {
     static char word[] = "take";
-    char *argv[] = { word, pid, options->bytes, NULL };
+    char *argv[] = { word, what, pid, options->bytes, NULL };
     char organizer[PATH_MAX];
 
     if (!find_beside("tbd-organizer", organizer, sizeof(organizer)) ||
@@ -326,11 +326,19 @@ static int take_over(char *pid, struct variable_text *options)
     return probe(argv);
 }
 
+static bool can_be_taken_over(const struct tbd_options *options)
+{
+    return options->cpu == TBD_CPU_OWN &&
+           (options->mode == TBD_MODE_TRACED || options->mode == TBD_MODE_LATER ||
+            options->mode == TBD_MODE_CRASH);
+}
+
 /* `mode`: what the command stands for; an option may say otherwise. */
 static int record(char **argv, const char *mode)
 {
     static struct variable_text options;
     static struct tbd_options parsed;
+    static char record_word[] = "record", crash_word[] = "crash";
     char library[PATH_MAX];
     char why[128];
     const char *given = getenv("TBD_OPTIONS");
@@ -380,13 +388,14 @@ static int record(char **argv, const char *mode)
         return wrong_usage("wrong option", why);
     if (parsed.chaos && !can_have_chaos(&parsed))
         return wrong_usage("only a recording has turns by chance", "--chaos with --mode");
-    if (pid && parsed.mode != TBD_MODE_CRASH)
-        return wrong_usage("only tbd crash takes over what runs already", "-p");
+    if (pid && !can_be_taken_over(&parsed))
+        return wrong_usage("not for a process that runs already", "--mode or --portable");
     if (pid && *argv)
         return wrong_usage("a process runs already, no program is started", *argv);
+    if (pid && !fix_folder(&parsed, &options))
+        return wrong_usage("too long", "the folder's path");
     if (pid)
-        return fix_folder(&parsed, &options) ? take_over(pid, &options)
-                                             : wrong_usage("too long", "the folder's path");
+        return take_over(parsed.mode == TBD_MODE_CRASH ? crash_word : record_word, pid, &options);
     if (!*argv)
         return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
     if (!find_beside("libtbd.so", library, sizeof(library)) || !set_preload(library)) {

@@ -19,9 +19,9 @@ def tbd(root, *argv):
     return subprocess.run([tbdtest.TBD, *argv], capture_output=True, text=True, timeout=120, check=False, env=env)
 
 
-def begin(root, pid):
-    result = tbd(root, "crash", "-p", str(pid))
-    assert result.returncode == 0 and "has rings" in result.stderr, result
+def begin(root, pid, how="crash"):
+    result = tbd(root, how, "-p", str(pid))
+    assert result.returncode == 0 and ("is recorded" if how == "record" else "has rings") in result.stderr, result
     return int(re.search(r"(\d+) threads", result.stderr).group(1))
 
 
@@ -41,34 +41,49 @@ def state(pid):
     return found
 
 
+def replays(root, least):
+    """Every recording does, from its first window on."""
+    tbdtest.wait_organizers(root)
+    found = tbdtest.traces(root)
+    assert len(found) >= least, found
+    for trace in found:
+        trace.verify()
+
+
 def may():
     if not test_attach.may_attach():
         raise tbdtest.Skip("kernel.yama.ptrace_scope")
 
 
 def test_calls_end_as_without(root):
-    """The only thread waits in a call: the engine comes, goes, and comes again; the call waits as long, and gets the same result; handlers and masks are as before."""
+    """The only thread waits in a call: the engine comes, goes, and comes again to record; the call waits as long, and gets the same result; handlers and masks are as before; the recordings replay."""
     may()
     running = [(kind, test_attach.start(test_attach.ATTACHED, kind)) for kind in test_attach.KINDS]
     for kind, process in running:
-        before = state(process.pid) if kind == "spin" else None
+        before = state(process.pid) if kind in ("spin", "sigwait") else None
         assert begin(root, process.pid) == 1
         end(root, process.pid)
         assert before in (None, state(process.pid)), (before, state(process.pid))
-        begin(root, process.pid)  # under the engine until its end
+        begin(root, process.pid, "record")
+        if kind in ("spin", "read"):
+            end(root, process.pid)
+    for kind, process in running:
         text, errors = process.communicate("\n")
         assert process.returncode == 0 and text == kind + " done\n", (kind, text, errors)
+    replays(root, len(running))
 
 
 def test_threads_notice_nothing(root):
-    """Twenty threads that compute, sleep, lock, talk and get signals check themselves through rounds of coming and going."""
+    """Twenty threads that compute, sleep, lock, talk and get signals check themselves through rounds of coming and going, some of them recorded."""
     may()
     process = test_attach.start(TAKEN, "20")
-    for _ in range(100 if tbdtest.LONG else 5):
-        assert begin(root, process.pid) == 21
+    for i in range(100 if tbdtest.LONG else 4):
+        assert begin(root, process.pid, "record" if i % 2 else "crash") == 21
         end(root, process.pid)
+    begin(root, process.pid, "record")
     text, errors = process.communicate("\n")
     assert process.returncode == 0 and text == "done\n", (text, errors)
+    replays(root, 3)
 
 
 def test_a_death_leaves_a_dump(root):

@@ -18,13 +18,14 @@
 
 #define TBD_TAKEOVER_TEXT_BYTES 1024u
 #define TBD_TAKEOVER_THREADS    4000u /* at most */
+#define TBD_TAKEOVER_VECTORS    4096u /* bytes of a thread's vector state: XSAVE's standard format */
 
 enum tbd_takeover_phase { TBD_TAKEOVER_PREPARE, TBD_TAKEOVER_TAKE };
 
 struct tbd_takeover_thread {
     struct tbd_regs regs; /* .thread: its id */
     uint64_t mask;        /* its signal mask */
-    uint64_t rseq;        /* its registered area, 0: none */
+    uint64_t rseq; /* the area that it had registered; the kernel knows it no more.  0: none */
     uint32_t rseq_bytes;
     uint32_t rseq_signature;
     uint64_t resumes; /* rax is restart_syscall, for this call; 0: it is not */
@@ -38,7 +39,9 @@ struct tbd_takeover_thread {
 struct tbd_takeover {
     uint32_t phase; /* enum tbd_takeover_phase */
     uint32_t thread_count;
-    struct tbd_takeover_thread *threads;   /* the first one is the caller */
+    struct tbd_takeover_thread *threads; /* the first one is the caller */
+    const uint8_t *
+        vectors; /* TBD_TAKEOVER_VECTORS for each thread, aligned to 64; NULL: as the kernel has them */
     char lib_dir[TBD_TAKEOVER_TEXT_BYTES]; /* where libtbd.so is; ends with a slash */
     char why[TBD_TAKEOVER_TEXT_BYTES];     /* the engine's answer: what it has said */
 };

@@ -319,6 +319,7 @@ void tbd_begin_nothing(void)
 {
     struct tbd_stream_head *head = tbd_recording.ring.head;
 
+    tbd_crash_ends();
     if (!tbd_recording.is_on)
         return;
     __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);

@@ -267,12 +267,12 @@ static void take_over_rseq(const struct tbd_boot *boot)
     tbd_rseq_take_over(own, find_auxiliary(boot->envp, AT_RSEQ_FEATURE_SIZE));
 }
 
-static void patch_vdso(void)
+static void patch_vdso(bool runs)
 {
     for (size_t i = 0; i < tbd_memory.regions.count; i++) {
         const struct tbd_msg_region *map = &tbd_memory.regions.table[i].map;
 
-        if ((map->flags & TBD_REGION_VDSO) && !tbd_vdso_patch(map->start, map->end))
+        if ((map->flags & TBD_REGION_VDSO) && !tbd_vdso_patch(map->start, map->end, runs))
             tbd_say("cannot patch the vDSO: times read by the program are not recorded");
     }
 }
@@ -452,29 +452,49 @@ static bool take_prepare(const struct tbd_boot *boot)
     return done;
 }
 
+static bool take_free(struct tbd_thread *thread, const struct tbd_boot *boot)
+{
+    tbd_crash_give_ring(thread, 0, boot->takeover->threads[0].regs.thread);
+    if (tbd_crash_is_on())
+        tbd_triggers_take(thread);
+    tbd_shared_take_over();
+    tbd_image_send(boot->argc, boot->argv);
+    if (!tbd_take_threads_free(thread, boot->takeover))
+        return false;
+    tbd_signals_take(&ways_in()->signals);
+    return true;
+}
+
+static bool take_in_turn(struct tbd_thread *thread, const struct tbd_boot *boot)
+{
+    patch_vdso(true);
+    if (!tbd_take_threads_prepare(thread, boot->takeover))
+        return false;
+    tbd_signals_take(&ways_in()->signals);
+    tbd_signals_block_all(); /* but for the five: reading memory may fault */
+    tbd_shared_take_over();
+    tbd_image_send(boot->argc, boot->argv);
+    tbd_take_threads_in_turn(thread, boot->takeover);
+    tbd_detach_undoes(tbd_vdso_undo);
+    return true;
+}
+
 /* All other threads are stopped. */
 static bool take(const struct tbd_boot *boot)
 {
-    struct tbd_takeover *takeover = boot->takeover;
     struct tbd_thread *thread =
         (struct tbd_thread *)(tbd_processor.gs_base - sizeof(struct tbd_thread));
     bool done;
 
     tbd_set_gs_base(tbd_processor.gs_base);
-    keep_messages(takeover);
+    keep_messages(boot->takeover);
     done = tbd_begin_mappings(0);
-    tbd_recording.window_due = TBD_TIME_NEVER;
+    tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
-    tbd_crash_give_ring(thread, 0, takeover->threads[0].regs.thread);
-    if (tbd_crash_is_on())
-        tbd_triggers_take(thread);
-    tbd_shared_take_over();
-    tbd_image_send(boot->argc, boot->argv);
-    done = done && tbd_takeover_threads(thread, takeover);
     if (done)
-        tbd_signals_take(&ways_in()->signals);
-    else
-        tbd_crash_ends();
+        done = tbd_threads.is_free ? take_free(thread, boot) : take_in_turn(thread, boot);
+    if (!done)
+        tbd_begin_nothing();
     end_messages();
     return done;
 }
@@ -495,7 +515,7 @@ bool tbd_boot(const struct tbd_boot *boot)
         return false;
     take_over_rseq(boot);
     if (!ways_in()->reads_clock)
-        patch_vdso();
+        patch_vdso(false);
     set_registers(thread, boot);
     tbd_set_gs_base(tbd_processor.gs_base);
     tbd_signals_init(thread, &ways_in()->signals);
@@ -511,6 +531,7 @@ bool tbd_boot(const struct tbd_boot *boot)
             (void *)thread->regs.rip);
     if (tbd_mode()->code == TBD_CODE_OWN)
         tbd_own_begin(tbd_runtime.options.cut * 1000, tbd_play_settle);
+    tbd_detach_undoes(tbd_vdso_undo);
     ways_in()->run(thread);
     __builtin_unreachable();
 }

@@ -5,8 +5,10 @@
  * debuggers do that).  Stubs are at most 9 bytes; the kernel aligns its functions to 16. */
 #include "hooks/boot/vdso.h"
 
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/memory/safe_copy.h"
 
 #include <elf.h>
 
@@ -30,10 +32,25 @@ static const struct entry *find_entry(const char *name)
     return NULL;
 }
 
+#define STUB_BYTES 8u
+#define MOST_STUBS 16u
+
+/* What is under the stubs, in the order in which they were written: two names may be one place. */
+static struct under {
+    uint64_t at;
+    uint8_t bytes[STUB_BYTES];
+} under[MOST_STUBS];
+static uint32_t under_count;
+static struct tbd_range patched;
+
 static void write_stub(uint8_t *at, int32_t number)
 {
-    uint8_t call[8] = { 0xb8, 0, 0, 0, 0, 0x0f, 0x05, 0xc3 }; /* mov eax, n; syscall; ret */
-    uint8_t refuse[8] = { 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff, 0xc3 }; /* mov rax, -38; ret */
+    uint8_t call[STUB_BYTES] = {
+        0xb8, 0, 0, 0, 0, 0x0f, 0x05, 0xc3
+    }; /* mov eax, n; syscall; ret */
+    uint8_t refuse[STUB_BYTES] = {
+        0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff, 0xc3
+    }; /* mov rax, -38; ret */
 
     memcpy(call + 1, &number, sizeof(number));
     memcpy(at, number < 0 ? refuse : call, sizeof(call));
@@ -88,7 +105,14 @@ static bool read_image(struct vdso_image *image)
     return image->symbol_count;
 }
 
-bool tbd_vdso_patch(uint64_t start, uint64_t end)
+static void replace(uint64_t at, int32_t number)
+{
+    under[under_count].at = at;
+    memcpy(under[under_count++].bytes, (const void *)at, STUB_BYTES);
+    write_stub((uint8_t *)at, number);
+}
+
+bool tbd_vdso_patch(uint64_t start, uint64_t end, bool runs)
 {
     struct vdso_image image = { .start = start, .end = end };
 
@@ -99,8 +123,48 @@ bool tbd_vdso_patch(uint64_t start, uint64_t end)
         const struct entry *entry = find_entry(image.strings + symbol->st_name);
         uint64_t at = image.bias + symbol->st_value;
 
-        if (entry && symbol->st_shndx != SHN_UNDEF && at >= start && at + 8 <= end)
-            write_stub((uint8_t *)at, entry->number);
+        if (entry && symbol->st_shndx != SHN_UNDEF && at >= start && at + STUB_BYTES <= end &&
+            under_count < MOST_STUBS)
+            replace(at, entry->number < 0 && runs ? __NR_getrandom : entry->number);
     }
+    patched = (struct tbd_range){ start, end };
     return !tbd_sys_failed(tbd_sys_mprotect(start, end - start, 5));
+}
+
+static void restore(void)
+{
+    uint64_t bytes = patched.end - patched.start;
+
+    if (!under_count || tbd_sys_failed(tbd_sys_mprotect(patched.start, bytes, 7)))
+        return;
+    while (under_count) {
+        under_count--;
+        memcpy((void *)under[under_count].at, under[under_count].bytes, STUB_BYTES);
+    }
+    tbd_sys_mprotect(patched.start, bytes, 5);
+}
+
+/* Before its call a stub has changed rax alone, so its function can begin again. */
+static void leave_stub(struct tbd_regs *regs)
+{
+    for (uint32_t i = 0; i < under_count; i++) {
+        uint64_t offset = regs->rip - under[i].at;
+
+        if (offset == 0 || offset >= STUB_BYTES)
+            continue;
+        if (offset < STUB_BYTES - 1) {
+            regs->rip = under[i].at;
+        } else if (tbd_copy_from_program(&regs->rip, regs->gpr[TBD_RSP], sizeof(regs->rip))) {
+            regs->gpr[TBD_RSP] += sizeof(regs->rip);
+        }
+        return;
+    }
+}
+
+void tbd_vdso_undo(struct tbd_regs *regs)
+{
+    if (regs)
+        leave_stub(regs);
+    else
+        restore();
 }

@@ -9,6 +9,8 @@
 
 #include "patcher/thread.h"
 
+#include <stdbool.h>
+
 /* `offset`: as in struct tbd_msg_end. */
 struct tbd_leaving {
     /* Does not return. */
@@ -25,6 +27,9 @@ _Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t o
 void tbd_let_go(const char *why, uint64_t offset);
 /* Detaches at the next boundary; `why` is borrowed.  A later reason replaces an earlier one. */
 void tbd_leave_soon(const char *why);
+/* Somebody has asked that the program go on natively, and that nothing of us stay in its way. */
+void tbd_leave_as_asked(void);
+bool tbd_leaving_is_asked(void);
 /* The reason last given to tbd_leave_soon(); NULL: none. */
 const char *tbd_leaving_why(void);
 

@@ -11,4 +11,8 @@
  * and lets all threads go on natively. */
 extern const struct tbd_leaving tbd_leaving_play;
 
+/* BOOT: before all threads leave because somebody has asked for it (`tbd stop`), this is called, with the registers of each, which it
+ * may change, and then with NULL. */
+__attribute__((visibility("hidden"))) void tbd_detach_undoes(void (*undo)(struct tbd_regs *regs));
+
 #endif

@@ -111,7 +111,7 @@ static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
     tbd_leave_soon(why);
     arrive(thread, own);
     tbd_engine_unlock_all(thread);
-    if (is_first && tbd_log_level >= TBD_LOG_WARN)
+    if (is_first && tbd_log_level >= TBD_LOG_WARN && !tbd_leaving_is_asked())
         tbd_say("process %u goes on untraced: %s", tbd_recording.pid, why);
     if (is_first)
         restore(own);

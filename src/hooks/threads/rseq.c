@@ -207,16 +207,33 @@ bool tbd_rseq_leave_section(struct tbd_thread *thread, struct tbd_effects *effec
 
 /* ---- taken over ---- */
 
+/* The engine has no handlers yet, or any more: the kernel copies. */
+static bool read_natively(void *dst, uint64_t src, size_t bytes)
+{
+    struct iovec to = { dst, bytes }, from = { (void *)src, bytes };
+
+    return tbd_sys6(__NR_process_vm_readv, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&to), 1,
+                    tbd_sys_pointer(&from), 1, 0) == (long)bytes;
+}
+
+static void write_natively(uint64_t dst, const void *bytes, size_t count)
+{
+    struct iovec from = { (void *)(uintptr_t)bytes, count }, to = { (void *)dst, count };
+
+    tbd_sys6(__NR_process_vm_writev, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&from), 1,
+             tbd_sys_pointer(&to), 1, 0);
+}
+
 /* The kernel would have ended a section that the stop came in. */
 static void end_section(const struct tbd_rseq *own, struct tbd_regs *regs)
 {
     static const uint64_t none;
     uint64_t abort_ip;
 
-    if (find_section(own, regs->rip, read_safely, &abort_ip) != SECTION_INSIDE)
+    if (find_section(own, regs->rip, read_natively, &abort_ip) != SECTION_INSIDE)
         return;
     regs->rip = abort_ip;
-    tbd_copy_to_program(own->area + SECTION_AT, &none, sizeof(none));
+    write_natively(own->area + SECTION_AT, &none, sizeof(none));
 }
 
 void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs)
@@ -226,8 +243,6 @@ void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs)
     if (!area)
         return;
     end_section(own, regs);
-    if (tbd_sys4(__NR_rseq, area, own->bytes, RSEQ_FLAG_UNREGISTER, own->signature) != 0)
-        own->area = 0;
     tbd_rseq_take_over(own, feature_bytes);
     if (!own->area)
         own->kept = area;
@@ -273,15 +288,6 @@ bool tbd_rseq_settle(struct tbd_thread *thread)
 }
 
 /* ---- natively ---- */
-
-/* The engine has no handlers any more: the kernel copies. */
-static bool read_natively(void *dst, uint64_t src, size_t bytes)
-{
-    struct iovec to = { dst, bytes }, from = { (void *)src, bytes };
-
-    return tbd_sys6(__NR_process_vm_readv, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&to), 1,
-                    tbd_sys_pointer(&from), 1, 0) == (long)bytes;
-}
 
 /* Other threads may run from now on: the thread must not stay where only the engine kept them
  * away.  The kernel forgets the section itself. */

@@ -41,7 +41,7 @@ struct tbd_rseq {
  * `features`: AT_RSEQ_FEATURE_SIZE, 0: the kernel does not say. */
 void tbd_rseq_take_over(struct tbd_rseq *own, uint64_t features);
 
-/* The same in a thread that was taken over somewhere in the program, at `regs`: `own` says what the kernel has. */
+/* The same for a thread that was taken over somewhere in the program, at `regs`: `own` says what the kernel had. */
 void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs);
 
 /* Shows the processor in the area, which the kernel has accepted.  Adds what it writes to the

@@ -129,8 +129,8 @@ bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *
 /* BOOT, in a process that runs already: only what is common to all its threads, which are stopped, with every signal
  * blocked. */
 void tbd_signals_take(const struct tbd_signal_exits *exits);
-/* The calling thread gets the engine's signal stack; its own becomes what the program sees. */
-void tbd_signals_take_stack(uint64_t engine_stack);
+/* The calling thread, whose state is `signals`, gets the engine's signal stack; its own becomes what the program sees. */
+void tbd_signals_take_stack(struct tbd_signals *signals, uint64_t engine_stack);
 /* Are the engine's handlers installed? */
 bool tbd_signals_are_ours(void);
 /* Restores the program's own handlers and signal stack when the engine detaches;

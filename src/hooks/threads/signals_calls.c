@@ -69,9 +69,9 @@ static void install_all(void)
     are_ours = true;
 }
 
-void tbd_signals_take_stack(uint64_t engine_stack)
+void tbd_signals_take_stack(struct tbd_signals *signals, uint64_t engine_stack)
 {
-    struct tbd_altstack *stack = &tbd_signals_now()->altstack;
+    struct tbd_altstack *stack = &signals->altstack;
 
     tbd_signals_set_stack(engine_stack, stack);
     if (!stack->bytes)
@@ -85,7 +85,7 @@ bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *
     tbd_signals_set_exits(exits);
     read_actions();
     tbd_sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, tbd_sys_pointer(&signals->mask), 8);
-    tbd_signals_take_stack(thread->engine_stack);
+    tbd_signals_take_stack(signals, thread->engine_stack);
     install_all();
     tbd_signals_set_kernel_mask(signals->mask & ~tbd_signals_needed());
     return true;

@@ -370,7 +370,7 @@ static bool is_called_in(uint64_t value)
 {
     switch (value) {
     case TBD_LET_GO_VALUE: tbd_leave_soon("a recorded program debugs it (ptrace)"); return true;
-    case TBD_STOP_VALUE: tbd_leave_soon("tbd stop"); return true;
+    case TBD_STOP_VALUE: tbd_leave_as_asked(); return true;
     case TBD_PAUSE_VALUE: return true;
     case TBD_CRASH_ASKED:
     case TBD_CRASH_SET:

@@ -728,6 +728,36 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
     TBD_LOG(TBD_LOG_DEBUG, "thread", "%u started by %u", regs->thread, thread->tid);
 }
 
+/* ---- a thread that was there before the engine ---- */
+
+void tbd_threads_take_in(struct tbd_thread *thread, struct tbd_saved_context *saved,
+                         const struct tbd_regs *regs, const void *vectors)
+{
+    saved->alive = 1;
+    saved->turn = 0;
+    saved->outside = 0;
+    tbd_vector_load(&tbd_processor.vector, vectors);
+    tbd_threads_started(thread, saved, regs);
+}
+
+/* The kernel clears the program's own word, unless it says which one that is. */
+static void watch(struct tbd_saved_context *saved)
+{
+    saved->is_watched = !tbd_sys_failed(
+        tbd_sys3(__NR_prctl, PR_GET_TID_ADDRESS, tbd_sys_pointer(&saved->cleared), 0));
+    if (saved->is_watched)
+        tbd_sys3(__NR_set_tid_address, tbd_sys_pointer(&saved->alive), 0, 0);
+}
+
+_Noreturn void tbd_threads_come_in(struct tbd_saved_context *saved)
+{
+    tbd_signals_take_stack(&saved->signals, stack_top(saved));
+    watch(saved);
+    await_turn(tbd_thread_now(), saved);
+    tbd_threads_begin(tbd_thread_now());
+    __builtin_unreachable();
+}
+
 /* ---- a thread ends ---- */
 
 void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
@@ -770,6 +800,54 @@ void tbd_threads_send_regs(struct tbd_thread *thread)
 }
 
 /* ---- letting go ---- */
+
+static bool is_queued(const struct tbd_saved_context *saved)
+{
+    const struct tbd_saved_context *at;
+
+    lock();
+    for (at = tbd_threads.first; at && at != saved; at = at->next)
+        ;
+    unlock();
+    return at;
+}
+
+/* The handler ends its call (signals_catch.c). */
+static void nudge(const struct tbd_saved_context *saved)
+{
+    siginfo_t info = { .si_signo = SIGTRAP, .si_code = SI_QUEUE };
+
+    info.si_ptr = (void *)TBD_PAUSE_VALUE;
+    tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, saved->tid, SIGTRAP,
+             tbd_sys_pointer(&info));
+}
+
+static bool nudge_all(void)
+{
+    bool some = false;
+
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_saved_context *saved = tbd_saved_context_at(i);
+
+        if (!saved->tid || saved == tbd_threads.holder || is_queued(saved))
+            continue;
+        nudge(saved);
+        some = true;
+    }
+    return some;
+}
+
+bool tbd_threads_call_in(uint64_t most_ms)
+{
+    static const int64_t moment[2] = { 0, 1000000 };
+
+    for (uint64_t ms = 0; ms < most_ms; ms++) {
+        if (!nudge_all())
+            return true;
+        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+    }
+    return false;
+}
 
 void tbd_threads_release(void)
 {

@@ -170,6 +170,12 @@ struct tbd_saved_context *tbd_threads_new_context(void);
 int64_t tbd_threads_clone(struct tbd_saved_context *saved, uint64_t flags, uint64_t tls);
 void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *saved,
                          const struct tbd_regs *regs);
+/* BOOT: a thread that is there already, stopped; the caller is the first one.  `vectors`: its vector state, as for
+ * tbd_vector_load(). */
+void tbd_threads_take_in(struct tbd_thread *thread, struct tbd_saved_context *saved,
+                         const struct tbd_regs *regs, const void *vectors);
+/* Its first function of the engine: every signal is blocked.  Waits for its turn. */
+_Noreturn void tbd_threads_come_in(struct tbd_saved_context *saved);
 /* The calling thread has ended and its messages are sent; it leaves the kernel with `status`. */
 _Noreturn void tbd_threads_end(struct tbd_thread *thread, uint64_t status);
 
@@ -180,6 +186,9 @@ void tbd_threads_begin(struct tbd_thread *thread);
 /* Sends REGS of all threads but the running one. */
 void tbd_threads_send_regs(struct tbd_thread *thread);
 
+/* By the holder, before it lets the program go: all others come back from their calls, which are then made again natively, and
+ * wait for their turn.  False: some have not after `most_ms`. */
+bool tbd_threads_call_in(uint64_t most_ms);
 /* The program was let go: all other threads continue natively as soon as they wake. */
 void tbd_threads_release(void);
 

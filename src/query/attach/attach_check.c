@@ -4,13 +4,17 @@
 
 #include "base/layout.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_SEGMENTS 64u
@@ -143,6 +147,39 @@ bool tbd_attach_has_engine(pid_t pid)
     struct tbd_attach_range there;
 
     return find_mapping(pid, &engine, NULL, &there);
+}
+
+static bool read_program(const char *name, char *out, size_t bytes)
+{
+    char path[64];
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%.16s/exe", name);
+    length = readlink(path, out, bytes - 1);
+    out[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+bool tbd_attach_shares_memory(pid_t pid)
+{
+    char own[PATH_MAX], other[PATH_MAX], name[16];
+    struct dirent *entry;
+    bool shares = false;
+    DIR *all = opendir("/proc");
+
+    snprintf(name, sizeof(name), "%d", (int)pid);
+    if (!read_program(name, own, sizeof(own)))
+        own[0] = '\0';
+    while (all && !shares && (entry = readdir(all)) != NULL) {
+        pid_t candidate = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        shares = candidate > 0 && candidate != pid &&
+                 read_program(entry->d_name, other, sizeof(other)) && strcmp(own, other) == 0 &&
+                 syscall(SYS_kcmp, pid, candidate, KCMP_VM, 0, 0) == 0;
+    }
+    if (all)
+        closedir(all);
+    return shares;
 }
 
 /* One that was armed, or taken over and let go, has no stream. */

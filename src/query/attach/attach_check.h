@@ -17,6 +17,10 @@ bool tbd_attach_refused(pid_t pid, int number, struct tbd_query_error *error);
 /* Has it been armed before? */
 bool tbd_attach_has_engine(pid_t pid);
 
+/* Does another process have the same memory: a keeper, a child of vfork?  Only of the same program; false if the kernel does
+ * not tell. */
+bool tbd_attach_shares_memory(pid_t pid);
+
 /* Where "[vdso]" is mapped; false: it is not. */
 struct tbd_attach_range {
     uint64_t start, end;

@@ -20,11 +20,14 @@
 #define BOOT_AT    STACK_TOP
 #define WORDS_AT   (BASE + (128u << 10))
 #define THREADS_AT (BASE + (4u << 20))
-#define BYTES      (8ull << 20)
+#define VECTORS_AT (BASE + (16u << 20))
+#define BYTES      (32ull << 20)
 #define MOST_TEXT  (1u << 20) /* of arguments, and of the environment */
 #define AUXV_BYTES 1024u
 
-_Static_assert(TBD_TAKEOVER_THREADS * sizeof(struct tbd_takeover_thread) <= BYTES - (4u << 20),
+_Static_assert(TBD_TAKEOVER_THREADS * sizeof(struct tbd_takeover_thread) <=
+                       VECTORS_AT - THREADS_AT &&
+                   TBD_TAKEOVER_THREADS * TBD_TAKEOVER_VECTORS <= BYTES - (16u << 20),
                "all threads have space");
 
 /* struct tbd_boot (hooks/boot/boot.h). */
@@ -231,6 +234,14 @@ bool tbd_boot_memory_put_threads(struct tbd_boot_memory *memory, struct tbd_remo
     memory->takeover.thread_count = (uint32_t)count;
     memory->takeover.threads = (struct tbd_takeover_thread *)THREADS_AT;
     return tbd_remote_write(remote, THREADS_AT, threads, count * sizeof(*threads));
+}
+
+bool tbd_boot_memory_put_vectors(struct tbd_boot_memory *memory, struct tbd_remote *remote,
+                                 size_t index, const void *vectors)
+{
+    memory->takeover.vectors = (const uint8_t *)VECTORS_AT;
+    return tbd_remote_write(remote, VECTORS_AT + index * TBD_TAKEOVER_VECTORS, vectors,
+                            TBD_TAKEOVER_VECTORS);
 }
 
 bool tbd_boot_memory_get_threads(const struct tbd_boot_memory *memory, struct tbd_remote *remote,

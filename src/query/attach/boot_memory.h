@@ -5,6 +5,7 @@
  *     + 64 KiB        struct tbd_boot (hooks/boot/boot.h), struct tbd_takeover
  *     + 128 KiB       arguments, environment, auxiliary vector
  *     + 4 MiB         struct tbd_takeover_thread, one for each thread
+ *     + 16 MiB        their vector state
  *
  * It lies where only a replay has something, so the engine does not take it for the program's. */
 #ifndef TBD_QUERY_BOOT_MEMORY_H
@@ -32,6 +33,9 @@ tbd_boot_memory_answer(const struct tbd_boot_memory *memory)
 }
 bool tbd_boot_memory_put_threads(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                                  const struct tbd_takeover_thread *threads, size_t count);
+/* TBD_TAKEOVER_VECTORS bytes of thread number `index`. */
+bool tbd_boot_memory_put_vectors(struct tbd_boot_memory *memory, struct tbd_remote *remote,
+                                 size_t index, const void *vectors);
 bool tbd_boot_memory_get_threads(const struct tbd_boot_memory *memory, struct tbd_remote *remote,
                                  struct tbd_takeover_thread *threads, size_t count);
 

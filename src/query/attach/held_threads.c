@@ -19,6 +19,7 @@
 
 #define MASK_BYTES    8
 #define PASSES        1000
+#define MOST_STEPS    5000
 #define STOP_MS       2000
 #define MOMENT_NS     20000L
 #define EVENT_STOP    PTRACE_EVENT_STOP
@@ -248,6 +249,65 @@ bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, struct tbd_query
     return false;
 }
 
+/* ---- working ---- */
+
+static bool step(pid_t tid)
+{
+    int status;
+
+    do {
+        if (trace(PTRACE_SINGLESTEP, tid, 0, NULL) != 0)
+            return false;
+        while (waitpid(tid, &status, __WALL) < 0)
+            if (errno != EINTR)
+                return false;
+        if (!WIFSTOPPED(status))
+            return false;
+    } while (status >> 16 || WSTOPSIG(status) != SIGTRAP);
+    return true;
+}
+
+static bool block_all(struct tbd_held_thread *thread)
+{
+    uint64_t all = UINT64_MAX;
+
+    if (!thread->is_moved && trace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &all) != 0)
+        return false;
+    thread->is_moved = true;
+    return true;
+}
+
+long tbd_held_call(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
+                   const uint64_t *arguments)
+{
+    struct user_regs_struct regs = thread->regs;
+
+    regs.orig_rax = (unsigned long long)NUMBER_NONE;
+    regs.eflags &= ~0x40500ull; /* TF, DF, AC */
+    regs.rip = syscall_at;
+    regs.rax = (unsigned long long)number;
+    regs.rdi = arguments[0];
+    regs.rsi = arguments[1];
+    regs.rdx = arguments[2];
+    regs.r10 = arguments[3];
+    if (!block_all(thread) || trace(PTRACE_SETREGS, thread->tid, 0, &regs) != 0 ||
+        !step(thread->tid) || trace(PTRACE_GETREGS, thread->tid, 0, &regs) != 0)
+        return -ESRCH;
+    return (long)regs.rax;
+}
+
+bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end)
+{
+    for (int i = 0; i < MOST_STEPS; i++) {
+        if (thread->regs.rip < start || thread->regs.rip >= end)
+            return true;
+        if (!block_all(thread) || !step(thread->tid) ||
+            trace(PTRACE_GETREGS, thread->tid, 0, &thread->regs) != 0)
+            return false;
+    }
+    return false;
+}
+
 /* ---- going on ---- */
 
 /* A seized thread can only be let go when it is stopped. */
@@ -261,7 +321,9 @@ static void let_go(struct tbd_held_thread *thread)
         thread->is_stopped = seen != RUNS;
         nanosleep(&moment, NULL);
     }
-    if (thread->is_mended)
+    if (thread->is_moved)
+        trace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &thread->mask);
+    if (thread->is_mended || thread->is_moved)
         trace(PTRACE_SETREGS, thread->tid, 0, &thread->regs);
     trace(PTRACE_DETACH, thread->tid, 0, NULL);
 }

@@ -21,6 +21,7 @@ struct tbd_held_thread {
     pid_t tid;
     bool is_stopped;
     bool is_mended; /* the kernel does not resume its call: the registers do */
+    bool is_moved;  /* it has made calls or steps for us, with all signals blocked */
     struct user_regs_struct regs;
     uint64_t mask;
     uint64_t resumes; /* rax is restart_syscall, for this call */
@@ -41,6 +42,12 @@ void tbd_held_go_on(struct tbd_held *held);
 /* The thread goes on with these registers and all signals blocked.  False: it has ended. */
 bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_struct *regs);
 void tbd_held_free(struct tbd_held *held);
+
+/* A system call that the stopped thread makes by the instruction at `syscall_at`; the result, or -errno.  */
+long tbd_held_call(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
+                   const uint64_t *arguments);
+/* Steps until it is outside of [start, end).  False: it does not come out. */
+bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end);
 
 /* What the kernel has of the stopped thread: its restartable sequences, into `out`. */
 void tbd_held_read_rseq(pid_t tid, struct tbd_held_thread *out);

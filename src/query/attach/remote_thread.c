@@ -35,7 +35,6 @@
 #define VDSO_BYTES    16384u
 #define NUMBER_NONE   (-1)
 #define SYSCALL_BYTES 2
-#define VECTOR_BYTES  (64u << 10)
 
 /* ptrace(2) as the kernel has it. */
 static long trace(long request, pid_t tid, uint64_t address, void *data)
@@ -141,15 +140,30 @@ static bool stop(const struct tbd_remote *remote, struct tbd_query_error *error)
     return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d does not stop", (int)remote->tid);
 }
 
-/* Runs on until the trap; other signals that cannot be blocked are kept for later. */
+/* The engine reads memory that may not be there. */
+static bool is_fault(pid_t tid)
+{
+    siginfo_t info;
+
+    return trace(PTRACE_GETSIGINFO, tid, 0, &info) == 0 && info.si_code > 0 &&
+           (info.si_signo == SIGSEGV || info.si_signo == SIGBUS);
+}
+
+/* Runs on until the trap; faults are the engine's; other signals that cannot be blocked are kept for later. */
 static bool run(struct tbd_remote *remote, long how)
 {
-    int status;
+    int status, signo = 0;
 
     do {
-        if (trace(how, remote->tid, 0, NULL) != 0 || !wait_for_stop(remote, &status))
+        if (trace(how, remote->tid, 0, (void *)(intptr_t)signo) != 0 ||
+            !wait_for_stop(remote, &status))
             return false;
-        if (WSTOPSIG(status) != SIGTRAP && status >> 16 == 0)
+        signo = 0;
+        if (WSTOPSIG(status) == SIGTRAP || status >> 16 != 0)
+            continue;
+        if (is_fault(remote->tid))
+            signo = WSTOPSIG(status);
+        else
             remote->held = WSTOPSIG(status);
     } while (WSTOPSIG(status) != SIGTRAP || status >> 16 != 0);
     return true;
@@ -245,16 +259,20 @@ bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
     return false;
 }
 
+size_t tbd_remote_read_vectors(pid_t tid, void *out)
+{
+    struct iovec state = { out, TBD_REMOTE_VECTOR_BYTES };
+
+    return trace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &state) == 0 ? state.iov_len : 0;
+}
+
 bool tbd_remote_keep_vectors(struct tbd_remote *remote, struct tbd_query_error *error)
 {
-    struct iovec state = { calloc(1, VECTOR_BYTES), VECTOR_BYTES };
-
-    remote->vectors = state.iov_base;
-    if (state.iov_base && trace(PTRACE_GETREGSET, remote->tid, NT_X86_XSTATE, &state) == 0) {
-        remote->vector_bytes = state.iov_len;
-        return true;
-    }
-    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d: its vector registers: %s",
+    remote->vectors = calloc(1, TBD_REMOTE_VECTOR_BYTES);
+    if (remote->vectors)
+        remote->vector_bytes = tbd_remote_read_vectors(remote->tid, remote->vectors);
+    return remote->vector_bytes ||
+           tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d: its vector registers: %s",
                            (int)remote->tid, strerror(errno));
 }
 

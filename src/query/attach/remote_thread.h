@@ -28,6 +28,9 @@ struct tbd_remote {
 bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
                        struct tbd_query_error *error);
 void tbd_remote_let_go(struct tbd_remote *remote);
+#define TBD_REMOTE_VECTOR_BYTES 65536u
+/* A stopped thread's vector state, in XSAVE's standard format; how many bytes, 0: errno says why. */
+size_t tbd_remote_read_vectors(pid_t tid, void *out);
 /* It gets its vector state back when it is let go. */
 bool tbd_remote_keep_vectors(struct tbd_remote *remote, struct tbd_query_error *error);
 

@@ -15,14 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LET_GO_TRIES 1000
 #define LET_GO_NS    5000000L
-#define QUIET_TRIES  200
-#define QUIET_NS     1000000L
+#define QUIET_TRIES  100
+#define QUIET_NS     5000000L
+#define BORROW_TRIES 200
+#define UNREGISTER   1u /* RSEQ_FLAG_UNREGISTER */
 
 static uint64_t now_us(void)
 {
@@ -92,6 +94,9 @@ struct take_over {
     struct tbd_boot_memory boot;
     struct tbd_takeover_thread *threads;
     size_t count;
+    const char *options;
+    bool records;
+    bool is_unregistered; /* the kernel does not know the threads' restartable sequences any more */
 };
 
 static bool fail(const struct take_over *taking, struct tbd_query_error *error)
@@ -106,12 +111,12 @@ static bool fail(const struct take_over *taking, struct tbd_query_error *error)
                            (int)taking->remote.pid);
 }
 
-static bool prepare(struct take_over *taking, const char *options, struct tbd_query_error *error)
+static bool prepare(struct take_over *taking, struct tbd_query_error *error)
 {
     long result = tbd_engine_map(&taking->remote, &taking->file);
 
     if (result >= 0)
-        result = tbd_boot_memory_make(&taking->boot, &taking->remote, options);
+        result = tbd_boot_memory_make(&taking->boot, &taking->remote, taking->options);
     if (result < 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
                                "process %d: the engine cannot be mapped: %s",
@@ -119,6 +124,64 @@ static bool prepare(struct take_over *taking, const char *options, struct tbd_qu
     return tbd_boot_memory_call(&taking->boot, &taking->remote,
                                 tbd_engine_boot_function(&taking->file), TBD_TAKEOVER_PREPARE) ||
            fail(taking, error);
+}
+
+/* ---- what the kernel must not do any more ---- */
+
+/* In the middle of the vDSO's functions a thread may have read what a recording does not have. */
+static bool leave_vdso(struct take_over *taking, struct tbd_query_error *error)
+{
+    struct tbd_attach_range vdso;
+
+    if (!tbd_attach_find_vdso(taking->remote.pid, &vdso))
+        return true;
+    for (size_t i = 0; i < taking->held.count; i++)
+        if (!tbd_held_step_out(&taking->held.all[i], vdso.start, vdso.end))
+            return tbd_query_wrong(error, TBD_BUSY, 0, 0, "thread %d does not leave the vDSO",
+                                   (int)taking->held.all[i].tid);
+    return true;
+}
+
+static long change_rseq(struct take_over *taking, size_t index, uint64_t flags)
+{
+    const struct tbd_takeover_thread *thread = &taking->threads[index];
+    const uint64_t arguments[6] = { thread->rseq, thread->rseq_bytes, flags,
+                                    thread->rseq_signature };
+
+    if (!thread->rseq)
+        return 0;
+    return index ? tbd_held_call(&taking->held.all[index - 1], taking->remote.syscall_at, SYS_rseq,
+                                 arguments)
+                 : tbd_remote_call_system(&taking->remote, SYS_rseq, arguments);
+}
+
+/* Who has none, or whose the kernel does not give up, keeps what it has. */
+static void unregister_all(struct take_over *taking)
+{
+    for (size_t i = 0; i < taking->count; i++)
+        if (change_rseq(taking, i, UNREGISTER) != 0)
+            taking->threads[i].rseq = 0;
+}
+
+static void register_again(struct take_over *taking)
+{
+    for (size_t i = 0; taking->is_unregistered && i < taking->count; i++)
+        change_rseq(taking, i, 0);
+}
+
+static bool put_vectors(struct take_over *taking, struct tbd_query_error *error)
+{
+    struct tbd_remote *remote = &taking->remote;
+    bool done = tbd_boot_memory_put_vectors(&taking->boot, remote, 0, remote->vectors);
+
+    for (size_t i = 0; done && i < taking->held.count; i++) {
+        static uint8_t state[TBD_REMOTE_VECTOR_BYTES];
+
+        done = tbd_remote_read_vectors(taking->held.all[i].tid, state) != 0 &&
+               tbd_boot_memory_put_vectors(&taking->boot, remote, i + 1, state);
+    }
+    return done || tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: vector registers: %s",
+                                   (int)remote->pid, strerror(errno));
 }
 
 static bool describe_all(struct take_over *taking, struct tbd_query_error *error)
@@ -144,8 +207,11 @@ static bool describe_all(struct take_over *taking, struct tbd_query_error *error
 
 static bool take(struct take_over *taking, struct tbd_query_error *error)
 {
-    if (!describe_all(taking, error))
+    if ((taking->records && !leave_vdso(taking, error)) || !describe_all(taking, error) ||
+        (taking->records && !put_vectors(taking, error)))
         return false;
+    unregister_all(taking);
+    taking->is_unregistered = true;
     if (!tbd_boot_memory_put_threads(&taking->boot, &taking->remote, taking->threads,
                                      taking->count) ||
         !tbd_boot_memory_call(&taking->boot, &taking->remote,
@@ -185,35 +251,49 @@ static bool is_anybody_inside(const struct take_over *taking)
     return some;
 }
 
-/* Threads that were let go leave it in some microseconds. */
-static bool remove_engine(struct take_over *taking, struct tbd_query_error *error)
+static bool remove_unless_inside(struct take_over *taking, bool *out_inside,
+                                 struct tbd_query_error *error)
 {
     struct tbd_remote *remote = &taking->remote;
-    bool inside;
 
     if (!tbd_held_stop(&taking->held, remote->pid, remote->tid, error))
         return false;
-    inside = is_anybody_inside(taking);
-    if (!inside)
+    *out_inside = is_anybody_inside(taking);
+    if (!*out_inside)
         tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
     tbd_held_go_on(&taking->held);
+    return true;
+}
+
+/* Threads that were let go leave it in some microseconds, if they have a processor. */
+static bool remove_engine(struct take_over *taking, struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, QUIET_NS };
+    bool inside = true;
+
+    for (int i = 0; inside && i < QUIET_TRIES; i++) {
+        if (!remove_unless_inside(taking, &inside, error))
+            return false;
+        if (inside)
+            nanosleep(&moment, NULL);
+    }
     return !inside || tbd_query_wrong(error, TBD_BUSY, 0, 0,
-                                      "process %d is still leaving the engine", (int)remote->pid);
+                                      "a thread of process %d is still leaving the engine",
+                                      (int)taking->remote.pid);
 }
 
 /* ---- all of it ---- */
 
-static bool take_borrowed(struct take_over *taking, const char *options, struct tbd_taken *out,
+static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
                           struct tbd_query_error *error)
 {
     struct tbd_remote *remote = &taking->remote;
-    bool is_mapped = false, done = false;
+    bool done = false;
     uint64_t start = 0;
 
     if (tbd_attach_has_engine(remote->pid) && !remove_engine(taking, error))
         return false;
-    is_mapped = true;
-    if (prepare(taking, options, error)) {
+    if (prepare(taking, error)) {
         start = now_us();
         done = tbd_held_stop(&taking->held, remote->pid, remote->tid, error) && take(taking, error);
     }
@@ -222,40 +302,73 @@ static bool take_borrowed(struct take_over *taking, const char *options, struct 
         send_all(taking);
         *out = (struct tbd_taken){ taking->count, now_us() - start };
     } else {
-        if (is_mapped)
-            tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+        tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+        register_again(taking);
         tbd_held_go_on(&taking->held);
     }
     free(taking->threads);
     return done;
 }
 
-static bool borrow_and_take(struct take_over *taking, pid_t pid, const char *options,
-                            struct tbd_taken *out, struct tbd_query_error *error)
+/* A keeper that was sent away, or a child of vfork, is gone soon. */
+static bool await_alone(pid_t pid, struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, QUIET_NS };
+
+    for (int i = 0; i < QUIET_TRIES; i++) {
+        if (!tbd_attach_shares_memory(pid))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "another process shares the memory of process %d",
+                           (int)pid);
+}
+
+/* For a recording not in the vDSO (leave_vdso()). */
+static bool borrow(struct take_over *taking, pid_t pid, struct tbd_query_error *error)
+{
+    struct tbd_attach_range vdso = { 0, 0 };
+
+    if (taking->records)
+        tbd_attach_find_vdso(pid, &vdso);
+    for (int i = 0; i < BORROW_TRIES; i++) {
+        if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
+            return false;
+        if (taking->remote.saved.rip < vdso.start || taking->remote.saved.rip >= vdso.end)
+            return true;
+        tbd_remote_let_go(&taking->remote);
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "process %d is in its vDSO all the time",
+                           (int)pid);
+}
+
+static bool borrow_and_take(struct take_over *taking, pid_t pid, struct tbd_taken *out,
+                            struct tbd_query_error *error)
 {
     bool done;
 
     if (!tbd_engine_boot_function(&taking->file))
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "tbd-replay is of another build");
-    if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
+    if (!borrow(taking, pid, error))
         return false;
-    done = tbd_remote_keep_vectors(&taking->remote, error) &&
-           take_borrowed(taking, options, out, error);
+    done = tbd_remote_keep_vectors(&taking->remote, error) && take_borrowed(taking, out, error);
     tbd_remote_let_go(&taking->remote);
     return done;
 }
 
-bool tbd_take(pid_t pid, const char *options, struct tbd_taken *out, struct tbd_query_error *error)
+bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *out,
+              struct tbd_query_error *error)
 {
-    struct take_over taking = { 0 };
+    struct take_over taking = { .options = options, .records = records };
     sigset_t all, before;
     bool done;
 
-    if (!tbd_attach_check(pid, error) || !tbd_engine_open(&taking.file, error))
+    if (!tbd_attach_check(pid, error) || !await_alone(pid, error) ||
+        !tbd_engine_open(&taking.file, error))
         return false;
     sigfillset(&all); /* half-way the process would be lost */
     sigprocmask(SIG_BLOCK, &all, &before);
-    done = borrow_and_take(&taking, pid, options, out, error);
+    done = borrow_and_take(&taking, pid, out, error);
     sigprocmask(SIG_SETMASK, &before, NULL);
     tbd_engine_close(&taking.file);
     return done;

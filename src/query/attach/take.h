@@ -19,8 +19,9 @@ struct tbd_taken {
     uint64_t stopped_us; /* for how long all threads stood still */
 };
 
-/* `options`: as in TBD_OPTIONS. */
-bool tbd_take(pid_t pid, const char *options, struct tbd_taken *out, struct tbd_query_error *error);
+/* `options`: as in TBD_OPTIONS.  `records`: they ask for a recording, in which threads take turns. */
+bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *out,
+              struct tbd_query_error *error);
 
 /* Does it run under the engine now: recorded, or with rings? */
 bool tbd_is_taken(pid_t pid);

@@ -30,7 +30,6 @@ static int fail(const char *command, const struct tbd_query_error *error)
     return error->status == TBD_NOTFOUND ? 1 : error->status == TBD_USAGE ? EXIT_USAGE : 4;
 }
 
-/* False: nobody waits beside the process. */
 static bool send_keeper_away(pid_t pid, struct tbd_query_error *error)
 {
     struct tbd_probe_client client;
@@ -39,6 +38,17 @@ static bool send_keeper_away(pid_t pid, struct tbd_query_error *error)
 
     tbd_client_close(&client);
     return done;
+}
+
+/* False: somebody probes it. */
+static bool has_no_keeper(pid_t pid, struct tbd_query_error *error)
+{
+    struct tbd_query_error ignored = { 0 };
+    struct tbd_probe_client client;
+    bool is_there = tbd_client_connect(&client, pid, &ignored);
+
+    tbd_client_close(&client);
+    return !is_there || send_keeper_away(pid, error);
 }
 
 int tbd_stop_run(int argc, char **argv)
@@ -63,20 +73,22 @@ int tbd_stop_run(int argc, char **argv)
 
 int tbd_take_run(int argc, char **argv)
 {
-    struct tbd_query_error error = { 0 }, ignored = { 0 };
+    struct tbd_query_error error = { 0 };
+    bool records = argc > 1 && strcmp(argv[1], "record") == 0;
     struct tbd_taken taken;
     pid_t pid;
 
-    if (argc != 3 || !read_pid(argv[1], &pid)) {
-        fputs("tbd crash: -p takes the number of a process\n", stderr);
+    if (argc != 4 || !read_pid(argv[2], &pid)) {
+        fputs("tbd: -p takes the number of a process\n", stderr);
         return EXIT_USAGE;
     }
-    send_keeper_away(pid, &ignored);
-    if (!tbd_take(pid, argv[2], &taken, &error))
-        return fail("crash", &error);
+    if (!has_no_keeper(pid, &error))
+        return fail(argv[1], &error);
+    if (!tbd_take(pid, argv[3], records, &taken, &error))
+        return fail(argv[1], &error);
     fprintf(stderr,
-            "tbd crash: process %d has rings, %zu threads; all stood still for %" PRIu64 ".%" PRIu64
-            " ms\n",
-            (int)pid, taken.threads, taken.stopped_us / 1000, taken.stopped_us / 100 % 10);
+            "tbd %s: process %d %s, %zu threads; all stood still for %" PRIu64 ".%" PRIu64 " ms\n",
+            argv[1], (int)pid, records ? "is recorded" : "has rings", taken.threads,
+            taken.stopped_us / 1000, taken.stopped_us / 100 % 10);
     return 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* take_run.h - `tbd crash -p PID`, and `tbd stop PID`
+/* take_run.h - `tbd record -p PID`, `tbd crash -p PID`, and `tbd stop PID`
  *
  * Exit status as probe_run.h. */
 #ifndef TBD_QUERY_TAKE_RUN_H
 #define TBD_QUERY_TAKE_RUN_H
 
-/* argv: the word `take`, the process, the options as in TBD_OPTIONS. */
+/* argv: the word `take`, `record` or `crash`, the process, the options as in TBD_OPTIONS. */
 int tbd_take_run(int argc, char **argv);
 /* argv: the word `stop`, the process. */
 int tbd_stop_run(int argc, char **argv);
