@@ -144,6 +144,23 @@ static void give_up(const char *path, long error)
     tbd_sys_futex_wake(&head->organizer_state);
 }
 
+/* The first thread's: another one may start the organizer of a process that is taken over. */
+static void read_name(char *out, size_t bytes)
+{
+    long fd = -1, length = -1;
+
+    if (tbd_sys_gettid() == tbd_sys_getpid())
+        tbd_sys3(__NR_prctl, PR_GET_NAME, tbd_sys_pointer(out), 0);
+    else
+        fd = tbd_sys_open("/proc/self/comm", 0, 0);
+    if (fd >= 0) {
+        length = tbd_sys_read((int)fd, out, bytes - 1);
+        tbd_sys_close((int)fd);
+    }
+    if (length > 0)
+        out[length - 1] = '\0'; /* in place of the line's end */
+}
+
 /* "--program=gzip": the program's own name for itself, which the kernel cuts at 15 characters, or else its executable's.  Not by
  * its number: /proc may be of another pid namespace. */
 static void name_program(char *out, size_t bytes)
@@ -154,7 +171,7 @@ static void name_program(char *out, size_t bytes)
     long length = -1;
 
     tbd_fmt(out, bytes, "%s", option);
-    tbd_sys3(__NR_prctl, PR_GET_NAME, tbd_sys_pointer(own), 0);
+    read_name(own, sizeof(own));
     if (strlen(own) == sizeof(own) - 1)
         length = tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/thread-self/exe"),
                           tbd_sys_pointer(name), bytes - sizeof(option));

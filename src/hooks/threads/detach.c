@@ -50,6 +50,8 @@ static void let_go(const char *why, uint64_t offset)
     __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
     if (is_alone)
         leave_nothing(tbd_thread_now());
+    if (tbd_leaving_is_asked())
+        tbd_signals_drop_calls();
     tbd_signals_restore_handlers();
     tbd_threads_release();
 }

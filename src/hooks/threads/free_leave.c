@@ -74,6 +74,7 @@ static void restore(struct tbd_saved_context *own)
     if (tbd_threads.saved_contexts == 1)
         tbd_signals_repeat_last_fault();
     __atomic_store_n(&tbd_threads.is_leaving, true, __ATOMIC_RELEASE);
+    tbd_signals_drop_calls();
     tbd_signals_restore_handlers();
     tbd_crash_ends();
     tbd_code_areas_release();

@@ -133,6 +133,9 @@ void tbd_signals_take(const struct tbd_signal_exits *exits);
 void tbd_signals_take_stack(struct tbd_signals *signals, uint64_t engine_stack);
 /* Are the engine's handlers installed? */
 bool tbd_signals_are_ours(void);
+/* All threads are in the engine, none of them will be called in any more, the handlers are about to be the program's: what was sent to
+ * call them in, and has not come yet, never will. */
+void tbd_signals_drop_calls(void);
 /* Restores the program's own handlers and signal stack when the engine detaches;
  * tbd_signals_go_native() sets the mask. */
 void tbd_signals_restore(void);

@@ -98,6 +98,14 @@ void tbd_signals_take(const struct tbd_signal_exits *exits)
     install_all();
 }
 
+/* The kernel forgets a signal that waits, in every thread, when it is ignored. */
+void tbd_signals_drop_calls(void)
+{
+    const struct tbd_action ignored = { .handler = 1 };
+
+    tbd_sys4(__NR_rt_sigaction, SIGTRAP, tbd_sys_pointer(&ignored), 0, 8);
+}
+
 void tbd_signals_restore_handlers(void)
 {
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)

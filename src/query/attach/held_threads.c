@@ -20,6 +20,7 @@
 #define MASK_BYTES    8
 #define PASSES        1000
 #define MOST_STEPS    5000
+#define CODE_BEFORE   96u
 #define STOP_MS       2000
 #define MOMENT_NS     20000L
 #define EVENT_STOP    PTRACE_EVENT_STOP
@@ -344,6 +345,52 @@ bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_
            trace(PTRACE_DETACH, thread->tid, 0, NULL) == 0;
 }
 
+bool tbd_held_copy(const struct tbd_held *held, struct tbd_held *out, struct tbd_query_error *error)
+{
+    *out = (struct tbd_held){ .pid = held->pid, .count = held->count, .capacity = held->count };
+    out->all = calloc(held->count + 1, sizeof(*out->all));
+    if (!out->all)
+        return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    memcpy(out->all, held->all, held->count * sizeof(*out->all));
+    return true;
+}
+
+static bool is_resumed(const struct user_regs_struct *regs)
+{
+    return (long)regs->rax == -RESTART_BLOCK && regs->orig_rax == SYS_restart_syscall;
+}
+
+void tbd_held_recall(struct tbd_held *held, const struct tbd_held *before)
+{
+    for (size_t i = 0; i < held->count; i++) {
+        struct user_regs_struct *now = &held->all[i].regs;
+        const struct tbd_held_thread *was = find(before, held->all[i].tid);
+
+        if (is_resumed(now) && was && (long)was->regs.rax == -RESTART_BLOCK &&
+            was->regs.rip == now->rip && was->regs.rsp == now->rsp)
+            now->orig_rax = was->regs.orig_rax;
+    }
+}
+
+/* After an earlier stop the kernel has resumed the call by restart_syscall, and only the code before the instruction says which one it
+ * was: mov $number, %eax.  These four are resumed so.  0: not known. */
+static uint64_t find_resumed(int memory, uint64_t rip)
+{
+    static const uint32_t numbers[] = { SYS_futex, SYS_clock_nanosleep, SYS_nanosleep, SYS_poll };
+    uint8_t code[CODE_BEFORE];
+    uint32_t number;
+
+    if (pread(memory, code, sizeof(code), (off_t)(rip - sizeof(code))) != (ssize_t)sizeof(code))
+        return 0;
+    for (size_t at = sizeof(code) - 5; at > 0; at--) {
+        memcpy(&number, code + at + 1, sizeof(number));
+        for (size_t i = 0; code[at] == 0xb8 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+            if (number == numbers[i])
+                return number;
+    }
+    return 0;
+}
+
 bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_resumes)
 {
     static const uint8_t instruction[SYSCALL_BYTES] = { 0x0f, 0x05 };
@@ -359,7 +406,11 @@ bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_re
         memcmp(code, instruction, sizeof(code)) != 0)
         return false;
     if (result == -RESTART_BLOCK)
-        *out_resumes = regs->orig_rax;
+        *out_resumes = regs->orig_rax == SYS_restart_syscall
+                           ? find_resumed(memory, regs->rip - sizeof(code))
+                           : regs->orig_rax;
+    if (result == -RESTART_BLOCK && !*out_resumes)
+        return false;
     regs->rax = result == -RESTART_BLOCK ? (unsigned long long)SYS_restart_syscall : regs->orig_rax;
     regs->rip -= sizeof(code);
     regs->orig_rax = (unsigned long long)NUMBER_NONE;

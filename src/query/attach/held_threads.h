@@ -42,6 +42,10 @@ void tbd_held_go_on(struct tbd_held *held);
 /* The thread goes on with these registers and all signals blocked.  False: it has ended. */
 bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_struct *regs);
 void tbd_held_free(struct tbd_held *held);
+/* What is remembered of one stop, for the next: which call each waits in, if the kernel has only resumed it since. */
+bool tbd_held_copy(const struct tbd_held *held, struct tbd_held *out,
+                   struct tbd_query_error *error);
+void tbd_held_recall(struct tbd_held *held, const struct tbd_held *before);
 
 /* A system call that the stopped thread makes by the instruction at `syscall_at`; the result, or -errno.  */
 long tbd_held_call(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
@@ -52,7 +56,7 @@ bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t 
 /* What the kernel has of the stopped thread: its restartable sequences, into `out`. */
 void tbd_held_read_rseq(pid_t tid, struct tbd_held_thread *out);
 /* Changes the registers of a stopped thread that is to go on elsewhere first: so that a call that was interrupted is resumed by
- * them.  False: it made a call by another instruction than syscall. */
+ * them.  False: it made a call by another instruction than syscall, or it is not known which call sleeps. */
 bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_resumes);
 
 #endif

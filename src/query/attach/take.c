@@ -91,6 +91,8 @@ struct take_over {
     struct tbd_remote remote;
     struct tbd_engine_file file;
     struct tbd_held held; /* all threads but the borrowed one */
+    struct tbd_held
+        before; /* as they were at an earlier stop, after which the kernel has resumed their calls */
     struct tbd_boot_memory boot;
     struct tbd_takeover_thread *threads;
     size_t count;
@@ -198,11 +200,13 @@ static bool describe_all(struct take_over *taking, struct tbd_query_error *error
                                (int)taking->remote.pid);
     tbd_held_read_rseq(borrowed.tid, &borrowed);
     done = describe(&taking->remote, &borrowed, &taking->threads[0]);
+    tbd_held_recall(&taking->held, &taking->before);
     for (size_t i = 0; i < taking->held.count; i++)
         done &= describe(&taking->remote, &taking->held.all[i], &taking->threads[i + 1]);
-    return done || tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
-                                   "process %d makes system calls in a way that tbd does not know",
-                                   (int)taking->remote.pid);
+    return done || tbd_query_wrong(
+                       error, TBD_SYSTEM, 0, 0,
+                       "process %d waits in a system call of which tbd does not know how to go on",
+                       (int)taking->remote.pid);
 }
 
 static bool take(struct take_over *taking, struct tbd_query_error *error)
@@ -261,6 +265,9 @@ static bool remove_unless_inside(struct take_over *taking, bool *out_inside,
     *out_inside = is_anybody_inside(taking);
     if (!*out_inside)
         tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+    tbd_held_free(&taking->before);
+    if (!tbd_held_copy(&taking->held, &taking->before, error))
+        return false;
     tbd_held_go_on(&taking->held);
     return true;
 }
@@ -291,8 +298,11 @@ static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
     bool done = false;
     uint64_t start = 0;
 
-    if (tbd_attach_has_engine(remote->pid) && !remove_engine(taking, error))
+    if (tbd_attach_has_engine(remote->pid) && !remove_engine(taking, error)) {
+        tbd_held_go_on(&taking->held);
+        tbd_held_free(&taking->before);
         return false;
+    }
     if (prepare(taking, error)) {
         start = now_us();
         done = tbd_held_stop(&taking->held, remote->pid, remote->tid, error) && take(taking, error);
@@ -306,6 +316,7 @@ static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
         register_again(taking);
         tbd_held_go_on(&taking->held);
     }
+    tbd_held_free(&taking->before);
     free(taking->threads);
     return done;
 }
