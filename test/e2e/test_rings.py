@@ -233,5 +233,83 @@ def test_tables_know_what_rings_have_forgotten(folder):
     assert rows[-1]["pc"] == dump.ask("path", 1, "blocks")[-1]["pc"]
 
 
+# ---- parts ----
+
+RARE = "static volatile int sum;\n__attribute__((noinline)) int rare(int n) { for (int i = 0; i < n; i++) sum += i; return sum; }\n"
+OFTEN = """
+#include <pthread.h>
+static volatile unsigned total;
+int rare(int n);
+__attribute__((noinline)) static void often(void) { for (int i = 0; i < 6000; i++) if (total++ & 1) total += 3; }
+static void *work(void *argument) { for (int i = 0; i < 5; i++) { rare(i); often(); } return argument; }
+int main(void)
+{
+    pthread_t thread;
+    for (int n = 0; n < 2; n++) {
+        pthread_create(&thread, 0, work, 0);
+        pthread_join(thread, 0);
+    }
+    work(0);
+    *(volatile int *)8 = 1;
+    return 0;
+}
+"""
+
+
+def build_often(folder):
+    """A program that is most of the time in itself, and now and then in a library of its own."""
+    for name, text in (("rare.c", RARE), ("often.c", OFTEN)):
+        with open(os.path.join(folder, name), "w", encoding="ascii") as f:
+            f.write(text)
+    library, program = os.path.join(folder, "librare.so"), os.path.join(folder, "often")
+    assert tbdtest.run(["cc", "-g", "-O1", "-shared", "-fPIC", "-o", library, os.path.join(folder, "rare.c")]).code == 0
+    made = tbdtest.run(["cc", "-g", "-O1", "-pthread", "-o", program, os.path.join(folder, "often.c"), library, "-Wl,-rpath," + folder])
+    assert made.code == 0, made
+    return program
+
+
+def by_thread(rows):
+    """The entries of each thread, the thread that is younger later."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["thread"], []).extend([int(row["pc"], 16)] * row["blocks"])
+    return [found[thread] for thread in sorted(found)]
+
+
+def entered_modules(entries, modules):
+    return [pc for i, pc in enumerate(entries) if i == 0 or place(pc, modules)[0] != place(entries[i - 1], modules)[0]]
+
+
+def test_parts_are_kept_longer_than_rings(folder):
+    """Of a module, and where modules are entered: as in rings that are long enough for everything."""
+    program = build_often(folder)
+    dumps = []
+    for number, options in enumerate(("ring=4M", "ring=256K,parts=librare.so 64K;modules;libnone.so 4M")):
+        root = os.path.join(folder, str(number))
+        result = tbdtest.run(tbdtest.fixed([program]), env=tbdtest.trace_env(root, "mode=crash," + options))
+        assert result.code == -11 and not result.err, result
+        tbdtest.wait_organizers(root)
+        dumps.append(tbdtest.Trace(os.path.join(root, "latest")))
+    whole, parts = dumps
+    modules = sorted((int(m["start"], 16), int(m["end"], 16), m["module"]) for m in whole.ask("modules"))
+    entries = by_thread(whole.ask("path", 1 << 24, "blocks")[1:])
+    assert len(entries) == 3 or len(entries) == 2, len(entries)  # the second thread may have the first one's ring
+    kept = by_thread(parts.ask("path", 1 << 24, "blocks", "part", "librare.so"))
+    entered = by_thread(parts.ask("path", 1 << 24, "blocks", "part", "modules"))
+    assert len(kept) == len(entered) == 3 and sum(map(len, kept)) > 60, [len(k) for k in kept]
+    for n in (0, -1):
+        own = [pc for pc in entries[n] if place(pc, modules)[0] == "librare.so"]
+        assert kept[n] == own, (n, len(kept[n]), len(own))
+    assert kept[1] == kept[2] or kept[1] == kept[0], "the threads do the same"
+    assert entered[0][-20:] == entered_modules(entries[0], modules)[-20:], entered[0][-20:]
+    rows = parts.ask("path", 1 << 24, "parts")
+    assert rows == sorted(rows, key=lambda row: row["when"]) and {row["part"] for row in rows} == {"librare.so", "modules"}
+    assert {row["source"] for row in rows if row["part"] == "librare.so" and row["function"].endswith("!rare")} == {"rare.c:2"}
+    assert b"librare.so" in parts.tbdq("path", "5", "part", "librare.so", json_output=False).out
+    for words, code in ((["part", "libnone.so"], 1), (["part", "other"], 1), (["part"], 2), (["parts", "last"], 2), (["parts", "fold"], 2)):
+        assert parts.tbdq("path", *words).code == code, words
+    assert whole.tbdq("path", "parts").code == 1
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -20,7 +20,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MODULES = 2, BLOCKS = 6, THREADS = 3, WHEN = 5, ENTRIES = 24, CODE = 64 };
+enum {
+    MODULES = 2,
+    BLOCKS = 6,
+    THREADS = 3,
+    WHEN = 5,
+    PARTS = 2,
+    KEPT = 7,
+    ENTRIES = 24,
+    CODE = 64
+};
 
 struct file {
     struct tbd_crash_head head;
@@ -28,6 +37,8 @@ struct file {
     struct tbd_crash_block blocks[BLOCKS];
     struct tbd_crash_thread threads[THREADS];
     struct tbd_crash_when when[WHEN]; /* 3 first, 2 last */
+    struct tbd_crash_kept_part parts[PARTS];
+    struct tbd_crash_kept kept[KEPT];
     uint32_t entries[ENTRIES];
     uint8_t code[CODE];
 };
@@ -71,6 +82,8 @@ static void make_good(struct file *file)
                                           .code_bytes = CODE,
                                           .first_count = 3,
                                           .last_count = WHEN - 3,
+                                          .part_count = PARTS,
+                                          .kept_count = KEPT,
                                           .tid = 42 };
     for (unsigned i = 0; i < MODULES; i++)
         file->modules[i] =
@@ -86,6 +99,10 @@ static void make_good(struct file *file)
         file->entries[i] = i % BLOCKS;
     for (unsigned i = 0; i < WHEN; i++)
         file->when[i] = (struct tbd_crash_when){ .time_us = i, .block = BLOCKS - 1 - i };
+    for (unsigned i = 0; i < PARTS; i++)
+        file->parts[i] = (struct tbd_crash_kept_part){ .name = "part" };
+    for (unsigned i = 0; i < KEPT; i++)
+        file->kept[i] = (struct tbd_crash_kept){ i, i % BLOCKS, 42, i % PARTS, 0 };
     seal(file, sizeof(*file));
 }
 
@@ -140,6 +157,13 @@ static void check_dump(const struct tbd_crash_dump *dump)
         check(is_inside(dump, &dump->first[i], sizeof(dump->first[i])));
         check(dump->first[i].block < dump->head->block_count);
     }
+    for (uint32_t i = 0; i < dump->head->part_count; i++)
+        check(is_inside(dump, &dump->parts[i], sizeof(dump->parts[i])) &&
+              strnlen(dump->parts[i].name, TBD_CRASH_PART_NAME) < TBD_CRASH_PART_NAME);
+    for (uint32_t i = 0; i < dump->head->kept_count; i++)
+        check(is_inside(dump, &dump->kept[i], sizeof(dump->kept[i])) &&
+              dump->kept[i].block < dump->head->block_count &&
+              dump->kept[i].part < dump->head->part_count);
     for (uint32_t i = 0; i < dump->head->thread_count; i++) {
         check(is_inside(dump, &dump->threads[i], sizeof(dump->threads[i])));
         check_entries(dump, entries, dump->threads[i].count);
@@ -196,6 +220,11 @@ static void check_rings(void)
     }
     check(tbd_rings_steps(&rings, &rings.first) != NULL);
     check(tbd_rings_steps(&rings, &rings.last) != NULL);
+    if (rings.dump.head->part_count) {
+        check(!tbd_rings_keep(&rings, NULL));
+        check(tbd_rings_steps(&rings, &rings.kept) != NULL);
+        check_steps(&rings, &rings.kept);
+    }
     check_steps(&rings, &rings.first);
     check_steps(&rings, &rings.last);
     tbd_rings_close(&rings);

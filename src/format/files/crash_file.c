@@ -31,7 +31,9 @@ static uint64_t bytes_before_entries(const struct tbd_crash_head *head)
     return sizeof(*head) + (uint64_t)head->module_count * sizeof(struct tbd_crash_module) +
            (uint64_t)head->block_count * sizeof(struct tbd_crash_block) +
            (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread) +
-           ((uint64_t)head->first_count + head->last_count) * sizeof(struct tbd_crash_when);
+           ((uint64_t)head->first_count + head->last_count) * sizeof(struct tbd_crash_when) +
+           (uint64_t)head->part_count * sizeof(struct tbd_crash_kept_part) +
+           (uint64_t)head->kept_count * sizeof(struct tbd_crash_kept);
 }
 
 /* Nothing is read, and no memory taken, for a file that is no dump or not as long as its head says. */
@@ -104,6 +106,8 @@ static bool place_parts(struct tbd_crash_dump *dump)
     dump->threads = (const struct tbd_crash_thread *)(dump->data + threads);
     dump->first = (const struct tbd_crash_when *)(dump->data + tables);
     dump->last = dump->first + head->first_count;
+    dump->parts = (const struct tbd_crash_kept_part *)(dump->last + head->last_count);
+    dump->kept = (const struct tbd_crash_kept *)(dump->parts + head->part_count);
     dump->entries = (const uint32_t *)(dump->data + entries);
     dump->code = dump->data + entries + head->entry_count * 4;
     return true;
@@ -115,6 +119,19 @@ static bool has_wrong_code(const struct tbd_crash_dump *dump, const struct tbd_c
 
     return block->code_offset != TBD_NO_CODE &&
            (block->code_offset > bytes || block->code_bytes > bytes - block->code_offset);
+}
+
+static const char *wrong_kept(const struct tbd_crash_dump *dump)
+{
+    const struct tbd_crash_head *head = dump->head;
+
+    for (uint32_t i = 0; i < head->part_count; i++)
+        if (!memchr(dump->parts[i].name, 0, sizeof(dump->parts[i].name)))
+            return "a name does not end";
+    for (uint32_t i = 0; i < head->kept_count; i++)
+        if (dump->kept[i].block >= head->block_count || dump->kept[i].part >= head->part_count)
+            return "a part's row of no block, or of no part";
+    return NULL;
 }
 
 static const char *wrong_part(const struct tbd_crash_dump *dump)
@@ -144,7 +161,7 @@ static const char *wrong_part(const struct tbd_crash_dump *dump)
     for (uint64_t i = 0; i < (uint64_t)head->first_count + head->last_count; i++)
         if (dump->first[i].block >= head->block_count)
             return "a table's row of no block";
-    return NULL;
+    return wrong_kept(dump);
 }
 
 static enum tbd_status check(struct tbd_crash_dump *dump, const char *path, struct tbd_error *why)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* crash_file.h - the file `crash` of a crash dump: what each thread ran last (docs/FORMAT.md)
  *
- * head, modules, blocks, threads, tables, entries, code; little endian.  A reader checks everything before it uses
+ * head, modules, blocks, threads, tables, parts, kept, entries, code; little endian.  A reader checks everything before it uses
  * anything (tbd_crash_open). */
 #ifndef TBD_FORMAT_CRASH_FILE_H
 #define TBD_FORMAT_CRASH_FILE_H
@@ -14,7 +14,7 @@
 
 #define TBD_CRASH_FILE  "crash"
 #define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
-#define TBD_CRASH_MAJOR 3
+#define TBD_CRASH_MAJOR 4
 #define TBD_NO_MODULE   0xffffffffu
 #define TBD_NO_CODE     0xffffffffu
 
@@ -35,6 +35,7 @@ struct tbd_crash_head {
     struct tbd_regs regs;               /* 184: of that thread */
     uint64_t code_bytes;                /* at the end: of all blocks together */
     uint32_t first_count, last_count;   /* rows of the tables */
+    uint32_t part_count, kept_count;    /* parts, and what they have kept */
 };
 
 struct tbd_crash_block {
@@ -63,6 +64,24 @@ struct tbd_crash_when {
 };
 _Static_assert(sizeof(struct tbd_crash_when) == 16, "tbd_crash_when is 16 bytes");
 
+/* A part of the program that has a longer ring of its own (option `parts`). */
+struct tbd_crash_kept_part {
+    char name[TBD_CRASH_PART_NAME]; /*  0: ends with a NUL */
+    uint32_t flags;                 /* 48: TBD_CRASH_HAS_OLDER */
+    uint32_t reserved[3];           /* 52 */
+};
+_Static_assert(sizeof(struct tbd_crash_kept_part) == 64, "tbd_crash_kept_part is 64 bytes");
+
+/* An entry that a part has kept.  Those of all parts, in order. */
+struct tbd_crash_kept {
+    uint64_t time_us; /*  0: of the end of its ring's lap */
+    uint32_t block;   /*  8: index */
+    uint32_t tid;     /* 12 */
+    uint32_t part;    /* 16: index */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct tbd_crash_kept) == 24, "tbd_crash_kept is 24 bytes");
+
 /* A file that was read and checked; pointers into `data`. */
 struct tbd_crash_dump {
     uint8_t *data; /* owned */
@@ -72,6 +91,8 @@ struct tbd_crash_dump {
     const struct tbd_crash_block *blocks;
     const struct tbd_crash_thread *threads;
     const struct tbd_crash_when *first, *last;
+    const struct tbd_crash_kept_part *parts;
+    const struct tbd_crash_kept *kept;
     const uint32_t *entries;
     const uint8_t *code;
 };

@@ -3,7 +3,7 @@
  *
  * The memory is hostile: what is used of it is copied first, and then checked.  What cannot be right is left
  * out.  Nobody writes to it any more, unless a stranger has the memory, too. */
-#include "format/files/crash_file.h"
+#include "format/files/crash_write_private.h"
 
 #include "base/hash.h"
 #include "format/files/trace_dir.h"
@@ -12,34 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-struct making {
-    const uint8_t *stream;
-    size_t stream_bytes;
-    struct tbd_stream_head from; /* a copy, checked */
-    const struct tbd_crash *crash;
-    uint64_t ring_bytes; /* a copy, checked */
-    uint32_t module_count;
-    uint32_t *place; /* of block ids: index of the block + 1; 0: not used */
-    struct tbd_crash_head head;
-    struct tbd_crash_module *modules;
-    struct tbd_crash_block *blocks;
-    struct tbd_crash_thread *threads;
-    uint32_t *entries;
-    uint64_t entry_capacity;
-    uint8_t *code;
-    uint64_t code_capacity;
-    struct tbd_crash_when *when; /* first_count, then last_count */
-    uint32_t when_count;
-};
-
 /* ---- the stream ---- */
 
-static bool is_inside(const struct making *m, uint64_t offset, uint64_t bytes)
-{
-    return offset <= m->stream_bytes && bytes <= m->stream_bytes - offset;
-}
-
-static bool take_head(struct making *m)
+static bool take_head(struct tbd_crash_making *m)
 {
     struct tbd_stream_head *from = &m->from;
 
@@ -48,12 +23,12 @@ static bool take_head(struct making *m)
     memcpy(from, m->stream, sizeof(*from));
     if (from->magic != TBD_STREAM_MAGIC || from->version != TBD_STREAM_VERSION ||
         from->area_count < 2 ||
-        from->area_count > TBD_CRASH_TABLES + TBD_CRASH_TABLE_BYTES / TBD_CRASH_RING_BYTES + 1 ||
+        from->area_count > TBD_CRASH_TABLES + TBD_CRASH_ALL_BYTES / TBD_CRASH_RING_BYTES + 1 ||
         from->area_bytes < sizeof(struct tbd_crash) || from->area_bytes % 4096 ||
         from->area_bytes > m->stream_bytes || from->def_count > from->def_capacity ||
-        !is_inside(m, from->defs_offset,
-                   (uint64_t)from->def_count * sizeof(struct tbd_block_def)) ||
-        !is_inside(m, from->areas_offset, from->area_count * (from->area_bytes + 4096)) ||
+        !tbd_crash_is_inside(m, from->defs_offset,
+                             (uint64_t)from->def_count * sizeof(struct tbd_block_def)) ||
+        !tbd_crash_is_inside(m, from->areas_offset, from->area_count * (from->area_bytes + 4096)) ||
         from->defs_offset % 8 || from->areas_offset % 8)
         return false;
     m->crash = (const struct tbd_crash *)(m->stream + from->areas_offset);
@@ -63,16 +38,10 @@ static bool take_head(struct making *m)
            m->ring_bytes <= from->area_bytes && m->ring_bytes % 4096 == 0;
 }
 
-static const uint32_t *ring_of(const struct making *m, uint32_t index)
-{
-    return (const uint32_t *)(m->stream + m->from.areas_offset +
-                              (1 + (uint64_t)index) * (m->from.area_bytes + 4096));
-}
-
 /* ---- blocks ---- */
 
 /* CRASH-2 */
-static uint32_t module_of(const struct making *m, uint32_t id, uint64_t start)
+static uint32_t module_of(const struct tbd_crash_making *m, uint32_t id, uint64_t start)
 {
     for (uint32_t i = m->module_count; i-- > 0;)
         if (m->modules[i].first_block <= id && start >= m->modules[i].start &&
@@ -81,7 +50,7 @@ static uint32_t module_of(const struct making *m, uint32_t id, uint64_t start)
     return TBD_NO_MODULE;
 }
 
-static bool make_space_for_code(struct making *m, uint64_t bytes)
+static bool make_space_for_code(struct tbd_crash_making *m, uint64_t bytes)
 {
     uint64_t wanted = m->code_capacity ? m->code_capacity * 2 : 1 << 16;
     uint8_t *grown;
@@ -99,14 +68,14 @@ static bool make_space_for_code(struct making *m, uint64_t bytes)
 }
 
 /* Where the block's code is in the file's; TBD_NO_CODE: it is not known. */
-static uint32_t copy_code(struct making *m, const struct tbd_block_def *def)
+static uint32_t copy_code(struct tbd_crash_making *m, const struct tbd_block_def *def)
 {
     uint64_t at = m->head.code_bytes;
 
     if (!def->code_bytes || def->code_bytes > TBD_BLOCK_MAX_INSNS * 15u ||
         at + def->code_bytes >= TBD_NO_CODE || def->code_offset > m->from.heap_capacity ||
         def->code_bytes > m->from.heap_capacity - def->code_offset ||
-        !is_inside(m, m->from.heap_offset, m->from.heap_capacity) ||
+        !tbd_crash_is_inside(m, m->from.heap_offset, m->from.heap_capacity) ||
         !make_space_for_code(m, def->code_bytes))
         return TBD_NO_CODE;
     memcpy(m->code + at, m->stream + m->from.heap_offset + def->code_offset, def->code_bytes);
@@ -114,7 +83,7 @@ static uint32_t copy_code(struct making *m, const struct tbd_block_def *def)
     return (uint32_t)at;
 }
 
-static uint32_t place_of(struct making *m, uint32_t id)
+uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id)
 {
     struct tbd_block_def def;
 
@@ -132,7 +101,7 @@ static uint32_t place_of(struct making *m, uint32_t id)
 
 /* ---- threads ---- */
 
-static bool add_entry(struct making *m, uint32_t id)
+static bool add_entry(struct tbd_crash_making *m, uint32_t id)
 {
     if (id == 0 || id > m->from.def_count)
         return true;
@@ -145,14 +114,14 @@ static bool add_entry(struct making *m, uint32_t id)
         m->entries = grown;
         m->entry_capacity = wanted;
     }
-    m->entries[m->head.entry_count++] = place_of(m, id);
+    m->entries[m->head.entry_count++] = tbd_crash_place_of(m, id);
     return true;
 }
 
 /* From the 0 after the last entry once around the ring. */
-static bool add_ring(struct making *m, uint32_t index)
+static bool add_ring(struct tbd_crash_making *m, uint32_t index)
 {
-    const uint32_t *ring = ring_of(m, index);
+    const uint32_t *ring = tbd_crash_ring_of(m, index);
     uint64_t length = m->ring_bytes / 4, last = 0, first = m->head.entry_count;
     struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
 
@@ -170,23 +139,14 @@ static bool add_ring(struct making *m, uint32_t index)
     return true;
 }
 
-static uint32_t ring_count(const struct making *m)
-{
-    uint32_t rings = m->crash->thread_count;
-
-    if (rings > TBD_CRASH_RINGS)
-        rings = TBD_CRASH_RINGS;
-    return rings > m->from.area_count - 2 ? m->from.area_count - 2 : rings;
-}
-
 /* ---- tables ---- */
 
 /* Rows of one table while it is made: `time_us` is its value in the memory. */
-static const uint64_t *table_of(const struct making *m, uint32_t which)
+static const uint64_t *table_of(const struct tbd_crash_making *m, uint32_t which)
 {
     uint64_t at = m->from.areas_offset + TBD_CRASH_TABLES * (m->from.area_bytes + 4096);
 
-    if (!(m->crash->tables & which) || !is_inside(m, at, TBD_CRASH_TABLE_BYTES))
+    if (!(m->crash->tables & which) || !tbd_crash_is_inside(m, at, TBD_CRASH_TABLE_BYTES))
         return NULL;
     return (const uint64_t *)(m->stream + at) + (which == TBD_CRASH_LAST ? TBD_CRASH_IDS : 0);
 }
@@ -200,15 +160,12 @@ static int by_time(const void *one, const void *other)
 }
 
 /* What ran in laps that are not over. */
-static void add_laps(const struct making *m, uint64_t *values)
+static void add_laps(const struct tbd_crash_making *m, uint64_t *values)
 {
-    struct timespec now = { 0 };
-    uint64_t time;
+    uint64_t time = m->now;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    time = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - m->crash->started_us + 1;
-    for (uint32_t k = 0; k < ring_count(m); k++) {
-        const uint32_t *ring = ring_of(m, k);
+    for (uint32_t k = 0; k < tbd_crash_ring_count(m); k++) {
+        const uint32_t *ring = tbd_crash_ring_of(m, k);
 
         for (uint64_t i = 0; i < m->ring_bytes / 4; i++) {
             uint32_t id = ring[i];
@@ -222,7 +179,7 @@ static void add_laps(const struct making *m, uint64_t *values)
 }
 
 /* How many rows were added; they begin at m->when[m->when_count]. */
-static bool add_table(struct making *m, uint32_t which, uint32_t *out_count)
+static bool add_table(struct tbd_crash_making *m, uint32_t which, uint32_t *out_count)
 {
     const uint64_t *from = table_of(m, which);
     uint32_t ids = m->from.def_count < TBD_CRASH_IDS ? m->from.def_count : TBD_CRASH_IDS;
@@ -241,8 +198,8 @@ static bool add_table(struct making *m, uint32_t which, uint32_t *out_count)
         add_laps(m, values);
     for (uint32_t id = 1; id <= ids; id++)
         if (values[id - 1])
-            rows[count++] =
-                (struct tbd_crash_when){ .time_us = values[id - 1], .block = place_of(m, id) };
+            rows[count++] = (struct tbd_crash_when){ .time_us = values[id - 1],
+                                                     .block = tbd_crash_place_of(m, id) };
     free(values);
     qsort(rows, count, sizeof(*rows), by_time);
     for (uint32_t i = 0; i < count; i++)
@@ -255,16 +212,27 @@ static bool add_table(struct making *m, uint32_t which, uint32_t *out_count)
     return true;
 }
 
-static bool add_tables(struct making *m)
+static bool add_tables(struct tbd_crash_making *m)
 {
     m->when = calloc(2ull * m->from.def_count + 1, sizeof(*m->when));
     return m->when && add_table(m, TBD_CRASH_FIRST, &m->head.first_count) &&
-           add_table(m, TBD_CRASH_LAST, &m->head.last_count);
+           add_table(m, TBD_CRASH_LAST, &m->head.last_count) && tbd_crash_add_kept(m);
 }
 
-static bool gather(struct making *m)
+/* In the unit of the tables. */
+static uint64_t time_now(const struct tbd_crash_making *m)
 {
-    uint32_t rings = ring_count(m);
+    struct timespec now = { 0 };
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - m->crash->started_us + 1;
+}
+
+static bool gather(struct tbd_crash_making *m)
+{
+    uint32_t rings = tbd_crash_ring_count(m);
+
+    m->now = time_now(m);
 
     m->place = calloc((size_t)m->from.def_count + 1, sizeof(*m->place));
     m->blocks = calloc((size_t)m->from.def_count + 1, sizeof(*m->blocks));
@@ -283,16 +251,19 @@ static bool gather(struct making *m)
 
 /* ---- the file ---- */
 
-static enum tbd_status put(struct making *m, int dir)
+static enum tbd_status put(struct tbd_crash_making *m, int dir)
 {
     struct tbd_crash_head *head = &m->head;
     size_t modules = head->module_count * sizeof(*m->modules);
     size_t blocks = head->block_count * sizeof(*m->blocks);
     size_t threads = head->thread_count * sizeof(*m->threads);
     size_t when = m->when_count * sizeof(*m->when);
+    size_t parts = head->part_count * sizeof(*m->parts);
+    size_t kept = head->kept_count * sizeof(*m->kept);
     size_t entries = head->entry_count * sizeof(*m->entries);
     size_t code = head->code_bytes;
-    size_t bytes = sizeof(*head) + modules + blocks + threads + when + entries + code;
+    size_t bytes =
+        sizeof(*head) + modules + blocks + threads + when + parts + kept + entries + code;
     uint8_t *data = malloc(bytes), *at = data;
     enum tbd_status status;
 
@@ -303,10 +274,14 @@ static enum tbd_status put(struct making *m, int dir)
     memcpy(at += modules, m->blocks, blocks);
     memcpy(at += blocks, m->threads, threads);
     memcpy(at += threads, m->when, when);
+    memcpy(at += when, m->parts, parts);
+    at += parts;
+    if (kept)
+        memcpy(at, m->kept, kept);
     if (entries)
-        memcpy(at + when, m->entries, entries);
+        memcpy(at + kept, m->entries, entries);
     if (code)
-        memcpy(at + when + entries, m->code, code);
+        memcpy(at + kept + entries, m->code, code);
     head->checksum =
         tbd_hash64(head, sizeof(*head)) ^ tbd_hash64(data + sizeof(*head), bytes - sizeof(*head));
     memcpy(data, head, sizeof(*head));
@@ -317,7 +292,7 @@ static enum tbd_status put(struct making *m, int dir)
 
 enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, uint32_t pid)
 {
-    struct making m = { .stream = stream, .stream_bytes = bytes };
+    struct tbd_crash_making m = { .stream = stream, .stream_bytes = bytes };
     enum tbd_status status = TBD_CORRUPT;
 
     if (take_head(&m)) {
@@ -338,12 +313,13 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.entries);
     free(m.code);
     free(m.when);
+    free(m.kept);
     return status;
 }
 
 const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes)
 {
-    struct making m = { .stream = stream, .stream_bytes = bytes };
+    struct tbd_crash_making m = { .stream = stream, .stream_bytes = bytes };
 
     return take_head(&m) ? m.crash : NULL;
 }
@@ -351,12 +327,12 @@ const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes)
 /* A ring begins with an entry, also when it has come round. */
 bool tbd_crash_is_empty(const void *stream, size_t bytes)
 {
-    struct making m = { .stream = stream, .stream_bytes = bytes };
+    struct tbd_crash_making m = { .stream = stream, .stream_bytes = bytes };
 
     if (!take_head(&m))
         return false;
-    for (uint32_t i = 0; i < ring_count(&m); i++)
-        if (*ring_of(&m, i) != 0)
+    for (uint32_t i = 0; i < tbd_crash_ring_count(&m); i++)
+        if (*tbd_crash_ring_of(&m, i) != 0)
             return false;
     return true;
 }

@@ -21,6 +21,10 @@
  * lap of the ring in which that was, in the same unit, times 2^22, plus the place in the ring.  Laps that are not over are
  * in the rings only.  0: not entered, or not known.
  *
+ * After these, parts of the program that have longer rings of their own (option `parts`): for each block id its class, 4
+ * bytes, the part in the lower and the module in the upper half; then for each part TBD_CRASH_PART_BYTES for rows.  A lap that is
+ * over leaves its entries there, in the ring of their part.  Part 0 has those with which another module was entered.
+ *
  * Readers treat all of it as hostile: a program can scribble over the memory. */
 #ifndef TBD_FORMAT_CRASH_H
 #define TBD_FORMAT_CRASH_H
@@ -32,11 +36,19 @@
 #define TBD_CRASH_PATH_BYTES  256u
 #define TBD_CRASH_FIRST       1u
 #define TBD_CRASH_LAST        2u
+#define TBD_CRASH_KEPT        4u
 #define TBD_CRASH_IDS         (1u << 20) /* of the tables */
 #define TBD_CRASH_TABLES      (2u + TBD_CRASH_RINGS)
 #define TBD_CRASH_LAP_SHIFT   22u
 #define TBD_CRASH_TABLE_BYTES (2ull * TBD_CRASH_IDS * sizeof(uint64_t))
 #define TBD_CRASH_RING_BYTES  (256u << 10) /* the least: area 0 is as large */
+#define TBD_CRASH_PARTS       16u          /* the first is the one of modules */
+#define TBD_CRASH_PART_NAME   48u
+#define TBD_CRASH_PART_BYTES  (4ull << 20)
+/* From the first of these areas on. */
+#define TBD_CRASH_CLASSES_AT TBD_CRASH_TABLE_BYTES
+#define TBD_CRASH_ROWS_AT    (TBD_CRASH_CLASSES_AT + TBD_CRASH_IDS * sizeof(uint32_t))
+#define TBD_CRASH_ALL_BYTES  (TBD_CRASH_ROWS_AT + TBD_CRASH_PARTS * TBD_CRASH_PART_BYTES)
 
 /* A file mapped executable, as it was when block `first_block` was made; path "": none. */
 struct tbd_crash_module {
@@ -48,6 +60,22 @@ struct tbd_crash_module {
     char path[TBD_CRASH_PATH_BYTES]; /* 32: ends with a NUL */
 };
 _Static_assert(sizeof(struct tbd_crash_module) == 288, "tbd_crash_module is 288 bytes");
+
+/* An entry that a part keeps.  `moment` is written last: a row with 0 there is none. */
+struct tbd_crash_row {
+    uint64_t moment; /*  0: as in the table of last entries */
+    uint32_t block;  /*  8: id */
+    uint32_t tid;    /* 12 */
+};
+_Static_assert(sizeof(struct tbd_crash_row) == 16, "tbd_crash_row is 16 bytes");
+
+struct tbd_crash_part {
+    uint64_t count;    /*  0: rows ever written; the newest has the place (count - 1) % capacity */
+    uint32_t capacity; /*  8: rows, a power of 2; 0: there is no such part */
+    uint32_t reserved; /* 12 */
+    char name[TBD_CRASH_PART_NAME]; /* 16: of a module, or `modules`; ends with a NUL */
+};
+_Static_assert(sizeof(struct tbd_crash_part) == 64, "tbd_crash_part is 64 bytes");
 
 struct tbd_crash {
     uint32_t module_count; /* 0: complete ones */
@@ -62,9 +90,11 @@ struct tbd_crash {
         goes_on; /* 1: the program goes on when the collector has the dump that is being sent */
     uint32_t resumed;    /* how often it went on after one */
     uint64_t ring_bytes; /* the part of each ring's area that is used now; it can be changed */
-    uint32_t tables;     /* TBD_CRASH_FIRST, _LAST: which are kept */
+    uint32_t tables;     /* TBD_CRASH_FIRST, _LAST, _KEPT: what there is beside the rings */
     uint32_t reserved;
     uint64_t started_us; /* CLOCK_REALTIME at the start */
+    struct tbd_crash_part parts[TBD_CRASH_PARTS];
+    uint32_t last_modules[TBD_CRASH_RINGS]; /* before each ring's lap, as in a class; 0: none */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

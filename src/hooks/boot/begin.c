@@ -190,6 +190,13 @@ static uint64_t area_bytes(void)
     return ring_bytes() > LONGEST_RING || is_scarce ? ring_bytes() : LONGEST_RING;
 }
 
+/* What there is beside the rings. */
+static uint32_t crash_tables(void)
+{
+    return (uint32_t)tbd_runtime.options.tables |
+           (tbd_runtime.options.parts[0] ? TBD_CRASH_KEPT : 0);
+}
+
 static struct tbd_ring_config stream_config(void)
 {
     const struct tbd_options *options = &tbd_runtime.options;
@@ -207,8 +214,8 @@ static struct tbd_ring_config stream_config(void)
     if (has_rings()) {
         config.area_bytes = area_bytes();
         config.areas = TBD_CRASH_TABLES; /* format/stream/crash.h, and one that nobody reads */
-        if (options->tables != TBD_TABLES_NONE)
-            config.areas += (uint32_t)(TBD_CRASH_TABLE_BYTES / config.area_bytes + 1);
+        if (crash_tables())
+            config.areas += (uint32_t)(TBD_CRASH_ALL_BYTES / config.area_bytes + 1);
     }
     return config;
 }
@@ -286,7 +293,7 @@ static bool make_recording(void)
         return false;
     }
     if (has_rings())
-        tbd_crash_format(ring_bytes(), (uint32_t)tbd_runtime.options.tables);
+        tbd_crash_format(ring_bytes(), crash_tables(), tbd_runtime.options.parts);
     tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
     return tbd_recording.is_on;

@@ -59,6 +59,8 @@ struct tbd_options {
     char facts[TBD_OPTION_TEXT_BYTES];
     /* what leaves a dump while the program goes on, for the collector; "" = nothing */
     char trigger[TBD_OPTION_TEXT_BYTES];
+    /* parts of the program that have longer rings; "" = none */
+    char parts[TBD_OPTION_TEXT_BYTES];
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;

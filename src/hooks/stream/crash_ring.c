@@ -5,8 +5,10 @@
 #include "base/fmt.h"
 #include "base/linux.h"
 #include "base/linux_abi.h"
+#include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/stream/crash_parts.h"
 #include "hooks/stream/recording.h"
 
 static struct tbd_crash *crash; /* NULL: there are no rings */
@@ -45,17 +47,29 @@ void tbd_crash_note_first(uint32_t id)
 
 /* A lap of the ring is over: its entries are the last ones of their blocks so far.  Two threads may do that at once: laps
  * that end in the same moment have no order. */
-static void note_lap(uint64_t start, uint64_t bytes)
+static void note_last(const uint32_t *ring, uint64_t count, uint64_t time)
+{
+    uint64_t *last = table(TBD_CRASH_LAST);
+
+    for (uint64_t i = 0; i < count; i++)
+        if (ring[i] - 1 < TBD_CRASH_IDS)
+            last[ring[i] - 1] = time << TBD_CRASH_LAP_SHIFT | i;
+}
+
+static void note_lap(uint32_t index, uint64_t start, uint64_t bytes)
 {
     const uint32_t *ring = (const uint32_t *)start;
-    uint64_t *last = table(TBD_CRASH_LAST), time;
+    uint64_t count = 0, time;
 
-    if (!(crash->tables & TBD_CRASH_LAST))
+    if (!(crash->tables & (TBD_CRASH_LAST | TBD_CRASH_KEPT)))
         return;
-    time = run_us() << TBD_CRASH_LAP_SHIFT;
-    for (uint64_t i = 0; i < bytes / sizeof(*ring) && ring[i]; i++)
-        if (ring[i] - 1 < TBD_CRASH_IDS)
-            last[ring[i] - 1] = time | i;
+    while (count < bytes / sizeof(*ring) && ring[count])
+        count++;
+    time = run_us();
+    if (crash->tables & TBD_CRASH_LAST)
+        note_last(ring, count, time);
+    if (crash->tables & TBD_CRASH_KEPT)
+        tbd_crash_parts_lap_sigsafe(index, ring, count, time);
 }
 
 /* ---- rings ---- */
@@ -71,17 +85,23 @@ static uint32_t area_of(uint32_t index)
     return 1 + (index < TBD_CRASH_RINGS ? index : TBD_CRASH_RINGS);
 }
 
-void tbd_crash_format(uint64_t bytes, uint32_t tables)
+void tbd_crash_format(uint64_t bytes, uint32_t tables, const char *parts)
 {
     area_0()->ring_bytes = bytes;
     area_0()->tables = tables;
     area_0()->started_us = now_us();
+    if (!tbd_crash_parts_format(area_0(), parts))
+        tbd_say("parts=%s: not all of it can be kept: NAME [SIZE];..., %u names, 4M at most", parts,
+                TBD_CRASH_PARTS - 1);
 }
 
 void tbd_crash_start(void)
 {
     tbd_recording.ring.discard = true;
     crash = area_0();
+    if (crash->tables & TBD_CRASH_KEPT)
+        tbd_crash_parts_start(crash,
+                              (uint8_t *)tbd_ring_area(&tbd_recording.ring, TBD_CRASH_TABLES));
 }
 
 void *tbd_crash_at(uint32_t offset)
@@ -112,9 +132,10 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
         return;
     /* of an earlier thread */
     if (index < crash->thread_count && *(const uint32_t *)start) {
-        note_lap(start, ring_bytes());
+        note_lap(index, start, ring_bytes());
         memset((void *)start, 0, ring_bytes());
     }
+    tbd_crash_parts_reset(index);
     crash->tids[index] = tid;
     if (index >= crash->thread_count)
         __atomic_store_n(&crash->thread_count, index + 1, __ATOMIC_RELEASE);
@@ -137,7 +158,7 @@ bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_n
         *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
         return false;
     if (index < TBD_CRASH_RINGS)
-        note_lap(start, ring_bytes());
+        note_lap(index, start, ring_bytes());
     *entry_next = start;
     return true;
 }
@@ -157,8 +178,9 @@ static void guard(uint64_t start, uint64_t bytes, int protection)
 
 /* CRASH-1: what is left has no gap.  A ring that gets longer has its older part between the newest entry and its old
  * end, and 0s after that. */
-static void resize(uint64_t start, uint64_t bytes, uint64_t *entry_next)
+static void resize(uint32_t index, uint64_t bytes, uint64_t *entry_next)
 {
+    uint64_t start = tbd_ring_area(&tbd_recording.ring, area_of(index));
     uint32_t *ring = (uint32_t *)start;
     uint64_t length = ring_bytes() / sizeof(*ring), wanted = bytes / sizeof(*ring), last = 0;
 
@@ -166,7 +188,7 @@ static void resize(uint64_t start, uint64_t bytes, uint64_t *entry_next)
     while (last < length && ring[last])
         last++;
     if (bytes < ring_bytes() && last + 2 > wanted) {
-        note_lap(start, ring_bytes());
+        note_lap(index, start, ring_bytes());
         ring[0] = 0;
         if (entry_next)
             *entry_next = start;
@@ -194,8 +216,7 @@ bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(ui
         bytes > tbd_recording.ring.head->area_bytes)
         return false;
     for (uint32_t i = 0; i < crash->thread_count; i++)
-        resize(tbd_ring_area(&tbd_recording.ring, area_of(i)), bytes,
-               i < threads ? entry_of(i) : NULL);
+        resize(i, bytes, i < threads ? entry_of(i) : NULL);
     if (threads > TBD_CRASH_RINGS)
         resize_last(bytes, threads, entry_of);
     crash->ring_bytes = bytes;
@@ -204,33 +225,47 @@ bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(ui
 
 /* ---- modules ---- */
 
-static bool is_known(const struct tbd_msg_region *region, const char *path)
+/* The number of a module that is known; UINT32_MAX: it is not. */
+static uint32_t find_module(const struct tbd_msg_region *region, const char *path)
 {
     for (uint32_t i = crash->module_count; i-- > 0;) {
         const struct tbd_crash_module *module = &crash->modules[i];
 
         if (module->start == region->start && module->end == region->end)
-            return strcmp(module->path, path) == 0 && module->file_offset == region->file_offset;
+            return strcmp(module->path, path) == 0 && module->file_offset == region->file_offset
+                       ? i
+                       : UINT32_MAX;
         if (module->start < region->end && region->start < module->end)
-            return false; /* it replaced the other */
+            return UINT32_MAX; /* it replaced the other */
     }
-    return false;
+    return UINT32_MAX;
 }
 
-void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path)
+static uint32_t add_module(uint32_t id, const struct tbd_msg_region *region, const char *path)
 {
-    struct tbd_crash_module *module;
+    uint32_t number = crash->module_count;
+    struct tbd_crash_module *module = &crash->modules[number];
 
-    if (is_known(region, path) || crash->module_count == TBD_CRASH_MODULES)
-        return;
-    module = &crash->modules[crash->module_count];
+    if (number >= TBD_CRASH_MODULES)
+        return UINT32_MAX;
     *module = (struct tbd_crash_module){ .start = region->start,
                                          .end = region->end,
                                          .file_offset = region->file_offset,
                                          .first_block = id };
     if (strlen(path) < sizeof(module->path))
         tbd_fmt(module->path, sizeof(module->path), "%s", path);
-    __atomic_store_n(&crash->module_count, crash->module_count + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&crash->module_count, number + 1, __ATOMIC_RELEASE);
+    return number;
+}
+
+void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path)
+{
+    uint32_t number = find_module(region, path);
+
+    if (number == UINT32_MAX)
+        number = add_module(id, region, path);
+    if (number != UINT32_MAX && crash->tables & TBD_CRASH_KEPT)
+        tbd_crash_parts_note(id, number, path);
 }
 
 /* ---- the end ---- */

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 /* The stream has just been formatted with rings; of these, `bytes` of each are used as long as it is not changed.
- * `tables`: TBD_CRASH_FIRST, TBD_CRASH_LAST. */
-void tbd_crash_format(uint64_t bytes, uint32_t tables);
+ * `tables`: TBD_CRASH_FIRST, _LAST, _KEPT; `parts`: what is kept. */
+void tbd_crash_format(uint64_t bytes, uint32_t tables, const char *parts);
 /* Its collector is ready. */
 void tbd_crash_start(void);
 bool tbd_crash_is_on(void);

@@ -2,6 +2,7 @@
 /* cmd_path.c - path: what a program died of, and what its threads ran last (mode=crash)
  *
  * A crash dump of a program that was killed is no trace, so the run's session is not open. */
+#include "base/safe_stream.h"
 #include "query/commands/commands.h"
 #include "query/commands/path_rows.h"
 #include "query/commands/path_values.h"
@@ -26,6 +27,7 @@ struct path {
     uint32_t tid; /* 0: all threads */
     bool with_regs;
     bool is_first, is_last; /* a table, not threads */
+    const char *part;       /* with rows.is_kept: of this one alone; NULL: all */
     bool with_past;         /* rows need values */
     struct tbd_path_wanted wanted;
 };
@@ -152,12 +154,28 @@ static enum tbd_exit print_table(struct tbd_command_run *run, struct path *path,
     return tbd_command_no_memory();
 }
 
+static enum tbd_exit print_kept(struct tbd_command_run *run, struct path *path)
+{
+    enum tbd_status status = tbd_rings_keep(&path->ring, path->part);
+
+    if (status == TBD_NOTFOUND || (status == TBD_OK && path->ring.kept.count == 0)) {
+        fprintf(stderr,
+                "tbdq: the dump has kept nothing of %s\n"
+                "tbdq: hint: tbd crash --parts='libz.so.1;modules' -- PROGRAM\n",
+                path->part != NULL ? tbd_shown(path->part) : "any part");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    return status == TBD_OK ? print_table(run, path, &path->ring.kept) : tbd_command_no_memory();
+}
+
 /* The thread that died comes last. */
 static enum tbd_exit print(struct tbd_command_run *run, struct path *path)
 {
     struct tbd_rows rows;
     enum tbd_exit result;
 
+    if (path->rows.is_kept)
+        return print_kept(run, path);
     if (path->is_first || path->is_last)
         return print_table(run, path, path->is_first ? &path->ring.first : &path->ring.last);
     print_end(run, path);
@@ -193,6 +211,8 @@ static bool take_pair(struct path *path, const char *word, const char *value)
     else if (strcmp(word, "from") == 0 && *value == '-' &&
              take_number(value + 1, ULONG_MAX, &number))
         path->rows.from = number;
+    else if (strcmp(word, "part") == 0 && !path->rows.is_kept)
+        path->rows.is_kept = (path->part = value) != NULL;
     else if (strcmp(word, "--only") == 0)
         path->wanted.only = value;
     else if (strcmp(word, "--where") == 0)
@@ -214,6 +234,8 @@ static bool take_word(struct path *path, const char *word)
         path->is_first = true;
     else if (strcmp(word, "last") == 0 && !path->is_first)
         path->is_last = true;
+    else if (strcmp(word, "parts") == 0 && !path->rows.is_kept)
+        rows->is_kept = true;
     else if (strcmp(word, "fold") == 0)
         rows->folds = true;
     else if (strcmp(word, "text") == 0)
@@ -233,7 +255,7 @@ static bool take_word(struct path *path, const char *word)
 
 static bool takes_value(const char *word)
 {
-    return strcmp(word, "thread") == 0 || strcmp(word, "from") == 0 ||
+    return strcmp(word, "thread") == 0 || strcmp(word, "from") == 0 || strcmp(word, "part") == 0 ||
            strcmp(word, "--only") == 0 || strcmp(word, "--where") == 0;
 }
 
@@ -249,7 +271,8 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
         i += has_value;
     }
     return (!path->rows.forward || path->rows.from != 0) &&
-           !((path->is_first || path->is_last) &&
+           path->is_first + path->is_last + path->rows.is_kept <= 1 &&
+           !((path->is_first || path->is_last || path->rows.is_kept) &&
              (path->wanted.values || path->wanted.where != NULL || path->with_regs ||
               path->rows.folds || path->tid != 0)) &&
            (path->wanted.values || (path->wanted.only == NULL && !path->wanted.why)) &&
@@ -281,8 +304,8 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
     if (!take_arguments(run, &path))
         return tbd_command_usage(
             run,
-            "path takes the number of rows of a thread, `blocks` or `insns`, `first` or `last`, `fold`, "
-            "`text`, `regs`, `thread ID`, `from -N`, and after that `forward`; --values, with it "
+            "path takes the number of rows of a thread, `blocks` or `insns`, `first`, `last`, `parts` or `part "
+            "NAME`, `fold`, `text`, `regs`, `thread ID`, `from -N`, and after that `forward`; --values, with it "
             "--only NAMES and --why; without `fold` --where EXPRESSION");
     status = open_ring(run, &path);
     result = status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);

@@ -42,7 +42,7 @@ const struct tbd_command tbd_commands[] = {
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
       "tbdq facts files", false, false },
     { "path", tbd_command_path,
-      "[COUNT] [blocks|insns] [first|last] [fold] [text] [regs] [thread ID] [from -N [forward]] [--values [--only NAMES] [--why]] [--where EXPR]",
+      "[COUNT] [blocks|insns] [first|last|parts|part NAME] [fold] [text] [regs] [thread ID] [from -N [forward]] [--values [--only NAMES] [--why]] [--where EXPR]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
       "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of instructions at one\n"
@@ -52,6 +52,8 @@ const struct tbd_command tbd_commands[] = {
       "`forward` those from there on.  Threads have no order among each other.  Without -t: the newest dump.\n"
       "`first` shows, in place of threads, all blocks that ran, in the order of their first entry, with its time, `last` by the last\n"
       "entry (with the time of the end of its lap of a ring): a table each, if the program was started with --tables.\n"
+      "`parts` shows what was kept of the modules named by --parts, longer than in the rings, each thread's in order; `part NAME`\n"
+      "that of one: `part modules` where another module was entered.\n"
       "`--values` shows what rows held: with `insns` the registers and memory of each, else the variables that the source line\n"
       "names, before the row and, if they changed, after it; inferred values rest on an assumption, which `--why` names.\n"
       "`--only a,*p,rax,0x1000-0x1fff` shows these expressions, registers and addresses alone.  `--where EXPR` shows, of the\n"

@@ -55,11 +55,15 @@ const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
     static const char *const table[] = { "back", "when", "pc", "function", "source", NULL };
     static const char *const table_with_more[] = { "back",     "when",   "pc",   "insn",
                                                    "function", "source", "text", NULL };
+    static const char *const kept[] = { "back", "when",     "thread", "part", "blocks", "pc",
+                                        "insn", "function", "source", "text", NULL };
     static const char *const line_values[] = { "back", "thread", "function", "source",
                                                "text", "values", NULL };
     static const char *const insn_values[] = { "back",     "thread", "pc",     "insn",
                                                "function", "source", "values", NULL };
 
+    if (path->is_kept)
+        return kept;
     if (path->when != NULL)
         return path->with_text || path->unit == TBD_PATH_INSNS ? table_with_more : table;
     if (path->with_values)
@@ -84,6 +88,11 @@ static bool same_text(const char *one, const char *other)
     return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
 }
 
+static const struct tbd_crash_kept *kept_row(const struct row_finding *f, uint64_t step)
+{
+    return f->path->ring->kept_rows[step];
+}
+
 /* Are the two instructions at one line, or, without lines, in one block? */
 static bool is_same_line(const struct row_finding *f, uint64_t step, uint32_t insn,
                          uint64_t other_step, uint32_t other_insn)
@@ -91,6 +100,9 @@ static bool is_same_line(const struct row_finding *f, uint64_t step, uint32_t in
     struct tbd_rings_place one = *place_of(f, step, insn);
     const struct tbd_rings_place *other = place_of(f, other_step, other_insn);
 
+    if (f->path->is_kept && (kept_row(f, step)->part != kept_row(f, other_step)->part ||
+                             kept_row(f, step)->tid != kept_row(f, other_step)->tid))
+        return false;
     if (one.line.line == 0 || other->line.line == 0)
         return f->steps[step].block == f->steps[other_step].block &&
                one.line.line == other->line.line;
@@ -312,6 +324,14 @@ static json_t *when_text(uint64_t time_us)
     return json_string(text);
 }
 
+static void put_kept(const struct tbd_rings *ring, uint64_t step, json_t *object)
+{
+    const struct tbd_crash_kept *row = ring->kept_rows[step];
+
+    json_object_set_new(object, "thread", json_integer(row->tid));
+    json_object_set_new(object, "part", tbd_output_text(ring->dump.parts[row->part].name));
+}
+
 static json_t *object_of(const struct row_finding *f, const struct path_row *row)
 {
     const struct tbd_rings_step *last = &f->steps[row->last_step];
@@ -324,7 +344,9 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     json_object_set_new(object, "back", json_string(text));
     if (f->path->when != NULL)
         json_object_set_new(object, "when", when_text(f->path->when[row->step].time_us));
-    else
+    if (f->path->is_kept)
+        put_kept(f->path->ring, row->step, object);
+    else if (f->path->when == NULL)
         json_object_set_new(object, "thread", json_integer(f->thread->tid));
     json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
     json_object_set_new(object, "insns", json_integer((json_int_t)row->insns));

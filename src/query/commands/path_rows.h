@@ -22,6 +22,7 @@ struct tbd_path_rows {
     struct tbd_path_values *values;    /* borrowed; NULL: not wanted */
     bool with_values;                  /* a column of them */
     const struct tbd_crash_when *when; /* borrowed; NULL: rows are of a thread, not of a table */
+    bool is_kept;                      /* that table is of what parts have kept */
     struct tbd_disas *disas;           /* owned; NULL until needed */
     struct tbd_path_source *sources;   /* owned; NULL: none */
 };

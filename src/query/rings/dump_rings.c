@@ -65,6 +65,41 @@ static bool make_when(const struct tbd_crash_when *when, uint32_t count,
     return entries != NULL;
 }
 
+static bool is_part(const struct tbd_rings *ring, uint32_t part, const char *wanted)
+{
+    return wanted == NULL || strcmp(ring->dump.parts[part].name, wanted) == 0;
+}
+
+static bool has_part(const struct tbd_rings *ring, const char *wanted)
+{
+    for (uint32_t i = 0; i < ring->dump.head->part_count; i++)
+        if (is_part(ring, i, wanted))
+            return true;
+    return false;
+}
+
+enum tbd_status tbd_rings_keep(struct tbd_rings *ring, const char *part)
+{
+    uint32_t most = ring->dump.head->kept_count, count = 0;
+
+    if (!has_part(ring, part))
+        return TBD_NOTFOUND;
+    ring->kept_when = calloc(most + 1u, sizeof(*ring->kept_when));
+    ring->kept_rows = calloc(most + 1u, sizeof(const struct tbd_crash_kept *));
+    if (ring->kept_when == NULL || ring->kept_rows == NULL)
+        return TBD_NOMEM;
+    for (uint32_t i = 0; i < most; i++) {
+        const struct tbd_crash_kept *row = &ring->dump.kept[i];
+
+        if (!is_part(ring, row->part, part))
+            continue;
+        ring->kept_rows[count] = row;
+        ring->kept_when[count++] =
+            (struct tbd_crash_when){ .time_us = row->time_us, .block = row->block };
+    }
+    return make_when(ring->kept_when, count, &ring->kept) ? TBD_OK : TBD_NOMEM;
+}
+
 static void free_when(struct tbd_rings_thread *table)
 {
     free((void *)(uintptr_t)table->entries);
@@ -127,6 +162,9 @@ void tbd_rings_close(struct tbd_rings *ring)
         free(ring->threads[i].steps);
     free_when(&ring->first);
     free_when(&ring->last);
+    free_when(&ring->kept);
+    free(ring->kept_when);
+    free(ring->kept_rows);
     free(ring->path);
     free(ring->files);
     free(ring->tried);

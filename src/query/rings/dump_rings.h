@@ -79,10 +79,13 @@ struct tbd_rings_thread {
 struct tbd_rings {
     char *path; /* owned: the dump's folder */
     struct tbd_crash_dump dump;
-    struct tbd_rings_thread *threads;    /* owned; dump.head->thread_count of them */
-    struct tbd_rings_thread first, last; /* tables; their entries are owned */
-    struct tbd_rings_block *blocks;      /* owned; dump.head->block_count of them */
-    struct tbd_rings_place *places;      /* owned */
+    struct tbd_rings_thread *threads;        /* owned; dump.head->thread_count of them */
+    struct tbd_rings_thread first, last;     /* tables; their entries are owned */
+    struct tbd_rings_thread kept;            /* the same, of tbd_rings_keep() */
+    struct tbd_crash_when *kept_when;        /* owned */
+    const struct tbd_crash_kept **kept_rows; /* owned: what row i is about */
+    struct tbd_rings_block *blocks;          /* owned; dump.head->block_count of them */
+    struct tbd_rings_place *places;          /* owned */
     size_t place_count, place_capacity;
     struct tbd_elf_file **files; /* owned: of modules; NULL: not open */
     bool *tried;
@@ -92,6 +95,10 @@ struct tbd_rings {
 TBD_MUST_CHECK enum tbd_status tbd_rings_open(const char *path, struct tbd_rings *out,
                                               struct tbd_error *why);
 void tbd_rings_close(struct tbd_rings *ring);
+
+/* What parts of the program have kept: `part`, or all with NULL, as a table ring->kept, once.  TBD_NOTFOUND: there is no such part;
+ * TBD_NOMEM. */
+TBD_MUST_CHECK enum tbd_status tbd_rings_keep(struct tbd_rings *ring, const char *part);
 
 /* NULL without memory. */
 const struct tbd_rings_block *tbd_rings_block(struct tbd_rings *ring, uint32_t block);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/* crash_write_private.h - what crash_write.c and crash_write_parts.c share: the memory of a program, and what the file gets of it
+ *
+ * The memory is hostile: what counts in it is copied and checked before it is used. */
+#ifndef TBD_FORMAT_CRASH_WRITE_PRIVATE_H
+#define TBD_FORMAT_CRASH_WRITE_PRIVATE_H
+
+#include "format/files/crash_file.h"
+
+struct tbd_crash_making {
+    const uint8_t *stream;
+    size_t stream_bytes;
+    struct tbd_stream_head from; /* a copy, checked */
+    const struct tbd_crash *crash;
+    uint64_t ring_bytes; /* a copy, checked */
+    uint32_t module_count;
+    uint32_t *place; /* of block ids: index of the block + 1; 0: not used */
+    struct tbd_crash_head head;
+    struct tbd_crash_module *modules;
+    struct tbd_crash_block *blocks;
+    struct tbd_crash_thread *threads;
+    uint32_t *entries;
+    uint64_t entry_capacity;
+    uint8_t *code;
+    uint64_t code_capacity;
+    struct tbd_crash_when *when; /* first_count, then last_count */
+    uint32_t when_count;
+    uint64_t now; /* the end of laps that are not over */
+    struct tbd_crash_kept_part parts[TBD_CRASH_PARTS];
+    struct tbd_crash_kept *kept; /* owned */
+};
+
+static inline bool tbd_crash_is_inside(const struct tbd_crash_making *m, uint64_t offset,
+                                       uint64_t bytes)
+{
+    return offset <= m->stream_bytes && bytes <= m->stream_bytes - offset;
+}
+
+static inline const uint32_t *tbd_crash_ring_of(const struct tbd_crash_making *m, uint32_t index)
+{
+    return (const uint32_t *)(m->stream + m->from.areas_offset +
+                              (1 + (uint64_t)index) * (m->from.area_bytes + 4096));
+}
+
+/* How many of them there may be. */
+static inline uint32_t tbd_crash_ring_count(const struct tbd_crash_making *m)
+{
+    uint32_t rings = m->crash->thread_count;
+
+    if (rings > TBD_CRASH_RINGS)
+        rings = TBD_CRASH_RINGS;
+    return rings > m->from.area_count - 2 ? m->from.area_count - 2 : rings;
+}
+
+/* The index in the file of a block with this id, from 1 to def_count. */
+uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id);
+/* crash_write_parts.c.  False without memory. */
+bool tbd_crash_add_kept(struct tbd_crash_making *m);
+
+#endif
