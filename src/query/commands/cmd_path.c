@@ -157,7 +157,10 @@ static enum tbd_exit print_table(struct tbd_command_run *run, struct path *path,
 static enum tbd_exit print_kept(struct tbd_command_run *run, struct path *path)
 {
     enum tbd_status status = tbd_rings_keep(&path->ring, path->part);
+    bool is_modules = path->part != NULL && strcmp(path->part, "modules") == 0;
 
+    if (is_modules && path->rows.unit == TBD_PATH_LINES) /* a row is an entry */
+        path->rows.unit = TBD_PATH_BLOCKS;
     if (status == TBD_NOTFOUND || (status == TBD_OK && path->ring.kept.count == 0)) {
         fprintf(stderr,
                 "tbdq: the dump has kept nothing of %s\n"
