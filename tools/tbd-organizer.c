@@ -4,7 +4,7 @@
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
  *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash] [--facts NAMES]
- *                 [--triggers TEXT]
+ *                 [--triggers TEXT] [--parts TEXT]
  *   tbd-organizer --count=TRACE
  *
  * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
@@ -154,6 +154,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "lean", required_argument, NULL, 'l' },
         { "crash", no_argument, NULL, 'r' },          { "facts", required_argument, NULL, 'f' },
         { "triggers", required_argument, NULL, 'g' },
+        { "parts", required_argument, NULL, 'P' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
         { "save-on", required_argument, NULL, 'S' },
         { 0 },
@@ -178,6 +179,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'r': out->keeps_rings = true; break;
         case 'f': out->facts = optarg; break;
         case 'g': out->triggers = optarg; break;
+        case 'P': out->parts = optarg; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
         case 'S':

@@ -200,8 +200,8 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         return status;
     }
     pidfd = (int)syscall(SYS_pidfd_open, options->pid, 0);
-    if (options->triggers)
-        tbd_place_triggers(options->stream_fd, options->pid, options->triggers);
+    if (options->triggers || options->parts)
+        tbd_place_triggers(options->stream_fd, options->pid, options->triggers, options->parts);
     if (options->ready)
         options->ready(options->context, root);
     say_state(memory.head, TBD_ORGANIZER_READY);

@@ -43,19 +43,31 @@ static bool run(const char *path, char **argv)
     return WIFEXITED(status) && WEXITSTATUS(status) != 127;
 }
 
-void tbd_place_triggers(int stream_fd, pid_t pid, const char *text)
+/* NAME=VALUE, to be freed; NULL: there is no value, or no memory. */
+static char *setting(const char *name, const char *value)
 {
-    char path[PATH_MAX], fd[16], number[16], *setting;
+    char *text = NULL;
+
+    return value && asprintf(&text, "%s=%s", name, value) >= 0 ? text : NULL;
+}
+
+void tbd_place_triggers(int stream_fd, pid_t pid, const char *triggers, const char *parts)
+{
+    char path[PATH_MAX], fd[16], number[16];
     static char set[] = "set", option[] = "--stream-fd";
-    char *argv[] = { set, option, fd, number, NULL, NULL };
+    char *settings[2] = { setting("trigger", triggers), setting("parts", parts) };
+    char *argv[7] = { set, option, fd, number };
+    unsigned count = 4;
 
     snprintf(fd, sizeof(fd), "%d", stream_fd);
     snprintf(number, sizeof(number), "%d", (int)pid);
-    if (asprintf(&setting, "trigger=%s", text) < 0)
-        return;
-    argv[4] = setting;
+    for (unsigned i = 0; i < 2; i++)
+        if (settings[i])
+            argv[count++] = settings[i];
     if (!find_tool(path, sizeof(path)) || !run(path, argv))
-        fprintf(stderr, "tbd: tbd-probe does not run: there are no triggers\n"
-                        "tbd: hint: it must be beside tbd-organizer\n");
-    free(setting);
+        fprintf(stderr,
+                "tbd: tbd-probe does not run: there are no triggers, and no functions as parts\n"
+                "tbd: hint: it must be beside tbd-organizer\n");
+    free(settings[0]);
+    free(settings[1]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* place_triggers.h - has `tbd-probe set` find the places of a program's triggers, before the program runs
+/* place_triggers.h - has `tbd-probe set` find the places of a program's triggers, and functions that are parts, before the program runs
  *
  * That is another program because the organizer needs no library for debug information. */
 #ifndef TBD_ORGANIZER_PLACE_TRIGGERS_H
@@ -8,6 +8,6 @@
 #include <sys/types.h>
 
 /* Returns when the request is in the rings' memory (format/probe/trigger.h), or a line on stderr says why not. */
-void tbd_place_triggers(int stream_fd, pid_t pid, const char *text);
+void tbd_place_triggers(int stream_fd, pid_t pid, const char *triggers, const char *parts);
 
 #endif

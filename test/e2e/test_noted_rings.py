@@ -110,9 +110,10 @@ def check_program(name, folder):
 
 # Names made by chance; a thread that outlives the first one; signals at all kinds of instructions, and while rings come round.
 NOTED = ["same_place", "thread_main_leaves", "sig_insns", "sig_full_rings"]
+# Not those whose threads go on natively, and note more, when the dump of a death has been taken.
 NOTED_LONG = [
     "threads", "thread_mix", "thread_exit", "thread_cancel", "thread_signals", "thread_locks", "thread_lives", "thread_pipes", "thread_registers",
-    "thread_names", "thread_many", "thread_dies", "thread_objects", "races", "atomics", "sigstack", "sig_calls", "sig_edits", "sig_random", "sig_waits",
+    "thread_names", "thread_many", "thread_objects", "races", "atomics", "sigstack", "sig_calls", "sig_edits", "sig_random", "sig_waits",
     "sigqueues", "alarm", "segv_repair", "page_faults", "guard_pages", "switches", "frames", "long_jumps", "exceptions", "thrown",
     "unwinding", "dl", "generated", "self_modifying", "tls", "moments", "recursion", "funcptr", "die_segv", "die_abort", "die_deep", "die_fpe",
     "die_handled", "jumps", "views", "containers", "heap", "hot_values", "variables"]

@@ -12,6 +12,7 @@
 #define TBD_FORMAT_TRIGGER_H
 
 #include "format/probe/probe.h"
+#include "format/stream/crash.h"
 
 #define TBD_TRIGGER_AT         (192u << 10)
 #define TBD_TRIGGER_MAX        32u
@@ -47,6 +48,7 @@ enum tbd_request_state {
 
 #define TBD_REQUEST_TRIGGERS 1u /* in place of those before; none if there are no rows */
 #define TBD_REQUEST_RING     2u
+#define TBD_REQUEST_PARTS    4u /* blocks that are made from now on belong to these */
 
 struct tbd_crash_request {
     uint32_t state;      /* futex: enum tbd_request_state */
@@ -57,6 +59,8 @@ struct tbd_crash_request {
     struct tbd_trigger triggers[TBD_TRIGGER_MAX];
     struct tbd_trigger_place places[TBD_TRIGGER_PLACES];
     struct tbd_probe_insn code[TBD_TRIGGER_CODE];
+    uint32_t range_count, reserved;
+    struct tbd_part_range ranges[TBD_PART_RANGES];
 };
 _Static_assert(TBD_TRIGGER_AT + sizeof(struct tbd_crash_request) <= 256u << 10, "area 0 has it");
 

@@ -45,6 +45,7 @@
 #define TBD_CRASH_PARTS       16u          /* the first is the one of modules */
 #define TBD_CRASH_PART_NAME   48u
 #define TBD_CRASH_PART_BYTES  (4ull << 20)
+#define TBD_PART_RANGES       128u
 /* From the first of these areas on. */
 #define TBD_CRASH_CLASSES_AT TBD_CRASH_TABLE_BYTES
 #define TBD_CRASH_ROWS_AT    (TBD_CRASH_CLASSES_AT + TBD_CRASH_IDS * sizeof(uint32_t))
@@ -76,6 +77,14 @@ struct tbd_crash_part {
     char name[TBD_CRASH_PART_NAME]; /* 16: of a module, or `modules`; ends with a NUL */
 };
 _Static_assert(sizeof(struct tbd_crash_part) == 64, "tbd_crash_part is 64 bytes");
+
+/* Code of a part of the program that the option `parts` has named: as a request brings it (format/probe/trigger.h). */
+struct tbd_part_range {
+    uint64_t start;                 /*  0 */
+    uint64_t end;                   /*  8: the address after it */
+    char name[TBD_CRASH_PART_NAME]; /* 16: of the part; ends with a NUL */
+};
+_Static_assert(sizeof(struct tbd_part_range) == 64, "tbd_part_range is 64 bytes");
 
 struct tbd_crash {
     uint32_t module_count; /* 0: complete ones */

@@ -36,7 +36,7 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     id = tbd_ring_define(&tbd_recording.ring, def, ops, code);
     region = tbd_regions_find(&tbd_memory.regions, def->start);
     if (region)
-        tbd_crash_note_module(id, &region->map, region->path);
+        tbd_crash_note_module(id, def->start, &region->map, region->path);
     tbd_crash_note_first(id);
     return id;
 }

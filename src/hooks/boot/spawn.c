@@ -181,6 +181,15 @@ static void name_program(char *out, size_t bytes)
         tbd_fmt(out, bytes, "%s%s", option, own[0] ? own : "program");
 }
 
+/* Among the parts of the option `parts`, of which functions are named so: NAME(). */
+static bool has_functions(const char *parts)
+{
+    for (; *parts; parts++)
+        if (parts[0] == '(' && parts[1] == ')')
+            return true;
+    return false;
+}
+
 _Noreturn static void become_organizer(int fd, char **envp)
 {
     char buffer[TBD_OPTION_TEXT_BYTES + 16];
@@ -209,6 +218,10 @@ _Noreturn static void become_organizer(int fd, char **envp)
     if (tbd_mode()->events == TBD_EVENTS_RINGS && tbd_runtime.options.trigger[0]) {
         argv[last++] = "--triggers";
         argv[last++] = tbd_runtime.options.trigger;
+    }
+    if (tbd_mode()->events == TBD_EVENTS_RINGS && has_functions(tbd_runtime.options.parts)) {
+        argv[last++] = "--parts";
+        argv[last++] = tbd_runtime.options.parts;
     }
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
@@ -279,7 +292,9 @@ static bool wait_until_ready(void)
 {
     struct tbd_stream_head *head = tbd_recording.ring.head;
 
-    int most = tbd_runtime.options.trigger[0] ? TRIGGERS_MS : READY_MS;
+    int most = tbd_runtime.options.trigger[0] || has_functions(tbd_runtime.options.parts)
+                   ? TRIGGERS_MS
+                   : READY_MS;
 
     for (int waited = 0; waited < most; waited += STEP_MS) {
         uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);

@@ -14,6 +14,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/probes/probe_code.h"
+#include "hooks/stream/crash_parts.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/threads/free_threads.h"
 #include "patcher/asked_places.h"
@@ -60,8 +61,8 @@ static bool has_right_places(struct tbd_crash_request *request)
 
 static bool is_right(struct tbd_crash_request *request)
 {
-    if (request->trigger_count > TBD_TRIGGER_MAX || !has_right_code(request) ||
-        !has_right_places(request))
+    if (request->trigger_count > TBD_TRIGGER_MAX || request->range_count > TBD_PART_RANGES ||
+        !has_right_code(request) || !has_right_places(request))
         return false;
     for (uint32_t i = 0; i < request->trigger_count; i++) {
         request->triggers[i].text[TBD_TRIGGER_TEXT_BYTES - 1] = '\0';
@@ -106,6 +107,8 @@ static bool carry_out(struct tbd_thread *thread)
     if (wanted.what & TBD_REQUEST_RING &&
         !tbd_crash_resize(wanted.ring_bytes, tbd_threads.saved_contexts, entry_of))
         return false;
+    if (wanted.what & TBD_REQUEST_PARTS)
+        tbd_crash_parts_set_ranges(wanted.ranges, wanted.range_count);
     if (wanted.what & TBD_REQUEST_TRIGGERS) {
         now = wanted;
         put_places(thread);

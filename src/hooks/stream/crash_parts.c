@@ -15,6 +15,11 @@ static struct tbd_crash *crash; /* NULL: no part is kept */
 static uint32_t *classes;
 static struct tbd_crash_row *rows;
 static uint32_t capacities[TBD_CRASH_PARTS];
+static struct range {
+    uint64_t start, end;
+    uint32_t part;
+} ranges[TBD_PART_RANGES];
+static uint32_t range_count;
 
 /* ---- the option: NAME [SIZE];NAME [SIZE]... ---- */
 
@@ -97,6 +102,7 @@ void tbd_crash_parts_start(struct tbd_crash *given, uint8_t *tables)
         some = some || capacities[i];
     }
     crash = some ? given : NULL;
+    range_count = 0;
     classes = (uint32_t *)(tables + TBD_CRASH_CLASSES_AT);
     rows = (struct tbd_crash_row *)(tables + TBD_CRASH_ROWS_AT);
 }
@@ -111,20 +117,40 @@ static const char *file_name_of(const char *path)
     return name;
 }
 
-static uint32_t part_of(const char *path)
+/* 0: there is none. */
+static uint32_t part_called(const char *name)
 {
-    const char *name = file_name_of(path);
-
     for (uint32_t part = 1; part < TBD_CRASH_PARTS; part++)
         if (capacities[part] && strcmp(crash->parts[part].name, name) == 0)
             return part;
     return 0;
 }
 
-void tbd_crash_parts_note(uint32_t id, uint32_t module, const char *path)
+void tbd_crash_parts_set_ranges(const struct tbd_part_range *given, uint32_t count)
+{
+    char name[TBD_CRASH_PART_NAME];
+
+    range_count = 0;
+    for (uint32_t i = 0; crash && i < count; i++) {
+        memcpy(name, given[i].name, sizeof(name));
+        name[sizeof(name) - 1] = '\0';
+        ranges[range_count++] = (struct range){ given[i].start, given[i].end, part_called(name) };
+    }
+}
+
+/* A function is more than its module. */
+static uint32_t part_of(uint64_t start, const char *path)
+{
+    for (uint32_t i = 0; i < range_count; i++)
+        if (start >= ranges[i].start && start < ranges[i].end)
+            return ranges[i].part;
+    return part_called(file_name_of(path));
+}
+
+void tbd_crash_parts_note(uint32_t id, uint64_t start, uint32_t module, const char *path)
 {
     if (crash && id - 1 < TBD_CRASH_IDS)
-        classes[id - 1] = (module + 1) << MODULE_SHIFT | part_of(path);
+        classes[id - 1] = (module + 1) << MODULE_SHIFT | part_of(start, path);
 }
 
 /* ---- a lap ---- */

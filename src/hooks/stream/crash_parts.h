@@ -18,8 +18,10 @@
 bool tbd_crash_parts_format(struct tbd_crash *crash, const char *text);
 /* The rings begin; `tables` is where the area of that name begins. */
 void tbd_crash_parts_start(struct tbd_crash *crash, uint8_t *tables);
-/* A block has got this id; it belongs to module number `module`, whose file is `path`. */
-void tbd_crash_parts_note(uint32_t id, uint32_t module, const char *path);
+/* Code of parts, in place of what was given before; copied.  At most TBD_PART_RANGES; a name may not end. */
+void tbd_crash_parts_set_ranges(const struct tbd_part_range *given, uint32_t count);
+/* The block that begins at `start` has got this id; it belongs to module number `module`, whose file is `path`. */
+void tbd_crash_parts_note(uint32_t id, uint64_t start, uint32_t module, const char *path);
 /* The lap of ring number `index` that has `count` entries is over, at this time. */
 void tbd_crash_parts_lap_sigsafe(uint32_t index, const uint32_t *ring, uint64_t count,
                                  uint64_t time);

@@ -258,14 +258,15 @@ static uint32_t add_module(uint32_t id, const struct tbd_msg_region *region, con
     return number;
 }
 
-void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path)
+void tbd_crash_note_module(uint32_t id, uint64_t start, const struct tbd_msg_region *region,
+                           const char *path)
 {
     uint32_t number = find_module(region, path);
 
     if (number == UINT32_MAX)
         number = add_module(id, region, path);
     if (number != UINT32_MAX && crash->tables & TBD_CRASH_KEPT)
-        tbd_crash_parts_note(id, number, path);
+        tbd_crash_parts_note(id, start, number, path);
 }
 
 /* ---- the end ---- */

@@ -30,8 +30,9 @@ void *tbd_crash_at(uint32_t offset);
  * the place where a thread's block has its next entry, NULL if no thread has this number.  False: they cannot. */
 bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(uint32_t index));
 uint64_t tbd_crash_ring_bytes(void);
-/* The definition of a block of the mapping `region` has got this id; `path` is its file's. */
-void tbd_crash_note_module(uint32_t id, const struct tbd_msg_region *region, const char *path);
+/* The definition of the block at `start` in the mapping `region` has got this id; `path` is its file's. */
+void tbd_crash_note_module(uint32_t id, uint64_t start, const struct tbd_msg_region *region,
+                           const char *path);
 
 /* The block is made, and will be entered. */
 void tbd_crash_note_first(uint32_t id);

@@ -52,7 +52,7 @@ const struct tbd_command tbd_commands[] = {
       "`forward` those from there on.  Threads have no order among each other.  Without -t: the newest dump.\n"
       "`first` shows, in place of threads, all blocks that ran, in the order of their first entry, with its time, `last` by the last\n"
       "entry (with the time of the end of its lap of a ring): a table each, if the program was started with --tables.\n"
-      "`parts` shows what was kept of the modules named by --parts, longer than in the rings, each thread's in order; `part NAME`\n"
+      "`parts` shows what was kept of modules and functions that --parts names, for longer than in the rings; `part NAME`\n"
       "that of one: `part modules` where another module was entered.\n"
       "`--values` shows what rows held: with `insns` the registers and memory of each, else the variables that the source line\n"
       "names, before the row and, if they changed, after it; inferred values rest on an assumption, which `--why` names.\n"

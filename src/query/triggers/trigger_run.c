@@ -4,6 +4,7 @@
 
 #include "base/layout.h"
 #include "base/safe_stream.h"
+#include "query/triggers/part_request.h"
 #include "query/triggers/ring_memory.h"
 #include "query/triggers/trigger_request.h"
 
@@ -59,6 +60,7 @@ struct setting {
     pid_t pid;
     int stream_fd;       /* -1: the collector is looked for, and the program told */
     const char *trigger; /* NULL: as it is */
+    const char *parts;   /* with stream_fd; NULL: none of them is a function */
     uint64_t ring_bytes; /* 0: as it is */
 };
 
@@ -100,10 +102,13 @@ static int parse(int argc, char **argv, struct setting *out)
     for (at++; at < argc; at++) {
         if (strncmp(argv[at], "trigger=", 8) == 0)
             out->trigger = argv[at] + 8;
+        else if (out->stream_fd >= 0 && strncmp(argv[at], "parts=", 6) == 0)
+            out->parts = argv[at] + 6;
         else if (strncmp(argv[at], "ring=", 5) != 0 || !take_size(argv[at] + 5, &out->ring_bytes))
             return wrong_usage("ring=SIZE or trigger=WHAT is expected");
     }
-    return out->trigger || out->ring_bytes ? -1 : wrong_usage("there is nothing to set");
+    return out->trigger || out->parts || out->ring_bytes ? -1
+                                                         : wrong_usage("there is nothing to set");
 }
 
 /* ---- doing it ---- */
@@ -127,6 +132,23 @@ static bool fill(const struct setting *setting, struct tbd_crash_request *reques
     return done;
 }
 
+/* What is wrong with them does not concern the triggers. */
+static void fill_parts(const struct setting *setting, struct tbd_crash_request *request)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_probe_process process;
+
+    if (!setting->parts)
+        return;
+    if (!tbd_process_read(&process, setting->pid, &error)) {
+        fail(&error, setting->parts);
+        return;
+    }
+    if (!tbd_part_request(&process, setting->parts, request, &error))
+        fail(&error, setting->parts);
+    tbd_process_free(&process);
+}
+
 static bool tell(pid_t pid, struct tbd_query_error *error)
 {
     const union sigval value = { .sival_ptr = (void *)TBD_CRASH_SET };
@@ -145,6 +167,8 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
         done = tbd_ring_memory_map(memory, setting->stream_fd, error);
     else if (done)
         done = tbd_ring_memory_find(memory, setting->pid, error);
+    if (done)
+        fill_parts(setting, request);
     done = done && fill(setting, request, error) && tbd_ring_memory_post(memory, request, error);
     if (done && setting->stream_fd < 0)
         done = tell(setting->pid, error) && tbd_ring_memory_await(memory, ANSWER_MS, error);

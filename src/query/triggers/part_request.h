@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+/* part_request.h - functions among the parts of the option `parts`, as code of a process that is about to run
+ *
+ *     libz.so.1 4M;[MODULE:]FUNCTION() [SIZE];modules
+ *
+ * Modules are the engine's business: it knows them when they are mapped. */
+#ifndef TBD_QUERY_PART_REQUEST_H
+#define TBD_QUERY_PART_REQUEST_H
+
+#include "format/probe/trigger.h"
+#include "query/probe/probe_process.h"
+
+/* Fills in the ranges of those that there are; `what` gets TBD_REQUEST_PARTS.  False: *error says what is wrong in `text` with the first
+ * of the others. */
+bool tbd_part_request(struct tbd_probe_process *process, const char *text,
+                      struct tbd_crash_request *out, struct tbd_query_error *error);
+
+#endif
