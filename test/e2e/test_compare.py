@@ -146,11 +146,11 @@ while alive():
 """, env=pair.env)
     trace = pair.trace
     assert len(wanted) == 8361 and trace.count("func_enter", "func==fib", 8361) == 8361
-    for n in (0, 1, 2, 3, 9, 17, 18):
-        count = wanted.count(n)
-        assert trace.count("func_enter", "func==fib and (arg0 & 0xffffffff) == %d" % n, count) == count, n
-    for hit in (1, 2, 3, 100, 4180, 8361):
-        event = trace.one("goto", "first", "forward", "func_enter", hit, "where", "func==fib")
+    numbers = (0, 1, 2, 3, 9, 17, 18)
+    counts = trace.counts("func_enter where func==fib and (arg0 & 0xffffffff) == %d" % n for n in numbers)
+    assert counts == [wanted.count(n) for n in numbers], counts
+    hits = (1, 2, 3, 100, 4180, 8361)
+    for hit, [event] in zip(hits, trace.script("goto first forward func_enter %d where func==fib" % hit for hit in hits)):
         assert tbdtest.number(event["args"][0]) & 0xffffffff == wanted[hit - 1], (hit, event)
         assert tbdtest.number(event["pc"]) == pair.address("fib") and event["function"].startswith("fib"), event
     assert trace.count("func_exit", "func==fib", 8361) == 8361

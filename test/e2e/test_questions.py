@@ -114,12 +114,17 @@ def test_memory_around_the_stack_pointer_is_the_same_from_a_replay_and_from_even
     """`mem rsp N` has it from the replay for the registers, `mem ADDRESS N` from what the trace recorded."""
     trace = recorded(folder)
     total = trace.info()["blocks"]
-    for time in range(total // 40, total, total // 17):
-        sp = tbdtest.number(trace.one("regs", at=str(time))["rsp"])
-        for offset, count in ((-128, 640), (3000, 64), (16384 - 128 - 32, 64)):
-            by_replay = trace.tbdq("mem", "rsp+%d" % offset if offset > 0 else "rsp-%d" % -offset, count, at=str(time))
-            by_events = trace.tbdq("mem", hex(sp + offset), count, at=str(time))
-            assert by_replay.code == by_events.code and by_replay.out == by_events.out, (time, by_replay, by_events)
+    places, lines = ((-128, 640), (3000, 64), (16384 - 128 - 32, 64)), []
+    times = range(total // 40, total, total // 17)
+    for time, [regs] in zip(times, trace.at(times, ["regs"])):
+        lines.append("goto %d" % time)
+        for offset, count in places:
+            lines += ["mem rsp%+d %d" % (offset, count), "mem %#x %d" % (tbdtest.number(regs["rsp"]) + offset, count)]
+    answers = trace.script(lines, may_fail=True)
+    for i in range(0, len(lines), 1 + 2 * len(places)):
+        for by_replay, by_events in zip(answers[i + 1::2][:len(places)], answers[i + 2::2]):
+            assert by_replay == by_events, (lines[i], by_replay, by_events)
+    assert sum(bool(answer) for answer in answers) > len(lines) * 2 // 3, answers
 
 
 def test_disassembly_at_a_function(folder):
