@@ -185,6 +185,32 @@ def test_a_recording_that_has_only_begun_is_told(folder):
     assert result.code == 3 and b"no such trace" in result.err, result
 
 
+def test_a_recording_that_never_came_to_a_window_is_told_and_can_be_removed(folder):
+    def tbdq(*words):
+        result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))
+        return result.code, result.out.decode(), result.err.decode()
+
+    child = tbdtest.start(["/bin/sleep", "60"], folder)
+    try:
+        while not os.path.exists(folder + "/sleep-1/windows") and child.poll() is None:
+            time.sleep(0.02)
+        code, out, _ = tbdq("ls")
+        assert code == 0 and "sleep-1" in out and "has only begun" in out, out
+        assert tbdq("rm", "sleep-1")[0] == 2
+        assert tbdtest.kill_organizers(folder, child, 0) == 1
+        tbdtest.wait_organizers(folder)
+    finally:
+        child.kill()
+        child.communicate()
+    code, _, err = tbdq("-t", "sleep-1", "info")
+    assert code == 3 and "nothing was recorded: the organizer died" in err, err
+    assert tbdtest.record([tbdtest.program("stores")], folder)[0].code == 0
+    code, out, _ = tbdq("ls")
+    assert code == 0 and "nothing recorded" in out and "stores-1" in out, out
+    assert tbdq("rm", "stores-1")[0] == 0 and not os.path.lexists(folder + "/latest")
+    assert tbdq("rm", "sleep-1") == (0, "", "") and "sleep-1" not in os.listdir(folder), os.listdir(folder)
+
+
 def check_selection(trace, rows):
     there = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==work"))
     frames = trace.ask("bt", "threads")
@@ -238,6 +264,6 @@ def test_every_thread_s_stack_and_share(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_a_recording_that_has_only_begun_is_told, test_values_one_behind_the_other, test_what_is_tried_first, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
+    tbdtest.main(test_a_recording_that_has_only_begun_is_told, test_a_recording_that_never_came_to_a_window_is_told_and_can_be_removed, test_values_one_behind_the_other, test_what_is_tried_first, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
                  test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
                  test_places_to_list_and_memory_by_expression, test_what_is_not_there_is_told_where_it_is_not)

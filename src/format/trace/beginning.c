@@ -17,17 +17,20 @@ static bool is_later(const struct stat *a, const struct stat *b)
                                                   : a->st_ctim.tv_nsec > b->st_ctim.tv_nsec;
 }
 
-bool tbd_is_beginning(int dir)
+enum tbd_beginning tbd_beginning_of(int dir)
 {
-    struct stat header;
-    bool is_locked;
+    struct stat info;
 
-    if (tbd_stat_below(dir, "header", &header))
-        return false;
-    is_locked = flock(dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!is_locked)
-        (void)flock(dir, LOCK_UN);
-    return is_locked;
+    if (tbd_stat_below(dir, "header", &info))
+        return TBD_NOT_BEGINNING;
+    if (flock(dir, LOCK_SH | LOCK_NB))
+        return errno == EWOULDBLOCK ? TBD_BEGINNING : TBD_NOT_BEGINNING;
+    (void)flock(dir, LOCK_UN);
+    /* It may have ended as it should since the header was looked for. */
+    return tbd_stat_below(dir, "windows", &info) && S_ISDIR(info.st_mode) &&
+                   !tbd_stat_below(dir, "header", &info)
+               ? TBD_BEGUN_ONLY
+               : TBD_NOT_BEGINNING;
 }
 
 /* Is it one, this user's, and later than *latest? */
@@ -40,7 +43,7 @@ static bool is_better(int root, const char *name, struct stat *latest)
     if (dir < 0)
         return false;
     is = !fstat(dir, &info) && info.st_uid == geteuid() && is_later(&info, latest) &&
-         tbd_is_beginning(dir);
+         tbd_beginning_of(dir) == TBD_BEGINNING;
     close(dir);
     if (is)
         *latest = info;

@@ -98,6 +98,20 @@ static enum tbd_status beginning(const char *path, struct tbd_error *why)
                          "ended, or the program");
 }
 
+/* A directory that is no trace, or not yet: says so. */
+static enum tbd_status check_begun(const struct tbd_trace *trace, struct tbd_error *why)
+{
+    switch (tbd_beginning_of(trace->dir.fd)) {
+    case TBD_BEGINNING: return beginning(trace->path, why);
+    case TBD_BEGUN_ONLY:
+        return tbd_error_set(
+            why, TBD_NOTRACE, trace->path, 0,
+            "nothing was recorded: the organizer died before the first window had ended");
+    case TBD_NOT_BEGINNING: break;
+    }
+    return TBD_OK;
+}
+
 /* The trace to which `latest` in the root leads, unless somebody else put the link there. */
 static enum tbd_status find_latest(char *out, size_t bytes, struct tbd_error *why)
 {
@@ -171,8 +185,8 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, const stru
     status = !trace->blocks ? TBD_NOMEM
              : of           ? share_directory(trace, of, why)
                             : open_directory(trace, path, why);
-    if (!status && !of && tbd_is_beginning(trace->dir.fd))
-        status = beginning(trace->path, why);
+    if (!status && !of)
+        status = check_begun(trace, why);
     if (!status)
         status = tbd_trace_read_head(trace, why);
     if (!status)

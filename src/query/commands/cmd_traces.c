@@ -12,6 +12,7 @@
 #include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
 #include "format/files/trace_remove.h"
+#include "format/trace/beginning.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +34,8 @@ struct trace_row {
     uint64_t blocks;
     uint64_t bytes; /* on disk */
     uint32_t pid;
-    bool is_open; /* its end is not in it */
+    bool is_open;  /* its end is not in it */
+    bool is_empty; /* no window, or not yet: it cannot be opened */
 };
 
 struct trace_list {
@@ -72,6 +74,26 @@ static bool fill_killed(struct trace_row *row, const struct trace_list *list, co
     return true;
 }
 
+/* A recording that has only begun, or never came further.  Process 0 is this one: it lives. */
+static bool fill_begun(struct trace_row *row, const struct trace_list *list, const char *name)
+{
+    int dir = tbd_open_folder_below(list->fd, name);
+    enum tbd_beginning what = dir < 0 ? TBD_NOT_BEGINNING : tbd_beginning_of(dir);
+    struct stat info;
+
+    if (what != TBD_NOT_BEGINNING && !fstat(dir, &info)) {
+        row->command = strdup("");
+        row->started = (uint64_t)info.st_ctim.tv_sec * NS_PER_S + (uint64_t)info.st_ctim.tv_nsec;
+        row->is_open = what == TBD_BEGINNING;
+        row->is_empty = true;
+        snprintf(row->end, sizeof(row->end), "%s",
+                 row->is_open ? "has only begun" : "nothing recorded");
+    }
+    if (dir >= 0)
+        close(dir);
+    return row->is_empty;
+}
+
 /* A folder that is no trace of this user's, and no dump, is left out. */
 static enum tbd_status add_trace(struct trace_list *list, const char *name)
 {
@@ -90,7 +112,7 @@ static enum tbd_status add_trace(struct trace_list *list, const char *name)
     if (tbd_trace_open_summary(path, &trace, &why) == TBD_OK) {
         fill_row(&filled, tbd_trace_info(trace));
         tbd_trace_close(trace);
-    } else if (!fill_killed(&filled, list, name)) {
+    } else if (!fill_killed(&filled, list, name) && !fill_begun(&filled, list, name)) {
         return TBD_OK;
     }
     if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row))) {
@@ -264,7 +286,7 @@ static enum tbd_exit set_latest(const struct trace_list *list)
     const struct trace_row *newest = NULL;
 
     for (size_t i = 0; i < list->count; i++) {
-        if (list->rows[i].name[0] != '\0')
+        if (list->rows[i].name[0] != '\0' && !list->rows[i].is_empty)
             newest = &list->rows[i];
     }
     if (status == TBD_OK && newest != NULL)
