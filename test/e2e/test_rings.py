@@ -315,5 +315,61 @@ def test_parts_are_kept_longer_than_rings(folder):
     assert whole.tbdq("path", "parts").code == 1
 
 
+AT_ONCE = """
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+int rare(int n);
+static volatile unsigned totals[4];
+__attribute__((noinline)) static void often(long n) { for (int i = 0; i < 9000; i++) if (totals[n]++ & 1) totals[n] += 3; }
+static void *work(void *argument)
+{
+    for (long i = 1;; i++) {
+        rare(7);
+        often((long)argument);
+        if (i == 60 && !argument)
+            puts("done");
+    }
+    return argument;
+}
+int main(void)
+{
+    pthread_t thread;
+    setlinebuf(stdout);
+    for (long n = 0; n < 4; n++)
+        pthread_create(&thread, 0, work, (void *)n);
+    pause();
+}
+"""
+
+
+def test_parts_of_threads_that_run_at_once_and_are_killed(folder):
+    """Every call into a library, whole and in order, of each thread, though nobody had a moment to write anything."""
+    build_often(folder)
+    program, root = os.path.join(folder, "at_once"), os.path.join(folder, "root")
+    with open(program + ".c", "w", encoding="ascii") as f:
+        f.write(AT_ONCE)
+    made = tbdtest.run(["cc", "-g", "-O1", "-pthread", "-o", program, program + ".c", os.path.join(folder, "librare.so"), "-Wl,-rpath," + folder])
+    assert made.code == 0, made
+    process = tbdtest.start([program], root, "mode=crash,parts=librare.so 4M;modules 4M;often() 64K")
+    assert process.stdout.readline() == b"done\n"
+    process.kill()
+    process.communicate(timeout=60)
+    tbdtest.wait_organizers(root)
+    dump = tbdtest.find_trace(root, program)
+    kept = [entries for entries in by_thread(dump.ask("path", 1 << 24, "blocks", "part", "librare.so")) if len(entries) > 20]
+    period = kept[0].index(kept[0][0], 1) if kept else 0
+    assert kept and len(kept[0]) >= 60 * period and period > 5, [len(entries) for entries in kept]
+    for entries in kept:  # each call of rare(7) is the same
+        assert all(entry == kept[0][i % period] for i, entry in enumerate(entries)), entries[:20]
+    names = {}
+    for row in dump.ask("path", 1 << 24, "blocks", "part", "modules"):
+        names.setdefault(row["thread"], []).append(row["function"].split("!")[0])
+    assert all(one != other for own in names.values() for one, other in zip(own, own[1:])), names
+    assert sum(own.count("librare.so") for own in names.values()) >= sum(len(entries) // period for entries in kept)
+    often = dump.ask("path", 1 << 24, "blocks", "part", "often()")
+    assert sum(row["blocks"] for row in often) == 4096 and {row["function"] for row in often} == {"at_once!often"}, len(often)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
