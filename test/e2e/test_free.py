@@ -13,8 +13,8 @@ import tbdtest
 import test_rows
 
 
-def same_as_native(argv, folder, **how):
-    env = tbdtest.trace_env(folder, "mode=free")
+def same_as_native(argv, folder, options="mode=free", **how):
+    env = tbdtest.trace_env(folder, options)
     native, free = tbdtest.run(argv, **how), tbdtest.run(argv, env=env, **how)
     tbdtest.same(native, free)
     assert not os.listdir(folder), os.listdir(folder)
@@ -218,8 +218,11 @@ def test_every_program(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("for scripts/check --long")
     run_program.check_every("--free", folder)
-    same_as_native([tbdtest.program("thread_code"), "500"], folder)
+    for options in ("mode=free", "mode=crash,tables=both,parts=libc.so.6;modules"):
+        root = os.path.join(folder, options.split(",", maxsplit=1)[0])
+        os.makedirs(root)
+        same_as_native([tbdtest.program("thread_code"), "500"], root, options)
 
 
 if __name__ == "__main__":
-    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_") and callable(t)])

@@ -233,7 +233,6 @@ static bool gather(struct tbd_crash_making *m)
     uint32_t rings = tbd_crash_ring_count(m);
 
     m->now = time_now(m);
-
     m->place = calloc((size_t)m->from.def_count + 1, sizeof(*m->place));
     m->blocks = calloc((size_t)m->from.def_count + 1, sizeof(*m->blocks));
     m->threads = calloc((size_t)rings + 1, sizeof(*m->threads));
