@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 
 import tbdtest
 import test_attach
@@ -119,12 +118,14 @@ def test_what_cannot_be_is_said(root):
     assert gone.returncode == 1 and "no process" in gone.stderr, gone
     wrong = tbd(root, "crash", "-p", "x")
     assert wrong.returncode == 2, wrong
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o500)
-        if os.geteuid() != 0:
-            process = test_attach.start(test_attach.ATTACHED, "sleep")
-            refused(process, "organizer")
-        os.chmod(folder, 0o700)
+    process = test_attach.start(test_attach.ATTACHED, "spin")
+    for how in ("record", "record"):  # nothing is left of the first one
+        nowhere = tbd(root, how, "-p", str(process.pid), "--dir=/dev/null/traces")
+        assert nowhere.returncode == 4 and "organizer" in nowhere.stderr, nowhere
+    with open("/proc/%d/maps" % process.pid, encoding="utf-8") as maps:
+        assert "tbd-stream" not in maps.read()
+    text, errors = process.communicate("\n")
+    assert process.returncode == 0 and text == "spin done\n" and not errors, (text, errors)
 
 
 if __name__ == "__main__":

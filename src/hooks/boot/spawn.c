@@ -97,6 +97,8 @@ static void arrange_descriptors(int fd)
     tbd_sys_close(1);
     tbd_sys_open("/dev/null", 2, 0);
     tbd_sys_open("/dev/null", 2, 0);
+    if (tbd_log_kept) /* stderr may be anything in a process that is taken over */
+        tbd_sys_close(2);
     if (tbd_sys_failed(tbd_sys3(__NR_fcntl, 2, F_GETFD, 0)))
         tbd_sys_open("/dev/null", 2, 0);
 }
@@ -144,6 +146,8 @@ static void give_up(const char *path, long error)
     tbd_sys_futex_wake(&head->organizer_state);
 }
 
+static char own_name[16];
+
 /* The first thread's: another one may start the organizer of a process that is taken over. */
 static void read_name(char *out, size_t bytes)
 {
@@ -167,12 +171,11 @@ static void name_program(char *out, size_t bytes)
 {
     static const char option[] = "--program=";
     char *name = out + sizeof(option) - 1;
-    char own[16] = "";
+    const char *own = own_name;
     long length = -1;
 
     tbd_fmt(out, bytes, "%s", option);
-    read_name(own, sizeof(own));
-    if (strlen(own) == sizeof(own) - 1)
+    if (strlen(own) == sizeof(own_name) - 1)
         length = tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/thread-self/exe"),
                           tbd_sys_pointer(name), bytes - sizeof(option));
     if (length > 0)
@@ -312,11 +315,13 @@ static bool wait_until_ready(void)
 
 static void say_it_does_not_start(void)
 {
-    /* An organizer that failed has printed the reason itself. */
-    if (__atomic_load_n(&tbd_recording.ring.head->organizer_state, __ATOMIC_ACQUIRE) ==
-        TBD_ORGANIZER_FAILED)
+    /* An organizer that failed has printed the reason itself, if it may. */
+    if (!tbd_log_kept && __atomic_load_n(&tbd_recording.ring.head->organizer_state,
+                                         __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED)
         return;
-    tbd_say("the organizer does not start");
+    tbd_say(tbd_log_kept
+                ? "the organizer does not start: the traces' folder may not be writable there"
+                : "the organizer does not start");
     tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so");
 }
 
@@ -329,6 +334,7 @@ bool tbd_spawn_begin(int fd, char **envp)
     uint64_t before = 0;
 
     errand = (struct errand){ fd, envp };
+    read_name(own_name, sizeof(own_name));
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&before), 8);
     middle = start_silently(0, stack, run_middle, &errand);
     tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&before), 0, 8);
