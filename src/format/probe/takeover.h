@@ -25,7 +25,7 @@ enum tbd_takeover_phase { TBD_TAKEOVER_PREPARE, TBD_TAKEOVER_TAKE };
 struct tbd_takeover_thread {
     struct tbd_regs regs; /* .thread: its id */
     uint64_t mask;        /* its signal mask */
-    uint64_t rseq; /* the area that it had registered; the kernel knows it no more.  0: none */
+    uint64_t rseq; /* its registered area, 0: none.  For a recording the kernel knows it no more */
     uint32_t rseq_bytes;
     uint32_t rseq_signature;
     uint64_t resumes; /* rax is restart_syscall, for this call; 0: it is not */

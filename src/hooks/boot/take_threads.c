@@ -14,6 +14,8 @@ static void go_on_free(void *context)
 
     tbd_set_gs_base(saved->gs_base);
     tbd_signals_take_stack(&saved->signals, tbd_free_stack_top(saved));
+    tbd_rseq_unregister(&saved->rseq);
+    tbd_rseq_take(&saved->rseq);
     tbd_threads_begin(tbd_free_block_of(saved));
 }
 
@@ -63,7 +65,7 @@ static void describe(struct tbd_saved_context *saved, struct tbd_takeover_thread
     saved->can_resume = true;
     saved->signals.mask = given->mask;
     saved->rseq = rseq_of(given);
-    tbd_rseq_take(&saved->rseq, &thread->regs);
+    tbd_rseq_end_section(&saved->rseq, &thread->regs);
     tbd_crash_note_thread(saved->index, thread->tid);
     answer(saved, given, go_on_free);
 }
@@ -104,7 +106,8 @@ bool tbd_take_threads_prepare(struct tbd_thread *first, struct tbd_takeover *tak
             return false;
         make_whole(given);
         saved->rseq = rseq_of(given);
-        tbd_rseq_take(&saved->rseq, &given->regs);
+        tbd_rseq_end_section(&saved->rseq, &given->regs);
+        tbd_rseq_take(&saved->rseq);
         saved->tid = given->regs.thread; /* in use */
         answer(saved, given, i ? go_on_in_turn : go_on_first);
     }

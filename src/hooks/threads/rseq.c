@@ -225,24 +225,28 @@ static void write_natively(uint64_t dst, const void *bytes, size_t count)
 }
 
 /* The kernel would have ended a section that the stop came in. */
-static void end_section(const struct tbd_rseq *own, struct tbd_regs *regs)
+void tbd_rseq_end_section(const struct tbd_rseq *own, struct tbd_regs *regs)
 {
     static const uint64_t none;
     uint64_t abort_ip;
 
-    if (find_section(own, regs->rip, read_natively, &abort_ip) != SECTION_INSIDE)
+    if (!own->area || find_section(own, regs->rip, read_natively, &abort_ip) != SECTION_INSIDE)
         return;
     regs->rip = abort_ip;
     write_natively(own->area + SECTION_AT, &none, sizeof(none));
 }
 
-void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs)
+void tbd_rseq_unregister(struct tbd_rseq *own)
+{
+    if (own->area &&
+        tbd_sys4(__NR_rseq, own->area, own->bytes, RSEQ_FLAG_UNREGISTER, own->signature) != 0)
+        own->area = 0;
+}
+
+void tbd_rseq_take(struct tbd_rseq *own)
 {
     uint64_t area = own->area;
 
-    if (!area)
-        return;
-    end_section(own, regs);
     tbd_rseq_take_over(own, feature_bytes);
     if (!own->area)
         own->kept = area;

@@ -41,8 +41,13 @@ struct tbd_rseq {
  * `features`: AT_RSEQ_FEATURE_SIZE, 0: the kernel does not say. */
 void tbd_rseq_take_over(struct tbd_rseq *own, uint64_t features);
 
-/* The same for a thread that was taken over somewhere in the program, at `regs`: `own` says what the kernel had. */
-void tbd_rseq_take(struct tbd_rseq *own, struct tbd_regs *regs);
+/* Of a thread that is taken over somewhere in the program, at `regs`; `own` says what the kernel has, or had.  First, as long as it
+ * is stopped: a section that the stop came in ends as the kernel would have ended it. */
+void tbd_rseq_end_section(const struct tbd_rseq *own, struct tbd_regs *regs);
+/* The calling thread's registration ends. */
+void tbd_rseq_unregister(struct tbd_rseq *own);
+/* Then as tbd_rseq_take_over(). */
+void tbd_rseq_take(struct tbd_rseq *own);
 
 /* Shows the processor in the area, which the kernel has accepted.  Adds what it writes to the
  * effects, if there are any.  False: the area cannot be written. */

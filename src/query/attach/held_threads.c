@@ -252,20 +252,27 @@ bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, struct tbd_query
 
 /* ---- working ---- */
 
-static bool step(pid_t tid)
+static bool begin_step(pid_t tid)
+{
+    return trace(PTRACE_SINGLESTEP, tid, 0, NULL) == 0;
+}
+
+/* Another stop may come first. */
+static bool end_step(pid_t tid)
 {
     int status;
 
-    do {
-        if (trace(PTRACE_SINGLESTEP, tid, 0, NULL) != 0)
-            return false;
+    for (;;) {
         while (waitpid(tid, &status, __WALL) < 0)
             if (errno != EINTR)
                 return false;
         if (!WIFSTOPPED(status))
             return false;
-    } while (status >> 16 || WSTOPSIG(status) != SIGTRAP);
-    return true;
+        if (!(status >> 16) && WSTOPSIG(status) == SIGTRAP)
+            return true;
+        if (!begin_step(tid))
+            return false;
+    }
 }
 
 static bool block_all(struct tbd_held_thread *thread)
@@ -278,8 +285,8 @@ static bool block_all(struct tbd_held_thread *thread)
     return true;
 }
 
-long tbd_held_call(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
-                   const uint64_t *arguments)
+bool tbd_held_call_begin(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
+                         const uint64_t *arguments)
 {
     struct user_regs_struct regs = thread->regs;
 
@@ -291,8 +298,15 @@ long tbd_held_call(struct tbd_held_thread *thread, uint64_t syscall_at, long num
     regs.rsi = arguments[1];
     regs.rdx = arguments[2];
     regs.r10 = arguments[3];
-    if (!block_all(thread) || trace(PTRACE_SETREGS, thread->tid, 0, &regs) != 0 ||
-        !step(thread->tid) || trace(PTRACE_GETREGS, thread->tid, 0, &regs) != 0)
+    return block_all(thread) && trace(PTRACE_SETREGS, thread->tid, 0, &regs) == 0 &&
+           begin_step(thread->tid);
+}
+
+long tbd_held_call_end(const struct tbd_held_thread *thread)
+{
+    struct user_regs_struct regs;
+
+    if (!end_step(thread->tid) || trace(PTRACE_GETREGS, thread->tid, 0, &regs) != 0)
         return -ESRCH;
     return (long)regs.rax;
 }
@@ -302,7 +316,7 @@ bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t 
     for (int i = 0; i < MOST_STEPS; i++) {
         if (thread->regs.rip < start || thread->regs.rip >= end)
             return true;
-        if (!block_all(thread) || !step(thread->tid) ||
+        if (!block_all(thread) || !begin_step(thread->tid) || !end_step(thread->tid) ||
             trace(PTRACE_GETREGS, thread->tid, 0, &thread->regs) != 0)
             return false;
     }

@@ -47,9 +47,11 @@ bool tbd_held_copy(const struct tbd_held *held, struct tbd_held *out,
                    struct tbd_query_error *error);
 void tbd_held_recall(struct tbd_held *held, const struct tbd_held *before);
 
-/* A system call that the stopped thread makes by the instruction at `syscall_at`; the result, or -errno.  */
-long tbd_held_call(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
-                   const uint64_t *arguments);
+/* A system call that stopped threads make by the instruction at `syscall_at`, all at the same time: each needs a processor for it.
+ * begin false: the thread does not; end: the result, or -errno. */
+bool tbd_held_call_begin(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
+                         const uint64_t *arguments);
+long tbd_held_call_end(const struct tbd_held_thread *thread);
 /* Steps until it is outside of [start, end).  False: it does not come out. */
 bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end);
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #define QUIET_TRIES  100
 #define QUIET_NS     5000000L
 #define BORROW_TRIES 200
+#define FIRST        (-20)
 #define UNREGISTER   1u /* RSEQ_FLAG_UNREGISTER */
 
 static uint64_t now_us(void)
@@ -144,31 +146,45 @@ static bool leave_vdso(struct take_over *taking, struct tbd_query_error *error)
     return true;
 }
 
-static long change_rseq(struct take_over *taking, size_t index, uint64_t flags)
+static bool begin_change(struct take_over *taking, size_t index, uint64_t flags)
 {
     const struct tbd_takeover_thread *thread = &taking->threads[index];
     const uint64_t arguments[6] = { thread->rseq, thread->rseq_bytes, flags,
                                     thread->rseq_signature };
 
     if (!thread->rseq)
-        return 0;
-    return index ? tbd_held_call(&taking->held.all[index - 1], taking->remote.syscall_at, SYS_rseq,
-                                 arguments)
-                 : tbd_remote_call_system(&taking->remote, SYS_rseq, arguments);
+        return false;
+    return index ? tbd_held_call_begin(&taking->held.all[index - 1], taking->remote.syscall_at,
+                                       SYS_rseq, arguments)
+                 : tbd_remote_call_system(&taking->remote, SYS_rseq, arguments) == 0;
 }
 
-/* Who has none, or whose the kernel does not give up, keeps what it has. */
-static void unregister_all(struct take_over *taking)
+/* Of all threads.  Who has none, or whose the kernel does not give up, keeps what it has. */
+static bool change_rseq(struct take_over *taking, uint64_t flags)
 {
+    bool *begun = calloc(taking->count + 1, sizeof(*begun));
+
+    if (!begun)
+        return false;
     for (size_t i = 0; i < taking->count; i++)
-        if (change_rseq(taking, i, UNREGISTER) != 0)
+        begun[i] = begin_change(taking, i, flags);
+    for (size_t i = 0; i < taking->count; i++)
+        if (!begun[i] || (i && tbd_held_call_end(&taking->held.all[i - 1]) != 0))
             taking->threads[i].rseq = 0;
+    free(begun);
+    return true;
+}
+
+static bool unregister_all(struct take_over *taking, struct tbd_query_error *error)
+{
+    taking->is_unregistered = change_rseq(taking, UNREGISTER);
+    return taking->is_unregistered || tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
 }
 
 static void register_again(struct take_over *taking)
 {
-    for (size_t i = 0; taking->is_unregistered && i < taking->count; i++)
-        change_rseq(taking, i, 0);
+    if (taking->is_unregistered)
+        (void)change_rseq(taking, 0);
 }
 
 static bool put_vectors(struct take_over *taking, struct tbd_query_error *error)
@@ -212,10 +228,8 @@ static bool describe_all(struct take_over *taking, struct tbd_query_error *error
 static bool take(struct take_over *taking, struct tbd_query_error *error)
 {
     if ((taking->records && !leave_vdso(taking, error)) || !describe_all(taking, error) ||
-        (taking->records && !put_vectors(taking, error)))
+        (taking->records && (!put_vectors(taking, error) || !unregister_all(taking, error))))
         return false;
-    unregister_all(taking);
-    taking->is_unregistered = true;
     if (!tbd_boot_memory_put_threads(&taking->boot, &taking->remote, taking->threads,
                                      taking->count) ||
         !tbd_boot_memory_call(&taking->boot, &taking->remote,
@@ -372,6 +386,7 @@ bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *ou
 {
     struct take_over taking = { .options = options, .records = records };
     sigset_t all, before;
+    int priority;
     bool done;
 
     if (!tbd_attach_check(pid, error) || !await_alone(pid, error) ||
@@ -379,7 +394,10 @@ bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *ou
         return false;
     sigfillset(&all); /* half-way the process would be lost */
     sigprocmask(SIG_BLOCK, &all, &before);
+    priority = getpriority(PRIO_PROCESS, 0);
+    setpriority(PRIO_PROCESS, 0, FIRST); /* all wait for us; not everybody may do that */
     done = borrow_and_take(&taking, pid, out, error);
+    setpriority(PRIO_PROCESS, 0, priority);
     sigprocmask(SIG_SETMASK, &before, NULL);
     tbd_engine_close(&taking.file);
     return done;
