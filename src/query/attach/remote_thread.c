@@ -34,6 +34,7 @@
 #define EVENT_STOP    PTRACE_EVENT_STOP
 #define VDSO_BYTES    16384u
 #define NUMBER_NONE   (-1)
+#define MOST_STEPS    5000
 #define SYSCALL_BYTES 2
 
 /* ptrace(2) as the kernel has it. */
@@ -321,6 +322,18 @@ long tbd_remote_call_system(struct tbd_remote *remote, long number, const uint64
         trace(PTRACE_GETREGS, remote->tid, 0, &regs) != 0)
         return -ESRCH;
     return (long)regs.rax;
+}
+
+bool tbd_remote_step_out(struct tbd_remote *remote, uint64_t start, uint64_t end)
+{
+    for (int i = 0; i < MOST_STEPS; i++) {
+        if (remote->saved.rip < start || remote->saved.rip >= end)
+            return true;
+        if (!run(remote, PTRACE_SINGLESTEP) ||
+            trace(PTRACE_GETREGS, remote->tid, 0, &remote->saved) != 0)
+            return false;
+    }
+    return false;
 }
 
 bool tbd_remote_call(struct tbd_remote *remote, uint64_t function, uint64_t argument,

@@ -37,6 +37,9 @@ bool tbd_remote_keep_vectors(struct tbd_remote *remote, struct tbd_query_error *
 /* A stopped thread: its call has ended with an EINTR that only the stop has made.  True: with these registers it makes the call again. */
 bool tbd_remote_mend_call(pid_t pid, pid_t tid, struct user_regs_struct *regs);
 
+/* Steps until it is outside of [start, end).  False: it does not come out. */
+bool tbd_remote_step_out(struct tbd_remote *remote, uint64_t start, uint64_t end);
+
 /* The result, -errno; -ESRCH: the process has ended. */
 long tbd_remote_call_system(struct tbd_remote *remote, long number, const uint64_t *arguments);
 

@@ -24,7 +24,6 @@
 #define LET_GO_NS    5000000L
 #define QUIET_TRIES  100
 #define QUIET_NS     5000000L
-#define BORROW_TRIES 200
 #define FIRST        (-20)
 #define UNREGISTER   1u /* RSEQ_FLAG_UNREGISTER */
 
@@ -352,18 +351,15 @@ static bool await_alone(pid_t pid, struct tbd_query_error *error)
 /* For a recording not in the vDSO (leave_vdso()). */
 static bool borrow(struct take_over *taking, pid_t pid, struct tbd_query_error *error)
 {
-    struct tbd_attach_range vdso = { 0, 0 };
+    struct tbd_attach_range vdso;
 
-    if (taking->records)
-        tbd_attach_find_vdso(pid, &vdso);
-    for (int i = 0; i < BORROW_TRIES; i++) {
-        if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
-            return false;
-        if (taking->remote.saved.rip < vdso.start || taking->remote.saved.rip >= vdso.end)
-            return true;
-        tbd_remote_let_go(&taking->remote);
-    }
-    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "process %d is in its vDSO all the time",
+    if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
+        return false;
+    if (!taking->records || !tbd_attach_find_vdso(pid, &vdso) ||
+        tbd_remote_step_out(&taking->remote, vdso.start, vdso.end))
+        return true;
+    tbd_remote_let_go(&taking->remote);
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "a thread of process %d does not leave the vDSO",
                            (int)pid);
 }
 
