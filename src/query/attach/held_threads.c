@@ -19,8 +19,9 @@
 
 #define MASK_BYTES    8
 #define PASSES        1000
-#define MOST_STEPS    5000
+#define MOST_STEPS    64 /* as in remote_thread.c */
 #define CODE_BEFORE   96u
+#define TRAP_BIT      (1ull << (SIGTRAP - 1))
 #define STOP_MS       2000
 #define MOMENT_NS     20000L
 #define EVENT_STOP    PTRACE_EVENT_STOP
@@ -277,7 +278,7 @@ static bool end_step(pid_t tid)
 
 static bool block_all(struct tbd_held_thread *thread)
 {
-    uint64_t all = UINT64_MAX;
+    uint64_t all = ~TRAP_BIT; /* a step that meets a blocked SIGTRAP would reset its action */
 
     if (!thread->is_moved && trace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &all) != 0)
         return false;

@@ -25,6 +25,8 @@
 #define QUIET_TRIES  100
 #define QUIET_NS     5000000L
 #define FIRST        (-20)
+#define VDSO_TRIES   100
+#define MOMENT_NS    200000L
 #define UNREGISTER   1u /* RSEQ_FLAG_UNREGISTER */
 
 static uint64_t now_us(void)
@@ -132,17 +134,47 @@ static bool prepare(struct take_over *taking, struct tbd_query_error *error)
 /* ---- what the kernel must not do any more ---- */
 
 /* In the middle of the vDSO's functions a thread may have read what a recording does not have. */
-static bool leave_vdso(struct take_over *taking, struct tbd_query_error *error)
+static bool are_out_of_vdso(struct take_over *taking)
 {
     struct tbd_attach_range vdso;
 
-    if (!tbd_attach_find_vdso(taking->remote.pid, &vdso))
+    if (!taking->records || !tbd_attach_find_vdso(taking->remote.pid, &vdso))
         return true;
     for (size_t i = 0; i < taking->held.count; i++)
         if (!tbd_held_step_out(&taking->held.all[i], vdso.start, vdso.end))
-            return tbd_query_wrong(error, TBD_BUSY, 0, 0, "thread %d does not leave the vDSO",
-                                   (int)taking->held.all[i].tid);
+            return false;
     return true;
+}
+
+/* The kernel resumes their calls. */
+static bool let_run(struct take_over *taking, struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, MOMENT_NS };
+    struct tbd_held before = taking->before;
+    bool done;
+
+    tbd_held_recall(&taking->held, &before);
+    done = tbd_held_copy(&taking->held, &taking->before, error);
+    tbd_held_free(&before);
+    tbd_held_go_on(&taking->held);
+    nanosleep(&moment, NULL);
+    return done;
+}
+
+/* All threads are stopped, for a recording outside of the vDSO. */
+static bool hold_all(struct take_over *taking, struct tbd_query_error *error)
+{
+    for (int i = 0; i < VDSO_TRIES; i++) {
+        if (!tbd_held_stop(&taking->held, taking->remote.pid, taking->remote.tid, error))
+            return false;
+        if (are_out_of_vdso(taking))
+            return true;
+        if (!let_run(taking, error))
+            return false;
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0,
+                           "threads of process %d are in the vDSO all the time",
+                           (int)taking->remote.pid);
 }
 
 static bool begin_change(struct take_over *taking, size_t index, uint64_t flags)
@@ -226,7 +258,7 @@ static bool describe_all(struct take_over *taking, struct tbd_query_error *error
 
 static bool take(struct take_over *taking, struct tbd_query_error *error)
 {
-    if ((taking->records && !leave_vdso(taking, error)) || !describe_all(taking, error) ||
+    if (!describe_all(taking, error) ||
         (taking->records && (!put_vectors(taking, error) || !unregister_all(taking, error))))
         return false;
     if (!tbd_boot_memory_put_threads(&taking->boot, &taking->remote, taking->threads,
@@ -278,11 +310,7 @@ static bool remove_unless_inside(struct take_over *taking, bool *out_inside,
     *out_inside = is_anybody_inside(taking);
     if (!*out_inside)
         tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
-    tbd_held_free(&taking->before);
-    if (!tbd_held_copy(&taking->held, &taking->before, error))
-        return false;
-    tbd_held_go_on(&taking->held);
-    return true;
+    return let_run(taking, error);
 }
 
 /* Threads that were let go leave it in some microseconds, if they have a processor. */
@@ -318,7 +346,7 @@ static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
     }
     if (prepare(taking, error)) {
         start = now_us();
-        done = tbd_held_stop(&taking->held, remote->pid, remote->tid, error) && take(taking, error);
+        done = hold_all(taking, error) && take(taking, error);
     }
     if (done) {
         tbd_boot_memory_free(&taking->boot, remote);
@@ -348,19 +376,23 @@ static bool await_alone(pid_t pid, struct tbd_query_error *error)
                            (int)pid);
 }
 
-/* For a recording not in the vDSO (leave_vdso()). */
+/* For a recording outside of the vDSO. */
 static bool borrow(struct take_over *taking, pid_t pid, struct tbd_query_error *error)
 {
+    const struct timespec moment = { 0, MOMENT_NS };
     struct tbd_attach_range vdso;
 
-    if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
-        return false;
-    if (!taking->records || !tbd_attach_find_vdso(pid, &vdso) ||
-        tbd_remote_step_out(&taking->remote, vdso.start, vdso.end))
-        return true;
-    tbd_remote_let_go(&taking->remote);
-    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "a thread of process %d does not leave the vDSO",
-                           (int)pid);
+    for (int i = 0; i < VDSO_TRIES; i++) {
+        if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
+            return false;
+        if (!taking->records || !tbd_attach_find_vdso(pid, &vdso) ||
+            tbd_remote_step_out(&taking->remote, vdso.start, vdso.end))
+            return true;
+        tbd_remote_let_go(&taking->remote);
+        nanosleep(&moment, NULL);
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0,
+                           "a thread of process %d is in the vDSO all the time", (int)pid);
 }
 
 static bool borrow_and_take(struct take_over *taking, pid_t pid, struct tbd_taken *out,
