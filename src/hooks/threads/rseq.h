@@ -41,7 +41,7 @@ struct tbd_rseq {
  * `features`: AT_RSEQ_FEATURE_SIZE, 0: the kernel does not say. */
 void tbd_rseq_take_over(struct tbd_rseq *own, uint64_t features);
 
-/* Of a thread that is taken over somewhere in the program, at `regs`; `own` says what the kernel has, or had.  First, as long as it
+/* These three are for a thread that is taken over somewhere in the program, at `regs`; `own` says what the kernel has, or had.  First, as long as it
  * is stopped: a section that the stop came in ends as the kernel would have ended it. */
 void tbd_rseq_end_section(const struct tbd_rseq *own, struct tbd_regs *regs);
 /* The calling thread's registration ends. */

@@ -190,7 +190,7 @@ static bool begin_change(struct take_over *taking, size_t index, uint64_t flags)
                  : tbd_remote_call_system(&taking->remote, SYS_rseq, arguments) == 0;
 }
 
-/* Of all threads.  Who has none, or whose the kernel does not give up, keeps what it has. */
+/* All threads change theirs.  Who has none, or whose the kernel does not give up, keeps what it has. */
 static bool change_rseq(struct take_over *taking, uint64_t flags)
 {
     bool *begun = calloc(taking->count + 1, sizeof(*begun));
