@@ -448,12 +448,28 @@ bool tbd_is_taken(pid_t pid)
     return found;
 }
 
+/* Without the engine's handler, which it has until it leaves, the process would die of the signal. */
+static bool catches_trap(pid_t pid)
+{
+    char path[64], line[512];
+    unsigned long caught = 0;
+    FILE *status;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof(line), status))
+        sscanf(line, "SigCgt: %lx", &caught);
+    if (status)
+        fclose(status);
+    return caught >> (SIGTRAP - 1) & 1;
+}
+
 bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error)
 {
     const union sigval value = { .sival_ptr = (void *)TBD_STOP_VALUE };
     const struct timespec moment = { 0, LET_GO_NS };
 
-    if (sigqueue(pid, SIGTRAP, value) != 0)
+    if (catches_trap(pid) && sigqueue(pid, SIGTRAP, value) != 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
                                strerror(errno));
     for (int i = 0; i < LET_GO_TRIES; i++) {
