@@ -10,6 +10,7 @@
 #include "query/attach/held_threads.h"
 
 #include <errno.h>
+#include <linux/rseq.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,6 @@
 #define FIRST        (-20)
 #define VDSO_TRIES   100
 #define MOMENT_NS    200000L
-#define UNREGISTER   1u /* RSEQ_FLAG_UNREGISTER */
 
 static uint64_t now_us(void)
 {
@@ -208,7 +208,7 @@ static bool change_rseq(struct take_over *taking, uint64_t flags)
 
 static bool unregister_all(struct take_over *taking, struct tbd_query_error *error)
 {
-    taking->is_unregistered = change_rseq(taking, UNREGISTER);
+    taking->is_unregistered = change_rseq(taking, RSEQ_FLAG_UNREGISTER);
     return taking->is_unregistered || tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
 }
 
