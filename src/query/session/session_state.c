@@ -181,12 +181,15 @@ static const uint8_t *find_line(struct stack_lines *lines, uint64_t address)
     return lines->bytes[use];
 }
 
+/* What came with the registers is there already; a line around it may begin before it, and take a walk to the window's end. */
 static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
 {
     struct stack_lines *lines = context;
     uint64_t start = address & ~(uint64_t)(LINE_BYTES - 1);
     const uint8_t *line = NULL;
 
+    if (is_on_known_stack(lines->session, lines->position, address, bytes))
+        return tbd_session_read(lines->session, lines->position, address, out, bytes) == TBD_OK;
     if (address - start + bytes <= LINE_BYTES)
         line = find_line(lines, start);
     if (line != NULL)
