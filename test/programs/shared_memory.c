@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// native: shares memory
 /* Memory that another process writes at the same time: anonymous, a file, POSIX and System V shared memory.  The
  * other one is not traced. */
 // options: children=no
