@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// native_fails: each call that maps takes as long as there are mappings
 // options: window=20000
 /* Tens of thousands of mappings, of which many are made anew, protected and unmapped; and reservations of terabytes, of
  * which few pages are used. */

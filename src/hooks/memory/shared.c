@@ -126,8 +126,11 @@ void tbd_shared_double(uint64_t address)
         become_shared(&region->map, true);
 }
 
+uint64_t tbd_shared_private_changes;
+
 void tbd_shared_private(struct tbd_msg_region *map)
 {
+    tbd_shared_private_changes++;
     set_shared(map, true);
 }
 

@@ -40,6 +40,8 @@ void tbd_shared_fork(void);
 void tbd_shared_double(uint64_t address);
 /* Called before the file of `map`, a private mapping in the table of regions, is changed. */
 void tbd_shared_private(struct tbd_msg_region *map);
+/* How often that was. */
+extern uint64_t tbd_shared_private_changes;
 /* Called in a forked child: forgets everything. */
 void tbd_shared_reset(void);
 /* Handles all present shared mappings; called after the mappings were read, at boot or in a

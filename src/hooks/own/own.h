@@ -49,6 +49,8 @@ _Noreturn void tbd_own_stopped(struct tbd_thread *thread);
 
 /* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */
 void tbd_own_look(uint64_t start, uint64_t end, bool is_new);
+/* own_sites.c: a private mapping shows what others write to its file. */
+void tbd_own_leave_changing_file(void);
 /* own_sites.c: is the result another one in another run? */
 bool tbd_own_must_stop(const struct tbd_insn *insn);
 /* own_sites.c: the instruction at the trap; bytes 0: it is none of those. */

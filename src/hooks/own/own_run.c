@@ -14,6 +14,7 @@
 #include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
 #include "hooks/memory/written_pages.h"
 #include "hooks/own/own_cut.h"
 #include "hooks/stream/recording.h"
@@ -294,11 +295,16 @@ static void perform_call(struct tbd_thread *thread)
 {
     struct tbd_regs before = thread->regs;
     uint64_t brk_before = tbd_memory.brk_end & ~(TBD_PAGE_SIZE - 1);
+    uint64_t changes = tbd_shared_private_changes;
     bool lifts = makes_untraced(&before) || moves_code(&before);
 
     enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
     if (makes_userfaultfd(&before)) /* memory can be registered with one only */
         tbd_detach(thread, "it handles page faults (userfaultfd), which native play cannot follow",
+                   0);
+    if (before.gpr[TBD_RAX] == __NR_prctl && before.gpr[TBD_RDI] == PR_SET_SYSCALL_USER_DISPATCH &&
+        before.gpr[TBD_RSI] != PR_SYS_DISPATCH_OFF)
+        tbd_detach(thread, "it catches its own system calls (user dispatch), as native play does",
                    0);
     leave_old_calls(thread);
     collect_code(&before);
@@ -310,6 +316,8 @@ static void perform_call(struct tbd_thread *thread)
     if (before.gpr[TBD_RAX] == __NR_exit) /* a signal comes first */
         tbd_cut_begin(tick_ns);
     look_after_call(thread, &before, brk_before);
+    if (tbd_shared_private_changes != changes)
+        tbd_own_leave_changing_file();
     if (lifts)
         tbd_code_traps_lift(false);
 }

@@ -182,6 +182,11 @@ static void look_at_region(const struct tbd_msg_region *map)
     }
 }
 
+void tbd_own_leave_changing_file(void)
+{
+    tbd_leave_soon("it maps a file that changes, which native play cannot follow");
+}
+
 void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
@@ -192,6 +197,8 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
 
         if (map->map_flags & MAP_SHARED && map->prot & PROT_WRITE)
             tbd_leave_soon("it shares memory with others, which native play cannot follow");
+        if (!(map->map_flags & MAP_SHARED) && map->flags & TBD_REGION_SHARED)
+            tbd_own_leave_changing_file();
         if (!(map->prot & PROT_EXEC) || map->flags & TBD_REGION_VDSO)
             continue;
         if (map->prot & PROT_WRITE || !map->inode)

@@ -7,6 +7,9 @@
  * Translated code compares general registers itself, and the word of memory that differed last: in a loop that counts in
  * memory, this is the counter.
  *
+ * CUT_PLACE-1  The word is in a page that can be read, whenever it is compared: it is chosen where the cut is due, so no event
+ *     is left before the cut, and no call that could take the page away. (not checked: is_cut_due())
+ *
  * Context: APP. */
 #include "replay/stub/cut_place.h"
 
