@@ -291,6 +291,19 @@ static void collect_code(const struct tbd_regs *regs)
         tbd_written_collect(start, start + bytes);
 }
 
+/* What native play uses itself, and a thread or a range of memory has only once.  Switching dispatch off, too, would end ours. */
+static void leave_own_means(struct tbd_thread *thread)
+{
+    const uint64_t *gpr = thread->regs.gpr;
+
+    if (makes_userfaultfd(&thread->regs))
+        tbd_detach(thread, "it handles page faults (userfaultfd), which native play cannot follow",
+                   0);
+    if (gpr[TBD_RAX] == __NR_prctl && gpr[TBD_RDI] == PR_SET_SYSCALL_USER_DISPATCH)
+        tbd_detach(thread, "it catches its own system calls (user dispatch), as native play does",
+                   0);
+}
+
 static void perform_call(struct tbd_thread *thread)
 {
     struct tbd_regs before = thread->regs;
@@ -299,13 +312,7 @@ static void perform_call(struct tbd_thread *thread)
     bool lifts = makes_untraced(&before) || moves_code(&before);
 
     enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
-    if (makes_userfaultfd(&before)) /* memory can be registered with one only */
-        tbd_detach(thread, "it handles page faults (userfaultfd), which native play cannot follow",
-                   0);
-    if (before.gpr[TBD_RAX] == __NR_prctl && before.gpr[TBD_RDI] == PR_SET_SYSCALL_USER_DISPATCH &&
-        before.gpr[TBD_RSI] != PR_SYS_DISPATCH_OFF)
-        tbd_detach(thread, "it catches its own system calls (user dispatch), as native play does",
-                   0);
+    leave_own_means(thread);
     leave_old_calls(thread);
     collect_code(&before);
     if (lifts)
