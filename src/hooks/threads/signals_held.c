@@ -126,12 +126,19 @@ static bool nudge(uint32_t tid, uint32_t signo)
         tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, tid, signo, tbd_sys_pointer(&info)));
 }
 
+/* A nudge, or a tick of native play (own_cut.h): nothing that the program may see. */
+static bool is_engines(int code, uint64_t value)
+{
+    return (code == SI_QUEUE && value == tbd_sys_pointer(&process)) ||
+           (code == SI_TIMER && (value == TBD_TICK_VALUE || value == TBD_LATE_VALUE));
+}
+
 static bool is_nudge(const uint8_t *info)
 {
     siginfo_t siginfo;
 
     memcpy(&siginfo, info, sizeof(siginfo));
-    return siginfo.si_code == SI_QUEUE && siginfo.si_ptr == &process;
+    return is_engines(siginfo.si_code, tbd_sys_pointer(siginfo.si_ptr));
 }
 
 static uint64_t blocked(const struct tbd_signals *signals)
@@ -424,7 +431,7 @@ int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer,
     for (int64_t at = 0; at + (int64_t)sizeof(one) <= bytes; at += (int64_t)sizeof(one)) {
         if (!tbd_copy_from_program(&one, buffer + (uint64_t)at, sizeof(one)))
             return bytes;
-        if (one.ssi_code == SI_QUEUE && one.ssi_ptr == tbd_sys_pointer(&process)) {
+        if (is_engines(one.ssi_code, one.ssi_ptr)) {
             replace_nudge(signals, one.ssi_signo);
             continue;
         }
