@@ -208,6 +208,38 @@ def test_a_fifo_that_both_open(folder):
     assert "from a FIFO, written by process %d" % hops[1]["process"] in hops[0]["what"], hops
 
 
+PIPELINE = {"writer": "#include <unistd.h>\nint value;\nint main(void)\n{\n    value = 41;\n    value++;\n    return write(1, &value, 4) != 4;\n}\n",
+            "reader": "#include <unistd.h>\nint got;\nint main(void) { return read(0, &got, 4) != 4; }\n"}
+
+
+def test_a_pipe_of_a_shell_that_is_not_recorded(folder):
+    """This process makes it, and starts who writes and who reads, by themselves; a third one beside them has nothing to do with it."""
+    for name, text in PIPELINE.items():
+        path = os.path.join(folder, name)
+        with open(path + ".c", "w", encoding="ascii") as file:
+            file.write(text)
+        assert tbdtest.run([tbdtest.need("cc"), "-g", "-O0", "-o", path, path + ".c"]).code == 0
+    root, (read, write) = os.path.join(folder, "traces"), os.pipe()
+    assert tbdtest.record([os.path.join(folder, "writer")], os.path.join(root))[0].out == b"*\0\0\0"
+    started = [tbdtest.start([os.path.join(folder, "writer")], root, stdout=write), tbdtest.start([os.path.join(folder, "reader")], root, stdin=read)]
+    for end in (read, write):
+        os.close(end)
+    for process in started:
+        process.communicate(timeout=100)
+        assert process.returncode == 0, started
+    tbdtest.wait_organizers(root)
+    trace = tbdtest.Trace(os.path.join(root, "reader-1"))
+    traces = {one.info()["pid"]: one for one in tbdtest.traces(root)}
+    hops = trace.ask("why", "got", at="last")
+    check_hops(hops, traces)
+    assert len(reads_of(hops)) == 1 and hops[0]["value"] == "0x2a", hops
+    assert [hop["process"] for hop in hops if hop.get("line") == 6 and hop.get("function") == "main"][:1] == [started[0].pid], hops
+    for one in traces.values():
+        one.verify()
+    fed = tbdtest.record([os.path.join(folder, "reader")], os.path.join(folder, "alone"), stdin=b"1234")[1]
+    assert "no recorded process wrote to it" in refusal(fed), refusal(fed)
+
+
 def test_connections(folder):
     """The third one: a question and its answer.  Merged and raised windows know them, too."""
     for mode, kind in (("tcp", "a TCP connection"), ("unix", "a Unix socket")):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* opened_descriptors.c - see opened_descriptors.h
  *
- * It costs one system call for each that opens, and four for each that connects. */
+ * It costs one system call for each that opens, four for each that connects, and three at the start. */
 #include "hooks/calls/opened_descriptors.h"
 
 #include "base/linux_abi.h"
@@ -86,6 +86,22 @@ static void send_socket(const struct tbd_call *call, struct tbd_msg_opened *what
         what->peer = ask_option(what->descriptor, SO_PEERCRED);
     parts[1].bytes = (size_t)what->local_bytes + what->peer_bytes;
     tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_OPENED, parts, 2);
+}
+
+void tbd_opened_send_inherited(const struct tbd_call *call)
+{
+    struct tbd_msg_opened what = { .descriptor = 0 };
+    struct tbd_part part = { &what, sizeof(what) };
+    static bool is_sent; /* children of fork have their parent's trace for it */
+
+    if (is_sent || !tbd_recording.is_on || tbd_recording.ring.discard)
+        return;
+    is_sent = true;
+    for (uint32_t i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+        what = (struct tbd_msg_opened){ .descriptor = i };
+        if (ask_file(&what) && (what.mode & S_IFMT) == S_IFIFO)
+            tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_OPENED, &part, 1);
+    }
 }
 
 void tbd_opened_send(const struct tbd_call *call)

@@ -9,6 +9,9 @@
 
 #include "hooks/calls/call_run.h"
 
+/* After the message of a call: with the first one, the pipes and FIFOs that standard input, output and error lead to.  Who
+ * has started the program need not be recorded. */
+void tbd_opened_send_inherited(const struct tbd_call *call);
 /* After the message of a call whose row says OPENS or CONNECTS. */
 void tbd_opened_send(const struct tbd_call *call);
 

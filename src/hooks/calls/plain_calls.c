@@ -188,6 +188,7 @@ void tbd_call_plain(struct tbd_call *call)
     if (flags & TBD_SYS_ASYNC)
         note_asynchronous(call->sys.number);
     tbd_call_finish(call);
+    tbd_opened_send_inherited(call);
     if (flags & (TBD_SYS_OPENS | TBD_SYS_CONNECTS))
         tbd_opened_send(call);
 }

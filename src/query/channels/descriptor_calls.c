@@ -245,6 +245,24 @@ static void do_connect(struct tbd_log_reading *in, const struct tbd_fd_call *cal
     *end = made;
 }
 
+void tbd_fd_take_inherited(struct tbd_log_reading *in, const struct tbd_opened *opened)
+{
+    struct tbd_fd_call call = { .opened = opened };
+    uint32_t fd = opened->what.descriptor, channel;
+    struct tbd_fd_binding binding = { .order = 0 };
+
+    if (!S_ISFIFO(opened->what.mode) || tbd_fd_binding_at(in->process, fd, in->order) != NULL)
+        return;
+    channel = named_channel(in, &call, TBD_IDENTITY_ONE, "a pipe");
+    binding.end = tbd_fd_add_end(
+        in, (struct tbd_fd_end){ .origin = TBD_FD_CHANNEL, .in = channel, .out = channel });
+    if (in->failed)
+        return;
+    in->all->ends[binding.end].made = 0;
+    in->all->has_inherited = true;
+    tbd_fd_bind(in, in->process, fd, binding);
+}
+
 static struct tbd_fd_end end_of_file(struct tbd_log_reading *in, const struct tbd_fd_call *call)
 {
     struct tbd_descriptors *all = in->all;

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 /* ---- ends ---- */
 
@@ -149,17 +150,33 @@ static void inherit(struct tbd_log_reading *in, const struct tbd_fd_process *fro
 
 /* ---- messages ---- */
 
-/* What the window's list says of the call that is being read. */
-static const struct tbd_opened *opened_by(struct tbd_log_reading *in, struct tbd_opened *out)
+/* Did the call make the descriptor, or its connection?  If not, the program was started with it. */
+static bool makes(const struct tbd_msg_syscall *call, uint32_t descriptor)
 {
+    uint64_t made = call->number == SYS_connect ? call->args[0] : call->result;
+
+    return (tbd_syscall_flags(call->number) & (TBD_SYS_OPENS | TBD_SYS_CONNECTS)) != 0 &&
+           (uint32_t)made == descriptor;
+}
+
+/* What the window's list says of the call that is being read.  Binds what the program was started with. */
+static const struct tbd_opened *
+opened_by(struct tbd_log_reading *in, const struct tbd_msg_syscall *message, struct tbd_opened *out)
+{
+    const struct tbd_opened *found = NULL;
+    struct tbd_opened item;
     size_t next = in->opened;
 
-    while (tbd_opened_next(in->window, &next, out) && out->call <= in->message) {
+    while (tbd_opened_next(in->window, &next, &item) && item.call <= in->message) {
         in->opened = next;
-        if (out->call == in->message)
-            return out;
+        if (item.call == in->message && makes(message, item.what.descriptor)) {
+            *out = item;
+            found = out;
+        } else if (item.call == in->message) {
+            tbd_fd_take_inherited(in, &item);
+        }
     }
-    return NULL;
+    return found;
 }
 
 /* A call said EBADF: of its descriptors the one that is not open, as far as is known. */
@@ -198,6 +215,7 @@ static void take_syscall(struct tbd_log_reading *in, const uint8_t *payload, uin
 
     memcpy(&message, payload, sizeof(message));
     in->number = message.number;
+    call.opened = opened_by(in, &message, &opened);
     if ((message.flags & (TBD_SYSCALL_CONTINUED | TBD_SYSCALL_REFUSED)) != 0)
         return;
     if ((int64_t)message.result == -EBADF)
@@ -206,7 +224,6 @@ static void take_syscall(struct tbd_log_reading *in, const uint8_t *payload, uin
         return;
     call.number = message.number;
     call.result = (int64_t)message.result;
-    call.opened = opened_by(in, &opened);
     memcpy(call.args, message.args, sizeof(call.args));
     if (!in->is_resumed) {
         in->began = in->time;
@@ -566,6 +583,10 @@ enum tbd_status tbd_descriptors_read(const struct tbd_trace_info *asked,
         status = start_processes(out);
     for (uint32_t i = 0; status == TBD_OK && i < out->process_count; i++) {
         if (out->tree.rows[i].is_member)
+            status = read_process(out, i, &out->tree.rows[i]);
+    }
+    for (uint32_t i = 0; status == TBD_OK && out->has_inherited && i < out->process_count; i++) {
+        if (out->tree.rows[i].is_beside)
             status = read_process(out, i, &out->tree.rows[i]);
     }
     if (status == TBD_OK)

@@ -30,9 +30,10 @@ struct tbd_fd_end {
     uint32_t file;    /* FILE */
     bool appends;     /* FILE: opened with O_APPEND */
     uint32_t process; /* in which it was made, or first seen */
-    uint64_t made;    /* order of the call that made it; 0: OUTSIDE */
-    uint64_t number;  /* of that call */
-    uint32_t name;    /* of a socket: its addresses, in `names`; 0: none */
+    uint64_t
+        made; /* order of the call that made it; 0: OUTSIDE, or a pipe that it was started with */
+    uint64_t number; /* of that call */
+    uint32_t name;   /* of a socket: its addresses, in `names`; 0: none */
 };
 
 struct tbd_fd_channel {
@@ -150,7 +151,9 @@ struct tbd_descriptors {
     struct tbd_fd_file_call *file_calls; /* owned; those of a process in its order */
     size_t file_call_count, file_call_capacity;
     bool has_passing; /* descriptors came in messages */
-    bool has_async;   /* io_uring or io_submit moves bytes that no call shows */
+    bool
+        has_inherited; /* pipes that a process was started with: their other end may be in a process beside the tree */
+    bool has_async; /* io_uring or io_submit moves bytes that no call shows */
 };
 
 /* Reads the logs of all traces in the tree of processes that `asked` belongs to.  Free it in any case.

@@ -47,6 +47,9 @@ void tbd_fd_bind_new(struct tbd_log_reading *in, uint64_t fd, uint32_t end, bool
 /* Adds "127.0.0.1:40000 -> 127.0.0.1:80"; 0: it has no addresses. */
 uint32_t tbd_fd_socket_name(struct tbd_log_reading *in, const struct tbd_opened *opened);
 
+/* The process was started with this descriptor.  What a recorded parent says of it counts more. */
+void tbd_fd_take_inherited(struct tbd_log_reading *in, const struct tbd_opened *opened);
+
 /* Does the call matter, with such a result? */
 bool tbd_fd_call_matters(uint64_t number, int64_t result);
 /* One that matters. */

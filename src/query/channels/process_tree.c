@@ -16,6 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NS_PER_S UINT64_C(1000000000)
+#define PIPELINE_NS                                                                                \
+    (10 * NS_PER_S) /* the first of a pipeline's processes may end before the last one begins */
+
 /* ---- reading ---- */
 
 struct process_folder {
@@ -23,6 +27,18 @@ struct process_folder {
     const struct tbd_trace_info *asked;
     void *(*describe)(const struct tbd_trace_info *info);
 };
+
+/* Of its list of windows: no process changes a trace before its recording has ended. */
+static uint64_t changed_at(const struct tbd_trace_info *info)
+{
+    char path[4096];
+    struct stat file;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/index", info->path) >= sizeof(path) ||
+        lstat(path, &file) != 0)
+        return info->realtime_ns;
+    return (uint64_t)file.st_mtim.tv_sec * NS_PER_S + (uint64_t)file.st_mtim.tv_nsec;
+}
 
 static enum tbd_status add_row(struct tbd_process_tree *tree, const struct process_folder *in,
                                const struct tbd_trace_info *info)
@@ -37,6 +53,7 @@ static enum tbd_status add_row(struct tbd_process_tree *tree, const struct proce
                                      .pid = info->pid,
                                      .parent_pid = info->parent_pid,
                                      .started = info->realtime_ns,
+                                     .changed = changed_at(info),
                                      .blocks = info->blocks,
                                      .parent = TBD_NO_PARENT,
                                      .is_forked = info->is_forked,
@@ -124,22 +141,48 @@ static size_t find_parent(const struct tbd_process_tree *tree, size_t index)
     return latest_of(tree, index, row->parent_pid);
 }
 
+static size_t root_of(const struct tbd_process_tree *tree, size_t index)
+{
+    while (tree->rows[index].parent != TBD_NO_PARENT)
+        index = tree->rows[index].parent;
+    return index;
+}
+
+/* The first ancestor of the trace that is asked; TBD_NO_PARENT: it is not there. */
+static size_t asked_root(const struct tbd_process_tree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->rows[i].is_asked)
+            return root_of(tree, i);
+    return TBD_NO_PARENT;
+}
+
 /* Marks the rows that have the same first ancestor as the trace that is asked. */
 static void mark_members(struct tbd_process_tree *tree)
 {
-    size_t root = TBD_NO_PARENT;
+    size_t root = asked_root(tree);
 
-    for (size_t i = 0; i < tree->count; i++)
-        if (tree->rows[i].is_asked)
-            root = i;
-    while (root != TBD_NO_PARENT && tree->rows[root].parent != TBD_NO_PARENT)
-        root = tree->rows[root].parent;
     for (size_t i = 0; i < tree->count; i++) {
         struct tbd_process_row *row = &tree->rows[i];
 
         row->is_member =
             i == root || (row->parent != TBD_NO_PARENT && tree->rows[row->parent].is_member);
     }
+}
+
+static bool may_share_pipes(const struct tbd_process_row *a, const struct tbd_process_row *b)
+{
+    return a->parent_pid > 1 && a->parent_pid == b->parent_pid &&
+           a->started <= b->changed + PIPELINE_NS && b->started <= a->changed + PIPELINE_NS;
+}
+
+static void mark_beside(struct tbd_process_tree *tree)
+{
+    size_t root = asked_root(tree);
+
+    for (size_t i = 0; i < tree->count && root != TBD_NO_PARENT; i++)
+        tree->rows[i].is_beside = !tree->rows[i].is_member &&
+                                  may_share_pipes(&tree->rows[root], &tree->rows[root_of(tree, i)]);
 }
 
 static void make_tree(struct tbd_process_tree *tree)
@@ -151,6 +194,7 @@ static void make_tree(struct tbd_process_tree *tree)
                       tree->rows[i].parent == TBD_NO_PARENT || tree->rows[i].parent < i);
     }
     mark_members(tree);
+    mark_beside(tree);
 }
 
 enum tbd_status tbd_process_tree_read(const struct tbd_trace_info *asked,

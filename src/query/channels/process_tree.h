@@ -19,7 +19,10 @@ struct tbd_process_row {
     uint64_t blocks;
     size_t parent; /* a row before this one, or TBD_NO_PARENT */
     bool is_forked, is_asked;
-    bool is_member; /* of the tree that the asked trace is in */
+    uint64_t changed; /* the last change of the trace, as `started` */
+    bool is_member;   /* of the tree that the asked trace is in */
+    bool
+        is_beside; /* of a tree whose first process the same parent, which is not recorded, started for the same pipeline: at about the same time */
     bool ended_by_exec;
 };
 

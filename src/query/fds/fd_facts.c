@@ -75,7 +75,10 @@ static void channel_kind(const struct tbd_descriptors *all, const struct tbd_fd_
                          size_t bytes)
 {
     const char *kind = all->channels[end->in != 0 ? end->in : end->out].kind;
-    const char *way = end->in == 0 ? ", writes" : end->out == 0 ? ", reads" : "";
+    const char *way = end->in == 0     ? ", writes"
+                      : end->out == 0  ? ", reads"
+                      : end->made == 0 ? ", open before the recording"
+                                       : "";
 
     snprintf(out, bytes, "%s%s%s%s", without_article(kind), way, end->name == 0 ? "" : " ",
              all->names + end->name);

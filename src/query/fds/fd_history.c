@@ -75,7 +75,7 @@ static const char *change_of(const struct telling *t, size_t index)
                                                              : "kept on exec";
     if (now->end == TBD_FD_NO_END)
         return now->order == 0 ? "closed by exec" : "closed";
-    if (end->origin == TBD_FD_OUTSIDE)
+    if (end->origin == TBD_FD_OUTSIDE || end->made == 0)
         return now->order == 0 ? "open before" : "not known";
     if (now->order == 0)
         return "inherited";
