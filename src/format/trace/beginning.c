@@ -26,9 +26,9 @@ enum tbd_beginning tbd_beginning_of(int dir)
     if (flock(dir, LOCK_SH | LOCK_NB))
         return errno == EWOULDBLOCK ? TBD_BEGINNING : TBD_NOT_BEGINNING;
     (void)flock(dir, LOCK_UN);
-    /* It may have ended as it should since the header was looked for. */
+    /* It may have ended as it should since the header was looked for.  With an index it is a trace that has lost its header. */
     return tbd_stat_below(dir, "windows", &info) && S_ISDIR(info.st_mode) &&
-                   !tbd_stat_below(dir, "header", &info)
+                   !tbd_stat_below(dir, "header", &info) && !tbd_stat_below(dir, "index", &info)
                ? TBD_BEGUN_ONLY
                : TBD_NOT_BEGINNING;
 }

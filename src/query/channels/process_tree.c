@@ -28,7 +28,7 @@ struct process_folder {
     void *(*describe)(const struct tbd_trace_info *info);
 };
 
-/* Of its list of windows: no process changes a trace before its recording has ended. */
+/* When its list of windows was written last: by the recording, or later. */
 static uint64_t changed_at(const struct tbd_trace_info *info)
 {
     char path[4096];
