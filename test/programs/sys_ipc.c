@@ -75,16 +75,40 @@ static void check_waiting(void)
     close(ep), close(ev), close(tf), close(pipes[0]), close(pipes[1]);
 }
 
+/* While there is a signalfd, others are read as ever, whatever their bytes look like. */
+static void check_reads_beside_signalfd(void)
+{
+    static const size_t lengths[] = { 1, 30, 127, 128, 129, 256, 300 };
+    char in[300], out[300];
+    int fds[2];
+
+    CHECK(pipe(fds) == 0);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+        for (int fill = 0xfe; fill <= 0xff; fill++) { /* SI_TIMER and SI_QUEUE are -2 and -1 */
+            memset(in, fill, sizeof(in));
+            memset(in, 'a' + (int)i, 8);
+            CHECK(write(fds[1], in, lengths[i]) == (ssize_t)lengths[i]);
+            CHECK(read(fds[0], out, sizeof(out)) == (ssize_t)lengths[i]);
+            CHECK(memcmp(in, out, lengths[i]) == 0);
+        }
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void check_signalfd(void)
 {
     struct signalfd_siginfo info;
-    sigset_t set;
+    sigset_t set, all;
     int fd;
 
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
     CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
     fd = signalfd(-1, &set, 0);
+    sigfillset(&all);
+    CHECK(sigprocmask(SIG_BLOCK, &all, &set) == 0); /* also signals of the processor */
+    check_reads_beside_signalfd();
+    CHECK(sigprocmask(SIG_SETMASK, &set, NULL) == 0);
     CHECK(kill(getpid(), SIGUSR1) == 0 && read(fd, &info, sizeof(info)) == sizeof(info));
     CHECK(info.ssi_signo == SIGUSR1 && info.ssi_pid == (uint32_t)getpid());
     close(fd);

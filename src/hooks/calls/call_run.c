@@ -112,7 +112,8 @@ static int64_t read_signals(struct tbd_signals *signals, const struct tbd_sys_ca
 
     do {
         result = tbd_program_syscall(sys, &signals->pending);
-        rest = result > 0 ? tbd_signals_without_nudges(signals, sys->args[1], result) : result;
+        rest = result > 0 ? tbd_signals_without_nudges(signals, sys->args[0], sys->args[1], result)
+                          : result;
     } while (result > 0 && !rest);
     return rest;
 }

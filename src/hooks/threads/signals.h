@@ -184,9 +184,10 @@ void tbd_signals_lend_end(struct tbd_signals *signals);
 bool tbd_signals_was_nudge(struct tbd_signals *signals, uint32_t signo, const uint8_t *info);
 /* The call has brought what calls the thread to a boundary: it ends there, as if it was interrupted. */
 bool tbd_signals_was_for_engine(struct tbd_signals *signals, int signo, const uint8_t *info);
-/* The same for what was read of a signalfd: both are taken out.  0: the call is to be made
- * again. */
-int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer, int64_t bytes);
+/* The same for what was read of a descriptor, if that is a signalfd: both are taken out.  The bytes that are left; 0: the
+ * call is to be made again. */
+int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t descriptor,
+                                   uint64_t buffer, int64_t bytes);
 
 /* APP: delivers the queued signal at thread->regs (a block boundary). */
 void tbd_signals_deliver(struct tbd_thread *thread);

@@ -28,6 +28,9 @@
 #include "hooks/stream/recording.h"
 #include "hooks/threads/threads.h"
 
+#include <asm/stat.h>
+#include <linux/stat.h> /* S_IFMT */
+
 static struct tbd_held_signals process;
 static uint64_t nudged; /* another thread is about to take these of `process` */
 static uint32_t lock_word;
@@ -422,12 +425,36 @@ static bool was_for_engine(struct tbd_signals *signals, const struct signalfd_si
     return tbd_signals_was_for_engine(signals, (int)one->ssi_signo, bytes);
 }
 
-int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t buffer, int64_t bytes)
+/* May one of these be the engine's?  All of its signals are queued, or are a timer's. */
+static bool may_be_engines(uint64_t buffer, int64_t bytes)
+{
+    struct signalfd_siginfo one;
+
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof(one))
+        if (tbd_copy_from_program(&one, buffer + (uint64_t)at, sizeof(one)) &&
+            (one.ssi_code == SI_QUEUE || one.ssi_code == SI_TIMER))
+            return true;
+    return false;
+}
+
+/* signalfd(2), like eventfd(2) and others that give other lengths, has an inode without a type. */
+static bool is_signalfd(uint64_t descriptor)
+{
+    struct stat status;
+
+    return tbd_sys3(__NR_fstat, descriptor, tbd_sys_pointer(&status), 0) == 0 &&
+           (status.st_mode & S_IFMT) == 0;
+}
+
+int64_t tbd_signals_without_nudges(struct tbd_signals *signals, uint64_t descriptor,
+                                   uint64_t buffer, int64_t bytes)
 {
     struct signalfd_siginfo one;
     bool is_called_in = false;
     int64_t kept = 0;
 
+    if (bytes % (int64_t)sizeof(one) || !may_be_engines(buffer, bytes) || !is_signalfd(descriptor))
+        return bytes;
     for (int64_t at = 0; at + (int64_t)sizeof(one) <= bytes; at += (int64_t)sizeof(one)) {
         if (!tbd_copy_from_program(&one, buffer + (uint64_t)at, sizeof(one)))
             return bytes;
