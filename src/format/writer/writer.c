@@ -26,6 +26,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RESERVE_BYTES (64 << 10)
@@ -33,6 +34,15 @@
 #define BATCH_BLOCKS  8u
 
 /* ---- directories ---- */
+
+/* Until the header has a lock (FORMAT-4).  Who looks at the directory has it for a moment, too (beginning.c). */
+static void lock_directory(int dir)
+{
+    const struct timespec moment = { .tv_nsec = 1000000 };
+
+    for (int i = 0; i < 20 && flock(dir, LOCK_EX | LOCK_NB); i++)
+        nanosleep(&moment, NULL);
+}
 
 static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
 {
@@ -46,9 +56,10 @@ static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
         return status;
     w->name = strrchr(w->path, '/') + 1;
     tbd_modules_clean(w->root_dir);
+    lock_directory(
+        w->dir); /* before there are windows: without the lock they are those of a dead organizer */
     if (mkdirat(w->dir, "windows", 0700) || mkdirat(w->dir, "modules", 0700))
         return tbd_dir_failure();
-    (void)!flock(w->dir, LOCK_EX | LOCK_NB); /* until the header has one: FORMAT-4 */
     return TBD_OK;
 }
 
