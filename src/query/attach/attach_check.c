@@ -149,6 +149,32 @@ bool tbd_attach_has_engine(pid_t pid)
     return find_mapping(pid, &engine, NULL, &there);
 }
 
+bool tbd_attach_has_stream(pid_t pid)
+{
+    struct tbd_attach_range there;
+
+    return find_mapping(pid, NULL, "/memfd:tbd-stream", &there);
+}
+
+void tbd_attach_read_thread(pid_t pid, pid_t tid, struct tbd_attach_thread *out)
+{
+    char path[96], line[512];
+    FILE *status;
+
+    *out = (struct tbd_attach_thread){ .state = 'X' };
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof(line), status)) {
+        sscanf(line, "State: %c", &out->state);
+        sscanf(line, "SigPnd: %" SCNx64, &out->pending);
+        sscanf(line, "ShdPnd: %" SCNx64, &out->shared_pending);
+        sscanf(line, "SigBlk: %" SCNx64, &out->blocked);
+        sscanf(line, "SigCgt: %" SCNx64, &out->caught);
+    }
+    if (status)
+        fclose(status);
+}
+
 static bool read_program(const char *name, char *out, size_t bytes)
 {
     char path[64];

@@ -21,6 +21,16 @@ bool tbd_attach_has_engine(pid_t pid);
  * not tell. */
 bool tbd_attach_shares_memory(pid_t pid);
 
+/* Does it run under the engine now: recorded, or with rings?  The memory shared with the organizer tells. */
+bool tbd_attach_has_stream(pid_t pid);
+
+/* What the kernel says of a thread; sets of signals have bit signo - 1. */
+struct tbd_attach_thread {
+    uint64_t pending, shared_pending, blocked, caught;
+    char state; /* 'X' if there is no such thread */
+};
+void tbd_attach_read_thread(pid_t pid, pid_t tid, struct tbd_attach_thread *out);
+
 /* Where "[vdso]" is mapped; false: it is not. */
 struct tbd_attach_range {
     uint64_t start, end;

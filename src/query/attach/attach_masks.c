@@ -2,6 +2,7 @@
 /* attach_masks.c - see attach_masks.h */
 #include "query/attach/attach_masks.h"
 
+#include "query/attach/attach_check.h"
 #include "query/attach/remote_thread.h"
 
 #include <dirent.h>
@@ -16,17 +17,10 @@
 
 static bool blocks_trap(pid_t pid, pid_t tid)
 {
-    char path[96], line[512];
-    unsigned long blocked = 0;
-    FILE *status;
+    struct tbd_attach_thread thread;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    status = fopen(path, "re");
-    while (status && fgets(line, sizeof(line), status))
-        sscanf(line, "SigBlk: %lx", &blocked);
-    if (status)
-        fclose(status);
-    return blocked & TRAP_BIT;
+    tbd_attach_read_thread(pid, tid, &thread);
+    return thread.blocked & TRAP_BIT;
 }
 
 static void find_threads(pid_t pid, struct tbd_unblocked *out)

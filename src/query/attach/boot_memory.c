@@ -201,9 +201,8 @@ long tbd_boot_memory_make(struct tbd_boot_memory *memory, struct tbd_remote *rem
     return fill(memory, remote, options) ? 0 : -ENOMEM;
 }
 
-void tbd_boot_memory_free(const struct tbd_boot_memory *memory, struct tbd_remote *remote)
+void tbd_boot_memory_free(struct tbd_remote *remote)
 {
-    (void)memory;
     tbd_remote_unmap(remote, BASE, BYTES);
 }
 
@@ -244,9 +243,8 @@ bool tbd_boot_memory_put_vectors(struct tbd_boot_memory *memory, struct tbd_remo
                             TBD_TAKEOVER_VECTORS);
 }
 
-bool tbd_boot_memory_get_threads(const struct tbd_boot_memory *memory, struct tbd_remote *remote,
-                                 struct tbd_takeover_thread *threads, size_t count)
+bool tbd_boot_memory_get_threads(struct tbd_remote *remote, struct tbd_takeover_thread *threads,
+                                 size_t count)
 {
-    (void)memory;
     return tbd_remote_read(remote, THREADS_AT, threads, count * sizeof(*threads));
 }

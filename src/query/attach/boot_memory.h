@@ -22,7 +22,7 @@ struct tbd_boot_memory {
 /* 0, or -errno.  The engine gets the process' own arguments and environment, and `options` as TBD_OPTIONS. */
 long tbd_boot_memory_make(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                           const char *options);
-void tbd_boot_memory_free(const struct tbd_boot_memory *memory, struct tbd_remote *remote);
+void tbd_boot_memory_free(struct tbd_remote *remote);
 /* The boot function's answer, which is read back. */
 bool tbd_boot_memory_call(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                           uint64_t function, enum tbd_takeover_phase phase);
@@ -36,7 +36,7 @@ bool tbd_boot_memory_put_threads(struct tbd_boot_memory *memory, struct tbd_remo
 /* TBD_TAKEOVER_VECTORS bytes of thread number `index`. */
 bool tbd_boot_memory_put_vectors(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                                  size_t index, const void *vectors);
-bool tbd_boot_memory_get_threads(const struct tbd_boot_memory *memory, struct tbd_remote *remote,
-                                 struct tbd_takeover_thread *threads, size_t count);
+bool tbd_boot_memory_get_threads(struct tbd_remote *remote, struct tbd_takeover_thread *threads,
+                                 size_t count);
 
 #endif

@@ -2,6 +2,7 @@
 /* held_threads.c - see held_threads.h */
 #include "query/attach/held_threads.h"
 
+#include "base/array.h"
 #include "query/attach/attach_check.h"
 #include "query/attach/remote_thread.h"
 
@@ -65,15 +66,8 @@ static struct tbd_held_thread *find(const struct tbd_held *held, pid_t tid)
 
 static bool add(struct tbd_held *held, pid_t tid)
 {
-    if (held->count == held->capacity) {
-        size_t wanted = held->capacity ? held->capacity * 2 : 64;
-        struct tbd_held_thread *more = realloc(held->all, wanted * sizeof(*more));
-
-        if (!more)
-            return false;
-        held->all = more;
-        held->capacity = wanted;
-    }
+    if (!tbd_array_grow(&held->all, held->count, &held->capacity, sizeof(*held->all)))
+        return false;
     held->all[held->count++] = (struct tbd_held_thread){ .tid = tid };
     return true;
 }
@@ -94,17 +88,10 @@ void tbd_held_free(struct tbd_held *held)
 /* A first thread that has ended stays, as what is left of it, until the last one has. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
-    char path[96], line[512];
-    char state = 'X';
-    FILE *status;
+    struct tbd_attach_thread thread;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    status = fopen(path, "re");
-    while (status && fgets(line, sizeof(line), status))
-        sscanf(line, "State: %c", &state);
-    if (status)
-        fclose(status);
-    return state == 'Z' || state == 'X';
+    tbd_attach_read_thread(pid, tid, &thread);
+    return thread.state == 'Z' || thread.state == 'X';
 }
 
 static bool seize(struct tbd_held *held, pid_t tid, struct tbd_query_error *error)

@@ -176,20 +176,10 @@ static bool run(struct tbd_remote *remote, long how)
 /* Has a signal come that ends the call anyway? */
 static bool has_signal(pid_t pid, pid_t tid)
 {
-    uint64_t own = 0, shared = 0, blocked = 0;
-    char path[96], line[512];
-    FILE *status;
+    struct tbd_attach_thread thread;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    status = fopen(path, "re");
-    while (status && fgets(line, sizeof(line), status)) {
-        sscanf(line, "SigPnd: %lx", &own);
-        sscanf(line, "ShdPnd: %lx", &shared);
-        sscanf(line, "SigBlk: %lx", &blocked);
-    }
-    if (status)
-        fclose(status);
-    return (own | shared) & ~blocked;
+    tbd_attach_read_thread(pid, tid, &thread);
+    return (thread.pending | thread.shared_pending) & ~thread.blocked;
 }
 
 bool tbd_remote_mend_call(pid_t pid, pid_t tid, struct user_regs_struct *regs)

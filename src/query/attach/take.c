@@ -266,8 +266,7 @@ static bool take(struct take_over *taking, struct tbd_query_error *error)
         !tbd_boot_memory_call(&taking->boot, &taking->remote,
                               tbd_engine_boot_function(&taking->file), TBD_TAKEOVER_TAKE))
         return fail(taking, error);
-    return tbd_boot_memory_get_threads(&taking->boot, &taking->remote, taking->threads,
-                                       taking->count) ||
+    return tbd_boot_memory_get_threads(&taking->remote, taking->threads, taking->count) ||
            fail(taking, error);
 }
 
@@ -349,7 +348,7 @@ static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
         done = hold_all(taking, error) && take(taking, error);
     }
     if (done) {
-        tbd_boot_memory_free(&taking->boot, remote);
+        tbd_boot_memory_free(remote);
         send_all(taking);
         *out = (struct tbd_taken){ taking->count, now_us() - start };
     } else {
@@ -433,35 +432,13 @@ bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *ou
 
 /* ---- letting go ---- */
 
-bool tbd_is_taken(pid_t pid)
-{
-    char path[64], line[4096];
-    bool found = false;
-    FILE *maps;
-
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    maps = fopen(path, "re");
-    while (maps && !found && fgets(line, sizeof(line), maps))
-        found = strstr(line, "/memfd:tbd-stream") != NULL;
-    if (maps)
-        fclose(maps);
-    return found;
-}
-
 /* Without the engine's handler, which it has until it leaves, the process would die of the signal. */
 static bool catches_trap(pid_t pid)
 {
-    char path[64], line[512];
-    unsigned long caught = 0;
-    FILE *status;
+    struct tbd_attach_thread first;
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    status = fopen(path, "re");
-    while (status && fgets(line, sizeof(line), status))
-        sscanf(line, "SigCgt: %lx", &caught);
-    if (status)
-        fclose(status);
-    return caught >> (SIGTRAP - 1) & 1;
+    tbd_attach_read_thread(pid, pid, &first);
+    return first.caught >> (SIGTRAP - 1) & 1;
 }
 
 bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error)
@@ -473,7 +450,7 @@ bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
                                strerror(errno));
     for (int i = 0; i < LET_GO_TRIES; i++) {
-        if (!tbd_is_taken(pid))
+        if (!tbd_attach_has_stream(pid))
             return true;
         nanosleep(&moment, NULL);
     }

@@ -23,8 +23,6 @@ struct tbd_taken {
 bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *out,
               struct tbd_query_error *error);
 
-/* Does it run under the engine now: recorded, or with rings? */
-bool tbd_is_taken(pid_t pid);
 /* It goes on natively; returns when it does. */
 bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error);
 

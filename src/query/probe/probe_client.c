@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,15 @@ static const char *const refusals[TBD_PROBE_REFUSALS] = {
 };
 
 /* ---- finding the keeper ---- */
+
+bool tbd_client_read_pid(const char *text, pid_t *out)
+{
+    char *end;
+    long pid = strtol(text, &end, 10);
+
+    *out = (pid_t)pid;
+    return *text && !*end && pid > 0 && pid <= INT_MAX;
+}
 
 /* The last one of NSpid. */
 uint32_t tbd_client_inner_pid(pid_t pid)

@@ -17,6 +17,8 @@ struct tbd_probe_client {
     uint32_t flags;
 };
 
+/* A process' number as a user gives it. */
+bool tbd_client_read_pid(const char *text, pid_t *out);
 /* The process' number in its own namespace. */
 uint32_t tbd_client_inner_pid(pid_t pid);
 /* Finds the keeper of `pid`, and makes sure that it belongs to the process' user. */

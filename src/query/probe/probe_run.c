@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,15 +89,6 @@ static char *read_file(const char *path)
     return text;
 }
 
-static bool take_pid(const char *text, pid_t *out)
-{
-    char *end;
-    long pid = strtol(text, &end, 10);
-
-    *out = (pid_t)pid;
-    return *text && !*end && pid > 0 && pid <= INT_MAX;
-}
-
 /* SCRIPT [program argument ...]; a -- before the program is getopt's, or still there. */
 static int take_words(char **words, struct probe_options *out)
 {
@@ -128,7 +118,7 @@ static int parse_options(int argc, char **argv, struct probe_options *out)
     while ((option = getopt_long(argc, argv, "+p:f:e:qh", names, NULL)) != -1) {
         switch (option) {
         case 'p':
-            if (!take_pid(optarg, &out->pid))
+            if (!tbd_client_read_pid(optarg, &out->pid))
                 return wrong_usage("-p takes the number of a process");
             break;
         case 'f':

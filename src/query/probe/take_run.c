@@ -2,25 +2,15 @@
 /* take_run.c - see take_run.h */
 #include "query/probe/take_run.h"
 
+#include "query/attach/attach_check.h"
 #include "query/attach/take.h"
 #include "query/probe/probe_client.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXIT_USAGE = 2 };
-
-static bool read_pid(const char *text, pid_t *out)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-
-    *out = (pid_t)value;
-    return *text && !*end && value > 0 && value <= INT_MAX;
-}
 
 static int fail(const char *command, const struct tbd_query_error *error)
 {
@@ -63,11 +53,12 @@ int tbd_stop_run(int argc, char **argv)
             "away.");
         return 0;
     }
-    if (argc != 2 || !read_pid(argv[1], &pid)) {
+    if (argc != 2 || !tbd_client_read_pid(argv[1], &pid)) {
         fputs("tbd stop: it takes the number of a process\n", stderr);
         return EXIT_USAGE;
     }
-    done = tbd_is_taken(pid) ? tbd_let_go_process(pid, &error) : send_keeper_away(pid, &error);
+    done = tbd_attach_has_stream(pid) ? tbd_let_go_process(pid, &error)
+                                      : send_keeper_away(pid, &error);
     return done ? 0 : fail("stop", &error);
 }
 
@@ -78,7 +69,7 @@ int tbd_take_run(int argc, char **argv)
     struct tbd_taken taken;
     pid_t pid;
 
-    if (argc != 4 || !read_pid(argv[2], &pid)) {
+    if (argc != 4 || !tbd_client_read_pid(argv[2], &pid)) {
         fputs("tbd: -p takes the number of a process\n", stderr);
         return EXIT_USAGE;
     }
