@@ -20,15 +20,16 @@ int strcmp(const char *a, const char *b);
 #include <string.h>
 #endif
 
-#ifndef TBD_ENGINE
 /* What follows the last slash of a path; one that ends in a slash stays whole. */
 static inline const char *tbd_base_name(const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = NULL;
 
+    for (const char *at = path; *at; at++)
+        if (*at == '/')
+            slash = at;
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
-#endif
 
 static inline bool tbd_starts_with(const char *text, const char *start)
 {

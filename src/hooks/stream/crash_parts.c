@@ -107,16 +107,6 @@ void tbd_crash_parts_start(struct tbd_crash *given, uint8_t *tables)
     rows = (struct tbd_crash_row *)(tables + TBD_CRASH_ROWS_AT);
 }
 
-static const char *file_name_of(const char *path)
-{
-    const char *name = path;
-
-    for (; *path; path++)
-        if (*path == '/')
-            name = path + 1;
-    return name;
-}
-
 /* 0: there is none. */
 static uint32_t part_called(const char *name)
 {
@@ -144,7 +134,7 @@ static uint32_t part_of(uint64_t start, const char *path)
     for (uint32_t i = 0; i < range_count; i++)
         if (start >= ranges[i].start && start < ranges[i].end)
             return ranges[i].part;
-    return part_called(file_name_of(path));
+    return part_called(tbd_base_name(path));
 }
 
 void tbd_crash_parts_note(uint32_t id, uint64_t start, uint32_t module, const char *path)
