@@ -5,6 +5,8 @@
  * their end. */
 #include "format/files/crash_write_private.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ struct keeping {
     struct tbd_crash_making *m;
     const uint32_t *classes;
     const struct tbd_crash_row *rows;
-    uint64_t capacity;                /* of m->kept */
+    size_t capacity;                  /* of m->kept */
     uint32_t places[TBD_CRASH_PARTS]; /* of parts in the file; UINT32_MAX: not kept */
     uint32_t left[TBD_CRASH_PARTS];   /* of a part in the file: rows that it may still have */
 };
@@ -24,17 +26,11 @@ struct keeping {
 static bool add(struct keeping *k, uint32_t part, uint64_t moment, uint32_t id, uint32_t tid)
 {
     struct tbd_crash_making *m = k->m;
-    struct tbd_crash_kept *grown;
 
     if (!moment || !id || id > m->from.def_count || k->places[part] == UINT32_MAX)
         return true;
-    if (m->head.kept_count == k->capacity) {
-        k->capacity = k->capacity ? 2 * k->capacity : 1 << 12;
-        grown = realloc(m->kept, k->capacity * sizeof(*grown));
-        if (!grown)
-            return false;
-        m->kept = grown;
-    }
+    if (!tbd_array_grow(&m->kept, m->head.kept_count, &k->capacity, sizeof(*m->kept)))
+        return false;
     m->kept[m->head.kept_count++] = (struct tbd_crash_kept){
         .time_us = moment, .block = tbd_crash_place_of(m, id), .tid = tid, .part = k->places[part]
     };

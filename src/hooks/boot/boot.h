@@ -30,8 +30,8 @@ struct tbd_boot {
     uint64_t rseq;    /* address of the thread's registered rseq area, 0 = none */
     uint32_t rseq_bytes;
     uint32_t reserved;
-    struct tbd_takeover
-        *takeover; /* NULL: the program begins; `regs`, argc, argv are not used otherwise */
+    /* NULL: the program begins.  Otherwise `regs`, argc and argv are not used. */
+    struct tbd_takeover *takeover;
 };
 
 /* Does not return if the program is traced from now on.  Returns if it runs natively: true, the engine stays

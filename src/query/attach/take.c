@@ -94,8 +94,8 @@ struct take_over {
     struct tbd_remote remote;
     struct tbd_engine_file file;
     struct tbd_held held; /* all threads but the borrowed one */
-    struct tbd_held
-        before; /* as they were at an earlier stop, after which the kernel has resumed their calls */
+    /* As they were at an earlier stop, after which the kernel has resumed their calls. */
+    struct tbd_held before;
     struct tbd_boot_memory boot;
     struct tbd_takeover_thread *threads;
     size_t count;

@@ -30,8 +30,8 @@ struct tbd_fd_end {
     uint32_t file;    /* FILE */
     bool appends;     /* FILE: opened with O_APPEND */
     uint32_t process; /* in which it was made, or first seen */
-    uint64_t
-        made; /* order of the call that made it; 0: OUTSIDE, or a pipe that it was started with */
+    /* Order of the call that made it; 0: OUTSIDE, or a pipe that the process was started with. */
+    uint64_t made;
     uint64_t number; /* of that call */
     uint32_t name;   /* of a socket: its addresses, in `names`; 0: none */
 };
@@ -151,8 +151,8 @@ struct tbd_descriptors {
     struct tbd_fd_file_call *file_calls; /* owned; those of a process in its order */
     size_t file_call_count, file_call_capacity;
     bool has_passing; /* descriptors came in messages */
-    bool
-        has_inherited; /* pipes that a process was started with: their other end may be in a process beside the tree */
+    /* Processes were started with pipes, whose other ends may be in a process beside the tree. */
+    bool has_inherited;
     bool has_async; /* io_uring or io_submit moves bytes that no call shows */
 };
 

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define PIPELINE_NS                                                                                \
-    (10 * NS_PER_S) /* the first of a pipeline's processes may end before the last one begins */
+/* The first of a pipeline's processes may end before the last one begins. */
+#define PIPELINE_NS (10 * NS_PER_S)
 
 /* ---- reading ---- */
 
@@ -157,11 +157,9 @@ static size_t asked_root(const struct tbd_process_tree *tree)
     return TBD_NO_PARENT;
 }
 
-/* Marks the rows that have the same first ancestor as the trace that is asked. */
-static void mark_members(struct tbd_process_tree *tree)
+/* Marks the rows that have the same first ancestor as the trace that is asked, `root`. */
+static void mark_members(struct tbd_process_tree *tree, size_t root)
 {
-    size_t root = asked_root(tree);
-
     for (size_t i = 0; i < tree->count; i++) {
         struct tbd_process_row *row = &tree->rows[i];
 
@@ -176,10 +174,8 @@ static bool may_share_pipes(const struct tbd_process_row *a, const struct tbd_pr
            a->started <= b->changed + PIPELINE_NS && b->started <= a->changed + PIPELINE_NS;
 }
 
-static void mark_beside(struct tbd_process_tree *tree)
+static void mark_beside(struct tbd_process_tree *tree, size_t root)
 {
-    size_t root = asked_root(tree);
-
     for (size_t i = 0; i < tree->count && root != TBD_NO_PARENT; i++)
         tree->rows[i].is_beside = !tree->rows[i].is_member &&
                                   may_share_pipes(&tree->rows[root], &tree->rows[root_of(tree, i)]);
@@ -187,14 +183,17 @@ static void mark_beside(struct tbd_process_tree *tree)
 
 static void make_tree(struct tbd_process_tree *tree)
 {
+    size_t root;
+
     qsort(tree->rows, tree->count, sizeof(*tree->rows), compare_rows);
     for (size_t i = 0; i < tree->count; i++) {
         tree->rows[i].parent = find_parent(tree, i);
         TBD_INVARIANT("PROCESS_TREE-1",
                       tree->rows[i].parent == TBD_NO_PARENT || tree->rows[i].parent < i);
     }
-    mark_members(tree);
-    mark_beside(tree);
+    root = asked_root(tree);
+    mark_members(tree, root);
+    mark_beside(tree, root);
 }
 
 enum tbd_status tbd_process_tree_read(const struct tbd_trace_info *asked,

@@ -21,8 +21,8 @@ struct tbd_process_row {
     bool is_forked, is_asked;
     uint64_t changed; /* the last change of the trace, as `started` */
     bool is_member;   /* of the tree that the asked trace is in */
-    bool
-        is_beside; /* of a tree whose first process the same parent, which is not recorded, started for the same pipeline: at about the same time */
+    /* It is in another tree: the same parent, which is not recorded, began both at about the same time. */
+    bool is_beside;
     bool ended_by_exec;
 };
 
