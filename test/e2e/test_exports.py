@@ -80,6 +80,61 @@ def test_perfetto_has_nested_calls_threads_and_system_calls(folder):
     assert len(instants) == len(trace.ask("syscalls")), instants
 
 
+MARKED = """#include <tbd/tbd.h>
+static volatile int level = 7;
+static volatile double share;
+static void __attribute__((noinline)) inner(int n)
+{
+    level = 1 - n;
+    share = n / 4.0;
+}
+static void __attribute__((noinline)) outer(int n)
+{
+    inner(n);
+    inner(n + 1);
+}
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        if (tbd_mark)
+            tbd_mark(i == 1 ? "a \\"middle\\"" : "step");
+        outer(i);
+    }
+    return 0;
+}
+"""
+
+
+def test_perfetto_has_marks_and_counters_to_a_depth(folder):
+    """Read by protoc, which knows the public schema's numbers only."""
+    protoc = tbdtest.need("protoc")
+    program, schema = os.path.join(folder, "marked"), os.path.join(tbdtest.SOURCE, "test/e2e")
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write(MARKED)
+    built = tbdtest.run([tbdtest.need("cc"), "-g", "-O1", "-I" + tbdtest.SOURCE + "/include", program + ".c", "-o", program])
+    assert built.code == 0, built
+    _, trace = tbdtest.record([program], folder + "/traces")
+    path = folder + "/out"
+    said = trace.tbdq("export", "perfetto", path, "depth", "2", "counter", "level", "counter", "share", json_output=False)
+    assert said.code == 0, said
+    with open(path, "rb") as file:
+        said = tbdtest.run([protoc, "--decode=perfetto.protos.Trace", "--proto_path=" + schema, schema + "/perfetto.proto"], stdin=file.read())
+    text = said.out.decode()
+    assert said.code == 0 and not re.search(r"^ *\d+[:{ ]", text, re.M), "a field that the schema does not have: %s" % text
+    assert re.findall(r" counter_value: (-?\d+)", text) == ["7", "1", "0", "-1", "-2"], text
+    assert [float(value) for value in re.findall(r" double_counter_value: (\S+)", text)] == [0, 0.25, 0.5, 0.75], text
+    marks = re.findall(r'categories: "mark"\n *name: "(.*)"\n', text)
+    assert [mark.replace("\\", "") for mark in marks] == ["step", 'a "middle"', "step"], marks
+    names = {number: name for number, name in re.findall(r'iid: (\d+)\n *name: "(.*)"', text)}
+    begun = [names[number] for number in re.findall(r"type: TYPE_SLICE_BEGIN\n *name_iid: (\d+)", text)]
+    assert "outer" in begun and "inner" not in begun and len(re.findall("TYPE_SLICE_END", text)) == len(begun), begun
+    assert len(re.findall(r"counter \{", text)) == 2, text
+    for words, message in ((["depth", "0"], b"export takes"), (["counter", "nothing"], b"nothing"), (["counter", "inner"], b"a counter is")):
+        said = trace.tbdq("export", "perfetto", path, *words, json_output=False)
+        assert said.code == 2 and message in said.err, said
+    assert b"only perfetto" in trace.tbdq("export", "folded", path, "counter", "level", json_output=False).err
+
+
 def test_folded_and_speedscope_agree(folder):
     trace, path = exported(folder, "folded", "func", "*a*")
     with open(path, encoding="utf-8") as file:
@@ -224,5 +279,5 @@ def check_genhtml(genhtml, folder, info):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_perfetto_has_nested_calls_threads_and_system_calls, test_folded_and_speedscope_agree, test_callgrind_annotate_reads_it,
+    tbdtest.main(test_perfetto_has_nested_calls_threads_and_system_calls, test_perfetto_has_marks_and_counters_to_a_depth, test_folded_and_speedscope_agree, test_callgrind_annotate_reads_it,
                  test_gdb_opens_core_files, test_lcov_is_what_gcov_counts)

@@ -24,6 +24,21 @@ QUESTIONS = [
     (["goto", "last", "backward", "store", "1000", "where", "addr==&target"], ["--json"]),
     (["goto", "first", "forward", "store", "100000", "where", "addr==&target"], []),
     (["all", "store", "where", "addr==1"], []),
+    (["calls", "store_8"], []),
+    (["log", "store_8", "%d of %s", "i", "&target", "also", "store of neighbour", "%d", "neighbour"], ["--wall"]),
+    (["log", "store_8:return", "done"], ["--json"]),
+    (["history", "neighbour"], []),
+    (["history", "neighbour", "where", "newval > 50"], ["--json"]),
+]
+MORE_QUESTIONS = [
+    (["calls", "main"], ["--json"]),
+    (["calls", "store_8", "where", "duration > 0"], ["--csv"]),
+    (["log", "store_8", "%d", "i", "also", "main", "begins"], ["--csv"]),
+    (["log", "store_8", "where", "i > 1000", "never"], []),
+    (["history", "target"], ["--csv"]),
+    (["history", "heap_word"], []),
+    (["history", "*heap_word", "where", "newval < oldval"], []),
+    (["history", "environ"], []),
 ]
 
 
@@ -63,7 +78,7 @@ def test_same_as_alone(folder):
     """All commands that take shards, all forms; more shards than windows, too."""
     trace = recorded(folder)
     numbers = random.Random(9)
-    for i, (question, options) in enumerate(QUESTIONS):
+    for i, (question, options) in enumerate(QUESTIONS + (MORE_QUESTIONS if tbdtest.LONG else [])):
         whole = alone(trace, question, options)
         assert whole.code in (0, 1), whole
         for count in ((1, 2, 5, 100) if tbdtest.LONG else (7,) if i == 2 else (2,)):
@@ -112,7 +127,7 @@ def test_what_does_not_fit(folder):
         result = united(wrong)
         assert result.code == 2 and not result.out and b"unite" in result.err, (wrong, result)
     assert united(paths, "--json").code == 2
-    for words in (["info"], ["calls", "main"], ["goto", "5"], ["goto", "first", "then", "forward", "store"]):
+    for words in (["info"], ["heap", "leaks"], ["goto", "5"], ["goto", "first", "then", "forward", "store"]):
         assert alone(trace, words, ["--shard", "1/2"]).code == 2, words
     for shard in ("0/2", "3/2", "1", "x", "1/0", "-1/2"):
         assert alone(trace, ["syscalls"], ["--shard", shard]).code == 2, shard
@@ -139,10 +154,8 @@ def test_ranks(folder):
         result = tbdtest.run(argv + question, stdin=None, timeout=100)
         assert (result.code, result.out) == (whole.code, whole.out), result
     assert tbdtest.run(argv + ["stores", "no_such_variable"], stdin=None, timeout=100).code == 2
-    if not tbdtest.LONG:
-        return
     question = ["stores", "target"]
-    argv = [mpirun, "--enable-recovery", *argv[1:5], tool, "--report", "--shards", "60", "--patience", "2", "-t", trace.path, "--no-cache", *question]
+    argv = [mpirun, "--enable-recovery", *argv[1:5], tool, "--report", "--shards", "60" if tbdtest.LONG else "12", "--patience", "2", "-t", trace.path, "--no-cache", *question]
     process = subprocess.Popen(argv, env=tbdtest.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in process.stderr:
         if b" rank 2 seconds" in line:

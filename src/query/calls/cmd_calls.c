@@ -7,6 +7,7 @@
 #include "query/calls/call_registers.h"
 #include "query/commands/functions.h"
 #include "query/output/output.h"
+#include "query/output/shard.h"
 #include "query/commands/rows.h"
 #include "query/search/row_condition.h"
 #include "query/session/callers.h"
@@ -109,12 +110,12 @@ static enum tbd_exit print_calls(struct call_listing *l)
 {
     static const char *const columns[] = { "position", "exit",   "nesting",  "thread", "function",
                                            "values",   "result", "duration", "caller", NULL };
-    struct tbd_call_cells *cells;
+    struct tbd_call_cells *cells; /* NULL: by objects */
     struct tbd_query_error problem;
     struct tbd_rows rows;
 
     tbd_rows_start(&rows, l->run, columns);
-    cells = tbd_call_cells_new(&rows, l->shapes); /* NULL: by objects */
+    cells = tbd_shard_is_on(l->session) ? NULL : tbd_call_cells_new(&rows, l->shapes);
     for (size_t i = 0; i < l->list.count; i++)
         add_row(l, &rows, cells, i);
     tbd_call_cells_free(cells);

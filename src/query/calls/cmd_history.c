@@ -2,6 +2,7 @@
 /* cmd_history.c - values over time: history; and trace, the lines that were executed */
 #include "query/calls/history_register.h"
 #include "query/output/output.h"
+#include "query/output/shard.h"
 #include "query/commands/rows.h"
 #include "query/session/source/source_place.h"
 
@@ -38,6 +39,8 @@ struct history {
     json_t *row;    /* of the value that holds now; NULL before the first one */
     bool is_wanted; /* the row is to be shown */
     uint8_t now[OBJECT_MAX];
+    bool has_before; /* `now` is the value that an earlier shard has the row of */
+    bool is_past;    /* after the shard: what ends its last value is looked for */
     struct tbd_lifetime life;
 };
 
@@ -135,20 +138,34 @@ static bool is_same_value(const struct history *history, const uint8_t *value)
            tbd_data_scalar(&history->place->places[0], &then, &b) && a == b;
 }
 
+/* The value before the first store of all; its row is the first shard's. */
+static void begin_first(struct history *history, struct tbd_position at)
+{
+    const struct tbd_session *session = history->run->session;
+
+    if (!read_object(history, at, history->now) || history->life.is_bounded)
+        return;
+    if (session->shard.number <= 1)
+        begin_value(history, tbd_session_first(session), NULL);
+    else
+        history->has_before = true;
+}
+
 static bool add_store(void *context, const struct tbd_event *event)
 {
     struct history *history = context;
     struct tbd_position after = { event->position.time, event->position.offset + 1 };
     uint8_t value[OBJECT_MAX];
 
-    if (history->row == NULL && read_object(history, event->position, history->now) &&
-        !history->life.is_bounded)
-        begin_value(history, tbd_session_first(history->run->session), NULL);
+    if (history->row == NULL && !history->has_before)
+        begin_first(history, event->position);
     if (!value_after(history, event, value))
         return true;
-    if (history->row != NULL && is_same_value(history, value))
+    if ((history->row != NULL || history->has_before) && is_same_value(history, value))
         return true;
     end_value(history, &event->position);
+    if (history->is_past)
+        return false;
     memcpy(history->now, value, history->bytes);
     begin_value(history, after, event);
     return ferror(history->run->out) == 0;
@@ -259,13 +276,72 @@ static enum tbd_exit find_wanted(struct history *history)
     return result == TBD_EXIT_NOT_FOUND ? TBD_EXIT_FOUND : result;
 }
 
+/* ---- a shard: the values that begin in its windows ---- */
+
+/* The value at the shard's start, if it was stored since the object lives. */
+static void find_before(struct history *history)
+{
+    struct tbd_session *session = history->run->session;
+    struct tbd_position start = { session->shard.from, 0 }, after;
+    struct tbd_question question = tbd_question_before(start, TBD_EVENT_STORE);
+    struct tbd_event event;
+
+    tbd_question_where(&question, tbd_expr_touches(history->object.address, history->bytes));
+    if (history->life.is_bounded)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, history->life.from.time);
+    if (tbd_command_find_event(history->run, &question, &event) != TBD_OK)
+        return;
+    after = (struct tbd_position){ event.position.time, event.position.offset + 1 };
+    history->has_before = read_object(history, after, history->now);
+}
+
+/* The last value may hold on into later shards; the first shard's may begin before all stores. */
+static enum tbd_exit look_past(struct history *history)
+{
+    struct tbd_question question = stores_to(history);
+
+    history->is_past = true;
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE,
+                             history->run->session->shard.to);
+    return tbd_command_each(history->run, &question, add_store, history);
+}
+
+static enum tbd_exit search_shard(struct history *history)
+{
+    const struct tbd_session *session = history->run->session;
+    struct tbd_question question = stores_to(history);
+    bool is_first = session->shard.number == 1;
+    enum tbd_exit result;
+
+    if (!is_first)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, session->shard.from);
+    if (session->shard.number != session->shard.count)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LT, session->shard.to);
+    if (!is_first)
+        find_before(history);
+    result = tbd_command_each(history->run, &question, add_store, history);
+    if (result <= TBD_EXIT_NOT_FOUND && session->shard.number != session->shard.count &&
+        (history->row != NULL || (is_first && result == TBD_EXIT_NOT_FOUND)))
+        result = look_past(history);
+    return result == TBD_EXIT_NOT_FOUND && !is_first ? TBD_EXIT_FOUND : result;
+}
+
+static enum tbd_exit search_stores(struct history *history)
+{
+    struct tbd_question question;
+
+    if (tbd_shard_is_on(history->run->session))
+        return search_shard(history);
+    question = stores_to(history);
+    return tbd_command_each(history->run, &question, add_store, history);
+}
+
 static enum tbd_exit list_history(struct history *history)
 {
     static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
     struct tbd_command_run *run = history->run;
     const struct tbd_lifetime *life = &history->life;
     struct tbd_frame_call call = { 0 };
-    struct tbd_question question;
     enum tbd_exit result;
 
     if (call_of(history, tbd_session_current(run->session), &call))
@@ -273,10 +349,9 @@ static enum tbd_exit list_history(struct history *history)
     result = find_wanted(history);
     if (result != TBD_EXIT_FOUND)
         return result;
-    question = stores_to(history);
     tbd_rows_start(&history->rows, run, columns);
-    result = tbd_command_each(run, &question, add_store, history);
-    if (result == TBD_EXIT_NOT_FOUND &&
+    result = search_stores(history);
+    if (result == TBD_EXIT_NOT_FOUND && history->row == NULL &&
         read_object(history, tbd_session_current(run->session), history->now))
         begin_value(history, life->is_bounded ? life->from : tbd_session_first(run->session), NULL);
     end_value(history, life->has_end ? &life->to : NULL);
@@ -313,9 +388,11 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
         return result;
     if (history.object.is_known && !history.object.in_memory && place.stack.selected == 0 &&
         place.stack.frame_count != 0 && history.object.in_register != 0) {
-        result = where == NULL ? tbd_history_register(run, &place)
-                               : tbd_command_usage(run, "it is in a register: no condition about "
-                                                        "stores can hold for it");
+        result = tbd_shard_is_on(run->session)
+                     ? tbd_command_usage(run, "with --shard it is about a variable in memory")
+                 : where == NULL ? tbd_history_register(run, &place)
+                                 : tbd_command_usage(run, "it is in a register: no condition about "
+                                                          "stores can hold for it");
     } else if (!history.object.is_known || !history.object.in_memory) {
         result = refuse(run, history.object.is_known ? "it is in a register, or a result"
                                                      : history.object.why);

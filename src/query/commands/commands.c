@@ -226,13 +226,14 @@ const struct tbd_command tbd_commands[] = {
       "<optimized out>.  Places after `also` are logged with it, all in the order of time.",
       "tbdq log list.c:31 where 'key > 10' 'key=%d next=%p' key list->next", false, false },
     { "export", tbd_command_export,
-      "FORMAT FILE [func PATTERN | module NAME] [where CONTEXT]",
+      "FORMAT FILE [func PATTERN | module NAME] [depth N] [where CONTEXT] [counter EXPR]...",
       "write a file that other programs read",
       "FORMAT is perfetto (ui.perfetto.dev), speedscope, folded (flamegraph.pl) or callgrind\n"
       "(callgrind_annotate, kcachegrind): the calls of the program's own functions, or of the chosen ones, times in\n"
-      "block entries; perfetto also has system calls and signals.  Or it is lcov: how often each line and function\n"
-      "of the program, or of a module, was executed, for genhtml.  Or core: a core file of the state at the\n"
-      "current position, for gdb.  CONTEXT is one argument, about entries: quote it.",
+      "block entries; with depth N only those with fewer than N of them around.  perfetto also has system calls,\n"
+      "signals, the marks of tbd_mark(), and a track with the values of each counter.  Or it is lcov: how often each\n"
+      "line and function of the program, or of a module, was executed, for genhtml.  Or core: a core file of the state\n"
+      "at the current position, for gdb.  CONTEXT is one argument, about entries, and so is EXPR: quote them.",
       "tbdq export perfetto run.pftrace func 'parse*'", true, false },
     { "heap", tbd_command_heap, "[leaks | of ADDR | errors]",
       "the blocks of memory that the program had allocated",
@@ -436,8 +437,8 @@ const struct tbd_command tbd_commands[] = {
 // clang-format on
 
 /* What `--shard` can ask: the answer for some windows is a part of that for all. */
-static const char *const of_shards[] = { "goto",     "all",     "stores", "lines",
-                                         "syscalls", "signals", "count" };
+static const char *const of_shards[] = { "goto",    "all",   "stores", "lines", "syscalls",
+                                         "signals", "count", "calls",  "log",   "history" };
 
 bool tbd_command_takes_shards(const struct tbd_command *command)
 {

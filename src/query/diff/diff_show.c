@@ -68,25 +68,49 @@ static json_t *joined(const char *name, const json_t *values)
     return tbd_output_text(text);
 }
 
-/* "f(n=3)": the arguments with which the frame that has this stack address was entered. */
-static json_t *call_of(struct tbd_diff_side *side, struct tbd_position at, const char *name,
-                       uint64_t cfa)
+/* The stack around a branch, from the inside out. */
+struct calls_around {
+    struct tbd_diff_side *side;
+    struct tbd_call_shapes *shapes; /* owned; NULL: no memory */
+    struct tbd_position at;         /* the calls that are left began before it */
+};
+
+/* The entry of the function whose frame has this stack address.  An outer frame's is before those inside it. */
+static bool find_entry(struct calls_around *around, const struct tbd_symbol *symbol, uint64_t cfa,
+                       struct tbd_event *out)
 {
-    struct tbd_command_run run = { .session = &side->session, .quiet = true, .silent = true };
-    struct tbd_question question = tbd_question_before(at, TBD_EVENT_FUNC_ENTER);
-    struct tbd_call_shapes *shapes = tbd_call_shapes_new(&side->session);
+    struct tbd_command_run run = { .session = &around->side->session,
+                                   .quiet = true,
+                                   .silent = true };
+    struct tbd_question question = tbd_question_before(around->at, TBD_EVENT_FUNC_ENTER);
+
+    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, cfa - 8);
+    if (!symbol->is_part)
+        tbd_question_where_field(&question, TBD_FIELD_PC, TBD_EXPR_EQ, symbol->start);
+    if (tbd_command_find_event(&run, &question, out) != TBD_OK)
+        return false;
+    around->at = out->position;
+    return true;
+}
+
+/* "f(n=3)": with the arguments with which it was entered. */
+static json_t *call_of(struct calls_around *around, const struct tbd_symbol *symbol,
+                       const struct tbd_frame *frame)
+{
+    const struct tbd_call_shape *shape =
+        around->shapes == NULL
+            ? NULL
+            : tbd_call_shapes_at(around->shapes, around->at.time, frame->call_pc);
     json_t *object = json_object();
     struct tbd_call_entry entry;
     struct tbd_event enter;
     json_t *out;
 
-    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, cfa - 8);
-    if (tbd_command_find_event(&run, &question, &enter) == TBD_OK && shapes != NULL) {
+    if (shape != NULL && shape->count != 0 && find_entry(around, symbol, frame->cfa, &enter)) {
         entry = tbd_call_entry_of(&enter);
-        tbd_output_parameters(shapes, &entry, NULL, object);
+        tbd_output_parameters(around->shapes, &entry, NULL, object);
     }
-    out = joined(name, json_object_get(object, "values"));
-    tbd_call_shapes_free(shapes);
+    out = joined(symbol->name, json_object_get(object, "values"));
     json_decref(object);
     return out;
 }
@@ -94,11 +118,13 @@ static json_t *call_of(struct tbd_diff_side *side, struct tbd_position at, const
 /* The calls around the branch, innermost first. */
 static json_t *stack_of(struct tbd_diff_side *side, struct tbd_position at)
 {
+    struct calls_around around = { .side = side, .at = at };
     json_t *calls = json_array();
     struct tbd_source_stack stack;
 
     if (tbd_source_stack(&side->session, at, &stack) != TBD_OK)
         return calls;
+    around.shapes = tbd_call_shapes_new(&side->session);
     for (size_t i = 0; i < stack.count && i < FRAMES_MAX; i++) {
         const struct tbd_source_frame *call = &stack.calls[i];
         const struct tbd_frame *frame = &stack.frames[call->stack];
@@ -110,10 +136,11 @@ static json_t *stack_of(struct tbd_diff_side *side, struct tbd_position at)
         if (call->name != NULL)
             json_array_append_new(calls, json_sprintf("%s [inlined]", call->name));
         else if (is_known && !tbd_diff_is_ignored(side->rules, symbol.module))
-            json_array_append_new(calls, call_of(side, at, symbol.name, frame->cfa));
+            json_array_append_new(calls, call_of(&around, &symbol, frame));
         else if (is_known)
             json_array_append_new(calls, json_sprintf("%s", symbol.name));
     }
+    tbd_call_shapes_free(around.shapes);
     tbd_source_stack_free(&stack);
     return calls;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* cmd_export.c - export: files that other programs read
  *
- *   export FORMAT FILE [func PATTERN | module NAME] [where CONTEXT]      the calls of these functions
+ *   export FORMAT FILE [func PATTERN | module NAME] [depth N] [where CONTEXT] [counter EXPRESSION]...
+ *                                                                       the calls of these functions
  *   export lcov FILE [module NAME]                                      lines and functions of the run
  *   export core FILE                                                    the state at the current position
  *
  * Without a choice the calls, or lines, are those of the program's own functions. */
+#include "query/exports/counter.h"
 #include "query/exports/lcov.h"
 #include "query/exports/timeline.h"
 
@@ -15,14 +17,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#define COUNTERS_MAX 16u
+
 static const struct export_format {
     const char *name;
     bool (*write)(const struct tbd_export *export);
+    bool has_counters;
 } formats[] = {
-    { "folded", tbd_export_folded },
-    { "speedscope", tbd_export_speedscope },
-    { "callgrind", tbd_export_callgrind },
-    { "perfetto", tbd_export_perfetto },
+    { "folded", tbd_export_folded, false },
+    { "speedscope", tbd_export_speedscope, false },
+    { "callgrind", tbd_export_callgrind, false },
+    { "perfetto", tbd_export_perfetto, true },
 };
 
 /* The file that the user named; a link that is there already is not followed. */
@@ -76,51 +81,124 @@ static const char *own_module(const struct tbd_session *session)
     return slash == NULL ? session->info->program : slash + 1;
 }
 
-static enum tbd_exit read_calls(struct tbd_command_run *run, struct tbd_question *out)
+/* What the words after the file say. */
+struct export_choice {
+    const char *pattern, *condition; /* NULL: not given */
+    enum tbd_name_kind kind;         /* of the pattern */
+    uint32_t depth;                  /* 0: no limit */
+    const char *expressions[COUNTERS_MAX];
+    uint32_t count; /* of counters */
+};
+
+static bool take_depth(const char *text, uint32_t *out)
 {
-    struct tbd_expr_name name = { .kind = TBD_NAME_MODULE };
-    const char *text = own_module(run->session);
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    *out = (uint32_t)value;
+    return *text >= '1' && *text <= '9' && *end == '\0' && value <= UINT32_MAX;
+}
+
+static bool take_choice(const char *word, const char *value, struct export_choice *out)
+{
+    bool is_function = strcmp(word, "func") == 0;
+
+    if ((is_function || strcmp(word, "module") == 0) && out->pattern == NULL) {
+        out->kind = is_function ? TBD_NAME_FUNCTION : TBD_NAME_MODULE;
+        out->pattern = value;
+        return true;
+    }
+    if (strcmp(word, "where") == 0 && out->condition == NULL) {
+        out->condition = value;
+        return true;
+    }
+    if (strcmp(word, "counter") == 0 && out->count < COUNTERS_MAX) {
+        out->expressions[out->count++] = value;
+        return true;
+    }
+    return strcmp(word, "depth") == 0 && out->depth == 0 && take_depth(value, &out->depth);
+}
+
+static enum tbd_exit read_choice(struct tbd_command_run *run, const struct export_format *format,
+                                 struct export_choice *out)
+{
     unsigned next = 2;
 
-    if (next + 1 < run->argc &&
-        (strcmp(run->argv[next], "func") == 0 || strcmp(run->argv[next], "module") == 0)) {
-        name.kind = run->argv[next][0] == 'f' ? TBD_NAME_FUNCTION : TBD_NAME_MODULE;
-        text = run->argv[next + 1];
+    while (next + 1 < run->argc && take_choice(run->argv[next], run->argv[next + 1], out))
         next += 2;
-    }
-    if (next != run->argc && (next + 2 != run->argc || strcmp(run->argv[next], "where") != 0))
+    if (next != run->argc)
         return tbd_command_usage(run, "export takes a format, a file, and which functions' calls");
+    if (out->count != 0 && !format->has_counters)
+        return tbd_command_usage(run, "only perfetto has counters");
+    return TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit read_calls(struct tbd_command_run *run, const struct export_choice *choice,
+                                struct tbd_question *out)
+{
+    struct tbd_expr_name name = { .kind = choice->kind };
+    const char *text = choice->pattern == NULL ? own_module(run->session) : choice->pattern;
+
     *out = tbd_question_all(TBD_EVENT_FUNC_ENTER);
     name.text = strdup(text);
     if (name.text == NULL)
         return tbd_command_no_memory();
     tbd_question_where(out, tbd_expr_is_in(&name));
     free(name.text);
-    return next == run->argc ? TBD_EXIT_FOUND : add_condition(run, run->argv[next + 1], out);
+    return choice->condition == NULL ? TBD_EXIT_FOUND : add_condition(run, choice->condition, out);
 }
 
-static enum tbd_exit export_calls(struct tbd_command_run *run, const struct export_format *format)
+static enum tbd_exit write_calls(const struct export_format *format,
+                                 const struct tbd_export *export, const char *path)
 {
-    struct tbd_timeline timeline = { 0 };
-    struct tbd_export export = { .run = run, .timeline = &timeline };
+    struct tbd_export own = *export;
+
+    own.out = create_file(path);
+    if (own.out == NULL)
+        return TBD_EXIT_SYSTEM;
+    return finish_file(own.out, path,
+                       format->write(&own) ? TBD_EXIT_FOUND : tbd_command_no_memory());
+}
+
+static enum tbd_exit find_calls(struct tbd_command_run *run, const struct export_choice *choice,
+                                struct tbd_timeline *out)
+{
     struct tbd_question question = { .type = TBD_EVENT_FUNC_ENTER };
-    enum tbd_exit result = read_calls(run, &question);
+    enum tbd_exit result = read_calls(run, choice, &question);
 
     if (result == TBD_EXIT_FOUND)
-        result = tbd_timeline_read(run, &question, &timeline);
+        result = tbd_timeline_read(run, &question, out);
     else
         tbd_question_free(&question);
     if (result == TBD_EXIT_NOT_FOUND)
         fprintf(stderr, "tbdq: there are no such calls in this trace\n");
-    if (result == TBD_EXIT_FOUND) {
-        export.out = create_file(run->argv[1]);
-        if (export.out == NULL)
-            result = TBD_EXIT_SYSTEM;
-        else
-            result = finish_file(export.out, run->argv[1],
-                                 format->write(&export) ? TBD_EXIT_FOUND : tbd_command_no_memory());
+    if (choice->depth != 0)
+        tbd_timeline_limit(out, choice->depth);
+    return result;
+}
+
+static enum tbd_exit export_calls(struct tbd_command_run *run, const struct export_format *format)
+{
+    struct tbd_counter *counters = calloc(COUNTERS_MAX, sizeof(*counters));
+    struct tbd_timeline timeline = { 0 };
+    struct tbd_export export = { .run = run, .timeline = &timeline, .counters = counters };
+    struct export_choice choice = { .kind = TBD_NAME_MODULE };
+    enum tbd_exit result =
+        counters == NULL ? tbd_command_no_memory() : read_choice(run, format, &choice);
+
+    while (result == TBD_EXIT_FOUND && export.counter_count < choice.count) {
+        result = tbd_counter_open(run, choice.expressions[export.counter_count],
+                                  &counters[export.counter_count]);
+        export.counter_count += result == TBD_EXIT_FOUND;
     }
+    if (result == TBD_EXIT_FOUND)
+        result = find_calls(run, &choice, &timeline);
+    if (result == TBD_EXIT_FOUND)
+        result = write_calls(format, &export, run->argv[1]);
+    for (uint32_t i = 0; i < export.counter_count; i++)
+        tbd_counter_close(&counters[i]);
     tbd_timeline_free(&timeline);
+    free(counters);
     return result;
 }
 

@@ -154,6 +154,17 @@ enum tbd_exit tbd_timeline_read(struct tbd_command_run *run, struct tbd_question
     return result;
 }
 
+void tbd_timeline_limit(struct tbd_timeline *timeline, uint32_t depth)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < timeline->count; i++) {
+        if (timeline->slices[i].depth < depth)
+            timeline->slices[kept++] = timeline->slices[i];
+    }
+    timeline->count = kept;
+}
+
 void tbd_timeline_free(struct tbd_timeline *timeline)
 {
     for (size_t i = 0; i < timeline->name_count; i++) {

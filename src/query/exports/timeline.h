@@ -33,6 +33,8 @@ struct tbd_timeline {
 /* The calls of `where`, a question of func_enter with a name of a function or module, which is taken. */
 enum tbd_exit tbd_timeline_read(struct tbd_command_run *run, struct tbd_question *question,
                                 struct tbd_timeline *out);
+/* Only the slices with fewer than `depth` around them are left. */
+void tbd_timeline_limit(struct tbd_timeline *timeline, uint32_t depth);
 void tbd_timeline_free(struct tbd_timeline *timeline);
 
 /* What happens in the order of time, thread by thread. */
@@ -49,9 +51,13 @@ bool tbd_timeline_walk(const struct tbd_timeline *timeline,
 
 /* ---- writers: false if there is no memory; errors of the file are in `out` ---- */
 
+struct tbd_counter;
+
 struct tbd_export {
     struct tbd_command_run *run;
     const struct tbd_timeline *timeline;
+    struct tbd_counter *counters; /* borrowed */
+    uint32_t counter_count;
     FILE *out;
 };
 

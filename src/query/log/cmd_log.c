@@ -13,7 +13,9 @@
 #include "query/commands/functions.h"
 #include "query/commands/rows.h"
 #include "query/log/log_format.h"
+#include "query/output/log_line.h"
 #include "query/output/output.h"
+#include "query/output/shard.h"
 #include "query/search/search.h"
 #include "query/session/wall_time.h"
 
@@ -211,21 +213,20 @@ static void write_message(const struct logging *log, const struct log_line *line
 static void write_text(const struct logging *log, struct tbd_session *session,
                        const struct log_line *line, FILE *out)
 {
+    char clock[TBD_WALL_TIME_BYTES] = "", position[48];
+    struct tbd_log_head head = { .position = position,
+                                 .wall = log->run->session->shows_wall ? clock : NULL,
+                                 .has_thread = log->has_threads,
+                                 .thread = line->thread };
     struct tbd_wall_time wall;
-    char clock[TBD_WALL_TIME_BYTES], position[48];
 
     snprintf(position, sizeof(position), "%" PRIu64 "+%" PRIu32, line->position.time,
              line->position.offset);
     if (line->position.offset == 0)
         *strchr(position, '+') = '\0';
-    fprintf(out, "%-14s  ", position);
-    if (log->run->session->shows_wall)
-        fprintf(out, "%16s  ",
-                tbd_wall_time_at(session, line->position.time, &wall)
-                    ? tbd_wall_time_text(&wall, false, clock)
-                    : "");
-    if (log->has_threads)
-        fprintf(out, "%-8" PRIu32 "  ", line->thread);
+    if (head.wall != NULL && tbd_wall_time_at(session, line->position.time, &wall))
+        head.wall = tbd_wall_time_text(&wall, false, clock);
+    tbd_log_head_print(&head, out);
     write_message(log, line, out);
     fputc('\n', out);
 }
@@ -265,6 +266,10 @@ static void write_line(const struct logging *log, struct tbd_session *session,
     struct tbd_command_run run = *log->run;
     struct tbd_rows rows = log->rows;
 
+    if (tbd_shard_is_on(run.session)) { /* take_rows() counts them */
+        tbd_output_line(row_of(log, session, line), out);
+        return;
+    }
     if (!run.session->json && !run.session->csv) {
         write_text(log, session, line, out);
         return;
@@ -294,11 +299,18 @@ static bool write_row(void *context, struct tbd_session *session, const struct t
     return true;
 }
 
+/* So many lines are written. */
+static void count_lines(struct logging *log, uint64_t count)
+{
+    log->printed += count;
+    log->run->session->shard.rows += count;
+}
+
 static bool take_rows(void *context, const char *bytes, size_t size, uint64_t events)
 {
     struct logging *log = context;
 
-    log->printed += events;
+    count_lines(log, events);
     fwrite(bytes, 1, size, log->run->out);
     return ferror(log->run->out) == 0;
 }
@@ -307,7 +319,7 @@ static bool print_event(void *context, const struct tbd_event *event)
 {
     struct logging *log = context;
 
-    log->printed++;
+    count_lines(log, 1);
     (void)write_row(log, log->run->session, event, log->run->out);
     return ferror(log->run->out) == 0;
 }
@@ -390,7 +402,7 @@ static void print_kept(struct logging *log)
                                  .place = row->place,
                                  .text = log->text + row->text };
 
-        log->printed++;
+        count_lines(log, 1);
         write_line(log, log->run->session, &line, log->run->out);
     }
 }
@@ -421,6 +433,20 @@ static enum tbd_exit search_places(struct logging *log)
     return log->no_memory ? tbd_command_no_memory() : result;
 }
 
+/* Lines of text have a form of their own, which `unite` knows. */
+static void begin_shard(const struct tbd_command_run *run)
+{
+    const struct tbd_shard_kind kind = { .name = "log", .question = run->text };
+
+    if (tbd_shard_is_on(run->session) && !run->session->json && !run->session->csv)
+        tbd_shard_begin(run->session, &kind, run->out);
+}
+
+static bool says_none(const struct tbd_session *session)
+{
+    return !session->json && !session->csv && !tbd_shard_is_on(session);
+}
+
 enum tbd_exit tbd_command_log(struct tbd_command_run *run)
 {
     static const char *const columns[] = { "position", "thread", "place", "text", NULL };
@@ -428,13 +454,15 @@ enum tbd_exit tbd_command_log(struct tbd_command_run *run)
                            .has_threads = tbd_trace_thread_count(run->session->trace) > 1 };
     enum tbd_exit result = read_places(&log);
 
+    if (result == TBD_EXIT_FOUND)
+        begin_shard(run);
     tbd_rows_start(&log.rows, run, columns);
     if (result == TBD_EXIT_FOUND)
         result = search_places(&log);
     if (result <= TBD_EXIT_NOT_FOUND) {
         print_kept(&log);
         result = log.printed == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_FOUND;
-        if (log.printed == 0 && !run->session->json && !run->session->csv)
+        if (log.printed == 0 && says_none(run->session))
             fprintf(run->out, "none\n");
     }
     tbd_rows_drop(&log.rows);

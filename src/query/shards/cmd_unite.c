@@ -5,6 +5,7 @@
  * them without --shard, in the order of the search, one file at a time. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
+#include "query/output/log_line.h"
 #include "query/output/output.h"
 #include "query/shards/shard_file.h"
 
@@ -14,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum row_kind { KIND_ROWS, KIND_COUNTS, KIND_EVENTS, KIND_FOUND, KIND_COUNT };
-static const char *const kinds[KIND_COUNT] = { "rows", "counts", "events", "found" };
+enum row_kind { KIND_ROWS, KIND_COUNTS, KIND_EVENTS, KIND_FOUND, KIND_LOG, KIND_COUNT };
+static const char *const kinds[KIND_COUNT] = { "rows", "counts", "events", "found", "log" };
 
 struct uniting {
     struct tbd_command_run *run;
@@ -175,6 +176,23 @@ static bool add_count(struct uniting *u, const json_t *row)
     return json_object_set_new(u->counts, by, json_integer((json_int_t)count)) == 0;
 }
 
+/* False: it lacks something. */
+static bool print_log(struct uniting *u, const json_t *row)
+{
+    bool has_wall = json_is_true(json_object_get(u->of, "wall"));
+    struct tbd_log_head head = { .position = tbd_shard_text(row, "position"),
+                                 .wall = has_wall ? tbd_shard_text(row, "wall") : NULL,
+                                 .has_thread = u->run->session->shows_threads };
+    uint64_t thread = 0;
+
+    if (*head.position == '\0' || !tbd_shard_number(row, "thread", &thread))
+        return false;
+    head.thread = (uint32_t)thread;
+    tbd_log_head_print(&head, u->run->out);
+    fprintf(u->run->out, "%s\n", tbd_shard_text(row, "text"));
+    return true;
+}
+
 /* Takes the row.  False: it is damaged. */
 static bool take_row(struct uniting *u, json_t *row)
 {
@@ -185,6 +203,7 @@ static bool take_row(struct uniting *u, json_t *row)
     case KIND_ROWS: tbd_rows_add(&u->rows, row); return true;
     case KIND_COUNTS: good = add_count(u, row); break;
     case KIND_EVENTS: tbd_output_print_event(u->run->session, row, u->run->out); break;
+    case KIND_LOG: good = print_log(u, row); break;
     default:
         if (u->seen == u->wanted)
             u->found = json_incref(row);
@@ -254,7 +273,7 @@ static void read_shard(struct uniting *u, const struct tbd_shard_file *first)
     while (good && !is_done(u) && (row = tbd_shard_file_next(&shard)) != NULL) {
         good = take_row(u, row);
         if (!good)
-            snprintf(shard.why, sizeof(shard.why), "a count is damaged");
+            snprintf(shard.why, sizeof(shard.why), "a row is damaged");
     }
     if (shard.why[0] != '\0')
         note_broken(u, &shard, shard.why);
@@ -272,6 +291,10 @@ static enum tbd_exit finish(struct uniting *u)
     switch (u->kind) {
     case KIND_ROWS: return tbd_rows_end(&u->rows);
     case KIND_COUNTS: return tbd_rows_counts(u->run, u->counts);
+    case KIND_LOG:
+        if (u->seen == 0)
+            fprintf(u->run->out, "none\n");
+        return u->seen != 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
     case KIND_EVENTS:
         return u->seen != 0 ? TBD_EXIT_FOUND
                             : tbd_command_none(u->run, tbd_shard_text(u->of, "type"), 0);
