@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A packed trace answers as the folder does, without the program, its debug file and its sources; what is no packed trace is refused."""
+import ctypes.util
+import http.server
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
+import threading
 import time
 
 import tbdtest
@@ -79,6 +83,54 @@ def test_a_packed_trace_answers_elsewhere(folder):
     assert tbdtest.run([tbdtest.TBDQ, "unpack", packed, made]).code == 4, "it exists"
     sizes = {row["part"]: row["bytes"] for row in tbdtest.Trace(made).ask("du")}
     assert sizes["total"] == sum(size for part, size in sizes.items() if part != "total") and sizes["debug"] > 0, sizes
+
+
+class DebugFiles(http.server.BaseHTTPRequestHandler):
+    """A debuginfod that has one debug file, by its build id."""
+    build_id, path_of_file, asked = "", "", []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        if self.path != "/buildid/%s/debuginfo" % self.build_id:
+            self.send_error(404)
+            return
+        with open(self.path_of_file, "rb") as file:
+            content = file.read()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_debug_files_come_from_debuginfod(folder):
+    """Only where the variable is set, and the library is there."""
+    if not ctypes.util.find_library("debuginfod"):
+        raise tbdtest.Skip("there is no libdebuginfod")
+    path = build(folder)
+    said = tbdtest.run([tbdtest.need("readelf"), "-n", path])
+    build_id = re.search(r"Build ID: (\w+)", said.out.decode())[1]
+    _, trace = tbdtest.record([path], folder + "/traces")
+    before = answers(trace.path, folder + "/cache1")[0]
+    os.mkdir(folder + "/elsewhere")
+    handler = type("Handler", (DebugFiles,), {"build_id": build_id, "path_of_file": shutil.move(path + ".debug", folder + "/elsewhere"), "asked": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        for urls, is_there in (("", False), ("http://127.0.0.1:%d" % server.server_port, True)):
+            packed = os.path.join(folder, "run%d.tbd" % is_there)
+            env = {"DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": folder + "/debuginfod", "XDG_CACHE_HOME": folder + "/cache%d" % (2 + is_there)}
+            said = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "pack", packed], env=env)
+            assert said.code == 0 and bool(handler.asked) == is_there, (said, handler.asked)
+            if is_there:
+                assert answers(packed, folder + "/cache4")[0] == before, handler.asked
+            else:
+                assert tbdtest.run([tbdtest.TBDQ, "-t", packed, "lines", "sums.c:5"], env=env).code != 0
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def archive(folder, name, *members):
@@ -156,5 +208,5 @@ def test_only_traces_of_wanted_ends_are_kept(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_a_packed_trace_answers_elsewhere, test_hostile_archives_are_refused, test_sources_are_mapped_and_changes_are_said,
+    tbdtest.main(test_a_packed_trace_answers_elsewhere, test_debug_files_come_from_debuginfod, test_hostile_archives_are_refused, test_sources_are_mapped_and_changes_are_said,
                  test_only_traces_of_wanted_ends_are_kept)

@@ -6,12 +6,12 @@
  * are looked at, in order, while a map says which block last had each 16 bytes.  What a thread does inside a call of
  * the allocator is the allocator's own business.
  *
- * String functions of a C library read whole vectors, and up to VECTORS_AHEAD of them at once, which reach over the ends of the string's
- * block within one aligned stretch, so never into a page that may be missing.  What they read there they do not use: no error.
+ * Vectors that reach over the ends of a live block are no errors (heap_vectors.h).
  *
  * HEAP_ERRORS-1  A block that reuses memory takes its place in the map, so that an access to freed memory that was
  *     given out again is not seen. (not checked: it says what is not found) */
 #include "query/heap/heap.h"
+#include "query/heap/heap_vectors.h"
 
 #include "base/array.h"
 #include "base/layout.h"
@@ -28,8 +28,6 @@
 #define OWN_MAPPING_MIN (128u << 10)
 #define PER_BLOCK       4u /* accesses to one freed block that are shown */
 #define RANGES_MAX      64u
-#define VECTOR_MIN      16u
-#define VECTORS_AHEAD   4u
 
 struct heap_range {
     uint64_t start, end;
@@ -37,12 +35,6 @@ struct heap_range {
 
 struct thread_call {
     uint32_t thread, call;
-};
-
-/* A load of a vector that reads something of a block that is not freed. */
-struct vector_load {
-    uint32_t thread;
-    uint64_t time, stretch, bytes;
 };
 
 struct checking {
@@ -55,7 +47,7 @@ struct checking {
     size_t change, call;         /* the next ones in time */
     struct thread_call *threads; /* owned: the last call of each thread */
     size_t thread_count, thread_capacity;
-    struct vector_load last; /* bytes 0: none */
+    struct tbd_heap_vectors vectors;
     bool no_memory;
 };
 
@@ -233,25 +225,6 @@ static bool touches_live(const struct checking *c, const struct tbd_event *event
     return false;
 }
 
-/* A vector at the end of a string, or the next ones that were loaded with it. */
-static bool is_over_read(struct checking *c, const struct tbd_event *event)
-{
-    const struct vector_load *last = &c->last;
-    struct vector_load load = { event->thread, event->position.time, 0, event->size };
-    bool is_aligned;
-
-    if (event->type != TBD_EVENT_LOAD || event->size < VECTOR_MIN)
-        return false;
-    load.stretch = event->addr / (VECTORS_AHEAD * event->size);
-    is_aligned = event->addr % event->size == 0;
-    if (touches_live(c, event)) {
-        c->last = load;
-        return is_aligned;
-    }
-    return is_aligned && last->bytes == load.bytes && last->thread == load.thread &&
-           last->stretch == load.stretch && load.time - last->time <= 1;
-}
-
 /* Is the block with this number in the map freed, and the access in it? */
 static bool is_in_freed(const struct checking *c, uint32_t number, const struct tbd_event *event)
 {
@@ -260,25 +233,40 @@ static bool is_in_freed(const struct checking *c, uint32_t number, const struct 
     return event->addr - block->start < block->size && is_freed_by(c, number, event->position);
 }
 
+static void add_access(struct checking *c, const struct tbd_event *event, uint32_t block)
+{
+    if (c->shown[block] >= PER_BLOCK)
+        return;
+    c->shown[block]++;
+    add_row(c, event->type == TBD_EVENT_STORE ? "store after free" : "load after free", event,
+            block, event->addr);
+}
+
+static void add_vector(void *context, const struct tbd_waiting_vector *vector)
+{
+    add_access(context, &vector->event, vector->block);
+}
+
 static bool check_access(void *context, const struct tbd_event *event)
 {
     struct checking *c = context;
-    uint32_t number;
-    bool is_over;
+    uint32_t number, block = TBD_HEAP_NONE;
+    enum tbd_vector_answer answer;
 
     if (event->addr < c->range.start || event->addr >= c->range.end)
         return true;
     go_on(c, event->position);
+    tbd_heap_vectors_settle(&c->vectors, &event->position, add_vector, c);
     number = c->map[(event->addr - c->range.start) / GRANULE];
-    is_over = is_over_read(c, event);
-    if (is_in_allocator(c, event) || number == 0)
+    if (is_in_allocator(c, event))
         return !c->no_memory;
-    if (is_over || c->shown[number - 1] >= PER_BLOCK || !is_in_freed(c, number, event))
-        return true;
-    c->shown[number - 1]++;
-    add_row(c, event->type == TBD_EVENT_STORE ? "store after free" : "load after free", event,
-            number - 1, event->addr);
-    return true;
+    if (number != 0 && is_in_freed(c, number, event))
+        block = number - 1;
+    answer = tbd_heap_vectors_take(&c->vectors, event,
+                                   event->size > sizeof(uint64_t) && touches_live(c, event), block);
+    if (block != TBD_HEAP_NONE && answer == TBD_VECTOR_IS_NONE)
+        add_access(c, event, block);
+    return !c->no_memory;
 }
 
 static enum tbd_exit search_range(struct checking *c, enum tbd_event_type type)
@@ -292,10 +280,11 @@ static enum tbd_exit search_range(struct checking *c, enum tbd_event_type type)
         return tbd_command_no_memory();
     }
     c->change = c->call = c->thread_count = 0;
-    c->last = (struct vector_load){ .bytes = 0 };
+    c->vectors = (struct tbd_heap_vectors){ .session = c->run->session };
     memset(c->shown, 0, c->heap->block_count);
     tbd_question_where(&question, tbd_expr_touches(c->range.start, c->range.end - c->range.start));
     result = tbd_command_each(c->run, &question, check_access, c);
+    tbd_heap_vectors_settle(&c->vectors, NULL, add_vector, c);
     free(c->map);
     c->map = NULL;
     return c->no_memory ? tbd_command_no_memory() : result;

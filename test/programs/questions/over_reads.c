@@ -17,6 +17,8 @@ __attribute__((noinline)) static void use(const char *text, size_t bytes)
     sum += strcmp(text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa") != 0;
     sum += strrchr(text, 'a') != NULL;
     sum += (size_t)(rawmemchr(text, '\0') != NULL);
+    sum += memrchr(text, 'x', bytes) == NULL;
+    sum += strcasecmp(text, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA") != 0;
 }
 
 /* Every second block is freed; the others end with their string. */
