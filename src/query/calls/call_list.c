@@ -360,6 +360,7 @@ enum tbd_exit tbd_call_list_find(struct tbd_command_run *run, struct tbd_questio
     enum tbd_exit result;
 
     *out = (struct tbd_call_list){ 0 };
+    tbd_question_where_span(question); /* of entries, not of returns */
     f.searched = calloc(windows, 1);
     f.only = calloc(windows, 1);
     if (f.searched == NULL || f.only == NULL || tbd_ends_new(run->session, &f.ends) != TBD_OK) {

@@ -255,9 +255,9 @@ static void take_span(const struct tbd_session *session, struct tbd_question *qu
     if (!question->is_search)
         return;
     if (session->span.has_since)
-        tbd_question_where_field(question, TBD_FIELD_TIME, TBD_EXPR_GE, session->span.since);
-    if (session->span.has_until)
-        tbd_question_where_field(question, TBD_FIELD_TIME, TBD_EXPR_LT, session->span.until);
+        question->since = session->span.since;
+    question->has_until = session->span.has_until;
+    question->until = session->span.until;
 }
 
 enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,

@@ -69,6 +69,16 @@ void tbd_question_where_field(struct tbd_question *question, enum tbd_event_fiel
     tbd_question_where(question, tbd_expr_compare(question->type, field, op, value));
 }
 
+void tbd_question_where_span(struct tbd_question *question)
+{
+    if (question->since != 0)
+        tbd_question_where_field(question, TBD_FIELD_TIME, TBD_EXPR_GE, question->since);
+    if (question->has_until)
+        tbd_question_where_field(question, TBD_FIELD_TIME, TBD_EXPR_LT, question->until);
+    question->since = 0;
+    question->has_until = false;
+}
+
 /* ---- questions of users ---- */
 
 /* A question that is being read. */
@@ -353,7 +363,8 @@ enum tbd_status tbd_question_parse_all(const char *text, size_t from, struct tbd
 
 bool tbd_question_is_states(const struct tbd_question *question)
 {
-    return question->type == TBD_EVENT_STATE && question->where == NULL;
+    return question->type == TBD_EVENT_STATE && question->where == NULL && question->since == 0 &&
+           !question->has_until;
 }
 
 enum tbd_status tbd_question_copy(const struct tbd_question *question, struct tbd_question *out)

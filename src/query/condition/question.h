@@ -43,6 +43,8 @@ struct tbd_question {
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */
     struct tbd_expr *where; /* owned; NULL = every event of the type */
+    uint64_t since, until;  /* only events from this time on, and with has_until before that one */
+    bool has_until;
 };
 
 /* The places of a question's parts in the text from which it was read; an end of 0: it has no such
@@ -69,6 +71,9 @@ void tbd_question_where(struct tbd_question *question, struct tbd_expr *conditio
 /* Only events whose own value compares with a number in this way. */
 void tbd_question_where_field(struct tbd_question *question, enum tbd_event_field field,
                               enum tbd_expr_op op, uint64_t value);
+
+/* `since` and `until` become a part of `where`, which not all events of some questions must meet. */
+void tbd_question_where_span(struct tbd_question *question);
 
 /* ---- questions of users: text[from, to) ---- */
 

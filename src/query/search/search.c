@@ -135,6 +135,12 @@ static enum tbd_status set_span(struct tbd_search_run *run)
     return TBD_OK;
 }
 
+/* Returns of the calls in question may come later. */
+static bool is_about_later(const struct tbd_question *question)
+{
+    return question->with_returns || question->own_returns;
+}
+
 /* What the condition says of time bounds the walks, too: they stop where it cannot hold any more. */
 static void narrow_span(struct tbd_search_run *run)
 {
@@ -143,7 +149,7 @@ static void narrow_span(struct tbd_search_run *run)
     struct tbd_position before = { .time = plan->time_high + 1 };
     struct tbd_position after = { .time = plan->time_low - 1, .offset = UINT32_MAX };
 
-    if (plan->time_high != UINT64_MAX &&
+    if (plan->time_high != UINT64_MAX && !is_about_later(run->question) &&
         (span->to_end || tbd_position_compare(before, span->before) < 0)) {
         span->before = before;
         span->to_end = false;

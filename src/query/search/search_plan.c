@@ -12,6 +12,26 @@
 
 /* ---- the and-ed part ---- */
 
+static void note_low(struct tbd_search_plan *plan, uint64_t time)
+{
+    if (time > plan->time_low)
+        plan->time_low = time;
+}
+
+static void note_high(struct tbd_search_plan *plan, uint64_t time)
+{
+    if (time < plan->time_high)
+        plan->time_high = time;
+}
+
+/* Nothing is before time 0. */
+static void note_before(struct tbd_search_plan *plan, uint64_t time)
+{
+    note_high(plan, time == 0 ? 0 : time - 1);
+    if (time == 0)
+        note_low(plan, UINT64_MAX);
+}
+
 /* time < N and the like, with the name on the left. */
 static void note_time(struct tbd_search_plan *plan, const struct tbd_expr *expr,
                       const struct tbd_expr_node *node)
@@ -22,12 +42,17 @@ static void note_time(struct tbd_search_plan *plan, const struct tbd_expr *expr,
     if (left->op != TBD_EXPR_FIELD || left->which != TBD_FIELD_TIME || node->is_signed ||
         expr->nodes[node->right].op != TBD_EXPR_NUMBER)
         return;
-    if ((node->op == TBD_EXPR_LT || node->op == TBD_EXPR_LE || node->op == TBD_EXPR_EQ) &&
-        value < plan->time_high)
-        plan->time_high = value;
-    if ((node->op == TBD_EXPR_GT || node->op == TBD_EXPR_GE || node->op == TBD_EXPR_EQ) &&
-        value > plan->time_low)
-        plan->time_low = value;
+    switch (node->op) {
+    case TBD_EXPR_LT: note_before(plan, value); break;
+    case TBD_EXPR_LE: note_high(plan, value); break;
+    case TBD_EXPR_GT: note_low(plan, value == UINT64_MAX ? value : value + 1); break;
+    case TBD_EXPR_GE: note_low(plan, value); break;
+    case TBD_EXPR_EQ:
+        note_low(plan, value);
+        note_high(plan, value);
+        break;
+    default: break;
+    }
 }
 
 /* touches[N,SIZE], or addr == N, of a store or a load. If there are several, the last one is
@@ -200,6 +225,9 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
                                      .where = question->where,
                                      .time_high = UINT64_MAX,
                                      .has_threads = tbd_trace_thread_count(session->trace) > 1 };
+    note_low(out, question->since);
+    if (question->has_until)
+        note_before(out, question->until);
     if (out->where != NULL) {
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
         note_leaves(out);

@@ -198,14 +198,28 @@ static bool is_fatal_window(const struct tbd_trace *trace, const struct tbd_wind
            summary->first_time + summary->blocks == info->blocks;
 }
 
+/* What comes after the window's last block may have the time of the next one: entries of functions that it calls, signals, turns, and
+ * what they bring with them. */
+static bool ends_before(const struct tbd_search_plan *plan,
+                        const struct tbd_window_summary *summary)
+{
+    uint64_t end = summary->first_time + summary->blocks;
+    bool is_of_blocks = plan->type == TBD_EVENT_STORE || plan->type == TBD_EVENT_LOAD ||
+                        plan->type == TBD_EVENT_BLOCK_ENTRY;
+
+    if (summary->blocks == 0)
+        return false;
+    return is_of_blocks && summary->signals + summary->switches == 0 ? end <= plan->time_low
+                                                                     : end < plan->time_low;
+}
+
 /* Decides from what is in memory alone. */
 static bool may_hold_summary(const struct tbd_search_plan *plan, const struct tbd_trace *trace,
                              const struct tbd_window_summary *summary)
 {
     uint64_t implicit = summary->syscalls + summary->specials + summary->signals;
 
-    if (summary->first_time > plan->time_high ||
-        (summary->blocks != 0 && summary->first_time + summary->blocks < plan->time_low))
+    if (summary->first_time > plan->time_high || ends_before(plan, summary))
         return false;
     if (summary->is_uncounted &&
         (plan->type == TBD_EVENT_STORE || plan->type == TBD_EVENT_FUNC_ENTER ||
