@@ -2,7 +2,7 @@
 /* cpu_limit.c - see cpu_limit.h; Intel SDM vol. 2, cpuid */
 #include "hooks/instructions/cpu_limit.h"
 
-#include "hooks/instructions/vector_layout.h"
+#include "base/vector_layout.h"
 
 #define BIT(n)   (1u << (n))
 #define V3_BYTES 832u /* of an XSAVE image with x87, SSE and AVX */

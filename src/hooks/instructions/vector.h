@@ -7,7 +7,7 @@
 #ifndef TBD_HOOKS_VECTOR_H
 #define TBD_HOOKS_VECTOR_H
 
-#include "hooks/instructions/vector_layout.h"
+#include "base/vector_layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* vector_layout.c - see vector_layout.h; Intel SDM vol. 1, 13.4, and cpuid leaf 13 of Intel's and
  * AMD's processors */
-#include "hooks/instructions/vector_layout.h"
+#include "base/vector_layout.h"
 
 #include "base/string.h"
 

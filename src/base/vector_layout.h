@@ -3,8 +3,8 @@
  *
  * In the standard format, offsets of components differ between makers of processors.  A trace has
  * the components and the length of its images: these tell the maker.  No state; any context. */
-#ifndef TBD_HOOKS_VECTOR_LAYOUT_H
-#define TBD_HOOKS_VECTOR_LAYOUT_H
+#ifndef TBD_BASE_VECTOR_LAYOUT_H
+#define TBD_BASE_VECTOR_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
