@@ -322,6 +322,19 @@ enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
     return regions_at(trace, &start, out, out_count, why);
 }
 
+enum tbd_status tbd_trace_regions_at(struct tbd_trace *trace, uint64_t time,
+                                     const struct tbd_region **out, size_t *out_count,
+                                     struct tbd_error *why)
+{
+    uint32_t window = tbd_trace_window_of(trace, time);
+    struct tbd_moment moment = { .window = window, .order = UINT32_MAX };
+
+    if (window == UINT32_MAX)
+        return tbd_error_set(why, TBD_NOTIME, trace->path, 0, "time %lu", time);
+    moment.time = time - tbd_trace_window(trace, window)->first_time;
+    return regions_at(trace, &moment, out, out_count, why);
+}
+
 enum tbd_status tbd_slice_regions(struct tbd_trace *trace, const struct tbd_window *slice,
                                   const struct tbd_region **out, size_t *out_count,
                                   struct tbd_error *why)

@@ -130,6 +130,10 @@ struct tbd_region {
 TBD_MUST_CHECK enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
                                                  const struct tbd_region **out, size_t *out_count,
                                                  struct tbd_error *why);
+/* The same before block entry `time`. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_regions_at(struct tbd_trace *trace, uint64_t time,
+                                                    const struct tbd_region **out,
+                                                    size_t *out_count, struct tbd_error *why);
 /* The same where `slice` begins, a slice of a window. */
 TBD_MUST_CHECK enum tbd_status tbd_slice_regions(struct tbd_trace *trace,
                                                  const struct tbd_window *slice,
