@@ -50,6 +50,8 @@ static enum tbd_exit run_serve(struct tbd_session *session, size_t count, char *
 
 /* ---- gdb ---- */
 
+extern const char tbd_gdb_commands[]; /* gdb_commands.py */
+
 /* What gdb's shell starts; the names come through the environment, so nothing in them needs quotes. */
 static const char connect_it[] = "target remote | exec \"$TBD_GDB_TBDQ\" -t \"$TBD_GDB_TRACE\" "
                                  "${TBD_GDB_AT:+--at \"$TBD_GDB_AT\"} serve --gdb";
@@ -59,8 +61,11 @@ static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *co
     /* gdb sends a packet again that is not answered in time, and takes the first answer for the second's; tbdq on a
      * busy machine needs longer than its 2 s to begin. */
     static const char *const first[] = {
-        "gdb", "-q",      "-iex", "set sysroot target:", "-iex", "set remotetimeout 120",
-        "-ex", connect_it
+        "gdb",  "-q",
+        "-iex", "set sysroot target:",
+        "-iex", "set remotetimeout 120",
+        "-iex", "python import os; exec(os.environ.pop('TBD_GDB_COMMANDS'), globals())",
+        "-ex",  connect_it
     };
     enum { FIRST = sizeof(first) / sizeof(first[0]) };
 
@@ -83,6 +88,7 @@ static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *co
     setenv("TBD_GDB_TBDQ", program, 1);
     setenv("TBD_GDB_TRACE", trace, 1);
     setenv("TBD_GDB_AT", at, 1);
+    setenv("TBD_GDB_COMMANDS", tbd_gdb_commands, 1);
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     free(argv);
     return system_says("gdb cannot be started");

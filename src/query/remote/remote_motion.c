@@ -11,8 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #define POINTS_MAX 4096u
+
+/* The legacy area of an XSAVE image, and the bytes at its end that are for software (Intel SDM, volume 1, 13.4.1). */
+#define XSAVE_LEGACY   512u
+#define XSAVE_SOFTWARE 48u
 
 enum tbd_status tbd_motion_start(struct tbd_remote_motion *motion, struct tbd_session *session,
                                  struct tbd_remote_link *link)
@@ -32,11 +37,14 @@ enum tbd_status tbd_motion_take(struct tbd_remote_motion *motion)
     if (status == TBD_OK)
         motion->thread = session->thread != 0 ? session->thread : place.thread;
     session->thread = 0;
+    motion->is_signalled = false;
     return status;
 }
 
 void tbd_motion_end(struct tbd_remote_motion *motion)
 {
+    for (size_t i = 0; i < motion->count; i++)
+        free(motion->points[i].condition);
     free(motion->points);
     free(motion->calls);
     motion->points = NULL;
@@ -51,35 +59,52 @@ static bool is_same_point(const struct tbd_remote_point *a, const struct tbd_rem
     return a->kind == b->kind && a->address == b->address && a->bytes == b->bytes;
 }
 
+/* Is it a condition that can be asked?  Names in it are registers, which have none of their own. */
+static bool is_condition(const struct tbd_remote_point *point)
+{
+    struct tbd_question question = { 0 };
+    struct tbd_query_error error = { 0 };
+    char *text = NULL;
+    bool good = point->condition != NULL && asprintf(&text, "state where pc==%#" PRIx64 " and (%s)",
+                                                     point->address, point->condition) >= 0;
+
+    if (good) {
+        good = tbd_question_parse_all(text, 0, &question, &error) == TBD_OK;
+        tbd_question_free(&question);
+        free(text);
+    }
+    return good;
+}
+
 bool tbd_motion_add(struct tbd_remote_motion *motion, const struct tbd_remote_point *point)
 {
-    for (size_t i = 0; i < motion->count; i++)
-        if (is_same_point(&motion->points[i], point))
-            return true;
-    if (motion->count == POINTS_MAX ||
-        !tbd_array_grow(&motion->points, motion->count, &motion->capacity, sizeof(*motion->points)))
-        return false;
-    motion->points[motion->count++] = *point;
-    return true;
+    struct tbd_remote_point added = *point;
+
+    if (!is_condition(point)) {
+        free(added.condition);
+        added.condition = NULL;
+    }
+    tbd_motion_remove(motion, point);
+    if (motion->count < POINTS_MAX && tbd_array_grow(&motion->points, motion->count,
+                                                     &motion->capacity, sizeof(*motion->points))) {
+        motion->points[motion->count++] = added;
+        return true;
+    }
+    free(added.condition);
+    return false;
 }
 
 void tbd_motion_remove(struct tbd_remote_motion *motion, const struct tbd_remote_point *point)
 {
     for (size_t i = 0; i < motion->count; i++)
         if (is_same_point(&motion->points[i], point)) {
+            free(motion->points[i].condition);
             motion->points[i] = motion->points[--motion->count];
             return;
         }
 }
 
 /* ---- runs ---- */
-
-/* A run on its way: the nearest stop so far. */
-struct run {
-    struct tbd_remote_motion *motion;
-    struct tbd_remote_stop stop;
-    struct tbd_nearest nearest;
-};
 
 static void poll_interrupt(void *context, uint32_t done, uint32_t windows, uint64_t found)
 {
@@ -93,36 +118,56 @@ static void poll_interrupt(void *context, uint32_t done, uint32_t windows, uint6
 }
 
 /* `limit`: only stops before it, in the run's direction, count; NULL: all do. */
-static struct run run_from(struct tbd_remote_motion *motion, bool backward,
-                           const struct tbd_position *limit)
+static struct tbd_remote_run run_from(struct tbd_remote_motion *motion, bool backward,
+                                      const struct tbd_position *limit)
 {
-    return (struct run){ .motion = motion,
-                         .nearest = { .session = motion->session,
-                                      .from = motion->at,
-                                      .backward = backward,
-                                      .limit = limit,
-                                      .progress = poll_interrupt,
-                                      .progress_context = motion } };
+    return (struct tbd_remote_run){ .motion = motion,
+                                    .nearest = { .session = motion->session,
+                                                 .from = motion->at,
+                                                 .backward = backward,
+                                                 .limit = limit,
+                                                 .progress = poll_interrupt,
+                                                 .progress_context = motion } };
+}
+
+void tbd_remote_offer(struct tbd_remote_run *run, struct tbd_position position, uint32_t thread,
+                      const struct tbd_remote_stop *stop)
+{
+    struct tbd_nearest *nearest = &run->nearest;
+    const struct tbd_position *than =
+        nearest->has_event ? &nearest->event.position : nearest->limit;
+    int order = than == NULL ? 0 : tbd_position_compare(position, *than);
+
+    if (than != NULL && (nearest->backward ? order <= 0 : order >= 0))
+        return;
+    nearest->has_event = true;
+    nearest->event = (struct tbd_event){ .position = position, .thread = thread };
+    run->stop = *stop;
 }
 
 /* Searches for one kind of event; `stop` is what it would be. */
-static enum tbd_status look(struct run *run, const char *text, const struct tbd_remote_stop *stop)
+static enum tbd_status look(struct tbd_remote_run *run, const char *text,
+                            const struct tbd_remote_stop *stop)
 {
     struct tbd_nearest_wish wish = {
         .question = text,
-        /* What is in memory changes with the instruction: forward, the one at the position counts. */
-        .with_own = stop->reason == TBD_STOP_POINT && stop->point.kind >= TBD_POINT_WRITE
+        /* What is in memory changes with the instruction: forward, the one at the position counts; and the handler of a signal has
+         * not begun. */
+        .with_own = stop->reason == TBD_STOP_POINT &&
+                    (stop->point.kind >= TBD_POINT_WRITE || run->motion->is_signalled)
     };
     bool is_nearest;
     enum tbd_status status = tbd_nearest_look(&run->nearest, &wish, &is_nearest);
 
     if (is_nearest)
         run->stop = *stop;
+    if (is_nearest && stop->reason == TBD_STOP_POINT && stop->point.kind <= TBD_POINT_HARDWARE)
+        run->stop.point.address = run->nearest.event.pc;
     return status;
 }
 
-/* All places at once: they are one question, the first one that is asked. */
-static enum tbd_status look_for_places(struct run *run)
+/* All places without a condition at once: they are one question, the first one that is asked. */
+static enum tbd_status look_for_plain_places(struct tbd_remote_run *run)
 {
     struct tbd_remote_motion *motion = run->motion;
     struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT };
@@ -132,7 +177,7 @@ static enum tbd_status look_for_places(struct run *run)
     enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
 
     for (size_t i = 0; out != NULL && i < motion->count; i++)
-        if (motion->points[i].kind <= TBD_POINT_HARDWARE)
+        if (motion->points[i].kind <= TBD_POINT_HARDWARE && motion->points[i].condition == NULL)
             fprintf(out, "%spc==%#" PRIx64, count++ == 0 ? "state where " : " or ",
                     motion->points[i].address);
     if (out != NULL && fclose(out) != 0)
@@ -140,17 +185,41 @@ static enum tbd_status look_for_places(struct run *run)
     if (status == TBD_OK && count != 0)
         status = look(run, text, &stop);
     free(text);
-    if (status != TBD_OK || !run->nearest.has_event)
-        return status;
-    run->stop.point.address = run->nearest.event.pc;
-    for (size_t i = 0; i < motion->count; i++)
+    return status;
+}
+
+static enum tbd_status look_for_place(struct tbd_remote_run *run,
+                                      const struct tbd_remote_point *point)
+{
+    struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT };
+    char *text;
+    enum tbd_status status;
+
+    if (asprintf(&text, "state where pc==%#" PRIx64 " and (%s)", point->address, point->condition) <
+        0)
+        return TBD_NOMEM;
+    status = look(run, text, &stop);
+    free(text);
+    return status;
+}
+
+static enum tbd_status look_for_places(struct tbd_remote_run *run)
+{
+    struct tbd_remote_motion *motion = run->motion;
+    enum tbd_status status = look_for_plain_places(run);
+
+    for (size_t i = 0; status == TBD_OK && i < motion->count; i++)
+        if (motion->points[i].condition != NULL)
+            status = look_for_place(run, &motion->points[i]);
+    for (size_t i = 0; run->nearest.has_event && i < motion->count; i++)
         if (motion->points[i].kind <= TBD_POINT_HARDWARE &&
-            motion->points[i].address == run->nearest.event.pc)
+            motion->points[i].address == run->stop.point.address)
             run->stop.point.kind = motion->points[i].kind;
     return status;
 }
 
-static enum tbd_status look_for_stores(struct run *run, const struct tbd_remote_point *point)
+static enum tbd_status look_for_stores(struct tbd_remote_run *run,
+                                       const struct tbd_remote_point *point)
 {
     struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT, .point = *point };
     char text[TBD_WATCH_BYTES];
@@ -160,7 +229,8 @@ static enum tbd_status look_for_stores(struct run *run, const struct tbd_remote_
     return look(run, text, &stop);
 }
 
-static enum tbd_status look_for_accesses(struct run *run, const struct tbd_remote_point *point)
+static enum tbd_status look_for_accesses(struct tbd_remote_run *run,
+                                         const struct tbd_remote_point *point)
 {
     struct tbd_remote_stop stop = { .reason = TBD_STOP_POINT, .point = *point };
     enum tbd_status status = TBD_OK;
@@ -174,7 +244,7 @@ static enum tbd_status look_for_accesses(struct run *run, const struct tbd_remot
     return look(run, text, &stop);
 }
 
-static enum tbd_status look_for_signals(struct run *run)
+static enum tbd_status look_for_signals(struct tbd_remote_run *run)
 {
     struct tbd_remote_stop stop = { .reason = TBD_STOP_SIGNAL };
     bool is_first = true;
@@ -194,28 +264,7 @@ static enum tbd_status look_for_signals(struct run *run)
     return status;
 }
 
-static enum tbd_status look_for_calls(struct run *run)
-{
-    struct tbd_remote_stop stop = { .reason = TBD_STOP_CALL };
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    enum tbd_status status = TBD_NOMEM;
-
-    if (out == NULL)
-        return TBD_NOMEM;
-    fprintf(out, "syscall");
-    for (size_t i = 0; i < run->motion->call_count; i++)
-        fprintf(out, "%s syscall == %" PRIu64, i == 0 ? " where" : " or", run->motion->calls[i]);
-    if (fclose(out) == 0)
-        status = look(run, text, &stop);
-    free(text);
-    if (status == TBD_OK && run->nearest.has_event && run->stop.reason == TBD_STOP_CALL)
-        run->stop.number = run->nearest.event.number;
-    return status;
-}
-
-static enum tbd_status look_for_all(struct run *run)
+static enum tbd_status look_for_all(struct tbd_remote_run *run)
 {
     struct tbd_remote_motion *motion = run->motion;
     enum tbd_status status = look_for_places(run);
@@ -226,7 +275,7 @@ static enum tbd_status look_for_all(struct run *run)
     if (status == TBD_OK)
         status = look_for_signals(run);
     if (status == TBD_OK && motion->catches)
-        status = look_for_calls(run);
+        status = tbd_remote_look_for_calls(run);
     tbd_interrupt_clear(); /* also one that came when the answer was found */
     return status;
 }
@@ -261,17 +310,20 @@ static struct tbd_remote_stop at_end(struct tbd_remote_motion *motion, bool back
     struct tbd_place place;
 
     motion->at = backward ? tbd_session_first(session) : tbd_session_last(session);
+    motion->is_signalled = false;
     if (tbd_session_place(session, motion->at, &place) == TBD_OK)
         motion->thread = place.thread;
     return (struct tbd_remote_stop){ .reason = TBD_STOP_ENDS, .backward = backward };
 }
 
-static struct tbd_remote_stop arrive(struct run *run)
+static struct tbd_remote_stop arrive(struct tbd_remote_run *run)
 {
     struct tbd_remote_motion *motion = run->motion;
 
     motion->at = run->nearest.event.position;
     motion->thread = run->nearest.event.thread;
+    motion->is_signalled =
+        run->stop.reason == TBD_STOP_SIGNAL && (run->nearest.event.flags & TBD_EVENT_FATAL) == 0;
     run->stop.backward = run->nearest.backward;
     if (!run->nearest.backward && run->stop.reason == TBD_STOP_POINT &&
         run->stop.point.kind >= TBD_POINT_WRITE)
@@ -281,7 +333,7 @@ static struct tbd_remote_stop arrive(struct run *run)
 
 struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool backward)
 {
-    struct run run = run_from(motion, backward, NULL);
+    struct tbd_remote_run run = run_from(motion, backward, NULL);
     enum tbd_status status = look_for_all(&run);
 
     if (status != TBD_OK)
@@ -289,74 +341,236 @@ struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool bac
     return run.nearest.has_event ? arrive(&run) : at_end(motion, backward);
 }
 
+/* ---- signals ---- */
+
+/* A handler's first instruction: the kernel has put the interrupted registers and what it says of the signal onto the stack. */
+static bool read_frame(struct tbd_remote_motion *motion, uint64_t sp, ucontext_t *out)
+{
+    return tbd_session_read(motion->session, motion->at, sp + 8, out, sizeof(*out)) == TBD_OK;
+}
+
+/* The vector registers of the frame, which are in XSAVE's standard format. */
+static void take_vectors(struct tbd_remote_motion *motion, uint64_t image,
+                         struct tbd_reg_state *state)
+{
+    size_t bytes = state->regs.xsave_bytes;
+
+    if (bytes > sizeof(state->xsave))
+        bytes = sizeof(state->xsave);
+    if (image == 0 ||
+        tbd_session_read(motion->session, motion->at, image, state->xsave, bytes) != TBD_OK)
+        return;
+    /* Bytes that are the kernel's and nobody else's (struct _fpx_sw_bytes). */
+    if (bytes >= XSAVE_LEGACY)
+        memset(state->xsave + XSAVE_LEGACY - XSAVE_SOFTWARE, 0, XSAVE_SOFTWARE);
+}
+
+static enum tbd_status state_at(struct tbd_remote_motion *motion, uint32_t thread,
+                                struct tbd_reg_state *out)
+{
+    enum tbd_status status;
+
+    motion->session->thread = thread;
+    status = tbd_session_regs(motion->session, motion->at, out);
+    motion->session->thread = 0;
+    return status;
+}
+
+enum tbd_status tbd_motion_state(struct tbd_remote_motion *motion, uint32_t thread,
+                                 struct tbd_reg_state *out)
+{
+    static const uint8_t places[TBD_REG_COUNT] = {
+        [TBD_RAX] = REG_RAX, [TBD_RCX] = REG_RCX, [TBD_RDX] = REG_RDX, [TBD_RBX] = REG_RBX,
+        [TBD_RSP] = REG_RSP, [TBD_RBP] = REG_RBP, [TBD_RSI] = REG_RSI, [TBD_RDI] = REG_RDI,
+        [TBD_R8] = REG_R8,   [TBD_R9] = REG_R9,   [TBD_R10] = REG_R10, [TBD_R11] = REG_R11,
+        [TBD_R12] = REG_R12, [TBD_R13] = REG_R13, [TBD_R14] = REG_R14, [TBD_R15] = REG_R15,
+    };
+    enum tbd_status status = state_at(motion, thread, out);
+    ucontext_t frame;
+
+    if (status != TBD_OK || !motion->is_signalled || thread != motion->thread ||
+        !read_frame(motion, out->regs.gpr[TBD_RSP], &frame))
+        return status;
+    for (unsigned i = 0; i < TBD_REG_COUNT; i++)
+        out->regs.gpr[i] = (uint64_t)frame.uc_mcontext.gregs[places[i]];
+    out->regs.rip = (uint64_t)frame.uc_mcontext.gregs[REG_RIP];
+    out->regs.rflags = (uint64_t)frame.uc_mcontext.gregs[REG_EFL];
+    take_vectors(motion, (uint64_t)(uintptr_t)frame.uc_mcontext.fpregs, out);
+    return TBD_OK;
+}
+
+bool tbd_motion_siginfo(struct tbd_remote_motion *motion, uint8_t *out)
+{
+    struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    bool good = motion->is_signalled && state != NULL &&
+                state_at(motion, motion->thread, state) == TBD_OK &&
+                tbd_session_read(motion->session, motion->at, state->regs.gpr[TBD_RSI], out,
+                                 TBD_SIGINFO_BYTES) == TBD_OK;
+
+    free(state);
+    return good;
+}
+
 /* ---- steps ---- */
 
-/* The thread's next instruction, or the one before; TBD_NOTFOUND: there is none. */
-static enum tbd_status neighbour(struct tbd_path *path, uint32_t thread, struct tbd_position *io,
-                                 bool backward)
+struct thread_step {
+    struct tbd_remote_motion *motion;
+    struct tbd_path path;
+    struct tbd_remote_stop stop;
+    struct tbd_position next;
+    uint64_t handles; /* `next` begins a handler: where its return address lies */
+    uint32_t thread;
+    bool skips; /* handlers of signals that are no stop */
+};
+
+/* After the handler, which begins at step->next.  TBD_NOTFOUND: it does not return. */
+static enum tbd_status skip_handler(struct thread_step *step)
 {
+    const struct tbd_path_block *block;
+    uint64_t time = step->next.time;
+    enum tbd_status status;
+
+    do {
+        status = tbd_path_from(&step->path, time, &block);
+        if (status != TBD_OK)
+            return status;
+        time = block->time + 1;
+    } while (block->end != TBD_PATH_RETURNS || block->slot != step->handles);
+    /* What it returns to makes the call that restores the registers. */
+    status = tbd_path_from(&step->path, time, &block);
+    if (status == TBD_OK)
+        status = tbd_path_from(&step->path, block->time + 1, &block);
+    if (status == TBD_OK)
+        step->next = (struct tbd_position){ .time = block->time };
+    return status;
+}
+
+/* The thread's next instruction, or the one before; TBD_NOTFOUND: there is none. */
+static enum tbd_status neighbour(struct thread_step *step, bool backward)
+{
+    struct tbd_path *path = &step->path;
+    struct tbd_position *io = &step->next;
     const struct tbd_path_block *block;
     struct tbd_place place;
     enum tbd_status status = tbd_session_place(path->session, *io, &place);
 
+    step->handles = 0;
     if (status != TBD_OK)
         return status;
-    if (place.thread == thread && (backward ? io->offset != 0 : io->offset + 1 < place.insns)) {
+    if (place.thread == step->thread &&
+        (backward ? io->offset != 0 : io->offset + 1 < place.insns)) {
         io->offset += backward ? UINT32_MAX : 1;
         return TBD_OK;
     }
     status = backward ? tbd_path_before(path, io->time, &block)
-                      : tbd_path_from(path, io->time + (place.thread == thread), &block);
-    if (status == TBD_OK)
-        *io = (struct tbd_position){ .time = block->time,
-                                     .offset = backward && block->insns ? block->insns - 1 : 0 };
-    return status;
+                      : tbd_path_from(path, io->time + (place.thread == step->thread), &block);
+    if (status != TBD_OK)
+        return status;
+    *io = (struct tbd_position){ .time = block->time,
+                                 .offset = backward && block->insns ? block->insns - 1 : 0 };
+    step->handles = backward ? 0 : block->handles;
+    return TBD_OK;
 }
 
-/* Other threads ran: what they did may be a stop. */
-static bool stops_between(struct tbd_remote_motion *motion, struct tbd_position to, bool backward,
-                          struct tbd_remote_stop *out)
+/* Other threads ran, or a handler: what they did may be a stop. */
+static bool stops_between(struct thread_step *step, bool backward)
 {
-    struct run run = run_from(motion, backward, &to);
+    struct tbd_remote_motion *motion = step->motion;
+    struct tbd_remote_run run = run_from(motion, backward, &step->next);
     enum tbd_status status;
 
     if (motion->count == 0 ||
-        (backward ? motion->at.time - to.time : to.time - motion->at.time) <= 1)
+        (backward ? motion->at.time - step->next.time : step->next.time - motion->at.time) <= 1)
         return false;
     status = look_for_all(&run);
     if (status == TBD_OK && !run.nearest.has_event)
         return false;
-    *out = status == TBD_OK ? arrive(&run) : failed(backward, status);
+    step->stop = status == TBD_OK ? arrive(&run) : failed(backward, status);
     return true;
+}
+
+/* A signal comes, whose handler begins at step->next.  True: that is a stop. */
+static bool is_signalled(struct thread_step *step)
+{
+    struct tbd_remote_motion *motion = step->motion;
+    struct tbd_position before = motion->at, handler = step->next;
+    struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    uint64_t number = 0;
+
+    motion->at = handler;
+    if (state != NULL && state_at(motion, step->thread, state) == TBD_OK)
+        number = state->regs.gpr[TBD_RDI];
+    free(state);
+    if (number != 0 && number < TBD_REMOTE_PASSED && !motion->passed[number]) {
+        motion->is_signalled = true;
+        motion->thread = step->thread;
+        step->stop.reason = TBD_STOP_SIGNAL;
+        step->stop.number = number;
+        return true;
+    }
+    motion->at = before;
+    if (step->skips && skip_handler(step) != TBD_OK)
+        step->next = handler;
+    return false;
+}
+
+/* The handler's first instruction has not been carried out, and its signal is a stop: backward, that is before it. */
+static bool was_signalled(struct thread_step *step)
+{
+    const struct tbd_path_block *block;
+
+    if (step->next.offset != 0 || tbd_path_from(&step->path, step->next.time, &block) != TBD_OK ||
+        block->time != step->next.time || block->handles == 0)
+        return false;
+    step->skips = false;
+    return is_signalled(step);
+}
+
+/* One instruction; false: that was the last one, step->stop says why.  *out_pc is of the instruction that it leads to. */
+static bool step_once(struct thread_step *step, bool backward, enum tbd_status *out,
+                      uint64_t *out_pc)
+{
+    struct tbd_remote_motion *motion = step->motion;
+    bool was_at_signal = motion->is_signalled && step->thread == motion->thread;
+    struct tbd_place place;
+
+    step->next = motion->at;
+    motion->is_signalled = false;
+    *out = TBD_OK;
+    if (backward && !was_at_signal && was_signalled(step))
+        return false;
+    if (backward || !was_at_signal)
+        *out = neighbour(step, backward);
+    if (*out != TBD_OK || (step->handles != 0 && is_signalled(step)) ||
+        stops_between(step, backward))
+        return false;
+    motion->at = step->next;
+    motion->thread = step->thread;
+    *out = tbd_session_place(motion->session, motion->at, &place);
+    *out_pc = place.pc;
+    if (*out == TBD_OK && tbd_packet_is_interrupted(motion->link))
+        *out = TBD_INTERRUPTED;
+    for (size_t i = 0; i < motion->count; i++)
+        if (motion->points[i].kind <= TBD_POINT_HARDWARE && motion->points[i].address == place.pc)
+            return false;
+    return *out == TBD_OK;
 }
 
 struct tbd_remote_stop tbd_motion_step(struct tbd_remote_motion *motion, uint32_t thread,
                                        bool backward, uint64_t from, uint64_t to)
 {
-    struct tbd_remote_stop stop = { .reason = TBD_STOP_STEP, .backward = backward };
-    struct tbd_path path;
-    struct tbd_place place;
+    struct thread_step step = { .motion = motion,
+                                .thread = thread,
+                                .stop = { .reason = TBD_STOP_STEP, .backward = backward },
+                                .skips = from < to };
     enum tbd_status status;
+    uint64_t pc;
 
-    tbd_path_start(&path, motion->session, thread, motion->at.time);
-    do {
-        struct tbd_position next = motion->at;
-
-        status = neighbour(&path, thread, &next, backward);
-        if (status != TBD_OK || stops_between(motion, next, backward, &stop))
-            break;
-        motion->at = next;
-        motion->thread = thread;
-        status = tbd_session_place(motion->session, next, &place);
-        if (status == TBD_OK && tbd_packet_is_interrupted(motion->link))
-            status = TBD_INTERRUPTED;
-        for (size_t i = 0; i < motion->count; i++)
-            if (motion->points[i].kind <= TBD_POINT_HARDWARE &&
-                motion->points[i].address == place.pc)
-                to = from;
-    } while (status == TBD_OK && place.pc - from < to - from);
-    tbd_path_free(&path);
+    tbd_path_start(&step.path, motion->session, thread, motion->at.time);
+    while (step_once(&step, backward, &status, &pc) && pc - from < to - from)
+        ;
+    tbd_path_free(&step.path);
     if (status == TBD_NOTFOUND) /* the thread runs no more in this direction: others do */
         return tbd_motion_run(motion, backward);
-    return status == TBD_OK ? stop : failed(backward, status);
+    return status == TBD_OK ? step.stop : failed(backward, status);
 }

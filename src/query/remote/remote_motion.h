@@ -2,7 +2,10 @@
 /* remote_motion.h - where a debugger stands in the recording, and how it moves: steps and runs, both ways
  *
  * A run is a search for the nearest of all that it may stop at; nothing is stepped through.  A step is
- * the thread's next instruction; whatever other threads do before that has happened then. */
+ * the thread's next instruction; whatever other threads do before that has happened then.
+ *
+ * A stop for a signal with a handler is at a place that is no position of the recording: the thread has not begun the handler, and its
+ * registers are those of the code that the signal interrupts.  `at` is the handler's first instruction then. */
 #ifndef TBD_QUERY_REMOTE_MOTION_H
 #define TBD_QUERY_REMOTE_MOTION_H
 
@@ -22,6 +25,7 @@ enum tbd_remote_point_kind {
 struct tbd_remote_point {
     enum tbd_remote_point_kind kind;
     uint64_t address, bytes; /* `bytes` of watched memory */
+    char *condition;         /* of a place; owned by the list; NULL: none */
 };
 
 enum tbd_remote_reason {
@@ -29,6 +33,7 @@ enum tbd_remote_reason {
     TBD_STOP_POINT,    /* point.kind, point.address */
     TBD_STOP_SIGNAL,
     TBD_STOP_CALL,   /* a system call begins */
+    TBD_STOP_RETURN, /* ... or has returned */
     TBD_STOP_ENDS,   /* the recording ends, or begins, here */
     TBD_STOP_HALTED, /* by the client's interrupt */
     TBD_STOP_FAILED  /* session->why says why */
@@ -49,6 +54,8 @@ struct tbd_remote_motion {
     struct tbd_remote_link *link; /* interrupts come through it */
     struct tbd_position at;
     uint32_t thread;    /* that stopped */
+    bool is_signalled;  /* ... by a signal whose handler begins at `at` */
+    bool is_turned;     /* the client's steps and runs go the other way */
     bool names_process; /* the client wants threads as pPID.TID */
     struct tbd_remote_point *points;
     size_t count, capacity;
@@ -66,7 +73,8 @@ TBD_MUST_CHECK enum tbd_status tbd_motion_start(struct tbd_remote_motion *motion
 TBD_MUST_CHECK enum tbd_status tbd_motion_take(struct tbd_remote_motion *motion);
 void tbd_motion_end(struct tbd_remote_motion *motion);
 
-/* False without memory, or if there are too many. */
+/* Takes point->condition, also on failure; one that is no condition is as none, and a point that is there gets this one.  False
+ * without memory, or if there are too many. */
 TBD_MUST_CHECK bool tbd_motion_add(struct tbd_remote_motion *motion,
                                    const struct tbd_remote_point *point);
 void tbd_motion_remove(struct tbd_remote_motion *motion, const struct tbd_remote_point *point);
@@ -75,5 +83,25 @@ void tbd_motion_remove(struct tbd_remote_motion *motion, const struct tbd_remote
 struct tbd_remote_stop tbd_motion_step(struct tbd_remote_motion *motion, uint32_t thread,
                                        bool backward, uint64_t from, uint64_t to);
 struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool backward);
+
+/* Registers of `thread` where the motion stands. */
+TBD_MUST_CHECK enum tbd_status tbd_motion_state(struct tbd_remote_motion *motion, uint32_t thread,
+                                                struct tbd_reg_state *out);
+/* What the kernel told the handler, TBD_SIGINFO_BYTES; false: no signal has just come. */
+TBD_MUST_CHECK bool tbd_motion_siginfo(struct tbd_remote_motion *motion, uint8_t *out);
+
+/* ---- for the files of motion ---- */
+
+/* A run on its way: the nearest stop so far. */
+struct tbd_remote_run {
+    struct tbd_remote_motion *motion;
+    struct tbd_remote_stop stop;
+    struct tbd_nearest nearest;
+};
+/* Is it nearer than the nearest stop so far?  Then it is that. */
+void tbd_remote_offer(struct tbd_remote_run *run, struct tbd_position position, uint32_t thread,
+                      const struct tbd_remote_stop *stop);
+/* Searches for the system calls that the client catches, and for their returns. */
+TBD_MUST_CHECK enum tbd_status tbd_remote_look_for_calls(struct tbd_remote_run *run);
 
 #endif

@@ -3,9 +3,11 @@
 #include "query/remote/remote_objects.h"
 
 #include "query/exports/auxiliary_vector.h"
+#include "query/remote/remote_libraries.h"
 
 #include "query/remote/remote_registers.h"
 
+#include "base/layout.h"
 #include "base/string.h"
 #include "base/open_file.h"
 #include "format/trace/trace_handle.h"
@@ -79,8 +81,12 @@ static void print_program(struct tbd_remote_motion *motion, FILE *out)
 static void print_siginfo(struct tbd_remote_motion *motion, FILE *out)
 {
     const uint8_t *siginfo = motion->session->info->end_siginfo;
+    uint8_t handled[TBD_SIGINFO_BYTES];
 
-    if (siginfo != NULL && tbd_position_compare(motion->at, tbd_session_last(motion->session)) == 0)
+    if (tbd_motion_siginfo(motion, handled))
+        (void)!fwrite(handled, 1, TBD_SIGINFO_BYTES, out);
+    else if (siginfo != NULL &&
+             tbd_position_compare(motion->at, tbd_session_last(motion->session)) == 0)
         (void)!fwrite(siginfo, 1, TBD_SIGINFO_BYTES, out);
 }
 
@@ -89,14 +95,23 @@ static void print_auxv(struct tbd_remote_motion *motion, FILE *out)
     tbd_auxiliary_vector_write(motion->session, out);
 }
 
+/* Any place may be mapped at some position, and clients read this once. */
+static void print_memory_map(struct tbd_remote_motion *motion, FILE *out)
+{
+    (void)motion;
+    fprintf(out,
+            "<?xml version=\"1.0\"?><memory-map><memory type=\"ram\" start=\"0x0\" "
+            "length=\"%#llx\"/></memory-map>",
+            TBD_USER_END);
+}
+
 static const struct {
     const char *name;
     void (*print)(struct tbd_remote_motion *motion, FILE *out);
 } objects[] = {
-    { "threads", print_threads },
-    { "exec-file", print_program },
-    { "siginfo", print_siginfo },
-    { "auxv", print_auxv },
+    { "threads", print_threads },       { "exec-file", print_program },
+    { "siginfo", print_siginfo },       { "auxv", print_auxv },
+    { "memory-map", print_memory_map }, { "libraries-svr4", tbd_remote_print_libraries },
 };
 
 char *tbd_remote_object(struct tbd_remote_motion *motion, const char *name, const char *annex,
@@ -132,13 +147,35 @@ static const struct tbd_region *regions_here(struct tbd_remote_motion *motion, s
 {
     struct tbd_session *session = motion->session;
     const struct tbd_region *regions = NULL;
-    uint32_t window = tbd_trace_window_of(session->trace, motion->at.time);
 
     *out_count = 0;
-    if (window == UINT32_MAX ||
-        tbd_trace_regions(session->trace, window, &regions, out_count, &session->why) != TBD_OK)
+    if (tbd_trace_regions_at(session->trace, motion->at.time, &regions, out_count, &session->why) !=
+        TBD_OK)
         return NULL;
     return regions;
+}
+
+const struct tbd_region *tbd_remote_region(struct tbd_remote_motion *motion, uint64_t address,
+                                           uint64_t *out_start, uint64_t *out_end)
+{
+    size_t count;
+    const struct tbd_region *regions = regions_here(motion, &count);
+
+    *out_start = 0;
+    *out_end = UINT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (address < regions[i].start) {
+            *out_end = regions[i].start;
+            return NULL;
+        }
+        *out_start = regions[i].end;
+        if (address < regions[i].end) {
+            *out_start = regions[i].start;
+            *out_end = regions[i].end;
+            return &regions[i];
+        }
+    }
+    return NULL;
 }
 
 /* As in proc(5). */

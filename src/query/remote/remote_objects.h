@@ -21,6 +21,11 @@ void tbd_remote_threads(struct tbd_remote_motion *motion,
                         void *context);
 bool tbd_remote_lives(const struct tbd_remote_motion *motion, uint32_t tid);
 
+/* What is mapped at the position around the address, or where nothing is, up to the next region: [*out_start, *out_end). NULL:
+ * nothing is. */
+const struct tbd_region *tbd_remote_region(struct tbd_remote_motion *motion, uint64_t address,
+                                           uint64_t *out_start, uint64_t *out_end);
+
 /* A descriptor of the file that the program knew under this name; -1 with errno. */
 int tbd_remote_open(struct tbd_remote_motion *motion, const char *path);
 

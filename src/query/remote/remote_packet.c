@@ -247,3 +247,15 @@ size_t tbd_remote_bytes(const char **io, char *out, size_t max)
     out[used] = '\0';
     return used;
 }
+
+bool tbd_remote_hex(const char **io, void *out, size_t bytes)
+{
+    uint8_t *at = out;
+
+    for (size_t i = 0; i < bytes; i++, *io += 2) {
+        if (digit_value((*io)[0]) < 0 || digit_value((*io)[1]) < 0)
+            return false;
+        at[i] = (uint8_t)(digit_value((*io)[0]) << 4 | digit_value((*io)[1]));
+    }
+    return true;
+}

@@ -61,5 +61,7 @@ TBD_MUST_CHECK bool tbd_remote_number(const char **io, uint64_t *out);
 TBD_MUST_CHECK bool tbd_remote_skip(const char **io, const char *what);
 /* Hexadecimal digits as bytes, up to max - 1 and a NUL; goes on after them. */
 size_t tbd_remote_bytes(const char **io, char *out, size_t max);
+/* Reads this many bytes, two digits each; false: there are fewer. */
+TBD_MUST_CHECK bool tbd_remote_hex(const char **io, void *out, size_t bytes);
 
 #endif

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+/* remote_condition.c - see remote_condition.h
+ *
+ * The code is carried out with expressions in place of numbers.  A conditional jump is carried out both ways; the results become the
+ * sides of a choice:
+ *
+ *   reg 3, const8 7, equal, if_goto L, const8 0, goto M, L: ... M: end      ->  (rdx == 7) ? ... : 0
+ *
+ * REMOTE_CONDITION-1  Jumps go forward only, so every run of the code ends.  Two sides of each jump could still be exponentially many
+ *   runs: all of them together carry out STEPS_MAX instructions at most (not checked: run() has the only place
+ *   that counts them). */
+#include "query/remote/remote_condition.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STEPS_MAX = 2000, STACK_MAX = 32 };
+
+/* Operations, as gdb numbers them. */
+enum operation {
+    CODE_LOG_NOT = 0x0e,
+    CODE_BIT_NOT = 0x12,
+    CODE_EXT = 0x16,
+    CODE_REF8,
+    CODE_REF64 = 0x1a,
+    CODE_IF_GOTO = 0x20,
+    CODE_GOTO,
+    CODE_CONST8,
+    CODE_CONST64 = 0x25,
+    CODE_REG,
+    CODE_END,
+    CODE_DUP,
+    CODE_POP,
+    CODE_ZERO_EXT,
+    CODE_SWAP,
+    CODE_PICK = 0x32,
+    CODE_ROT,
+    CODES
+};
+
+/* Operations on two numbers.  Where one compares or divides signed numbers, both sides are. */
+static const struct {
+    const char *operator;
+    bool is_signed;
+} binary[CODES] = {
+    [0x02] = { "+", false },  [0x03] = { "-", false },  [0x04] = { "*", false },
+    [0x05] = { "/", true },   [0x06] = { "/", false },  [0x07] = { "%", true },
+    [0x08] = { "%", false },  [0x09] = { "<<", false }, [0x0a] = { ">>", true },
+    [0x0b] = { ">>", false }, [0x0f] = { "&", false },  [0x10] = { "|", false },
+    [0x11] = { "^", false },  [0x13] = { "==", false }, [0x14] = { "<", true },
+    [0x15] = { "<", false },
+};
+
+/* Registers by gdb's numbers. */
+static const char *const registers[] = { "rax", "rbx", "rcx", "rdx", "rsi", "rdi",
+                                         "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+                                         "r12", "r13", "r14", "r15", "rip", "rflags" };
+
+enum node_kind {
+    NUMBER,
+    REGISTER,
+    MEMORY,
+    BINARY,
+    NOT,
+    INVERSE,
+    SIGN_EXTENDED,
+    ZERO_EXTENDED,
+    CHOICE
+};
+
+struct node {
+    enum node_kind kind;
+    uint8_t code;      /* BINARY */
+    uint64_t value;    /* a number; the register; bytes of memory; bits that are extended */
+    unsigned parts[3]; /* numbers of nodes */
+};
+
+struct translation {
+    const uint8_t *code;
+    size_t bytes;
+    struct node *nodes; /* owned; number 0 is none */
+    unsigned count, capacity;
+    unsigned steps;
+};
+
+struct stack {
+    unsigned nodes[STACK_MAX];
+    unsigned count;
+};
+
+/* ---- nodes ---- */
+
+/* 0: there are too many. */
+static unsigned add(struct translation *t, struct node node)
+{
+    if (t->count == t->capacity)
+        return 0;
+    t->nodes[t->count] = node;
+    return t->count++;
+}
+
+static bool push(struct stack *stack, unsigned node)
+{
+    if (node == 0 || stack->count == STACK_MAX)
+        return false;
+    stack->nodes[stack->count++] = node;
+    return true;
+}
+
+static unsigned pop(struct stack *stack)
+{
+    return stack->count == 0 ? 0 : stack->nodes[--stack->count];
+}
+
+static bool push_with_one(struct translation *t, struct stack *stack, enum node_kind kind,
+                          uint64_t value)
+{
+    unsigned part = pop(stack);
+
+    return part != 0 &&
+           push(stack, add(t, (struct node){ .kind = kind, .value = value, .parts = { part } }));
+}
+
+static bool push_binary(struct translation *t, struct stack *stack, uint8_t code)
+{
+    unsigned right = pop(stack), left = pop(stack);
+
+    return left != 0 && right != 0 &&
+           push(stack,
+                add(t, (struct node){ .kind = BINARY, .code = code, .parts = { left, right } }));
+}
+
+/* ---- the machine ---- */
+
+/* The operand of the instruction at `at`: the most significant byte comes first. */
+static bool operand(const struct translation *t, size_t at, size_t bytes, uint64_t *out)
+{
+    if (bytes >= t->bytes - at)
+        return false;
+    *out = 0;
+    for (size_t i = 1; i <= bytes; i++)
+        *out = *out << 8 | t->code[at + i];
+    return true;
+}
+
+static size_t operand_bytes(uint8_t code)
+{
+    switch (code) {
+    case CODE_EXT:
+    case CODE_ZERO_EXT:
+    case CODE_PICK: return 1;
+    case CODE_IF_GOTO:
+    case CODE_GOTO:
+    case CODE_REG: return 2;
+    default: return code >= CODE_CONST8 && code <= CODE_CONST64 ? 1u << (code - CODE_CONST8) : 0;
+    }
+}
+
+static bool move(struct stack *stack, uint8_t code, uint64_t value)
+{
+    unsigned *top = stack->nodes + stack->count, node;
+
+    switch (code) {
+    case CODE_DUP: return stack->count != 0 && push(stack, top[-1]);
+    case CODE_POP: return pop(stack) != 0;
+    case CODE_PICK: return value < stack->count && push(stack, top[-1 - (int)value]);
+    case CODE_SWAP:
+        if (stack->count < 2)
+            return false;
+        node = top[-1];
+        top[-1] = top[-2];
+        top[-2] = node;
+        return true;
+    default: /* ROT: a b c -> c a b */
+        if (stack->count < 3)
+            return false;
+        node = top[-1];
+        top[-1] = top[-2];
+        top[-2] = top[-3];
+        top[-3] = node;
+        return true;
+    }
+}
+
+/* Every instruction but jumps and the end. */
+static bool carry_out(struct translation *t, struct stack *stack, uint8_t code, uint64_t value)
+{
+    if (code < CODES && binary[code].operator!= NULL)
+        return push_binary(t, stack, code);
+    if (code >= CODE_REF8 && code <= CODE_REF64)
+        return push_with_one(t, stack, MEMORY, 1u << (code - CODE_REF8));
+    if (code >= CODE_CONST8 && code <= CODE_CONST64)
+        return push(stack, add(t, (struct node){ .kind = NUMBER, .value = value }));
+    switch (code) {
+    case CODE_LOG_NOT: return push_with_one(t, stack, NOT, 0);
+    case CODE_BIT_NOT: return push_with_one(t, stack, INVERSE, 0);
+    case CODE_EXT:
+    case CODE_ZERO_EXT:
+        return value != 0 && value <= 64 &&
+               push_with_one(t, stack, code == CODE_EXT ? SIGN_EXTENDED : ZERO_EXTENDED, value);
+    case CODE_REG:
+        return value < sizeof(registers) / sizeof(registers[0]) &&
+               push(stack, add(t, (struct node){ .kind = REGISTER, .value = value }));
+    case CODE_DUP:
+    case CODE_POP:
+    case CODE_SWAP:
+    case CODE_PICK:
+    case CODE_ROT: return move(stack, code, value);
+    default: return false;
+    }
+}
+
+/* The number on top of the stack at the end of the run from `at` on; 0: there is none. */
+static unsigned run(struct translation *t, size_t at, struct stack stack)
+{
+    while (at < t->bytes && t->steps++ < STEPS_MAX) {
+        uint8_t code = t->code[at];
+        size_t next = at + 1 + operand_bytes(code);
+        uint64_t value = 0;
+
+        if (code == CODE_END)
+            return pop(&stack);
+        if (!operand(t, at, operand_bytes(code), &value))
+            return 0;
+        if (code == CODE_IF_GOTO || code == CODE_GOTO) {
+            unsigned condition = code == CODE_GOTO ? 0 : pop(&stack), held, otherwise;
+
+            if (value < next || (code == CODE_IF_GOTO && condition == 0))
+                return 0;
+            at = (size_t)value;
+            if (code == CODE_GOTO)
+                continue;
+            held = run(t, at, stack);
+            otherwise = held == 0 ? 0 : run(t, next, stack);
+            return otherwise == 0
+                       ? 0
+                       : add(t, (struct node){ .kind = CHOICE,
+                                               .parts = { condition, held, otherwise } });
+        }
+        if (!carry_out(t, &stack, code, value))
+            return 0;
+        at = next;
+    }
+    return 0;
+}
+
+/* ---- text ---- */
+
+struct text {
+    char *bytes; /* TBD_REMOTE_CONDITION_BYTES of them */
+    size_t used;
+    bool is_full;
+};
+
+static void put(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(text->bytes + text->used, TBD_REMOTE_CONDITION_BYTES - text->used, format,
+                       arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= TBD_REMOTE_CONDITION_BYTES - text->used)
+        text->is_full = true;
+    else
+        text->used += (size_t)length;
+}
+
+static void print(const struct translation *t, unsigned number, struct text *text);
+
+static void print_binary(const struct translation *t, const struct node *node, struct text *text)
+{
+    const char *before = binary[node->code].is_signed ? "signed(" : "(";
+
+    put(text, "(%s", before);
+    print(t, node->parts[0], text);
+    put(text, ") %s %s", binary[node->code].operator, before);
+    print(t, node->parts[1], text);
+    put(text, "))");
+}
+
+/* One operand between two texts. */
+static void print_around(const struct translation *t, const struct node *node, struct text *text,
+                         const char *before, const char *after)
+{
+    put(text, "%s", before);
+    print(t, node->parts[0], text);
+    put(text, "%s", after);
+}
+
+static void print_choice(const struct translation *t, const struct node *node, struct text *text)
+{
+    print_around(t, node, text, "((", ") != 0 ? (");
+    print(t, node->parts[1], text);
+    put(text, ") : (");
+    print(t, node->parts[2], text);
+    put(text, "))");
+}
+
+static void print(const struct translation *t, unsigned number, struct text *text)
+{
+    const struct node *node = &t->nodes[number];
+    char after[64];
+
+    if (text->is_full)
+        return;
+    switch (node->kind) {
+    case NUMBER: put(text, "%#" PRIx64, node->value); break;
+    case REGISTER: put(text, "%s", registers[node->value]); break;
+    case MEMORY:
+        snprintf(after, sizeof(after), ", %" PRIu64 "]", node->value);
+        print_around(t, node, text, "mem[", after);
+        break;
+    case BINARY: print_binary(t, node, text); break;
+    case NOT: print_around(t, node, text, "((", ") == 0)"); break;
+    case INVERSE: print_around(t, node, text, "(~(", "))"); break;
+    case SIGN_EXTENDED:
+        snprintf(after, sizeof(after), ") << %" PRIu64 ") >> %" PRIu64 ")", 64 - node->value,
+                 64 - node->value);
+        print_around(t, node, text, "(signed((", after);
+        break;
+    case ZERO_EXTENDED:
+        snprintf(after, sizeof(after), ") & %#" PRIx64 ")", UINT64_MAX >> (64 - node->value));
+        print_around(t, node, text, "((", after);
+        break;
+    case CHOICE: print_choice(t, node, text); break;
+    }
+}
+
+char *tbd_remote_condition(const uint8_t *code, size_t bytes)
+{
+    struct translation t = { .code = code, .bytes = bytes, .count = 1, .capacity = STEPS_MAX };
+    struct text text = { .bytes = malloc(TBD_REMOTE_CONDITION_BYTES) };
+    unsigned result = 0;
+
+    t.nodes = calloc(t.capacity, sizeof(*t.nodes));
+    if (t.nodes != NULL && text.bytes != NULL)
+        result = run(&t, 0, (struct stack){ .count = 0 });
+    if (result != 0) {
+        put(&text, "(");
+        print(&t, result, &text);
+        put(&text, ") != 0");
+    }
+    free(t.nodes);
+    if (result != 0 && !text.is_full)
+        return text.bytes;
+    free(text.bytes);
+    return NULL;
+}
