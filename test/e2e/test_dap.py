@@ -282,6 +282,100 @@ def test_two_clients_and_a_program_that_is_recorded(folder):
     assert result.returncode == 0 and result.stdout == b""
 
 
+def test_long_searches_are_shown_and_cancelled(folder):
+    """Progress events from beginning to end; by the request's number or the progress', while it searches and while it waits."""
+    trace = record([os.path.join(tbdtest.BUILD, "examples", "ray")], folder)
+    client = dapclient.Client(progress=True)
+    client.launch(trace=trace.path, at="first")
+    slow = "all state where rax==0x123456789"  # every instruction of 10 million blocks
+    for by_request in (True, False):
+        seq = client.send("evaluate", expression=slow, context="repl")
+        waiting = client.send("evaluate", expression="1+1", context="watch")
+        begun = client.event("progressStart")
+        assert begun["requestId"] == seq and begun["cancellable"] and begun["title"], begun
+        update = client.next(lambda m, begun=begun: m.get("event") == "progressUpdate" and m["body"]["progressId"] == begun["progressId"])
+        dapclient.dapschema.check(update, update["seq"] - 1)
+        assert 0 <= update["body"]["percentage"] <= 100, update
+        cancelled = client.send("cancel", **({"requestId": seq} if by_request else {"progressId": begun["progressId"]}))
+        try:
+            client.answer(seq)
+            raise AssertionError("it was not cancelled")
+        except dapclient.Refused as error:
+            assert "cancelled" in str(error), error
+        assert client.event("progressEnd")["progressId"] == begun["progressId"]
+        client.answer(cancelled)
+        assert client.answer(waiting)["result"] == "2"
+    # A request that has not begun, too.
+    seq, later = client.send("evaluate", expression=slow, context="repl"), client.send("evaluate", expression="2+2", context="watch")
+    client.event("progressStart")
+    client.send("cancel", requestId=later)
+    client.send("cancel", requestId=seq)
+    for number in (seq, later):
+        try:
+            client.answer(number)
+            raise AssertionError("it was not cancelled")
+        except dapclient.Refused:
+            pass
+    assert client.value("3+3") == "6"
+    client.close()
+
+
+NPM = """
+const { DebugClient } = require(%s);
+const client = new DebugClient(%s, 'dap', 'tbd'), said = [];
+client.defaultTimeout = 60000;
+async function go(request) {
+    const [stop] = await Promise.all([client.waitForEvent('stopped'), request()]);
+    const frames = await client.stackTraceRequest({ threadId: stop.body.threadId });
+    const frame = frames.body.stackFrames[0];
+    said.push([stop.body.reason, frame.name, frame.line]);
+    return { threadId: stop.body.threadId, frame };
+}
+(async () => {
+    await client.start();
+    const has = await client.initializeRequest({ adapterID: 'tbd', linesStartAt1: true, columnsStartAt1: true, pathFormat: 'path' });
+    said.push([has.body.supportsStepBack, has.body.supportsDataBreakpoints, has.body.supportsGotoTargetsRequest]);
+    await Promise.all([client.waitForEvent('initialized'), client.launchRequest({ trace: %s, at: %s })]);
+    await client.setFunctionBreakpointsRequest({ breakpoints: [{ name: 'set_name' }] });
+    let { threadId, frame } = await go(() => client.configurationDoneRequest({}));
+    ({ threadId, frame } = await go(() => client.continueRequest({ threadId })));
+    await go(() => client.nextRequest({ threadId }));
+    await go(() => client.stepBackRequest({ threadId }));
+    await go(() => client.stepOutRequest({ threadId }));
+    await go(() => client.reverseContinueRequest({ threadId }));
+    ({ frame } = await go(() => client.stepInRequest({ threadId })));
+    const scopes = await client.scopesRequest({ frameId: frame.id });
+    const variables = await client.variablesRequest({ variablesReference: scopes.body.scopes[0].variablesReference });
+    said.push(variables.body.variables.map((v) => v.name));
+    said.push((await client.evaluateRequest({ expression: 'name', context: 'hover', frameId: frame.id })).body.result);
+    const targets = await client.gotoTargetsRequest({ source: frame.source, line: 37 });
+    await go(() => client.gotoRequest({ threadId, targetId: targets.body.targets[0].id }));
+    said.push((await client.threadsRequest()).body.threads.length);
+    console.log(JSON.stringify(said));
+    await client.disconnectRequest({});
+})().catch((error) => { console.error(error); process.exit(1); });
+"""
+
+
+def test_the_test_client_of_debug_adapters(folder):
+    """@vscode/debugadapter-testsupport of npm, which editors' authors test with, finds the same places."""
+    module = os.environ.get("TBD_DAP_CLIENT", "@vscode/debugadapter-testsupport")
+    if tbdtest.run([tbdtest.need("node"), "-e", "require.resolve(%s)" % json.dumps(module)]).code:
+        raise tbdtest.Skip("no @vscode/debugadapter-testsupport: npm install it, and set TBD_DAP_CLIENT to its path")
+    trace = record([OVERFLOW], folder)
+    script = os.path.join(folder, "client.js")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(NPM % tuple(json.dumps(text) for text in (module, tbdtest.TBDQ, trace.path, MAIN)))
+    result = tbdtest.run(["node", script])
+    assert result.code == 0, result
+    said = json.loads(result.out.splitlines()[-1])
+    assert said[0] == [True, True, True], said
+    entry, over = ["function breakpoint", "set_name", said[2][2]], said[3]
+    assert said[1][:2] == ["entry", "main"] and said[2] == entry and over[:2] == ["step", "main"] and said[4] == entry, said
+    assert said[5] == over and said[6] == entry and said[7][0] == "step", said
+    assert said[9] and said[10] == ["goto", said[10][1], 37] and said[11] == 1, said
+
+
 EXTENSION = """
 const Module = require('module'), commands = {}, said = [], asked = [], answers = %s;
 let adapters, onEvent, bar = { show() { said.push(this.text); }, hide() {} };
@@ -338,4 +432,5 @@ def test_the_extension_for_vs_code_asks_what_the_adapter_answers(folder):
 
 if __name__ == "__main__":
     tbdtest.main(test_steps_are_those_of_tbdq, test_lines_back_are_those_of_gdb, test_breakpoints_of_all_kinds, test_signals_and_threads,
-                 test_values_part_by_part, test_no_client_stops_the_adapter, test_two_clients_and_a_program_that_is_recorded, test_the_extension_for_vs_code_asks_what_the_adapter_answers)
+                 test_values_part_by_part, test_no_client_stops_the_adapter, test_two_clients_and_a_program_that_is_recorded,
+                 test_long_searches_are_shown_and_cancelled, test_the_test_client_of_debug_adapters, test_the_extension_for_vs_code_asks_what_the_adapter_answers)

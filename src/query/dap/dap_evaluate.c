@@ -7,6 +7,7 @@
 #include "query/prompt/complete.h"
 #include "query/serve/captured.h"
 #include "query/session/event.h"
+#include "query/text/user_interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,9 @@ static void run_command(struct tbd_dap *dap, const struct tbd_dap_frame *frame, 
     if (asprintf(&text, "%s%s", captured.out == NULL ? "" : captured.out,
                  captured.err == NULL ? "" : captured.err) < 0)
         text = NULL;
-    if (captured.result >= TBD_EXIT_USAGE)
+    if (tbd_is_interrupted())
+        tbd_dap_refuse_status(dap, TBD_INTERRUPTED);
+    else if (captured.result >= TBD_EXIT_USAGE)
         tbd_dap_refuse(dap, "%s", text == NULL ? "there is no memory" : text);
     else
         tbd_dap_reply(dap,

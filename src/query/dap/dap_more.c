@@ -6,6 +6,7 @@
 #include "query/output/output.h"
 #include "query/serve/captured.h"
 #include "query/session/breakpoints.h"
+#include "query/text/user_interrupt.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,7 +40,9 @@ void tbd_dap_ask(struct tbd_dap *dap, const json_t *arguments)
     tbd_captured_run(session, tbd_dap_text(arguments, "line"), &captured);
     session->json = false;
     tbd_dap_stand(dap, before, 0);
-    if (captured.result >= TBD_EXIT_USAGE || captured.out == NULL)
+    if (tbd_is_interrupted())
+        tbd_dap_refuse_status(dap, TBD_INTERRUPTED);
+    else if (captured.result >= TBD_EXIT_USAGE || captured.out == NULL)
         tbd_dap_refuse(dap, "%s", tbd_captured_why(&captured, why, sizeof(why)));
     else
         tbd_dap_reply(dap, json_pack("{s:o, s:i}", "rows", rows_of(captured.out), "status",
