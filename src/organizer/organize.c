@@ -161,9 +161,16 @@ static bool will_be_lean(const struct organizer *o)
            tbd_organizer_is_lean(o, tbd_pipeline_is_pressed(o->pipeline), true);
 }
 
+/* A window's messages are kept as they came (stops.h), and building consumes them where they are. */
+static bool keeps_stops(const struct organizer *o)
+{
+    return o->head->flags & TBD_STREAM_NATIVE;
+}
+
 static bool begin_early(struct organizer *o)
 {
-    if (__atomic_load_n(&o->early_windows, __ATOMIC_RELAXED) == EARLY_WINDOWS_MOST ||
+    if (keeps_stops(o) ||
+        __atomic_load_n(&o->early_windows, __ATOMIC_RELAXED) == EARLY_WINDOWS_MOST ||
         !will_be_lean(o))
         return false;
     o->early = tbd_builders_take(&o->builders);
@@ -193,8 +200,7 @@ static void add_window(struct organizer *o, struct tbd_raw_window *raw)
         tbd_raw_window_free(raw);
         return;
     }
-    if (o->head->flags & TBD_STREAM_NATIVE &&
-        tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw))
+    if (keeps_stops(o) && tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw))
         tbd_organizer_fail(o, TBD_IO, "keeping the stops of native play");
     o->added++;
     tbd_pipeline_add(o->pipeline, raw, o->early);

@@ -52,6 +52,20 @@ def test_children_have_traces_of_their_own(folder):
     tbdtest.check_traces(folder, 4)
 
 
+def test_a_program_that_makes_code_goes_on_translated(folder):
+    """The trace says so, and answers as a traced one does; the part before it is native, so its windows are of both kinds."""
+    argv = tbdtest.fixed([tbdtest.program("generated")])
+    record(argv, os.path.join(folder, "own"))
+    tbdtest.record(argv, os.path.join(folder, "trd"), TRACED)
+    native, traced = (tbdtest.find_trace(os.path.join(folder, part), tbdtest.program("generated")) for part in ("own", "trd"))
+    native.verify()
+    notes = " ".join(native.info()["notes"])
+    assert "translated" in notes and "makes code" in notes, notes
+    assert native.info()["blocks"] == traced.info()["blocks"], (native.info(), traced.info())
+    questions = (("all", "syscall"), ("count", "store", "by", "func"), ("count", "func_enter", "by", "func"))
+    assert answers(native, questions) == answers(traced, questions)
+
+
 def test_threads_take_turns(folder):
     trace = check([tbdtest.program("threads")], folder)
     assert trace.info()["end"] == "exit 0" and len(trace.ask("threads")) > 1, trace.info()

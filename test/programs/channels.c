@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 /* Values that go from process to process through pipes and sockets, by mode; without a mode, all.  What was read last is
  * in `got`; what was written comes from make() or twice(), so test_channels.py knows where it must lead. */
 #define _GNU_SOURCE

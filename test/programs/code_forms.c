@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: makes code
 // flags: -mcx16
 /* Forms of code: trampolines on a stack that is executable, jumps into the middle of a block and of an instruction, code bytes
  * that two blocks share, functions chosen at load time, compare-and-exchange of 8 and 16 bytes that fails and succeeds,

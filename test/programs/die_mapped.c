@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: maps a file that changes
 // signal: 9
 /* Killed in the window that mapped files: one that is deleted, one that was just written and is overwritten, a part of one,
  * one that ends within its mapping.  What the program read is in no file any more. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 // signal: 9
 /* Killed in the middle of a window that used memory which another process wrote: before this one first used it, and
  * after.  Nobody else knows what the memory held then. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 /* Code written through one mapping and run through another of the same memory: memfd and shared
  * anonymous memory, in one page and across two, one version in the place of another. */
 #define _GNU_SOURCE

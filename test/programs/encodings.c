@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: makes code
 // libs: Zydis
 /* One instruction of every encoding that Zydis knows, with random operands: what it does to registers,
  * flags, vector and x87 state and memory, or the signal it raises, is printed, one line each.  Left out

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: maps a file that changes
 // cpu: avx2
 /* Loads that touch pages which no other instruction names: repeated scas, cmps and lods over a file's pages, in
  * both directions, up to a match, over its end; gathers. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: maps a file that changes
 // options: window=1500
 /* A file that is mapped privately changes by calls of the same program: written, cut, extended, a hole made,
  * cut by open.  Pages that were read before show the new contents, those that were written keep

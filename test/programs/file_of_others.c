@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: maps a file that changes
 // options: window=1500
 /* A file that is mapped privately changes without a system call of this process that names it: by stores to a shared
  * mapping, and by children, which write it, cut it and extend it. A child sees its parent's changes, too.

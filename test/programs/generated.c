@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: makes code
 /* Code written at run time, made executable, run, changed, run again; called where it was unmapped, moved away, or may not be
  * executed any more. */
 #define _GNU_SOURCE

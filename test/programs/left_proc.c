@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: no longer says which pages
 /* What a browser's sandbox does: in a user namespace, a child of vfork that shares the folders with its parent, and has a TLS of zeros,
  * goes into a root folder that ends with it.  Nothing can be opened by name then, in /proc neither; the program goes on. */
 #define _GNU_SOURCE

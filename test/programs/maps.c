@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 /* Mappings that come and go: fresh memory is zero each time, files, remap, brk, fixed, advice. */
 #define _GNU_SOURCE
 #include "check.h"

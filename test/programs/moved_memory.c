@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 // options: window=200
 /* Memory that is moved, doubled, dropped and brought back by mremap and madvise: what each page holds afterwards, many windows
  * later, too. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: makes code
 /* Bytes that are no instruction: a lock prefix where none may be, too many prefixes, wrong registers; alone, after other
  * instructions, and in front of a page that is not there.  Each raises what the processor raises. */
 #define _GNU_SOURCE

@@ -2,7 +2,6 @@
 // libs: pthread
 // flags: -mavx2
 // cpu: avx2
-// native: userfaultfd
 /* Pages that the program itself fills when they are used (userfaultfd): by a thread, by another process, in a signal handler; missing,
  * write-protected and shared ones; used by loads, stores, string and vector instructions, calls through them, and by system
  * calls. */

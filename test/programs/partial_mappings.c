@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 // options: window=2000
 /* Mapping calls that fail after part of their effect, and those whose effect is not what their arguments say: holes and locked
  * pages in the range, descriptors that cannot be mapped, segments of which the first page is gone, memory that is mapped

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: maps a file that changes
 /* Different files and memory mapped at the same address one after the other, all in one window. */
 #include "check.h"
 #include <fcntl.h>

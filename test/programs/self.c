@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: it sees the descriptor that follows its pages
 /* A program that looks at itself: descriptors, mappings, directory, children, signal handlers. */
 #define _GNU_SOURCE
 #include "check.h"

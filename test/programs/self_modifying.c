@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: makes code
 /* Code on pages that are writable and executable: changed between calls, by itself ahead of itself and
  * behind itself, by a system call, next to data that changes all the time; bytes that are no instruction
  * until later; a page that becomes executable behind one that is. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 /* Control flow through memory that another process may write: function pointers in it, called and jumped
  * through, and a stack in it. */
 #define _GNU_SOURCE

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 /* Instructions of all forms on memory that changes behind their back: a file mapped twice, written through one
  * mapping and used through the other. */
 // cpu: avx2

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 /* Memory that another process writes at the same time: anonymous, a file, POSIX and System V shared memory.  The
  * other one is not traced. */
 // options: children=no

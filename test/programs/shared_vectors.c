@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 // flags: -mavx512f -mavx512vl -mavx512bw -mavx2 -mxsave -mxsavec -Wno-array-bounds
 // cpu: avx512f avx512vl avx512bw avx2 xsave xsavec
 /* Gathers, scatters, masked, compressing and long stores on memory that changes behind their back: a file mapped twice,

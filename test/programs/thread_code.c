@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: makes code
 // libs: pthread dl
 /* Many threads that load and unload libraries, make code, run it, change it and free it, all at once, at addresses that
  * others use right afterwards: each gets what its own code computes. */

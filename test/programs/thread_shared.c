@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 // libs: pthread
 /* Threads of two processes at the same memory: counters under a robust mutex that both use, a thread that ends with
  * it, semaphores from one to the other, data read from a pipe into shared memory. */

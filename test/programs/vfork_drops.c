@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: shares memory
 // options: window=700
 /* A child of vfork drops pages of its parent, which then hold zeros or what their file has; it drops and writes or reads
  * them, replaces mappings by others that look the same, and writes memory that is shared with nobody else. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// native: it makes code
 // cpu: xsave
 // options: window=300
 /* Where the last x87 instruction was, which operand and opcode it had: as fnstenv, fnsave, fxsave and xsave store it, in

@@ -45,6 +45,8 @@ enum tbd_message_kind {
     TBD_MSG_CLOCK = 20,       /* struct tbd_msg_clock: what time it is; in no log */
     TBD_MSG_OPENED = 21,      /* struct tbd_msg_opened + addresses; in no log */
     TBD_MSG_CUT = 22,         /* struct tbd_msg_cut: only in the log of a trace that counts stops */
+    TBD_MSG_TRANSLATED =
+        23, /* struct tbd_msg_translated: only in the log of a trace that counts stops */
     TBD_MSG_KIND_COUNT
 };
 
@@ -305,6 +307,12 @@ struct tbd_msg_cut {
     uint64_t used_ns; /* 8: processor time of the window, about */
 };
 _Static_assert(sizeof(struct tbd_msg_cut) == 16, "tbd_msg_cut is 16 bytes");
+
+/* Native play goes on with translated code: each window from here on begins with this message, and has block entries
+ * where the windows before have stops. */
+struct tbd_msg_translated {
+    uint64_t reserved;
+};
 
 struct tbd_msg_clock {
     uint64_t realtime_ns; /* CLOCK_REALTIME */

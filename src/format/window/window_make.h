@@ -55,14 +55,14 @@ static inline bool tbd_message_is_event(uint32_t kind)
     return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
            kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
            kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED || kind == TBD_MSG_RSEQ ||
-           kind == TBD_MSG_CUT;
+           kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED;
 }
 
 /* Does the thread in control do something with it?  Not with what the kernel does for it in between:
  * the block that comes next may still be one that it calls. */
 static inline bool tbd_message_is_done_by_thread(uint32_t kind)
 {
-    return kind != TBD_MSG_RSEQ && kind != TBD_MSG_CUT;
+    return kind != TBD_MSG_RSEQ && kind != TBD_MSG_CUT && kind != TBD_MSG_TRANSLATED;
 }
 
 /* Are fixed part and writes of such a message inside its payload? */

@@ -16,6 +16,7 @@
 #include "hooks/boot/spawn.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/own/own.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 
@@ -206,7 +207,7 @@ static struct tbd_ring_config stream_config(void)
         .heap_capacity = 1ull << 30,
         .window_blocks = options->window,
         .only_counts = tbd_mode()->omits_records,
-        .is_native = tbd_mode()->code == TBD_CODE_OWN,
+        .is_native = tbd_mode()->code == TBD_CODE_OWN && !tbd_own_is_translated(),
         .hook_set = (uint32_t)tbd_recording.hooks,
         .pid = tbd_recording.pid,
     };

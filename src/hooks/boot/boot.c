@@ -141,10 +141,17 @@ static const struct ways_in play = {
     .thread_killed = tbd_call_thread_killed,
 };
 
+static const struct tbd_own_ways own_ways = { .settle = tbd_play_settle,
+                                              .after_fault = tbd_play_after_fault };
+
 static bool record_own_child(struct tbd_thread *thread)
 {
-    if (tbd_child_record(thread) && tbd_own_begin_child())
+    if (tbd_own_is_translated())
+        return tbd_child_record(thread);
+    if (tbd_own_prepare_child() && tbd_child_record(thread)) {
+        tbd_own_begin_child();
         return true;
+    }
     tbd_own_leave_child();
     return false;
 }
@@ -154,6 +161,7 @@ static const struct ways_in own_code = {
     .signals = { .stops = tbd_own_stops_sigsafe,
                  .has_own = tbd_own_has_sigsafe,
                  .queued = tbd_cut_soon_sigsafe,
+                 .pauses = tbd_cut_pause,
                  .after_fault = tbd_own_stopped,
                  .hides_child = tbd_organizer_children_sent_sigsafe },
     .begin_thread = tbd_own_begin_thread,
@@ -530,7 +538,7 @@ bool tbd_boot(const struct tbd_boot *boot)
     TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,
             (void *)thread->regs.rip);
     if (tbd_mode()->code == TBD_CODE_OWN)
-        tbd_own_begin(tbd_runtime.options.cut * 1000, tbd_play_settle);
+        tbd_own_begin(tbd_runtime.options.cut * 1000, &own_ways);
     tbd_detach_undoes(tbd_vdso_undo);
     ways_in()->run(thread);
     __builtin_unreachable();

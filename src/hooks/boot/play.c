@@ -131,8 +131,17 @@ static void boundary(struct tbd_thread *thread)
     settle(thread);
 }
 
+/* Native play has these registers already before the call, from the processor: all windows of its trace must. */
+static void set_call_registers(struct tbd_regs *regs, uint32_t insn_bytes)
+{
+    regs->gpr[TBD_RCX] = regs->rip + insn_bytes;
+    regs->gpr[TBD_R11] = regs->rflags;
+}
+
 static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 {
+    if (tbd_recording.ring.head->flags & TBD_STREAM_OWN_CODE)
+        set_call_registers(&thread->regs, insn_bytes);
     tbd_syscall_perform(thread, insn_bytes);
     tbd_threads_call_ended(thread);
     tbd_play_settle(thread);

@@ -8,8 +8,8 @@
  * Until execve, the two processes share the program's memory (copying its page tables twice takes a
  * millisecond).  They run only code of this file, on stacks of their own and with all signals
  * blocked.  Middle waits for the execve; the program runs only after it has reaped middle.  The
- * organizer's descriptors: the stream as 3, the program's stderr (for one line if it fails before
- * it is ready), nothing else. */
+ * organizer's descriptors: the stream as 3, under native play the one that follows written pages as 4, the program's
+ * stderr (for one line if it fails before it is ready), nothing else. */
 #include "hooks/boot/spawn.h"
 
 #include "base/fmt.h"
@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "hooks/boot/mode.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/memory/written_pages.h"
 #include "hooks/stream/recording.h"
 
 enum {
@@ -83,6 +84,20 @@ static void raise_limits(void)
     }
 }
 
+/* Native play borrows it from the organizer (written_pages.h): where Yama restricts ptrace, that needs a word. */
+static void hold_written(void)
+{
+    int written = tbd_written_descriptor();
+    uint64_t first = TBD_WRITTEN_HELD;
+
+    if (written >= 0) {
+        tbd_sys3(__NR_dup3, (uint64_t)(unsigned)written, TBD_WRITTEN_HELD, 0);
+        tbd_sys3(__NR_prctl, PR_SET_PTRACER, tbd_recording.pid, 0);
+        first++;
+    }
+    tbd_sys3(__NR_close_range, first, UINT32_MAX, 0);
+}
+
 /* The program may have been started without standard streams: then the stream file is one of them. */
 static void arrange_descriptors(int fd)
 {
@@ -92,7 +107,7 @@ static void arrange_descriptors(int fd)
         tbd_sys3(__NR_dup3, (uint64_t)(unsigned)fd, STREAM_FD, 0);
         tbd_sys_close(fd);
     }
-    tbd_sys3(__NR_close_range, 4, UINT32_MAX, 0);
+    hold_written();
     tbd_sys_close(0);
     tbd_sys_close(1);
     tbd_sys_open("/dev/null", 2, 0);

@@ -13,15 +13,28 @@
 
 #define HIGH_DESCRIPTOR 1000u
 #define HIGH_TRIES      16u
-#define BATCH           64u
+/* Beyond what the organizer's start arranges, but not so high that the table of descriptors has to grow. */
+#define FIRST_DESCRIPTOR 16u
+#define BATCH            64u
 /* What is so large and cannot be accessed is a reservation, of which little will be used. */
 #define RESERVED_BYTES (256ull << 20)
 
-static int descriptor = -1;
+static int descriptor = -1; /* this process' own */
+static uint32_t holder;     /* the organizer, if it has the only one; 0: it has not */
 static bool is_lost;
 
+/* `from`: the least number that it may have. */
+static long move(int fd, uint64_t from)
+{
+    long moved = tbd_sys3(__NR_fcntl, (uint64_t)(unsigned)fd, F_DUPFD_CLOEXEC, from);
+
+    if (!tbd_sys_failed(moved))
+        tbd_sys_close(fd);
+    return moved;
+}
+
 /* To one of the highest numbers that the limit allows, so that the program does not notice. */
-static int move_up(int fd)
+static void move_up(void)
 {
     uint64_t limit[2] = { HIGH_DESCRIPTOR, 0 };
     long moved = -EMFILE;
@@ -30,11 +43,9 @@ static int move_up(int fd)
     if (limit[0] > 1u << 20)
         limit[0] = 1u << 20;
     for (uint64_t i = 1; i <= HIGH_TRIES && i < limit[0] && tbd_sys_failed(moved); i++)
-        moved = tbd_sys3(__NR_fcntl, (uint64_t)(unsigned)fd, F_DUPFD_CLOEXEC, limit[0] - i);
-    if (tbd_sys_failed(moved))
-        return fd;
-    tbd_sys_close(fd);
-    return (int)moved;
+        moved = move(descriptor, limit[0] - i);
+    if (!tbd_sys_failed(moved))
+        descriptor = (int)moved;
 }
 
 static bool has_features(int fd)
@@ -46,18 +57,68 @@ static bool has_features(int fd)
         tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)fd, UFFDIO_API, tbd_sys_pointer(&api)));
 }
 
-void tbd_written_end(void)
+/* ---- the copy that the organizer has ---- */
+
+static int borrow(void)
+{
+    long process, fd;
+
+    if (!holder)
+        return descriptor;
+    process = tbd_sys3(__NR_pidfd_open, holder, 0, 0);
+    if (tbd_sys_failed(process))
+        return (int)process;
+    fd = tbd_sys3(__NR_pidfd_getfd, (uint64_t)process, TBD_WRITTEN_HELD, 0);
+    tbd_sys_close((int)process);
+    return (int)fd;
+}
+
+static void give_back(int fd)
+{
+    if (holder && fd >= 0)
+        tbd_sys_close(fd);
+}
+
+int tbd_written_descriptor(void)
+{
+    return descriptor > TBD_WRITTEN_HELD ? descriptor : -1;
+}
+
+static bool can_borrow(void)
+{
+    int fd = borrow();
+
+    give_back(fd);
+    return fd >= 0;
+}
+
+void tbd_written_leave_to(uint32_t organizer)
+{
+    if (descriptor < 0)
+        return;
+    holder = tbd_written_descriptor() < 0 ? 0 : organizer;
+    if (holder && can_borrow()) {
+        tbd_sys_close(descriptor);
+        descriptor = -1;
+    } else {
+        holder = 0;
+        move_up();
+    }
+}
+
+static void close_own(void)
 {
     if (descriptor >= 0)
         tbd_sys_close(descriptor);
     descriptor = -1;
+    holder = 0;
 }
 
 bool tbd_written_begin(void)
 {
-    long fd;
+    long fd, moved;
 
-    tbd_written_end(); /* a forked child has its parent's, for its parent's memory */
+    close_own(); /* a forked child has its parent's, for its parent's memory */
     fd = tbd_sys3(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0);
     if (tbd_sys_failed(fd))
         return false;
@@ -65,7 +126,8 @@ bool tbd_written_begin(void)
         tbd_sys_close((int)fd);
         return false;
     }
-    descriptor = move_up((int)fd);
+    moved = move((int)fd, FIRST_DESCRIPTOR);
+    descriptor = tbd_sys_failed(moved) ? (int)fd : (int)moved;
     is_lost = false;
     return true;
 }
@@ -124,6 +186,11 @@ static void collect_range(const struct tbd_pagemap *map, struct tbd_range range,
         tbd_pages_mark_written(&tbd_memory.pages, range.start, range.end);
 }
 
+static bool is_following(void)
+{
+    return descriptor >= 0 || holder;
+}
+
 /* A stack's region begins below its pages: only what is mapped is registered and scanned. */
 static struct tbd_range part_of(const struct tbd_msg_region *map, uint64_t start, uint64_t end)
 {
@@ -137,7 +204,7 @@ static void each_part(uint64_t start, uint64_t end,
     const struct tbd_regions *regions = &tbd_memory.regions;
     struct tbd_pagemap map;
 
-    if (descriptor < 0)
+    if (!is_following())
         return;
     tbd_pagemap_open(&map);
     for (size_t i = tbd_regions_lower(regions, start);
@@ -147,13 +214,20 @@ static void each_part(uint64_t start, uint64_t end,
     tbd_pagemap_close(&map);
 }
 
-static void follow_part(const struct tbd_pagemap *map, struct tbd_range part, bool marks)
+static int borrowed; /* the descriptor, while mappings are registered */
+
+static bool change(struct tbd_range part, uint64_t request)
 {
     struct uffdio_register range = { .range = { part.start, part.end - part.start },
                                      .mode = UFFDIO_REGISTER_MODE_WP };
 
-    if (tbd_sys_failed(tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)descriptor, UFFDIO_REGISTER,
-                                tbd_sys_pointer(&range))))
+    return !tbd_sys_failed(
+        tbd_sys3(__NR_ioctl, (uint64_t)(unsigned)borrowed, request, tbd_sys_pointer(&range)));
+}
+
+static void follow_part(const struct tbd_pagemap *map, struct tbd_range part, bool marks)
+{
+    if (!change(part, UFFDIO_REGISTER))
         is_lost = true;
     collect_range(map, part, marks);
 }
@@ -168,9 +242,33 @@ static void follow_old(const struct tbd_pagemap *map, struct tbd_range part)
     follow_part(map, part, true);
 }
 
+static void follow_no_more(const struct tbd_pagemap *map, struct tbd_range part)
+{
+    (void)map;
+    (void)change(part, UFFDIO_UNREGISTER);
+}
+
+static void change_parts(uint64_t start, uint64_t end,
+                         void (*visit)(const struct tbd_pagemap *map, struct tbd_range part))
+{
+    if (!is_following())
+        return;
+    borrowed = borrow();
+    each_part(start, end, visit);
+    give_back(borrowed);
+}
+
 void tbd_written_follow(uint64_t start, uint64_t end, bool is_new)
 {
-    each_part(start, end, is_new ? follow_new : follow_old);
+    change_parts(start, end, is_new ? follow_new : follow_old);
+}
+
+/* The organizer may keep its copy for a while: the mappings are free at once. */
+void tbd_written_end(void)
+{
+    if (holder)
+        change_parts(0, TBD_USER_END, follow_no_more);
+    close_own();
 }
 
 static void collect_part(const struct tbd_pagemap *map, struct tbd_range part)

@@ -9,6 +9,9 @@
  * program that only has such blocks, and time is the number of stops.  Windows end at a stop.  The blocks between
  * are found by a replay (replay/native/).
  *
+ * What cannot be followed in this way is played translated from the next stop on, to the program's end
+ * (own_translated.c): the rest of the trace is that of count=later.
+ *
  * OWN-1  The program's code runs only after tbd_own_run(), with user dispatch on: every system call outside the
  *     engine stops. (not checked: a replay meets each call, test_native.py)
  *
@@ -27,10 +30,17 @@
 /* Can this kernel and processor do it?  NULL: yes; else why not, one clause.  Context: BOOT, before anything is
  * changed. */
 const char *tbd_own_check(void);
-/* BOOT, after the image was sent.  A computation is cut after `cut_ns`; `settle` is called after every stop. */
-void tbd_own_begin(uint64_t cut_ns, void (*settle)(struct tbd_thread *thread));
-/* FORK_CHILD, after the image was sent: its code has its parent's traps.  False: its pages cannot be followed. */
-bool tbd_own_begin_child(void);
+/* What traced play does at these points. */
+struct tbd_own_ways {
+    void (*settle)(struct tbd_thread *thread); /* after every stop */
+    void (*after_fault)(struct tbd_thread *thread);
+};
+/* BOOT, after the image was sent.  A computation is cut after `cut_ns`; `ways` is borrowed for ever. */
+void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *ways);
+/* FORK_CHILD, before it has an organizer.  False: its pages cannot be followed. */
+bool tbd_own_prepare_child(void);
+/* FORK_CHILD, after the image was sent: its code has its parent's traps. */
+void tbd_own_begin_child(void);
 /* FORK_CHILD: it is not recorded. */
 void tbd_own_leave_child(void);
 /* APP: a new thread in its first turn. */
@@ -46,6 +56,16 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
 /* Is the program's own code interrupted there? */
 bool tbd_own_has_sigsafe(uint64_t rip);
 _Noreturn void tbd_own_stopped(struct tbd_thread *thread);
+
+/* own_translated.c: from the next stop on the program's code is translated; `why` is borrowed. */
+void tbd_own_translate_soon(const char *why);
+/* It is wanted, and has not happened yet. */
+bool tbd_own_translate_is_due(void);
+bool tbd_own_is_translated(void);
+/* APP, at a stop, or BOOT: it happens.  The window that begins at the next boundary is of translated code. */
+void tbd_own_translate(struct tbd_thread *thread);
+/* own_run.c: native play's means are given back; pages written so far are marked. */
+void tbd_own_end(void);
 
 /* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */
 void tbd_own_look(uint64_t start, uint64_t end, bool is_new);

@@ -36,9 +36,11 @@ static uint64_t trap; /* the control transfer; STATE_TO_TRANSFER: an int3 is the
 
 struct cut_timers {
     int32_t ticks, late; /* of the kernel */
-    bool is_late_set;
+    bool is_late_set, is_paused;
 };
 static struct cut_timers timers[TBD_MAX_THREADS]; /* by saved context */
+
+static uint64_t tick; /* nanoseconds */
 
 static struct cut_timers *own(void)
 {
@@ -87,6 +89,7 @@ void tbd_cut_begin(uint64_t tick_ns)
                          : ~tbd_thread_now()->tid << 3 | CLOCK_THREAD | USER_TIME;
     bool is_first = own() == timers;
 
+    tick = tick_ns;
     if (is_first)
         choose_numbers(PR_TIMER_CREATE_RESTORE_IDS_ON);
     *own() = (struct cut_timers){ .late = create(CLOCK_MONOTONIC, TBD_LATE_VALUE, INT32_MAX - 1),
@@ -103,11 +106,23 @@ void tbd_cut_soon_sigsafe(void)
     own()->is_late_set = true;
 }
 
-static void stop_late(void)
+static void stop_late(struct cut_timers *of)
 {
-    if (own()->is_late_set)
-        set(own()->late, 0, 0);
-    own()->is_late_set = false;
+    if (of->is_late_set)
+        set(of->late, 0, 0);
+    of->is_late_set = false;
+}
+
+void tbd_cut_pause(const struct tbd_signals *signals, bool pauses)
+{
+    struct cut_timers *of = &timers[tbd_saved_context_of_sigsafe(signals)->index];
+    int64_t next = pauses ? 0 : (int64_t)tick;
+
+    if (of->is_paused == pauses)
+        return;
+    of->is_paused = pauses;
+    stop_late(of); /* a call is a stop */
+    set(of->ticks, next, next);
 }
 
 /* ---- the next control transfer ---- */
@@ -249,7 +264,7 @@ void tbd_cut_forget(struct tbd_thread *thread)
     if (state == STATE_STEPPING)
         thread->regs.rflags &= ~FLAG_TF;
     remove_trap();
-    stop_late();
+    stop_late(own());
 }
 
 uint64_t tbd_cut_flags(uint64_t rflags)

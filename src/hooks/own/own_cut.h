@@ -13,6 +13,7 @@
 #ifndef TBD_HOOKS_OWN_CUT_H
 #define TBD_HOOKS_OWN_CUT_H
 
+#include "hooks/threads/signals.h"
 #include "patcher/thread.h"
 
 #include <stdbool.h>
@@ -43,6 +44,8 @@ void tbd_cut_soon_sigsafe(void);
 
 /* After each of these steps, which are no stops.  True: the thread is at a cut.  Else the program goes on. */
 bool tbd_cut_take(struct tbd_thread *thread, enum tbd_cut_step step, bool wants_cut);
+/* The ticks of the thread with these signals pause, or go on.  APP, also without the turn lock. */
+void tbd_cut_pause(const struct tbd_signals *signals, bool pauses);
 /* The program has stopped for another reason: there is nothing to cut. */
 void tbd_cut_forget(struct tbd_thread *thread);
 /* The flags that the program goes on with. */

@@ -36,7 +36,7 @@ _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask
 
 enum stop_kind { STOP_NONE, STOP_CALL, STOP_SITE, STOP_FAULT, STOP_CUT };
 
-static void (*settle)(struct tbd_thread *thread);
+static const struct tbd_own_ways *ways;
 static enum stop_kind stop;        /* what tbd_own_stopped() finds */
 static enum tbd_cut_step cut_step; /* STOP_CUT */
 
@@ -93,8 +93,8 @@ static void enter_block(struct tbd_thread *thread, uint32_t bytes, enum tbd_end 
 
 bool tbd_own_has_sigsafe(uint64_t rip)
 {
-    return (rip < TBD_ENGINE_BASE || rip >= TBD_ENGINE_END) && !tbd_patcher_owns(rip) &&
-           !tbd_slot_owns(rip);
+    return !tbd_own_is_translated() && (rip < TBD_ENGINE_BASE || rip >= TBD_ENGINE_END) &&
+           !tbd_patcher_owns(rip) && !tbd_slot_owns(rip);
 }
 
 static int32_t code_of(const uint8_t *info)
@@ -297,8 +297,8 @@ static void leave_own_means(struct tbd_thread *thread)
     const uint64_t *gpr = thread->regs.gpr;
 
     if (makes_userfaultfd(&thread->regs))
-        tbd_detach(thread, "it handles page faults (userfaultfd), which native play cannot follow",
-                   0);
+        tbd_own_translate_soon(
+            "it handles page faults (userfaultfd), which native play cannot follow");
     if (gpr[TBD_RAX] == __NR_prctl && gpr[TBD_RDI] == PR_SET_SYSCALL_USER_DISPATCH)
         tbd_detach(thread, "it catches its own system calls (user dispatch), as native play does",
                    0);
@@ -320,6 +320,8 @@ static void perform_call(struct tbd_thread *thread)
     if (before.gpr[TBD_RAX] == __NR_exit)
         tbd_cut_end_thread();
     tbd_syscall_perform(thread, SYSCALL_BYTES);
+    if (tbd_own_is_translated())
+        return;                           /* since another thread's stop */
     if (before.gpr[TBD_RAX] == __NR_exit) /* a signal comes first */
         tbd_cut_begin(tick_ns);
     look_after_call(thread, &before, brk_before);
@@ -406,14 +408,8 @@ static void take_cut_step(struct tbd_thread *thread)
 
 /* ---- */
 
-void tbd_own_stopped(struct tbd_thread *thread)
+static void take_stop(struct tbd_thread *thread, enum stop_kind kind)
 {
-    enum stop_kind kind = stop;
-
-    stop = STOP_NONE;
-    if (kind == STOP_CUT)
-        take_cut_step(thread);
-    tbd_cut_forget(thread);
     switch (kind) {
     case STOP_CALL: perform_call(thread); break;
     case STOP_SITE: perform_site(thread); break;
@@ -421,11 +417,41 @@ void tbd_own_stopped(struct tbd_thread *thread)
     case STOP_NONE: raise_fault(thread, true); break;
     case STOP_CUT: break;
     }
+}
+
+static void look_whether_it_can_go_on(const struct tbd_thread *thread)
+{
     if (tbd_written_is_lost())
-        tbd_leave_soon("the kernel no longer says which pages are written");
+        tbd_own_translate_soon("the kernel no longer says which pages are written");
+    if (!tbd_processor.has_fsgsbase && thread->regs.gs_base)
+        tbd_own_translate_soon("it uses the gs register, for which native play needs fsgsbase");
+}
+
+/* Another thread may have ended native play while this one waited in its call. */
+static void end_stop(struct tbd_thread *thread)
+{
+    if (tbd_own_is_translated())
+        return;
+    look_whether_it_can_go_on(thread);
     end_window_in_time(thread);
     end_turn_in_time(thread);
-    settle(thread);
+    if (tbd_own_translate_is_due())
+        tbd_own_translate(thread);
+}
+
+void tbd_own_stopped(struct tbd_thread *thread)
+{
+    enum stop_kind kind = stop;
+
+    stop = STOP_NONE;
+    if (tbd_own_is_translated())
+        ways->after_fault(thread);
+    if (kind == STOP_CUT)
+        take_cut_step(thread);
+    tbd_cut_forget(thread);
+    take_stop(thread, kind);
+    end_stop(thread);
+    ways->settle(thread);
     tbd_own_run(thread);
 }
 
@@ -435,6 +461,8 @@ void tbd_own_run(struct tbd_thread *thread)
 {
     struct tbd_regs regs = thread->regs;
 
+    if (tbd_own_is_translated())
+        tbd_patcher_run(thread);
     regs.rflags = tbd_cut_flags(regs.rflags);
     if (tbd_processor.has_fsgsbase)
         tbd_set_gs_base(regs.gs_base);
@@ -466,29 +494,42 @@ const char *tbd_own_check(void)
 
 static void begin(void)
 {
+    tbd_written_leave_to(tbd_recording.ring.head->organizer_lock & FUTEX_TID_MASK);
     begin_window(used_ns());
     memset(known, 0, sizeof(known));
     tbd_cut_begin(tick_ns);
     (void)dispatch(PR_SYS_DISPATCH_ON);
 }
 
-void tbd_own_begin(uint64_t cut_ns, void (*settles)(struct tbd_thread *thread))
+/* It cannot even begin natively. */
+static void begin_translated(void)
 {
-    settle = settles;
+    tbd_own_translate(tbd_thread_now());
+    tbd_recording.window_due = tbd_recording.window;
+    tbd_window_send_translated(tbd_thread_now());
+}
+
+void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *given)
+{
+    ways = given;
     tick_ns = cut_ns;
     tbd_special_logs_stores = true;
     tbd_code_traps_begin(&tbd_memory.regions);
     tbd_own_look(0, TBD_USER_END, true);
     begin();
+    if (tbd_own_translate_is_due())
+        begin_translated();
 }
 
-bool tbd_own_begin_child(void)
+bool tbd_own_prepare_child(void)
 {
-    if (!tbd_written_begin())
-        return false;
+    return tbd_written_begin();
+}
+
+void tbd_own_begin_child(void)
+{
     tbd_written_follow(0, TBD_USER_END, true);
     begin();
-    return true;
 }
 
 void tbd_own_leave_child(void)
@@ -499,14 +540,16 @@ void tbd_own_leave_child(void)
 
 void tbd_own_begin_thread(struct tbd_thread *thread)
 {
-    tbd_cut_begin(tick_ns);
-    (void)dispatch(PR_SYS_DISPATCH_ON);
+    if (!tbd_own_is_translated()) {
+        tbd_cut_begin(tick_ns);
+        (void)dispatch(PR_SYS_DISPATCH_ON);
+    }
     tbd_signals_let_in();
-    settle(thread);
+    ways->settle(thread);
     tbd_own_run(thread);
 }
 
-static void end(void)
+void tbd_own_end(void)
 {
     tbd_cut_end();
     (void)dispatch(PR_SYS_DISPATCH_OFF);
@@ -517,13 +560,13 @@ static void end(void)
 
 static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
 {
-    end();
+    tbd_own_end();
     tbd_leaving_play.detach(thread, why, offset);
 }
 
 static void let_go(const char *why, uint64_t offset)
 {
-    end();
+    tbd_own_end();
     tbd_leaving_play.let_go(why, offset);
 }
 

@@ -4,7 +4,7 @@
  * System calls stop by user dispatch.  The others are looked for by their bytes, and each find is decided by the
  * instructions around it: decoding from many places before it falls into step with the real ones after a few
  * instructions, whether it begins in the middle of one or not.  If nearly all of these agree, the find is an instruction,
- * or part of another one; else it is not decided, and the program is let go.
+ * or part of another one; else it is not decided, and the program's code is translated.
  *
  * A replay is translated, and so meets each such instruction: one that was overlooked here is found there
  * (as a divergence), and never passes unnoticed. */
@@ -18,7 +18,6 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/written_pages.h"
-#include "hooks/stream/leaving.h"
 #include "patcher/decode.h"
 
 #define BEFORE 192u /* bytes before a find where decoding begins */
@@ -135,7 +134,7 @@ static void undecided(uint64_t find)
     static char why[96];
 
     tbd_fmt(why, sizeof(why), "its code at 0x%lx cannot be told from data", find);
-    tbd_leave_soon(why);
+    tbd_own_translate_soon(why);
 }
 
 static void decide_find(struct decision *d)
@@ -144,7 +143,7 @@ static void decide_find(struct decision *d)
     TBD_LOG(TBD_LOG_DEBUG, "own", "%p: %u for, %u against", (void *)d->find, d->sure, d->unlikely);
     if (d->sure >= NEARLY) {
         if (!tbd_code_traps_set(d->site))
-            tbd_leave_soon("its code cannot be changed");
+            tbd_own_translate_soon("its code cannot be changed");
     } else if (d->unlikely < NEARLY) {
         undecided(d->find);
     }
@@ -184,7 +183,7 @@ static void look_at_region(const struct tbd_msg_region *map)
 
 void tbd_own_leave_changing_file(void)
 {
-    tbd_leave_soon("it maps a file that changes, which native play cannot follow");
+    tbd_own_translate_soon("it maps a file that changes, which native play cannot follow");
 }
 
 void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
@@ -196,13 +195,13 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
         const struct tbd_msg_region *map = &regions->table[i].map;
 
         if (map->map_flags & MAP_SHARED && map->prot & PROT_WRITE)
-            tbd_leave_soon("it shares memory with others, which native play cannot follow");
+            tbd_own_translate_soon("it shares memory with others, which native play cannot follow");
         if (!(map->map_flags & MAP_SHARED) && map->flags & TBD_REGION_SHARED)
             tbd_own_leave_changing_file();
         if (!(map->prot & PROT_EXEC) || map->flags & TBD_REGION_VDSO)
             continue;
         if (map->prot & PROT_WRITE || !map->inode)
-            tbd_leave_soon("it makes code, which native play cannot follow");
+            tbd_own_translate_soon("it makes code, which native play cannot follow");
         else
             look_at_region(map);
     }

@@ -107,6 +107,9 @@ struct tbd_signal_exits {
     bool (*has_own)(uint64_t rip);
     /* SIG, native play: a signal was queued while the program's own code runs. */
     void (*queued)(void);
+    /* APP, native play: the thread's ticks pause, or go on: while the kernel has TBD_TIMER_SIGNAL wait, the program would see
+     * them, and another signal of this number would be lost. */
+    void (*pauses)(const struct tbd_signals *signals, bool pauses);
     /* APP: registers are in the thread block, the fault in `fault`.  Does not return. */
     void (*after_fault)(struct tbd_thread *thread);
     /* SIG: a SIGCHLD with this siginfo has come.  True: the program must not know of it.  False:

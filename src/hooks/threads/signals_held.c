@@ -129,11 +129,16 @@ static bool nudge(uint32_t tid, uint32_t signo)
         tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, tid, signo, tbd_sys_pointer(&info)));
 }
 
+static bool is_engines_timer(int code, uint64_t value)
+{
+    return code == SI_TIMER && (value == TBD_TICK_VALUE || value == TBD_LATE_VALUE);
+}
+
 /* A nudge, or a tick of native play (own_cut.h): nothing that the program may see. */
 static bool is_engines(int code, uint64_t value)
 {
     return (code == SI_QUEUE && value == tbd_sys_pointer(&process)) ||
-           (code == SI_TIMER && (value == TBD_TICK_VALUE || value == TBD_LATE_VALUE));
+           is_engines_timer(code, value);
 }
 
 static bool is_nudge(const uint8_t *info)
@@ -142,6 +147,14 @@ static bool is_nudge(const uint8_t *info)
 
     memcpy(&siginfo, info, sizeof(siginfo));
     return is_engines(siginfo.si_code, tbd_sys_pointer(siginfo.si_ptr));
+}
+
+static bool is_tick(const uint8_t *info)
+{
+    siginfo_t siginfo;
+
+    memcpy(&siginfo, info, sizeof(siginfo));
+    return is_engines_timer(siginfo.si_code, tbd_sys_pointer(siginfo.si_ptr));
 }
 
 static uint64_t blocked(const struct tbd_signals *signals)
@@ -353,6 +366,30 @@ static void lend_locked(struct tbd_signals *signals, uint64_t set)
     }
 }
 
+/* Signals of that number that have come since it was blocked: the ticks among them are nobody's, the others are held, as
+ * if they had come before. */
+static void take_early(struct tbd_signals *signals)
+{
+    const uint64_t set = BIT(TBD_TIMER_SIGNAL), none[2] = { 0, 0 };
+    uint8_t info[TBD_SIGINFO_BYTES];
+
+    while (tbd_sys4(__NR_rt_sigtimedwait, tbd_sys_pointer(&set), tbd_sys_pointer(info),
+                    tbd_sys_pointer(none), sizeof(set)) == TBD_TIMER_SIGNAL)
+        if (!is_tick(info))
+            tbd_signals_hold_sigsafe(signals, TBD_TIMER_SIGNAL, info, true);
+}
+
+static void pause_ticks(struct tbd_signals *signals, bool pauses)
+{
+    const struct tbd_signal_exits *exits = tbd_signals_exits();
+
+    if (!exits->pauses)
+        return;
+    exits->pauses(signals, pauses);
+    if (pauses)
+        take_early(signals);
+}
+
 static uint64_t ignored(void)
 {
     uint64_t set = 0;
@@ -377,6 +414,8 @@ bool tbd_signals_lend(struct tbd_signals *signals, uint64_t wanted)
     if (!kept)
         return false;
     swap_mask(SIG_BLOCK, kept); /* what comes from here on waits in the kernel */
+    if (kept & BIT(TBD_TIMER_SIGNAL))
+        pause_ticks(signals, true);
     __atomic_store_n(&signals->waits_for, wanted & kept, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* ask_waiting_locked() */
     if (lendable(signals)) {
@@ -395,6 +434,7 @@ void tbd_signals_lend_end(struct tbd_signals *signals)
         return;
     __atomic_store_n(&signals->waits_for, 0, __ATOMIC_RELAXED);
     swap_mask(SIG_UNBLOCK, tbd_signals_needed());
+    pause_ticks(signals, false);
     signals->lent = 0;
 }
 

@@ -20,6 +20,21 @@ static uint64_t next_due(void)
     return tick < tbd_recording.window_due ? tick : tbd_recording.window_due;
 }
 
+static bool is_translated;
+
+void tbd_window_translates(void)
+{
+    is_translated = true;
+}
+
+void tbd_window_send_translated(struct tbd_thread *thread)
+{
+    struct tbd_msg_translated message = { 0 };
+    struct tbd_part part = { &message, sizeof(message) };
+
+    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_TRANSLATED, &part, 1);
+}
+
 static void end_window(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
@@ -33,6 +48,8 @@ static void end_window(struct tbd_thread *thread)
     tbd_threads_send_regs(thread);
     tbd_registers_send(ring, thread, &tbd_processor.vector);
     tbd_window_send_end(ring, thread, &tbd_memory.pages, next_due());
+    if (is_translated && ring->head->flags & TBD_STREAM_NATIVE)
+        tbd_window_send_translated(thread);
     tbd_shared_begin_window(thread);
     TBD_LOG(TBD_LOG_DEBUG, "window", "ended at time %lu", tbd_ring_time(ring, thread));
 }

@@ -16,6 +16,10 @@ void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset,
 /* The same for a signal that ends the program; siginfo NULL: only the kernel knows it. */
 void tbd_window_send_fatal(uint32_t signo, uint64_t offset, const uint8_t *siginfo);
 
+/* Native play: the next window, and all after it, are of translated code, and begin with a message that says so. */
+void tbd_window_translates(void);
+/* That message, where the first window is one. */
+void tbd_window_send_translated(struct tbd_thread *thread);
 /* Native play, before the program is let go between two stops: the window has no end, and the trace ends at the last
  * stop. */
 void tbd_window_cut(void);

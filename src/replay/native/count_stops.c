@@ -52,6 +52,7 @@ struct stops_counting {
     struct tbd_feed *feed;
     uint64_t ran; /* instructions of the block entered last, if it was left */
     struct tbd_stops_turns turns;
+    bool is_translated; /* from this window on */
     uint32_t windows;
     pthread_t organizer;
     bool has_organizer;
@@ -149,12 +150,14 @@ static void note_place(struct stops_counting *c, const struct tbd_message *head,
     c->ran = block && block->def.insn_count ? block->def.insn_count - 1u : 0;
 }
 
-/* Instructions that a replay executes as play did, and reports: native play knows nothing of them. */
-static bool is_own(const struct tbd_message *head, const uint8_t *payload)
+/* Instructions that a replay executes as play did, and reports: native play knows nothing of them, until its code is
+ * translated. */
+static bool is_own(const struct stops_counting *c, const struct tbd_message *head,
+                   const uint8_t *payload)
 {
     struct tbd_msg_special special;
 
-    if (head->kind != TBD_MSG_SPECIAL || head->bytes < sizeof(special))
+    if (c->is_translated || head->kind != TBD_MSG_SPECIAL || head->bytes < sizeof(special))
         return false;
     memcpy(&special, payload, sizeof(special));
     return !tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, (enum tbd_special)special.special) &&
@@ -182,7 +185,7 @@ static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
     const uint8_t *payload;
 
     while ((payload = next_message(events, &head))) {
-        if (tbd_message_is_event(head.kind) && !is_own(&head, payload))
+        if (tbd_message_is_event(head.kind) && !is_own(c, &head, payload))
             return false;
         if (!send_own_event(c, &head, payload))
             return false;
@@ -198,7 +201,7 @@ static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint
     const uint8_t *payload;
 
     while ((payload = next_message(events, &head))) {
-        bool is_last = tbd_message_is_event(head.kind) && !is_own(&head, payload);
+        bool is_last = tbd_message_is_event(head.kind) && !is_own(c, &head, payload);
 
         if ((is_last && head.kind != kind) || !send_own_event(c, &head, payload))
             return false;
@@ -240,10 +243,16 @@ static bool send_last(struct stops_counting *c, const struct tbd_message *head, 
 
     if (head->bytes >= sizeof(end)) {
         memcpy(&end, payload, sizeof(end));
-        end.offset = end.offset == 0 ? c->ran : end.offset;
+        end.offset = end.offset == 0 && !c->is_translated ? c->ran : end.offset;
         memcpy(payload, &end, sizeof(end));
     }
     return tbd_feed_message(c->feed, head, payload);
+}
+
+/* A block is entered there like any other. */
+static bool is_of_play(uint32_t kind)
+{
+    return kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED;
 }
 
 static size_t count_events(struct tbd_reader list)
@@ -252,7 +261,7 @@ static size_t count_events(struct tbd_reader list)
     size_t count = 0;
 
     while (next_message(&list, &head))
-        count += tbd_message_is_event(head.kind) && head.kind != TBD_MSG_CUT;
+        count += tbd_message_is_event(head.kind) && !is_of_play(head.kind);
     return count;
 }
 
@@ -277,8 +286,8 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
             good = send_end(c, &head, payload, unwritten);
         else if (head.kind == TBD_MSG_PAGE && !left && head.bytes > 8 && is_unwritten(all, payload))
             unwritten++;
-        else if (head.kind == TBD_MSG_CUT)
-            continue; /* a block is entered there like any other */
+        else if (is_of_play(head.kind))
+            c->is_translated = c->is_translated || head.kind == TBD_MSG_TRANSLATED;
         else if (tbd_message_is_event(head.kind))
             good = left-- && send_event(c, &events, head.kind);
         else if (head.kind == TBD_MSG_PASSED)

@@ -24,6 +24,7 @@
 #include "patcher/cut.h"
 #include "patcher/patcher.h"
 #include "replay/stub/cut_place.h"
+#include "replay/stub/logged_events.h"
 #include "replay/stub/memory.h"
 #include "replay/stub/vectors.h"
 
@@ -426,6 +427,11 @@ static void configure(uint32_t hook_set)
     tbd_stub.hook_set = config.hook_set;
 }
 
+static bool begins_translated(const struct tbd_plan_head *plan)
+{
+    return plan->log.count && tbd_log_message(0)->kind == TBD_MSG_TRANSLATED;
+}
+
 void tbd_stub_run(void)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
@@ -442,7 +448,8 @@ void tbd_stub_run(void)
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
     tbd_stub.stops = 0;
-    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
+    tbd_stub.log_next = begins_translated(plan) ? 1 : 0;
+    tbd_stub.extra = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;
     if (!tbd_stub.is_partial) /* clears marks that a partial replay left */
