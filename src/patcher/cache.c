@@ -108,6 +108,7 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .head = area->head,
                                    .hook_set = config->hook_set,
                                    .in_ring = config->is_free,
+                                   .records = config->records,
                                    .calling = (enum tbd_calling_scheme)config->calling,
                                    .call_number = how->callbacks->call_number,
                                    .id = block->id,
@@ -176,6 +177,15 @@ static bool is_in_area(const struct tbd_patch_area *area, const struct tbd_block
            area->hot <= area->cold;
 }
 
+/* Into the block of tbd_cache.cut; not where code lies before its entry. */
+static bool can_fall_into(const struct tbd_codegen_config *config, uint64_t pc)
+{
+    const struct tbd_cut *cut = &tbd_cache.cut;
+
+    return !cut->check_bytes && !tbd_asked_places_has(pc) &&
+           !(config->records && tbd_translate_may_record(cut));
+}
+
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
                                       const struct tbd_codegen_config *config,
                                       const struct tbd_make *make)
@@ -196,8 +206,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
         block->is_stop = true;
         block->stop_insns = make->stop_insns;
     }
-    if (make->after != TBD_NO_INDEX && config->link && !tbd_cache.cut.check_bytes &&
-        !tbd_asked_places_has(make->pc)) /* control cannot fall through into these */
+    if (make->after != TBD_NO_INDEX && config->link && can_fall_into(config, make->pc))
         tbd_cache_open_tail(area, &tbd_cache.site[make->after]);
     if (!emit_block(area, block, &request, make->tagged))
         return NULL;

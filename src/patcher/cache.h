@@ -32,7 +32,7 @@ struct tbd_block_code {
     uint64_t cache_end;
     uint64_t entry;    /* the entry store, or the comparison of its code before it; registers in
                         place */
-    uint64_t answered; /* where it goes on after TBD_EXIT_ASKED; 0: it does not ask */
+    uint64_t answered; /* where it goes on after TBD_EXIT_ASKED or _RECORD; 0: it has neither */
     uint64_t tail;     /* where the jumps of its exits begin */
     uint64_t tagged;   /* entry for indirect branches; 0 if none yet */
     uint32_t id;

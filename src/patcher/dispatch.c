@@ -372,8 +372,18 @@ static uint64_t after_question(uint64_t entry, uint64_t pc)
     return block && block->answered ? block->answered : entry;
 }
 
+/* The thread counts as being in translated code all the time, so the block stays. */
+static uint64_t record(struct tbd_thread *thread)
+{
+    const struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->exit_arg);
+
+    thread->regs.rip = block->start;
+    run.callbacks->record(thread);
+    return block->answered;
+}
+
 /* A kick makes a boundary before the program goes on. */
-uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
+static uint64_t dispatch(struct tbd_thread *thread)
 {
     struct left left = leave(thread);
     bool straight = goes_straight_on(&left);
@@ -392,6 +402,11 @@ uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
         entry = after_question(entry, left.pc);
     tbd_engine_enter_code(thread);
     return entry;
+}
+
+uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
+{
+    return thread->exit_kind == TBD_EXIT_RECORD ? record(thread) : dispatch(thread);
 }
 
 /* ---- where translated code was interrupted ---- */

@@ -49,6 +49,9 @@ struct tbd_patcher_callbacks {
     /* The block at regs.rip, an asked place (patcher/asked_places.h), will be entered next; all registers
      * exact.  May change regs and rip.  Needed where there are such places. */
     void (*asked)(struct tbd_thread *thread);
+    /* The block at regs.rip is about to be entered, and thread->record_in says that its registers, all exact,
+     * are due.  Changes nothing but record_in.  Without the engine lock.  Needed if code records. */
+    void (*record)(struct tbd_thread *thread);
     /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
     void (*bad_code)(struct tbd_thread *thread);
     /* The number of a call that returns to this address (base/calling.h).  Needed with a calling
@@ -76,6 +79,7 @@ struct tbd_codegen_config {
     bool link;           /* false: every block leaves through the engine (testing) */
     bool odd_stack;      /* the patcher's own: rsp has been seen not to be a multiple of 8 */
     uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
+    bool records; /* some blocks have a check whether registers are due (patcher/record_code.c) */
     bool
         is_free; /* threads run at the same time, and nothing is recorded or supplied: set at init */
 };

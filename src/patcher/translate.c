@@ -824,7 +824,8 @@ static void end_block(struct tbd_translation *t)
 void tbd_translate(struct tbd_translation *t)
 {
     bool is_asked = tbd_asked_places_has(t->cut->def.start);
-    uint64_t changed = 0, asks = 0;
+    bool records = t->records && tbd_translate_may_record(t->cut);
+    uint64_t changed = 0, asks = 0, due = 0;
 
     t->exit_count = 0;
     t->insn = 0;
@@ -834,6 +835,8 @@ void tbd_translate(struct tbd_translation *t)
         changed = emit_exit_before(t, TBD_EXIT_CHANGED);
     if (is_asked && tbd_asked_places_state())
         asks = emit_exit_before(t, TBD_EXIT_ASKED);
+    if (records)
+        due = emit_exit_before(t, TBD_EXIT_RECORD);
     t->tag = tbd_emit_pc(&t->e);
     tbd_place_note(t);
     if (t->tagged)
@@ -843,6 +846,8 @@ void tbd_translate(struct tbd_translation *t)
     t->answered = 0;
     if (is_asked)
         ask(t, asks);
+    if (records)
+        tbd_translate_record(t, due);
     if (t->cut->check_bytes)
         check_code(t, changed);
     if (t->in_ring && t->hook_set & TBD_HOOK_BLOCKS)

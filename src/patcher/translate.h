@@ -69,7 +69,8 @@ enum tbd_exit_kind {
     TBD_EXIT_BOUNDARY, /* cache address of an entry store */
     TBD_EXIT_CHANGED,  /* index of the block: the program's bytes are not those it was made from */
     TBD_EXIT_SWITCH, /* the target address: the stack has been switched, and the calling context is to be found */
-    TBD_EXIT_ASKED, /* index of the block: it is not entered yet, and begins at an asked place */
+    TBD_EXIT_ASKED,  /* index of the block: it is not entered yet, and begins at an asked place */
+    TBD_EXIT_RECORD, /* the same: its registers are due to be recorded */
     TBD_EXIT_KINDS
 };
 
@@ -91,16 +92,18 @@ struct tbd_translation {
     enum tbd_calling_due due;
     uint8_t due_reg;
     bool in_ring;   /* entries go to a ring (format/stream/crash.h) */
+    bool records;   /* registers are recorded at intervals */
     uint32_t id;    /* the block's id in the stream */
     uint32_t block; /* index, for exits */
     uint32_t insn;  /* being lowered */
     enum tbd_phase phase;
-    bool tagged;       /* with an entry for indirect branches before it */
-    bool stop;         /* leave by TBD_EXIT_STOP at the end */
-    uint64_t tag;      /* out: where the entry for indirect branches is */
-    uint64_t entry;    /* out: the entry for other branches: the entry store, or checks before it */
-    uint64_t answered; /* out: where it goes on after TBD_EXIT_ASKED; 0: it does not ask */
-    uint64_t tail;     /* out: where the jumps of direct exits begin */
+    bool tagged;    /* with an entry for indirect branches before it */
+    bool stop;      /* leave by TBD_EXIT_STOP at the end */
+    uint64_t tag;   /* out: where the entry for indirect branches is */
+    uint64_t entry; /* out: the entry for other branches: the entry store, or checks before it */
+    uint64_t
+        answered;  /* out: where it goes on after TBD_EXIT_ASKED or _RECORD; 0: it has neither */
+    uint64_t tail; /* out: where the jumps of direct exits begin */
     uint8_t *mismatch; /* out: rel32 of the tagged entry's exit jump, if any */
     struct tbd_direct_exit exit[2];
     uint32_t exit_count;
@@ -119,6 +122,11 @@ void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
 
 /* asked_code.c: jumps to `asks`, with rcx in its slot, if the state is that of tbd_asked_places_state(); else goes on. */
 void tbd_translate_question(struct tbd_translation *t, uint64_t asks);
+
+/* record_code.c: does this block have the check whether registers are due, where they are recorded? */
+bool tbd_translate_may_record(const struct tbd_cut *cut);
+/* The check, at a block's entry: jumps to `records`, an exit with rcx in its slot, before the code. */
+void tbd_translate_record(struct tbd_translation *t, uint64_t records);
 
 /* ---- place.c ---- */
 void tbd_place_init(struct tbd_translation *t);

@@ -27,6 +27,7 @@ enum {
     WHEN = 5,
     PARTS = 2,
     KEPT = 7,
+    VALUES = 3,
     ENTRIES = 24,
     CODE = 64
 };
@@ -39,6 +40,7 @@ struct file {
     struct tbd_crash_when when[WHEN]; /* 3 first, 2 last */
     struct tbd_crash_kept_part parts[PARTS];
     struct tbd_crash_kept kept[KEPT];
+    struct tbd_crash_file_value values[VALUES];
     uint32_t entries[ENTRIES];
     uint8_t code[CODE];
 };
@@ -84,6 +86,7 @@ static void make_good(struct file *file)
                                           .last_count = WHEN - 3,
                                           .part_count = PARTS,
                                           .kept_count = KEPT,
+                                          .value_count = VALUES,
                                           .tid = 42 };
     for (unsigned i = 0; i < MODULES; i++)
         file->modules[i] =
@@ -103,6 +106,9 @@ static void make_good(struct file *file)
         file->parts[i] = (struct tbd_crash_kept_part){ .name = "part" };
     for (unsigned i = 0; i < KEPT; i++)
         file->kept[i] = (struct tbd_crash_kept){ i, i % BLOCKS, 42, i % PARTS, 0 };
+    for (unsigned i = 0; i < VALUES; i++)
+        file->values[i] =
+            (struct tbd_crash_file_value){ .entry = i + 1, .kind = i + 1 }; /* one of each kind */
     seal(file, sizeof(*file));
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* step_values.c - how much a simulation finds of what a program that crashes held, against single-stepping
  *
- * usage: step_values LAST REGS PROGRAM [ARGUMENT...]
+ * usage: step_values LAST RECORD PROGRAM [ARGUMENT...]
  *
  * Runs the program one instruction at a time until it dies of a signal, and keeps what its registers, flags and memory
  * operands held before each of the last LAST instructions.  A simulation then gets the instructions, the registers and memory
- * at the end, and registers at every REGS-th instruction (0: none).  Prints, for each distance from the end, how
+ * at the end, and what the option record=RECORD would have recorded on the way (recorded.h).  Prints, for each distance from the end, how
  * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
  * value is wrong.  STEP_PRELOAD: a library for the program alone.  Repeated string instructions count as one.  One thread. */
+#include "recorded.h"
+
 #include "hooks/table/syscalls.h"
 #include "replay/simulate/operations.h"
 #include "replay/simulate/simulate.h"
@@ -28,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READS = 4, CACHE = 1 << 16 };
+enum { READS = 4, CACHE = 1 << 16, PAGES = 1 << 13 };
 
 /* What there was before one instruction. */
 struct moment {
@@ -57,6 +59,7 @@ static struct {
     struct code *cache;
     struct mapping *mappings;
     size_t mapping_count;
+    struct recorded recorded;
 } run;
 
 static void give_up(const char *what)
@@ -158,6 +161,7 @@ static void note(const struct user_regs_struct *regs)
 
     if (run.count > 0 && before->regs.rip == regs->rip && code->insn != NULL && code->insn->repeats)
         return;
+    recorded_step(&run.recorded, run.count, regs, code->bytes);
     memset(moment, 0, sizeof(*moment));
     moment->regs = *regs;
     memcpy(moment->code, code->bytes, 16);
@@ -193,12 +197,35 @@ static bool step_to_end(struct user_regs_struct *regs, int *signo)
 
 /* ---- what the simulation is told ---- */
 
+/* Pages at the end, each read once. */
+static const struct page {
+    uint64_t address; /* plus 1 if there is none */
+    uint8_t bytes[4096];
+} * page_at(uint64_t address)
+{
+    static struct page *pages;
+    struct page *page;
+
+    address &= ~4095ull;
+    if (pages == NULL && (pages = calloc(PAGES, sizeof(*pages))) == NULL)
+        give_up("memory");
+    page = &pages[address / 4096 * 0x9e3779b97f4a7c15ull % PAGES];
+    if ((page->address & ~1ull) == address && address != 0)
+        return page;
+    page->address = address + !peek(address, page->bytes, 4096);
+    return page;
+}
+
 static struct tbd_bits final_memory(void *arg, uint64_t address)
 {
+    const struct page *page = page_at(address);
     uint64_t value;
 
     (void)arg;
-    return peek(address, &value, 8) ? tbd_bits_of(value) : (struct tbd_bits){ 0, 0 };
+    if (page->address & 1)
+        return (struct tbd_bits){ 0, 0 };
+    memcpy(&value, page->bytes + address % 4096, sizeof(value));
+    return tbd_bits_of(value);
 }
 
 static void read_mappings(void)
@@ -232,7 +259,7 @@ static void read_mappings(void)
 /* What cannot be written, and is what the file has.  Not what ld.so has written before: it lies before what can be written. */
 static struct tbd_bits constant_memory(void *arg, uint64_t address)
 {
-    uint64_t value, in_file;
+    uint64_t in_file;
 
     (void)arg;
     for (size_t i = 0; i < run.mapping_count; i++) {
@@ -240,10 +267,10 @@ static struct tbd_bits constant_memory(void *arg, uint64_t address)
 
         if (address < m->start || address >= m->end)
             continue;
-        if (peek(address, &value, 8) &&
+        if (tbd_bits_full(final_memory(NULL, address)) &&
             pread(m->fd, &in_file, 8, (off_t)(address - m->start + m->offset)) == 8 &&
-            value == in_file)
-            return tbd_bits_of(value);
+            final_memory(NULL, address).value == in_file)
+            return tbd_bits_of(in_file);
         break;
     }
     return (struct tbd_bits){ 0, 0 };
@@ -291,9 +318,26 @@ static void know_all(struct tbd_simulation *sim, const struct user_regs_struct *
         tbd_simulation_know(sim, place, truth(regs, place));
 }
 
-/* The last moment is that of the instruction that did not run. */
-static size_t add_steps(struct tbd_simulation *sim, size_t steps, size_t every)
+/* What was recorded before step `i`. */
+static void know_recorded(struct tbd_simulation *sim, size_t first, size_t i)
 {
+    const struct recorded_set *set = recorded_set_at(&run.recorded, first + i);
+    const struct recorded_call *call = recorded_call_before(&run.recorded, first + i);
+    const struct moment *moment = moment_at(i);
+
+    if (call != NULL && i > 0)
+        recorded_tell_call(call, sim);
+    if (set == NULL)
+        return;
+    know_all(sim, &moment->regs);
+    recorded_tell_bytes(sim, moment->regs.rsp, set->stack, set->stack_bytes);
+}
+
+/* The last moment is that of the instruction that did not run. */
+static size_t add_steps(struct tbd_simulation *sim, size_t steps)
+{
+    size_t first = run.count > run.last ? run.count - run.last : 0;
+
     for (size_t i = 0; i < steps; i++) {
         const struct moment *moment = moment_at(i);
         struct tbd_sim_insn *insn;
@@ -302,8 +346,7 @@ static size_t add_steps(struct tbd_simulation *sim, size_t steps, size_t every)
         if (tbd_insn_make(moment->regs.rip, moment->code, 15, &insn) != TBD_OK)
             give_up("an instruction");
         length = insn->length;
-        if (every != 0 && i % every == 0)
-            know_all(sim, &moment->regs);
+        know_recorded(sim, first, i);
         if (tbd_simulation_add(sim, moment->regs.rip, moment->code, length) != TBD_OK)
             give_up("a step");
         if (i + 1 < steps && !tbd_insn_leads_to(insn, moment_at(i + 1)->regs.rip))
@@ -436,6 +479,7 @@ int main(int argc, char **argv)
     if (run.ring == NULL || run.cache == NULL || tbd_simulation_new(&source, &sim) != TBD_OK)
         give_up("memory");
     start(argv + 3);
+    recorded_begin(&run.recorded, (unsigned)strtoul(argv[2], NULL, 10), run.mem);
     if (!step_to_end(&end, &signo)) {
         fprintf(stderr, "step_values: it did not die of a signal\n");
         return 2;
@@ -443,7 +487,7 @@ int main(int argc, char **argv)
     read_mappings();
     steps = (run.count < run.last ? run.count : run.last) - 1;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
-    add_steps(sim, steps, strtoul(argv[2], NULL, 10));
+    add_steps(sim, steps);
     know_all(sim, &end);
     know_vectors(sim);
     tbd_simulation_ends_at(sim, end.rip);

@@ -33,7 +33,8 @@ static uint64_t bytes_before_entries(const struct tbd_crash_head *head)
            (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread) +
            ((uint64_t)head->first_count + head->last_count) * sizeof(struct tbd_crash_when) +
            (uint64_t)head->part_count * sizeof(struct tbd_crash_kept_part) +
-           (uint64_t)head->kept_count * sizeof(struct tbd_crash_kept);
+           (uint64_t)head->kept_count * sizeof(struct tbd_crash_kept) +
+           (uint64_t)head->value_count * sizeof(struct tbd_crash_file_value);
 }
 
 /* Nothing is read, and no memory taken, for a file that is no dump or not as long as its head says. */
@@ -108,6 +109,7 @@ static bool place_parts(struct tbd_crash_dump *dump)
     dump->last = dump->first + head->first_count;
     dump->parts = (const struct tbd_crash_kept_part *)(dump->last + head->last_count);
     dump->kept = (const struct tbd_crash_kept *)(dump->parts + head->part_count);
+    dump->values = (const struct tbd_crash_file_value *)(dump->kept + head->kept_count);
     dump->entries = (const uint32_t *)(dump->data + entries);
     dump->code = dump->data + entries + head->entry_count * 4;
     return true;
@@ -134,11 +136,31 @@ static const char *wrong_kept(const struct tbd_crash_dump *dump)
     return NULL;
 }
 
+static const char *wrong_values(const struct tbd_crash_dump *dump)
+{
+    for (uint32_t i = 0; i < dump->head->value_count; i++) {
+        const struct tbd_crash_file_value *value = &dump->values[i];
+
+        if (value->thread >= dump->head->thread_count ||
+            value->entry > dump->threads[value->thread].count)
+            return "values of no entry";
+        if (i > 0 && (value->thread < value[-1].thread ||
+                      (value->thread == value[-1].thread && value->entry < value[-1].entry)))
+            return "values that are out of order";
+        if (!tbd_crash_is_value(value))
+            return "values with impossible lengths";
+    }
+    return NULL;
+}
+
 static const char *wrong_part(const struct tbd_crash_dump *dump)
 {
+    const char *wrong = wrong_values(dump);
     const struct tbd_crash_head *head = dump->head;
     uint64_t left = head->entry_count;
 
+    if (wrong)
+        return wrong;
     for (uint32_t i = 0; i < head->module_count; i++)
         if (!memchr(dump->modules[i].path, 0, sizeof(dump->modules[i].path)))
             return "a path does not end";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* crash_file.h - the file `crash` of a crash dump: what each thread ran last (docs/FORMAT.md)
  *
- * head, modules, blocks, threads, tables, parts, kept, entries, code; little endian.  A reader checks everything before it uses
+ * head, modules, blocks, threads, tables, parts, kept, values, entries, code; little endian.  A reader checks everything before it uses
  * anything (tbd_crash_open). */
 #ifndef TBD_FORMAT_CRASH_FILE_H
 #define TBD_FORMAT_CRASH_FILE_H
@@ -14,7 +14,7 @@
 
 #define TBD_CRASH_FILE  "crash"
 #define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
-#define TBD_CRASH_MAJOR 4
+#define TBD_CRASH_MAJOR 5
 #define TBD_NO_MODULE   0xffffffffu
 #define TBD_NO_CODE     0xffffffffu
 
@@ -36,6 +36,8 @@ struct tbd_crash_head {
     uint64_t code_bytes;                /* at the end: of all blocks together */
     uint32_t first_count, last_count;   /* rows of the tables */
     uint32_t part_count, kept_count;    /* parts, and what they have kept */
+    uint32_t value_count;               /* of all threads together */
+    uint32_t reserved_last;
 };
 
 struct tbd_crash_block {
@@ -82,6 +84,20 @@ struct tbd_crash_kept {
 };
 _Static_assert(sizeof(struct tbd_crash_kept) == 24, "tbd_crash_kept is 24 bytes");
 
+/* What was recorded beside a ring (format/stream/crash_values.h).  Those of a thread follow each other, as they were recorded. */
+struct tbd_crash_file_value {
+    uint64_t
+        entry; /*  0: of the thread: the one that came next; its number of entries: none came */
+    uint32_t thread; /*  8: index */
+    uint32_t kind;   /* 12: enum tbd_value_kind */
+    union {
+        struct tbd_value_registers registers;
+        struct tbd_value_call call;
+        struct tbd_value_bytes more;
+    } is; /* 16 */
+};
+_Static_assert(sizeof(struct tbd_crash_file_value) == 520, "tbd_crash_file_value is 520 bytes");
+
 /* A file that was read and checked; pointers into `data`. */
 struct tbd_crash_dump {
     uint8_t *data; /* owned */
@@ -93,6 +109,7 @@ struct tbd_crash_dump {
     const struct tbd_crash_when *first, *last;
     const struct tbd_crash_kept_part *parts;
     const struct tbd_crash_kept *kept;
+    const struct tbd_crash_file_value *values;
     const uint32_t *entries;
     const uint8_t *code;
 };
@@ -101,6 +118,9 @@ struct tbd_crash_dump {
 TBD_MUST_CHECK enum tbd_status tbd_crash_open(const char *path, struct tbd_crash_dump *out,
                                               struct tbd_error *why);
 void tbd_crash_close(struct tbd_crash_dump *dump);
+
+/* Are the lengths in it possible? */
+bool tbd_crash_is_value(const struct tbd_crash_file_value *value);
 
 /* Area 0 of a stream with rings, which may change at any time; NULL: it is none. */
 const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes);

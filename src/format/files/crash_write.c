@@ -22,8 +22,7 @@ static bool take_head(struct tbd_crash_making *m)
         return false;
     memcpy(from, m->stream, sizeof(*from));
     if (from->magic != TBD_STREAM_MAGIC || from->version != TBD_STREAM_VERSION ||
-        from->area_count < 2 ||
-        from->area_count > TBD_CRASH_TABLES + TBD_CRASH_ALL_BYTES / TBD_CRASH_RING_BYTES + 1 ||
+        from->area_count < 2 || from->area_count > TBD_CRASH_MOST_AREAS ||
         from->area_bytes < sizeof(struct tbd_crash) || from->area_bytes % 4096 ||
         from->area_bytes > m->stream_bytes || from->def_count > from->def_capacity ||
         !tbd_crash_is_inside(m, from->defs_offset,
@@ -34,6 +33,10 @@ static bool take_head(struct tbd_crash_making *m)
     m->crash = (const struct tbd_crash *)(m->stream + from->areas_offset);
     m->module_count = m->crash->module_count;
     m->ring_bytes = m->crash->ring_bytes;
+    m->values_at = m->crash->values_at;
+    m->value_slots = m->crash->value_slots;
+    if (m->value_slots > TBD_VALUE_MOST_BYTES / TBD_VALUE_SLOT_BYTES || m->values_at % 8 != 0)
+        m->value_slots = 0;
     return m->module_count <= TBD_CRASH_MODULES && m->ring_bytes >= TBD_CRASH_RING_BYTES &&
            m->ring_bytes <= from->area_bytes && m->ring_bytes % 4096 == 0;
 }
@@ -119,17 +122,35 @@ static bool add_entry(struct tbd_crash_making *m, uint32_t id)
 }
 
 /* From the 0 after the last entry once around the ring. */
+static bool add_entries(struct tbd_crash_making *m, const struct tbd_crash_ring *from)
+{
+    const uint32_t *ring = tbd_crash_ring_of(m, from->index);
+    uint64_t length = m->ring_bytes / 4, first = m->head.entry_count;
+
+    for (uint64_t i = 0; i < length; i++) {
+        uint64_t place = (from->last + 1 + i) % length;
+
+        from->entry_at[place] = m->head.entry_count - first;
+        if (!add_entry(m, ring[place]))
+            return false;
+    }
+    return true;
+}
+
 static bool add_ring(struct tbd_crash_making *m, uint32_t index)
 {
     const uint32_t *ring = tbd_crash_ring_of(m, index);
     uint64_t length = m->ring_bytes / 4, last = 0, first = m->head.entry_count;
     struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
+    struct tbd_crash_ring from = { .index = index, .entry_at = m->entry_at };
 
     while (last < length && ring[last])
         last++;
-    for (uint64_t i = 0; i < length; i++)
-        if (!add_entry(m, ring[(last + 1 + i) % length]))
-            return false;
+    from.last = last;
+    if (!add_entries(m, &from))
+        return false;
+    if (m->head.entry_count != first && !tbd_crash_add_values(m, &from))
+        return false;
     *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index],
                                          .flags = last + 1 < length && ring[last + 1]
                                                       ? TBD_CRASH_HAS_OLDER
@@ -237,7 +258,8 @@ static bool gather(struct tbd_crash_making *m)
     m->blocks = calloc((size_t)m->from.def_count + 1, sizeof(*m->blocks));
     m->threads = calloc((size_t)rings + 1, sizeof(*m->threads));
     m->modules = calloc((size_t)m->module_count + 1, sizeof(*m->modules));
-    if (!m->place || !m->blocks || !m->threads || !m->modules)
+    m->entry_at = calloc(m->ring_bytes / 4, sizeof(*m->entry_at));
+    if (!m->place || !m->blocks || !m->threads || !m->modules || !m->entry_at)
         return false;
     memcpy(m->modules, m->crash->modules, m->module_count * sizeof(*m->modules));
     for (uint32_t i = 0; i < m->module_count; i++)
@@ -259,10 +281,11 @@ static enum tbd_status put(struct tbd_crash_making *m, int dir)
     size_t when = m->when_count * sizeof(*m->when);
     size_t parts = head->part_count * sizeof(*m->parts);
     size_t kept = head->kept_count * sizeof(*m->kept);
+    size_t values = head->value_count * sizeof(*m->values);
     size_t entries = head->entry_count * sizeof(*m->entries);
     size_t code = head->code_bytes;
     size_t bytes =
-        sizeof(*head) + modules + blocks + threads + when + parts + kept + entries + code;
+        sizeof(*head) + modules + blocks + threads + when + parts + kept + values + entries + code;
     uint8_t *data = malloc(bytes), *at = data;
     enum tbd_status status;
 
@@ -277,10 +300,14 @@ static enum tbd_status put(struct tbd_crash_making *m, int dir)
     at += parts;
     if (kept)
         memcpy(at, m->kept, kept);
+    at += kept;
+    if (values)
+        memcpy(at, m->values, values);
+    at += values;
     if (entries)
-        memcpy(at + kept, m->entries, entries);
+        memcpy(at, m->entries, entries);
     if (code)
-        memcpy(at + kept + entries, m->code, code);
+        memcpy(at + entries, m->code, code);
     head->checksum =
         tbd_hash64(head, sizeof(*head)) ^ tbd_hash64(data + sizeof(*head), bytes - sizeof(*head));
     memcpy(data, head, sizeof(*head));
@@ -313,6 +340,8 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.code);
     free(m.when);
     free(m.kept);
+    free(m.values);
+    free(m.entry_at);
     return status;
 }
 

@@ -27,7 +27,20 @@ struct tbd_crash_making {
     uint32_t when_count;
     uint64_t now; /* the end of laps that are not over */
     struct tbd_crash_kept_part parts[TBD_CRASH_PARTS];
-    struct tbd_crash_kept *kept; /* owned */
+    struct tbd_crash_kept *kept;         /* owned */
+    struct tbd_crash_file_value *values; /* owned */
+    size_t value_capacity;
+    uint64_t *entry_at; /* owned: of the ring that is added (struct tbd_crash_ring) */
+    uint64_t values_at; /* copies, checked: as in struct tbd_crash */
+    uint32_t value_slots;
+};
+
+/* A ring whose entries are in the file. */
+struct tbd_crash_ring {
+    uint32_t index;
+    uint64_t last; /* the place of the 0 after its newest entry */
+    uint64_t *
+        entry_at; /* of each place: the number of its entry in the file, or of the one that came after it */
 };
 
 static inline bool tbd_crash_is_inside(const struct tbd_crash_making *m, uint64_t offset,
@@ -54,6 +67,8 @@ static inline uint32_t tbd_crash_ring_count(const struct tbd_crash_making *m)
 
 /* The index in the file of a block with this id, from 1 to def_count. */
 uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id);
+/* crash_write_values.c: as thread number head.thread_count.  False without memory. */
+bool tbd_crash_add_values(struct tbd_crash_making *m, const struct tbd_crash_ring *ring);
 /* crash_write_parts.c.  False without memory. */
 bool tbd_crash_add_kept(struct tbd_crash_making *m);
 

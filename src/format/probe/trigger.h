@@ -49,6 +49,7 @@ enum tbd_request_state {
 #define TBD_REQUEST_TRIGGERS 1u /* in place of those before; none if there are no rows */
 #define TBD_REQUEST_RING     2u
 #define TBD_REQUEST_PARTS    4u /* blocks that are made from now on belong to these */
+#define TBD_REQUEST_RECORD   8u
 
 struct tbd_crash_request {
     uint32_t state;      /* futex: enum tbd_request_state */
@@ -59,7 +60,8 @@ struct tbd_crash_request {
     struct tbd_trigger triggers[TBD_TRIGGER_MAX];
     struct tbd_trigger_place places[TBD_TRIGGER_PLACES];
     struct tbd_probe_insn code[TBD_TRIGGER_CODE];
-    uint32_t range_count, reserved;
+    uint32_t range_count;
+    uint32_t record; /* TBD_REQUEST_RECORD: the dial (format/stream/record.def) */
     struct tbd_part_range ranges[TBD_PART_RANGES];
 };
 _Static_assert(TBD_TRIGGER_AT + sizeof(struct tbd_crash_request) <= 256u << 10, "area 0 has it");

@@ -25,10 +25,13 @@
  * bytes, the part in the lower and the module in the upper half; then for each part TBD_CRASH_PART_BYTES for rows.  A lap that is
  * over leaves its entries there, in the ring of their part.  Part 0 has those with which another module was entered.
  *
+ * After what there is of these, value_slots slots for each ring (format/stream/crash_values.h).
+ *
  * Readers treat all of it as hostile: a program can scribble over the memory. */
 #ifndef TBD_FORMAT_CRASH_H
 #define TBD_FORMAT_CRASH_H
 
+#include "format/stream/crash_values.h"
 #include "format/stream/stream.h"
 
 #define TBD_CRASH_RINGS       1024u
@@ -46,6 +49,11 @@
 #define TBD_CRASH_PART_NAME   48u
 #define TBD_CRASH_PART_BYTES  (4ull << 20)
 #define TBD_PART_RANGES       128u
+/* All areas: of the shortest rings, with all that can be beside them. */
+#define TBD_CRASH_MOST_AREAS                                                                       \
+    (TBD_CRASH_TABLES + 2u +                                                                       \
+     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES) /                    \
+         TBD_CRASH_RING_BYTES)
 /* From the first of these areas on. */
 #define TBD_CRASH_CLASSES_AT TBD_CRASH_TABLE_BYTES
 #define TBD_CRASH_ROWS_AT    (TBD_CRASH_CLASSES_AT + TBD_CRASH_IDS * sizeof(uint32_t))
@@ -104,6 +112,11 @@ struct tbd_crash {
     uint64_t started_us; /* CLOCK_REALTIME at the start */
     struct tbd_crash_part parts[TBD_CRASH_PARTS];
     uint32_t last_modules[TBD_CRASH_RINGS]; /* before each ring's lap, as in a class; 0: none */
+    uint64_t values_at;                     /* from the first of the areas of tables on */
+    uint32_t value_slots; /* of each ring (format/stream/crash_values.h); 0: there are none */
+    uint32_t record;      /* the dial */
+    uint32_t laps[TBD_CRASH_RINGS]; /* of each ring, from 1; a ring that is given away skips one */
+    uint32_t value_next[TBD_CRASH_RINGS]; /* slots that were written so far */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

@@ -95,6 +95,47 @@ static bool has_rings(void)
     return tbd_mode()->events == TBD_EVENTS_RINGS;
 }
 
+/* ---- the size of rings ---- */
+
+#define LONGEST_RING (4u << 20)
+
+static uint64_t ring_bytes(void)
+{
+    return (tbd_runtime.options.ring + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+static bool is_limited(uint32_t resource)
+{
+    uint64_t limit[2] = { RLIM64_INFINITY, RLIM64_INFINITY };
+
+    tbd_sys4(__NR_prlimit64, 0, resource, 0, tbd_sys_pointer(limit));
+    return limit[0] != RLIM64_INFINITY || limit[1] != RLIM64_INFINITY;
+}
+
+/* Address space in which rings can get longer while the program runs, unless that is scarce. */
+static uint64_t area_bytes(void)
+{
+    bool is_scarce = is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
+
+    return ring_bytes() > LONGEST_RING || is_scarce ? ring_bytes() : LONGEST_RING;
+}
+
+#define ENTRIES_FOR_SLOT 128u /* half a ring's registers every 256 entries, and system calls */
+
+/* A ring has as many bytes for values as for entries, or more if registers come often; none where address space is scarce. */
+static uint64_t value_bytes(void)
+{
+    bool is_scarce = is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
+    uint64_t entries = tbd_record_dials[tbd_runtime.options.record].entries;
+    uint64_t bytes = ring_bytes();
+
+    if (!tbd_runtime.options.record || is_scarce)
+        return 0;
+    if (entries && entries < ENTRIES_FOR_SLOT)
+        bytes *= ENTRIES_FOR_SLOT / entries;
+    return bytes < TBD_VALUE_MOST_BYTES ? bytes : TBD_VALUE_MOST_BYTES;
+}
+
 /* ---- translation ---- */
 
 struct tbd_codegen_config tbd_begin_codegen(void)
@@ -105,6 +146,7 @@ struct tbd_codegen_config tbd_begin_codegen(void)
         .omits_records = tbd_mode()->omits_records,
         .link = tbd_runtime.options.link,
         .is_free = tbd_mode()->turns == TBD_TURNS_ALL,
+        .records = has_rings() && value_bytes() && tbd_runtime.options.record,
         .calling =
             tbd_runtime.options.mode == TBD_MODE_CONTEXT ? (uint32_t)tbd_runtime.options.scheme : 0,
     };
@@ -168,34 +210,25 @@ bool tbd_begin_mappings(uint64_t library)
 
 /* ---- stream and organizer ---- */
 
-#define LONGEST_RING (4u << 20)
-
-static uint64_t ring_bytes(void)
-{
-    return (tbd_runtime.options.ring + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-}
-
-static bool is_limited(uint32_t resource)
-{
-    uint64_t limit[2] = { RLIM64_INFINITY, RLIM64_INFINITY };
-
-    tbd_sys4(__NR_prlimit64, 0, resource, 0, tbd_sys_pointer(limit));
-    return limit[0] != RLIM64_INFINITY || limit[1] != RLIM64_INFINITY;
-}
-
-/* Address space in which rings can get longer while the program runs, unless that is scarce. */
-static uint64_t area_bytes(void)
-{
-    bool is_scarce = is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
-
-    return ring_bytes() > LONGEST_RING || is_scarce ? ring_bytes() : LONGEST_RING;
-}
-
 /* What there is beside the rings. */
 static uint32_t crash_tables(void)
 {
     return (uint32_t)tbd_runtime.options.tables |
            (tbd_runtime.options.parts[0] ? TBD_CRASH_KEPT : 0);
+}
+
+/* All rings have slots for values. */
+static uint64_t all_value_bytes(void)
+{
+    return value_bytes() * TBD_CRASH_RINGS;
+}
+
+/* Areas for what there is beside the rings. */
+static uint32_t areas_beside(uint64_t bytes_of_area)
+{
+    uint64_t bytes = (crash_tables() ? TBD_CRASH_ALL_BYTES : 0) + all_value_bytes();
+
+    return bytes ? (uint32_t)(bytes / bytes_of_area + 1) : 0;
 }
 
 static struct tbd_ring_config stream_config(void)
@@ -215,8 +248,7 @@ static struct tbd_ring_config stream_config(void)
     if (has_rings()) {
         config.area_bytes = area_bytes();
         config.areas = TBD_CRASH_TABLES; /* format/stream/crash.h, and one that nobody reads */
-        if (crash_tables())
-            config.areas += (uint32_t)(TBD_CRASH_ALL_BYTES / config.area_bytes + 1);
+        config.areas += areas_beside(config.area_bytes);
     }
     return config;
 }
@@ -294,7 +326,11 @@ static bool make_recording(void)
         return false;
     }
     if (has_rings())
-        tbd_crash_format(ring_bytes(), crash_tables(), tbd_runtime.options.parts);
+        tbd_crash_format(&(struct tbd_crash_format){ .ring_bytes = ring_bytes(),
+                                                     .value_bytes = value_bytes(),
+                                                     .tables = crash_tables(),
+                                                     .record = (uint32_t)tbd_runtime.options.record,
+                                                     .parts = tbd_runtime.options.parts });
     tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
     return tbd_recording.is_on;

@@ -53,6 +53,7 @@ static void dump_or_wait(struct tbd_thread *thread)
 static void boundary(struct tbd_thread *thread)
 {
     tbd_free_lock(thread);
+    tbd_crash_cancel_values(thread, tbd_context_now()->index);
     dump_or_wait(thread);
     tbd_play_settle(thread);
     tbd_free_unlock(thread);
@@ -68,7 +69,15 @@ static bool is_due(const struct tbd_thread *thread)
 
 static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 {
+    const uint64_t *gpr = thread->regs.gpr;
+    struct tbd_sys_call call = { gpr[TBD_RAX],
+                                 { gpr[TBD_RDI], gpr[TBD_RSI], gpr[TBD_RDX], gpr[TBD_R10],
+                                   gpr[TBD_R8], gpr[TBD_R9] } };
+    uint64_t next = thread->regs.rip + insn_bytes;
+
     tbd_free_syscall(thread, insn_bytes);
+    if (thread->regs.rip == next)
+        tbd_crash_note_call(thread, tbd_context_now()->index, &call);
     if (is_due(thread))
         boundary(thread);
 }
@@ -77,7 +86,13 @@ static void on_special(struct tbd_thread *thread, enum tbd_special special, uint
 {
     tbd_free_lock(thread);
     tbd_play_callbacks.special(thread, special, insn_bytes);
+    tbd_crash_note_values(thread, tbd_context_now()->index, false);
     tbd_free_unlock(thread);
+}
+
+static void record(struct tbd_thread *thread)
+{
+    tbd_crash_note_values(thread, tbd_context_now()->index, true);
 }
 
 static void bad_code(struct tbd_thread *thread)
@@ -136,6 +151,7 @@ const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .special = on_special,
     .boundary = boundary,
     .asked = asked,
+    .record = record,
     .bad_code = bad_code,
     .call_number = tbd_calling_number_of,
     .switched = switched,

@@ -6,6 +6,7 @@
 #include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "format/stream/crash_values.h"
 #include "format/stream/stream.h"
 
 enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
@@ -60,6 +61,8 @@ static const struct option_row rows[] = {
       .choices = { { "order", TBD_CALLING_ORDER }, { "xor", TBD_CALLING_XOR }, { "sum", TBD_CALLING_SUM } } },
     { .name = "ring", .values = "SIZE", .help = "mode=crash: bytes of each thread's ring (K, M)",
       .kind = KIND_SIZE, .offset = AT(ring), .initial = 256 << 10, .low = 256 << 10, .high = 16 << 20 },
+    { .name = "record", .values = "0|1|...|9", .help = "mode=crash: how much is recorded beside rings, for values; 0: nothing",
+      .kind = KIND_NUMBER, .offset = AT(record), .initial = TBD_RECORD_DEFAULT, .low = 0, .high = TBD_RECORD_MOST },
     { .name = "tables", .values = "none|first|last|both", .help = "mode=crash: each block once, by its first, or last entry",
       .kind = KIND_CHOICE, .offset = AT(tables), .initial = TBD_TABLES_NONE,
       .choices = { { "none", TBD_TABLES_NONE }, { "first", TBD_TABLES_FIRST }, { "last", TBD_TABLES_LAST }, { "both", TBD_TABLES_BOTH } } },

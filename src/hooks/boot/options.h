@@ -66,6 +66,7 @@ struct tbd_options {
     uint64_t quantum;
     uint64_t chaos;  /* seed of threads/chaos.h; 0: none */
     uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
+    uint64_t record; /* what there is beside rings (mode=crash): format/stream/record.def */
     uint64_t dump;   /* enum tbd_dump_choice */
     uint64_t tables; /* enum tbd_tables_choice (mode=crash) */
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */

@@ -16,6 +16,7 @@
 #include "hooks/probes/probe_code.h"
 #include "hooks/stream/crash_parts.h"
 #include "hooks/stream/crash_ring.h"
+#include "hooks/stream/value_slots.h"
 #include "hooks/threads/free_threads.h"
 #include "patcher/asked_places.h"
 #include "patcher/native_step.h"
@@ -100,13 +101,28 @@ static uint64_t *entry_of(uint32_t index)
     return saved->gs_base ? &tbd_free_block_of(saved)->entry_next : NULL;
 }
 
+/* All threads' registers are due. */
+static void begin_recording(void)
+{
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        struct tbd_saved_context *saved = tbd_saved_context_at(i);
+
+        if (saved->gs_base)
+            tbd_crash_values_due(tbd_free_block_of(saved));
+    }
+}
+
 static bool carry_out(struct tbd_thread *thread)
 {
     if (!is_right(&wanted))
         return false;
+    if (wanted.what & TBD_REQUEST_RECORD && !tbd_crash_values_set(wanted.record))
+        return false;
     if (wanted.what & TBD_REQUEST_RING &&
         !tbd_crash_resize(wanted.ring_bytes, tbd_threads.saved_contexts, entry_of))
         return false;
+    if (wanted.what & (TBD_REQUEST_RING | TBD_REQUEST_RECORD))
+        begin_recording();
     if (wanted.what & TBD_REQUEST_PARTS)
         tbd_crash_parts_set_ranges(wanted.ranges, wanted.range_count);
     if (wanted.what & TBD_REQUEST_TRIGGERS) {

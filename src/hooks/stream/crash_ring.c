@@ -9,6 +9,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/stream/crash_parts.h"
+#include "hooks/stream/value_slots.h"
 #include "hooks/stream/recording.h"
 
 static struct tbd_crash *crash; /* NULL: there are no rings */
@@ -85,23 +86,31 @@ static uint32_t area_of(uint32_t index)
     return 1 + (index < TBD_CRASH_RINGS ? index : TBD_CRASH_RINGS);
 }
 
-void tbd_crash_format(uint64_t bytes, uint32_t tables, const char *parts)
+void tbd_crash_format(const struct tbd_crash_format *format)
 {
-    area_0()->ring_bytes = bytes;
-    area_0()->tables = tables;
-    area_0()->started_us = now_us();
-    if (!tbd_crash_parts_format(area_0(), parts))
-        tbd_say("parts=%s: not all of it can be kept: NAME [SIZE];..., %u names, 4M at most", parts,
-                TBD_CRASH_PARTS - 1);
+    struct tbd_crash *made = area_0();
+
+    made->ring_bytes = format->ring_bytes;
+    made->tables = format->tables;
+    made->started_us = now_us();
+    made->values_at = format->tables ? TBD_CRASH_ALL_BYTES : 0;
+    made->value_slots = (uint32_t)(format->value_bytes / TBD_VALUE_SLOT_BYTES);
+    made->record = format->record;
+    if (!tbd_crash_parts_format(made, format->parts))
+        tbd_say("parts=%s: not all of it can be kept: NAME [SIZE];..., %u names, 4M at most",
+                format->parts, TBD_CRASH_PARTS - 1);
 }
 
 void tbd_crash_start(void)
 {
+    uint8_t *tables;
+
     tbd_recording.ring.discard = true;
     crash = area_0();
+    tables = (uint8_t *)tbd_ring_area(&tbd_recording.ring, TBD_CRASH_TABLES);
     if (crash->tables & TBD_CRASH_KEPT)
-        tbd_crash_parts_start(crash,
-                              (uint8_t *)tbd_ring_area(&tbd_recording.ring, TBD_CRASH_TABLES));
+        tbd_crash_parts_start(crash, tables);
+    tbd_crash_values_start(crash, tables + crash->values_at);
 }
 
 void *tbd_crash_at(uint32_t offset)
@@ -112,6 +121,7 @@ void *tbd_crash_at(uint32_t offset)
 void tbd_crash_forget(void)
 {
     crash = NULL;
+    tbd_crash_values_start(NULL, NULL);
 }
 
 bool tbd_crash_is_on(void)
@@ -128,6 +138,7 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
     start = tbd_ring_area(&tbd_recording.ring, area_of(index));
     tbd_sys_mprotect(start + ring_bytes(), TBD_PAGE_SIZE, PROT_NONE);
     thread->entry_next = start;
+    tbd_crash_values_begin(thread, index);
     if (index >= TBD_CRASH_RINGS)
         return;
     /* of an earlier thread */
@@ -147,7 +158,8 @@ void tbd_crash_note_thread(uint32_t index, uint32_t tid)
         __atomic_store_n(&crash->tids[index], tid, __ATOMIC_RELEASE);
 }
 
-bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_next)
+bool tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                             uint64_t *entry_next)
 {
     uint64_t start;
 
@@ -159,8 +171,38 @@ bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_n
         return false;
     if (index < TBD_CRASH_RINGS)
         note_lap(index, start, ring_bytes());
+    tbd_crash_values_lap_sigsafe(thread, index, start);
     *entry_next = start;
     return true;
+}
+
+/* ---- values beside them ---- */
+
+static uint64_t ring_of(uint32_t index)
+{
+    return tbd_ring_area(&tbd_recording.ring, area_of(index));
+}
+
+void tbd_crash_note_values(struct tbd_thread *thread, uint32_t index, bool due)
+{
+    if (due)
+        tbd_crash_values_registers(thread, index, ring_of(index));
+    else if (crash)
+        tbd_crash_values_sometimes(thread, index, ring_of(index));
+}
+
+void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index, const struct tbd_sys_call *call)
+{
+    if (!crash)
+        return;
+    tbd_crash_values_call(thread, index, ring_of(index), call, (int64_t)thread->regs.gpr[TBD_RAX]);
+    tbd_crash_values_sometimes(thread, index, ring_of(index));
+}
+
+void tbd_crash_cancel_values(struct tbd_thread *thread, uint32_t index)
+{
+    if (crash)
+        tbd_crash_values_cancel(thread, index, ring_of(index));
 }
 
 /* ---- their length ---- */
@@ -190,6 +232,7 @@ static void resize(uint32_t index, uint64_t bytes, uint64_t *entry_next)
     if (bytes < ring_bytes() && last + 2 > wanted) {
         note_lap(index, start, ring_bytes());
         ring[0] = 0;
+        tbd_crash_values_restart(index);
         if (entry_next)
             *entry_next = start;
     } else if (bytes < ring_bytes()) {
@@ -304,4 +347,5 @@ void tbd_crash_ends(void)
         return;
     __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
     crash = NULL;
+    tbd_crash_values_start(NULL, NULL);
 }

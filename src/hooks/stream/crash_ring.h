@@ -6,13 +6,21 @@
 #define TBD_HOOKS_CRASH_RING_H
 
 #include "format/stream/crash.h"
+#include "hooks/table/syscalls.h"
 #include "patcher/thread.h"
 
 #include <stdbool.h>
 
-/* The stream has just been formatted with rings; of these, `bytes` of each are used as long as it is not changed.
- * `tables`: TBD_CRASH_FIRST, _LAST, _KEPT; `parts`: what is kept. */
-void tbd_crash_format(uint64_t bytes, uint32_t tables, const char *parts);
+struct tbd_crash_format {
+    uint64_t ring_bytes;  /* of each ring that are used as long as it is not changed */
+    uint64_t value_bytes; /* of each ring's slots for values; 0: none */
+    uint32_t tables;      /* TBD_CRASH_FIRST, _LAST, _KEPT */
+    uint32_t record;      /* the dial */
+    const char *parts;    /* what is kept */
+};
+
+/* The stream has just been formatted with rings. */
+void tbd_crash_format(const struct tbd_crash_format *format);
 /* Its collector is ready. */
 void tbd_crash_start(void);
 bool tbd_crash_is_on(void);
@@ -30,6 +38,13 @@ void *tbd_crash_at(uint32_t offset);
  * the place where a thread's block has its next entry, NULL if no thread has this number.  False: they cannot. */
 bool tbd_crash_resize(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(uint32_t index));
 uint64_t tbd_crash_ring_bytes(void);
+/* Beside the thread's ring (hooks/stream/value_slots.h): its registers before the block at regs.rip, `due` or only if the last ones
+ * are from long ago; a system call that it has just made, with the result in rax, and its registers.  After that a signal may come
+ * before the block. */
+void tbd_crash_note_values(struct tbd_thread *thread, uint32_t index, bool due);
+void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index,
+                         const struct tbd_sys_call *call);
+void tbd_crash_cancel_values(struct tbd_thread *thread, uint32_t index);
 /* The definition of the block at `start` in the mapping `region` has got this id; `path` is its file's. */
 void tbd_crash_note_module(uint32_t id, uint64_t start, const struct tbd_msg_region *region,
                            const char *path);
@@ -48,6 +63,7 @@ void tbd_crash_ends(void);
 
 /* A store to `address` has faulted; *entry_next is where the thread stores its next entry.  True: its
  * ring was full, and *entry_next is its start. */
-bool tbd_crash_wraps_sigsafe(uint32_t index, uint64_t address, uint64_t *entry_next);
+bool tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                             uint64_t *entry_next);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* sys_bounds.c - where a system call may have written, from its arguments alone
  *
- * For calls of the past, of which nothing but some registers is known: no memory of a program is looked at.  What the table states
+ * For calls of the past, of which nothing but some registers is known, or these and the result: no memory of a program is looked at.  What the table states
  * by a rule over the arguments is answered, all else is not.  Host only. */
 #include "sys_table.h"
 
@@ -59,4 +59,34 @@ bool tbd_syscall_bounds(const struct tbd_sys_call *call, unsigned known,
         ++*out_count;
     }
     return true;
+}
+
+static bool has_failed(int64_t result)
+{
+    return result < 0 && result >= -4095;
+}
+
+/* Calls that change what is mapped.  False: it is none of these. */
+static bool changed_pages(const struct tbd_sys_call *call, int64_t result,
+                          struct tbd_sys_range out[6], size_t *out_count)
+{
+    *out_count = has_failed(result) ? 0 : 1;
+    switch (call->number) {
+    case __NR_mmap:
+        out[0] = (struct tbd_sys_range){ (uint64_t)result, call->args[1] + 4095 };
+        return true;
+    case __NR_munmap:
+    case __NR_madvise:
+        out[0] = (struct tbd_sys_range){ call->args[0], call->args[1] + 4095 };
+        return true;
+    case __NR_mprotect: *out_count = 0; return true;
+    default: return false;
+    }
+}
+
+bool tbd_syscall_changed(const struct tbd_sys_call *call, int64_t result,
+                         struct tbd_sys_range out[6], size_t *out_count)
+{
+    return changed_pages(call, result, out, out_count) ||
+           tbd_syscall_bounds(call, 0x3f, out, out_count);
 }

@@ -119,6 +119,11 @@ size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
 bool tbd_syscall_bounds(const struct tbd_sys_call *call, unsigned known,
                         struct tbd_sys_range out[6], size_t *out_count);
 
+/* The same for a call of which everything is known, its result too; pages that it has mapped anew or unmapped count as written.
+ * Host only. */
+bool tbd_syscall_changed(const struct tbd_sys_call *call, int64_t result,
+                         struct tbd_sys_range out[6], size_t *out_count);
+
 /* Reads `bytes` bytes at `address` of the program into `out`; false if it cannot. */
 typedef bool (*tbd_syscall_reader)(void *context, uint64_t address, void *out, size_t bytes);
 

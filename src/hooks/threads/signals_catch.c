@@ -239,8 +239,8 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
     uint64_t address;
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
-    if (in_cache &&
-        tbd_crash_wraps_sigsafe(tbd_context_now()->index, address, &context->gregs[TBD_FRAME_R15]))
+    if (in_cache && tbd_crash_wraps_sigsafe(tbd_thread_now(), tbd_context_now()->index, address,
+                                            &context->gregs[TBD_FRAME_R15]))
         return true;
     switch (tbd_ring_guard_sigsafe(ring, address)) {
     case TBD_GUARD_ENTRIES:

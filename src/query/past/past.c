@@ -8,6 +8,7 @@
 #include "hooks/table/syscalls.h"
 #include "format/files/file.h"
 #include "query/past/past_pages.h"
+#include "query/past/past_values.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -168,6 +169,8 @@ static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t r
         status = add_insn(past, block, i);
     if (status == TBD_OK && past->ends_inside)
         status = tbd_simulation_break(past->sim, first);
+    else if (status == TBD_OK && rip == code->after)
+        status = tbd_past_know_call(past, step);
     return status;
 }
 
@@ -181,6 +184,8 @@ static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
         status = add_insn(past, at->block, i);
     if (status == TBD_OK && (at->flags & TBD_RINGS_UNCERTAIN) != 0)
         return tbd_simulation_break(past->sim, first);
+    if (status == TBD_OK && (at->flags & TBD_RINGS_CUT) == 0)
+        status = tbd_past_know_call(past, step);
     if (status == TBD_OK && ((at->flags & TBD_RINGS_CUT) != 0 ||
                              (past->thread->steps[step + 1].flags & TBD_RINGS_HANDLER) != 0 ||
                              !leads_to(past, start_of(past, step + 1))))
@@ -199,6 +204,9 @@ static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state
     for (uint64_t step = past->first_step; status == TBD_OK && step < count; step++) {
         past->first_insn[step - past->first_step] =
             (uint32_t)tbd_simulation_counts(past->sim).steps;
+        status = tbd_past_know_registers(past, step);
+        if (status != TBD_OK)
+            break;
         status = step + 1 < count ? add_step(past, step) : add_last(past, step, end->regs.rip);
     }
     past->first_insn[count - past->first_step] = (uint32_t)tbd_simulation_counts(past->sim).steps;

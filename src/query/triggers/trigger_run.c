@@ -21,6 +21,7 @@ static int usage(FILE *out)
 {
     fputs("usage: tbd set PID NAME=VALUE ...\n\n"
           "  ring=SIZE      bytes of each thread's ring (K, M)\n"
+          "  record=0..9    how much is recorded beside rings, for values in dumps\n"
           "  trigger=WHAT   what leaves a dump from now on: PLACE [times N] [if CONDITION],\n"
           "                 signal NAME [times N]; several with ; between them; none: trigger=\n\n"
           "PLACE: a function, FILE:LINE, 0xADDRESS.  (man tbd, CRASH)\n",
@@ -62,6 +63,7 @@ struct setting {
     const char *trigger; /* NULL: as it is */
     const char *parts;   /* with stream_fd; NULL: none of them is a function */
     uint64_t ring_bytes; /* 0: as it is */
+    long record;         /* -1: as it is */
 };
 
 static bool take_size(const char *text, uint64_t *out)
@@ -83,13 +85,19 @@ static bool take_number(const char *text, long most, long *out)
     return text && *text && !*end && *out > 0 && *out <= most;
 }
 
+static bool take_digit(const char *text, long *out)
+{
+    *out = *text - '0';
+    return *out >= 0 && *out <= (long)TBD_RECORD_MOST && !text[1];
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct setting *out)
 {
     int at = 1;
     long number;
 
-    *out = (struct setting){ .stream_fd = -1 };
+    *out = (struct setting){ .stream_fd = -1, .record = -1 };
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return usage(stdout);
     if (argc > 2 && strcmp(argv[1], "--stream-fd") == 0 && take_number(argv[2], INT_MAX, &number)) {
@@ -104,11 +112,14 @@ static int parse(int argc, char **argv, struct setting *out)
             out->trigger = argv[at] + 8;
         else if (out->stream_fd >= 0 && strncmp(argv[at], "parts=", 6) == 0)
             out->parts = argv[at] + 6;
+        else if (strncmp(argv[at], "record=", 7) == 0 && take_digit(argv[at] + 7, &out->record))
+            continue;
         else if (strncmp(argv[at], "ring=", 5) != 0 || !take_size(argv[at] + 5, &out->ring_bytes))
-            return wrong_usage("ring=SIZE or trigger=WHAT is expected");
+            return wrong_usage("ring=SIZE, record=0 to 9 or trigger=WHAT is expected");
     }
-    return out->trigger || out->parts || out->ring_bytes ? -1
-                                                         : wrong_usage("there is nothing to set");
+    return out->trigger || out->parts || out->ring_bytes || out->record >= 0
+               ? -1
+               : wrong_usage("there is nothing to set");
 }
 
 /* ---- doing it ---- */
@@ -122,6 +133,10 @@ static bool fill(const struct setting *setting, struct tbd_crash_request *reques
     if (setting->ring_bytes) {
         request->what |= TBD_REQUEST_RING;
         request->ring_bytes = setting->ring_bytes;
+    }
+    if (setting->record >= 0) {
+        request->what |= TBD_REQUEST_RECORD;
+        request->record = (uint32_t)setting->record;
     }
     if (!setting->trigger)
         return true;

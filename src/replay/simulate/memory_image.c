@@ -2,6 +2,7 @@
 /* memory_image.c - see memory_image.h */
 #include "replay/simulate/memory_image.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ void tbd_image_begin(struct tbd_image *image, tbd_image_source source, void *arg
 void tbd_image_free(struct tbd_image *image)
 {
     free(image->words);
+    free(image->replaced);
     memset(image, 0, sizeof(*image));
 }
 
@@ -27,6 +29,7 @@ void tbd_image_forget(struct tbd_image *image, tbd_image_source source)
 {
     image->source = source;
     image->count = 0;
+    image->replaced_count = 0;
     if (++image->generation == 0) { /* words of 2^32 forgettings ago would come back */
         if (image->words != NULL)
             memset(image->words, 0, image->size * sizeof(*image->words));
@@ -62,6 +65,40 @@ static bool grow(struct tbd_image *image)
     return true;
 }
 
+static bool is_in(struct tbd_image_range range, uint64_t address)
+{
+    return address >= range.from && address < range.to;
+}
+
+void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
+                       tbd_image_source source)
+{
+    if (!tbd_array_grow(&image->replaced, image->replaced_count, &image->replaced_capacity,
+                        sizeof(*image->replaced))) {
+        image->no_memory = true;
+        tbd_image_forget(image, source);
+        return;
+    }
+    image->replaced[image->replaced_count++] = range;
+    image->after = source;
+    for (size_t i = 0; i < image->size; i++) {
+        struct tbd_image_word *word = &image->words[i];
+
+        if (word->generation == image->generation && is_in(range, word->address)) {
+            word->bits = source(image->arg, word->address);
+            word->why = 0;
+        }
+    }
+}
+
+static struct tbd_bits first_bits(const struct tbd_image *image, uint64_t address)
+{
+    for (size_t i = 0; i < image->replaced_count; i++)
+        if (is_in(image->replaced[i], address))
+            return image->after(image->arg, address);
+    return image->source(image->arg, address);
+}
+
 struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address)
 {
     struct tbd_image_word *word;
@@ -72,7 +109,7 @@ struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address)
     if (word->generation != image->generation) {
         image->count++;
         *word = (struct tbd_image_word){ .address = address,
-                                         .bits = image->source(image->arg, address),
+                                         .bits = first_bits(image, address),
                                          .generation = image->generation };
     }
     return word;

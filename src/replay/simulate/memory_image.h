@@ -25,13 +25,21 @@ struct tbd_image_word {
     uint32_t why;        /* the assumption that it rests on; 0: none */
 };
 
+/* Words from `from` to before `to`. */
+struct tbd_image_range {
+    uint64_t from, to;
+};
+
 struct tbd_image {
     struct tbd_image_word *words; /* owned; a hash table, a power of two large */
     size_t size, count;
     uint32_t generation;
-    uint32_t counter; /* unknown stores so far */
-    uint32_t store;   /* the last one's step */
+    uint32_t counter;                 /* unknown stores so far */
+    uint32_t store;                   /* the last one's step */
+    struct tbd_image_range *replaced; /* owned */
+    size_t replaced_count, replaced_capacity;
     tbd_image_source source;
+    tbd_image_source after; /* of words in `replaced` */
     void *arg;
     bool no_memory; /* an allocation failed: words are missing, which means unknown */
 };
@@ -42,6 +50,10 @@ void tbd_image_free(struct tbd_image *image);
 
 /* Nothing is known any more but what the source says. */
 void tbd_image_forget(struct tbd_image *image, tbd_image_source source);
+
+/* What `source` says is all that is known any more of words in the range.  It is the same for all ranges. */
+void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
+                       tbd_image_source source);
 
 /* The word at `address`, made from the source if it is not there; NULL: no memory.  Valid until the next call. */
 struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address);

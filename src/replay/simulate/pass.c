@@ -13,6 +13,7 @@
 enum {
     PASSES_MAX = 64,
     ROUNDS_MAX = 8,
+    SHORT_RANGE = 4096,        /* of a system call: its words are looked at one by one */
     RANGE_BYTES_MAX = 1 << 24, /* a longer range counts as a store to anywhere */
 };
 
@@ -73,8 +74,7 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t i, bool exact, struct
     load_next(sim, i, solver);
 }
 
-/* Why the inferred bits among the step's variables are known. */
-static uint32_t why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step)
+uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step)
 {
     const struct tbd_sim_insn *insn = step->insn;
 
@@ -238,17 +238,33 @@ static struct tbd_bits read_of(const struct step_visit *v, unsigned place)
     return (struct tbd_bits){ 0, 0 };
 }
 
+static void write_ranges(struct step_visit *v, const struct tbd_sim_range *ranges, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].bytes > UINT64_MAX / 4 || ranges[i].address > UINT64_MAX / 4)
+            tbd_sim_unknown_store(v->sim, v->index);
+        else if (ranges[i].bytes > SHORT_RANGE)
+            tbd_sim_replace(v->sim, ranges[i].address, ranges[i].bytes);
+        else
+            tbd_sim_erase(v->sim, ranges[i].address, ranges[i].bytes);
+}
+
 /* System V ABI, A.2.1: rdi, rsi, rdx, r10, r8, r9; rax is the number. */
 static void write_call(struct step_visit *v)
 {
     static const unsigned places[6] = { 7, 6, 2, 10, 8, 9 };
     const struct tbd_simulation_source *source = &v->sim->source;
+    const struct tbd_sim_known_call *call = tbd_sim_call_at(v->sim, v->index);
     struct tbd_bits number = read_of(v, 0);
     struct tbd_sim_range ranges[6];
     uint64_t args[6];
     unsigned known = 0;
     size_t count = 0;
 
+    if (call != NULL) {
+        write_ranges(v, call->ranges, call->count);
+        return;
+    }
     for (unsigned i = 0; i < 6; i++) {
         struct tbd_bits arg = read_of(v, places[i]);
 
@@ -258,12 +274,7 @@ static void write_call(struct step_visit *v)
     if (source->call_writes == NULL || !tbd_bits_full(number) ||
         !source->call_writes(source->arg, number.value, args, known, ranges, &count))
         tbd_sim_unknown_store(v->sim, v->index);
-    for (size_t i = 0; i < count; i++)
-        if (ranges[i].bytes <= RANGE_BYTES_MAX &&
-            ranges[i].address <= UINT64_MAX - RANGE_BYTES_MAX * 8ull)
-            tbd_sim_erase(v->sim, ranges[i].address, ranges[i].bytes);
-        else
-            tbd_sim_unknown_store(v->sim, v->index);
+    write_ranges(v, ranges, count);
 }
 
 static void write_memory(struct step_visit *v, bool forward)
@@ -305,7 +316,7 @@ static void solve(struct step_visit *v)
 static void visit_step(struct step_visit *v, bool forward)
 {
     tbd_sim_load(v->sim, v->index, v->sim->exact_only, &v->solver);
-    v->why = v->sim->infers ? why_of(v->sim, v->step) : 0;
+    v->why = v->sim->infers ? tbd_sim_why_of(v->sim, v->step) : 0;
     solve(v);
     if (v->sim->source.others)
         tbd_sim_unknown_store(v->sim, v->index);
@@ -325,6 +336,8 @@ static void visit_step(struct step_visit *v, bool forward)
         contradict(v);
     else
         store_all(v->sim, v->step, &v->solver, v->why);
+    if (!v->solver.conflict)
+        tbd_sim_settle(v->sim, v->index, &v->solver);
 }
 
 /* Was a repeated instruction interrupted here, to be run again? */
@@ -342,6 +355,8 @@ static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
 
     if (v.step->unsure || v.step->insn->kind == TBD_INSN_HAVOC || is_part(sim, i))
         tbd_sim_unknown_store(sim, i);
+    else if (tbd_sim_is_settled(sim, v.step))
+        tbd_sim_visit_settled(sim, i, forward);
     else if (v.step->insn->op_count != 0 || v.step->insn->memory_count != 0 ||
              v.step->insn->constant_count != 0 || v.step->insn->barrier)
         visit_step(&v, forward);
@@ -360,9 +375,16 @@ static void visit(struct tbd_simulation *sim, size_t i, bool forward)
 
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward)
 {
+    size_t cursor = tbd_sim_first_fact(sim, forward ? from : to + 1);
+
     tbd_image_begin(&sim->image, forward ? at_start : at_end, sim);
-    for (size_t i = 0; i < to - from; i++)
-        visit(sim, forward ? from + i : to - 1 - i, forward);
+    tbd_sim_take_facts(sim, forward ? from : to, forward, &cursor);
+    for (size_t i = 0; i < to - from; i++) {
+        size_t step = forward ? from + i : to - 1 - i;
+
+        visit(sim, step, forward);
+        tbd_sim_take_facts(sim, forward ? step + 1 : step, forward, &cursor);
+    }
     sim->no_memory |= sim->image.no_memory;
 }
 
@@ -382,6 +404,8 @@ static bool reserve(struct tbd_simulation *sim)
 {
     return tbd_array_reserve(&sim->exact, sim->variable_count, &sim->exact_capacity,
                              sizeof(*sim->exact)) &&
+           tbd_array_reserve(&sim->addresses, sim->variable_count, &sim->address_capacity,
+                             sizeof(*sim->addresses)) &&
            tbd_array_reserve(&sim->why, sim->variable_count, &sim->why_capacity, sizeof(*sim->why));
 }
 
@@ -397,6 +421,7 @@ static void forget_inferred(struct tbd_simulation *sim)
 {
     for (size_t i = 0; i < sim->variable_count; i++)
         sim->variables[i] = tbd_bits_only(sim->variables[i], sim->exact[i]);
+    tbd_sim_unsettle(sim, TBD_SETTLED_INFERRED);
     memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
     sim->assumption_count = 0;
 }
@@ -411,6 +436,7 @@ static void phase_one(struct tbd_simulation *sim)
     passes(sim);
     if (sim->contradictions != given) {
         forget_inferred(sim);
+        tbd_sim_unsettle(sim, TBD_SETTLED_EXACT);
         given = sim->contradictions;
         sim->source.others = true;
         passes(sim);

@@ -214,6 +214,13 @@ void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
     }
 }
 
+void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
+{
+    tbd_image_replace(&sim->image,
+                      (struct tbd_image_range){ address & ~7ull, (address + bytes + 7) & ~7ull },
+                      constant_only);
+}
+
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step)
 {
     if (!sim->infers) {

@@ -65,11 +65,14 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->uses);
     free(sim->variables);
     free(sim->linear);
+    free(sim->addresses);
     free(sim->exact);
     free(sim->why);
     free(sim->checkpoints);
     free(sim->assumptions);
     free(sim->bars);
+    free(sim->facts);
+    free(sim->calls);
     tbd_image_free(&sim->image);
     free(sim);
 }

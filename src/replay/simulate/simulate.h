@@ -76,6 +76,12 @@ enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
 enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from);
 /* What a place holds after the last step that was added. */
 void tbd_simulation_know(struct tbd_simulation *sim, unsigned place, struct tbd_bits bits);
+/* The `bytes` bytes, 1 to 8, at `address` after the last step that was added. */
+enum tbd_status tbd_simulation_know_memory(struct tbd_simulation *sim, uint64_t address,
+                                           unsigned bytes, uint64_t value);
+/* The last step is a system call, which changed memory in these ranges, 6 at most, and nowhere else. */
+enum tbd_status tbd_simulation_know_call(struct tbd_simulation *sim,
+                                         const struct tbd_sim_range *ranges, size_t count);
 /* Where the thread was after the last step. */
 void tbd_simulation_ends_at(struct tbd_simulation *sim, uint64_t address);
 

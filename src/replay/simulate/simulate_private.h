@@ -16,10 +16,13 @@ enum {
     TBD_VARIABLE_ZERO = 0, /* this variable is 0 */
 };
 
+enum tbd_sim_settled { TBD_NOT_SETTLED = 0, TBD_SETTLED_EXACT, TBD_SETTLED_INFERRED };
+
 struct tbd_sim_step {
     const struct tbd_sim_insn *insn; /* borrowed from the simulation's table */
     uint32_t first_use;
     uint32_t first_variable;
+    uint8_t settled;     /* enum tbd_sim_settled: all of it is known (settled.c) */
     bool unsure;         /* may not have run as a whole: it says nothing */
     bool is_interrupted; /* anything may have happened after it */
     bool
@@ -49,6 +52,22 @@ struct tbd_sim_bar {
     uint32_t next; /* 1 + the next one of the list; 0: none */
 };
 
+/* Bytes of memory as they are before step `position`. */
+struct tbd_sim_fact {
+    uint64_t address;
+    struct tbd_bits bits;
+    uint32_t position;
+    uint8_t bytes; /* 1 to 8 */
+};
+
+enum { TBD_SIM_CALL_RANGES = 6 };
+
+/* All that a system call wrote. */
+struct tbd_sim_known_call {
+    struct tbd_sim_range ranges[TBD_SIM_CALL_RANGES];
+    uint32_t step, count;
+};
+
 struct tbd_simulation {
     struct tbd_simulation_source source;
     struct tbd_sim_code *code; /* hash table */
@@ -61,10 +80,16 @@ struct tbd_simulation {
     uint64_t *exact;
     uint32_t *why;
     struct tbd_sim_linear *linear;
+    uint64_t *addresses; /* of settled steps' memory, by its variable */
     size_t variable_count, variable_capacity, exact_capacity, why_capacity, linear_capacity;
+    size_t address_capacity;
     struct tbd_sim_checkpoint current;
     struct tbd_sim_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
+    struct tbd_sim_fact *facts;
+    size_t fact_count, fact_capacity;
+    struct tbd_sim_known_call *calls;
+    size_t call_count, call_capacity;
     uint64_t end; /* address after the last step; 0: unknown */
     struct tbd_image image;
     struct tbd_assumption *assumptions;
@@ -101,8 +126,26 @@ bool tbd_sim_linear(const struct tbd_simulation *sim, const struct tbd_sim_step 
 void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
                   struct tbd_solver *solver);
 
+/* Why the inferred bits among the step's variables are known. */
+uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step);
+
+/* settled.c: the step has just been solved; it may be settled by that. */
+void tbd_sim_settle(struct tbd_simulation *sim, size_t index, const struct tbd_solver *solver);
+bool tbd_sim_is_settled(const struct tbd_simulation *sim, const struct tbd_sim_step *step);
+void tbd_sim_visit_settled(struct tbd_simulation *sim, size_t index, bool forward);
+/* Those that are settled as `from`, or later, are not any more: values were forgotten. */
+void tbd_sim_unsettle(struct tbd_simulation *sim, enum tbd_sim_settled from);
+
 /* Passes over the steps [from, to), forward or back. */
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
+
+/* NULL: nothing was said about the system call. */
+const struct tbd_sim_known_call *tbd_sim_call_at(const struct tbd_simulation *sim, size_t step);
+/* The number of the first fact at the position, or after it: where a pass from there on begins; back, it begins with the
+ * first one after it. */
+size_t tbd_sim_first_fact(const struct tbd_simulation *sim, size_t position);
+/* Puts the facts at the position into the image, and moves *cursor past them. */
+void tbd_sim_take_facts(struct tbd_simulation *sim, size_t position, bool forward, size_t *cursor);
 
 /* The bits of memory at an address that the step may take, and the assumption for it. */
 struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t address,
@@ -111,6 +154,8 @@ void tbd_sim_remember(struct tbd_simulation *sim, size_t step, uint64_t address,
                       struct tbd_bits bits, uint32_t why);
 /* The bytes have another value from here on, in the direction of the pass. */
 void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes);
+/* The same for many bytes, of which what is the same at all times stays. */
+void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t bytes);
 /* A store to somewhere. */
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step);
 /* What an assumption says is wrong. */

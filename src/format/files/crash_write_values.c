@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/* crash_write_values.c - what was recorded beside a ring, into the file `crash` (format/stream/crash_values.h)
+ *
+ * A slot counts if its moment is one of the entries that the ring still has.  Slots come in the order in which they were written, so
+ * their entries only rise. */
+#include "format/files/crash_write_private.h"
+
+#include "base/array.h"
+
+#include <string.h>
+
+/* The slots of a ring; NULL: there are none. */
+static const uint8_t *slots_of(const struct tbd_crash_making *m, uint32_t index)
+{
+    uint64_t bytes = (uint64_t)m->value_slots * TBD_VALUE_SLOT_BYTES;
+    uint64_t tables = m->from.areas_offset + TBD_CRASH_TABLES * (m->from.area_bytes + 4096);
+
+    if (m->value_slots == 0 || !tbd_crash_is_inside(m, tables, m->values_at) ||
+        !tbd_crash_is_inside(m, tables + m->values_at, bytes * TBD_CRASH_RINGS))
+        return NULL;
+    return m->stream + tables + m->values_at + index * bytes;
+}
+
+/* CRASH_VALUES-2.  Which entry of the ring comes next; UINT64_MAX: it is lost, or there is none. */
+static uint64_t entry_of(const struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
+                         uint64_t moment)
+{
+    uint64_t place = (uint32_t)moment / sizeof(uint32_t);
+    uint32_t lap = (uint32_t)(moment >> TBD_VALUE_LAP_SHIFT);
+    uint32_t lap_now = m->crash->laps[ring->index];
+
+    if (place + 1 >= m->ring_bytes / sizeof(uint32_t)) { /* its last place has a 0 */
+        place = 0;
+        lap++;
+    }
+    if (lap == lap_now && place <= ring->last)
+        return ring->entry_at[place];
+    return lap + 1 == lap_now && place > ring->last ? ring->entry_at[place] : UINT64_MAX;
+}
+
+bool tbd_crash_is_value(const struct tbd_crash_file_value *value)
+{
+    uint64_t kept = 0;
+
+    switch (value->kind) {
+    case TBD_VALUE_REGISTERS: return value->is.registers.stack_bytes <= TBD_VALUE_STACK;
+    case TBD_VALUE_BYTES: return value->is.more.count <= TBD_VALUE_MORE_BYTES;
+    case TBD_VALUE_CALL: break;
+    default: return false;
+    }
+    if (value->is.call.range_count > TBD_VALUE_RANGES)
+        return false;
+    for (uint32_t i = 0; i < value->is.call.range_count; i++) {
+        const struct tbd_value_range *range = &value->is.call.ranges[i];
+
+        kept += range->kept;
+        if (range->kept > range->bytes || range->address > UINT64_MAX - range->bytes)
+            return false;
+    }
+    return kept <= TBD_VALUE_CALL_BYTES;
+}
+
+static bool add(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
+                const struct tbd_crash_value *slot, uint64_t *newest)
+{
+    struct tbd_crash_file_value value = { .thread = m->head.thread_count,
+                                          .kind = (uint32_t)(slot->moment & TBD_VALUE_KIND_MASK),
+                                          .entry = slot->moment == 0
+                                                       ? UINT64_MAX
+                                                       : entry_of(m, ring, slot->moment) };
+
+    memcpy(&value.is, &slot->is, sizeof(value.is));
+    if (value.entry == UINT64_MAX || value.entry < *newest || !tbd_crash_is_value(&value))
+        return true;
+    if (!tbd_array_grow(&m->values, m->head.value_count, &m->value_capacity, sizeof(*m->values)))
+        return false;
+    *newest = value.entry;
+    m->values[m->head.value_count++] = value;
+    return true;
+}
+
+bool tbd_crash_add_values(struct tbd_crash_making *m, const struct tbd_crash_ring *ring)
+{
+    const uint8_t *slots = slots_of(m, ring->index);
+    uint32_t first = m->crash->value_next[ring->index];
+    uint64_t newest = 0;
+
+    for (uint32_t i = 0; slots != NULL && i < m->value_slots; i++) {
+        struct tbd_crash_value slot;
+
+        memcpy(&slot, slots + (uint64_t)((first + i) % m->value_slots) * TBD_VALUE_SLOT_BYTES,
+               sizeof(slot));
+        if (!add(m, ring, &slot, &newest))
+            return false;
+    }
+    return true;
+}

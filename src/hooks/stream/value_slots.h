@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/* value_slots.h - values beside the rings (format/stream/crash_values.h): the engine's side
+ *
+ * Some blocks begin with a check whether registers are due (patcher/record_code.c): thread->record_in is the negative
+ * of the ring's place from which on they are.  System calls leave translated code anyway.
+ *
+ * Contexts: APP without the lock, by the thread itself; _sigsafe SIG. */
+#ifndef TBD_HOOKS_VALUE_SLOTS_H
+#define TBD_HOOKS_VALUE_SLOTS_H
+
+#include "format/stream/crash.h"
+#include "hooks/table/syscalls.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+/* Slots lie at `slots`; NULL: nothing is recorded any more. */
+void tbd_crash_values_start(struct tbd_crash *crash, uint8_t *slots);
+/* All threads are at a boundary.  Each one's block is given to tbd_crash_values_due() after it.  False: no such setting. */
+bool tbd_crash_values_set(uint32_t setting);
+
+/* The thread's ring begins at its start again, and its older laps are lost. */
+void tbd_crash_values_begin(struct tbd_thread *thread, uint32_t index);
+/* The same; the thread, if there is one, is given to tbd_crash_values_due(). */
+void tbd_crash_values_restart(uint32_t index);
+/* A lap is over: the next entry goes to `start`. */
+void tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t start);
+/* The setting has changed. */
+void tbd_crash_values_due(struct tbd_thread *thread);
+
+/* The thread is about to enter the block at regs.rip; all its registers are exact.  `ring`: of which area it is. */
+void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring);
+/* The same, unless the last ones are from not long ago. */
+void tbd_crash_values_sometimes(struct tbd_thread *thread, uint32_t index, uint64_t ring);
+/* It is not: a signal's handler comes before. */
+void tbd_crash_values_cancel(struct tbd_thread *thread, uint32_t index, uint64_t ring);
+/* It has made this system call, with this result. */
+void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t ring,
+                           const struct tbd_sys_call *call, int64_t result);
+
+#endif

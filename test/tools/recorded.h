@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/* recorded.h - what a program with rings would have recorded beside them (option `record`), of one that is single-stepped
+ *
+ * Block entries are counted as the engine cuts blocks, but that limits of length and special instructions make none.  Registers
+ * come at the starts of blocks that end with a jump back, an indirect jump or a call (patcher/record_code.c), and after system
+ * calls. */
+#ifndef TBD_TEST_RECORDED_H
+#define TBD_TEST_RECORDED_H
+
+#include "format/stream/crash_values.h"
+#include "replay/simulate/simulate.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+/* Before a step; its registers are known otherwise. */
+struct recorded_set {
+    size_t step;
+    size_t stack_bytes;
+    uint8_t stack[TBD_VALUE_STACK];
+};
+
+/* The step before `step` was a system call. */
+struct recorded_call {
+    size_t step;
+    int64_t result;
+    struct tbd_sim_range ranges[6];
+    size_t range_count;
+    bool has_ranges;
+    uint8_t *bytes;  /* owned; of the ranges, one after the other */
+    uint32_t kept[6];
+};
+
+struct recorded {
+    struct tbd_record_dial dial;
+    int mem; /* of the program */
+    struct recorded_set *sets;
+    size_t set_count, set_capacity;
+    struct recorded_call *calls;
+    size_t call_count, call_capacity;
+    uint64_t entries, last_set; /* block entries so far, and when registers came last */
+    bool begins_block;          /* the next step does */
+    bool was_call;              /* the step before is a system call, with these registers */
+    struct user_regs_struct call;
+};
+
+void recorded_begin(struct recorded *r, unsigned setting, int mem);
+/* The program is about to run step number `step`, whose code is `code`. */
+void recorded_step(struct recorded *r, size_t step, const struct user_regs_struct *regs,
+                   const uint8_t code[16]);
+
+/* NULL: none. */
+const struct recorded_set *recorded_set_at(const struct recorded *r, size_t step);
+const struct recorded_call *recorded_call_before(const struct recorded *r, size_t step);
+void recorded_tell_call(const struct recorded_call *call, struct tbd_simulation *sim);
+void recorded_tell_bytes(struct tbd_simulation *sim, uint64_t address, const uint8_t *bytes,
+                         size_t count);
+
+#endif
