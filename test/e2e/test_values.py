@@ -123,5 +123,19 @@ def test_a_dump_goes_where_values_were(folder):
         assert ours[-1]["to"] is None and ours[-1]["value"] == dump.one("print", name)["value"], ours
 
 
+def test_why_finds_the_same_instructions(folder):
+    """In a dump as in a recording of the same run: what called through a handler that somebody had cleared."""
+    dump, full = both("crash_callback", folder)
+    last = full.info()["blocks"]
+    theirs = [row for row in full.ask("why", "handlers[2]")]
+    ours = dump.ask("why", "handlers[2]")
+    assert [row["source"] for row in ours] == [row["source"] for row in theirs], (ours, theirs)
+    assert int(theirs[0]["position"].split("+")[0]) - last == int(ours[0]["position"].split("+")[0]), (ours, theirs, last)
+    assert ours[0]["certainty"] == "exact" and ours[0]["value"] == "0x0", ours
+    called = dump.ask("--at", "-2+12", "why", "$rdx")
+    assert called[1]["source"] == ours[0]["source"] and "memory at" in called[0]["what"], called
+    assert dump.tbdq("why").code == 2 and dump.tbdq("why", "no_such_name").code == 2
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -5,6 +5,7 @@
 #include "query/dumps/dump_count.h"
 #include "query/dumps/dump_run.h"
 #include "query/dumps/dump_values.h"
+#include "query/dumps/dump_why.h"
 #include "query/dumps/dump_where.h"
 #include "query/output/output.h"
 
@@ -508,6 +509,7 @@ static const struct {
     { { "locals", tbd_dump_run_locals }, true },
     { { "x", tbd_dump_run_examine }, true },
     { { "history", tbd_dump_run_history }, false },
+    { { "why", tbd_dump_run_why }, false },
 };
 
 static bool is_before(const struct tbd_command_run *run, const char *name)

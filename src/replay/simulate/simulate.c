@@ -153,8 +153,7 @@ static bool add_variables(struct tbd_simulation *sim, const struct tbd_sim_insn 
     return true;
 }
 
-/* An instruction that loads vector registers renews these, and what may have been interrupted all places. */
-static uint32_t first_renewed(const struct tbd_sim_step *step)
+uint32_t tbd_sim_first_renewed(const struct tbd_sim_step *step)
 {
     return step->insn->kind == TBD_INSN_RESTORE && !step->is_interrupted ? TBD_PLACE_VECTOR : 0;
 }
@@ -174,9 +173,9 @@ void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_si
     for (size_t i = 0; i < s->insn->write_count; i++)
         map->variable[s->insn->writes[i].place] = tbd_sim_write_variable(s, i);
     if (s->renews)
-        for (uint32_t i = first_renewed(s); i < TBD_PLACE_COUNT; i++)
+        for (uint32_t i = tbd_sim_first_renewed(s); i < TBD_PLACE_COUNT; i++)
             map->variable[i] = s->first_variable + s->insn->write_count + s->insn->memory_count +
-                               i - first_renewed(s);
+                               i - tbd_sim_first_renewed(s);
 }
 
 /* What it writes may be what it reads plus a constant. */
@@ -220,7 +219,7 @@ enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
                                    .renews = insn->kind == TBD_INSN_HAVOC ||
                                              insn->kind == TBD_INSN_RESTORE };
     if (!add_uses(sim, insn) || !add_variables(sim, insn) ||
-        (step->renews && !all_new(sim, first_renewed(step))))
+        (step->renews && !all_new(sim, tbd_sim_first_renewed(step))))
         return TBD_NOMEM;
     relate(sim, step);
     tbd_sim_rename(sim, sim->step_count, &sim->current);
@@ -322,6 +321,11 @@ struct tbd_simulated tbd_simulation_address(const struct tbd_simulation *sim, si
     const struct tbd_insn_memory *memory = &sim->steps[step].insn->memory[index];
     struct tbd_solver all, exact;
 
+    if (sim->steps[step].settled == TBD_SETTLED_EXACT)
+        return (struct tbd_simulated){
+            .bits = tbd_bits_of(sim->addresses[tbd_sim_memory_variable(&sim->steps[step], index)]),
+            .exact = UINT64_MAX
+        };
     tbd_sim_load(sim, step, false, &all);
     tbd_solver_solve(&all, sim->steps[step].insn);
     tbd_sim_load(sim, step, true, &exact);

@@ -100,6 +100,17 @@ struct tbd_simulated tbd_simulation_data(const struct tbd_simulation *sim, size_
                                          size_t index);
 /* Did the step surely run as a whole? */
 bool tbd_simulation_ran(const struct tbd_simulation *sim, size_t step);
+/* The last step before `position` that wrote the place; SIZE_MAX: none did. */
+size_t tbd_simulation_writer(const struct tbd_simulation *sim, size_t position, unsigned place);
+
+/* The last step before a position that wrote memory there. */
+struct tbd_sim_storer {
+    size_t step;   /* SIZE_MAX: none did */
+    size_t index;  /* of its memory; the number of pieces: a system call did it */
+    size_t unsure; /* stores after it whose address or length is not known */
+};
+struct tbd_sim_storer tbd_simulation_storer(const struct tbd_simulation *sim, size_t position,
+                                            uint64_t address, uint64_t bytes);
 /* False: no such assumption. */
 bool tbd_simulation_assumption(const struct tbd_simulation *sim, uint32_t why,
                                struct tbd_assumption *out);

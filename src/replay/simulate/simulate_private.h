@@ -115,6 +115,9 @@ static inline uint32_t tbd_sim_memory_variable(const struct tbd_sim_step *step, 
     return step->first_variable + step->insn->write_count + (uint32_t)i;
 }
 
+/* Of a step that renews places: the first one.  An instruction that loads vector registers renews these, and what may have been
+ * interrupted all. */
+uint32_t tbd_sim_first_renewed(const struct tbd_sim_step *step);
 /* Renames what the step writes, in `map`. */
 void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_sim_checkpoint *map);
 

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT
+/* dump_why.c - see dump_why.h
+ *
+ * The rings have every instruction that ran, so the one that wrote a register is certain.  The last store to memory is so if no store to
+ * an unknown address lies between; else the hop says how many do.  A search ends where the ring ends, at constants and system
+ * calls, and where an address is not known.
+ *
+ * DUMP_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all. (not checked: these are the bounds
+ *     of loops) */
+#include "query/dumps/dump_why.h"
+
+#include "hooks/table/syscalls.h"
+#include "query/dumps/dump_run.h"
+#include "query/output/output.h"
+#include "query/past/past.h"
+#include "query/session/source/source_place.h"
+#include "query/why/why_inputs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INSNS = 100000, HOPS_MAX = 64, ROWS_MAX = 256, LIMIT_DEFAULT = 3, LIMIT_MAX = 16 };
+
+struct dump_why {
+    struct tbd_dump_run dump;
+    struct tbd_past *past; /* owned */
+    ZydisDecoder decoder;
+    struct tbd_rows rows;
+    size_t row_count;
+    unsigned long limit; /* how many calculations deep */
+    char what[320];
+};
+
+/* Something whose writer before `at`, a position of the simulation, is wanted. */
+struct wanted {
+    size_t at;
+    unsigned place; /* of the simulation; TBD_PLACE_COUNT: memory */
+    uint64_t address, bytes;
+    struct tbd_simulated value; /* where it is used */
+};
+
+/* ---- words ---- */
+
+__attribute__((format(printf, 2, 3))) static void say(struct dump_why *why, const char *format, ...)
+{
+    size_t length = strlen(why->what);
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(why->what + length, sizeof(why->what) - length, format, list);
+    va_end(list);
+}
+
+static void put_value(const struct wanted *wanted, json_t *row)
+{
+    uint64_t all =
+        wanted->place == TBD_PLACE_FLAGS ? (uint64_t)TBD_STATUS_FLAGS
+        : wanted->place == TBD_PLACE_COUNT && wanted->bytes < 8
+            ? (1ull << 8 * wanted->bytes) - 1
+            : UINT64_MAX;
+    enum tbd_certainty certainty = tbd_past_certainty(wanted->value, all);
+
+    json_object_set_new(row, "value",
+                        certainty == TBD_UNKNOWN ? json_null()
+                                                 : tbd_output_hex(wanted->value.bits.value & all));
+    json_object_set_new(row, "certainty", json_string(tbd_certainty_text(certainty)));
+}
+
+/* `step` SIZE_MAX: it is older than what the dump has. */
+static void put_row(struct dump_why *why, const struct wanted *wanted, size_t step, unsigned depth)
+{
+    struct tbd_dump_place place = { .thread = why->past->thread };
+    char text[400];
+    json_t *row;
+
+    if (step == SIZE_MAX) {
+        row = json_object();
+        json_object_set_new(row, "position", json_null());
+    } else {
+        tbd_past_where(why->past, step, &place.step, &place.insn);
+        row = tbd_dump_row(&why->dump, &place);
+    }
+    snprintf(text, sizeof(text), "%*s%s", why->dump.run->session->json ? 0 : (int)(2 * depth), "",
+             why->what);
+    json_object_set_new(row, "what", tbd_output_text(text));
+    json_object_set_new(row, "depth", json_integer(depth));
+    put_value(wanted, row);
+    tbd_rows_add(&why->rows, row);
+    why->row_count++;
+    why->what[0] = '\0';
+}
+
+/* ---- inputs ---- */
+
+static bool decode(struct dump_why *why, size_t step, struct tbd_why_insn *out)
+{
+    struct tbd_dump_place place = { .thread = why->past->thread };
+    const struct tbd_rings_step *at;
+    const uint8_t *code;
+
+    tbd_past_where(why->past, step, &place.step, &place.insn);
+    at = &place.thread->steps[place.step];
+    code = tbd_rings_code(why->past->ring, at->block, place.insn);
+    return code != NULL &&
+           ZYAN_SUCCESS(ZydisDecoderDecodeFull(
+               &why->decoder, code, why->past->ring->blocks[at->block].insns[place.insn].length,
+               &out->insn, out->operands));
+}
+
+/* TBD_PLACE_COUNT: the simulation does not have it. */
+static unsigned place_of(ZydisRegister whole)
+{
+    if (whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15)
+        return (unsigned)(whole - ZYDIS_REGISTER_RAX);
+    if (whole >= ZYDIS_REGISTER_ZMM0 && whole <= ZYDIS_REGISTER_ZMM31)
+        return TBD_PLACE_VECTOR + 8 * (unsigned)(whole - ZYDIS_REGISTER_ZMM0);
+    if (whole >= ZYDIS_REGISTER_K0 && whole <= ZYDIS_REGISTER_K7)
+        return TBD_PLACE_MASK + (unsigned)(whole - ZYDIS_REGISTER_K0);
+    return TBD_PLACE_COUNT;
+}
+
+static ZydisRegister register_of(unsigned place)
+{
+    if (place < TBD_REG_COUNT)
+        return (ZydisRegister)(ZYDIS_REGISTER_RAX + (int)place);
+    if (place >= TBD_PLACE_MASK)
+        return (ZydisRegister)(ZYDIS_REGISTER_K0 + (int)(place - TBD_PLACE_MASK));
+    return place < TBD_PLACE_VECTOR
+               ? ZYDIS_REGISTER_NONE
+               : (ZydisRegister)(ZYDIS_REGISTER_ZMM0 + (int)((place - TBD_PLACE_VECTOR) / 8));
+}
+
+/* The first piece of memory that the step reads. */
+static bool take_memory(struct dump_why *why, size_t step, struct wanted *out)
+{
+    const struct tbd_simulation *sim = why->past->sim;
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
+
+    for (size_t k = 0; k < insn->memory_count; k++) {
+        struct tbd_simulated address;
+
+        if (insn->memory[k].write)
+            continue;
+        address = tbd_simulation_address(sim, step, k);
+        if (!tbd_bits_full(address.bits))
+            break;
+        out->address = address.bits.value;
+        out->bytes = insn->memory[k].bytes;
+        out->value = tbd_simulation_data(sim, step, k);
+        say(why, "memory at 0x%" PRIx64, out->address);
+        return true;
+    }
+    say(why, "memory whose address is not known");
+    return false;
+}
+
+/* Describes an input of the step in words, and as a value to follow; false: there is nothing to follow. */
+static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_input *input,
+                       struct wanted *out)
+{
+    *out = (struct wanted){ .at = step, .place = TBD_PLACE_COUNT };
+    switch (input->place) {
+    case TBD_WHY_REGISTER:
+        say(why, "%s", ZydisRegisterGetString(input->named));
+        out->place = place_of(input->reg);
+        break;
+    case TBD_WHY_FLAGS:
+        say(why, "the flags");
+        out->place = TBD_PLACE_FLAGS;
+        break;
+    case TBD_WHY_MEMORY: return take_memory(why, step, out);
+    case TBD_WHY_CONSTANT:
+    default: say(why, "constant %" PRId64, input->constant); return false;
+    }
+    if (out->place == TBD_PLACE_COUNT)
+        return false;
+    out->value = tbd_simulation_place(why->past->sim, step, out->place);
+    return true;
+}
+
+/* ---- writers ---- */
+
+/* Says what the search passed by. */
+static size_t find_writer(struct dump_why *why, const struct wanted *wanted)
+{
+    struct tbd_sim_storer storer;
+
+    if (wanted->place != TBD_PLACE_COUNT)
+        return tbd_simulation_writer(why->past->sim, wanted->at, wanted->place);
+    storer =
+        tbd_simulation_storer(why->past->sim, wanted->at, wanted->address, wanted->bytes);
+    if (storer.unsure != 0)
+        say(why, "(%zu stores to unknown addresses lie between) ", storer.unsure);
+    return storer.step;
+}
+
+/* System calls and what nothing is known of. */
+static bool is_end(struct dump_why *why, size_t step)
+{
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(why->past->sim, step);
+    struct tbd_simulated number;
+
+    if (!tbd_simulation_ran(why->past->sim, step) || insn->kind == TBD_INSN_HAVOC) {
+        say(why, "made by something that the dump does not show");
+        return true;
+    }
+    if (insn->kind != TBD_INSN_SYSCALL)
+        return false;
+    number = tbd_simulation_place(why->past->sim, step, TBD_RAX);
+    say(why, "made by the system call %s",
+        tbd_bits_full(number.bits) && tbd_syscall_name(number.bits.value) != NULL
+            ? tbd_syscall_name(number.bits.value)
+            : "?");
+    return true;
+}
+
+static void follow(struct dump_why *why, struct wanted wanted, unsigned depth);
+
+/* A calculation: each input in turn. */
+static void follow_all(struct dump_why *why, size_t step, const struct wanted *wanted,
+                       const struct tbd_why_inputs *inputs, unsigned depth)
+{
+    struct wanted next[TBD_WHY_INPUTS_MAX];
+    bool goes_on[TBD_WHY_INPUTS_MAX];
+
+    say(why, "calculated from ");
+    for (size_t i = 0; i < inputs->count; i++) {
+        say(why, "%s", i == 0 ? "" : ", ");
+        goes_on[i] = take_input(why, step, &inputs->inputs[i], &next[i]);
+    }
+    put_row(why, wanted, step, depth);
+    for (size_t i = 0; i < inputs->count && depth < why->limit; i++)
+        if (goes_on[i])
+            follow(why, next[i], depth + 1);
+}
+
+/* False: it ends here. */
+static bool hop(struct dump_why *why, struct wanted *wanted, unsigned depth)
+{
+    size_t step = find_writer(why, wanted);
+    struct tbd_why_inputs inputs = { .count = 0 };
+    struct tbd_why_insn insn;
+    struct wanted next;
+    bool goes_on;
+
+    if (step == SIZE_MAX) {
+        say(why, "it is older than what the dump has of the thread");
+        put_row(why, wanted, step, depth);
+        return false;
+    }
+    if (!is_end(why, step) && decode(why, step, &insn))
+        inputs = tbd_why_inputs_of(&insn,
+                                   wanted->place == TBD_PLACE_COUNT   ? TBD_WHY_MEMORY
+                                   : wanted->place == TBD_PLACE_FLAGS ? TBD_WHY_FLAGS
+                                                                      : TBD_WHY_REGISTER,
+                                   register_of(wanted->place));
+    if (inputs.count > 1 || (inputs.count == 1 && !inputs.is_copy)) {
+        follow_all(why, step, wanted, &inputs, depth);
+        return false;
+    }
+    goes_on = inputs.count == 1;
+    if (inputs.count == 0 && why->what[0] == '\0')
+        say(why, "made here by %s",
+            tbd_simulation_insn(why->past->sim, step)->mnemonic == 0
+                ? "an instruction"
+                : ZydisMnemonicGetString(
+                      (ZydisMnemonic)tbd_simulation_insn(why->past->sim, step)->mnemonic));
+    if (goes_on) {
+        say(why, "copied from ");
+        goes_on = take_input(why, step, &inputs.inputs[0], &next);
+    }
+    put_row(why, wanted, step, depth);
+    if (goes_on)
+        *wanted = next;
+    return goes_on;
+}
+
+static void follow(struct dump_why *why, struct wanted wanted, unsigned depth)
+{
+    for (unsigned i = 0; i < HOPS_MAX && why->row_count < ROWS_MAX; i++)
+        if (!hop(why, &wanted, depth))
+            break;
+}
+
+/* ---- the beginning ---- */
+
+static enum tbd_exit open_past(struct tbd_command_run *run, struct dump_why *why)
+{
+    struct tbd_session_before before = tbd_session_before(run->session);
+    struct tbd_rings_thread *thread;
+    enum tbd_exit result = tbd_dump_open(run, &why->dump);
+    enum tbd_status status;
+    uint64_t step;
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (before.thread != 0)
+        why->dump.tid = before.thread;
+    thread = tbd_dump_thread(&why->dump);
+    if (thread == NULL || thread->count == 0 || before.back > thread->count) {
+        fprintf(stderr, "tbdq: why: the thread has no ring, or not as much of it\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    step = thread->count - (before.back != 0 ? before.back : 1);
+    status = tbd_past_new(run->session, &why->dump.ring, thread, step, INSNS, &why->past);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    return tbd_past_go(why->past, step,
+                       before.back != 0 ? before.insn : why->past->thread->steps[step].insns)
+               ? TBD_EXIT_FOUND
+               : TBD_EXIT_NOT_FOUND;
+}
+
+/* "/5" before the expression: returns where that begins, or 0. */
+static size_t take_limit(const struct tbd_command_run *run, unsigned long *out)
+{
+    const char *first = run->argv[0];
+    const char *at = strstr(run->text + run->arguments, first);
+    char *end;
+
+    *out = LIMIT_DEFAULT;
+    if (first[0] != '/' || run->argc < 2 || at == NULL)
+        return run->arguments;
+    *out = strtoul(first + 1, &end, 10);
+    if (end == first + 1 || *end != '\0' || *out > LIMIT_MAX)
+        return 0;
+    at += strlen(first);
+    return (size_t)(at - run->text) + strspn(at, " ");
+}
+
+/* "$rax" */
+static bool start_at_register(struct dump_why *why, const char *text, struct wanted *out)
+{
+    for (int reg = ZYDIS_REGISTER_RAX; *text == '$' && reg <= ZYDIS_REGISTER_R15; reg++)
+        if (strcmp(text + 1, ZydisRegisterGetString((ZydisRegister)reg)) == 0) {
+            *out = (struct wanted){ .at = why->past->at,
+                                    .place = (unsigned)(reg - ZYDIS_REGISTER_RAX) };
+            out->value = tbd_past_place(why->past, out->place);
+            return true;
+        }
+    return false;
+}
+
+static struct tbd_simulated memory_here(struct dump_why *why, uint64_t address, size_t bytes)
+{
+    uint8_t value[8] = { 0 }, known[8] = { 0 }, exact[8] = { 0 };
+    struct tbd_simulated out = { .why = 0 };
+
+    tbd_past_bytes(why->past, address, bytes < 8 ? bytes : 8, value, known, exact);
+    memcpy(&out.bits.value, value, 8);
+    memcpy(&out.bits.known, known, 8);
+    memcpy(&out.exact, exact, 8);
+    return out;
+}
+
+static enum tbd_exit start_at_variable(struct dump_why *why, size_t from, struct wanted *out)
+{
+    struct tbd_command_run *run = why->dump.run;
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result;
+
+    tbd_past_enter(why->past, false);
+    result = tbd_command_value_of(run, (struct tbd_position){ 0 }, from, strlen(run->text), &place,
+                                  &data);
+    tbd_past_leave(why->past);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    *out = (struct wanted){ .at = why->past->at, .place = TBD_PLACE_COUNT };
+    if (data.is_known && data.in_register != 0) {
+        out->place = data.in_register - 1;
+        out->value = tbd_past_place(why->past, out->place);
+    } else if (data.is_known && data.in_memory) {
+        out->address = data.address;
+        out->bytes = tbd_type_look(&data.type).bytes;
+        out->bytes = out->bytes == 0 ? 1 : out->bytes;
+        out->value = memory_here(why, out->address, out->bytes);
+    } else {
+        fprintf(stderr, "tbdq: why: it is neither in memory whose address is known nor in a "
+                        "register there\n");
+        result = TBD_EXIT_NOT_FOUND;
+    }
+    tbd_source_place_close(&place);
+    return result;
+}
+
+static enum tbd_exit answer(struct dump_why *why)
+{
+    static const char *const columns[] = { "position", "what",     "value", "certainty",
+                                           "source",   "function", NULL };
+    struct tbd_command_run *run = why->dump.run;
+    size_t from = take_limit(run, &why->limit);
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    struct wanted wanted;
+
+    if (from == 0)
+        return tbd_command_usage(run, "how many calculations deep is a number up to 16: why /5 x");
+    if (!start_at_register(why, run->text + from, &wanted))
+        result = start_at_variable(why, from, &wanted);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    tbd_rows_start(&why->rows, run, columns);
+    follow(why, wanted, 0);
+    return tbd_rows_end(&why->rows);
+}
+
+enum tbd_exit tbd_dump_run_why(struct tbd_command_run *run)
+{
+    struct dump_why *why;
+    enum tbd_exit result;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "why takes a variable or a $register");
+    why = calloc(1, sizeof(*why));
+    if (why == NULL)
+        return tbd_command_fail(run, TBD_NOMEM);
+    ZydisDecoderInit(&why->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    result = open_past(run, why);
+    if (result == TBD_EXIT_FOUND)
+        result = answer(why);
+    tbd_past_free(why->past);
+    tbd_dump_close(&why->dump);
+    free(why);
+    return result;
+}
