@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -308,6 +309,73 @@ static bool fix_folder(const struct tbd_options *parsed, struct variable_text *o
     return !make_absolute(getenv("TBD_DIR"), path, sizeof(path)) || setenv("TBD_DIR", path, 1) == 0;
 }
 
+/* ---- functions whose branches count ---- */
+
+/* FILE:START-END, as the engine takes it? */
+static bool is_place(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    size_t digits = colon ? strspn(colon + 1, "0123456789abcdef") : 0;
+
+    return digits && colon[1 + digits] == '-' &&
+           strspn(colon + 2 + digits, "0123456789abcdef") == strlen(colon + 2 + digits) &&
+           colon[2 + digits];
+}
+
+/* tbdq finds the function; what it cannot find it says. */
+static bool ask_place(const char *program, char *function, char *out, size_t bytes)
+{
+    char tbdq[PATH_MAX];
+    char *argv[] = { (char[]){ "tbdq" },
+                     (char[]){ "branches" },
+                     (char[]){ "--program" },
+                     (char *)(uintptr_t)program,
+                     (char[]){ "--function" },
+                     function,
+                     NULL };
+    int ends[2], status = 0;
+    size_t used = 0;
+    ssize_t got;
+    pid_t child;
+
+    if (!find_beside("tbdq", tbdq, sizeof(tbdq)) || pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    child = fork();
+    if (child == 0) {
+        if (dup2(ends[1], 1) == 1)
+            execv(tbdq, argv);
+        _exit(EXIT_CANNOT_RUN);
+    }
+    close(ends[1]);
+    while (child > 0 && used + 1 < bytes && (got = read(ends[0], out + used, bytes - 1 - used)) > 0)
+        used += (size_t)got;
+    close(ends[0]);
+    out[used] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 && is_place(out);
+}
+
+static bool find_branches(const struct tbd_options *parsed, const char *name,
+                          struct variable_text *options)
+{
+    static char names[sizeof(parsed->branches)];
+    static struct variable_text places;
+    char program[PATH_MAX], place[256], *rest = names;
+
+    memcpy(names, parsed->branches, sizeof(names));
+    if (!find_program(name, program, sizeof(program)))
+        return true; /* which is said later */
+    for (char *function; (function = strsep(&rest, ";")) != NULL;) {
+        const char *found = is_place(function) ? function : place;
+
+        if (found == place && !ask_place(program, function, place, sizeof(place)))
+            return false;
+        if ((places.used && !append(&places, ";", 1)) || !append(&places, found, strlen(found)))
+            return false;
+    }
+    return append_option(options, "branches", strlen("branches"), places.bytes);
+}
+
 /* ---- the command line ---- */
 
 /* In a process that runs: by the program beside this one. */
@@ -398,6 +466,9 @@ static int record(char **argv, const char *mode)
         return take_over(parsed.mode == TBD_MODE_CRASH ? crash_word : record_word, pid, &options);
     if (!*argv)
         return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
+    if (parsed.mode == TBD_MODE_CONTEXT && parsed.branches[0] &&
+        !find_branches(&parsed, *argv, &options))
+        return wrong_usage("not found", "--branches");
     if (!find_beside("libtbd.so", library, sizeof(library)) || !set_preload(library)) {
         fprintf(stderr, "tbd: libtbd.so is not beside tbd\ntbd: hint: install or build it again\n");
         return EXIT_CANNOT_RUN;

@@ -33,6 +33,22 @@ TBD_API uint64_t tbd_context(void);
 /* Also where libtbd.so is not loaded: 0. */
 #define tbd_context() (tbd_context ? tbd_context() : 0)
 
+/* The value of the branches that the calling function has taken since it was called, if it is one of the
+ * functions of the option `branches` (mode=context, `tbd record --branches=NAME`); else 0, and in all other
+ * modes.  It must be called by the function itself.  `tbdq context VALUE --branches NAME --program FILE` lists
+ * the branches. */
+TBD_API uint64_t tbd_branch_context(void);
+#ifdef __GNUC__ /* never a jump in place of a call */
+#define tbd_branch_context()                                                                       \
+    (__extension__({                                                                               \
+        uint64_t tbd_value_ = tbd_branch_context ? tbd_branch_context() : 0;                       \
+        __asm__ volatile("" : "+r"(tbd_value_));                                                   \
+        tbd_value_;                                                                                \
+    }))
+#else
+#define tbd_branch_context() (tbd_branch_context ? tbd_branch_context() : 0)
+#endif
+
 /* Version of the tracer, "0.1.0".  Static text. */
 TBD_API const char *tbd_version(void);
 

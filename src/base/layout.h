@@ -26,6 +26,9 @@
  * With mode=context also [TBD_CALLING_BASE, TBD_CALLING_END), far below: for each address that may be a stack's, the
  * 8 bytes at a constant distance (hooks/memory/calling_memory.h).
  *
+ * With chosen functions (option `branches`) also [TBD_BRANCHES_BASE, + TBD_BRANCHES_BYTES), below the engine: for each
+ * depth of a stack, 8 bytes (hooks/memory/branches.h).
+ *
  * The thread area holds, relative to its gs base G (one for all threads that take turns, hooks/threads/threads.h;
  * in free run for the first thread, while the block of each other one ends at a gs base of its own):
  *
@@ -50,6 +53,10 @@
 #define TBD_CALLING_BASE   0x140000000000ull
 #define TBD_CALLING_LOW    (TBD_CALLING_BASE + (TBD_USER_END - TBD_STACKS_HIGH))
 #define TBD_CALLING_END    (TBD_CALLING_LOW + TBD_STACKS_LOW_END + TBD_PAGE_SIZE)
+/* Stacks whose addresses differ by a multiple of this would share it: above and below 2^45 there are none so far apart
+ * (programs and their heaps from 0x55 or 0x56, mappings and stacks from 0x7e or 0x7f, fixed addresses from 0x00). */
+#define TBD_BRANCHES_BYTES (1ull << 43)
+#define TBD_BRANCHES_BASE  (TBD_ENGINE_BASE - TBD_BRANCHES_BYTES)
 /* Addresses that are equal but for whole pages are taken for each other by processors (4K aliasing). */
 #define TBD_CALLING_SKEW 2112u
 

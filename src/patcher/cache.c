@@ -98,6 +98,14 @@ struct cut_request {
     uint64_t pc;
 };
 
+static struct tbd_branches_at branches_of(const struct cut_request *how,
+                                          const struct tbd_block_code *block)
+{
+    if (!how->config->counts_branches)
+        return (struct tbd_branches_at){ .function = NULL };
+    return how->callbacks->branches(block->start);
+}
+
 static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                    const struct tbd_cut *cut, const struct cut_request *how,
                    const struct tbd_block_code *block)
@@ -111,6 +119,8 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .records = config->records,
                                    .calling = (enum tbd_calling_scheme)config->calling,
                                    .call_number = how->callbacks->call_number,
+                                   .branches = branches_of(how, block),
+                                   .branches_are_chosen = config->counts_branches,
                                    .id = block->id,
                                    .block = tbd_cache_index(block),
                                    .stop = block->is_stop };

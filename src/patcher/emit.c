@@ -313,6 +313,13 @@ void tbd_emit_pdep(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask
     bits(e, 3, dst, src, mask);
 }
 
+void tbd_emit_mulx(struct tbd_emit *e, unsigned high, unsigned low, unsigned src)
+{
+    vex3(e, 2, 3, high, low, src);
+    tbd_emit_u8(e, 0xf6);
+    tbd_emit_u8(e, 0xc0 | (high & 7) << 3 | (src & 7));
+}
+
 void tbd_emit_not(struct tbd_emit *e, unsigned reg)
 {
     modrm_register(e, &(struct form){ .rex = REX_W, .opcode = 0xf7 }, 2, reg);

@@ -73,6 +73,8 @@ void tbd_emit_sarx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned coun
 /* pext dst, src, mask     VEX.LZ.F3.0F38.W1 F5 /r;  pdep: F2 */
 void tbd_emit_pext(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask);
 void tbd_emit_pdep(struct tbd_emit *e, unsigned dst, unsigned src, unsigned mask);
+/* mulx high, low, src     VEX.LZ.F2.0F38.W1 F6 /r: rdx * src */
+void tbd_emit_mulx(struct tbd_emit *e, unsigned high, unsigned low, unsigned src);
 /* not r64                 REX.W F7 /2: flags stay */
 void tbd_emit_not(struct tbd_emit *e, unsigned reg);
 

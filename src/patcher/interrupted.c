@@ -107,6 +107,10 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
         state->rip = block->start;
         return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
     }
+    if (watch->branch_due == TBD_BRANCH_DUE_JUMP) {
+        state->rip = last->target;
+        return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
+    }
     if (watch->phase != TBD_PHASE_TAIL)
         return inside(watch, watch->insn, block->id, state);
     if (is_before_itself(last, watch))
@@ -165,6 +169,19 @@ static uint64_t complete_calling(const struct tbd_patcher_callbacks *callbacks,
     return value;
 }
 
+/* The block will be entered again, but its function is not called again. */
+static uint64_t mark_of(const struct tbd_patcher_callbacks *callbacks,
+                        const struct tbd_watch *watch, const struct tbd_block_code *block,
+                        const struct tbd_regs *state)
+{
+    const struct tbd_branch_function *f;
+
+    if (!watch->branch_begun || state->rip != block->start)
+        return 0;
+    f = callbacks->branches(block->start).function;
+    return f && f->begins_again ? tbd_branch_mark(f) : 0;
+}
+
 struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
                                            const struct tbd_codegen_config *config,
                                            const struct tbd_thread *thread,
@@ -189,5 +206,8 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     if (is_in_tag(block, cpu->rip))
         leave_tag(cpu, block->tagged, state);
     found.operand_next = complete_calling(callbacks, config, &watch, cpu);
+    found.branch_mark =
+        found.where == TBD_INT_INSIDE ? mark_of(callbacks, &watch, block, state) : 0;
+    found.has_branch_value = watch.branch_due == TBD_BRANCH_DUE_PUT_DOWN;
     return found;
 }

@@ -10,6 +10,7 @@
 #ifndef TBD_PATCHER_PATCHER_H
 #define TBD_PATCHER_PATCHER_H
 
+#include "base/branching.h"
 #include "patcher/thread.h"
 
 #include <stdbool.h>
@@ -19,6 +20,13 @@ struct tbd_app_pc {
 };
 struct tbd_cache_pc {
     uint64_t v; /* address in a patch area */
+};
+
+/* A function whose branches count, at one of the places where its file is mapped. */
+struct tbd_branches_at {
+    const struct tbd_branch_function *function; /* borrowed for ever; NULL: none */
+    uint64_t bias;                              /* of its file's offsets */
+    enum tbd_branch_scheme scheme;
 };
 
 struct tbd_patcher_callbacks {
@@ -57,6 +65,9 @@ struct tbd_patcher_callbacks {
     /* The number of a call that returns to this address (base/calling.h).  Needed with a calling
      * scheme. */
     uint64_t (*call_number)(uint64_t return_address);
+    /* The function that `pc` is in, if its branches count.  The same answer for the same code.  Needed to count
+     * branches. */
+    struct tbd_branches_at (*branches)(uint64_t pc);
     /* The stack may have been switched before a jump to `target`: r14 in thread->operand_next is set. */
     void (*switched)(struct tbd_thread *thread, uint64_t target);
     /* Translations are about to be forgotten.  May be NULL. */
@@ -76,6 +87,8 @@ struct tbd_codegen_config {
         omits_records; /* blocks are defined as with the hook set, but write only entries and touch marks */
     uint32_t
         calling; /* enum tbd_calling_scheme: r14 and r15 keep the calling context; only without hooks */
+    bool
+        counts_branches; /* with a calling scheme: of the functions that callbacks->branches knows */
     bool link;           /* false: every block leaves through the engine (testing) */
     bool odd_stack;      /* the patcher's own: rsp has been seen not to be a multiple of 8 */
     uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
@@ -157,8 +170,12 @@ struct tbd_interruption {
     uint32_t insn;
     uint32_t record_bytes; /* operands of instructions 0..insn-1 */
     uint64_t operand_next; /* r14, or with a calling scheme what it will be there */
-    uint32_t in_hook;      /* the faulting access was made by a hook, for that instruction */
-    uint32_t misaligned;   /* the instruction needs an aligned operand and does not have one: this
+    uint64_t
+        branch_mark; /* belongs one word below, so that the function's first block goes on; 0: none */
+    bool
+        has_branch_value; /* thread->branch_value belongs where state's rsp says (hooks/memory/branches.h) */
+    uint32_t in_hook;    /* the faulting access was made by a hook, for that instruction */
+    uint32_t misaligned; /* the instruction needs an aligned operand and does not have one: this
                             * fault comes before any fault of the hook */
 };
 /* Converts the registers of a signal frame (cache pc and live registers in *cpu) into the program's

@@ -46,6 +46,8 @@ void tbd_place_note(struct tbd_translation *t)
     t->watch->phase = t->phase;
     t->watch->due = t->due;
     t->watch->due_reg = t->due_reg;
+    t->watch->branch_due = t->branch_due;
+    t->watch->branch_begun = t->branch_begun;
 }
 
 static bool is_sub(const struct tbd_reg_places *p, unsigned hw)

@@ -14,8 +14,10 @@
 #ifndef TBD_PATCHER_TEMPLATES_H
 #define TBD_PATCHER_TEMPLATES_H
 
+#include "base/branching.h"
 #include "base/calling.h"
 #include "patcher/emit.h"
+#include "patcher/thread.h"
 #include "patcher/touch.h"
 
 /* block.c: entry store and advance; 11 bytes, the entry store first. */
@@ -57,6 +59,33 @@ void tbd_hook_calling_enter(struct tbd_emit *e, enum tbd_calling_scheme scheme, 
 void tbd_hook_calling_set(struct tbd_emit *e, unsigned src);
 /* rax = the value. */
 void tbd_hook_calling_tell(struct tbd_emit *e);
+
+/* dst ^= number; only the last instruction changes dst. */
+void tbd_hook_xor(struct tbd_emit *e, unsigned dst, unsigned number, unsigned scratch);
+
+/* branch.c: the branch context of a chosen function.  Registers that may be destroyed; of these `v` is rdx for a product. */
+struct tbd_branch_scratch {
+    uint8_t a, m, v, t;
+};
+/* The function is entered; `moves`: its first block will change rsp. */
+void tbd_hook_branch_begin(struct tbd_emit *e, enum tbd_branch_scheme scheme,
+                           const struct tbd_branch_function *f, bool moves,
+                           const struct tbd_branch_scratch *s);
+/* The function will jump to its own first instruction: that is no new call (a, m). */
+void tbd_hook_branch_mark(struct tbd_emit *e, const struct tbd_branch_function *f,
+                          const struct tbd_branch_scratch *s);
+/* Before rsp changes: the value goes to the thread block; and back to where rsp says (a, m). */
+void tbd_hook_branch_pick_up(struct tbd_emit *e, const struct tbd_branch_scratch *s);
+void tbd_hook_branch_put_down(struct tbd_emit *e, const struct tbd_branch_scratch *s);
+/* A branch jumps.  Done with the last instruction, not at all before it. */
+void tbd_hook_branch_take(struct tbd_emit *e, enum tbd_branch_scheme scheme,
+                          const struct tbd_branch_function *f, unsigned index,
+                          const struct tbd_branch_scratch *s);
+/* The function will make a call (a, m). */
+void tbd_hook_branch_call(struct tbd_emit *e, uint64_t return_address,
+                          const struct tbd_branch_scratch *s);
+/* rax = the value of the function that called the one that begins here, if it is a chosen one; else 0. */
+void tbd_hook_branch_tell(struct tbd_emit *e, const struct tbd_branch_scratch *s);
 
 /* [r14 + at] */
 static inline struct tbd_ea tbd_hook_operand(uint32_t at)

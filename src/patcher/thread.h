@@ -37,6 +37,8 @@ struct tbd_second_target {
 #define TBD_SECOND_SHIFT   8                     /* index = these bits of the application address */
 
 struct tbd_thread {
+    uint64_t
+        branch_value; /* of a chosen function, while its rsp changes (hooks/memory/branches.h) */
     struct tbd_second_target second[TBD_SECOND_ENTRIES];
     /* Indirect-branch targets: slot = low 16 bits of the application address; the value is a cache
      * address whose first code checks that the target (in r11) is its own. */

@@ -405,16 +405,21 @@ static bool switches_stack(const struct tbd_translation *t)
     return false;
 }
 
-/* nop [rax + rax + "tbdc"]: tbd_context() of libtbd.so (hooks/boot/loader.c). */
+/* nop [rax + rax + "tbdc"] in tbd_context() of libtbd.so (hooks/boot/loader.c), and "tbdb" in tbd_branch_context(). */
 static void lower_nop(struct tbd_translation *t, const struct tbd_insn *insn)
 {
-    static const uint8_t asks[] = { 0x0f, 0x1f, 0x84, 0x00, 't', 'b', 'd', 'c' };
+    static const uint8_t asks[] = { 0x0f, 0x1f, 0x84, 0x00, 't', 'b', 'd' };
 
-    if (!t->calling || insn->length != sizeof(asks) ||
+    if (!t->calling || insn->length != sizeof(asks) + 1 ||
         __builtin_memcmp(insn->bytes, asks, sizeof(asks)) != 0)
         return;
     set_phase(t, TBD_PHASE_INSN);
-    tbd_hook_calling_tell(&t->e);
+    if (insn->bytes[sizeof(asks)] == 'c')
+        tbd_hook_calling_tell(&t->e);
+    else if (insn->bytes[sizeof(asks)] == 'b' && t->branches_are_chosen)
+        tbd_branch_code_tell(t);
+    else
+        return;
     tbd_place_written(t, TBD_BIT(TBD_RAX));
 }
 
@@ -429,6 +434,7 @@ static void end_record(struct tbd_translation *t)
 static void begin_tail(struct tbd_translation *t)
 {
     set_phase(t, TBD_PHASE_TAIL);
+    tbd_branch_code_put_down(t);
     tbd_place_finish(t);
     end_record(t);
     t->tail = tbd_emit_pc(&t->e);
@@ -463,12 +469,34 @@ static void finish_and_jump(struct tbd_translation *t, uint64_t target)
     jump_direct(t, target);
 }
 
+static void lower_jump(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    tbd_branch_code_jump(t, insn);
+    finish_and_jump(t, insn->target);
+}
+
+/* The jump leads to what comes next. */
+static void land(struct tbd_translation *t, uint8_t *rel32)
+{
+    uint32_t distance = (uint32_t)(t->e.at - (rel32 + 4));
+
+    if (!t->e.overflow)
+        __builtin_memcpy(rel32, &distance, sizeof(distance));
+}
+
 static void lower_branch(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint8_t *rel32;
 
     begin_tail(t);
     rel32 = tbd_emit_jcc(&t->e, insn->opcode & 15, tbd_emit_pc(&t->e));
+    if (tbd_branch_code_counts(t, insn)) {
+        jump_direct(t, insn->pc + insn->length);
+        land(t, rel32);
+        tbd_branch_code_take(t, insn);
+        jump_direct(t, insn->target);
+        return;
+    }
     exit_direct(t, rel32, insn->target);
     jump_direct(t, insn->pc + insn->length);
 }
@@ -602,6 +630,7 @@ static void lower_call(struct tbd_translation *t, const struct tbd_insn *insn)
     uint16_t avoid;
 
     set_phase(t, TBD_PHASE_HOOK);
+    tbd_branch_code_call(t, insn->pc + insn->length);
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
     keep_calling(t);
@@ -615,6 +644,7 @@ static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn
     uint16_t avoid;
 
     set_phase(t, TBD_PHASE_HOOK);
+    tbd_branch_code_call(t, insn->pc + insn->length);
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
     target_to_r11(t, insn);
@@ -627,6 +657,7 @@ static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn
 static void lower_jump_indirect(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     set_phase(t, TBD_PHASE_HOOK);
+    tbd_branch_code_put_down(t);
     hook_accesses(t, prepare_transfer(t, insn));
     target_to_r11(t, insn);
     if (switches_stack(t))
@@ -640,6 +671,7 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
     unsigned kept;
 
     set_phase(t, TBD_PHASE_HOOK);
+    tbd_branch_code_forget(t);
     hook_accesses(t, prepare_transfer(t, insn));
     tbd_place_spill(t, TBD_R11);
     kept = get_calling(t);
@@ -695,12 +727,13 @@ static void note_registers(struct tbd_translation *t)
 static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     note_registers(t);
+    tbd_branch_code_before(t, insn);
     if (insn->pc == tbd_translate_trap ||
         (tbd_translate_traps_wide && tbd_decode_is_wide(insn->bytes, insn->length)))
         lower_trap(t);
     switch (insn->kind) {
     case TBD_INSN_PLAIN: lower_plain(t, insn); break;
-    case TBD_INSN_JUMP: finish_and_jump(t, insn->target); break;
+    case TBD_INSN_JUMP: lower_jump(t, insn); break;
     case TBD_INSN_BRANCH: lower_branch(t, insn); break;
     case TBD_INSN_BRANCH_RCX: lower_branch_rcx(t, insn); break;
     case TBD_INSN_CALL: lower_call(t, insn); break;
@@ -854,6 +887,7 @@ void tbd_translate(struct tbd_translation *t)
         tbd_hook_ring_block(&t->e, t->id);
     else if (t->hook_set & TBD_HOOK_BLOCKS)
         tbd_hook_block(&t->e, t->id);
+    tbd_branch_code_begin(t);
     for (t->insn = 0; t->insn < t->cut->count; t->insn++)
         lower_insn(t, &t->cut->insn[t->insn]);
     end_block(t);

@@ -15,6 +15,7 @@
 #ifndef TBD_PATCHER_TRANSLATE_H
 #define TBD_PATCHER_TRANSLATE_H
 
+#include "base/branching.h"
 #include "base/calling.h"
 #include "patcher/cut.h"
 #include "patcher/emit.h"
@@ -45,6 +46,13 @@ enum tbd_calling_due {
     TBD_CALLING_DUE_SET,   /* the value is in a register */
 };
 
+/* What is still to be done to the branch context (patcher/branch_code.c). */
+enum tbd_branch_due {
+    TBD_BRANCH_DUE_NOTHING,
+    TBD_BRANCH_DUE_PUT_DOWN, /* the value is in the thread block */
+    TBD_BRANCH_DUE_JUMP,     /* nothing, and the block's last instruction has jumped */
+};
+
 /* Filled by a dry run: the state just before the code at `pc`. */
 struct tbd_watch {
     uint64_t pc;
@@ -55,6 +63,8 @@ struct tbd_watch {
     enum tbd_phase phase;
     enum tbd_calling_due due;
     uint8_t due_reg; /* TBD_CALLING_DUE_SET */
+    enum tbd_branch_due branch_due;
+    bool branch_begun; /* the function's first block, after its value has been begun */
 };
 
 /* Why translated code left.  thread->exit_kind; exit_arg by kind. */
@@ -91,11 +101,15 @@ struct tbd_translation {
     uint64_t (*call_number)(uint64_t return_address);
     enum tbd_calling_due due;
     uint8_t due_reg;
-    bool in_ring;   /* entries go to a ring (format/stream/crash.h) */
-    bool records;   /* registers are recorded at intervals */
-    uint32_t id;    /* the block's id in the stream */
-    uint32_t block; /* index, for exits */
-    uint32_t insn;  /* being lowered */
+    struct tbd_branches_at branches; /* of the function that the block begins in */
+    enum tbd_branch_due branch_due;
+    bool branch_begun;
+    bool branches_are_chosen; /* of some function */
+    bool in_ring;             /* entries go to a ring (format/stream/crash.h) */
+    bool records;             /* registers are recorded at intervals */
+    uint32_t id;              /* the block's id in the stream */
+    uint32_t block;           /* index, for exits */
+    uint32_t insn;            /* being lowered */
     enum tbd_phase phase;
     bool tagged;    /* with an entry for indirect branches before it */
     bool stop;      /* leave by TBD_EXIT_STOP at the end */
@@ -127,6 +141,23 @@ void tbd_translate_question(struct tbd_translation *t, uint64_t asks);
 bool tbd_translate_may_record(const struct tbd_cut *cut);
 /* The check, at a block's entry: jumps to `records`, an exit with rcx in its slot, before the code. */
 void tbd_translate_record(struct tbd_translation *t, uint64_t records);
+
+/* ---- branch_code.c: nothing outside functions whose branches count ---- */
+void tbd_branch_code_begin(struct tbd_translation *t);
+/* Before an instruction's hooks. */
+void tbd_branch_code_before(struct tbd_translation *t, const struct tbd_insn *insn);
+/* The block's instructions are done but for its last, which changes no rsp; or that is a return, and no value is needed any more. */
+void tbd_branch_code_put_down(struct tbd_translation *t);
+void tbd_branch_code_forget(struct tbd_translation *t);
+/* Before a call, with nothing in place for it yet. */
+void tbd_branch_code_call(struct tbd_translation *t, uint64_t return_address);
+/* Before a jump. */
+void tbd_branch_code_jump(struct tbd_translation *t, const struct tbd_insn *insn);
+bool tbd_branch_code_counts(const struct tbd_translation *t, const struct tbd_insn *insn);
+/* The branch jumps: between the block's registers at an exit and the same again. */
+void tbd_branch_code_take(struct tbd_translation *t, const struct tbd_insn *insn);
+/* rax = the value of the calling function. */
+void tbd_branch_code_tell(struct tbd_translation *t);
 
 /* ---- place.c ---- */
 void tbd_place_init(struct tbd_translation *t);

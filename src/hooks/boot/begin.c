@@ -149,6 +149,8 @@ struct tbd_codegen_config tbd_begin_codegen(void)
         .records = has_rings() && value_bytes() && tbd_runtime.options.record,
         .calling =
             tbd_runtime.options.mode == TBD_MODE_CONTEXT ? (uint32_t)tbd_runtime.options.scheme : 0,
+        .counts_branches =
+            tbd_runtime.options.mode == TBD_MODE_CONTEXT && tbd_runtime.options.branches[0],
     };
 }
 

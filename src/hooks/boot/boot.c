@@ -30,6 +30,8 @@
 #include "hooks/calls/organizer_children.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/instructions/branch_functions.h"
+#include "hooks/memory/branches.h"
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/marked_pages.h"
 #include "hooks/memory/program_memory.h"
@@ -389,6 +391,25 @@ static void tell_calls(void)
     tbd_organizer_children_init(options->organizer);
 }
 
+/* For mode=context. */
+static bool begin_contexts(void)
+{
+    const struct tbd_options *options = &tbd_runtime.options;
+
+    if (options->branches[0] &&
+        !tbd_branch_functions_init(options->branches, (enum tbd_branch_scheme)options->tally)) {
+        tbd_say(
+            "option 'branches' in TBD_OPTIONS needs FILE:START-END;...: the program runs untraced");
+        tbd_say("hint: tbd record --branches=NAME finds them");
+        return false;
+    }
+    if (tbd_calling_memory_init((enum tbd_calling_scheme)options->scheme) &&
+        (!options->branches[0] || tbd_branches_init()))
+        return true;
+    tbd_begin_say_no_memory();
+    return false;
+}
+
 /* Returns the first thread's block; NULL: the program runs untraced. */
 static struct tbd_thread *prepare(const struct tbd_boot *boot)
 {
@@ -418,11 +439,8 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     tell_calls();
     if (!tbd_begin_stream())
         return NULL;
-    if (tbd_runtime.options.mode == TBD_MODE_CONTEXT &&
-        !tbd_calling_memory_init((enum tbd_calling_scheme)tbd_runtime.options.scheme)) {
-        tbd_begin_say_no_memory();
+    if (tbd_runtime.options.mode == TBD_MODE_CONTEXT && !begin_contexts())
         return NULL;
-    }
     if (start_code())
         return tbd_begin_recording() ? thread : NULL;
     tbd_begin_nothing();

@@ -11,6 +11,7 @@
 #include "hooks/boot/runtime.h"
 #include "hooks/calls/free_calls.h"
 #include "hooks/calls/lock_calls.h"
+#include "hooks/instructions/branch_functions.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/code_areas.h"
@@ -154,6 +155,7 @@ const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .record = record,
     .bad_code = bad_code,
     .call_number = tbd_calling_number_of,
+    .branches = tbd_branch_functions_at,
     .switched = switched,
     .with_vector_state = tbd_processor_decode,
 };

@@ -58,17 +58,20 @@ void tbd_mark(const char *text)
 }
 
 /* Translated code knows the nop, and puts the value in its place (patcher/translate.c). */
-__asm__("        .text\n"
-        "        .globl  tbd_context\n"
-        "        .type   tbd_context, @function\n"
-        "tbd_context:\n"
-        "        .cfi_startproc\n" /* a signal may come here, and its handler unwind */
-        "        xorl    %eax, %eax\n"
-        "        .byte   0x0f, 0x1f, 0x84, 0x00\n"
-        "        .ascii  \"tbdc\"\n"
-        "        ret\n"
-        "        .cfi_endproc\n"
-        "        .size   tbd_context, . - tbd_context\n");
+#define ASKS(function, letter)                                                                     \
+    __asm__("        .text\n"                                                                      \
+            "        .globl  " function "\n"                                                       \
+            "        .type   " function ", @function\n" function ":\n"                             \
+            "        .cfi_startproc\n" /* a signal may come here, and its handler unwind */        \
+            "        xorl    %eax, %eax\n"                                                         \
+            "        .byte   0x0f, 0x1f, 0x84, 0x00\n"                                             \
+            "        .ascii  \"tbd" letter "\"\n"                                                  \
+            "        ret\n"                                                                        \
+            "        .cfi_endproc\n"                                                               \
+            "        .size   " function ", . - " function "\n")
+
+ASKS("tbd_context", "c");
+ASKS("tbd_branch_context", "b");
 
 const char *tbd_version(void)
 {

@@ -2,6 +2,7 @@
 /* options.c - see options.h */
 #include "hooks/boot/options.h"
 
+#include "base/branching.h"
 #include "base/calling.h"
 #include "base/fmt.h"
 #include "base/log.h"
@@ -59,6 +60,11 @@ static const struct option_row rows[] = {
     { .name = "scheme", .values = "order|xor|sum", .help = "mode=context: what a stack's value is made by",
       .kind = KIND_CHOICE, .offset = AT(scheme), .initial = TBD_CALLING_ORDER,
       .choices = { { "order", TBD_CALLING_ORDER }, { "xor", TBD_CALLING_XOR }, { "sum", TBD_CALLING_SUM } } },
+    { .name = "branches", .values = "NAME;...", .help = "mode=context: functions whose branches are counted in each call",
+      .kind = KIND_TEXT, .offset = AT(branches) },
+    { .name = "tally", .values = "counts|xor|sum|product", .help = "mode=context: what the value of branches is made by",
+      .kind = KIND_CHOICE, .offset = AT(tally), .initial = TBD_BRANCH_COUNTS,
+      .choices = { { "counts", TBD_BRANCH_COUNTS }, { "xor", TBD_BRANCH_XOR }, { "sum", TBD_BRANCH_SUM }, { "product", TBD_BRANCH_PRODUCT } } },
     { .name = "ring", .values = "SIZE", .help = "mode=crash: bytes of each thread's ring (K, M)",
       .kind = KIND_SIZE, .offset = AT(ring), .initial = 256 << 10, .low = 256 << 10, .high = 16 << 20 },
     { .name = "record", .values = "0|1|...|9", .help = "mode=crash: how much is recorded beside rings, for values; 0: nothing",

@@ -61,6 +61,8 @@ struct tbd_options {
     char trigger[TBD_OPTION_TEXT_BYTES];
     /* parts of the program that have longer rings; "" = none */
     char parts[TBD_OPTION_TEXT_BYTES];
+    /* functions whose branches count (mode=context), by files and offsets; "" = none */
+    char branches[TBD_OPTION_TEXT_BYTES];
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;
@@ -71,6 +73,7 @@ struct tbd_options {
     uint64_t tables; /* enum tbd_tables_choice (mode=crash) */
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
     uint64_t scheme; /* enum tbd_calling_scheme (mode=context) */
+    uint64_t tally;  /* enum tbd_branch_scheme (mode=context) */
     uint64_t cut;    /* microseconds until a computation is cut (mode=native) */
     uint64_t chunks;
     uint64_t max_insns;

@@ -5,6 +5,7 @@
 #include "base/linux.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "hooks/memory/branches.h"
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/program_memory.h"
@@ -29,7 +30,7 @@ bool tbd_map_overlaps(uint64_t start, uint64_t end, uint64_t other_start, uint64
 bool tbd_map_is_engine(uint64_t start, uint64_t end)
 {
     if (tbd_map_overlaps(start, end, TBD_ENGINE_BASE, TBD_ENGINE_END) ||
-        tbd_calling_memory_overlaps(start, end))
+        tbd_calling_memory_overlaps(start, end) || tbd_branches_overlap(start, end))
         return true;
     for (size_t i = 0; i < tbd_code_areas.count; i++)
         if (tbd_map_overlaps(start, end, tbd_code_areas.area[i].start, tbd_code_areas.area[i].end))

@@ -35,16 +35,17 @@ static void add(struct tbd_emit *e, unsigned first, unsigned second)
     tbd_emit_lea(e, TBD_R14, &sum);
 }
 
-/* a ^ b = a + 2 * ~(a & b) + 2 + b, where a & b is deposited from what is extracted: no flags change. */
-static void xor_number(struct tbd_emit *e, unsigned number, unsigned s)
+/* a ^ b = a + 2 * ~(a & b) + 2 + b, where a & b is deposited from what is extracted. */
+void tbd_hook_xor(struct tbd_emit *e, unsigned dst, unsigned number, unsigned s)
 {
-    struct tbd_ea rest = { .disp = 2, .base = TBD_R14, .index = (uint8_t)s, .scale = 2 };
+    struct tbd_ea rest = { .disp = 2, .base = (uint8_t)dst, .index = (uint8_t)s, .scale = 2 };
+    struct tbd_ea sum = { .base = (uint8_t)s, .index = (uint8_t)number, .scale = 1 };
 
-    tbd_emit_pext(e, s, TBD_R14, number);
+    tbd_emit_pext(e, s, dst, number);
     tbd_emit_pdep(e, s, s, number);
     tbd_emit_not(e, s);
     tbd_emit_lea(e, s, &rest);
-    add(e, s, number);
+    tbd_emit_lea(e, dst, &sum);
 }
 
 void tbd_hook_calling_enter(struct tbd_emit *e, enum tbd_calling_scheme scheme, uint64_t number,
@@ -61,7 +62,7 @@ void tbd_hook_calling_enter(struct tbd_emit *e, enum tbd_calling_scheme scheme, 
     }
     tbd_emit_mov_imm(e, scratch[0], number);
     if (scheme == TBD_CALLING_XOR)
-        xor_number(e, scratch[0], scratch[1]);
+        tbd_hook_xor(e, TBD_R14, scratch[0], scratch[1]);
     else
         add(e, TBD_R14, scratch[0]);
 }

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/branches.h"
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/shared.h"
 #include "hooks/stream/crash_ring.h"
@@ -149,6 +150,10 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
         correct_kind(fault, where.misaligned);
     thread->entry_next = cpu.gpr[TBD_R15];
     thread->operand_next = where.operand_next;
+    if (where.has_branch_value)
+        tbd_branches_put_down_sigsafe(state.gpr[TBD_RSP], thread->branch_value);
+    if (where.branch_mark)
+        tbd_branches_put_down_sigsafe(state.gpr[TBD_RSP] - 8, where.branch_mark);
     if (where.where == TBD_INT_INSIDE && tbd_recording_has_blocks()) {
         tbd_ring_close_record_sigsafe(&tbd_recording.ring, thread, where.record_bytes);
         fault->insn = where.insn;
@@ -228,8 +233,9 @@ static bool handle_calling(const uint8_t *info, struct tbd_ucontext *context)
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
     return tbd_patcher_owns(context->rip) &&
-           tbd_calling_fault_sigsafe(address, context->gregs[TBD_FRAME_RSP], &context->rip,
-                                     &context->gregs[TBD_FRAME_R15]);
+           (tbd_branches_fault_sigsafe(address) ||
+            tbd_calling_fault_sigsafe(address, context->gregs[TBD_FRAME_RSP], &context->rip,
+                                      &context->gregs[TBD_FRAME_R15]));
 }
 
 static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)

@@ -61,6 +61,15 @@ const struct tbd_command tbd_commands[] = {
       "In a dump, `goto`, `bt -N`, `calls`, `lines` and `count` answer from the rings, too; with --at -N, or after `goto -N`,\n"
       "`regs`, `mem`, `x`, `print` and `locals` show what is known there.",
       "tbdq path 20", false, true },
+    { "branches", tbd_command_branches,
+      "[VALUE] --program FILE --function [MODULE:]NAME [--tally counts|xor|sum|product] [--library FILE]",
+      "the branches that a value of tbd_branch_context() stands for (mode=context)",
+      "Which conditional jumps of the function had jumped when it got this value, and how often: with the tally counts up to what a\n"
+      "field of the value holds, with product as long as 64 bits were enough, with xor only whether it was an odd number, with sum\n"
+      "as ways through the function's code that have this sum (all that are found; with rounds of up to three loops).\n"
+      "Without a value: the function's place, as the option `branches` of TBD_OPTIONS takes it; `tbd record --branches=NAME` does\n"
+      "that by itself.  A function has up to 64 such jumps; what was moved out of it (NAME.cold) is not counted.",
+      "tbdq branches 0x2900460001 --program app --function collatz", false, true },
     { "context", tbd_command_context,
       "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum] | --learn TRACE",
       "the stacks that a value of tbd_context() stands for (mode=context)",

@@ -317,7 +317,7 @@ static uint64_t address_of(const ZydisDecodedInstruction *insn, const ZydisDecod
     return ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(insn, operand, pc, &address)) ? address : 0;
 }
 
-static uint64_t file_offset(const struct tbd_elf_file *elf, uint64_t address)
+uint64_t tbd_graph_offset(const struct tbd_elf_file *elf, uint64_t address)
 {
     for (size_t i = 0; i < elf->segment_count; i++)
         if (address > elf->segments[i].p_vaddr &&
@@ -335,7 +335,7 @@ static bool take_transfer(struct graph_reading *r, const ZydisDecodedInstruction
     find_target(r, &site, operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE,
                 address_of(insn, operand, pc));
     if (is_call)
-        site.number = tbd_calling_number(file->number, file_offset(file->elf, site.after));
+        site.number = tbd_calling_number(file->number, tbd_graph_offset(file->elf, site.after));
     else if (site.target == TBD_NO_FUNCTION || site.target == r->function)
         return true;
     return add_site(r, site);
@@ -492,23 +492,30 @@ static bool read_code(struct tbd_call_graph *graph)
     return sort_sites(graph);
 }
 
-enum tbd_status tbd_call_graph_new(const char *program, char *const *more, size_t more_count,
-                                   struct tbd_call_graph **out)
+enum tbd_status tbd_call_graph_open(const char *program, char *const *more, size_t more_count,
+                                    struct tbd_call_graph **out)
 {
     struct tbd_call_graph *graph = calloc(1, sizeof(*graph));
-    enum tbd_status status;
+    enum tbd_status status = graph ? add_files(graph, program, more, more_count) : TBD_NOMEM;
 
     *out = NULL;
-    if (!graph)
-        return TBD_NOMEM;
-    status = add_files(graph, program, more, more_count);
-    if (status == TBD_OK && !read_code(graph))
-        status = TBD_NOMEM;
     if (status == TBD_OK)
         *out = graph;
     else
         tbd_call_graph_free(graph);
     return status;
+}
+
+enum tbd_status tbd_call_graph_new(const char *program, char *const *more, size_t more_count,
+                                   struct tbd_call_graph **out)
+{
+    enum tbd_status status = tbd_call_graph_open(program, more, more_count, out);
+
+    if (status != TBD_OK || read_code(*out))
+        return status;
+    tbd_call_graph_free(*out);
+    *out = NULL;
+    return TBD_NOMEM;
 }
 
 void tbd_call_graph_free(struct tbd_call_graph *graph)

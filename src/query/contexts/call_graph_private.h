@@ -55,6 +55,12 @@ struct tbd_call_graph {
     size_t reference_count, reference_capacity;
 };
 
+/* Only the files: no functions and calls. */
+TBD_MUST_CHECK enum tbd_status tbd_call_graph_open(const char *program, char *const *more,
+                                                   size_t more_count, struct tbd_call_graph **out);
+/* Where an address of the file, not a segment's first, lies in it; 0: nowhere. */
+uint64_t tbd_graph_offset(const struct tbd_elf_file *elf, uint64_t address);
+
 /* The function of the file at this address; TBD_NO_FUNCTION: none. */
 uint32_t tbd_graph_function_at(const struct tbd_call_graph *graph, uint32_t file, uint64_t address);
 
