@@ -155,6 +155,76 @@ def test_wrong_options(folder):
     assert result.code == 0 and b"option 'scheme' in TBD_OPTIONS needs order|xor|sum" in result.err, result
 
 
+def learned(binary, folder, cache, *words):
+    """Records the program, and keeps its stacks for further questions in this environment."""
+    _, trace = tbdtest.record([binary, *words], os.path.join(folder, "full"))
+    env = tbdtest.clean_env({"XDG_CACHE_HOME": cache})
+    assert tbdtest.run([tbdtest.TBDQ, "context", "--learn", trace.path], env=env).code == 0
+    return env
+
+
+def test_calls_of_recordings_help_the_search(folder):
+    """A small run is recorded.  A larger one has other stacks of the same calls by pointer, 12 of them one after another: each is found, alone."""
+    source, binary, cache = (os.path.join(folder, name) for name in ("deeper.c", "deeper", "cache"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdio.h>
+#include <stdlib.h>
+#include <tbd/tbd.h>
+typedef void step(int);
+static void say(int n) { printf("%d %lx\\n", n, (unsigned long)tbd_context()); }
+#define STEP(name, next) static void name(int n) { if (n) steps[next](n - 1); else say(n); __asm__(""); }
+static step *steps[16];
+STEP(one, n % 5) STEP(two, (n + 1) % 5) STEP(three, (n * 3) % 5) STEP(four, (n / 2) % 5) STEP(five, 4 - n % 5)
+static void other(int n) { steps[n](n); steps[n + 1](n); steps[n + 2](n); steps[n + 3](n); steps[n + 4](n); __asm__(""); }
+int main(int argc, char **argv)
+{
+    step *const all[] = { one, two, three, four, five, other, other, other };
+
+    for (unsigned i = 0; i < 16; i++)
+        steps[i] = all[i % 8];
+    for (int n = argc > 1 ? atoi(argv[1]) : 0; n >= 0; n--)
+        for (volatile int i = 0; i < 5; i++)
+            steps[i](n);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-O1", "-g", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
+    env = learned(binary, folder, cache, "6")
+    out = with_context([binary, "12"], folder).out.decode().splitlines()[:5]
+    assert len(set(out)) == 5, out
+    for line in out[:5 if tbdtest.LONG else 2]:
+        result = tbdtest.run([tbdtest.TBDQ, "--json", "context", line.split()[1], "--program", binary], env=env)
+        rows = [json.loads(row) for row in result.out.splitlines()]
+        assert result.code == 0 and {row["stack"] for row in rows} == {1}, (line, result)
+        found = names(rows)
+        assert found[0] == "say" and len(found) >= 15 and set(found[1:14]) <= {"one", "two", "three", "four", "five"} and found[14] == "main", found
+
+
+def test_generated_code_is_marked(folder):
+    """Calls of code in no file are rows of their own."""
+    source, binary = os.path.join(folder, "made.c"), os.path.join(folder, "made")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <tbd/tbd.h>
+static void say(void) { printf("%lx\\n", (unsigned long)tbd_context()); }
+int main(void)
+{
+    static const unsigned char code[] = { 0x53, 0xff, 0xd7, 0x5b, 0xc3 }; /* push rbx ; call rdi ; pop rbx ; ret */
+    void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    memcpy(made, code, sizeof(code));
+    ((void (*)(void (*)(void)))made)(say);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-O0", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
+    value = with_context([binary], folder).out.decode().strip()
+    _, rows = decode(value, binary)
+    assert [row["function"].split("!")[-1] for row in rows[:3]] == ["say", "<no file>", "main"] and {row["stack"] for row in rows} == {1}, rows
+
+
 def test_stacks_of_recordings_are_known(folder):
     """Of a program that calls by pointers that the code does not tell: after one recording each value of another run has its stack."""
     source, binary, cache = (os.path.join(folder, name) for name in ("pointers.c", "pointers", "cache"))

@@ -4,6 +4,7 @@
  * It needs the program's files, no trace.  Stacks that recordings have had (--learn) are looked up first. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
+#include "query/contexts/call_edges.h"
 #include "query/contexts/context_learn.h"
 #include "query/output/output.h"
 
@@ -90,8 +91,8 @@ static json_t *frame_object(const struct tbd_call_frame *frame)
     struct tbd_dwarf *dwarf;
     char text[512];
 
-    if (frame->file == NULL) {
-        snprintf(text, sizeof(text), "<signal %u>", frame->signo);
+    if (frame->module == NULL) {
+        snprintf(text, sizeof(text), frame->signo ? "<signal %u>" : "<no file>", frame->signo);
         json_object_set_new(object, "function", json_string(text));
         return object;
     }
@@ -101,7 +102,7 @@ static json_t *frame_object(const struct tbd_call_frame *frame)
     json_object_set_new(object, "address", tbd_output_hex(frame->address));
     if (frame->is_indirect)
         json_object_set_new(object, "call", json_string("indirect"));
-    dwarf = tbd_dwarf_of(frame->file);
+    dwarf = frame->file != NULL ? tbd_dwarf_of(frame->file) : NULL;
     if (dwarf != NULL && tbd_dwarf_line_at(dwarf, frame->address - 1, &line) && line.line != 0)
         tbd_output_source(&line, object);
     return object;
@@ -216,33 +217,42 @@ static enum tbd_exit learn(struct tbd_command_run *run, const char *trace)
     return result;
 }
 
-/* Prints the stacks that recordings had with this value; TBD_EXIT_NOT_FOUND, and nothing, if there are none.  A text
- * as evidence is looked for in the calls of the files. */
-static enum tbd_exit look_up(struct tbd_command_run *run, const struct asked *asked)
+/* What recordings of the program had; empty if nothing was learned. */
+static enum tbd_status open_dictionary(const struct asked *asked,
+                                       struct tbd_context_dictionary *dictionary)
 {
-    struct tbd_context_dictionary dictionary = { .nodes = NULL };
-    struct tbd_call_answer answer = { .count = 0 };
     struct tbd_elf_file *file = NULL;
     enum tbd_status status;
+
+    *dictionary = (struct tbd_context_dictionary){ .nodes = NULL };
+    if (tbd_elf_open(asked->program, &file) != TBD_OK)
+        return TBD_OK; /* the search says it */
+    status = tbd_contexts_open(file->build_id_text, dictionary);
+    tbd_elf_close(file);
+    return status;
+}
+
+/* Prints the stacks that recordings had with this value; TBD_EXIT_NOT_FOUND, and nothing, if there are none.  A text
+ * as evidence is looked for in the calls of the files. */
+static enum tbd_exit look_up(struct tbd_command_run *run, const struct asked *asked,
+                             struct tbd_context_dictionary *dictionary)
+{
+    struct tbd_call_answer answer = { .count = 0 };
     enum tbd_exit result = TBD_EXIT_NOT_FOUND;
 
-    if (asked->log != NULL || tbd_elf_open(asked->program, &file) != TBD_OK)
+    if (asked->log != NULL)
         return TBD_EXIT_NOT_FOUND;
-    status = tbd_contexts_open(file->build_id_text, &dictionary);
-    if (status == TBD_OK)
-        status = tbd_contexts_find(&dictionary, asked->scheme, asked->value, &answer);
-    if (status == TBD_NOMEM)
-        result = tbd_command_no_memory();
-    else if (answer.count != 0)
+    if (tbd_contexts_find(dictionary, asked->scheme, asked->value, &answer) != TBD_OK)
+        return tbd_command_no_memory();
+    if (answer.count != 0)
         result = print_answer(run, &answer);
     tbd_call_answer_free(&answer);
-    tbd_contexts_close(&dictionary);
-    tbd_elf_close(file);
     return result;
 }
 
-/* In the calls that the files have. */
-static enum tbd_exit search(struct tbd_command_run *run, const struct asked *asked)
+/* In the calls that the files have, and in those that recordings had. */
+static enum tbd_exit search(struct tbd_command_run *run, const struct asked *asked,
+                            const struct tbd_context_dictionary *dictionary)
 {
     struct tbd_call_graph *graph = NULL;
     struct tbd_call_answer answer = { .count = 0 };
@@ -251,6 +261,8 @@ static enum tbd_exit search(struct tbd_command_run *run, const struct asked *ask
         tbd_call_graph_new(asked->program, asked->more, asked->more_count, &graph);
     enum tbd_exit result;
 
+    if (status == TBD_OK)
+        status = tbd_call_graph_learn(graph, dictionary);
     if (status == TBD_OK)
         status = tbd_call_graph_find(graph, asked->scheme, asked->value, asked->log, &answer);
     if (status == TBD_NOMEM)
@@ -271,6 +283,20 @@ static enum tbd_exit search(struct tbd_command_run *run, const struct asked *ask
     return result;
 }
 
+static enum tbd_exit find_value(struct tbd_command_run *run, const struct asked *asked)
+{
+    struct tbd_context_dictionary dictionary;
+    enum tbd_exit result;
+
+    if (open_dictionary(asked, &dictionary) != TBD_OK)
+        return tbd_command_no_memory();
+    result = look_up(run, asked, &dictionary);
+    if (result == TBD_EXIT_NOT_FOUND)
+        result = search(run, asked, &dictionary);
+    tbd_contexts_close(&dictionary);
+    return result;
+}
+
 enum tbd_exit tbd_command_context(struct tbd_command_run *run)
 {
     struct asked asked;
@@ -282,6 +308,5 @@ enum tbd_exit tbd_command_context(struct tbd_command_run *run)
     result = asked.learn != NULL ? learn(run, asked.learn) : TBD_EXIT_FOUND;
     if (result != TBD_EXIT_FOUND || !asked.has_value)
         return result;
-    result = look_up(run, &asked);
-    return result == TBD_EXIT_NOT_FOUND ? search(run, &asked) : result;
+    return find_value(run, &asked);
 }

@@ -533,6 +533,8 @@ void tbd_call_graph_free(struct tbd_call_graph *graph)
     free(graph->by_target);
     free(graph->indirect);
     free(graph->references);
+    free(graph->edges);
+    free(graph->edges_by_site);
     free(graph);
 }
 

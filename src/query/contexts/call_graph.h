@@ -5,6 +5,8 @@
  * function of this name in the first file that has it), and all others, which may lead to every function whose
  * address is taken somewhere.  A jump out of a function is a call without a return address.
  *
+ * Generated code is in no file: its calls have one number, and it may be called, and call, wherever a pointer may lead.
+ *
  * A stack is searched from its end: the value without the last call's number is the caller's.  Calls that few lead to come
  * first; the search meets the stacks that begin at the program's start, and ends when it has found some, or at
  * its limit.
@@ -33,12 +35,13 @@ const char *tbd_call_graph_missing(const struct tbd_call_graph *graph, size_t in
 
 /* One call of a stack, from the innermost on. */
 struct tbd_call_frame {
-    const char *module; /* last part of the path */
+    const char *
+        module; /* last part of the path; NULL: a signal's handler was called, or code in no file calls */
     const char *function;
     uint64_t offset;           /* of the return address in the function */
     uint64_t address;          /* of the return address in the file's addresses */
-    struct tbd_elf_file *file; /* NULL: a signal's handler was called */
-    uint32_t signo;
+    struct tbd_elf_file *file; /* NULL: it cannot be opened, or there is none */
+    uint32_t signo;            /* 0: code in no file */
     bool is_indirect;
 };
 

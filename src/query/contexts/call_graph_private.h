@@ -38,6 +38,11 @@ struct tbd_graph_reference {
     uint32_t function;
 };
 
+/* A call there has entered the function (call_edges.h). */
+struct tbd_graph_edge {
+    uint32_t function, site;
+};
+
 struct tbd_call_graph {
     struct tbd_graph_file files[TBD_CALL_GRAPH_FILES];
     uint32_t file_count;
@@ -53,6 +58,8 @@ struct tbd_call_graph {
     uint32_t entry, main; /* where the program begins, and the function that is handed over there */
     struct tbd_graph_reference *references; /* owned */
     size_t reference_count, reference_capacity;
+    struct tbd_graph_edge *edges, *edges_by_site; /* owned: by function and site; by site */
+    size_t edge_count, edge_capacity;
 };
 
 /* Only the files: no functions and calls. */
@@ -63,5 +70,11 @@ uint64_t tbd_graph_offset(const struct tbd_elf_file *elf, uint64_t address);
 
 /* The function of the file at this address; TBD_NO_FUNCTION: none. */
 uint32_t tbd_graph_function_at(const struct tbd_call_graph *graph, uint32_t file, uint64_t address);
+
+/* What recordings had (call_edges.c): edges to a function, and from a call.  Returns how many there are. */
+size_t tbd_graph_edges_to(const struct tbd_call_graph *graph, uint32_t function,
+                          const struct tbd_graph_edge **out);
+size_t tbd_graph_edges_from(const struct tbd_call_graph *graph, uint32_t site,
+                            const struct tbd_graph_edge **out);
 
 #endif

@@ -20,7 +20,9 @@
 #define SECONDS_MAX  10
 #define TRIED_MAX    (8u << 20)
 #define BITS_MAX     34
-#define SIGNAL_SITE  0xffffff00u /* + signo, in a path */
+#define SIGNAL_SITE  0xffffff00u /* + signo, in a path; 0: a call by code in no file */
+#define ANYWHERE     TBD_NO_FUNCTION
+#define NO_FILE      (TBD_NO_FUNCTION - 1) /* generated code, as a function */
 #define TEXT_FRAMES  3u
 #define START_DEPTH  4u /* from the entry to main */
 
@@ -107,6 +109,18 @@ static uint32_t add_jumps(const struct stack_search *s, uint32_t first, bool bac
     return count;
 }
 
+/* Where recordings say that the call led. */
+static void reach_learned(struct stack_search *s, struct start_stack next)
+{
+    const struct tbd_graph_edge *edges;
+    size_t count = tbd_graph_edges_from(s->graph, next.site, &edges);
+
+    for (size_t i = 0; i < count; i++) {
+        next.function = edges[i].function;
+        reach(s, next);
+    }
+}
+
 static void reach_from(struct stack_search *s, uint32_t index)
 {
     const struct tbd_call_graph *graph = s->graph;
@@ -131,6 +145,7 @@ static void reach_from(struct stack_search *s, uint32_t index)
             if (site->target == TBD_NO_FUNCTION && from.depth < START_DEPTH)
                 next.function = graph->main;
             reach(s, next);
+            reach_learned(s, next);
         }
     }
 }
@@ -158,7 +173,7 @@ static struct tbd_call_frame frame_of(const struct stack_search *s, uint32_t pat
     const struct tbd_graph_function *function;
     const struct tbd_elf_symbol *symbol;
 
-    if (path >= SIGNAL_SITE)
+    if (path >= SIGNAL_SITE) /* signal 0: no file */
         return (struct tbd_call_frame){ .signo = path - SIGNAL_SITE };
     function = &s->graph->functions[site->function];
     file = &s->graph->files[function->file];
@@ -236,12 +251,19 @@ static void found(struct stack_search *s, uint32_t depth, const struct start_sta
 static void go_back(struct stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
                     double bits);
 
+static uint64_t number_of(const struct stack_search *s, uint32_t path)
+{
+    if (path < SIGNAL_SITE)
+        return s->graph->sites[path].number;
+    if (path == SIGNAL_SITE)
+        return tbd_calling_number(tbd_calling_module(TBD_CALLING_NO_FILE), 0);
+    return tbd_calling_number(tbd_calling_module(TBD_CALLING_SIGNAL), path - SIGNAL_SITE);
+}
+
 static void undo(struct stack_search *s, uint64_t value, uint32_t path, uint32_t depth, double bits)
 {
-    bool is_signal = path >= SIGNAL_SITE;
-    uint64_t number =
-        is_signal ? tbd_calling_number(tbd_calling_module(TBD_CALLING_SIGNAL), path - SIGNAL_SITE)
-                  : s->graph->sites[path].number;
+    bool is_site = path < SIGNAL_SITE;
+    uint64_t number = number_of(s, path);
     const struct start_stack *start;
     struct timespec now;
 
@@ -254,14 +276,17 @@ static void undo(struct stack_search *s, uint64_t value, uint32_t path, uint32_t
     }
     s->path[depth] = path;
     value = tbd_calling_leave(s->scheme, value, number);
-    start = value || (!is_signal && s->graph->sites[path].function == s->graph->entry)
+    start = value || (is_site && s->graph->sites[path].function == s->graph->entry)
                 ? find_reached(s, value)
                 : NULL;
     if (!value || start)
         found(s, depth + 1, start);
     else if (depth + 1 < TBD_CALL_GRAPH_FRAMES)
-        go_back(s, value, is_signal ? TBD_NO_FUNCTION : s->graph->sites[path].function, depth + 1,
-                bits);
+        go_back(s, value,
+                is_site               ? s->graph->sites[path].function
+                : path == SIGNAL_SITE ? NO_FILE
+                                      : ANYWHERE,
+                depth + 1, bits);
 }
 
 /* A handler may have interrupted any function. */
@@ -275,13 +300,31 @@ static void go_back_anywhere(struct stack_search *s, uint64_t value, uint32_t de
 
 static void go_back_indirectly(struct stack_search *s, uint64_t value, uint32_t depth, double bits)
 {
-    bits -= log2((double)s->graph->indirect_count + SIGRTMAX);
+    bits -= log2((double)s->graph->indirect_count + SIGRTMAX + 1);
     if (bits < 0)
         return;
     for (size_t i = 0; i < s->graph->indirect_count && !s->is_over; i++)
         undo(s, value, s->graph->indirect[i], depth, bits);
-    for (uint32_t signo = 1; signo <= 64 && !s->is_over; signo++)
+    for (uint32_t signo = 0; signo <= 64 && !s->is_over; signo++)
         undo(s, value, SIGNAL_SITE + signo, depth, bits);
+}
+
+/* As recordings had them. */
+static void go_back_learned(struct stack_search *s, uint64_t value, const uint32_t *functions,
+                            uint32_t count, uint32_t depth, double bits)
+{
+    const struct tbd_graph_edge *edges;
+    size_t all = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        all += tbd_graph_edges_to(s->graph, functions[i], &edges);
+    bits -= all ? log2((double)all) : 0;
+    for (uint32_t i = 0; i < count && bits >= 0; i++) {
+        size_t here = tbd_graph_edges_to(s->graph, functions[i], &edges);
+
+        for (size_t n = 0; n < here && !s->is_over; n++)
+            undo(s, value, edges[n].site, depth, bits);
+    }
 }
 
 static void go_back(struct stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
@@ -292,8 +335,12 @@ static void go_back(struct stack_search *s, uint64_t value, uint32_t function, u
     bool is_taken = false;
     double left;
 
-    if (function == TBD_NO_FUNCTION) {
+    if (function == ANYWHERE) {
         go_back_anywhere(s, value, depth, bits);
+        return;
+    }
+    if (function == NO_FILE) { /* by a pointer, also out of itself */
+        go_back_indirectly(s, value, depth, bits);
         return;
     }
     count = add_jumps(s, function, true, functions);
@@ -309,6 +356,7 @@ static void go_back(struct stack_search *s, uint64_t value, uint32_t function, u
             if (graph->sites[graph->by_target[f->callers + n]].number)
                 undo(s, value, graph->by_target[f->callers + n], depth, left);
     }
+    go_back_learned(s, value, functions, count, depth, bits);
     if (is_taken)
         go_back_indirectly(s, value, depth, bits);
 }
@@ -324,6 +372,8 @@ static void go_back_from_end(struct stack_search *s, double bits)
     for (uint32_t i = 0; i < graph->site_count && !s->is_over; i++)
         if (graph->sites[i].number && (!asks || graph->sites[i].asks))
             undo(s, s->value, i, 0, bits);
+    if (!s->is_over)
+        undo(s, s->value, SIGNAL_SITE, 0, bits);
 }
 
 /* ---- evidence ---- */
