@@ -127,6 +127,69 @@ def test_conditions_are_those_of_questions(folder):
                 assert stack[:2] == ["work", "main"] and (LINE if "doing.c" in trigger else 1) <= dump.ask("bt")[0]["line"], stack
 
 
+REALS = r"""
+#include <math.h>
+#include <stdio.h>
+struct pair { double weight; float ratio; unsigned long long many; long few; };
+static volatile struct pair now;
+static double most = -1e300;
+__attribute__((noinline)) double weigh(int id, double weight, float ratio)
+{
+    double product = weight * (double)ratio;
+    if (product > most)
+        most = product; /* LINE */
+    return product;
+}
+int main(void)
+{
+    volatile double all = 0;
+
+    for (int id = -4; id <= 5; id++) {
+        now.weight = id + 0.125, now.ratio = (float)id / 4, now.many = id < 0 ? 0 - 1ull - (unsigned)(id + 4) * 4096ull : id, now.few = id * 1000L;
+        all += weigh(id, id == 3 ? NAN : now.weight, now.ratio);
+    }
+    printf("%g\n", all / 3);
+    return 0;
+}
+"""
+# trigger -> the ids; NaN is weight of 3
+REAL_CONDITIONS = {
+    "weigh times 9 if weight > 2.0": [2, 4, 5],
+    "weigh times 9 if weight >= 4.125 or weight <= -3.875": [-4, 4, 5],
+    "weigh times 9 if weight != weight": [3],
+    "weigh times 9 if not (weight < 1) and not (weight >= 1)": [3],
+    "weigh times 9 if ratio == 0.25 || ratio * -4 == 2": [-2, 1],
+    "weigh times 9 if now.weight - 0.125 == id && id / 2.0 == now.ratio * 2 && id > 3": [4, 5],
+    "weigh times 9 if now.many > 1.8446744073709540e19": [-4, -3, -2],
+    "weigh times 9 if now.few / 3.0 > 1333.3 and -now.weight < -1e-3": [4, 5],
+    "weigh times 9 if (id > 0 ? now.weight : now.ratio) == 2.125": [2],
+    "reals.c:%d times 9 if product > 2.5": [-4, 4, 5],
+}
+
+
+def test_floating_point_in_conditions(folder):
+    """Doubles and floats in memory, in vector registers and as parameters, comparisons with NaN, numbers of 64 bits; the program's results stay."""
+    source, binary = os.path.join(folder, "reals.c"), os.path.join(folder, "reals")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(REALS)
+    line = REALS.split("/* LINE */", maxsplit=1)[0].count("\n") + 1
+    for level, normal in (("-O0", (1, 3, 6, 8, 9)), ("-O2", (0, 4))):
+        subprocess.run(["cc", "-g", level, source, "-o", binary], check=True)
+        native = tbdtest.run([binary])
+        for number, (trigger, ids) in enumerate(REAL_CONDITIONS.items()):
+            if number not in normal and not (tbdtest.LONG and (level == "-O0" or "reals.c" not in trigger)):
+                continue
+            root = os.path.join(folder, level[1:] + str(number))
+            argv = [TBD, "crash", "--trigger", trigger.replace("%d", str(line)), "--", binary]
+            result = tbdtest.run(argv, env=tbdtest.clean_env({"TBD_DIR": root}))
+            tbdtest.wait_organizers(root)
+            assert not result.err, (trigger, result)
+            tbdtest.same(native, result)
+            names = sorted((name for name in os.listdir(root) if name.startswith("reals-")), key=lambda n: (len(n), n))
+            found = [int(tbdtest.Trace(os.path.join(root, name)).one("print", "id")["value"]) for name in names]
+            assert found == ids, (trigger, level, found)
+
+
 def test_signals_are_triggers(folder):
     """Before the handler runs; ignored ones and others leave nothing."""
     binary, root = build(folder), os.path.join(folder, "root")
@@ -228,7 +291,7 @@ def test_what_runs_can_be_changed(folder):
         wanted += count
     for words, code, message in ((["trigger=nothing_of_this_name"], 1, b"no module of the process has a function called"),
                                  (["trigger=work if no_such_variable == 1"], 2, b""), (["trigger=work if ("], 2, b""),
-                                 (["trigger=work if 1.5 < 2"], 2, b""), (["trigger=signal NOPE"], 2, b"there is no such signal"),
+                                 (['trigger=work if item->name =~ "t.*"'], 2, b""), (["trigger=signal NOPE"], 2, b"there is no such signal"),
                                  (["trigger=0x10"], 1, b"there is no code"), (["trigger=work times 0"], 2, b""), (["ring=1024M"], 2, b"4096 KiB"),
                                  (["ring=4K"], 2, b""), (["ring="], 2, b""), (["trigger=doing.c:99999"], 1, b"no code belongs to line"), ([], 2, b"")):
         result = set_(process.pid, *words)

@@ -12,6 +12,7 @@
 #ifndef TBD_FORMAT_PROBE_H
 #define TBD_FORMAT_PROBE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TBD_PROBE_VERSION      1u
@@ -166,9 +167,39 @@ enum tbd_probe_op {
     TBD_PROBE_FIELD_COMM,
     TBD_PROBE_FIELD_STACK,
     TBD_PROBE_SEND,
-    TBD_PROBE_EXIT, /* the consumer is asked to end the session */
+    TBD_PROBE_EXIT,    /* the consumer is asked to end the session */
+    TBD_PROBE_REAL,    /* d = a, b, which are bits of doubles; imm: enum tbd_probe_real_op */
+    TBD_PROBE_TO_REAL, /* d = a as a double; imm: enum tbd_probe_real_kind */
+    TBD_PROBE_VECTOR,  /* d = half b of the low 16 bytes of vector register imm; only in triggers */
     TBD_PROBE_OPS
 };
+
+/* It leaves nothing anywhere but in a register of the interpreter, or skips, or ends. */
+static inline bool tbd_probe_only_computes(unsigned op)
+{
+    return op <= TBD_PROBE_CPU || (op >= TBD_PROBE_REAL && op <= TBD_PROBE_VECTOR);
+}
+
+enum tbd_probe_real_op {
+    TBD_PROBE_REAL_ADD,
+    TBD_PROBE_REAL_SUB,
+    TBD_PROBE_REAL_MUL,
+    TBD_PROBE_REAL_DIV,
+    TBD_PROBE_REAL_EQ, /* 0 or 1, as the others that follow */
+    TBD_PROBE_REAL_NE,
+    TBD_PROBE_REAL_LT,
+    TBD_PROBE_REAL_LE,
+    TBD_PROBE_REAL_OPS
+};
+
+enum tbd_probe_real_kind {
+    TBD_PROBE_REAL_SIGNED, /* a number of 64 bits */
+    TBD_PROBE_REAL_UNSIGNED,
+    TBD_PROBE_REAL_FLOAT, /* the low half has a float */
+    TBD_PROBE_REAL_KINDS
+};
+
+#define TBD_PROBE_VECTORS 16
 
 struct tbd_probe_insn {
     uint8_t op;

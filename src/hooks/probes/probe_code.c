@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/sys_clock.h"
 #include "hooks/probes/probe_maps.h"
+#include "hooks/probes/probe_real.h"
 #include "hooks/probes/probe_records.h"
 #include "patcher/native_step.h"
 
@@ -324,6 +325,9 @@ static bool execute(struct running *r, const struct tbd_probe_insn *insn)
     case TBD_PROBE_EXIT:
         __atomic_store_n(&r->session->shared->wants_end, 1, __ATOMIC_RELEASE);
         return true;
+    case TBD_PROBE_REAL: *d = tbd_probe_real((uint32_t)insn->imm, a, r->reg[insn->b]); return true;
+    case TBD_PROBE_TO_REAL: *d = tbd_probe_to_real((uint32_t)insn->imm, a); return true;
+    case TBD_PROBE_VECTOR: *d = tbd_probe_vector((uint32_t)insn->imm, insn->b); return true;
     default: *d = compute((enum tbd_probe_op)insn->op, a, r->reg[insn->b]); return true;
     }
 }

@@ -33,6 +33,10 @@ static bool is_right(const struct tbd_probe_insn *insn, uint32_t left, uint32_t 
     case TBD_PROBE_KEY_STACK:
     case TBD_PROBE_FIELD_STACK: return insn->imm > 0 && insn->imm <= (int32_t)TBD_PROBE_FRAMES;
     case TBD_PROBE_RECORD: return insn->imm > 0;
+    case TBD_PROBE_REAL:
+        return insn->imm >= 0 && insn->imm < TBD_PROBE_REAL_OPS && insn->b < TBD_PROBE_REGISTERS;
+    case TBD_PROBE_TO_REAL: return insn->imm >= 0 && insn->imm < TBD_PROBE_REAL_KINDS;
+    case TBD_PROBE_VECTOR: return insn->imm >= 0 && insn->imm < TBD_PROBE_VECTORS && insn->b < 2;
     default: break;
     }
     return insn->op >= TBD_PROBE_END && insn->op < TBD_PROBE_OPS && insn->b < TBD_PROBE_REGISTERS;

@@ -38,7 +38,7 @@ static bool has_right_code(const struct tbd_crash_request *request)
     if (request->code_count > TBD_TRIGGER_CODE)
         return false;
     for (uint32_t i = 0; i < request->code_count; i++)
-        if (request->code[i].op > TBD_PROBE_CPU) /* it only computes */
+        if (!tbd_probe_only_computes(request->code[i].op))
             return false;
     return !request->code_count ||
            tbd_probe_check_code(request->code, request->code_count, NULL, 0) == request->code_count;

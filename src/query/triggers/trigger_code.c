@@ -144,13 +144,19 @@ static bool emit_truth(struct compiling *c, int32_t index, uint32_t d)
 
 static bool emit_register(struct compiling *c, const struct tbd_expr_node *node, uint32_t d)
 {
-    uint32_t which = node->which;
+    uint32_t which = node->which, xmm = which - TBD_REGISTER_XMM0;
+    uint64_t shift = node->value;
 
-    if (which > TBD_REGISTER_RFLAGS)
-        return fail(c, "vector registers and segment bases are not for triggers");
-    if (!emit(c, TBD_PROBE_REG, d, 0, 0, which))
+    if (which >= TBD_REGISTER_XMM0 && xmm < TBD_PROBE_VECTORS) {
+        if (!emit(c, TBD_PROBE_VECTOR, d, 0, shift / 64 & 1, xmm))
+            return false;
+        shift %= 64;
+    } else if (which > TBD_REGISTER_RFLAGS) {
+        return fail(c, "segment bases and vector registers above xmm15 are not for triggers");
+    } else if (!emit(c, TBD_PROBE_REG, d, 0, 0, which)) {
         return false;
-    if (node->value != 0 && !emit_with_number(c, TBD_PROBE_SHR, d, node->value))
+    }
+    if (shift != 0 && !emit_with_number(c, TBD_PROBE_SHR, d, shift))
         return false;
     return node->width == 0 || emit_low(c, d, node->width, false);
 }
@@ -306,13 +312,43 @@ static bool is_unsigned_division(const struct tbd_expr_node *node)
     return (node->op == TBD_EXPR_DIV || node->op == TBD_EXPR_REM) && !node->is_signed;
 }
 
+/* TBD_PROBE_REAL_OPS: there is no such operator. */
+static enum tbd_probe_real_op real_of(const struct tbd_expr_node *node)
+{
+    switch ((enum tbd_expr_op)node->op) {
+    case TBD_EXPR_ADD: return TBD_PROBE_REAL_ADD;
+    case TBD_EXPR_SUB: return TBD_PROBE_REAL_SUB;
+    case TBD_EXPR_MUL: return TBD_PROBE_REAL_MUL;
+    case TBD_EXPR_DIV: return TBD_PROBE_REAL_DIV;
+    case TBD_EXPR_EQ: return TBD_PROBE_REAL_EQ;
+    case TBD_EXPR_NE: return TBD_PROBE_REAL_NE;
+    case TBD_EXPR_LT:
+    case TBD_EXPR_GT: return TBD_PROBE_REAL_LT;
+    case TBD_EXPR_LE:
+    case TBD_EXPR_GE: return TBD_PROBE_REAL_LE;
+    default: return TBD_PROBE_REAL_OPS;
+    }
+}
+
+/* Both operands are doubles. */
+static bool emit_real(struct compiling *c, const struct tbd_expr_node *node, uint32_t d)
+{
+    bool is_turned = node->op == TBD_EXPR_GT || node->op == TBD_EXPR_GE;
+    enum tbd_probe_real_op op = real_of(node);
+
+    if (op == TBD_PROBE_REAL_OPS)
+        return fail(c, "a trigger's condition cannot ask for this");
+    return emit_node(c, node->left, d) && emit_node(c, node->right, d + 1) &&
+           emit(c, TBD_PROBE_REAL, d, is_turned ? d + 1 : d, is_turned ? d : d + 1, op);
+}
+
 static bool emit_binary(struct compiling *c, const struct tbd_expr_node *node, uint32_t d)
 {
     bool is_turned = node->op == TBD_EXPR_GT || node->op == TBD_EXPR_GE;
     enum tbd_probe_op op = binary_of(node);
 
     if (node->is_real)
-        return fail(c, "floating-point numbers are not for triggers");
+        return emit_real(c, node, d);
     if (is_unsigned_division(node))
         return fail(c, "a trigger divides signed numbers only: signed(A) / signed(B)");
     if (op == TBD_PROBE_OPS)
@@ -324,9 +360,20 @@ static bool emit_binary(struct compiling *c, const struct tbd_expr_node *node, u
 static bool emit_unary(struct compiling *c, const struct tbd_expr_node *node, uint32_t d,
                        enum tbd_probe_op op)
 {
-    if (node->is_real)
-        return fail(c, "floating-point numbers are not for triggers");
     return emit_node(c, node->left, d) && emit(c, op, d, d, 0, 0);
+}
+
+static bool emit_negative(struct compiling *c, const struct tbd_expr_node *node, uint32_t d)
+{
+    if (!node->is_real)
+        return emit_unary(c, node, d, TBD_PROBE_NEGATE);
+    return emit_node(c, node->left, d) && emit_with_number(c, TBD_PROBE_XOR, d, 1ull << 63);
+}
+
+static bool emit_to_real(struct compiling *c, const struct tbd_expr_node *node, uint32_t d,
+                         enum tbd_probe_real_kind kind)
+{
+    return emit_node(c, node->left, d) && emit(c, TBD_PROBE_TO_REAL, d, d, 0, kind);
 }
 
 static bool emit_node(struct compiling *c, int32_t index, uint32_t d)
@@ -340,7 +387,11 @@ static bool emit_node(struct compiling *c, int32_t index, uint32_t d)
     case TBD_EXPR_FRAME: return emit_frame(c, d);
     case TBD_EXPR_MEMORY: return emit_memory(c, node, d);
     case TBD_EXPR_NOT: return emit_unary(c, node, d, TBD_PROBE_NOT);
-    case TBD_EXPR_NEG: return emit_unary(c, node, d, TBD_PROBE_NEGATE);
+    case TBD_EXPR_NEG: return emit_negative(c, node, d);
+    case TBD_EXPR_TO_REAL:
+        return emit_to_real(c, node, d,
+                            node->is_signed ? TBD_PROBE_REAL_SIGNED : TBD_PROBE_REAL_UNSIGNED);
+    case TBD_EXPR_WIDEN: return emit_to_real(c, node, d, TBD_PROBE_REAL_FLOAT);
     case TBD_EXPR_BITNOT: return emit_unary(c, node, d, TBD_PROBE_INVERT);
     case TBD_EXPR_SIGNED: return emit_node(c, node->left, d);
     case TBD_EXPR_EXTEND:
