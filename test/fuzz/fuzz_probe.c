@@ -31,7 +31,7 @@ static void check_script(const struct tbd_probe_script *script)
     for (uint32_t i = 0; i < script->where_count; i++) {
         const struct tbd_script_where *where = &script->where[i];
 
-        if (where->kind <= TBD_WHERE_INTERVAL) {
+        if (where->place.kind <= TBD_WHERE_INTERVAL) {
             check(where->first_action + where->action_count <= script->action_count);
             continue;
         }

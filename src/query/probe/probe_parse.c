@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* probe_parse.c - reads a script: clauses, places, statements (probe_script.h) */
+/* probe_parse.c - reads a script: clauses and statements (probe_script.h) */
 #include "query/probe/probe_parse.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_KEYS  4096u
-#define DEFAULT_HIST  512u
-#define NS_PER_SECOND 1000000000ull
-#define VARIABLES_AT  TBD_PARSE_TEMPORARIES
+#define DEFAULT_KEYS 4096u
+#define DEFAULT_HIST 512u
+#define VARIABLES_AT TBD_PARSE_TEMPORARIES
 
 /* ---- text ---- */
 
@@ -487,135 +486,27 @@ static bool parse_action(struct tbd_probe_parser *p)
                            "this is not possible in begin, end and interval");
 }
 
-/* ---- places ---- */
+/* ---- clauses ---- */
 
-/* Up to a colon, a comma, a blank or the clause's body. */
-static bool place_word(struct tbd_probe_parser *p, char *out, size_t bytes, const char *what)
-{
-    size_t length = strcspn(p->text + p->at, ": \t\r\n,{");
-
-    if (!length || length >= bytes)
-        return tbd_parse_wrong(p, "uprobe:MODULE:FUNCTION, line:FILE:NUMBER", "%s is missing",
-                               what);
-    memcpy(out, p->text + p->at, length);
-    out[length] = '\0';
-    p->at += length;
-    return true;
-}
-
-static bool place_number(struct tbd_probe_parser *p, uint64_t *out)
-{
-    return tbd_parse_number(p, out) || tbd_parse_wrong(p, "", "a number is missing");
-}
-
-static bool parse_interval(struct tbd_probe_parser *p, struct tbd_script_where *where)
-{
-    bool is_ms = tbd_parse_take(p, ":ms:");
-
-    if (!is_ms && !tbd_parse_take(p, ":s:"))
-        return tbd_parse_wrong(p, "interval:s:1, interval:ms:100", "the unit is missing");
-    if (!place_number(p, &where->number))
-        return false;
-    if (!where->number || where->number > 1000000)
-        return tbd_parse_wrong(p, "", "an interval is 1 to 1000000 long");
-    where->number *= is_ms ? NS_PER_SECOND / 1000 : NS_PER_SECOND;
-    return true;
-}
-
-static bool parse_function(struct tbd_probe_parser *p, struct tbd_script_where *where)
-{
-    char *plus;
-
-    if (!tbd_parse_expect(p, ":") ||
-        !place_word(p, where->module, sizeof(where->module), "the module") ||
-        !tbd_parse_expect(p, ":"))
-        return false;
-    for (;;) { /* C++ names have colons */
-        size_t used = strlen(where->name);
-
-        if (!place_word(p, where->name + used, sizeof(where->name) - used, "the function"))
-            return false;
-        used = strlen(where->name);
-        if (strncmp(p->text + p->at, "::", 2) != 0 || used + 2 >= sizeof(where->name))
-            break;
-        strcpy(where->name + used, "::");
-        p->at += 2;
-    }
-    plus = strrchr(where->name, '+');
-    if (plus && plus != where->name) {
-        where->number = strtoull(plus + 1, NULL, 0);
-        *plus = '\0';
-    }
-    return true;
-}
-
-static bool parse_line(struct tbd_probe_parser *p, struct tbd_script_where *where)
-{
-    return tbd_parse_expect(p, ":") &&
-           place_word(p, where->name, sizeof(where->name), "the source file") &&
-           tbd_parse_expect(p, ":") && place_number(p, &where->number);
-}
-
-static bool parse_where(struct tbd_probe_parser *p, struct tbd_script_where *where)
-{
-    char kind[TBD_SCRIPT_NAME_BYTES];
-
-    tbd_parse_skip_blanks(p);
-    where->at = p->at;
-    if (!tbd_parse_name(p, kind, sizeof(kind)))
-        return tbd_parse_wrong(p, "uprobe:MODULE:FUNCTION { ... }", "a clause is missing");
-    if (strcmp(kind, "begin") == 0 || strcmp(kind, "BEGIN") == 0) {
-        where->kind = TBD_WHERE_BEGIN;
-        return true;
-    }
-    if (strcmp(kind, "end") == 0 || strcmp(kind, "END") == 0) {
-        where->kind = TBD_WHERE_END;
-        return true;
-    }
-    if (strcmp(kind, "interval") == 0) {
-        where->kind = TBD_WHERE_INTERVAL;
-        return parse_interval(p, where);
-    }
-    if (strcmp(kind, "line") == 0) {
-        where->kind = TBD_WHERE_LINE;
-        return parse_line(p, where);
-    }
-    if (strcmp(kind, "address") == 0) {
-        where->kind = TBD_WHERE_ADDRESS;
-        return tbd_parse_expect(p, ":") && place_number(p, &where->number);
-    }
-    where->kind = strcmp(kind, "uprobe") == 0 || strcmp(kind, "u") == 0       ? TBD_WHERE_ENTRY
-                  : strcmp(kind, "uretprobe") == 0 || strcmp(kind, "ur") == 0 ? TBD_WHERE_RETURNS
-                                                                              : TBD_WHERE_ALL;
-    if (where->kind == TBD_WHERE_ALL && strcmp(kind, "insn") != 0) {
-        p->at = where->at;
-        return tbd_parse_wrong(p, "uprobe, uretprobe, insn, line, address, begin, end, interval",
-                               "there are no probes of this kind: %s", kind);
-    }
-    return parse_function(p, where);
-}
-
-static bool is_own(const struct tbd_script_where *where)
+static bool is_own(const struct tbd_where *where)
 {
     return where->kind <= TBD_WHERE_INTERVAL;
 }
-
-/* ---- clauses ---- */
 
 static bool parse_places(struct tbd_probe_parser *p, uint32_t first)
 {
     struct tbd_probe_script *script = p->script;
 
     do {
-        struct tbd_script_where *where = &script->where[script->where_count];
+        struct tbd_where *where = &script->where[script->where_count].place;
 
         if (script->where_count == TBD_SCRIPT_MAX_CLAUSES)
             return tbd_parse_wrong(p, "", "a script has at most %u places", TBD_SCRIPT_MAX_CLAUSES);
-        if (!parse_where(p, where))
+        if (!tbd_parse_where(p, where))
             return false;
         where->length = p->at - where->at;
         script->where_count++;
-        if (is_own(where) != is_own(&script->where[first]))
+        if (is_own(where) != is_own(&script->where[first].place))
             return tbd_parse_wrong(p, "write two clauses", "begin, end and interval stand alone");
     } while (tbd_parse_take(p, ","));
     return true;
@@ -664,7 +555,7 @@ static bool parse_clause(struct tbd_probe_parser *p)
     p->variable_count = p->parentheses = 0;
     if (!parse_places(p, first))
         return false;
-    own = is_own(&script->where[first]);
+    own = is_own(&script->where[first].place);
     if ((!own && !parse_condition(p, &skip)) || !parse_body(p, own))
         return false;
     if (skip < TBD_PROBE_MAX_CODE)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* probe_parse.h - the reader of a script, for probe_parse.c and probe_expression.c
+/* probe_parse.h - the reader of a script, for probe_parse.c, probe_where.c and probe_expression.c
  *
  * One pass: expressions become code as they are read.  Registers 0 to 7 hold the values of an expression
  * from the left, 8 to 15 the clause's variables ($name). */
@@ -35,6 +35,10 @@ bool tbd_parse_number(struct tbd_probe_parser *p, uint64_t *out);
 /* Fills in the error at the current place; returns false. */
 bool tbd_parse_wrong(struct tbd_probe_parser *p, const char *hint, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- places ---- */
+
+bool tbd_parse_where(struct tbd_probe_parser *p, struct tbd_where *where);
 
 /* ---- code ---- */
 

@@ -9,7 +9,7 @@
 #include "query/attach/attach.h"
 #include "query/attach/attach_masks.h"
 #include "query/probe/probe_client.h"
-#include "query/probe/probe_process.h"
+#include "query/places/running_process.h"
 #include "query/probe/probe_records_read.h"
 #include "query/probe/probe_show.h"
 #include "query/probe/probe_start.h"
@@ -207,7 +207,7 @@ static void act(struct probe_run *run, const struct tbd_script_where *where)
 static void act_all(struct probe_run *run, enum tbd_where_kind kind)
 {
     for (uint32_t i = 0; i < run->script->where_count; i++)
-        if (run->script->where[i].kind == kind)
+        if (run->script->where[i].place.kind == kind)
             act(run, &run->script->where[i]);
 }
 
@@ -218,11 +218,11 @@ static void act_at_intervals(struct probe_run *run)
     for (uint32_t i = 0; i < run->script->where_count; i++) {
         const struct tbd_script_where *where = &run->script->where[i];
 
-        if (where->kind != TBD_WHERE_INTERVAL || now < run->due[i])
+        if (where->place.kind != TBD_WHERE_INTERVAL || now < run->due[i])
             continue;
         if (run->due[i])
             act(run, where);
-        run->due[i] = (run->due[i] ? run->due[i] : now) + where->number;
+        run->due[i] = (run->due[i] ? run->due[i] : now) + where->place.number;
     }
 }
 
@@ -230,10 +230,14 @@ static bool find_places(struct probe_run *run)
 {
     if (!tbd_process_read(&run->process, run->options->pid, &run->error))
         return false;
-    for (uint32_t i = 0; i < run->script->where_count; i++)
-        if (run->script->where[i].kind > TBD_WHERE_INTERVAL &&
-            !tbd_process_find(&run->process, &run->script->where[i], &run->places, &run->error))
+    for (uint32_t i = 0; i < run->script->where_count; i++) {
+        const struct tbd_script_where *where = &run->script->where[i];
+
+        run->places.code = where->code;
+        if (where->place.kind > TBD_WHERE_INTERVAL &&
+            !tbd_process_find(&run->process, &where->place, &run->places, &run->error))
             return false;
+    }
     return true;
 }
 

@@ -9,6 +9,7 @@
 #define TBD_QUERY_PROBE_SCRIPT_H
 
 #include "format/probe/probe.h"
+#include "query/places/where.h"
 #include "query/text/query_error.h"
 
 #define TBD_SCRIPT_MAX_CLAUSES 256u
@@ -16,27 +17,11 @@
 #define TBD_SCRIPT_MAX_PRINTS  256u
 #define TBD_SCRIPT_MAX_ACTIONS 256u
 #define TBD_SCRIPT_NAME_BYTES  64u
-#define TBD_SCRIPT_WHERE_BYTES 512u
-
-enum tbd_where_kind {
-    TBD_WHERE_BEGIN,
-    TBD_WHERE_END,
-    TBD_WHERE_INTERVAL,
-    TBD_WHERE_ENTRY,   /* uprobe:MODULE:FUNCTION[+OFFSET] */
-    TBD_WHERE_RETURNS, /* uretprobe:MODULE:FUNCTION: each of its ret instructions */
-    TBD_WHERE_ALL,     /* insn:MODULE:FUNCTION: each of its instructions */
-    TBD_WHERE_LINE,    /* line:FILE:NUMBER */
-    TBD_WHERE_ADDRESS, /* address:NUMBER */
-};
 
 struct tbd_script_where {
-    enum tbd_where_kind kind;
-    size_t at, length; /* in the script's text */
-    char module[TBD_SCRIPT_WHERE_BYTES];
-    char name[TBD_SCRIPT_WHERE_BYTES]; /* of a function, or a source file; * stands for anything */
-    uint64_t number;                   /* offset, line, address; INTERVAL: nanoseconds */
-    uint32_t code;                     /* its first instruction */
-    uint32_t first_action;             /* BEGIN, END, INTERVAL */
+    struct tbd_where place;
+    uint32_t code;         /* its first instruction */
+    uint32_t first_action; /* BEGIN, END, INTERVAL */
     uint32_t action_count;
 };
 

@@ -6,7 +6,8 @@
 #ifndef TBD_QUERY_PROBE_SHOW_H
 #define TBD_QUERY_PROBE_SHOW_H
 
-#include "query/probe/probe_process.h"
+#include "query/places/running_process.h"
+#include "query/probe/probe_script.h"
 
 #include <stdio.h>
 

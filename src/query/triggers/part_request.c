@@ -7,7 +7,7 @@
 
 struct part_wish {
     size_t at, length; /* of its name in the text */
-    struct tbd_script_where where;
+    struct tbd_where where;
 };
 
 /* False: it is no function. */

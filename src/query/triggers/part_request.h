@@ -8,7 +8,7 @@
 #define TBD_QUERY_PART_REQUEST_H
 
 #include "format/probe/trigger.h"
-#include "query/probe/probe_process.h"
+#include "query/places/running_process.h"
 
 /* Fills in the ranges of those that there are; `what` gets TBD_REQUEST_PARTS.  False: *error says what is wrong in `text` with the first
  * of the others. */

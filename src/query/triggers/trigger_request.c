@@ -2,7 +2,7 @@
 /* trigger_request.c - see trigger_request.h */
 #include "query/triggers/trigger_request.h"
 
-#include "query/triggers/trigger_code.h"
+#include "query/places/place_code.h"
 #include "query/triggers/trigger_text.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ struct filling {
     struct tbd_probe_process *process;
     const char *text;
     struct tbd_crash_request *out;
-    struct tbd_trigger_code code;
+    struct tbd_place_code code;
     struct tbd_query_error *error;
 };
 
@@ -22,7 +22,7 @@ struct filling {
 static bool find_places(struct filling *f, const struct tbd_trigger_wish *wish,
                         struct tbd_probe_places *places)
 {
-    struct tbd_script_where own = wish->where;
+    struct tbd_where own = wish->where;
     struct tbd_query_error ignored = { 0 };
 
     if (own.kind == TBD_WHERE_ENTRY && !wish->has_module &&
@@ -59,7 +59,7 @@ static bool add_conditional(struct filling *f, const struct tbd_trigger_wish *wi
 {
     bool is_entry = wish->where.kind == TBD_WHERE_ENTRY;
     struct tbd_expr *condition =
-        tbd_trigger_condition(f->process, f->text, wish->condition, wish->end, is_entry, f->error);
+        tbd_place_expression(f->process, f->text, wish->condition, wish->end, is_entry, f->error);
     struct tbd_query_error problem = { 0 };
     uint32_t added = 0;
     bool fits = true;
@@ -67,7 +67,7 @@ static bool add_conditional(struct filling *f, const struct tbd_trigger_wish *wi
     for (size_t i = 0; condition && fits && i < places->count; i++) {
         uint32_t code = f->code.count;
 
-        if (tbd_trigger_compile(f->process, condition, places->all[i].address, is_entry, &f->code,
+        if (tbd_place_condition(f->process, condition, places->all[i].address, is_entry, &f->code,
                                 &problem) != TBD_OK)
             continue;
         fits = add_place(f, wish, places->all[i].address, code);

@@ -4,7 +4,7 @@
 #define TBD_QUERY_TRIGGER_REQUEST_H
 
 #include "format/probe/trigger.h"
-#include "query/probe/probe_process.h"
+#include "query/places/running_process.h"
 
 /* Fills in everything but `state`; `what` gets TBD_REQUEST_TRIGGERS.  On failure *error says what is wrong in `text`. */
 bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,

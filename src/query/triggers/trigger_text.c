@@ -103,7 +103,7 @@ static bool read_signal(struct reader *r, struct tbd_trigger_wish *out)
 
 static bool copy_name(struct reader *r, size_t from, size_t to, char *out)
 {
-    if (to == from || to - from >= TBD_SCRIPT_WHERE_BYTES)
+    if (to == from || to - from >= TBD_WHERE_BYTES)
         return wrong(r, from, "main, libc!free, work.c:12, 0x401136", "a place is missing here");
     memcpy(out, r->text + from, to - from);
     out[to - from] = '\0';
@@ -128,10 +128,10 @@ static bool is_number(const struct reader *r, size_t from, size_t to)
 
 static bool read_place(struct reader *r, size_t end, struct tbd_trigger_wish *out)
 {
-    struct tbd_script_where *where = &out->where;
+    struct tbd_where *where = &out->where;
     size_t at = r->at, colon = last_of(r, at, end, ':'), mark = last_of(r, at, end, '!');
 
-    *where = (struct tbd_script_where){ .kind = TBD_WHERE_ENTRY, .at = at, .length = end - at };
+    *where = (struct tbd_where){ .kind = TBD_WHERE_ENTRY, .at = at, .length = end - at };
     r->at = end;
     if (end - at > 2 && strncmp(r->text + at, "0x", 2) == 0) {
         where->kind = TBD_WHERE_ADDRESS;

@@ -9,14 +9,14 @@
 #define TBD_QUERY_TRIGGER_TEXT_H
 
 #include "format/probe/trigger.h"
-#include "query/probe/probe_script.h"
+#include "query/places/where.h"
 #include "query/text/query_error.h"
 
 struct tbd_trigger_wish {
-    size_t at, end;                /* in the text */
-    struct tbd_script_where where; /* unless it is about a signal */
-    size_t condition;              /* where it begins; `end`: there is none */
-    uint64_t signals;              /* as in struct tbd_trigger */
+    size_t at, end;         /* in the text */
+    struct tbd_where where; /* unless it is about a signal */
+    size_t condition;       /* where it begins; `end`: there is none */
+    uint64_t signals;       /* as in struct tbd_trigger */
     uint32_t times;
     bool has_module; /* the place names one */
 };

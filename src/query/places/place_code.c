@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* trigger_code.c - see trigger_code.h
+/* place_code.c - see place_code.h
  *
  * An expression's value goes into a register; its operands use those after it.  `and`, `or` and `?:` skip what
  * does not matter, so that a pointer can be looked at before it is followed. */
-#include "query/triggers/trigger_code.h"
+#include "query/places/place_code.h"
 
 #include "query/condition/expr_lower.h"
 #include "query/debuginfo/dwarf_machine.h"
@@ -17,7 +17,7 @@
 #define SIGNED 16u
 
 struct compiling {
-    struct tbd_trigger_code *code;
+    struct tbd_place_code *code;
     const struct tbd_expr *expr;
     Dwarf_Frame *frame; /* of the place; NULL: not known */
     const char *why;    /* it cannot be compiled; NULL: all is well */
@@ -407,9 +407,9 @@ static bool emit_node(struct compiling *c, int32_t index, uint32_t d)
 
 /* ---- conditions ---- */
 
-struct tbd_expr *tbd_trigger_condition(struct tbd_probe_process *process, const char *text,
-                                       size_t from, size_t to, bool is_entry,
-                                       struct tbd_query_error *error)
+struct tbd_expr *tbd_place_expression(struct tbd_probe_process *process, const char *text,
+                                      size_t from, size_t to, bool is_entry,
+                                      struct tbd_query_error *error)
 {
     struct tbd_expr_source source = { .text = text,
                                       .from = from,
@@ -440,8 +440,8 @@ static enum tbd_status compile(struct compiling *c, struct tbd_query_error *erro
     return TBD_TYPE;
 }
 
-enum tbd_status tbd_trigger_compile(struct tbd_probe_process *process, struct tbd_expr *condition,
-                                    uint64_t address, bool is_entry, struct tbd_trigger_code *out,
+enum tbd_status tbd_place_condition(struct tbd_probe_process *process, struct tbd_expr *condition,
+                                    uint64_t address, bool is_entry, struct tbd_place_code *out,
                                     struct tbd_query_error *error)
 {
     struct tbd_process_module *module = module_at(process, address);

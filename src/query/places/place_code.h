@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
-/* trigger_code.h - a condition over registers and variables at one place, as code for the engine
+/* place_code.h - a condition over registers and variables at one place, as code for the engine
  *
  * The condition is lowered as for a search (query/condition/expr_lower.h); what is left, arithmetic over
  * registers and reads of memory, becomes probe code.  What the engine cannot compute is refused. */
-#ifndef TBD_QUERY_TRIGGER_CODE_H
-#define TBD_QUERY_TRIGGER_CODE_H
+#ifndef TBD_QUERY_PLACE_CODE_H
+#define TBD_QUERY_PLACE_CODE_H
 
 #include "format/probe/trigger.h"
 #include "query/condition/expr.h"
-#include "query/probe/probe_process.h"
+#include "query/places/running_process.h"
 
-struct tbd_trigger_code {
+struct tbd_place_code {
     struct tbd_probe_insn *all; /* borrowed; TBD_TRIGGER_CODE of them */
     uint32_t count;
 };
 
 /* Parses text[from, to); tbd_expr_free() it.  `is_entry`: at a function's first instruction. */
-struct tbd_expr *tbd_trigger_condition(struct tbd_probe_process *process, const char *text,
-                                       size_t from, size_t to, bool is_entry,
-                                       struct tbd_query_error *error);
+struct tbd_expr *tbd_place_expression(struct tbd_probe_process *process, const char *text,
+                                      size_t from, size_t to, bool is_entry,
+                                      struct tbd_query_error *error);
 /* Appends the code for `address`.  TBD_UNMAPPED, and nothing appended: a variable has no value there. */
-enum tbd_status tbd_trigger_compile(struct tbd_probe_process *process, struct tbd_expr *condition,
-                                    uint64_t address, bool is_entry, struct tbd_trigger_code *out,
+enum tbd_status tbd_place_condition(struct tbd_probe_process *process, struct tbd_expr *condition,
+                                    uint64_t address, bool is_entry, struct tbd_place_code *out,
                                     struct tbd_query_error *error);
 
 #endif

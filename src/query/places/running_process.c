@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* probe_process.c - see probe_process.h */
-#include "query/probe/probe_process.h"
+/* running_process.c - see running_process.h */
+#include "query/places/running_process.h"
 
 #include "base/string.h"
 #include "query/debuginfo/dwarf_file.h"
@@ -157,7 +157,7 @@ static bool is_called(const struct tbd_probe_process *process,
 
 /* ---- places ---- */
 
-static bool add_place(struct tbd_probe_places *out, uint64_t address, uint32_t code)
+static bool add_place(struct tbd_probe_places *out, uint64_t address)
 {
     if (out->count == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 64;
@@ -168,16 +168,16 @@ static bool add_place(struct tbd_probe_places *out, uint64_t address, uint32_t c
         out->all = grown;
         out->capacity = capacity;
     }
-    out->all[out->count++] = (struct tbd_probe_place){ .address = address, .code = code };
+    out->all[out->count++] = (struct tbd_probe_place){ .address = address, .code = out->code };
     return true;
 }
 
 /* What is wanted at each instruction of a function. */
 typedef bool (*wants_instruction)(const ZydisDecodedInstruction *insn, uint64_t offset,
-                                  const struct tbd_script_where *where);
+                                  const struct tbd_where *where);
 
 static bool wants_return(const ZydisDecodedInstruction *insn, uint64_t offset,
-                         const struct tbd_script_where *where)
+                         const struct tbd_where *where)
 {
     (void)offset;
     (void)where;
@@ -186,7 +186,7 @@ static bool wants_return(const ZydisDecodedInstruction *insn, uint64_t offset,
 
 /* All but those that the engine refuses because they raise a signal. */
 static bool wants_all(const ZydisDecodedInstruction *insn, uint64_t offset,
-                      const struct tbd_script_where *where)
+                      const struct tbd_where *where)
 {
     (void)offset;
     (void)where;
@@ -205,7 +205,7 @@ static bool wants_all(const ZydisDecodedInstruction *insn, uint64_t offset,
 }
 
 static bool wants_offset(const ZydisDecodedInstruction *insn, uint64_t offset,
-                         const struct tbd_script_where *where)
+                         const struct tbd_where *where)
 {
     (void)insn;
     return offset == where->number;
@@ -285,7 +285,7 @@ static bool read_function(struct tbd_elf_file *file, const struct tbd_elf_symbol
 
 /* No probe is in the middle of an instruction. */
 static bool walk_function(struct tbd_elf_file *file, uint64_t bias,
-                          const struct tbd_elf_symbol *symbol, const struct tbd_script_where *where,
+                          const struct tbd_elf_symbol *symbol, const struct tbd_where *where,
                           wants_instruction wants, struct tbd_probe_places *out)
 {
     struct function_code code;
@@ -300,7 +300,7 @@ static bool walk_function(struct tbd_elf_file *file, uint64_t bias,
         if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, code.bytes + at,
                                                        code.count - at, &insn)) &&
             wants(&insn, at, where))
-            done = add_place(out, bias + symbol->start + at, where->code);
+            done = add_place(out, bias + symbol->start + at);
     free(code.bytes);
     free(code.lengths);
     return done;
@@ -319,7 +319,7 @@ static bool name_matches(struct tbd_elf_file *file, const struct tbd_elf_symbol 
 }
 
 static bool add_function(struct tbd_elf_file *file, uint64_t bias,
-                         const struct tbd_elf_symbol *symbol, const struct tbd_script_where *where,
+                         const struct tbd_elf_symbol *symbol, const struct tbd_where *where,
                          struct tbd_probe_places *out)
 {
     switch (where->kind) {
@@ -334,13 +334,13 @@ static bool add_function(struct tbd_elf_file *file, uint64_t bias,
     default:
         if (where->number)
             return walk_function(file, bias, symbol, where, wants_offset, out);
-        return add_place(out, bias + symbol->start, where->code);
+        return add_place(out, bias + symbol->start);
     }
 }
 
 /* Aliases have one place. */
 static bool find_functions(struct tbd_probe_process *process, struct tbd_process_module *module,
-                           const struct tbd_script_where *where, struct tbd_probe_places *out)
+                           const struct tbd_where *where, struct tbd_probe_places *out)
 {
     struct tbd_elf_file *file = tbd_process_file(process, module);
     const struct tbd_elf_symbols *symbols = file ? tbd_elf_symbols(file) : NULL;
@@ -364,7 +364,7 @@ static bool find_functions(struct tbd_probe_process *process, struct tbd_process
 
 /* The first instruction of each stretch of code that the line has. */
 static bool find_lines(struct tbd_probe_process *process, struct tbd_process_module *module,
-                       const struct tbd_script_where *where, struct tbd_probe_places *out)
+                       const struct tbd_where *where, struct tbd_probe_places *out)
 {
     struct tbd_elf_file *file = tbd_process_file(process, module);
     struct tbd_dwarf *dwarf = file ? tbd_dwarf_of(file) : NULL;
@@ -377,19 +377,19 @@ static bool find_lines(struct tbd_probe_process *process, struct tbd_process_mod
         struct tbd_source_line line;
 
         if (tbd_dwarf_line_at(dwarf, ranges[i].start, &line) && line.begins &&
-            !add_place(out, module->bias + ranges[i].start, where->code))
+            !add_place(out, module->bias + ranges[i].start))
             return false;
     }
     return true;
 }
 
 static bool looks_at(const struct tbd_probe_process *process,
-                     const struct tbd_process_module *module, const struct tbd_script_where *where)
+                     const struct tbd_process_module *module, const struct tbd_where *where)
 {
     return where->kind == TBD_WHERE_LINE || is_called(process, module, where->module);
 }
 
-static bool say_nothing_there(const struct tbd_script_where *where, bool has_module,
+static bool say_nothing_there(const struct tbd_where *where, bool has_module,
                               struct tbd_query_error *error)
 {
     if (where->kind == TBD_WHERE_LINE)
@@ -404,14 +404,14 @@ static bool say_nothing_there(const struct tbd_script_where *where, bool has_mod
                            where->name);
 }
 
-bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script_where *where,
+bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where *where,
                       struct tbd_probe_places *out, struct tbd_query_error *error)
 {
     size_t before = out->count;
     bool has_module = false, done = true;
 
     if (where->kind == TBD_WHERE_ADDRESS)
-        return add_place(out, where->number, where->code) ||
+        return add_place(out, where->number) ||
                tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
     for (size_t i = 0; i < process->module_count && done; i++) {
         struct tbd_process_module *module = &process->modules[i];
@@ -458,7 +458,7 @@ static bool find_guards_in(struct tbd_elf_file *file, uint64_t bias,
             return true;
         if (insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL &&
             (number == CALL_SIGACTION || number == CALL_SIGPROCMASK) &&
-            !add_place(out, bias + symbol->start + at, 0))
+            !add_place(out, bias + symbol->start + at))
             return false;
         if (sets_eax(&insn, operands))
             number = insn.mnemonic == ZYDIS_MNEMONIC_MOV &&

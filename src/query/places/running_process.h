@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* probe_process.h - the modules of a running process, and places in their code
+/* running_process.h - the modules of a running process, and places in their code
  *
  * Files are those that the process has mapped (/proc/PID/map_files, or the path below its root); names, lines
  * and frames come from query/debuginfo.  One thread. */
-#ifndef TBD_QUERY_PROBE_PROCESS_H
-#define TBD_QUERY_PROBE_PROCESS_H
+#ifndef TBD_QUERY_RUNNING_PROCESS_H
+#define TBD_QUERY_RUNNING_PROCESS_H
 
 #include "query/debuginfo/elf_file.h"
-#include "query/probe/probe_script.h"
+#include "format/probe/probe.h"
+#include "query/places/where.h"
+#include "query/text/query_error.h"
 
 #include <sys/types.h>
 
@@ -37,12 +39,14 @@ void tbd_process_free(struct tbd_probe_process *process);
 struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
                                       struct tbd_process_module *module);
 
-/* The places of one `where`, as addresses of the process. */
 struct tbd_probe_places {
     struct tbd_probe_place *all; /* owned */
     size_t count, capacity;
+    uint32_t code; /* of those that are added */
 };
-bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_script_where *where,
+
+/* Adds the places of one `where`, as addresses of the process. */
+bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where *where,
                       struct tbd_probe_places *out, struct tbd_query_error *error);
 
 /* The system calls of the C library that change signal masks and handlers; none found is no error. */
