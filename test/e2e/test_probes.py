@@ -239,6 +239,67 @@ def test_language(_):
     assert ("bad", "[]") not in by and "at %d hits a value could not be read" % own["do_memory"] in result.stderr, result.stderr
 
 
+NODES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+enum color { RED, GREEN };
+struct node { struct node *next; const char *name; int count; short small[4]; unsigned bits : 3, more : 5; enum color color; char text[8]; };
+static struct node *head;
+long total = -5;
+__attribute__((noinline)) int visit(struct node *n, int depth)
+{
+    int before = n->count;
+    n->count += depth;
+    total += n->count; /* AFTER */
+    return n->count - before;
+}
+int main(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 40; i++) {
+        struct node *n = calloc(1, sizeof(*n));
+        *n = (struct node){ .next = head, .name = i % 2 ? "odd" : "even", .count = i * 100, .bits = (unsigned)i, .color = i & 1, .text = "t" };
+        n->small[2] = (short)-i;
+        n->text[1] = (char)('a' + i % 26);
+        head = n;
+    }
+    for (struct node *n = head; n; n = n->next) {
+        printf("own %s %d %d %u %d %s %ld %d %d\n", n->name, n->count, n->small[2], n->bits, n->color, n->text, total, n->next != 0, n->count % 7);
+        sum += visit(n, n->count % 7);
+    }
+    return sum != 0 ? 0 : 1;
+}
+"""
+
+
+def test_variables_of_the_program(folder):
+    """Members, elements, bit-fields, texts and globals at each hit are what the program says of them; unoptimised and optimised."""
+    source = os.path.join(folder, "nodes.c")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(NODES)
+    after = 1 + next(i for i, line in enumerate(NODES.split("\n")) if "AFTER" in line)
+    for level in ("-O0", "-O2"):
+        program = os.path.join(folder, "nodes" + level)
+        subprocess.run(["gcc", "-g", level, source, "-o", program], check=True)
+        names = "str(n->name), n->count, n->small[1 + 1], n->bits, n->color, str(n->text), total, n->next != 0, depth"
+        result = probe('uprobe:nodes%s:visit { printf("own %%s %%d %%d %%u %%d %%s %%d %%d %%d\\n", %s) }' % (level, names), [program], input="")
+        own = re.findall(r"^own .*$", result.stdout, re.M)
+        assert result.returncode == 0 and not result.stderr and len(own) == 80, result
+        assert sorted(own)[::2] == sorted(own)[1::2], own  # each once by the program, once by us
+        result = probe("line:nodes.c:%d /n->count > 2000 && *(&n->color) == 1/ { @[str(n->name), n->color] = sum((long)n->count - (n->count / 100) * 100) }"
+                       % after, [program], ["--json"], input="")
+        rows = [json.loads(line) for line in result.stdout.split("\n") if line.startswith("{")]
+        expected = sum((i * 100) % 7 for i in range(1, 40, 2) if i * 100 + i * 100 % 7 > 2000)
+        assert [(r["key"], r["value"]) for r in rows] == [(["odd", 1], expected)], (rows, expected)
+        result = probe("insn:nodes%s:visit { @[before] = count() }" % level, [program], input="")
+        assert result.returncode == 0, result
+        if level == "-O2":  # it begins to be where it is loaded
+            assert re.search(r"\d+ of \d+ places of insn:nodes-O2:visit are left out", result.stderr), result.stderr
+        for wrong, text in (("nosuch->count", "no variable 'nosuch'"), ("n->nosuch", "no member 'nosuch'"), ("*n", "a struct is no single value")):
+            result = probe('uprobe:nodes%s:visit { printf("%%d\\n", %s) }' % (level, wrong), [program], input="")
+            assert result.returncode and text in result.stderr and "^" in result.stderr and "own" not in result.stdout, result
+
+
 def test_records_come_in_order_and_whole(_):
     """More records than the rings hold: the program waits for the consumer; each thread's come in its own order."""
     result = probe('uprobe:probed:do_add { printf("%d %d\\n", tid, nsecs) }', [PROBED, "4", "9000"], input="")
@@ -355,6 +416,7 @@ if __name__ == "__main__":
                  test_libc_with_a_probe_on_each_instruction,
                  test_a_program_with_a_probe_on_each_instruction,
                  test_language,
+                 test_variables_of_the_program,
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,
                  test_threads_that_block_all_signals,

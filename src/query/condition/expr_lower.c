@@ -146,6 +146,11 @@ static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowere
 
     if (v->kind == TBD_LOWERED_GONE)
         return *v;
+    if (v->is_address && v->type.die.addr != NULL) { /* *&x, (&x)->member */
+        place = tbd_lowered_place(v->node, &v->type);
+        place.is_unset = v->is_unset;
+        return place;
+    }
     if (!tbd_lowered_is_pointer(v) || !tbd_type_target(&v->type, &target))
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a pointer");
     place = tbd_lowered_place(v->node, &target);
@@ -213,13 +218,16 @@ static struct tbd_lowered lower_index(struct tbd_lowering *l)
 static struct tbd_lowered lower_address(struct tbd_lowering *l)
 {
     struct tbd_lowered v = lower_place(l, l->node->left);
+    struct tbd_type object;
 
     if (v.kind == TBD_LOWERED_GONE)
         return v;
     if (v.kind != TBD_LOWERED_PLACE || v.bits != 0)
         return tbd_lowering_gone(l, TBD_TYPE, "it has no address here");
+    object = v.type;
     v = tbd_lowered_untyped(v.node); /* counted in bytes, as &NAME is */
     v.is_address = true;
+    v.type = object;
     return v;
 }
 

@@ -93,9 +93,9 @@ static bool fail(struct compiling *c, const char *why)
 static bool emit(struct compiling *c, enum tbd_probe_op op, uint32_t d, uint32_t a, uint32_t b,
                  int64_t imm)
 {
-    if (c->code->count == TBD_TRIGGER_CODE || d >= TBD_PROBE_REGISTERS ||
-        a >= TBD_PROBE_REGISTERS || b > 31 || imm > INT32_MAX || imm < INT32_MIN)
-        return fail(c, "the condition is too long");
+    if (c->code->count == c->code->capacity || d >= c->code->registers || a >= c->code->registers ||
+        b > 31 || imm > INT32_MAX || imm < INT32_MIN)
+        return fail(c, "this is too long");
     c->code->all[c->code->count++] = (struct tbd_probe_insn){
         .op = (uint8_t)op, .d = (uint8_t)d, .a = (uint8_t)a, .b = (uint8_t)b, .imm = (int32_t)imm
     };
@@ -152,7 +152,7 @@ static bool emit_register(struct compiling *c, const struct tbd_expr_node *node,
             return false;
         shift %= 64;
     } else if (which > TBD_REGISTER_RFLAGS) {
-        return fail(c, "segment bases and vector registers above xmm15 are not for triggers");
+        return fail(c, "segment bases and vector registers above xmm15 cannot be asked there");
     } else if (!emit(c, TBD_PROBE_REG, d, 0, 0, which)) {
         return false;
     }
@@ -216,7 +216,7 @@ static bool emit_load(struct compiling *c, uint64_t bytes, uint32_t d)
     if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)
         return emit(c, TBD_PROBE_LOAD, d, d, (uint32_t)bytes, 0);
     if (bytes == 0 || bytes > 8)
-        return fail(c, "a trigger reads 8 bytes at once at most");
+        return fail(c, "8 bytes are read at once at most");
     if (!emit_number(c, 0, d + 1))
         return false;
     for (uint32_t at = 0; at < bytes; at += step) {
@@ -350,9 +350,9 @@ static bool emit_binary(struct compiling *c, const struct tbd_expr_node *node, u
     if (node->is_real)
         return emit_real(c, node, d);
     if (is_unsigned_division(node))
-        return fail(c, "a trigger divides signed numbers only: signed(A) / signed(B)");
+        return fail(c, "only signed numbers can be divided there: signed(A) / signed(B)");
     if (op == TBD_PROBE_OPS)
-        return fail(c, "a trigger's condition cannot ask for this");
+        return fail(c, "this cannot be asked in a running program");
     return emit_node(c, node->left, d) && emit_node(c, node->right, d + 1) &&
            emit(c, op, d, is_turned ? d + 1 : d, is_turned ? d : d + 1, 0);
 }
@@ -399,8 +399,8 @@ static bool emit_node(struct compiling *c, int32_t index, uint32_t d)
     case TBD_EXPR_AND: return emit_and(c, node, d);
     case TBD_EXPR_OR: return emit_or(c, node, d);
     case TBD_EXPR_CHOICE: return emit_choice(c, node, d);
-    case TBD_EXPR_NOWHERE: /* unknown, so the condition does not hold */
-        return emit_number(c, 0, 0) && emit(c, TBD_PROBE_END, 0, 0, 0, 0);
+    case TBD_EXPR_NOWHERE: /* a value that cannot be read */
+        return emit_number(c, 0, d) && emit(c, TBD_PROBE_LOAD, d, d, 8, 0);
     default: return emit_binary(c, node, d);
     }
 }
@@ -424,25 +424,25 @@ struct tbd_expr *tbd_place_expression(struct tbd_probe_process *process, const c
         expr->pattern_count == 0 && expr->regex_count == 0)
         return expr;
     tbd_query_wrong(error, TBD_TYPE, from, to - from,
-                    "a trigger's condition cannot ask for functions, stacks or patterns");
+                    "functions, stacks and patterns cannot be asked in a running program");
     tbd_expr_free(expr);
     return NULL;
 }
 
-static enum tbd_status compile(struct compiling *c, struct tbd_query_error *error)
+static enum tbd_status compile(struct compiling *c, uint32_t d, struct tbd_query_error *error)
 {
     uint32_t before = c->code->count;
 
-    if (emit_node(c, c->expr->root, 0) && emit(c, TBD_PROBE_END, 0, 0, 0, 0))
+    if (emit_node(c, c->expr->root, d))
         return TBD_OK;
     c->code->count = before;
     tbd_query_wrong(error, TBD_TYPE, 0, 0, "%s", c->why);
     return TBD_TYPE;
 }
 
-enum tbd_status tbd_place_condition(struct tbd_probe_process *process, struct tbd_expr *condition,
-                                    uint64_t address, bool is_entry, struct tbd_place_code *out,
-                                    struct tbd_query_error *error)
+enum tbd_status tbd_place_value(struct tbd_probe_process *process, struct tbd_expr *expr,
+                                uint64_t address, bool is_entry, uint32_t d,
+                                struct tbd_place_code *out, struct tbd_query_error *error)
 {
     struct tbd_process_module *module = module_at(process, address);
     struct tbd_elf_file *file = module != NULL ? tbd_process_file(process, module) : NULL;
@@ -458,7 +458,7 @@ enum tbd_status tbd_place_condition(struct tbd_probe_process *process, struct tb
     struct tbd_query_error problem;
     struct compiling c = { .code = out };
     struct tbd_source_line line;
-    struct tbd_expr *expr;
+    struct tbd_expr *lowered;
     enum tbd_status status;
 
     if (file != NULL)
@@ -467,18 +467,38 @@ enum tbd_status tbd_place_condition(struct tbd_probe_process *process, struct tb
         lower.type = TBD_EVENT_FUNC_ENTER;
     if (place.dwarf != NULL && tbd_dwarf_line_at(place.dwarf, place.address, &line))
         lower.line = line.line;
-    status = tbd_expr_lower(condition, &lower, &expr, &problem);
+    status = tbd_expr_lower(expr, &lower, &lowered, &problem);
     if (status != TBD_OK)
         return status;
     if (problem.status != TBD_OK) {
         *error = problem;
-        tbd_expr_free(expr);
+        tbd_expr_free(lowered);
         return problem.status;
     }
-    c.expr = expr;
+    if (lowered->nodes[lowered->root].op == TBD_EXPR_NOWHERE) {
+        tbd_expr_free(lowered);
+        tbd_query_wrong(error, TBD_TYPE, 0, 0, "floating-point numbers cannot be asked there");
+        return TBD_TYPE;
+    }
+    c.expr = lowered;
     c.frame = file != NULL ? tbd_elf_frame(file, place.address) : NULL;
-    status = compile(&c, error);
+    status = compile(&c, d, error);
     free(c.frame);
-    tbd_expr_free(expr);
+    tbd_expr_free(lowered);
     return status;
+}
+
+enum tbd_status tbd_place_condition(struct tbd_probe_process *process, struct tbd_expr *condition,
+                                    uint64_t address, bool is_entry, struct tbd_place_code *out,
+                                    struct tbd_query_error *error)
+{
+    struct compiling c = { .code = out };
+    uint32_t before = out->count;
+    enum tbd_status status = tbd_place_value(process, condition, address, is_entry, 0, out, error);
+
+    if (status != TBD_OK || emit(&c, TBD_PROBE_END, 0, 0, 0, 0))
+        return status;
+    out->count = before;
+    tbd_query_wrong(error, TBD_TYPE, 0, 0, "%s", c.why);
+    return TBD_TYPE;
 }

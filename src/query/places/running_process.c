@@ -362,7 +362,7 @@ static bool find_functions(struct tbd_probe_process *process, struct tbd_process
     return true;
 }
 
-/* The first instruction of each stretch of code that the line has. */
+/* The first instruction of each stretch of code that the line has: a statement's parts are one. */
 static bool find_lines(struct tbd_probe_process *process, struct tbd_process_module *module,
                        const struct tbd_where *where, struct tbd_probe_places *out)
 {
@@ -374,9 +374,10 @@ static bool find_lines(struct tbd_probe_process *process, struct tbd_process_mod
                          : 0;
 
     for (size_t i = 0; i < count && i < MAX_RANGES; i++) {
+        bool goes_on = i > 0 && ranges[i].start == ranges[i - 1].end;
         struct tbd_source_line line;
 
-        if (tbd_dwarf_line_at(dwarf, ranges[i].start, &line) && line.begins &&
+        if (!goes_on && tbd_dwarf_line_at(dwarf, ranges[i].start, &line) && line.begins &&
             !add_place(out, module->bias + ranges[i].start))
             return false;
     }

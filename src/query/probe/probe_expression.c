@@ -149,6 +149,25 @@ static bool take_type(struct tbd_probe_parser *p, uint32_t *out_width, bool *out
     return false;
 }
 
+bool tbd_parse_is_type(const struct tbd_probe_parser *p, size_t at)
+{
+    struct tbd_probe_parser ahead = *p;
+    uint32_t width;
+    bool is_pointer;
+
+    ahead.at = at;
+    return take_type(&ahead, &width, &is_pointer);
+}
+
+bool tbd_parse_is_type_name(const struct tbd_probe_parser *p)
+{
+    struct tbd_probe_parser ahead = *p;
+    char name[TBD_SCRIPT_NAME_BYTES];
+
+    return tbd_parse_name(&ahead, name, sizeof(name)) &&
+           (width_of(name) || strcmp(name, "unsigned") == 0);
+}
+
 /* ---- operands ---- */
 
 static bool parse_unary(struct tbd_probe_parser *p, uint32_t d);
@@ -212,7 +231,9 @@ static bool parse_unary(struct tbd_probe_parser *p, uint32_t d)
     if (p->nesting >= MAX_NESTING)
         return tbd_parse_wrong(p, "", "too deeply nested");
     p->nesting++;
-    if (tbd_parse_take(p, "!"))
+    if (tbd_parse_is_program(p))
+        done = tbd_parse_program(p, d);
+    else if (tbd_parse_take(p, "!"))
         done = parse_unary(p, d) && tbd_parse_emit(p, TBD_PROBE_NOT, d, d, 0, 0);
     else if (tbd_parse_take(p, "~"))
         done = parse_unary(p, d) && tbd_parse_emit(p, TBD_PROBE_INVERT, d, d, 0, 0);

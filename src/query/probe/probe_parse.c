@@ -372,20 +372,14 @@ static bool check_format(struct tbd_probe_parser *p, const struct tbd_script_pri
            tbd_parse_wrong(p, "", "printf has more arguments than its format");
 }
 
-/* printf("...", value, ...): a record with its number and the values; `is_action`: without values */
-static bool parse_printf(struct tbd_probe_parser *p, bool is_action, uint32_t *out)
+/* A record with the number of the printf, and the values; `is_action`: without values. */
+static bool parse_print(struct tbd_probe_parser *p, bool is_action, struct tbd_script_print *print)
 {
-    struct tbd_probe_script *script = p->script;
-    struct tbd_script_print *print = &script->prints[script->print_count];
     uint32_t bytes = sizeof(struct tbd_probe_record);
 
-    if (script->print_count == TBD_SCRIPT_MAX_PRINTS)
-        return tbd_parse_wrong(p, "", "a script has at most %u printf", TBD_SCRIPT_MAX_PRINTS);
-    *out = script->print_count;
     if (!tbd_parse_expect(p, "(") || !(print->format = parse_string(p)))
         return false;
-    script->print_count++;
-    if (!is_action && !tbd_parse_emit(p, TBD_PROBE_RECORD, 0, 0, 0, script->print_count))
+    if (!is_action && !tbd_parse_emit(p, TBD_PROBE_RECORD, 0, 0, 0, p->print + 1))
         return false;
     while (tbd_parse_take(p, ",")) {
         struct tbd_script_part *part = &print->parts[print->part_count];
@@ -401,6 +395,25 @@ static bool parse_printf(struct tbd_probe_parser *p, bool is_action, uint32_t *o
         return tbd_parse_wrong(p, "", "these arguments take too many bytes");
     return check_format(p, print) && tbd_parse_expect(p, ")") &&
            (is_action || tbd_parse_emit(p, TBD_PROBE_SEND, 0, 0, 0, 0));
+}
+
+/* printf("...", value, ...).  A clause that is read again has its own already. */
+static bool parse_printf(struct tbd_probe_parser *p, bool is_action, uint32_t *out)
+{
+    struct tbd_probe_script *script = p->script;
+    struct tbd_script_print print = { 0 };
+    bool done;
+
+    if (p->print == TBD_SCRIPT_MAX_PRINTS)
+        return tbd_parse_wrong(p, "", "a script has at most %u printf", TBD_SCRIPT_MAX_PRINTS);
+    done = parse_print(p, is_action, &print);
+    *out = p->print++;
+    if (p->place || !done) {
+        free(print.format);
+        return done;
+    }
+    script->prints[script->print_count++] = print;
+    return true;
 }
 
 /* ---- statements ---- */
@@ -544,29 +557,86 @@ static bool parse_body(struct tbd_probe_parser *p, bool own)
     return true;
 }
 
-static bool parse_clause(struct tbd_probe_parser *p)
+/* What a clause does: its condition and its statements. */
+static bool parse_rest(struct tbd_probe_parser *p, bool own)
 {
     struct tbd_probe_script *script = p->script;
-    uint32_t first = script->where_count, code = script->code_count;
-    uint32_t action = script->action_count;
     uint32_t skip = TBD_PROBE_MAX_CODE;
-    bool own;
 
-    p->variable_count = p->parentheses = 0;
-    if (!parse_places(p, first))
-        return false;
-    own = is_own(&script->where[first].place);
     if ((!own && !parse_condition(p, &skip)) || !parse_body(p, own))
         return false;
     if (skip < TBD_PROBE_MAX_CODE)
         script->code[skip].imm = (int32_t)(script->code_count - skip - 1);
-    if (!own && !tbd_parse_emit(p, TBD_PROBE_END, 0, 0, 0, 0))
+    return own || tbd_parse_emit(p, TBD_PROBE_END, 0, 0, 0, 0);
+}
+
+static bool parse_clause(struct tbd_probe_parser *p)
+{
+    struct tbd_probe_script *script = p->script;
+    uint32_t first = script->where_count, action = script->action_count;
+    struct tbd_script_where clause = { .code = script->code_count,
+                                       .first_action = action,
+                                       .first_print = script->print_count };
+
+    p->variable_count = p->parentheses = 0;
+    p->asks_program = false;
+    if (!parse_places(p, first))
         return false;
-    for (uint32_t i = first; i < script->where_count; i++) {
-        script->where[i].code = code;
-        script->where[i].first_action = action;
-        script->where[i].action_count = script->action_count - action;
+    clause.body = p->at;
+    if (!parse_rest(p, is_own(&script->where[first].place)))
+        return false;
+    if (p->asks_program) { /* its code comes with its places */
+        script->code_count = clause.code;
+        if (!tbd_parse_emit(p, TBD_PROBE_END, 0, 0, 0, 0))
+            return false;
     }
+    clause.asks_program = p->asks_program;
+    clause.action_count = script->action_count - action;
+    for (uint32_t i = first; i < script->where_count; i++) {
+        clause.place = script->where[i].place;
+        script->where[i] = clause;
+    }
+    return true;
+}
+
+/* The code from `first` on, if the same stands between `from` and it. */
+static uint32_t same_code(const struct tbd_probe_script *script, uint32_t from, uint32_t first)
+{
+    uint32_t count = script->code_count - first;
+
+    for (uint32_t at = from; at + count <= first; at++) {
+        if (memcmp(&script->code[at], &script->code[first], count * sizeof(script->code[0])) == 0)
+            return at;
+        while (script->code[at].op != TBD_PROBE_END)
+            at++;
+    }
+    return first;
+}
+
+bool tbd_script_compile(struct tbd_probe_script *script, uint32_t index,
+                        const struct tbd_script_place *place, uint32_t *out_code,
+                        struct tbd_query_error *error)
+{
+    struct tbd_script_where *where = &script->where[index];
+    struct tbd_probe_parser p = { .text = script->text,
+                                  .at = where->body,
+                                  .script = script,
+                                  .error = error,
+                                  .place = place,
+                                  .print = where->first_print };
+    uint32_t first = script->code_count;
+
+    if (!parse_rest(&p, false)) {
+        script->code_count = first;
+        return false;
+    }
+    if (!where->is_made) {
+        where->is_made = true;
+        where->code = first;
+    }
+    *out_code = same_code(script, where->code, first);
+    if (*out_code != first)
+        script->code_count = first;
     return true;
 }
 
@@ -579,6 +649,7 @@ struct tbd_probe_script *tbd_script_parse(const char *text, struct tbd_query_err
         tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
         return NULL;
     }
+    p.script->text = text;
     do {
         if (!parse_clause(&p)) {
             tbd_script_free(p.script);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* probe_parse.h - the reader of a script, for probe_parse.c, probe_where.c and probe_expression.c
+/* probe_parse.h - the reader of a script, for probe_parse.c, probe_where.c, probe_expression.c and probe_program.c
  *
  * One pass: expressions become code as they are read.  Registers 0 to 7 hold the values of an expression
  * from the left, 8 to 15 the clause's variables ($name). */
@@ -21,6 +21,10 @@ struct tbd_probe_parser {
     uint32_t nesting;
     uint32_t parentheses; /* open; a / outside them ends a condition */
     bool in_condition;
+    const struct tbd_script_place
+        *place;        /* a clause is read again for it; NULL: the script is read */
+    bool asks_program; /* the clause has expressions of the program's */
+    uint32_t print;    /* number of the next printf */
 };
 
 /* ---- text ---- */
@@ -51,6 +55,14 @@ bool tbd_parse_emit(struct tbd_probe_parser *p, enum tbd_probe_op op, uint32_t d
 bool tbd_parse_value(struct tbd_probe_parser *p, uint32_t d, struct tbd_script_part *out);
 /* A number, into register `d`. */
 bool tbd_parse_expression(struct tbd_probe_parser *p, uint32_t d);
+/* "(int32 *)" or "(uint8)" at text[at]. */
+bool tbd_parse_is_type(const struct tbd_probe_parser *p, size_t at);
+/* A type's name at the current place, which stays. */
+bool tbd_parse_is_type_name(const struct tbd_probe_parser *p);
+/* An expression over variables of the program (probe_program.c): does one come? */
+bool tbd_parse_is_program(const struct tbd_probe_parser *p);
+/* Its value, into register `d`. */
+bool tbd_parse_program(struct tbd_probe_parser *p, uint32_t d);
 /* The register of a variable; TBD_PROBE_REGISTERS: there is none. */
 uint32_t tbd_parse_variable(struct tbd_probe_parser *p, const char *name, bool may_be_new);
 

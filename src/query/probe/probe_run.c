@@ -226,6 +226,34 @@ static void act_at_intervals(struct probe_run *run)
     }
 }
 
+/* Code for the places from `first` on.  Those where a variable has no value are left out, and said, if there are others. */
+static bool compile_places(struct probe_run *run, uint32_t index, size_t first)
+{
+    const struct tbd_where *where = &run->script->where[index].place;
+    size_t all = run->places.count - first, kept = first;
+    struct tbd_query_error problem = { 0 };
+
+    for (size_t i = first; i < run->places.count; i++) {
+        struct tbd_probe_place place = run->places.all[i];
+        struct tbd_script_place at = { &run->process, place.address,
+                                       where->kind == TBD_WHERE_ENTRY && !where->number };
+        struct tbd_query_error error = { 0 };
+
+        if (tbd_script_compile(run->script, index, &at, &place.code, &error))
+            run->places.all[kept++] = place;
+        else
+            problem = error;
+    }
+    run->places.count = kept;
+    if (kept == first)
+        run->error = problem;
+    else if (kept < first + all)
+        fprintf(stderr, "tbd probe: %zu of %zu places of %.*s are left out: %s\n",
+                first + all - kept, all, (int)where->length, run->script->text + where->at,
+                tbd_shown(problem.message));
+    return kept > first;
+}
+
 static bool find_places(struct probe_run *run)
 {
     if (!tbd_process_read(&run->process, run->options->pid, &run->error))
@@ -233,9 +261,14 @@ static bool find_places(struct probe_run *run)
     for (uint32_t i = 0; i < run->script->where_count; i++) {
         const struct tbd_script_where *where = &run->script->where[i];
 
+        size_t first = run->places.count;
+
+        if (where->place.kind <= TBD_WHERE_INTERVAL)
+            continue;
         run->places.code = where->code;
-        if (where->place.kind > TBD_WHERE_INTERVAL &&
-            !tbd_process_find(&run->process, &where->place, &run->places, &run->error))
+        if (!tbd_process_find(&run->process, &where->place, &run->places, &run->error))
+            return false;
+        if (where->asks_program && !compile_places(run, i, first))
             return false;
     }
     return true;

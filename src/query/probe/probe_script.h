@@ -9,6 +9,7 @@
 #define TBD_QUERY_PROBE_SCRIPT_H
 
 #include "format/probe/probe.h"
+#include "query/places/running_process.h"
 #include "query/places/where.h"
 #include "query/text/query_error.h"
 
@@ -20,6 +21,11 @@
 
 struct tbd_script_where {
     struct tbd_where place;
+    size_t body; /* in the text: its condition, or its statements */
+    bool
+        asks_program; /* it has expressions of the program's: made for each place (tbd_script_compile()) */
+    bool is_made;          /* for a place, from `code` on */
+    uint32_t first_print;  /* of its own */
     uint32_t code;         /* its first instruction */
     uint32_t first_action; /* BEGIN, END, INTERVAL */
     uint32_t action_count;
@@ -53,6 +59,7 @@ struct tbd_script_action {
 };
 
 struct tbd_probe_script {
+    const char *text; /* borrowed */
     struct tbd_script_where where[TBD_SCRIPT_MAX_CLAUSES];
     uint32_t where_count;
     struct tbd_probe_insn code[TBD_PROBE_MAX_CODE];
@@ -66,8 +73,20 @@ struct tbd_probe_script {
     uint32_t action_count;
 };
 
-/* NULL: *error says why.  Free it with tbd_script_free(). */
+/* Where a clause will be carried out. */
+struct tbd_script_place {
+    struct tbd_probe_process *process;
+    uint64_t address;
+    bool is_entry; /* a function's first instruction */
+};
+
+/* NULL: *error says why.  Free it with tbd_script_free(); `text` is needed until then. */
 struct tbd_probe_script *tbd_script_parse(const char *text, struct tbd_query_error *error);
+/* Makes the code of where[index] for one place; places where it is the same have one.  False, and nothing has
+ * changed: *error says why. */
+bool tbd_script_compile(struct tbd_probe_script *script, uint32_t index,
+                        const struct tbd_script_place *place, uint32_t *out_code,
+                        struct tbd_query_error *error);
 void tbd_script_free(struct tbd_probe_script *script);
 
 #endif

@@ -109,9 +109,13 @@ static bool add_wish(struct filling *f, const struct tbd_trigger_wish *wish)
 bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
                          struct tbd_crash_request *out, struct tbd_query_error *error)
 {
-    struct filling f = {
-        .process = process, .text = text, .out = out, .code = { .all = out->code }, .error = error
-    };
+    struct filling f = { .process = process,
+                         .text = text,
+                         .out = out,
+                         .code = { .all = out->code,
+                                   .capacity = TBD_TRIGGER_CODE,
+                                   .registers = TBD_PROBE_REGISTERS },
+                         .error = error };
     struct tbd_trigger_wishes *wishes = malloc(sizeof(*wishes));
     bool done = wishes ? tbd_trigger_read(text, wishes, error)
                        : tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
