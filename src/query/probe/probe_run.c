@@ -432,6 +432,8 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
         end_session(&run);
     } else {
         status = fail(&run.error, options->text);
+        if (options->command) /* it waits, and would begin when the connection is closed */
+            kill(options->pid, SIGKILL);
     }
     tbd_client_close(&run.client);
     tbd_attach_block_again(&run.unblocked);
