@@ -300,6 +300,65 @@ def test_variables_of_the_program(folder):
             assert result.returncode and text in result.stderr and "^" in result.stderr and "own" not in result.stdout, result
 
 
+STEPS = r"""
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+static volatile sig_atomic_t over;
+static void end(int number) { over = number; }
+__attribute__((noinline, noipa)) uint64_t step(uint64_t i) { return i * 3 + 1; }
+int main(void)
+{
+    struct timespec moment = { 0, 1000000 };
+    uint64_t i = 0, sum = 0;
+    signal(SIGTERM, end);
+    puts("ready");
+    fflush(stdout);
+    while (!over) {
+        for (int k = 0; k < 200; k++)
+            sum += step(i++);
+        nanosleep(&moment, NULL);
+    }
+    return sum == 3 * (i * (i - 1) / 2) + i ? 7 : 1;
+}
+"""
+
+
+def test_hits_are_triggers(folder):
+    """record() and dump() end the session and begin then; stop() stops the process at the hit, and ctrl-C lets it go on."""
+    program, source, root = (os.path.join(folder, name) for name in ("steps", "steps.c", "traces"))
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(STEPS)
+    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
+    os.mkdir(root)
+    environment = tbdtest.clean_env({"TBD_DIR": root})
+    process = armed([program])
+    wrong = probe("uprobe:steps:step { record(0) }", [program], input="")
+    assert wrong.returncode == 2 and "1 to 86400 seconds" in wrong.stderr, wrong
+    for words, statement in ((["-p", str(process.pid)], "record(1)"), (["-p", str(process.pid)], "dump()")):
+        result = subprocess.run([tbdtest.TBD, "probe", "-q", "--json", *words, "uprobe:steps:step /i > 100/ { %s }" % statement],
+                                capture_output=True, text=True, timeout=100, check=False, env=environment)
+        rows = [json.loads(line) for line in result.stdout.split("\n") if line]
+        assert result.returncode == 0, result
+        assert [(r["type"], r["trigger"], r["place"]) for r in rows] == [("trigger", statement.split("(")[0], "steps!step")], result
+    tbdtest.wait_organizers(root)
+    recording, dump = tbdtest.traces(root)
+    recording.verify()
+    assert recording.count("func_enter", "func==step") > 0 and recording.info()["end"].startswith("detached")
+    assert "steps!step" in dump.tbdq("path", "last", json_output=False).out.decode() or dump.ask("bt"), dump
+    with subprocess.Popen([tbdtest.TBD, "probe", "-q", "-p", str(process.pid), "uprobe:steps:step { stop() }"], stdout=subprocess.PIPE,
+                          text=True, env=environment) as asking:
+        assert re.match(r"stop: thread \d+ at steps!step", asking.stdout.readline())
+        with open("/proc/%d/stat" % process.pid, encoding="utf-8") as f:
+            assert f.read().rsplit(")", 1)[1].split()[0] == "T"
+        asking.send_signal(signal.SIGINT)
+    assert asking.returncode == 0
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 7
+
+
 def test_records_come_in_order_and_whole(_):
     """More records than the rings hold: the program waits for the consumer; each thread's come in its own order."""
     result = probe('uprobe:probed:do_add { printf("%d %d\\n", tid, nsecs) }', [PROBED, "4", "9000"], input="")
@@ -417,6 +476,7 @@ if __name__ == "__main__":
                  test_a_program_with_a_probe_on_each_instruction,
                  test_language,
                  test_variables_of_the_program,
+                 test_hits_are_triggers,
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,
                  test_threads_that_block_all_signals,

@@ -45,11 +45,13 @@ static uint64_t loaded(struct machine *m, uint64_t address, uint32_t how)
         m->is_unknown = true;
         return 0;
     }
-    memcpy(&value, (const void *)(uintptr_t)address, how & 15); /* NOLINT(performance-no-int-to-ptr) */
+    memcpy(&value, (const void *)(uintptr_t)address,
+           how & 15); /* NOLINT(performance-no-int-to-ptr) */
     return extended(value, how);
 }
 
-static uint64_t computed(struct machine *m, const struct tbd_probe_insn *insn, uint64_t a, uint64_t b)
+static uint64_t computed(struct machine *m, const struct tbd_probe_insn *insn, uint64_t a,
+                         uint64_t b)
 {
     int64_t sa = (int64_t)a, sb = (int64_t)b;
 
@@ -212,7 +214,8 @@ __attribute__((noinline, noipa)) static int visit(const struct pair *pair, int8_
 }
 
 static bool compile_here(const char *expression, struct tbd_probe_process *process,
-                         struct tbd_probe_script **out, uint32_t *code, struct tbd_query_error *error)
+                         struct tbd_probe_script **out, uint32_t *code,
+                         struct tbd_query_error *error)
 {
     struct tbd_script_place place = { process, (uint64_t)(uintptr_t)visit, true };
     static char text[512];
@@ -286,11 +289,8 @@ static void test_variables_are_the_program_s(void **state)
 static void test_what_has_no_value_is_said(void **state)
 {
     static const char *const rows[][2] = {
-        { "nosuch", "nosuch" },
-        { "pair->nosuch", "nosuch" },
-        { "*pair", "struct" },
-        { "pair->real", "floating" },
-        { "(struct nosuch *)arg0", "nosuch" },
+        { "nosuch", "nosuch" },       { "pair->nosuch", "nosuch" },          { "*pair", "struct" },
+        { "pair->real", "floating" }, { "(struct nosuch *)arg0", "nosuch" },
     };
     struct tbd_query_error error = { 0 };
     struct tbd_probe_process process;
@@ -346,9 +346,12 @@ static void test_errors_have_a_place(void **state)
         const char *text;
         size_t at;
     } rows[] = {
-        { "uprobe:a:f { printf(\"%d\") }", 24 },  { "uprobe:a:f { @x = foo(1) }", 21 },
-        { "uprobe:a:f { $x = ; }", 18 },          { "kprobe:f { }", 0 },
-        { "uprobe:a:f /arg0 >/ { exit() }", 18 }, { "uprobe:a:f { printf(\"%s\", arg0) }", 30 },
+        { "uprobe:a:f { printf(\"%d\") }", 24 },
+        { "uprobe:a:f { @x = foo(1) }", 21 },
+        { "uprobe:a:f { $x = ; }", 18 },
+        { "kprobe:f { }", 0 },
+        { "uprobe:a:f /arg0 >/ { exit() }", 18 },
+        { "uprobe:a:f { printf(\"%s\", arg0) }", 30 },
         { "uprobe:a:f { printf(\"%d\", n->) }", 29 },
     };
 

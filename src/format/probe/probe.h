@@ -171,6 +171,7 @@ enum tbd_probe_op {
     TBD_PROBE_REAL,    /* d = a, b, which are bits of doubles; imm: enum tbd_probe_real_op */
     TBD_PROBE_TO_REAL, /* d = a as a double; imm: enum tbd_probe_real_kind */
     TBD_PROBE_VECTOR,  /* d = half b of the low 16 bytes of vector register imm; only in triggers */
+    TBD_PROBE_PAUSE,   /* SIGSTOP to the process, at this thread */
     TBD_PROBE_OPS
 };
 
@@ -229,12 +230,13 @@ struct tbd_probe_ring {
 struct tbd_probe_shared {
     uint64_t magic;
     uint32_t version;
-    uint32_t closed;    /* futex: nobody reads any more */
-    uint32_t news;      /* futex: grows with records when the consumer sleeps */
-    uint32_t sleeping;  /* the consumer waits for news */
-    uint32_t space;     /* futex: grows when the consumer has read */
-    uint32_t waiting;   /* threads that wait for space */
-    uint32_t wants_end; /* EXIT was executed */
+    uint32_t closed;   /* futex: nobody reads any more */
+    uint32_t news;     /* futex: grows with records when the consumer sleeps */
+    uint32_t sleeping; /* the consumer waits for news */
+    uint32_t space;    /* futex: grows when the consumer has read */
+    uint32_t waiting;  /* threads that wait for space */
+    uint32_t
+        wants_end; /* EXIT was executed, or the consumer is about to end: no thread stops any more */
     uint32_t reserved;
     uint64_t lost;     /* records, only with TBD_PROBE_DROP */
     uint64_t map_full; /* values that found no place in their map */

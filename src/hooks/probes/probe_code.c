@@ -328,6 +328,10 @@ static bool execute(struct running *r, const struct tbd_probe_insn *insn)
     case TBD_PROBE_REAL: *d = tbd_probe_real((uint32_t)insn->imm, a, r->reg[insn->b]); return true;
     case TBD_PROBE_TO_REAL: *d = tbd_probe_to_real((uint32_t)insn->imm, a); return true;
     case TBD_PROBE_VECTOR: *d = tbd_probe_vector((uint32_t)insn->imm, insn->b); return true;
+    case TBD_PROBE_PAUSE:
+        if (!__atomic_load_n(&r->session->shared->wants_end, __ATOMIC_ACQUIRE))
+            tbd_sys3(__NR_tgkill, pid_of(r->hit), tid_of(r->hit), SIGSTOP);
+        return true;
     default: *d = compute((enum tbd_probe_op)insn->op, a, r->reg[insn->b]); return true;
     }
 }

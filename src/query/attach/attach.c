@@ -5,6 +5,7 @@
 #include "base/layout.h"
 #include "query/attach/attach_check.h"
 #include "query/attach/engine_image.h"
+#include "query/attach/old_engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,21 +68,21 @@ static bool call_boot(struct tbd_remote *remote, uint64_t function, uint64_t at)
 static bool arm(struct tbd_remote *remote, const struct tbd_engine_file *file,
                 struct tbd_query_error *error)
 {
-    bool again = tbd_attach_has_engine(remote->pid), done;
+    struct tbd_held before = { 0 };
+    bool done = tbd_old_engine_remove(remote, &before, error);
     long result, at;
 
-    if (again && !tbd_engine_is_same(remote, file))
-        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
-                               "process %d has another build of the engine", (int)remote->pid);
+    tbd_held_free(&before);
+    if (!done)
+        return false;
     at = tbd_remote_map(remote, 0, SCRATCH_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, 0);
-    result = at < 0 || again ? at : tbd_engine_map(remote, file);
+    result = at < 0 ? at : tbd_engine_map(remote, file);
     done = result >= 0 && call_boot(remote, tbd_engine_boot_function(file), (uint64_t)at);
     if (at > 0)
         tbd_remote_unmap(remote, (uint64_t)at, SCRATCH_BYTES);
     if (done)
         return true;
-    if (!again)
-        tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+    tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
     if (result < 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
                                "process %d: the engine cannot be mapped: %s", (int)remote->pid,
@@ -97,7 +98,9 @@ bool tbd_attach_arm(pid_t pid, struct tbd_query_error *error)
     sigset_t all, before;
     bool done = false;
 
-    if (!tbd_attach_check(pid, error) || !tbd_engine_open(&file, error))
+    if (!tbd_attach_check(pid, error) ||
+        (tbd_attach_has_engine(pid) && !tbd_old_engine_await_alone(pid, error)) ||
+        !tbd_engine_open(&file, error))
         return false;
     sigfillset(&all); /* half-way the process would be lost */
     sigprocmask(SIG_BLOCK, &all, &before);

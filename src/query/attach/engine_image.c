@@ -160,22 +160,3 @@ long tbd_engine_map(struct tbd_remote *remote, const struct tbd_engine_file *fil
     }
     return 0;
 }
-
-/* Its code never changes. */
-bool tbd_engine_is_same(const struct tbd_remote *remote, const struct tbd_engine_file *file)
-{
-    bool is_same = true;
-
-    for (unsigned i = 0; i < file->header->e_phnum && is_same; i++) {
-        const Elf64_Phdr *segment = &file->segments[i];
-        uint8_t *there;
-
-        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || (segment->p_flags & PF_W))
-            continue;
-        there = malloc(segment->p_filesz + 1);
-        is_same = there && tbd_remote_read(remote, segment->p_vaddr, there, segment->p_filesz) &&
-                  memcmp(there, file->bytes + segment->p_offset, segment->p_filesz) == 0;
-        free(there);
-    }
-    return is_same;
-}

@@ -29,7 +29,5 @@ long tbd_remote_map(struct tbd_remote *remote, uint64_t at, uint64_t bytes, int 
 long tbd_remote_unmap(struct tbd_remote *remote, uint64_t at, uint64_t bytes);
 /* 0, or -errno. */
 long tbd_engine_map(struct tbd_remote *remote, const struct tbd_engine_file *file);
-/* Is what is mapped there of the same build? */
-bool tbd_engine_is_same(const struct tbd_remote *remote, const struct tbd_engine_file *file);
 
 #endif

@@ -25,6 +25,7 @@
 #define TRAP_BIT      (1ull << (SIGTRAP - 1))
 #define STOP_MS       2000
 #define MOMENT_NS     20000L
+#define RUN_NS        200000L
 #define EVENT_STOP    PTRACE_EVENT_STOP
 #define SYSCALL_BYTES 2
 #define NUMBER_NONE   (-1)
@@ -372,6 +373,21 @@ void tbd_held_recall(struct tbd_held *held, const struct tbd_held *before)
             was->regs.rip == now->rip && was->regs.rsp == now->rsp)
             now->orig_rax = was->regs.orig_rax;
     }
+}
+
+bool tbd_held_let_run(struct tbd_held *held, struct tbd_held *io_before,
+                      struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, RUN_NS };
+    struct tbd_held before = *io_before;
+    bool done;
+
+    tbd_held_recall(held, &before);
+    done = tbd_held_copy(held, io_before, error);
+    tbd_held_free(&before);
+    tbd_held_go_on(held);
+    nanosleep(&moment, NULL);
+    return done;
 }
 
 /* After an earlier stop the kernel has resumed the call by restart_syscall, and only the code before the instruction says which one it

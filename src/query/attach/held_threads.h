@@ -46,6 +46,9 @@ void tbd_held_free(struct tbd_held *held);
 bool tbd_held_copy(const struct tbd_held *held, struct tbd_held *out,
                    struct tbd_query_error *error);
 void tbd_held_recall(struct tbd_held *held, const struct tbd_held *before);
+/* Each goes on where it was, for a moment, in which the kernel resumes its call; *io_before remembers which that was. */
+bool tbd_held_let_run(struct tbd_held *held, struct tbd_held *io_before,
+                      struct tbd_query_error *error);
 
 /* A system call that stopped threads make by the instruction at `syscall_at`, all at the same time: each needs a processor for it.
  * begin false: the thread does not; end: the result, or -errno. */

@@ -8,6 +8,7 @@
 #include "query/attach/boot_memory.h"
 #include "query/attach/engine_image.h"
 #include "query/attach/held_threads.h"
+#include "query/attach/old_engine.h"
 
 #include <errno.h>
 #include <linux/rseq.h>
@@ -23,8 +24,6 @@
 
 #define LET_GO_TRIES 1000
 #define LET_GO_NS    5000000L
-#define QUIET_TRIES  100
-#define QUIET_NS     5000000L
 #define FIRST        (-20)
 #define VDSO_TRIES   100
 #define MOMENT_NS    200000L
@@ -146,21 +145,6 @@ static bool are_out_of_vdso(struct take_over *taking)
     return true;
 }
 
-/* The kernel resumes their calls. */
-static bool let_run(struct take_over *taking, struct tbd_query_error *error)
-{
-    const struct timespec moment = { 0, MOMENT_NS };
-    struct tbd_held before = taking->before;
-    bool done;
-
-    tbd_held_recall(&taking->held, &before);
-    done = tbd_held_copy(&taking->held, &taking->before, error);
-    tbd_held_free(&before);
-    tbd_held_go_on(&taking->held);
-    nanosleep(&moment, NULL);
-    return done;
-}
-
 /* All threads are stopped, for a recording outside of the vDSO. */
 static bool hold_all(struct take_over *taking, struct tbd_query_error *error)
 {
@@ -169,7 +153,7 @@ static bool hold_all(struct take_over *taking, struct tbd_query_error *error)
             return false;
         if (are_out_of_vdso(taking))
             return true;
-        if (!let_run(taking, error))
+        if (!tbd_held_let_run(&taking->held, &taking->before, error))
             return false;
     }
     return tbd_query_wrong(error, TBD_BUSY, 0, 0,
@@ -283,52 +267,6 @@ static void send_all(struct take_over *taking)
     taking->remote.mask = UINT64_MAX;
 }
 
-/* ---- what an earlier engine has left ---- */
-
-static bool is_inside(uint64_t rip)
-{
-    return rip >= TBD_ENGINE_BASE && rip < TBD_ENGINE_END;
-}
-
-static bool is_anybody_inside(const struct take_over *taking)
-{
-    bool some = is_inside(taking->remote.saved.rip);
-
-    for (size_t i = 0; i < taking->held.count; i++)
-        some |= is_inside(taking->held.all[i].regs.rip);
-    return some;
-}
-
-static bool remove_unless_inside(struct take_over *taking, bool *out_inside,
-                                 struct tbd_query_error *error)
-{
-    struct tbd_remote *remote = &taking->remote;
-
-    if (!tbd_held_stop(&taking->held, remote->pid, remote->tid, error))
-        return false;
-    *out_inside = is_anybody_inside(taking);
-    if (!*out_inside)
-        tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
-    return let_run(taking, error);
-}
-
-/* Threads that were let go leave it in some microseconds, if they have a processor. */
-static bool remove_engine(struct take_over *taking, struct tbd_query_error *error)
-{
-    const struct timespec moment = { 0, QUIET_NS };
-    bool inside = true;
-
-    for (int i = 0; inside && i < QUIET_TRIES; i++) {
-        if (!remove_unless_inside(taking, &inside, error))
-            return false;
-        if (inside)
-            nanosleep(&moment, NULL);
-    }
-    return !inside || tbd_query_wrong(error, TBD_BUSY, 0, 0,
-                                      "a thread of process %d is still leaving the engine",
-                                      (int)taking->remote.pid);
-}
-
 /* ---- all of it ---- */
 
 static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
@@ -338,8 +276,7 @@ static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
     bool done = false;
     uint64_t start = 0;
 
-    if (tbd_attach_has_engine(remote->pid) && !remove_engine(taking, error)) {
-        tbd_held_go_on(&taking->held);
+    if (!tbd_old_engine_remove(remote, &taking->before, error)) {
         tbd_held_free(&taking->before);
         return false;
     }
@@ -359,20 +296,6 @@ static bool take_borrowed(struct take_over *taking, struct tbd_taken *out,
     tbd_held_free(&taking->before);
     free(taking->threads);
     return done;
-}
-
-/* A keeper that was sent away, or a child of vfork, is gone soon. */
-static bool await_alone(pid_t pid, struct tbd_query_error *error)
-{
-    const struct timespec moment = { 0, QUIET_NS };
-
-    for (int i = 0; i < QUIET_TRIES; i++) {
-        if (!tbd_attach_shares_memory(pid))
-            return true;
-        nanosleep(&moment, NULL);
-    }
-    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "another process shares the memory of process %d",
-                           (int)pid);
 }
 
 /* For a recording outside of the vDSO. */
@@ -416,7 +339,7 @@ bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *ou
     int priority;
     bool done;
 
-    if (!tbd_attach_check(pid, error) || !await_alone(pid, error) ||
+    if (!tbd_attach_check(pid, error) || !tbd_old_engine_await_alone(pid, error) ||
         !tbd_engine_open(&taking.file, error))
         return false;
     sigfillset(&all); /* half-way the process would be lost */

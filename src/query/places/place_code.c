@@ -147,12 +147,13 @@ static bool emit_register(struct compiling *c, const struct tbd_expr_node *node,
     uint32_t which = node->which, xmm = which - TBD_REGISTER_XMM0;
     uint64_t shift = node->value;
 
-    if (which >= TBD_REGISTER_XMM0 && xmm < TBD_PROBE_VECTORS) {
+    if (c->code->has_vectors && which >= TBD_REGISTER_XMM0 && xmm < TBD_PROBE_VECTORS) {
         if (!emit(c, TBD_PROBE_VECTOR, d, 0, shift / 64 & 1, xmm))
             return false;
         shift %= 64;
     } else if (which > TBD_REGISTER_RFLAGS) {
-        return fail(c, "segment bases and vector registers above xmm15 cannot be asked there");
+        return fail(c, c->code->has_vectors ? "segment bases and vector registers above xmm15 cannot be asked there"
+ : "segment bases and vector registers cannot be asked there");
     } else if (!emit(c, TBD_PROBE_REG, d, 0, 0, which)) {
         return false;
     }
@@ -337,7 +338,7 @@ static bool emit_real(struct compiling *c, const struct tbd_expr_node *node, uin
     enum tbd_probe_real_op op = real_of(node);
 
     if (op == TBD_PROBE_REAL_OPS)
-        return fail(c, "a trigger's condition cannot ask for this");
+        return fail(c, "this cannot be asked in a running program");
     return emit_node(c, node->left, d) && emit_node(c, node->right, d + 1) &&
            emit(c, TBD_PROBE_REAL, d, is_turned ? d + 1 : d, is_turned ? d : d + 1, op);
 }

@@ -14,6 +14,7 @@ struct tbd_place_code {
     struct tbd_probe_insn *all; /* borrowed */
     uint32_t count, capacity;
     uint32_t registers; /* of the interpreter's may be used, from 0 on */
+    bool has_vectors;   /* vector registers can be read there: in triggers, not in probes */
 };
 
 /* Parses text[from, to); tbd_expr_free() it.  `is_entry`: at a function's first instruction. */

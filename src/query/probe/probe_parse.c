@@ -416,6 +416,44 @@ static bool parse_printf(struct tbd_probe_parser *p, bool is_action, uint32_t *o
     return true;
 }
 
+/* ---- triggers ---- */
+
+#define MAX_SECONDS 86400u
+
+/* stop(), record(SECONDS), dump(): a record that says so, then the process stops or the session ends. */
+static bool parse_trigger(struct tbd_probe_parser *p, uint32_t kind)
+{
+    struct tbd_probe_script *script = p->script;
+    struct tbd_script_print print = { .trigger = kind,
+                                      .parts = { { TBD_PART_NUMBER, 8 }, { TBD_PART_NUMBER, 8 } },
+                                      .part_count = 2 };
+    uint64_t seconds = 0;
+
+    if (p->print == TBD_SCRIPT_MAX_PRINTS)
+        return tbd_parse_wrong(p, "", "a script has at most %u printf", TBD_SCRIPT_MAX_PRINTS);
+    if (!tbd_parse_expect(p, "("))
+        return false;
+    tbd_parse_skip_blanks(p);
+    if (kind == TBD_TRIGGER_RECORD &&
+        (!tbd_parse_number(p, &seconds) || !seconds || seconds > MAX_SECONDS))
+        return tbd_parse_wrong(p, "record(5): the next five seconds",
+                               "record takes 1 to %u seconds", MAX_SECONDS);
+    if (!tbd_parse_expect(p, ")"))
+        return false;
+    print.seconds = (uint32_t)seconds;
+    p->print++;
+    if (!p->place)
+        script->prints[script->print_count++] = print;
+    return tbd_parse_emit(p, TBD_PROBE_RECORD, 0, 0, 0, p->print) &&
+           tbd_parse_emit(p, TBD_PROBE_TID, 0, 0, 0, 0) &&
+           tbd_parse_emit(p, TBD_PROBE_FIELD, 0, 0, 0, 8) &&
+           tbd_parse_emit(p, TBD_PROBE_REG, 0, 0, 0, 16) &&
+           tbd_parse_emit(p, TBD_PROBE_FIELD, 0, 0, 0, 8) &&
+           tbd_parse_emit(p, TBD_PROBE_SEND, 0, 0, 0, 0) &&
+           tbd_parse_emit(p, kind == TBD_TRIGGER_STOP ? TBD_PROBE_PAUSE : TBD_PROBE_EXIT, 0, 0, 0,
+                          0);
+}
+
 /* ---- statements ---- */
 
 static bool parse_assignment(struct tbd_probe_parser *p)
@@ -447,10 +485,18 @@ static bool parse_statement(struct tbd_probe_parser *p)
         if (strcmp(name, "exit") == 0)
             return tbd_parse_expect(p, "(") && tbd_parse_expect(p, ")") &&
                    tbd_parse_emit(p, TBD_PROBE_EXIT, 0, 0, 0, 0);
+        if (strcmp(name, "stop") == 0)
+            return parse_trigger(p, TBD_TRIGGER_STOP);
+        if (strcmp(name, "record") == 0)
+            return parse_trigger(p, TBD_TRIGGER_RECORD);
+        if (strcmp(name, "dump") == 0)
+            return parse_trigger(p, TBD_TRIGGER_DUMP);
         p->at -= strlen(name);
     }
-    return tbd_parse_wrong(p, "@[KEY] = count(); $x = VALUE; printf(\"...\", VALUE); exit()",
-                           "a statement is missing");
+    return tbd_parse_wrong(
+        p,
+        "@[KEY] = count(); $x = VALUE; printf(\"...\", VALUE); exit(); stop(); record(5); dump()",
+        "a statement is missing");
 }
 
 static bool add_action(struct tbd_probe_parser *p, uint32_t kind, uint32_t what)

@@ -112,7 +112,8 @@ static bool has_program_name(const struct tbd_probe_parser *p, size_t at, size_t
         ahead.at = at;
         if (!begins_name(p->text[at])) {
             at = isdigit((unsigned char)p->text[at]) ? after : at + 1;
-        } else if (is_word_of_language(p->text + at, after - at) || tbd_parse_is_type_name(&ahead)) {
+        } else if (is_word_of_language(p->text + at, after - at) ||
+                   tbd_parse_is_type_name(&ahead)) {
             at = after;
         } else {
             return true;
@@ -179,8 +180,8 @@ static bool compile(struct tbd_probe_parser *p, size_t end, uint32_t d)
                                    .count = p->script->code_count,
                                    .capacity = TBD_PROBE_MAX_CODE,
                                    .registers = TBD_PARSE_TEMPORARIES };
-    struct tbd_expr *expr = tbd_place_expression(place->process, p->text, p->at, end,
-                                                 place->is_entry, p->error);
+    struct tbd_expr *expr =
+        tbd_place_expression(place->process, p->text, p->at, end, place->is_entry, p->error);
     bool done = expr && tbd_place_value(place->process, expr, place->address, place->is_entry, d,
                                         &code, p->error) == TBD_OK;
 

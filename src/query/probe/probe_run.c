@@ -13,6 +13,7 @@
 #include "query/probe/probe_records_read.h"
 #include "query/probe/probe_show.h"
 #include "query/probe/probe_start.h"
+#include "query/probe/probe_trigger.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -399,6 +400,10 @@ static void end_session(struct probe_run *run)
 {
     struct tbd_query_error ignored = { 0 };
 
+    /* a thread that stop() has stopped is inside its probe, and must leave it */
+    __atomic_store_n(&run->client.shared->wants_end, 1, __ATOMIC_SEQ_CST);
+    if (run->output.stops)
+        kill(run->options->pid, SIGCONT);
     /* threads that wait for space must get on before nobody is inside a probe */
     while (tbd_records_take(&run->output))
         ;
@@ -437,6 +442,10 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
     }
     tbd_client_close(&run.client);
     tbd_attach_block_again(&run.unblocked);
+    if (run.output.trigger) {
+        wants_end = 0; /* ctrl-C ends what begins now */
+        status = tbd_probe_follow_trigger(options->pid, run.output.trigger, &wants_end);
+    }
     tbd_process_free(&run.process);
     free(run.places.all);
     free(run.guards.all);

@@ -44,9 +44,19 @@ struct tbd_script_map {
     uint32_t part_count;
 };
 
-/* A printf: `format` is unescaped. */
+/* What happens at a hit beside records: a trigger.  RECORD and DUMP end the session, and begin then. */
+enum tbd_trigger_kind {
+    TBD_TRIGGER_NONE = 0,
+    TBD_TRIGGER_STOP,
+    TBD_TRIGGER_RECORD,
+    TBD_TRIGGER_DUMP
+};
+
+/* A printf: `format` is unescaped.  A trigger is one, too: with the thread and the instruction. */
 struct tbd_script_print {
-    char *format; /* owned */
+    char *format;     /* owned */
+    uint32_t trigger; /* enum tbd_trigger_kind */
+    uint32_t seconds; /* RECORD */
     struct tbd_script_part parts[TBD_SCRIPT_MAX_PARTS];
     uint32_t part_count;
 };

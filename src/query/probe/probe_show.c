@@ -150,6 +150,32 @@ static void show_format(struct tbd_probe_output *output, const struct tbd_script
     }
 }
 
+/* The first one that ends the session is the one that begins. */
+static void show_trigger(struct tbd_probe_output *output, const struct tbd_script_print *print,
+                         const struct tbd_probe_record *record, const uint8_t *fields)
+{
+    static const char *const names[] = { "", "stop", "record", "dump" };
+    char place[256];
+    uint64_t facts[2]; /* thread, instruction */
+
+    if (print->trigger != TBD_TRIGGER_STOP && output->trigger)
+        return;
+    if (print->trigger == TBD_TRIGGER_STOP)
+        output->stops++;
+    else
+        output->trigger = print;
+    memcpy(facts, fields, sizeof(facts));
+    tbd_process_name(output->process, facts[1], place, sizeof(place));
+    if (output->json)
+        print_json(output, json_pack("{s:s, s:I, s:s, s:I, s:s}", "type", "trigger", "sequence",
+                                     (json_int_t)record->sequence, "trigger", names[print->trigger],
+                                     "thread", (json_int_t)facts[0], "place", place));
+    else
+        fprintf(output->out, "%s: thread %" PRIu64 " at %s%s\n", names[print->trigger], facts[0],
+                tbd_shown(place),
+                print->trigger == TBD_TRIGGER_STOP ? "; kill -CONT lets the process go on" : "");
+}
+
 void tbd_show_record(struct tbd_probe_output *output, const struct tbd_probe_record *record,
                      const uint8_t *fields, uint32_t bytes)
 {
@@ -164,6 +190,10 @@ void tbd_show_record(struct tbd_probe_output *output, const struct tbd_probe_rec
         needed += part_bytes(&print->parts[i]);
     if (needed != bytes)
         return;
+    if (print->trigger) {
+        show_trigger(output, print, record, fields);
+        return;
+    }
     if (!output->json) {
         show_format(output, print, fields);
         return;

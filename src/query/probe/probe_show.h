@@ -18,6 +18,9 @@ struct tbd_probe_output {
     struct tbd_probe_process *process;
     struct tbd_probe_shared *shared;
     uint64_t shared_bytes;
+    const struct tbd_script_print
+        *trigger;   /* the first RECORD or DUMP that was met; NULL: none yet */
+    uint64_t stops; /* triggers of the other kind */
 };
 
 /* A record, complete, at `record`; `bytes` follow its head. */

@@ -16,28 +16,36 @@
 #define TRY_NS 10000000L
 
 /* `tbd` is beside this program. */
-static void become_armed(char **command)
+static _Noreturn void become_tbd(char **argv)
+{
+    char path[PATH_MAX], *slash;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 5);
+
+    if (length < 0)
+        _exit(126);
+    path[length] = '\0';
+    slash = strrchr(path, '/');
+    strcpy(slash + 1, "tbd");
+    execv(path, argv);
+    fprintf(stderr, "tbd probe: cannot run: %s: %s\n", path, strerror(errno));
+    _exit(126);
+}
+
+static _Noreturn void become_armed(char **command)
 {
     static char first[4][12] = { "tbd", "arm", "--wait=yes", "--" };
-    char path[PATH_MAX], *slash;
     size_t count = 0, at = 0;
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 5);
     char **argv;
 
     while (command[count])
         count++;
     argv = calloc(count + 5, sizeof(*argv));
-    if (length < 0 || !argv)
+    if (!argv)
         _exit(126);
-    path[length] = '\0';
-    slash = strrchr(path, '/');
-    strcpy(slash + 1, "tbd");
     for (; at < 4; at++)
         argv[at] = first[at];
     memcpy(argv + at, command, count * sizeof(*argv));
-    execv(path, argv);
-    fprintf(stderr, "tbd probe: cannot run: %s: %s\n", path, strerror(errno));
-    _exit(126);
+    become_tbd(argv);
 }
 
 static bool has_died(pid_t pid)
@@ -68,6 +76,18 @@ bool tbd_probe_start_armed(char **command, pid_t *out, struct tbd_probe_client *
     tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the program is not armed");
     tbd_probe_end_armed(pid, true, 0);
     return false;
+}
+
+int tbd_probe_run_tbd(char **argv)
+{
+    int how = 0;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        become_tbd(argv);
+    while (pid > 0 && waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    return pid > 0 && WIFEXITED(how) ? WEXITSTATUS(how) : 126;
 }
 
 int tbd_probe_end_armed(pid_t pid, bool kills, int status)
