@@ -66,7 +66,7 @@ bool tbd_old_engine_remove(struct tbd_remote *remote, struct tbd_held *io_before
         if (inside)
             nanosleep(&moment, NULL);
     }
-    return !inside || tbd_query_wrong(error, TBD_BUSY, 0, 0,
-                                      "a thread of process %d is still leaving the engine",
-                                      (int)remote->pid);
+    return !inside ||
+           tbd_query_wrong(error, TBD_BUSY, 0, 0,
+                           "a thread of process %d is still leaving the engine", (int)remote->pid);
 }

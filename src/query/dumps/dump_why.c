@@ -54,11 +54,10 @@ __attribute__((format(printf, 2, 3))) static void say(struct dump_why *why, cons
 
 static void put_value(const struct wanted *wanted, json_t *row)
 {
-    uint64_t all =
-        wanted->place == TBD_PLACE_FLAGS ? (uint64_t)TBD_STATUS_FLAGS
-        : wanted->place == TBD_PLACE_COUNT && wanted->bytes < 8
-            ? (1ull << 8 * wanted->bytes) - 1
-            : UINT64_MAX;
+    uint64_t all = wanted->place == TBD_PLACE_FLAGS ? (uint64_t)TBD_STATUS_FLAGS
+                   : wanted->place == TBD_PLACE_COUNT && wanted->bytes < 8
+                       ? (1ull << 8 * wanted->bytes) - 1
+                       : UINT64_MAX;
     enum tbd_certainty certainty = tbd_past_certainty(wanted->value, all);
 
     json_object_set_new(row, "value",
@@ -188,8 +187,7 @@ static size_t find_writer(struct dump_why *why, const struct wanted *wanted)
 
     if (wanted->place != TBD_PLACE_COUNT)
         return tbd_simulation_writer(why->past->sim, wanted->at, wanted->place);
-    storer =
-        tbd_simulation_storer(why->past->sim, wanted->at, wanted->address, wanted->bytes);
+    storer = tbd_simulation_storer(why->past->sim, wanted->at, wanted->address, wanted->bytes);
     if (storer.unsure != 0)
         say(why, "(%zu stores to unknown addresses lie between) ", storer.unsure);
     return storer.step;

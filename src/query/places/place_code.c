@@ -152,8 +152,9 @@ static bool emit_register(struct compiling *c, const struct tbd_expr_node *node,
             return false;
         shift %= 64;
     } else if (which > TBD_REGISTER_RFLAGS) {
-        return fail(c, c->code->has_vectors ? "segment bases and vector registers above xmm15 cannot be asked there"
- : "segment bases and vector registers cannot be asked there");
+        return fail(c, c->code->has_vectors
+                           ? "segment bases and vector registers above xmm15 cannot be asked there"
+                           : "segment bases and vector registers cannot be asked there");
     } else if (!emit(c, TBD_PROBE_REG, d, 0, 0, which)) {
         return false;
     }

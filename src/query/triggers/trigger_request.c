@@ -115,7 +115,7 @@ bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
                          .code = { .all = out->code,
                                    .capacity = TBD_TRIGGER_CODE,
                                    .registers = TBD_PROBE_REGISTERS,
-.has_vectors = true },
+                                   .has_vectors = true },
                          .error = error };
     struct tbd_trigger_wishes *wishes = malloc(sizeof(*wishes));
     bool done = wishes ? tbd_trigger_read(text, wishes, error)
