@@ -81,12 +81,12 @@ def submit(browser, line):
     browser.type("#question", line + webdriver.KEYS["Enter"])
 
 
-# ---- what it shows ----
+# ---- what it shows: parts of one test, in one browser ----
 
-def test_it_shows_what_tbdq_says(folder):
-    trace = record([OVERFLOW], folder)
+def check_shown(_folder, browser, trace):
+    """What it shows is what tbdq says."""
     store = position(trace, "goto", "last", "backward", "store", "1", "of", "settings.limit")
-    with Page(trace, at=store) as page, webdriver.Browser(folder) as browser:
+    with Page(trace, at=store) as page:
         browser.open(page.url)
         is_shown(browser, store)
         frames = trace.ask("bt", at=store)
@@ -144,10 +144,18 @@ def test_it_shows_what_tbdq_says(folder):
         check_requests(browser, page.url)
 
 
-def test_it_works_by_keyboard_when_narrow_and_dark(folder):
-    trace = record([OVERFLOW], folder)
-    with Page(trace) as page, webdriver.Browser(folder, 500, 800, dark=True) as browser:
-        browser.resize(400, 800)
+def brightness(browser):
+    """Of the page's background, from 0 to 1."""
+    color = browser.run("return getComputedStyle(document.body).backgroundColor + getComputedStyle(document.documentElement).backgroundColor")
+    found = [int(c) for c in re.search(r"rgb\((\d+), (\d+), (\d+)\)", color).groups()]
+    return sum(found) / 3 / 255
+
+
+def check_keyboard(_folder, browser, trace):
+    """It works by keyboard alone, at 400 pixels, when dark."""
+    browser.make_dark()
+    browser.resize(400, 800)
+    with Page(trace) as page:
         browser.open(page.url)
         is_shown(browser, "0")
         browser.press("/")
@@ -169,10 +177,15 @@ def test_it_works_by_keyboard_when_narrow_and_dark(folder):
         assert wide[0] <= wide[1], wide
         browser.click("#tabs [data-pane=stack]")
         assert browser.run("return getComputedStyle(document.querySelector('#stack')).display") == "flex"
+        dark = brightness(browser)
+        browser.make_dark(False)
+        assert dark < 0.3 < 0.7 < brightness(browser), (dark, brightness(browser))
         assert browser.errors() == []
+    browser.resize(1400, 900)
 
 
-def test_what_a_program_wrote_is_text(folder):
+def check_text(folder, browser, _trace):
+    """What a program wrote is text."""
     source = os.path.join(folder, "a<b>&'\".c")
     program = os.path.join(folder, "hostile<i>")
     with open(source, "w", encoding="utf-8") as file:
@@ -184,12 +197,12 @@ int main(void) { return named(text) + named("</script><script>window.owned=1</sc
 """ % (MARKUP, MARKUP))
     subprocess.run([tbdtest.need("cc"), "-g", "-O0", "-o", program, source], check=True)
     subprocess.run([tbdtest.need("objcopy"), "--redefine-sym", "named=" + MARKUP, program], check=True)
-    trace = record([program, MARKUP], folder)
+    trace = record([program, MARKUP], os.path.join(folder, "hostile"))
     at = position(trace, "goto", "first", "forward", "syscall", "1", "where", "syscall==write")
     trace.ask("frame", "1", at=at)
     saved = os.path.join(folder, "page.html")
     assert trace.tbdq("view", "--out", saved, "syscalls", "print text", "print \"%s\"" % MARKUP, at=at).code == 0
-    with Page(trace, at=at) as page, webdriver.Browser(folder) as browser:
+    with Page(trace, at=at) as page:
         for url in (page.url + "#%s,frame=1" % at, "file://" + saved):
             browser.open(url)
             is_shown(browser, at)
@@ -204,8 +217,8 @@ int main(void) { return named(text) + named("</script><script>window.owned=1</sc
             assert browser.errors() == []
 
 
-def test_a_file_needs_no_server(folder):
-    trace = record([OVERFLOW], folder)
+def check_file(folder, browser, trace):
+    """A file needs no server."""
     store = position(trace, "goto", "last", "backward", "store", "1", "of", "settings.limit")
     saved = os.path.join(folder, "page.html")
     said = trace.tbdq("view", "--out", saved, "history settings.limit", "why $rdx", at=store)
@@ -213,28 +226,30 @@ def test_a_file_needs_no_server(folder):
     with open(saved, encoding="utf-8") as file:
         text = file.read()
     assert not re.search(r"(?:src|href)=\"(?!data:|#)|https?://(?!www\.w3\.org/2000/svg)", re.sub(r"<script type=\"application/json\".*?</script>", "", text)), "names something else"
-    with webdriver.Browser(folder) as browser:
-        browser.open("file://" + saved)
-        is_shown(browser, store)
-        assert browser.texts("#frames .function")[:2] == ["set_name", "main"]
-        assert browser.text("#code .current .number") == str(trace.one("where", at=store)["line"])
-        assert len(browser.texts("#replies tbody tr")) == len(trace.ask("history", "settings.limit", at=store)) + len(trace.ask("why", "$rdx", at=store))
-        assert browser.texts("svg.why .hop") and "6 system calls" in browser.text("#range"), browser.text("#range")
-        assert browser.errors() == []
-        check_requests(browser, "file://" + saved)
+    browser.requests()
+    browser.open("file://" + saved)
+    is_shown(browser, store)
+    assert browser.texts("#frames .function")[:2] == ["set_name", "main"]
+    assert browser.text("#code .current .number") == str(trace.one("where", at=store)["line"])
+    assert len(browser.texts("#replies tbody tr")) == len(trace.ask("history", "settings.limit", at=store)) + len(trace.ask("why", "$rdx", at=store))
+    assert browser.texts("svg.why .hop") and "6 system calls" in browser.text("#range"), browser.text("#range")
+    assert browser.errors() == []
+    check_requests(browser, "file://" + saved)
     wrong = trace.tbdq("view", "--out", os.path.join(folder, "no", "where.html"))
     assert wrong.code == 4 and b"No such file" in wrong.err, wrong
     for words in (["--port", "70000"], ["--port", "x"], ["x"], ["--out"], ["--port", "1", "where"], ["--out", saved, "--nonsense"]):
         assert trace.tbdq("view", *words).code == 2, words
 
 
-def test_a_dump_shows_what_ran_last(folder):
+def check_dump(folder, browser, _trace):
+    """A dump shows what ran last."""
+    folder = os.path.join(folder, "dump")
     program = os.path.join(tbdtest.BUILD, "examples", "forensics", "list")
     done = tbdtest.run([tbdtest.TBD, "crash", "--", program], env=tbdtest.clean_env({"TBD_DIR": folder}))
     assert done.code == -signal.SIGSEGV, done
     tbdtest.wait_organizers(folder)
     trace = tbdtest.Trace(os.path.join(folder, "latest"))
-    with Page(trace, at="last") as page, webdriver.Browser(folder) as browser:
+    with Page(trace, at="last") as page:
         browser.open(page.url)
         browser.await_true("document.querySelector('#replies tbody')")
         rows = [row for row in trace.ask("path", "400") if row.get("type") != "end"]
@@ -248,6 +263,16 @@ def test_a_dump_shows_what_ran_last(folder):
         submit(browser, "calls walk")  # answered, or refused in words
         browser.await_true("document.querySelector('#replies article:first-child .line').innerText === 'calls walk'")
         assert browser.errors() == []
+
+
+def test_the_page_in_a_browser(folder):
+    trace = record([OVERFLOW], folder)
+    with webdriver.Browser(folder) as browser:
+        for check in (check_shown, check_keyboard, check_text, check_file, check_dump):
+            check(folder, browser, trace)
+            browser.open("about:blank")  # what the last page asks of a server that has ended is no error
+            browser.errors()
+            print("        %s" % check.__doc__, flush=True)
 
 
 def test_sums_are_those_of_the_index(folder):
@@ -398,5 +423,4 @@ def test_long_questions_are_cancelled(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_it_shows_what_tbdq_says, test_it_works_by_keyboard_when_narrow_and_dark, test_what_a_program_wrote_is_text, test_a_file_needs_no_server, test_a_dump_shows_what_ran_last, test_sums_are_those_of_the_index,
-                 test_only_who_has_the_address_is_answered, test_no_client_stops_the_server, test_long_questions_are_cancelled)
+    tbdtest.main(test_the_page_in_a_browser, test_sums_are_those_of_the_index, test_only_who_has_the_address_is_answered, test_no_client_stops_the_server, test_long_questions_are_cancelled)

@@ -22,9 +22,9 @@ class Refused(Exception):
 class Browser:
     """Use it in `with`; `folder` is where the profile goes."""
 
-    def __init__(self, folder, width=1400, height=900, dark=False):
+    def __init__(self, folder, width=1400, height=900):
         tbdtest.need("chromium", "chromedriver")
-        self.size, self.dark = (width, height), dark
+        self.size = (width, height)
         self.profile = tempfile.mkdtemp(dir=folder, prefix="profile-")
 
     def __enter__(self):
@@ -58,9 +58,6 @@ class Browser:
                 "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=%d,%d" % self.size,
                 "--user-data-dir=" + self.profile]
         args.append("--no-sandbox")  # it needs namespaces, which a container or root may not have; the pages are ours
-        if self.dark:
-            args.append("--force-prefers-color-scheme=dark")
-            args.append("--blink-settings=preferredColorScheme=0")
         wanted = {"browserName": "chrome", "goog:chromeOptions": {"args": args}, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
         reply = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self.session = "/session/" + reply["sessionId"]
@@ -135,6 +132,11 @@ class Browser:
 
     def resize(self, width, height):
         self._of("POST", "/window/rect", {"width": width, "height": height})
+
+    def make_dark(self, dark=True):
+        """As if the user wanted dark pages, or light ones."""
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self._of("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}})
 
     def screenshot(self, path):
         with open(path, "wb") as file:

@@ -90,7 +90,14 @@ static json_t *position_value(struct tbd_position position)
 static void put_beginning(struct tbd_session *session, json_t *answer)
 {
     const struct tbd_trace_info *info = session->info;
+    json_t *args = json_array();
 
+    for (int i = 0; i < info->argc; i++)
+        json_array_append_new(args, tbd_output_text(info->argv[i]));
+    json_object_set_new(answer, "args", args);
+    json_object_set_new(answer, "end",
+                        info->finished && info->end_text != NULL ? tbd_output_text(info->end_text)
+                                                                 : json_null());
     json_object_set_new(answer, "version", json_string(TBD_VERSION));
     json_object_set_new(answer, "program", tbd_output_text(info->program));
     json_object_set_new(answer, "pid", json_integer((json_int_t)info->pid));

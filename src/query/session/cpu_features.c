@@ -5,6 +5,7 @@
  * length is left out, as a processor's features have none. */
 #include "query/session/cpu_features.h"
 
+#include "format/reading/trace_keys.h"
 #include "format/reading/window_read.h"
 
 #include <Zydis/Zydis.h>
@@ -114,21 +115,79 @@ static bool has_needing(const struct tbd_window *window, const uint8_t *needs, u
     return false;
 }
 
+/* ---- what the index over windows says, so that few windows' files are opened ---- */
+
+struct feature_keys {
+    uint64_t *keys; /* owned, ascending; NULL: no memory */
+    size_t count;
+    uint64_t *masks; /* owned: of each segment, the windows that may have one of the blocks */
+};
+
+static struct feature_keys list_wanted(struct tbd_trace *trace, const uint8_t *needs,
+                                       uint32_t count)
+{
+    size_t segments = tbd_trace_segment_count(trace);
+    struct feature_keys wanted = { .keys = calloc((size_t)count + 2, sizeof(*wanted.keys)),
+                                   .masks = calloc(segments + 1, sizeof(*wanted.masks)) };
+
+    if (wanted.keys == NULL || wanted.masks == NULL)
+        return wanted;
+    for (uint32_t id = 1; id <= count; id++)
+        if (needs[id] != 0)
+            wanted.keys[wanted.count++] = tbd_key(TBD_KEY_BLOCK, id);
+    wanted.keys[wanted.count++] = tbd_key(TBD_KEY_ALL_BLOCKS, 0);
+    for (size_t i = 0; i < segments; i++) {
+        const struct tbd_keys *keys = tbd_trace_segment(trace, i);
+
+        wanted.masks[i] = keys == NULL ? UINT64_MAX : tbd_keys_any(keys, wanted.keys, wanted.count);
+    }
+    return wanted;
+}
+
+/* Is it certain that the window has none of the blocks? */
+static bool index_denies(struct tbd_trace *trace, uint32_t window,
+                         const struct feature_keys *wanted)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
+    uint64_t end = summary->first_time + summary->blocks, known = 0;
+
+    if (wanted->keys == NULL || wanted->masks == NULL)
+        return false;
+    for (size_t i = tbd_trace_segment_from(trace, summary->first_time);
+         i < tbd_trace_segment_count(trace) && tbd_trace_segment_begins_before(trace, i, end + 1);
+         i++) {
+        const struct tbd_keys *keys = tbd_trace_segment(trace, i);
+        uint64_t blocks;
+
+        if (keys == NULL)
+            return false;
+        if ((tbd_keys_windows(keys, summary->first_time, summary->blocks, &blocks) &
+             wanted->masks[i]) != 0)
+            return false;
+        known += blocks;
+    }
+    return known >= summary->blocks && known != 0;
+}
+
 void tbd_cpu_feature_windows(struct tbd_session *session, struct tbd_left_out *out,
                              bool *out_perhaps)
 {
     uint32_t count = tbd_trace_block_count(session->trace);
+    struct feature_keys wanted = { .keys = NULL };
     ZydisDecoder decoder;
     uint8_t *needs = NULL;
 
     *out_perhaps = false;
     if (ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
         needs = needing_blocks(session->trace, &decoder);
+    if (needs != NULL)
+        wanted = list_wanted(session->trace, needs, count);
     for (uint32_t i = 0; needs != NULL && i < tbd_trace_window_count(session->trace); i++) {
         struct tbd_window *window;
         struct tbd_error why;
 
-        if (tbd_window_load_summaries(session->trace, i, &window, &why) != TBD_OK)
+        if (index_denies(session->trace, i, &wanted) ||
+            tbd_window_load_summaries(session->trace, i, &window, &why) != TBD_OK)
             continue;
         if (has_needing(window, needs, count)) {
             tbd_left_out_add(out, i, "");
@@ -136,6 +195,8 @@ void tbd_cpu_feature_windows(struct tbd_session *session, struct tbd_left_out *o
         }
         tbd_window_free(window);
     }
+    free(wanted.keys);
+    free(wanted.masks);
     free(needs);
 }
 

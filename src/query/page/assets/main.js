@@ -99,12 +99,9 @@ function showProgress(progress) {
   byId("doing").textContent = parts_.filter(Boolean).join("  ");
 }
 
-async function showBeginning() {
+async function showAllMarks() {
   const {answers} = await ask({lines: view.start});
-  const info = answers[0].objects[0], marked = answers[1].objects;
-  if (info)
-    byId("program").title = [info.args.join(" "), info.end && `ended: ${info.end}`, `${grouped(info.blocks)} blocks in ${info.windows} windows`, info.started].filter(Boolean).join("\n");
-  showMarks(marked);
+  showMarks(answers[0].objects);
 }
 
 // A crash dump: what ran last, beside the state at the end.
@@ -166,6 +163,7 @@ async function start() {
   view = recorded ? recorded.view : await (await fetch("view.json")).json();
   const begin = await ask({begin: true});
   byId("program").textContent = `${baseName(begin.program)} ${begin.pid}`;
+  byId("program").title = [begin.args.join(" "), begin.end && `ended: ${begin.end}`, `${grouped(begin.blocks)} blocks in ${begin.windows} windows`].filter(Boolean).join("\n");
   document.body.classList.toggle("recorded", Boolean(recorded));
   document.body.classList.toggle("dump", begin.dump);
   startTimeline(begin.blocks);
@@ -176,13 +174,13 @@ async function start() {
   startTabs();
   onName(inspectName);
   onAnswer(showFound);
-  onMark(showBeginning);
+  onMark(showAllMarks);
   onSight(() => counting && countInSight());
   onSource((where) => showSourceOf(ask, where));
   onPlace(arrive);
   startPlaces(begin);
   startAnswers();
-  await showBeginning();
+  await showAllMarks();
   if (begin.dump && !recorded)
     await showPath();
 }
