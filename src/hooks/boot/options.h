@@ -74,7 +74,7 @@ struct tbd_options {
     uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
     uint64_t scheme; /* enum tbd_calling_scheme (mode=context) */
     uint64_t tally;  /* enum tbd_branch_scheme (mode=context) */
-    uint64_t cut;    /* microseconds until a computation is cut (mode=native) */
+    uint64_t cut;    /* microseconds of a window; 0: as its costs say (mode=native) */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */

@@ -22,6 +22,7 @@
 static int descriptor = -1; /* this process' own */
 static uint32_t holder;     /* the organizer, if it has the only one; 0: it has not */
 static bool is_lost;
+static uint64_t marked;
 
 /* `from`: the least number that it may have. */
 static long move(int fd, uint64_t from)
@@ -178,8 +179,10 @@ static void collect_range(const struct tbd_pagemap *map, struct tbd_range range,
             is_lost = true;
             break;
         }
-        for (long i = 0; marks && i < count; i++)
+        for (long i = 0; marks && i < count; i++) {
             tbd_pages_mark_written(&tbd_memory.pages, found[i].start, found[i].end);
+            marked += (found[i].end - found[i].start) / TBD_PAGE_SIZE;
+        }
         range.start = walked;
     }
     if (marks && is_lost && range.end - range.start < RESERVED_BYTES)
@@ -279,4 +282,69 @@ static void collect_part(const struct tbd_pagemap *map, struct tbd_range part)
 void tbd_written_collect(uint64_t start, uint64_t end)
 {
     each_part(start, end, collect_part);
+}
+
+uint64_t tbd_written_take_count(void)
+{
+    uint64_t count = marked;
+
+    marked = 0;
+    return count;
+}
+
+/* ---- what a first write costs ---- */
+
+#define MEASURED_PAGES 8u
+#define MEASUREMENTS   3u
+
+static uint64_t now_ns(void)
+{
+    int64_t now[2] = { 0, 0 };
+
+    tbd_sys3(__NR_clock_gettime, CLOCK_MONOTONIC, tbd_sys_pointer(now), 0);
+    return (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+}
+
+static uint64_t measure_writes(struct tbd_range range)
+{
+    uint64_t start = now_ns();
+
+    for (uint64_t at = range.start; at < range.end; at += TBD_PAGE_SIZE)
+        *(volatile uint8_t *)at = 1;
+    return now_ns() - start;
+}
+
+static uint64_t measure(const struct tbd_pagemap *map, struct tbd_range range)
+{
+    uint64_t least = UINT64_MAX;
+
+    measure_writes(range); /* the pages are there */
+    for (unsigned i = 0; i < MEASUREMENTS; i++) {
+        uint64_t time;
+
+        collect_range(map, range, false);
+        time = measure_writes(range);
+        least = time < least ? time : least;
+    }
+    return least / MEASURED_PAGES;
+}
+
+uint64_t tbd_written_measure_ns(void)
+{
+    const uint64_t bytes = MEASURED_PAGES * TBD_PAGE_SIZE;
+    long start = tbd_sys_mmap(0, bytes, TBD_PROT_RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct tbd_range range = { (uint64_t)start, (uint64_t)start + bytes };
+    struct tbd_pagemap map;
+    uint64_t cost = 0;
+
+    if (tbd_sys_failed(start))
+        return 0;
+    borrowed = borrow();
+    tbd_pagemap_open(&map);
+    if (change(range, UFFDIO_REGISTER))
+        cost = measure(&map, range);
+    tbd_pagemap_close(&map);
+    give_back(borrowed);
+    tbd_sys_munmap(range.start, bytes);
+    return cost;
 }

@@ -33,6 +33,10 @@ void tbd_written_leave_to(uint32_t organizer);
 void tbd_written_follow(uint64_t start, uint64_t end, bool is_new);
 /* Marks the pages of [start, end) that were written in the touch map; from now on they count as not written. */
 void tbd_written_collect(uint64_t start, uint64_t end);
+/* How many pages were marked since the last call. */
+uint64_t tbd_written_take_count(void);
+/* BOOT: how long a first write to a page takes here; some 0.1 ms. */
+uint64_t tbd_written_measure_ns(void);
 bool tbd_written_is_lost(void);
 /* Nothing is followed any more. */
 void tbd_written_end(void);

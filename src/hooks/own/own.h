@@ -35,7 +35,7 @@ struct tbd_own_ways {
     void (*settle)(struct tbd_thread *thread); /* after every stop */
     void (*after_fault)(struct tbd_thread *thread);
 };
-/* BOOT, after the image was sent.  A computation is cut after `cut_ns`; `ways` is borrowed for ever. */
+/* BOOT, after the image was sent.  A computation is cut after `cut_ns` (0: as windows cost); `ways` is borrowed for ever. */
 void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *ways);
 /* FORK_CHILD, before it has an organizer.  False: its pages cannot be followed. */
 bool tbd_own_prepare_child(void);

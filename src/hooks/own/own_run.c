@@ -17,6 +17,7 @@
 #include "hooks/memory/shared.h"
 #include "hooks/memory/written_pages.h"
 #include "hooks/own/own_cut.h"
+#include "hooks/own/own_window.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
 #include "hooks/threads/sigframe.h"
@@ -27,9 +28,6 @@
 
 #define SYSCALL_BYTES 2u
 #define FLAG_RF       0x10000ull
-/* Cycles of the time-stamp counter in a window: some 10 ms, so that a replay of it fits in memory. */
-#define WINDOW_CYCLES (1ull << 25)
-#define WINDOW_NS     10000000u
 #define TURN_CYCLES   (1ull << 22) /* about 1.5 ms, if another thread is ready */
 
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
@@ -40,11 +38,9 @@ static const struct tbd_own_ways *ways;
 static enum stop_kind stop;        /* what tbd_own_stopped() finds */
 static enum tbd_cut_step cut_step; /* STOP_CUT */
 
-/* When the window began, and with how much processor time. */
-static uint64_t window_start, window_used;
 static uint64_t turn_start; /* and the turn of the thread `turn_of` */
 static uint32_t turn_of;
-static uint64_t tick_ns;
+static uint64_t fixed_ns; /* of windows; 0: as their costs say */
 
 static uint64_t cycles(void)
 {
@@ -323,7 +319,7 @@ static void perform_call(struct tbd_thread *thread)
     if (tbd_own_is_translated())
         return;                           /* since another thread's stop */
     if (before.gpr[TBD_RAX] == __NR_exit) /* a signal comes first */
-        tbd_cut_begin(tick_ns);
+        tbd_cut_begin(tbd_own_window_tick_ns());
     look_after_call(thread, &before, brk_before);
     if (tbd_shared_private_changes != changes)
         tbd_own_leave_changing_file();
@@ -331,36 +327,26 @@ static void perform_call(struct tbd_thread *thread)
         tbd_code_traps_lift(false);
 }
 
-static uint64_t used_ns(void)
-{
-    int64_t now[2] = { 0, 0 };
-
-    tbd_sys3(__NR_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, tbd_sys_pointer(now), 0);
-    return (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
-}
-
 /* ---- windows ---- */
 
-static void begin_window(uint64_t used)
-{
-    window_start = cycles();
-    window_used = used;
-}
-
-/* The counter of cycles is read at every stop, the time used only when it may have come: while others have the processor, the
- * window does not grow. */
 static void end_window_in_time(struct tbd_thread *thread)
 {
-    uint64_t now = cycles(), used;
+    if (tbd_own_window_is_over_at_stop())
+        tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
+}
 
-    if (now - window_start < WINDOW_CYCLES)
+/* What the window's end has cost, if it ends here. */
+static void settle(struct tbd_thread *thread)
+{
+    bool ends = !tbd_own_is_translated() &&
+                tbd_ring_time(&tbd_recording.ring, thread) >= tbd_recording.window_due;
+    uint64_t before = ends ? tbd_own_window_now_ns() : 0;
+
+    ways->settle(thread);
+    if (!ends)
         return;
-    used = used_ns();
-    window_start = now;
-    if (used - window_used < WINDOW_NS)
-        return;
-    begin_window(used);
-    tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
+    tbd_own_window_cost(tbd_own_window_now_ns() - before, tbd_written_take_count());
+    tbd_own_window_next();
 }
 
 /* A thread that only computes goes on to its cut. */
@@ -382,20 +368,18 @@ static void end_turn_in_time(struct tbd_thread *thread)
 /* The window ends here. */
 static void perform_cut(struct tbd_thread *thread)
 {
-    uint64_t used = used_ns();
-    struct tbd_msg_cut cut = { .rip = thread->regs.rip, .used_ns = used - window_used };
+    struct tbd_msg_cut cut = { .rip = thread->regs.rip, .used_ns = tbd_own_window_used_ns() };
     struct tbd_part part = { &cut, sizeof(cut) };
 
     enter_block(thread, 0, TBD_END_FAULT);
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_CUT, &part, 1);
-    begin_window(used);
     tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
 
 static bool is_cut_wanted(enum tbd_cut_step step)
 {
     return __atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) || tbd_leaving_why() ||
-           (step == TBD_CUT_TICK && used_ns() - window_used >= tick_ns / 2);
+           (step == TBD_CUT_TICK && tbd_own_window_is_over_at_tick());
 }
 
 /* Nothing is recorded where the thread is not at a cut. */
@@ -451,7 +435,7 @@ void tbd_own_stopped(struct tbd_thread *thread)
     tbd_cut_forget(thread);
     take_stop(thread, kind);
     end_stop(thread);
-    ways->settle(thread);
+    settle(thread);
     tbd_own_run(thread);
 }
 
@@ -494,10 +478,13 @@ const char *tbd_own_check(void)
 
 static void begin(void)
 {
+    static uint64_t page_ns;
+
+    page_ns = page_ns ? page_ns : tbd_written_measure_ns();
+    tbd_own_window_begin(fixed_ns, page_ns);
     tbd_written_leave_to(tbd_recording.ring.head->organizer_lock & FUTEX_TID_MASK);
-    begin_window(used_ns());
     memset(known, 0, sizeof(known));
-    tbd_cut_begin(tick_ns);
+    tbd_cut_begin(tbd_own_window_tick_ns());
     (void)dispatch(PR_SYS_DISPATCH_ON);
 }
 
@@ -512,7 +499,7 @@ static void begin_translated(void)
 void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *given)
 {
     ways = given;
-    tick_ns = cut_ns;
+    fixed_ns = cut_ns;
     tbd_special_logs_stores = true;
     tbd_code_traps_begin(&tbd_memory.regions);
     tbd_own_look(0, TBD_USER_END, true);
@@ -541,7 +528,7 @@ void tbd_own_leave_child(void)
 void tbd_own_begin_thread(struct tbd_thread *thread)
 {
     if (!tbd_own_is_translated()) {
-        tbd_cut_begin(tick_ns);
+        tbd_cut_begin(tbd_own_window_tick_ns());
         (void)dispatch(PR_SYS_DISPATCH_ON);
     }
     tbd_signals_let_in();
