@@ -40,6 +40,7 @@ static int usage(FILE *out)
         "       tbd record|crash -p PID [options]   (a process that runs already; tbd stop PID lets it go)\n"
         "       tbd dump PID   (of a program that runs under tbd crash)\n"
         "       tbd set PID ring=SIZE trigger=WHAT   (the same; tbd set --help)\n"
+        "       tbd advise [DUMP]   (what to record so that more values are known: tbdq advise)\n"
         "       tbd arm [options] -- program [argument ...]     (record --mode=armed)\n"
         "       tbd probe -p PID SCRIPT   (tbd probe --help)\n"
         "       tbd stop PID   (what records it, or waits beside it for tbd probe, goes away)\n"
@@ -282,6 +283,30 @@ static int probe(char **argv)
         return EXIT_CANNOT_RUN;
     }
     execv(path, argv);
+    fprintf(stderr, "tbd: cannot run: %s: %s\n", path, strerror(errno));
+    return EXIT_CANNOT_RUN;
+}
+
+/* ---- advise ---- */
+
+/* `tbd advise [DUMP]`: tbdq has the answer. */
+static int advise(char **argv)
+{
+    char path[PATH_MAX], command[] = "advise", option[] = "-t";
+    char *words[] = { path, command, NULL, NULL, NULL };
+
+    if (argv[0] != NULL && argv[1] != NULL)
+        return wrong_usage("advise", "it takes a dump, or none: the newest");
+    if (!find_beside("tbdq", path, sizeof(path))) {
+        fprintf(stderr, "tbd: tbdq is not beside tbd\ntbd: hint: install or build it again\n");
+        return EXIT_CANNOT_RUN;
+    }
+    if (argv[0] != NULL) {
+        words[1] = option;
+        words[2] = argv[0];
+        words[3] = command;
+    }
+    execv(path, words);
     fprintf(stderr, "tbd: cannot run: %s: %s\n", path, strerror(errno));
     return EXIT_CANNOT_RUN;
 }
@@ -534,6 +559,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "probe") == 0 || strcmp(argv[1], "set") == 0 ||
         strcmp(argv[1], "stop") == 0)
         return probe(argv + 1);
+    if (strcmp(argv[1], "advise") == 0)
+        return advise(argv + 2);
     if (strcmp(argv[1], "dump") == 0)
         return dump(argv + 2);
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)

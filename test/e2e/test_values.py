@@ -137,5 +137,23 @@ def test_why_finds_the_same_instructions(folder):
     assert dump.tbdq("why").code == 2 and dump.tbdq("why", "no_such_name").code == 2
 
 
+def test_more_is_known_with_the_dial(folder):
+    """What `advise` counts, in dumps of the same program: more with each setting.  The dial is turned while a program runs, too."""
+    known = []
+    for setting in (0, 5, 9):
+        where = os.path.join(folder, str(setting))
+        os.makedirs(where)
+        env = tbdtest.trace_env(where, "mode=crash,record=%d" % setting)
+        assert tbdtest.run([os.path.join(tbdtest.BUILD, "examples", "forensics", "crash_callback")], env=env).code < 0
+        tbdtest.wait_organizers(where)
+        dump = tbdtest.find_trace(where, "crash_callback")
+        rows = dump.ask("advise", "20000")
+        assert rows[0]["advice"] == "as it is" and all(row["uses"] > 0 for row in rows if row["advice"].startswith("the result")), rows
+        known.append(float(rows[0]["known"].split()[0]))
+        assert float(rows[-1]["known"].split()[0]) >= known[-1], rows
+    assert known[0] + 10 < known[1] <= known[2] and known[2] > 90, known
+    assert dump.tbdq("advise", "many").code == 2
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

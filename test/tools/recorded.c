@@ -9,6 +9,7 @@
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { BLOCK_INSNS_MOST = 64, RAX = 0 };
@@ -105,6 +106,9 @@ static void add_call(struct recorded *r, size_t step, int64_t result)
         return;
     call = &r->calls[r->call_count++];
     *call = (struct recorded_call){ .step = step, .result = result };
+    call->is_brk = c->rax == SYS_brk;
+    if (c->rax == SYS_mprotect)
+        call->protected = (struct tbd_sim_range){ c->rdi, c->rsi };
     call->has_ranges = tbd_syscall_changed(&sys, result, ranges, &call->range_count);
     if (!call->has_ranges)
         return;
@@ -138,6 +142,27 @@ void recorded_step(struct recorded *r, size_t step, const struct user_regs_struc
 }
 
 /* ---- told to a simulation ---- */
+
+static bool is_in(const struct tbd_sim_range *range, uint64_t page)
+{
+    return range->address < page + 4096 && page < range->address + range->bytes;
+}
+
+size_t recorded_fixed_since(const struct recorded *r, uint64_t page)
+{
+    size_t since = r->dial.call != 0 ? 0 : SIZE_MAX;
+
+    for (size_t i = 0; i < r->call_count; i++) {
+        const struct recorded_call *call = &r->calls[i];
+        bool touches = is_in(&call->protected, page) || (!call->has_ranges && !call->is_brk);
+
+        for (size_t k = 0; k < call->range_count; k++)
+            touches |= is_in(&call->ranges[k], page);
+        if (touches && since != SIZE_MAX)
+            since = call->step;
+    }
+    return since;
+}
 
 const struct recorded_set *recorded_set_at(const struct recorded *r, size_t step)
 {

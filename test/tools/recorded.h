@@ -24,10 +24,11 @@ struct recorded_set {
 /* The step before `step` was a system call. */
 struct recorded_call {
     size_t step;
+    struct tbd_sim_range protected; /* mprotect */
     int64_t result;
     struct tbd_sim_range ranges[6];
     size_t range_count;
-    bool has_ranges;
+    bool has_ranges, is_brk;
     uint8_t *bytes;  /* owned; of the ranges, one after the other */
     uint32_t kept[6];
 };
@@ -49,6 +50,9 @@ void recorded_begin(struct recorded *r, unsigned setting, int mem);
 /* The program is about to run step number `step`, whose code is `code`. */
 void recorded_step(struct recorded *r, size_t step, const struct user_regs_struct *regs,
                    const uint8_t code[16]);
+
+/* The step from which on a page that nobody may write at the end has been as it is; SIZE_MAX: that is not known. */
+size_t recorded_fixed_since(const struct recorded *r, uint64_t page);
 
 /* NULL: none. */
 const struct recorded_set *recorded_set_at(const struct recorded *r, size_t step);

@@ -48,7 +48,8 @@ struct code {
 
 struct mapping {
     uint64_t start, end, offset;
-    int fd; /* of its file */
+    int fd;            /* of its file */
+    bool is_relocated; /* ld.so has written there before */
 };
 
 static struct {
@@ -231,7 +232,7 @@ static struct tbd_bits final_memory(void *arg, uint64_t address)
 static void read_mappings(void)
 {
     char path[64], line[1024], name[512], kind[8];
-    struct mapping m;
+    struct mapping m = { .fd = -1 };
     FILE *maps;
 
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)run.pid);
@@ -246,9 +247,10 @@ static void read_mappings(void)
             continue;
         if (kind[1] == 'w' && run.mapping_count > 0 &&
             run.mappings[run.mapping_count - 1].end == m.start)
-            run.mapping_count--;
+            run.mappings[run.mapping_count - 1].is_relocated = true;
         if (kind[1] == 'w' || *name != '/')
             continue;
+        m.is_relocated = false;
         m.fd = open(name, O_RDONLY | O_CLOEXEC);
         if (m.fd >= 0)
             run.mappings[run.mapping_count++] = m;
@@ -265,7 +267,7 @@ static struct tbd_bits constant_memory(void *arg, uint64_t address)
     for (size_t i = 0; i < run.mapping_count; i++) {
         const struct mapping *m = &run.mappings[i];
 
-        if (address < m->start || address >= m->end)
+        if (address < m->start || address >= m->end || m->is_relocated)
             continue;
         if (tbd_bits_full(final_memory(NULL, address)) &&
             pread(m->fd, &in_file, 8, (off_t)(address - m->start + m->offset)) == 8 &&
@@ -274,6 +276,20 @@ static struct tbd_bits constant_memory(void *arg, uint64_t address)
         break;
     }
     return (struct tbd_bits){ 0, 0 };
+}
+
+static size_t fixed_since(void *arg, uint64_t address)
+{
+    size_t first = run.count - 1 > run.last ? run.count - run.last : 0, since;
+
+    (void)arg;
+    for (size_t i = 0; i < run.mapping_count; i++) {
+        if (address < run.mappings[i].start || address >= run.mappings[i].end)
+            continue;
+        since = recorded_fixed_since(&run.recorded, address & ~4095ull);
+        return since == SIZE_MAX || since < first ? since == SIZE_MAX ? since : 0 : since - first;
+    }
+    return SIZE_MAX;
 }
 
 static bool call_writes(void *arg, uint64_t number, const uint64_t args[6], unsigned known,
@@ -463,6 +479,7 @@ int main(int argc, char **argv)
 {
     struct tbd_simulation_source source = { .final = final_memory,
                                             .constant = constant_memory,
+                                            .fixed_since = fixed_since,
                                             .call_writes = call_writes };
     struct tbd_simulation_counts counts;
     struct user_regs_struct end;

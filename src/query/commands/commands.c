@@ -70,6 +70,12 @@ const struct tbd_command tbd_commands[] = {
       "Without a value: the function's place, as the option `branches` of TBD_OPTIONS takes it; `tbd record --branches=NAME` does\n"
       "that by itself.  A function has up to 64 such jumps; what was moved out of it (NAME.cold) is not counted.",
       "tbdq branches 0x2900460001 --program app --function collatz", false, true },
+    { "advise", tbd_command_advise, "[COUNT] [thread ID]",
+      "what should be recorded so that more values before a crash are known (mode=crash)",
+      "A dry run on the last COUNT (100000) instructions of a dump's thread: the percentage of register uses and memory\n"
+      "operands that are known, would be with other settings of `tbd crash --record`, and if the results of the instructions were\n"
+      "recorded in which most unknown values begin: each with those above it.  `uses` is how many lead back to it.",
+      "tbdq advise", false, false },
     { "context", tbd_command_context,
       "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum] | --learn TRACE",
       "the stacks that a value of tbd_context() stands for (mode=context)",

@@ -173,6 +173,7 @@ enum tbd_exit tbd_command_unpack(struct tbd_command_run *run);
 enum tbd_exit tbd_command_du(struct tbd_command_run *run);
 enum tbd_exit tbd_command_rm(struct tbd_command_run *run);
 enum tbd_exit tbd_command_path(struct tbd_command_run *run);
+enum tbd_exit tbd_command_advise(struct tbd_command_run *run);
 enum tbd_exit tbd_command_facts(struct tbd_command_run *run);
 enum tbd_exit tbd_command_branches(struct tbd_command_run *run);
 enum tbd_exit tbd_command_context(struct tbd_command_run *run);

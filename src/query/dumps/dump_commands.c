@@ -2,6 +2,7 @@
 /* dump_commands.c - goto, calls, lines and bt in a dump (dump_commands.h) */
 #include "query/dumps/dump_commands.h"
 
+#include "query/dumps/dump_advise.h"
 #include "query/dumps/dump_count.h"
 #include "query/dumps/dump_run.h"
 #include "query/dumps/dump_values.h"
@@ -510,6 +511,7 @@ static const struct {
     { { "x", tbd_dump_run_examine }, true },
     { { "history", tbd_dump_run_history }, false },
     { { "why", tbd_dump_run_why }, false },
+    { { "advise", tbd_dump_run_advise }, false },
 };
 
 static bool is_before(const struct tbd_command_run *run, const char *name)

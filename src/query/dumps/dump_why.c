@@ -33,7 +33,7 @@ struct dump_why {
 };
 
 /* Something whose writer before `at`, a position of the simulation, is wanted. */
-struct wanted {
+struct dump_why_value {
     size_t at;
     unsigned place; /* of the simulation; TBD_PLACE_COUNT: memory */
     uint64_t address, bytes;
@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct dump_why *why, cons
     va_end(list);
 }
 
-static void put_value(const struct wanted *wanted, json_t *row)
+static void put_value(const struct dump_why_value *wanted, json_t *row)
 {
     uint64_t all = wanted->place == TBD_PLACE_FLAGS ? (uint64_t)TBD_STATUS_FLAGS
                    : wanted->place == TBD_PLACE_COUNT && wanted->bytes < 8
@@ -67,7 +67,8 @@ static void put_value(const struct wanted *wanted, json_t *row)
 }
 
 /* `step` SIZE_MAX: it is older than what the dump has. */
-static void put_row(struct dump_why *why, const struct wanted *wanted, size_t step, unsigned depth)
+static void put_row(struct dump_why *why, const struct dump_why_value *wanted, size_t step,
+                    unsigned depth)
 {
     struct tbd_dump_place place = { .thread = why->past->thread };
     char text[400];
@@ -131,7 +132,7 @@ static ZydisRegister register_of(unsigned place)
 }
 
 /* The first piece of memory that the step reads. */
-static bool take_memory(struct dump_why *why, size_t step, struct wanted *out)
+static bool take_memory(struct dump_why *why, size_t step, struct dump_why_value *out)
 {
     const struct tbd_simulation *sim = why->past->sim;
     const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
@@ -156,9 +157,9 @@ static bool take_memory(struct dump_why *why, size_t step, struct wanted *out)
 
 /* Describes an input of the step in words, and as a value to follow; false: there is nothing to follow. */
 static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_input *input,
-                       struct wanted *out)
+                       struct dump_why_value *out)
 {
-    *out = (struct wanted){ .at = step, .place = TBD_PLACE_COUNT };
+    *out = (struct dump_why_value){ .at = step, .place = TBD_PLACE_COUNT };
     switch (input->place) {
     case TBD_WHY_REGISTER:
         say(why, "%s", ZydisRegisterGetString(input->named));
@@ -181,7 +182,7 @@ static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_i
 /* ---- writers ---- */
 
 /* Says what the search passed by. */
-static size_t find_writer(struct dump_why *why, const struct wanted *wanted)
+static size_t find_writer(struct dump_why *why, const struct dump_why_value *wanted)
 {
     struct tbd_sim_storer storer;
 
@@ -213,13 +214,13 @@ static bool is_end(struct dump_why *why, size_t step)
     return true;
 }
 
-static void follow(struct dump_why *why, struct wanted wanted, unsigned depth);
+static void follow(struct dump_why *why, struct dump_why_value wanted, unsigned depth);
 
 /* A calculation: each input in turn. */
-static void follow_all(struct dump_why *why, size_t step, const struct wanted *wanted,
+static void follow_all(struct dump_why *why, size_t step, const struct dump_why_value *wanted,
                        const struct tbd_why_inputs *inputs, unsigned depth)
 {
-    struct wanted next[TBD_WHY_INPUTS_MAX];
+    struct dump_why_value next[TBD_WHY_INPUTS_MAX];
     bool goes_on[TBD_WHY_INPUTS_MAX];
 
     say(why, "calculated from ");
@@ -234,12 +235,12 @@ static void follow_all(struct dump_why *why, size_t step, const struct wanted *w
 }
 
 /* False: it ends here. */
-static bool hop(struct dump_why *why, struct wanted *wanted, unsigned depth)
+static bool hop(struct dump_why *why, struct dump_why_value *wanted, unsigned depth)
 {
     size_t step = find_writer(why, wanted);
     struct tbd_why_inputs inputs = { .count = 0 };
     struct tbd_why_insn insn;
-    struct wanted next;
+    struct dump_why_value next;
     bool goes_on;
 
     if (step == SIZE_MAX) {
@@ -274,7 +275,7 @@ static bool hop(struct dump_why *why, struct wanted *wanted, unsigned depth)
     return goes_on;
 }
 
-static void follow(struct dump_why *why, struct wanted wanted, unsigned depth)
+static void follow(struct dump_why *why, struct dump_why_value wanted, unsigned depth)
 {
     for (unsigned i = 0; i < HOPS_MAX && why->row_count < ROWS_MAX; i++)
         if (!hop(why, &wanted, depth))
@@ -328,12 +329,12 @@ static size_t take_limit(const struct tbd_command_run *run, unsigned long *out)
 }
 
 /* "$rax" */
-static bool start_at_register(struct dump_why *why, const char *text, struct wanted *out)
+static bool start_at_register(struct dump_why *why, const char *text, struct dump_why_value *out)
 {
     for (int reg = ZYDIS_REGISTER_RAX; *text == '$' && reg <= ZYDIS_REGISTER_R15; reg++)
         if (strcmp(text + 1, ZydisRegisterGetString((ZydisRegister)reg)) == 0) {
-            *out = (struct wanted){ .at = why->past->at,
-                                    .place = (unsigned)(reg - ZYDIS_REGISTER_RAX) };
+            *out = (struct dump_why_value){ .at = why->past->at,
+                                            .place = (unsigned)(reg - ZYDIS_REGISTER_RAX) };
             out->value = tbd_past_place(why->past, out->place);
             return true;
         }
@@ -352,7 +353,8 @@ static struct tbd_simulated memory_here(struct dump_why *why, uint64_t address, 
     return out;
 }
 
-static enum tbd_exit start_at_variable(struct dump_why *why, size_t from, struct wanted *out)
+static enum tbd_exit start_at_variable(struct dump_why *why, size_t from,
+                                       struct dump_why_value *out)
 {
     struct tbd_command_run *run = why->dump.run;
     struct tbd_source_place place;
@@ -365,7 +367,7 @@ static enum tbd_exit start_at_variable(struct dump_why *why, size_t from, struct
     tbd_past_leave(why->past);
     if (result != TBD_EXIT_FOUND)
         return result;
-    *out = (struct wanted){ .at = why->past->at, .place = TBD_PLACE_COUNT };
+    *out = (struct dump_why_value){ .at = why->past->at, .place = TBD_PLACE_COUNT };
     if (data.is_known && data.in_register != 0) {
         out->place = data.in_register - 1;
         out->value = tbd_past_place(why->past, out->place);
@@ -390,7 +392,7 @@ static enum tbd_exit answer(struct dump_why *why)
     struct tbd_command_run *run = why->dump.run;
     size_t from = take_limit(run, &why->limit);
     enum tbd_exit result = TBD_EXIT_FOUND;
-    struct wanted wanted;
+    struct dump_why_value wanted;
 
     if (from == 0)
         return tbd_command_usage(run, "how many calculations deep is a number up to 16: why /5 x");

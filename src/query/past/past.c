@@ -182,8 +182,11 @@ static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
 
     for (uint32_t i = 0; status == TBD_OK && i < at->insns; i++)
         status = add_insn(past, at->block, i);
-    if (status == TBD_OK && (at->flags & TBD_RINGS_UNCERTAIN) != 0)
-        return tbd_simulation_break(past->sim, first);
+    if (status == TBD_OK && (at->flags & TBD_RINGS_UNCERTAIN) != 0) {
+        status =
+            tbd_past_pages_note_call(past->pages, tbd_simulation_counts(past->sim).steps, NULL);
+        return status == TBD_OK ? tbd_simulation_break(past->sim, first) : status;
+    }
     if (status == TBD_OK && (at->flags & TBD_RINGS_CUT) == 0)
         status = tbd_past_know_call(past, step);
     if (status == TBD_OK && ((at->flags & TBD_RINGS_CUT) != 0 ||
@@ -253,6 +256,7 @@ static enum tbd_status simulate(struct tbd_past *past)
 {
     struct tbd_simulation_source source = { .final = tbd_past_pages_final,
                                             .constant = tbd_past_pages_constant,
+                                            .fixed_since = tbd_past_pages_fixed_since,
                                             .call_writes = call_writes,
                                             .others = past->ring->dump.head->thread_count > 1 };
     struct tbd_reg_state *end = calloc(1, sizeof(*end));

@@ -7,8 +7,11 @@
 #include "query/past/past_pages.h"
 
 #include "base/assert.h"
+#include "base/array.h"
 #include "base/hash.h"
+#include "hooks/table/syscalls.h"
 
+#include <asm/unistd_64.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +22,17 @@ struct kept_page {
     uint64_t address; /* 1: free */
     uint8_t *bytes;   /* owned; NULL: not known */
     bool may_be_constant, is_shared;
+    bool is_fixed; /* nobody may write it at the end, and it is no other process's */
+    bool has_since;
+    size_t since;  /* if it has one */
     uint8_t *file; /* owned; as the mapped file has it, the first file_bytes of it */
     size_t file_bytes;
+};
+
+/* What a system call has mapped, unmapped or protected. */
+struct mapped {
+    struct tbd_sys_range range;
+    size_t after;
 };
 
 struct tbd_past_pages {
@@ -28,6 +40,9 @@ struct tbd_past_pages {
     const struct tbd_region *regions; /* borrowed from the trace */
     size_t region_count;
     const struct tbd_rings *ring;
+    struct mapped *mapped; /* owned */
+    size_t mapped_count, mapped_capacity;
+    size_t last_unknown;     /* position after the last system call that may have mapped anything */
     struct kept_page *table; /* owned */
     size_t size, count;
 };
@@ -100,6 +115,19 @@ static bool is_shared(const struct tbd_past_pages *pages, uint64_t address)
     return false;
 }
 
+/* The kernel's own pages are no mapping of a file; they change. */
+static bool is_fixed(const struct tbd_past_pages *pages, uint64_t address)
+{
+    for (size_t i = 0; i < pages->region_count; i++) {
+        const struct tbd_region *region = &pages->regions[i];
+
+        if (address >= region->start && address < region->end)
+            return (region->prot & PROT_WRITE) == 0 && region->path[0] == '/' &&
+                   (region->map_flags & MAP_SHARED) == 0;
+    }
+    return false;
+}
+
 static uint8_t *read_page(struct tbd_past_pages *pages, uint64_t address)
 {
     const struct tbd_session_past *past = pages->session->past;
@@ -129,6 +157,7 @@ static struct kept_page *page_at(struct tbd_past_pages *pages, uint64_t address)
     *page = (struct kept_page){ .address = address & ~(uint64_t)(PAGE - 1) };
     page->is_shared = is_shared(pages, page->address);
     page->bytes = read_page(pages, page->address);
+    page->is_fixed = page->bytes != NULL && is_fixed(pages, page->address);
     page->may_be_constant = page->bytes != NULL && may_be_constant(pages, page->address);
     pages->count++;
     TBD_INVARIANT("PAST_PAGES-1", 2 * pages->count <= pages->size);
@@ -158,8 +187,10 @@ void tbd_past_pages_free(struct tbd_past_pages *pages)
         free(pages->table[i].bytes);
         free(pages->table[i].file);
     }
-    if (pages != NULL)
+    if (pages != NULL) {
         free(pages->table);
+        free(pages->mapped);
+    }
     free(pages);
 }
 
@@ -177,6 +208,63 @@ struct tbd_bits tbd_past_pages_final(void *arg, uint64_t address)
 
     return page == NULL || page->bytes == NULL || page->is_shared ? (struct tbd_bits){ 0, 0 }
                                                                   : word_of(page->bytes, address);
+}
+
+static enum tbd_status note_range(struct tbd_past_pages *pages, size_t after,
+                                  struct tbd_sys_range range)
+{
+    if (!tbd_array_grow(&pages->mapped, pages->mapped_count, &pages->mapped_capacity,
+                        sizeof(*pages->mapped)))
+        return TBD_NOMEM;
+    pages->mapped[pages->mapped_count++] = (struct mapped){ range, after };
+    return TBD_OK;
+}
+
+enum tbd_status tbd_past_pages_note_call(struct tbd_past_pages *pages, size_t after,
+                                         const struct tbd_value_call *call)
+{
+    struct tbd_sys_call sys = { .number = call == NULL ? 0 : call->number };
+    struct tbd_sys_range changed[6];
+    enum tbd_status status = TBD_OK;
+    size_t count = 0;
+
+    if (call != NULL)
+        memcpy(sys.args, call->args, sizeof(sys.args));
+    if (call != NULL && (sys.number == __NR_mprotect || sys.number == __NR_pkey_mprotect))
+        return note_range(pages, after, (struct tbd_sys_range){ sys.args[0], sys.args[1] });
+    if (call == NULL || (sys.number != __NR_brk && (call->flags & TBD_VALUE_ALL_RANGES) == 0 &&
+                         !tbd_syscall_changed(&sys, call->result, changed, &count)))
+        pages->last_unknown = after;
+    for (size_t i = 0; status == TBD_OK && i < count; i++)
+        status = note_range(pages, after, changed[i]);
+    return status;
+}
+
+static size_t fixed_since(const struct tbd_past_pages *pages, const struct kept_page *page)
+{
+    size_t since = pages->last_unknown;
+
+    if (!page->is_fixed || pages->ring->dump.head->thread_count > 1)
+        return SIZE_MAX;
+    for (size_t i = 0; i < pages->mapped_count; i++)
+        if (pages->mapped[i].after > since &&
+            pages->mapped[i].range.address < page->address + PAGE &&
+            page->address < pages->mapped[i].range.address + pages->mapped[i].range.bytes)
+            since = pages->mapped[i].after;
+    return since;
+}
+
+/* Keeps the answer: no call is noted after the first question. */
+size_t tbd_past_pages_fixed_since(void *arg, uint64_t address)
+{
+    struct kept_page *page = page_at(arg, address);
+
+    if (page == NULL)
+        return SIZE_MAX;
+    if (!page->has_since)
+        page->since = fixed_since(arg, page);
+    page->has_since = true;
+    return page->since;
 }
 
 /* Words, not pages: the linker writes some of a page's before nobody may write it any more. */

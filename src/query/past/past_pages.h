@@ -20,4 +20,12 @@ void tbd_past_pages_free(struct tbd_past_pages *pages);
 struct tbd_bits tbd_past_pages_final(void *pages, uint64_t address);
 struct tbd_bits tbd_past_pages_constant(void *pages, uint64_t address);
 
+size_t tbd_past_pages_fixed_since(void *pages, uint64_t address);
+
+/* A system call of the steps that are simulated: position `after` follows it; NULL: nothing is known of it.  Pages that nobody may write at
+ * the end are the same since the last call that may have mapped or protected them, if no other thread runs. */
+struct tbd_value_call;
+TBD_MUST_CHECK enum tbd_status tbd_past_pages_note_call(struct tbd_past_pages *pages, size_t after,
+                                                        const struct tbd_value_call *call);
+
 #endif

@@ -5,6 +5,7 @@
 #include "query/past/past_values.h"
 
 #include "base/binary_search.h"
+#include "query/past/past_pages.h"
 #include "hooks/table/syscalls.h"
 
 #include <string.h>
@@ -143,15 +144,22 @@ enum tbd_status tbd_past_know_call(struct tbd_past *past, uint64_t step)
     const struct tbd_sim_insn *last = count == 0 ? NULL : tbd_simulation_insn(past->sim, count - 1);
     const struct tbd_crash_file_value *value;
     enum tbd_status status = TBD_OK;
+    bool is_known = false;
 
     if (last == NULL || last->kind != TBD_INSN_SYSCALL)
         return TBD_OK;
     for (uint32_t i = first_at(past, step + 1);
          status == TBD_OK && (value = value_at(past, i, step + 1)) != NULL; i++)
-        if (value->kind == TBD_VALUE_CALL)
+        if (value->kind == TBD_VALUE_CALL) {
+            is_known = true;
             status = know_call(past, &value->is.call);
-        else if (value->kind == TBD_VALUE_BYTES)
+            if (status == TBD_OK)
+                status = tbd_past_pages_note_call(past->pages, count, &value->is.call);
+        } else if (value->kind == TBD_VALUE_BYTES) {
             status = know_bytes(past, value->is.more.address, value->is.more.bytes,
                                 value->is.more.count);
+        }
+    if (status == TBD_OK && !is_known)
+        status = tbd_past_pages_note_call(past->pages, count, NULL);
     return status;
 }

@@ -34,6 +34,7 @@ static void begin(struct tbd_sim_moment *moment, unsigned which)
     sim->frozen = true;
     sim->infers = (which & INFERRED) != 0;
     sim->exact_only = !sim->infers;
+    sim->now = moment->position;
 }
 
 static void end(struct tbd_sim_moment *moment, unsigned which)

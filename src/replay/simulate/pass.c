@@ -25,15 +25,6 @@ static struct tbd_bits at_end(void *arg, uint64_t address)
                                                    : (struct tbd_bits){ 0, 0 };
 }
 
-static struct tbd_bits at_start(void *arg, uint64_t address)
-{
-    const struct tbd_simulation *sim = arg;
-
-    return sim->source.constant && address >> 63 == 0
-               ? sim->source.constant(sim->source.arg, address)
-               : (struct tbd_bits){ 0, 0 };
-}
-
 static struct tbd_bits value_of(const struct tbd_simulation *sim, uint32_t variable, bool exact)
 {
     struct tbd_bits bits = sim->variables[variable];
@@ -100,8 +91,8 @@ static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct
         sim->why[variable] = why;
 }
 
-static void store_all(struct tbd_simulation *sim, const struct tbd_sim_step *step,
-                      const struct tbd_solver *solver, uint32_t why)
+void tbd_sim_learn(struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                   const struct tbd_solver *solver, uint32_t why)
 {
     const struct tbd_sim_insn *insn = step->insn;
 
@@ -313,8 +304,30 @@ static void solve(struct step_visit *v)
     tbd_solver_solve(&v->solver, v->step->insn);
 }
 
+/* Does a load of it become known only now?  Then the steps that use it are looked at, too. */
+static bool finds_load(const struct step_visit *v)
+{
+    const struct tbd_sim_insn *insn = v->step->insn;
+
+    for (size_t k = 0; k < insn->memory_count; k++)
+        if (!insn->memory[k].write && tbd_bits_full(v->solver.slot[insn->memory[k].data]) &&
+            !tbd_bits_full(v->sim->variables[tbd_sim_memory_variable(v->step, k)]))
+            return true;
+    return false;
+}
+
+static bool no_writes(const struct tbd_sim_insn *insn)
+{
+    for (size_t k = 0; k < insn->memory_count; k++)
+        if (insn->memory[k].write)
+            return false;
+    return true;
+}
+
 static void visit_step(struct step_visit *v, bool forward)
 {
+    bool found;
+
     tbd_sim_load(v->sim, v->index, v->sim->exact_only, &v->solver);
     v->why = v->sim->infers ? tbd_sim_why_of(v->sim, v->step) : 0;
     solve(v);
@@ -332,12 +345,15 @@ static void visit_step(struct step_visit *v, bool forward)
         solve(v);
         read_memory(v);
     }
+    found = !forward && !v->solver.conflict && finds_load(v);
     if (v->solver.conflict)
         contradict(v);
     else
-        store_all(v->sim, v->step, &v->solver, v->why);
+        tbd_sim_learn(v->sim, v->step, &v->solver, v->why);
     if (!v->solver.conflict)
         tbd_sim_settle(v->sim, v->index, &v->solver);
+    if (found && no_writes(v->step->insn) && !v->step->is_interrupted)
+        tbd_sim_chase(v->sim, v->index + 1);
 }
 
 /* Was a repeated instruction interrupted here, to be run again? */
@@ -377,11 +393,13 @@ void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forwa
 {
     size_t cursor = tbd_sim_first_fact(sim, forward ? from : to + 1);
 
-    tbd_image_begin(&sim->image, forward ? at_start : at_end, sim);
+    sim->now = forward ? from : to;
+    tbd_image_begin(&sim->image, forward ? tbd_sim_constant : at_end, sim);
     tbd_sim_take_facts(sim, forward ? from : to, forward, &cursor);
     for (size_t i = 0; i < to - from; i++) {
         size_t step = forward ? from + i : to - 1 - i;
 
+        sim->now = step;
         visit(sim, step, forward);
         tbd_sim_take_facts(sim, forward ? step + 1 : step, forward, &cursor);
     }

@@ -8,13 +8,20 @@
 #include "base/array.h"
 #include "base/hash.h"
 
-static struct tbd_bits constant_only(void *arg, uint64_t address)
+struct tbd_bits tbd_sim_constant(void *arg, uint64_t address)
 {
     const struct tbd_simulation *sim = arg;
+    const struct tbd_simulation_source *source = &sim->source;
+    struct tbd_bits bits = { 0, 0 };
 
-    return sim->source.constant && address >> 63 == 0
-               ? sim->source.constant(sim->source.arg, address)
-               : (struct tbd_bits){ 0, 0 };
+    if (address >> 63 != 0)
+        return bits;
+    if (source->constant)
+        bits = source->constant(source->arg, address);
+    if (!tbd_bits_full(bits) && source->fixed_since && source->final &&
+        source->fixed_since(source->arg, address) <= sim->now)
+        bits = source->final(source->arg, address);
+    return bits;
 }
 
 static uint32_t *bar_list(struct tbd_simulation *sim, uint64_t address)
@@ -85,7 +92,7 @@ static struct tbd_image_word *word_at(struct tbd_simulation *sim, size_t step, u
 
     if (word != NULL && word->counter != sim->image.counter &&
         is_barred(sim, address, word->step, (uint32_t)step)) {
-        word->bits = constant_only(sim, address);
+        word->bits = tbd_sim_constant(sim, address);
         word->step = (uint32_t)step;
         word->counter = sim->image.counter;
         word->why = 0;
@@ -128,12 +135,14 @@ struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t
 
         if (word == NULL)
             continue;
+        if (word->bits.known == 0 && word->counter == sim->image.counter)
+            word->bits = tbd_sim_constant(sim, at); /* it may be so only from here on */
         known = word->bits.known >> s.in_word & low;
         out.value |= (word->bits.value >> s.in_word & low) << s.in_piece;
         out.known |= known << s.in_piece;
         if (known != 0 && sim->infers && *why == 0)
             *why = word->counter != sim->image.counter &&
-                           (constant_only(sim, at).known >> s.in_word & low & known) != known
+                           (tbd_sim_constant(sim, at).known >> s.in_word & low & known) != known
                        ? assume(sim, step, word)
                        : word->why;
     }
@@ -218,13 +227,13 @@ void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t byte
 {
     tbd_image_replace(&sim->image,
                       (struct tbd_image_range){ address & ~7ull, (address + bytes + 7) & ~7ull },
-                      constant_only);
+                      tbd_sim_constant);
 }
 
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step)
 {
     if (!sim->infers) {
-        tbd_image_forget(&sim->image, constant_only);
+        tbd_image_forget(&sim->image, tbd_sim_constant);
         return;
     }
     sim->image.counter++;

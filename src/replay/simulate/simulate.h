@@ -32,6 +32,8 @@ struct tbd_simulation_source {
     struct tbd_bits (*final)(void *arg, uint64_t address);
     /* The same, if they were the same at all times. */
     struct tbd_bits (*constant)(void *arg, uint64_t address);
+    /* The first position from which on they are as at the end, at all times; SIZE_MAX: that is not certain. */
+    size_t (*fixed_since)(void *arg, uint64_t address);
     /* All that system call `number` may have written, if that follows from its arguments, of which bit i of `known` says that
      * args[i] is known.  False: anything may have changed. */
     bool (*call_writes)(void *arg, uint64_t number, const uint64_t args[6], unsigned known,

@@ -97,6 +97,7 @@ struct tbd_simulation {
     struct tbd_sim_bar *bars;
     size_t bar_count, bar_capacity;
     uint32_t bar_lists[TBD_BAR_LISTS];
+    size_t now;      /* the position where the pass is */
     bool infers;     /* phase two */
     bool frozen;     /* variables do not change: an answer is being looked for */
     bool exact_only; /* steps get exact values alone */
@@ -115,8 +116,8 @@ static inline uint32_t tbd_sim_memory_variable(const struct tbd_sim_step *step, 
     return step->first_variable + step->insn->write_count + (uint32_t)i;
 }
 
-/* Of a step that renews places: the first one.  An instruction that loads vector registers renews these, and what may have been
- * interrupted all. */
+/* The first place that a step renews: vector registers for an instruction that loads these, all places where it may have been
+ * interrupted. */
 uint32_t tbd_sim_first_renewed(const struct tbd_sim_step *step);
 /* Renames what the step writes, in `map`. */
 void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_sim_checkpoint *map);
@@ -131,6 +132,12 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
 
 /* Why the inferred bits among the step's variables are known. */
 uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step);
+
+/* What is known of the slots of a step becomes known of its variables. */
+void tbd_sim_learn(struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                   const struct tbd_solver *solver, uint32_t why);
+/* chase.c: in a pass back, which is at `from`: what follows from values that were just found is found, too. */
+void tbd_sim_chase(struct tbd_simulation *sim, size_t from);
 
 /* settled.c: the step has just been solved; it may be settled by that. */
 void tbd_sim_settle(struct tbd_simulation *sim, size_t index, const struct tbd_solver *solver);
@@ -150,6 +157,8 @@ size_t tbd_sim_first_fact(const struct tbd_simulation *sim, size_t position);
 /* Puts the facts at the position into the image, and moves *cursor past them. */
 void tbd_sim_take_facts(struct tbd_simulation *sim, size_t position, bool forward, size_t *cursor);
 
+/* What a word has at all times, or from before sim->now on; `sim` is a struct tbd_simulation. */
+struct tbd_bits tbd_sim_constant(void *sim, uint64_t address);
 /* The bits of memory at an address that the step may take, and the assumption for it. */
 struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t address,
                                unsigned bytes, uint32_t *why);

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+/* dump_advise.c - see dump_advise.h
+ *
+ * Two kinds of rows.  Settings of the dial `record`: registers are supposed to be known as often as the setting records them.
+ * Probes: the instructions in which most unknown values begin; `known` is what would be known with this one and all above. */
+#include "query/dumps/dump_advise.h"
+
+#include "query/dumps/dump_run.h"
+#include "query/output/output.h"
+#include "query/past/past.h"
+#include "replay/simulate/dry.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INSNS_DEFAULT = 100000, PROBES = 10 };
+
+struct advice {
+    struct tbd_dump_run dump;
+    struct tbd_past *past; /* owned */
+    size_t from;           /* step of the simulation */
+    struct tbd_sim_uses now;
+    struct tbd_rows rows;
+};
+
+static double percent(size_t part, size_t all)
+{
+    return all == 0 ? 0 : (double)(1000 * part / all) / 10;
+}
+
+static void add_row(struct advice *advice, json_t *row, const char *text,
+                    const struct tbd_sim_uses *uses)
+{
+    char known[32];
+
+    json_object_set_new(row, "advice", tbd_output_text(text));
+    snprintf(known, sizeof(known), "%.1f %%", percent(uses->known, uses->all));
+    json_object_set_new(row, "known", json_string(known));
+    tbd_rows_add(&advice->rows, row);
+}
+
+/* ---- settings ---- */
+
+/* The steps before which the setting records registers; the caller frees them. */
+static uint32_t *steps_of(const struct advice *advice, uint32_t entries, size_t *out_count)
+{
+    const struct tbd_past *past = advice->past;
+    uint64_t count = past->thread->count - past->first_step;
+    uint32_t *steps = malloc((count / entries + 1) * sizeof(*steps));
+
+    *out_count = 0;
+    for (uint64_t i = 0; steps != NULL && i < count; i += entries)
+        steps[(*out_count)++] = past->first_insn[i];
+    return steps;
+}
+
+static enum tbd_status try_setting(struct advice *advice, unsigned setting)
+{
+    uint32_t entries = tbd_record_dials[setting].entries;
+    struct tbd_sim_wish wish = { .loads = NULL };
+    struct tbd_sim_uses uses;
+    enum tbd_status status;
+    uint32_t *steps;
+    char text[64];
+
+    if (entries == 0)
+        return TBD_OK;
+    steps = steps_of(advice, entries, &wish.step_count);
+    wish.steps = steps;
+    status = steps == NULL ? TBD_NOMEM
+                           : tbd_simulation_dry(advice->past->sim, advice->from, &wish, &uses);
+    free(steps);
+    if (status != TBD_OK || uses.known <= advice->now.known)
+        return status;
+    snprintf(text, sizeof(text), "record=%u", setting);
+    add_row(advice, json_object(), text, &uses);
+    return TBD_OK;
+}
+
+/* ---- probes ---- */
+
+static void probe_text(struct advice *advice, const struct tbd_dump_place *place, char *out,
+                       size_t bytes)
+{
+    const struct tbd_rings_step *step = &place->thread->steps[place->step];
+    const struct tbd_rings_insn *insn =
+        &advice->dump.ring.blocks[step->block].insns[place->insn];
+    const uint8_t *code = tbd_rings_code(&advice->dump.ring, step->block, place->insn);
+    char text[256] = "?";
+
+    if (code != NULL && (advice->dump.disas != NULL ||
+                         tbd_disas_new(NULL, NULL, advice->dump.run->session->syntax,
+                                       &advice->dump.disas) == TBD_OK))
+        tbd_disas_text(advice->dump.disas, 0, code, insn->length, insn->pc, text, sizeof(text));
+    snprintf(out, bytes, "the result of %s", text);
+}
+
+static void add_probe(struct advice *advice, const struct tbd_sim_root *root,
+                      const struct tbd_sim_uses *uses)
+{
+    struct tbd_dump_place place = { .thread = advice->past->thread };
+    char text[300];
+    json_t *row;
+
+    tbd_past_where(advice->past, root->step, &place.step, &place.insn);
+    row = tbd_dump_row(&advice->dump, &place);
+    json_object_set_new(row, "uses", json_integer((json_int_t)root->uses));
+    probe_text(advice, &place, text, sizeof(text));
+    add_row(advice, row, text, uses);
+}
+
+static enum tbd_status try_probes(struct advice *advice)
+{
+    struct tbd_sim_root *roots;
+    size_t count, probes = 0;
+    uint64_t loads[PROBES];
+    enum tbd_status status =
+        tbd_simulation_roots(advice->past->sim, advice->from, &roots, &count);
+
+    for (size_t i = 0; status == TBD_OK && i < count && probes < PROBES; i++) {
+        struct tbd_sim_wish wish = { .loads = loads };
+        struct tbd_sim_uses uses;
+
+        if (roots[i].address == 0) /* what is older than the ring cannot be recorded */
+            continue;
+        loads[probes++] = roots[i].address;
+        wish.load_count = probes;
+        status = tbd_simulation_dry(advice->past->sim, advice->from, &wish, &uses);
+        if (status == TBD_OK)
+            add_probe(advice, &roots[i], &uses);
+    }
+    free(roots);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advice)
+{
+    unsigned long insns = run->argc == 0 ? INSNS_DEFAULT : strtoul(run->argv[0], NULL, 10);
+    struct tbd_rings_thread *thread;
+    enum tbd_exit result = tbd_dump_open(run, &advice->dump);
+    enum tbd_status status;
+    size_t steps;
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    thread = tbd_dump_thread(&advice->dump);
+    if (thread == NULL || thread->count == 0) {
+        fprintf(stderr, "tbdq: advise: the thread has no ring\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    status = tbd_past_new(run->session, &advice->dump.ring, thread, thread->count - 1, insns,
+                          &advice->past);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    steps = tbd_simulation_counts(advice->past->sim).steps;
+    advice->from = steps > insns ? steps - insns : 0;
+    return TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit answer(struct advice *advice)
+{
+    static const char *const columns[] = { "advice",   "known",  "uses", "position",
+                                           "function", "source", NULL };
+    static const struct tbd_sim_wish nothing = { .loads = NULL };
+    struct tbd_command_run *run = advice->dump.run;
+    enum tbd_status status =
+        tbd_simulation_dry(advice->past->sim, advice->from, &nothing, &advice->now);
+    enum tbd_exit result;
+
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    tbd_rows_start(&advice->rows, run, columns);
+    add_row(advice, json_object(), "as it is", &advice->now);
+    for (unsigned setting = 1; status == TBD_OK && setting <= TBD_RECORD_MOST; setting++)
+        status = try_setting(advice, setting);
+    if (status == TBD_OK)
+        status = try_probes(advice);
+    result = tbd_rows_end(&advice->rows);
+    return status == TBD_OK ? result : tbd_command_fail(run, status);
+}
+
+static bool is_number(const char *text)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+
+    return *text >= '1' && *text <= '9' && *end == '\0' && number <= TBD_PAST_MOST / 2;
+}
+
+enum tbd_exit tbd_dump_run_advise(struct tbd_command_run *run)
+{
+    struct advice advice = { .past = NULL };
+    enum tbd_exit result;
+
+    if (run->argc > 1 && strcmp(run->argv[run->argc - 2], "thread") != 0)
+        return tbd_command_usage(run, "advise takes a number of instructions, up to 1000000");
+    if (run->argc != 0 && strcmp(run->argv[0], "thread") != 0 && !is_number(run->argv[0]))
+        return tbd_command_usage(run, "advise takes a number of instructions, up to 1000000");
+    result = open_past(run, &advice);
+    if (result == TBD_EXIT_FOUND)
+        result = answer(&advice);
+    tbd_past_free(advice.past);
+    tbd_dump_close(&advice.dump);
+    return result;
+}
