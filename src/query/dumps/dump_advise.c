@@ -84,14 +84,13 @@ static void probe_text(struct advice *advice, const struct tbd_dump_place *place
                        size_t bytes)
 {
     const struct tbd_rings_step *step = &place->thread->steps[place->step];
-    const struct tbd_rings_insn *insn =
-        &advice->dump.ring.blocks[step->block].insns[place->insn];
+    const struct tbd_rings_insn *insn = &advice->dump.ring.blocks[step->block].insns[place->insn];
     const uint8_t *code = tbd_rings_code(&advice->dump.ring, step->block, place->insn);
     char text[256] = "?";
 
-    if (code != NULL && (advice->dump.disas != NULL ||
-                         tbd_disas_new(NULL, NULL, advice->dump.run->session->syntax,
-                                       &advice->dump.disas) == TBD_OK))
+    if (code != NULL &&
+        (advice->dump.disas != NULL || tbd_disas_new(NULL, NULL, advice->dump.run->session->syntax,
+                                                     &advice->dump.disas) == TBD_OK))
         tbd_disas_text(advice->dump.disas, 0, code, insn->length, insn->pc, text, sizeof(text));
     snprintf(out, bytes, "the result of %s", text);
 }
@@ -115,8 +114,7 @@ static enum tbd_status try_probes(struct advice *advice)
     struct tbd_sim_root *roots;
     size_t count, probes = 0;
     uint64_t loads[PROBES];
-    enum tbd_status status =
-        tbd_simulation_roots(advice->past->sim, advice->from, &roots, &count);
+    enum tbd_status status = tbd_simulation_roots(advice->past->sim, advice->from, &roots, &count);
 
     for (size_t i = 0; status == TBD_OK && i < count && probes < PROBES; i++) {
         struct tbd_sim_wish wish = { .loads = loads };

@@ -154,8 +154,7 @@ static void write_all(struct dry *dry, size_t index, uint32_t here)
     for (size_t i = 0; i < step->insn->write_count; i++) {
         uint32_t variable = tbd_sim_write_variable(step, i);
 
-        dry->roots[variable] =
-            is_full(dry, variable, step->insn->writes[i].place) ? KNOWN : root;
+        dry->roots[variable] = is_full(dry, variable, step->insn->writes[i].place) ? KNOWN : root;
     }
     store_all(dry, index, root);
     renew(dry, step, here);
@@ -295,11 +294,10 @@ static bool gather(const struct tbd_simulation *sim, const size_t *uses, struct 
             continue;
         if (!tbd_array_grow(out, *out_count, &capacity, sizeof(**out)))
             return false;
-        (*out)[(*out_count)++] = (struct tbd_sim_root){
-            .address = i < sim->step_count ? sim->steps[i].insn->address : 0,
-            .step = i,
-            .uses = uses[i]
-        };
+        (*out)[(*out_count)++] =
+            (struct tbd_sim_root){ .address = i < sim->step_count ? sim->steps[i].insn->address : 0,
+                                   .step = i,
+                                   .uses = uses[i] };
     }
     *out_count = unite(*out, *out_count);
     return true;
