@@ -99,6 +99,63 @@ def test_stops_are_those_of_gdb_over_the_program(folder):
     assert ours == theirs and len(ours[0]) == 6, (ours, theirs)
 
 
+RANDOM = """
+import random
+WORDS = ["stepi", "stepi 3", "nexti", "step", "next", "next 2", "finish", "until", "advance bump", "advance work"] + 5 * ["point"]
+POINTS = ["bump if by %% %d == %d", "work if n > %d && counter >= %d", "depth_of if n < %d || n == %d", "handler if number > %d + %d", "loops if n > %d + %d", "states if n != %d + %d"]
+def at_end():
+    return not alive() or gdb.newest_frame().name() in ("_exit", "__GI__exit")
+def alive():
+    return gdb.selected_inferior().pid != 0
+def sequence(number):
+    rng, said = random.Random(number), []
+    run("tbreak work if n == %d" % rng.randrange(6))
+    begin()
+    for _ in range(10):
+        said.append(place())
+        word = rng.choice(WORDS)
+        if word == "point":
+            run("tbreak " + rng.choice(POINTS) % (rng.randrange(1, 4), rng.randrange(3)))
+            word = "continue"
+        if word == "finish" and gdb.newest_frame().name() == "main":
+            word = "next"
+        said.append(word)
+        run(word)
+        if at_end():
+            break
+    run("delete")
+    return said
+"""
+BACK = """
+def begin():
+    run("tbd goto first")
+    run("continue")
+for number in range(%d):
+    say(sequence(number))
+    rng = random.Random(-number)
+    for point in rng.sample(POINTS, 3):
+        run("break " + point %% (rng.randrange(1, 4), rng.randrange(3)))
+    run("catch syscall write")
+    begin()
+    forward = go_on("continue", 5)
+    backward = go_on("reverse-continue", 4)
+    say([[x for x in forward[:-1][::-1] if x[0] not in ("_exit", "__GI__exit")], backward])
+    run("delete")
+"""
+
+
+def test_random_sequences_are_those_of_gdb_over_the_program(folder):
+    """Forward as over the program; then stops backward are the mirror of those forward."""
+    count = 200 if tbdtest.LONG else 6
+    trace = tbdtest.record([tbdtest.program("reversed")], folder)[1]
+    ours = in_trace(trace, "run('handle all nostop noprint pass')\n" + PLACE + RANDOM + BACK % count, timeout=3000)
+    theirs = othertools.gdb_script([tbdtest.program("reversed")], "run = lambda line: gdb.execute(line, to_string=True)\n" + PLACE + RANDOM +
+                                   "def begin():\n    run('run')\nfor number in range(%d):\n    say(sequence(number))\n" % count, timeout=3000)
+    assert len(theirs) == count and ours[::2] == theirs, [(n, pair) for n, pair in enumerate(zip(ours[::2], theirs)) if pair[0] != pair[1]][:1]
+    for number, (forward, backward) in enumerate(ours[1::2]):
+        assert len(forward) < 4 or forward == backward, (number, forward, backward)
+
+
 REVERSE = """
 line = %r
 def at():
@@ -253,4 +310,4 @@ def test_lldb_steps_both_ways(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_stops_are_those_of_gdb_over_the_program, test_what_reverse_debugging_is_tested_for, test_lldb_steps_both_ways)
+    tbdtest.main(test_stops_are_those_of_gdb_over_the_program, test_random_sequences_are_those_of_gdb_over_the_program, test_what_reverse_debugging_is_tested_for, test_lldb_steps_both_ways)
