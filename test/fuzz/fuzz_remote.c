@@ -4,10 +4,15 @@
 /* fuzz_remote.c - bytes from a client of gdb's remote protocol
  *
  * Oracle: a packet has at most its greatest length and ends with a NUL; what was received and is sent again is
- * received as the same packet; numbers and bytes in it are read within it. */
+ * received as the same packet; numbers and bytes in it are read within it.  A packet that is taken for the code of a condition gives a
+ * condition that can be read, or none. */
+#include "query/remote/remote_condition.h"
 #include "query/remote/remote_packet.h"
 
+#include "query/condition/question.h"
+
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,6 +72,24 @@ static void send_again(const char *packet, size_t bytes)
     close(fd);
 }
 
+static void translate(const char *packet, size_t bytes)
+{
+    static char text[TBD_REMOTE_CONDITION_BYTES + 16];
+    char *condition = tbd_remote_condition((const uint8_t *)packet, bytes);
+    struct tbd_question question = { 0 };
+    struct tbd_query_error error = { 0 };
+
+    if (condition == NULL)
+        return;
+    check(strlen(condition) < TBD_REMOTE_CONDITION_BYTES);
+    snprintf(text, sizeof(text), "state where %s", condition);
+    /* A condition that is nested too deeply is refused where it is asked. */
+    if (tbd_question_parse_all(text, 0, &question, &error) != TBD_OK)
+        check(error.message[0] != '\0');
+    tbd_question_free(&question);
+    free(condition);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tbd_remote_link link;
@@ -84,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             continue;
         check(bytes <= TBD_PACKET_BYTES && packet[bytes] == '\0');
         parse(packet, bytes);
+        translate(packet, bytes);
         if (memchr(packet, '#', bytes) == NULL && memchr(packet, '$', bytes) == NULL &&
             memchr(packet, '}', bytes) == NULL && memchr(packet, 3, bytes) == NULL)
             send_again(packet, bytes);

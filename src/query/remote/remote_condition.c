@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STEPS_MAX = 2000, STACK_MAX = 32 };
 
@@ -272,6 +273,15 @@ static void put(struct text *text, const char *format, ...)
 }
 
 static void print(const struct translation *t, unsigned number, struct text *text);
+static void print_truth(const struct translation *t, unsigned number, struct text *text);
+
+/* In tbdq's language what compares is true or false, and no number. */
+static bool compares(const struct node *node)
+{
+    const char *operator= node->kind == BINARY ? binary[node->code].operator: "";
+
+    return node->kind == NOT || strcmp(operator, "==") == 0 || strcmp(operator, "<") == 0;
+}
 
 static void print_binary(const struct translation *t, const struct node *node, struct text *text)
 {
@@ -293,15 +303,7 @@ static void print_around(const struct translation *t, const struct node *node, s
     put(text, "%s", after);
 }
 
-static void print_choice(const struct translation *t, const struct node *node, struct text *text)
-{
-    print_around(t, node, text, "((", ") != 0 ? (");
-    print(t, node->parts[1], text);
-    put(text, ") : (");
-    print(t, node->parts[2], text);
-    put(text, "))");
-}
-
+/* A number. */
 static void print(const struct translation *t, unsigned number, struct text *text)
 {
     const struct node *node = &t->nodes[number];
@@ -309,6 +311,12 @@ static void print(const struct translation *t, unsigned number, struct text *tex
 
     if (text->is_full)
         return;
+    if (compares(node)) {
+        put(text, "(");
+        print_truth(t, number, text);
+        put(text, " ? 1 : 0)");
+        return;
+    }
     switch (node->kind) {
     case NUMBER: put(text, "%#" PRIx64, node->value); break;
     case REGISTER: put(text, "%s", registers[node->value]); break;
@@ -316,8 +324,8 @@ static void print(const struct translation *t, unsigned number, struct text *tex
         snprintf(after, sizeof(after), ", %" PRIu64 "]", node->value);
         print_around(t, node, text, "mem[", after);
         break;
+    case NOT:
     case BINARY: print_binary(t, node, text); break;
-    case NOT: print_around(t, node, text, "((", ") == 0)"); break;
     case INVERSE: print_around(t, node, text, "(~(", "))"); break;
     case SIGN_EXTENDED:
         snprintf(after, sizeof(after), ") << %" PRIu64 ") >> %" PRIu64 ")", 64 - node->value,
@@ -328,7 +336,52 @@ static void print(const struct translation *t, unsigned number, struct text *tex
         snprintf(after, sizeof(after), ") & %#" PRIx64 ")", UINT64_MAX >> (64 - node->value));
         print_around(t, node, text, "((", after);
         break;
-    case CHOICE: print_choice(t, node, text); break;
+    case CHOICE:
+        put(text, "(");
+        print_truth(t, node->parts[0], text);
+        put(text, " ? ");
+        print(t, node->parts[1], text);
+        put(text, " : ");
+        print(t, node->parts[2], text);
+        put(text, ")");
+        break;
+    }
+}
+
+/* (condition and first) or (not condition and second) */
+static void print_choice_truth(const struct translation *t, const struct node *node,
+                               struct text *text)
+{
+    put(text, "((");
+    print_truth(t, node->parts[0], text);
+    put(text, " and ");
+    print_truth(t, node->parts[1], text);
+    put(text, ") or (not ");
+    print_truth(t, node->parts[0], text);
+    put(text, " and ");
+    print_truth(t, node->parts[2], text);
+    put(text, "))");
+}
+
+/* True or false. */
+static void print_truth(const struct translation *t, unsigned number, struct text *text)
+{
+    const struct node *node = &t->nodes[number];
+
+    if (text->is_full)
+        return;
+    if (node->kind == NOT) {
+        put(text, "(not ");
+        print_truth(t, node->parts[0], text);
+        put(text, ")");
+    } else if (compares(node)) {
+        print_binary(t, node, text);
+    } else if (node->kind == CHOICE) {
+        print_choice_truth(t, node, text);
+    } else {
+        put(text, "(");
+        print(t, number, text);
+        put(text, " != 0)");
     }
 }
 
@@ -341,11 +394,8 @@ char *tbd_remote_condition(const uint8_t *code, size_t bytes)
     t.nodes = calloc(t.capacity, sizeof(*t.nodes));
     if (t.nodes != NULL && text.bytes != NULL)
         result = run(&t, 0, (struct stack){ .count = 0 });
-    if (result != 0) {
-        put(&text, "(");
-        print(&t, result, &text);
-        put(&text, ") != 0");
-    }
+    if (result != 0)
+        print_truth(&t, result, &text);
     free(t.nodes);
     if (result != 0 && !text.is_full)
         return text.bytes;
