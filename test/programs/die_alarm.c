@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: the trace of its death by SIGALRM says that it vanished
 // signal: 14
 /* Killed by a timer signal without a handler in the middle of a computation. */
 #include "check.h"

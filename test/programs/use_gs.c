@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: without fsgsbase it is let go
 // libs: pthread
 // flags: -mcx16
 /* A program that uses the gs segment itself: all kinds of operands, threads with a base each, signal handlers, a

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: a page of a child of vfork is modified in a replay alone
 // options: window=300
 /* A child of vfork shares its parent's memory: what it maps, unmaps, protects and writes, and the heap that it grows, are the
  * parent's. */

@@ -188,6 +188,16 @@ static void perform_site(struct tbd_thread *thread)
     (void)tbd_special_perform(thread, special, bytes);
 }
 
+#define TRAP_PAGE   14u
+#define ERROR_FETCH 0x10u
+
+/* Where no instruction can be fetched, a replay has nothing to run, which would set the flag; the signal's frame gets it. */
+static void clear_resume_flag(struct tbd_thread *thread, const struct tbd_queued_signal *fault)
+{
+    if (fault->trap == TRAP_PAGE && fault->error & ERROR_FETCH)
+        thread->regs.rflags &= ~FLAG_RF;
+}
+
 /* A fault of an instruction that runs in a slot comes here, too: its block was entered. */
 static void raise_fault(struct tbd_thread *thread, bool is_entered)
 {
@@ -197,6 +207,7 @@ static void raise_fault(struct tbd_thread *thread, bool is_entered)
     if (!fault->signo)
         return;
     if (!is_entered) {
+        clear_resume_flag(thread, fault);
         enter_block(thread, 0, TBD_END_FAULT);
         leave_old_calls(thread); /* this kernel does not know them */
     }

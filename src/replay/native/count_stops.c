@@ -320,6 +320,23 @@ static enum tbd_status put_window(struct stops_counting *c, uint32_t index,
     return status;
 }
 
+/* A program that ended just after a window has sent its end in one more, which has no stops and is none of the trace's. */
+static enum tbd_status put_end(struct stops_counting *c, struct tbd_error *why)
+{
+    const struct tbd_window_summary *last = tbd_trace_window(c->trace, c->windows - 1);
+    struct tbd_reader none = { 0 };
+    struct tbd_buffer stops;
+    bool done;
+
+    if (tbd_stops_load(c->dir, last->number + 1, &stops, NULL))
+        return TBD_OK;
+    done = send_window(c, (struct tbd_reader){ .at = stops.bytes, .end = stops.bytes + stops.used },
+                       none);
+    tbd_buffer_free(&stops);
+    return done ? TBD_OK
+                : tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0, "events after the last window");
+}
+
 static enum tbd_status put_windows(struct stops_counting *c, struct tbd_divergence *divergence,
                                    struct tbd_error *why)
 {
@@ -340,7 +357,7 @@ static enum tbd_status put_windows(struct stops_counting *c, struct tbd_divergen
         if (!status && c->how->progress)
             c->how->progress(c->how->context, i + 1, c->windows);
     }
-    return status;
+    return status ? status : put_end(c, why);
 }
 
 /* ---- threads ---- */

@@ -326,7 +326,7 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     const struct tbd_message *message;
     uint64_t logged;
 
-    tbd_log_stopped();
+    tbd_log_faulted();
     if (signo == SIGSEGV || signo == SIGBUS)
         forget_store(address);
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);

@@ -113,6 +113,14 @@ void tbd_log_stopped(void)
     tbd_stub.stops += tbd_stub.plan->counts_stops;
 }
 
+/* A fault: native play has stopped for the instruction already, if it is a special one. */
+void tbd_log_faulted(void)
+{
+    if (!tbd_stub.is_in_special)
+        tbd_log_stopped();
+    tbd_stub.is_in_special = false;
+}
+
 void tbd_log_send_interrupted(const struct tbd_message *message, uint64_t instructions)
 {
     if (!tbd_stub.plan->counts_stops) {
@@ -384,6 +392,7 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
     struct tbd_msg_special logged;
     bool stops = is_stop(special, thread->regs.rip, insn_bytes);
 
+    tbd_stub.is_in_special = stops;
     if (stops) {
         tbd_log_stopped();
         if (tbd_stub.plan->counts_stops && !tbd_log_peek(TBD_MSG_INTERRUPTED) &&
@@ -406,6 +415,7 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
         tbd_stub_need_registers(thread);
         tbd_special_reexecute(thread, special, insn_bytes);
     }
+    tbd_stub.is_in_special = false;
     tbd_stub_settle(thread);
 }
 

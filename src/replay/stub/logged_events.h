@@ -20,6 +20,8 @@ void tbd_log_send(const struct tbd_message *message);
 void tbd_log_send_interrupted(const struct tbd_message *message, uint64_t instructions);
 /* Counts a fault as a stop. */
 void tbd_log_stopped(void);
+/* The same for a fault. */
+void tbd_log_faulted(void);
 /* Checks the old bytes of `count` writes and applies the new ones.  Returns the address after
  * them. */
 const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count);

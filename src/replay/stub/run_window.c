@@ -448,6 +448,7 @@ void tbd_stub_run(void)
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
     tbd_stub.stops = 0;
+    tbd_stub.is_in_special = false;
     tbd_stub.log_next = begins_translated(plan) ? 1 : 0;
     tbd_stub.extra = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
