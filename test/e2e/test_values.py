@@ -138,7 +138,7 @@ def test_why_finds_the_same_instructions(folder):
 
 
 def test_more_is_known_with_the_dial(folder):
-    """What `advise` counts, in dumps of the same program: more with each setting.  The dial is turned while a program runs, too."""
+    """What `advise` counts, in dumps of the same program: more with each setting."""
     known = []
     for setting in (0, 5, 9):
         where = os.path.join(folder, str(setting))

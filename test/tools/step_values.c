@@ -4,7 +4,7 @@
  * usage: step_values LAST RECORD PROGRAM [ARGUMENT...]
  *
  * Runs the program one instruction at a time until it dies of a signal, and keeps what its registers, flags and memory
- * operands held before each of the last LAST instructions.  A simulation then gets the instructions, the registers and memory
+ * operands held before each of the last LAST instructions, and half as many before them.  A simulation then gets the instructions, the registers and memory
  * at the end, and what the option record=RECORD would have recorded on the way (recorded.h).  Prints, for each distance from the end, how
  * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
  * value is wrong.  STEP_PRELOAD: a library for the program alone.  Repeated string instructions count as one.  One thread. */
@@ -56,7 +56,8 @@ static struct {
     pid_t pid;
     int mem;
     struct moment *ring;
-    size_t last, count; /* count: of all steps */
+    size_t asked;       /* of the last steps */
+    size_t last, count; /* count: of all steps; last: of those that are kept, half as many again */
     struct code *cache;
     struct mapping *mappings;
     size_t mapping_count;
@@ -465,9 +466,9 @@ static size_t compare(const struct tbd_simulation *sim, size_t steps)
     size_t distance = 1000;
 
     puts("last,exact,inferred,wrong,unknown,exact_but_wrong");
-    for (size_t n = 1; n <= steps; n++) {
+    for (size_t n = 1; n <= steps && n <= run.asked; n++) {
         judge_step(sim, steps - n, &tally);
-        if (n == distance || n == steps) {
+        if (n == distance || n == steps || n == run.asked) {
             print(n, &tally);
             distance *= 10;
         }
@@ -490,7 +491,8 @@ int main(int argc, char **argv)
 
     if (argc < 4)
         return 2;
-    run.last = strtoul(argv[1], NULL, 10) + 1;
+    run.asked = strtoul(argv[1], NULL, 10);
+    run.last = run.asked + run.asked / 2 + 1;
     run.ring = calloc(run.last, sizeof(*run.ring));
     run.cache = calloc(CACHE, sizeof(*run.cache));
     if (run.ring == NULL || run.cache == NULL || tbd_simulation_new(&source, &sim) != TBD_OK)

@@ -174,6 +174,10 @@ static bool say_refused(const struct tbd_ring_memory *memory, struct tbd_query_e
         return tbd_query_wrong(error, TBD_USAGE, 0, 0,
                                "rings of this length are not possible; they have %" PRIu64 " KiB",
                                memory->request->ring_bytes >> 10);
+    if (memory->request->what & TBD_REQUEST_RECORD && !refused)
+        return tbd_query_wrong(error, TBD_USAGE, 0, 0,
+                               "nothing can be recorded beside its rings: it was started with "
+                               "record=0, or memory or file sizes are limited");
     return tbd_query_wrong(error, TBD_NOTFOUND, 0, 0, "there is no code at place number %u",
                            refused);
 }
