@@ -26,7 +26,9 @@ struct advice {
 
 static double percent(size_t part, size_t all)
 {
-    return all == 0 ? 0 : (double)(1000 * part / all) / 10;
+    size_t tenths = all == 0 ? 0 : 1000 * part / all;
+
+    return (double)tenths / 10;
 }
 
 static void add_row(struct advice *advice, json_t *row, const char *text,
