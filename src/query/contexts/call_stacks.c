@@ -16,6 +16,9 @@
 
 #define REACHED_MAX  (1u << 20)
 #define REACHED_HASH (1u << 22)
+#define REACHED_SOON (1u << 16) /* of them before the first, likely ways back */
+#define LIKELY_BITS  10
+#define SEEN_BITS    24
 #define JUMPS_MAX    32u
 #define SECONDS_MAX  10
 #define TRIED_MAX    (8u << 20)
@@ -38,13 +41,16 @@ struct stack_search {
     const struct tbd_call_graph *graph;
     enum tbd_calling_scheme scheme;
     uint64_t value;
-    const uint8_t *has_text;     /* of functions; NULL: all */
-    struct start_stack *reached; /* owned */
-    uint32_t reached_count;
-    uint32_t *hash; /* owned */
+    const uint8_t *has_text;      /* of functions; NULL: all */
+    struct start_stack *reached;  /* owned */
+    uint32_t reached_count, next; /* `next`: whose calls have not been looked at */
+    uint32_t *hash;               /* owned */
+    uint64_t *
+        seen; /* owned: a bit for some bits of each reached value's hash; nearly all others are told by it */
     uint32_t path[TBD_CALL_GRAPH_FRAMES];
     struct tbd_call_answer *answer;
     struct timespec end;
+    bool asks; /* the program calls tbd_context() by name */
     bool is_over, no_memory;
 };
 
@@ -59,10 +65,20 @@ static uint32_t *hash_slot(const struct stack_search *s, uint64_t value)
     return &s->hash[at];
 }
 
+static uint64_t seen_bit(uint64_t value, size_t *word)
+{
+    uint64_t bit = tbd_hash64_mix(value) >> (64 - SEEN_BITS);
+
+    *word = bit / 64;
+    return 1ull << bit % 64;
+}
+
 /* NULL: not from the start. */
 static const struct start_stack *find_reached(const struct stack_search *s, uint64_t value)
 {
-    uint32_t index = *hash_slot(s, value);
+    size_t word;
+    uint64_t bit = seen_bit(value, &word);
+    uint32_t index = s->seen[word] & bit ? *hash_slot(s, value) : 0;
 
     return index ? &s->reached[index - 1] : NULL;
 }
@@ -70,6 +86,8 @@ static const struct start_stack *find_reached(const struct stack_search *s, uint
 static void reach(struct stack_search *s, struct start_stack state)
 {
     uint32_t *slot;
+    uint64_t bit;
+    size_t word;
 
     if (s->reached_count == REACHED_MAX)
         return;
@@ -77,6 +95,8 @@ static void reach(struct stack_search *s, struct start_stack state)
     if (*slot &&
         (state.function == TBD_NO_FUNCTION || s->reached[*slot - 1].function == state.function))
         return; /* by a shorter way */
+    bit = seen_bit(state.value, &word);
+    s->seen[word] |= bit;
     s->reached[s->reached_count++] = state;
     if (!*slot)
         *slot = s->reached_count;
@@ -150,18 +170,23 @@ static void reach_from(struct stack_search *s, uint32_t index)
     }
 }
 
-static bool reach_all(struct stack_search *s)
+static bool begin_reaching(struct stack_search *s)
 {
     s->reached = malloc(REACHED_MAX * sizeof(*s->reached));
     s->hash = calloc(REACHED_HASH, sizeof(*s->hash));
-    if (!s->reached || !s->hash)
+    s->seen = calloc((1u << SEEN_BITS) / 64, sizeof(*s->seen));
+    if (!s->reached || !s->hash || !s->seen)
         return false;
     if (s->graph->entry != TBD_NO_FUNCTION)
         reach(s, (struct start_stack){ .function = s->graph->entry });
-    for (uint32_t i = 0; i < s->reached_count && s->reached_count < REACHED_MAX; i++)
-        if (s->reached[i].function != TBD_NO_FUNCTION)
-            reach_from(s, i);
     return true;
+}
+
+static void reach_more(struct stack_search *s, uint32_t most)
+{
+    for (; s->next < s->reached_count && s->reached_count < most; s->next++)
+        if (s->reached[s->next].function != TBD_NO_FUNCTION)
+            reach_from(s, s->next);
 }
 
 /* ---- answers ---- */
@@ -365,12 +390,9 @@ static void go_back(struct stack_search *s, uint64_t value, uint32_t function, u
 static void go_back_from_end(struct stack_search *s, double bits)
 {
     const struct tbd_call_graph *graph = s->graph;
-    bool asks = false;
 
-    for (size_t i = 0; i < graph->site_count; i++)
-        asks |= graph->sites[i].asks && graph->sites[i].number;
     for (uint32_t i = 0; i < graph->site_count && !s->is_over; i++)
-        if (graph->sites[i].number && (!asks || graph->sites[i].asks))
+        if (graph->sites[i].number && (!s->asks || graph->sites[i].asks))
             undo(s, s->value, i, 0, bits);
     if (!s->is_over)
         undo(s, s->value, SIGNAL_SITE, 0, bits);
@@ -433,12 +455,17 @@ static int compare_stacks(const void *a, const void *b)
 
 static bool run_search(struct stack_search *s)
 {
-    if (!reach_all(s))
+    if (!begin_reaching(s))
         return false;
+    for (size_t i = 0; i < s->graph->site_count; i++)
+        s->asks |= s->graph->sites[i].asks && s->graph->sites[i].number;
     clock_gettime(CLOCK_MONOTONIC, &s->end);
     s->end.tv_sec += SECONDS_MAX;
-    for (int bits = 4; bits <= BITS_MAX && !s->is_over && s->answer->count == 0; bits += 2)
+    for (int bits = 4; bits <= BITS_MAX && !s->is_over && s->answer->count == 0; bits += 2) {
+        /* where each call may be the innermost, each way back is dear */
+        reach_more(s, s->asks && bits <= LIKELY_BITS ? REACHED_SOON : REACHED_MAX);
         go_back_from_end(s, bits);
+    }
     s->answer->is_complete = !s->is_over;
     if (s->answer->count)
         qsort(s->answer->stacks, s->answer->count, sizeof(s->answer->stacks[0]), compare_stacks);
@@ -460,6 +487,7 @@ enum tbd_status tbd_call_graph_find(struct tbd_call_graph *graph, enum tbd_calli
         ok = run_search(s);
         free(s->reached);
         free(s->hash);
+        free(s->seen);
     }
     free(s);
     free(marks);
