@@ -24,14 +24,14 @@ QUESTIONS = [
     (["goto", "last", "backward", "store", "1000", "where", "addr==&target"], ["--json"]),
     (["goto", "first", "forward", "store", "100000", "where", "addr==&target"], []),
     (["all", "store", "where", "addr==1"], []),
-    (["calls", "store_8"], []),
+    (["calls", "main"], []),
     (["log", "store_8", "%d of %s", "i", "&target", "also", "store of neighbour", "%d", "neighbour"], ["--wall"]),
     (["log", "store_8:return", "done"], ["--json"]),
     (["history", "neighbour"], []),
     (["history", "neighbour", "where", "newval > 50"], ["--json"]),
 ]
 MORE_QUESTIONS = [
-    (["calls", "main"], ["--json"]),
+    (["calls", "store_8"], ["--json"]),
     (["calls", "store_8", "where", "duration > 0"], ["--csv"]),
     (["log", "store_8", "%d", "i", "also", "main", "begins"], ["--csv"]),
     (["log", "store_8", "where", "i > 1000", "never"], []),
