@@ -151,17 +151,17 @@ def test_ranks(folder):
     argv = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "3", tool, "--shards", "7", "-t", trace.path]
     for question in (["stores", "target"], ["--json", "count", "store", "by", "line"]):
         whole = alone(trace, question, [])
-        result = tbdtest.run(argv + question, stdin=None, timeout=100)
+        result = tbdtest.run(argv + question, stdin=None, timeout=300)
         assert (result.code, result.out) == (whole.code, whole.out), result
-    assert tbdtest.run(argv + ["stores", "no_such_variable"], stdin=None, timeout=100).code == 2
+    assert tbdtest.run(argv + ["stores", "no_such_variable"], stdin=None, timeout=300).code == 2
     question = ["stores", "target"]
-    argv = [mpirun, "--enable-recovery", *argv[1:5], tool, "--report", "--shards", "60" if tbdtest.LONG else "12", "--patience", "2", "-t", trace.path, "--no-cache", *question]
+    argv = [mpirun, "--enable-recovery", *argv[1:5], tool, "--report", "--shards", "60" if tbdtest.LONG else "9", "--patience", "6", "-t", trace.path, "--no-cache", *question]
     process = subprocess.Popen(argv, env=tbdtest.clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in process.stderr:
         if b" rank 2 seconds" in line:
             break
     os.kill(rank_of(process, 2), signal.SIGKILL)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=300)
     whole = alone(trace, question, [])
     assert (process.returncode, out) == (whole.code, whole.out) and b"rank 2 is not heard of" in err, (process.returncode, err)
 

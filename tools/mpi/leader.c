@@ -60,7 +60,7 @@ static void work_here(struct leader *leader)
 
 /* ---- the others ---- */
 
-/* `shard` 0: there are no more. */
+/* `shard` 0 or TBD_SHARD_LEAVE: there are no more. */
 static void give(struct leader *leader, int number, int64_t shard)
 {
     struct rank *rank = &leader->ranks[number];
@@ -68,8 +68,8 @@ static void give(struct leader *leader, int number, int64_t shard)
     rank->asks = false;
     rank->shard = shard;
     rank->began = rank->heard = tbd_rank_now();
-    rank->is_dismissed = shard == 0;
-    if (shard != 0)
+    rank->is_dismissed = shard <= 0;
+    if (shard > 0)
         tbd_shard_table_give(&leader->table, shard, number);
     MPI_Send(&shard, 1, MPI_INT64_T, number, TBD_TAG_GIVE, MPI_COMM_WORLD);
 }
@@ -146,15 +146,33 @@ static void lose(struct leader *leader, int number)
     rank->shard = 0;
 }
 
+/* What a rank gets that asks for another shard when there are no more: only when all wait for it is it known whether one is lost, for which
+ * MPI_Finalize() would wait for ever.  False: not yet. */
+static bool is_time_to_leave(const struct leader *leader, int64_t *out_shard)
+{
+    *out_shard = 0;
+    if (leader->table.left != 0 && !leader->table.is_wrong)
+        return false;
+    for (int i = 1; i < leader->rank_count; i++) {
+        const struct rank *rank = &leader->ranks[i];
+
+        if (!rank->asks && !rank->is_dead && !rank->is_dismissed)
+            return false;
+        if (rank->is_dead)
+            *out_shard = TBD_SHARD_LEAVE;
+    }
+    return true;
+}
+
 static void look_after(struct leader *leader)
 {
     for (int i = 1; i < leader->rank_count; i++) {
         struct rank *rank = &leader->ranks[i];
         int64_t shard = tbd_shard_table_next(&leader->table);
 
-        if (rank->asks && (shard != 0 || leader->table.left == 0 || leader->table.is_wrong))
+        if (rank->asks && (shard != 0 || is_time_to_leave(leader, &shard)))
             give(leader, i, shard);
-        if (!rank->is_dead && !rank->is_dismissed &&
+        if (!rank->is_dead && !rank->is_dismissed && !rank->asks &&
             tbd_rank_now() - rank->heard >= leader->options->patience)
             lose(leader, i);
     }

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     if (status < 0 && rank == 0)
         status = tbd_leader_run(&options, ranks, &has_lost);
     else if (status < 0) {
-        tbd_worker_run(&options);
+        tbd_worker_run(&options, &has_lost);
         status = 0;
     }
     if (has_lost) { /* MPI_Finalize() would wait for it */

@@ -36,7 +36,7 @@ static int wait_alive(struct tbd_shard_run *run)
     return status;
 }
 
-void tbd_worker_run(const struct tbd_rank_options *options)
+void tbd_worker_run(const struct tbd_rank_options *options, bool *out_lost)
 {
     int64_t shard = 0, done[2];
     struct tbd_shard_run run;
@@ -45,8 +45,10 @@ void tbd_worker_run(const struct tbd_rank_options *options)
         MPI_Send(NULL, 0, MPI_BYTE, 0, TBD_TAG_ASK, MPI_COMM_WORLD);
         if (MPI_Recv(&shard, 1, MPI_INT64_T, 0, TBD_TAG_GIVE, MPI_COMM_WORLD, MPI_STATUS_IGNORE) !=
                 MPI_SUCCESS ||
-            shard == 0)
+            shard <= 0) {
+            *out_lost = shard == TBD_SHARD_LEAVE;
             return;
+        }
         done[0] = shard;
         done[1] = TBD_EXIT_SYSTEM;
         if (tbd_shard_run_begin(&run, options, shard)) {

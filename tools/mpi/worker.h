@@ -5,7 +5,7 @@
 
 #include "ranks.h"
 
-/* Returns when rank 0 has no more. */
-void tbd_worker_run(const struct tbd_rank_options *options);
+/* Returns when rank 0 has no more; *out_lost: a rank is gone, and would be waited for. */
+void tbd_worker_run(const struct tbd_rank_options *options, bool *out_lost);
 
 #endif
