@@ -277,7 +277,7 @@ def check_strangers(pid):
 def test_what_runs_can_be_changed(folder):
     """Triggers come and go, rings get longer and shorter, and have no gaps."""
     binary, root = build(folder), os.path.join(folder, "root")
-    process = tbdtest.start([binary], root, "mode=crash", stdin=subprocess.PIPE)
+    process = tbdtest.start([binary], root, "mode=crash,record=1", stdin=subprocess.PIPE)
     lines, wanted = [tell(process, b"w 7\n")], 0
     steps = [("ring=1M trigger=work if item->id == 4", b"w 5000\n", 1),
              ("trigger=doing.c:%d times 2 if item->id == 1 && i == 39" % LINE, b"w 7000\n", 2),

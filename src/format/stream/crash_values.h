@@ -81,7 +81,7 @@ _Static_assert(sizeof(struct tbd_crash_value) == TBD_VALUE_SLOT_BYTES, "a slot i
 
 /* The dial: what each setting records. */
 #define TBD_RECORD_MOST    9u
-#define TBD_RECORD_DEFAULT 5u
+#define TBD_RECORD_DEFAULT 0u /* the check in blocks costs more than rings may (docs/COSTS.md) */
 
 struct tbd_record_dial {
     uint32_t entries; /* of a ring between two sets of registers; 0: none */

@@ -557,10 +557,11 @@ static bool parse_places(struct tbd_probe_parser *p, uint32_t first)
     struct tbd_probe_script *script = p->script;
 
     do {
-        struct tbd_where *where = &script->where[script->where_count].place;
+        struct tbd_where *where;
 
         if (script->where_count == TBD_SCRIPT_MAX_CLAUSES)
             return tbd_parse_wrong(p, "", "a script has at most %u places", TBD_SCRIPT_MAX_CLAUSES);
+        where = &script->where[script->where_count].place;
         if (!tbd_parse_where(p, where))
             return false;
         where->length = p->at - where->at;
