@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c organizer_run.c
+// timeout: 600
 /* Streams of a simulated program through the organizer into a trace, and back: the trace's events
  * and summaries are what the program did. */
 #include "format/reading/window_read.h"
