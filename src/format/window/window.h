@@ -34,6 +34,7 @@ struct tbd_window_summary { /* in memory for every window, from the trace's inde
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches; /* of threads */
+    uint64_t words;    /* stored to, also by the kernel and by others */
 };
 
 /* Summaries: counts in the window and the last occurrence, sorted by key.  At level 1 only

@@ -226,7 +226,7 @@ static bool may_hold_summary(const struct tbd_search_plan *plan, const struct tb
          plan->type == TBD_EVENT_FUNC_EXIT))
         return true;
     switch (plan->type) {
-    case TBD_EVENT_STORE: return summary->stores + implicit != 0;
+    case TBD_EVENT_STORE: return summary->stores + implicit + summary->words != 0;
     case TBD_EVENT_FUNC_ENTER: return summary->calls + summary->signals != 0 || plan->has_threads;
     case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
     case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
