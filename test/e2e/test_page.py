@@ -301,7 +301,7 @@ def test_only_who_has_the_address_is_answered(folder):
         good = "/%s/" % page.token
         host = "127.0.0.1:%d" % page.port
         wrong = [
-            ("/", {}), ("/favicon.ico", {}), ("/" + page.token, {}), ("/%s/" % ("0" * 32), {}), ("/%s0/" % page.token[:31], {}), ("/x" + good, {}), ("/%s//" % page.token.upper(), {}),
+            ("/", {}), ("/favicon.ico", {}), ("/" + page.token, {}), ("/%s/" % ("0" * 32), {}), ("/%s%s/" % (page.token[:31], "1" if page.token[31] == "0" else "0"), {}), ("/x" + good, {}), ("/%s//" % page.token.upper(), {}),
             (good, {"Host": "example.com"}), (good, {"Host": "127.0.0.1.example.com:%d" % page.port}), (good, {"Host": "127.0.0.1:80@example.com"}), (good, {"Host": ""}),
             (good, {"Origin": "http://example.com"}), (good, {"Origin": "null"}), (good, {"Origin": "https://" + host}), (good, {"Origin": "http://127.0.0.1:1"}),
         ]
