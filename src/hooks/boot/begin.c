@@ -112,12 +112,15 @@ static bool is_limited(uint32_t resource)
     return limit[0] != RLIM64_INFINITY || limit[1] != RLIM64_INFINITY;
 }
 
+static bool is_space_scarce(void)
+{
+    return is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
+}
+
 /* Address space in which rings can get longer while the program runs, unless that is scarce. */
 static uint64_t area_bytes(void)
 {
-    bool is_scarce = is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
-
-    return ring_bytes() > LONGEST_RING || is_scarce ? ring_bytes() : LONGEST_RING;
+    return ring_bytes() > LONGEST_RING || is_space_scarce() ? ring_bytes() : LONGEST_RING;
 }
 
 #define ENTRIES_FOR_SLOT 128u /* half a ring's registers every 256 entries, and system calls */
@@ -125,11 +128,10 @@ static uint64_t area_bytes(void)
 /* A ring has as many bytes for values as for entries, or more if registers come often; none where address space is scarce. */
 static uint64_t value_bytes(void)
 {
-    bool is_scarce = is_limited(RLIMIT_AS) || is_limited(RLIMIT_FSIZE);
     uint64_t entries = tbd_record_dials[tbd_runtime.options.record].entries;
     uint64_t bytes = ring_bytes();
 
-    if (!tbd_runtime.options.record || is_scarce)
+    if (!tbd_runtime.options.record || is_space_scarce())
         return 0;
     if (entries && entries < ENTRIES_FOR_SLOT)
         bytes *= ENTRIES_FOR_SLOT / entries;

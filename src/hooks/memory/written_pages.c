@@ -8,6 +8,7 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "base/sys_clock.h"
 #include "hooks/memory/pagemap.h"
 #include "hooks/memory/program_memory.h"
 
@@ -297,21 +298,13 @@ uint64_t tbd_written_take_count(void)
 #define MEASURED_PAGES 8u
 #define MEASUREMENTS   3u
 
-static uint64_t now_ns(void)
-{
-    int64_t now[2] = { 0, 0 };
-
-    tbd_sys3(__NR_clock_gettime, CLOCK_MONOTONIC, tbd_sys_pointer(now), 0);
-    return (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
-}
-
 static uint64_t measure_writes(struct tbd_range range)
 {
-    uint64_t start = now_ns();
+    uint64_t start = tbd_sys_clock_ns();
 
     for (uint64_t at = range.start; at < range.end; at += TBD_PAGE_SIZE)
         *(volatile uint8_t *)at = 1;
-    return now_ns() - start;
+    return tbd_sys_clock_ns() - start;
 }
 
 static uint64_t measure(const struct tbd_pagemap *map, struct tbd_range range)

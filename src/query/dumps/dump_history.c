@@ -32,33 +32,6 @@ struct dump_history {
 
 /* ---- the variable ---- */
 
-static enum tbd_exit open_past(struct tbd_command_run *run, struct dump_history *h)
-{
-    struct tbd_session_before before = tbd_session_before(run->session);
-    struct tbd_rings_thread *thread;
-    enum tbd_exit result = tbd_dump_open(run, &h->dump);
-    enum tbd_status status;
-    uint64_t step;
-
-    if (result != TBD_EXIT_FOUND)
-        return result;
-    if (before.thread != 0)
-        h->dump.tid = before.thread;
-    thread = tbd_dump_thread(&h->dump);
-    if (thread == NULL || thread->count == 0 || before.back > thread->count) {
-        fprintf(stderr, "tbdq: history: the thread has no ring, or not as much of it\n");
-        return TBD_EXIT_NOT_FOUND;
-    }
-    step = thread->count - (before.back != 0 ? before.back : 1);
-    status = tbd_past_new(run->session, &h->dump.ring, thread, step, INSNS, &h->past);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    return tbd_past_go(h->past, step,
-                       before.back != 0 ? before.insn : h->past->thread->steps[step].insns)
-               ? TBD_EXIT_FOUND
-               : TBD_EXIT_NOT_FOUND;
-}
-
 static enum tbd_exit find_object(struct tbd_command_run *run, struct dump_history *h)
 {
     enum tbd_exit result;
@@ -235,7 +208,7 @@ static enum tbd_exit print_history(struct tbd_command_run *run, struct dump_hist
 enum tbd_exit tbd_dump_run_history(struct tbd_command_run *run)
 {
     struct dump_history h = { .past = NULL };
-    enum tbd_exit result = open_past(run, &h);
+    enum tbd_exit result = tbd_dump_open_past(run, &h.dump, INSNS, &h.past);
 
     if (result == TBD_EXIT_FOUND)
         result = find_object(run, &h);

@@ -53,6 +53,34 @@ struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump)
     return NULL;
 }
 
+enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_run *out,
+                                 size_t insns, struct tbd_past **past)
+{
+    struct tbd_session_before before = tbd_session_before(run->session);
+    struct tbd_rings_thread *thread;
+    enum tbd_exit result = tbd_dump_open(run, out);
+    enum tbd_status status;
+    uint64_t step;
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (before.thread != 0)
+        out->tid = before.thread;
+    thread = tbd_dump_thread(out);
+    if (thread == NULL || thread->count == 0 || before.back > thread->count) {
+        fprintf(stderr, "tbdq: %.*s: the thread has no ring, or not as much of it\n",
+                (int)strcspn(run->text, " "), run->text);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    step = thread->count - (before.back != 0 ? before.back : 1);
+    status = tbd_past_new(run->session, &out->ring, thread, step, insns, past);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    return tbd_past_go(*past, step, before.back != 0 ? before.insn : thread->steps[step].insns)
+               ? TBD_EXIT_FOUND
+               : TBD_EXIT_NOT_FOUND;
+}
+
 bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
                        bool *out_lies)
 {

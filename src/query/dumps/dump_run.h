@@ -4,6 +4,7 @@
 #define TBD_QUERY_DUMP_RUN_H
 
 #include "query/commands/rows.h"
+#include "query/past/past.h"
 #include "query/rings/dump_rings.h"
 
 struct tbd_dump_run {
@@ -23,6 +24,10 @@ struct tbd_dump_place {
 /* Opens the session's dump, and takes "thread N" from the end of the arguments.  Prints errors; close it all the same. */
 enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *out);
 void tbd_dump_close(struct tbd_dump_run *dump);
+/* The same, with up to `insns` instructions before the position simulated, and the past standing there.  *past is the caller's
+ * to free. */
+enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_run *out,
+                                 size_t insns, struct tbd_past **past);
 
 /* The thread that a position is about: the one that was asked for, or that died; NULL: it has no ring. */
 struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump);

@@ -284,33 +284,6 @@ static void follow(struct dump_why *why, struct dump_why_value wanted, unsigned 
 
 /* ---- the beginning ---- */
 
-static enum tbd_exit open_past(struct tbd_command_run *run, struct dump_why *why)
-{
-    struct tbd_session_before before = tbd_session_before(run->session);
-    struct tbd_rings_thread *thread;
-    enum tbd_exit result = tbd_dump_open(run, &why->dump);
-    enum tbd_status status;
-    uint64_t step;
-
-    if (result != TBD_EXIT_FOUND)
-        return result;
-    if (before.thread != 0)
-        why->dump.tid = before.thread;
-    thread = tbd_dump_thread(&why->dump);
-    if (thread == NULL || thread->count == 0 || before.back > thread->count) {
-        fprintf(stderr, "tbdq: why: the thread has no ring, or not as much of it\n");
-        return TBD_EXIT_NOT_FOUND;
-    }
-    step = thread->count - (before.back != 0 ? before.back : 1);
-    status = tbd_past_new(run->session, &why->dump.ring, thread, step, INSNS, &why->past);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    return tbd_past_go(why->past, step,
-                       before.back != 0 ? before.insn : why->past->thread->steps[step].insns)
-               ? TBD_EXIT_FOUND
-               : TBD_EXIT_NOT_FOUND;
-}
-
 /* "/5" before the expression: returns where that begins, or 0. */
 static size_t take_limit(const struct tbd_command_run *run, unsigned long *out)
 {
@@ -416,7 +389,7 @@ enum tbd_exit tbd_dump_run_why(struct tbd_command_run *run)
     if (why == NULL)
         return tbd_command_fail(run, TBD_NOMEM);
     ZydisDecoderInit(&why->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    result = open_past(run, why);
+    result = tbd_dump_open_past(run, &why->dump, INSNS, &why->past);
     if (result == TBD_EXIT_FOUND)
         result = answer(why);
     tbd_past_free(why->past);

@@ -25,14 +25,6 @@ struct compiling {
 
 /* ---- the process as a place of names ---- */
 
-static struct tbd_process_module *module_at(struct tbd_probe_process *process, uint64_t address)
-{
-    for (size_t i = 0; i < process->module_count; i++)
-        if (address >= process->modules[i].start && address < process->modules[i].end)
-            return &process->modules[i];
-    return NULL;
-}
-
 static bool no_memory(void *context, uint64_t address, void *out, size_t bytes)
 {
     (void)context, (void)address, (void)out, (void)bytes;
@@ -446,7 +438,7 @@ enum tbd_status tbd_place_value(struct tbd_probe_process *process, struct tbd_ex
                                 uint64_t address, bool is_entry, uint32_t d,
                                 struct tbd_place_code *out, struct tbd_query_error *error)
 {
-    struct tbd_process_module *module = module_at(process, address);
+    struct tbd_process_module *module = tbd_process_module_at(process, address);
     struct tbd_elf_file *file = module != NULL ? tbd_process_file(process, module) : NULL;
     static const struct tbd_stack_memory none = { .read = no_memory };
     struct tbd_place_of place = { .memory = &none };

@@ -497,27 +497,31 @@ bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe
 
 /* ---- names ---- */
 
+struct tbd_process_module *tbd_process_module_at(struct tbd_probe_process *process,
+                                                 uint64_t address)
+{
+    for (size_t i = 0; i < process->module_count; i++)
+        if (address >= process->modules[i].start && address < process->modules[i].end)
+            return &process->modules[i];
+    return NULL;
+}
+
 void tbd_process_name(struct tbd_probe_process *process, uint64_t address, char *out, size_t bytes)
 {
-    for (size_t i = 0; i < process->module_count; i++) {
-        struct tbd_process_module *module = &process->modules[i];
-        const struct tbd_elf_symbol *symbol;
-        struct tbd_elf_file *file;
+    struct tbd_process_module *module = tbd_process_module_at(process, address);
+    struct tbd_elf_file *file = module ? tbd_process_file(process, module) : NULL;
+    const struct tbd_elf_symbol *symbol =
+        file ? tbd_elf_symbol_at(file, address - module->bias) : NULL;
 
-        if (address < module->start || address >= module->end)
-            continue;
-        file = tbd_process_file(process, module);
-        symbol = file ? tbd_elf_symbol_at(file, address - module->bias) : NULL;
-        if (symbol && address - module->bias != symbol->start)
-            snprintf(out, bytes, "%s!%s+0x%" PRIx64, tbd_base_name(module->path),
-                     tbd_elf_symbol_name(file, symbol), address - module->bias - symbol->start);
-        else if (symbol)
-            snprintf(out, bytes, "%s!%s", tbd_base_name(module->path),
-                     tbd_elf_symbol_name(file, symbol));
-        else
-            snprintf(out, bytes, "%s+0x%" PRIx64, tbd_base_name(module->path),
-                     address - module->start + module->offset);
-        return;
-    }
-    snprintf(out, bytes, "0x%" PRIx64, address);
+    if (!module)
+        snprintf(out, bytes, "0x%" PRIx64, address);
+    else if (symbol && address - module->bias != symbol->start)
+        snprintf(out, bytes, "%s!%s+0x%" PRIx64, tbd_base_name(module->path),
+                 tbd_elf_symbol_name(file, symbol), address - module->bias - symbol->start);
+    else if (symbol)
+        snprintf(out, bytes, "%s!%s", tbd_base_name(module->path),
+                 tbd_elf_symbol_name(file, symbol));
+    else
+        snprintf(out, bytes, "%s+0x%" PRIx64, tbd_base_name(module->path),
+                 address - module->start + module->offset);
 }

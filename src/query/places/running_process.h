@@ -52,6 +52,9 @@ bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where 
 /* The system calls of the C library that change signal masks and handlers; none found is no error. */
 bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe_places *out);
 
+/* NULL: none has the address in its code. */
+struct tbd_process_module *tbd_process_module_at(struct tbd_probe_process *process,
+                                                 uint64_t address);
 /* "libc.so.6!malloc+0x10", or the address alone. */
 void tbd_process_name(struct tbd_probe_process *process, uint64_t address, char *out, size_t bytes);
 

@@ -43,6 +43,19 @@ static const struct named_type types[] = {
 static const char register_names[16][4] = { "ax", "cx", "dx",  "bx",  "sp",  "bp",  "si",  "di",
                                             "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };
 
+/* A value that is one word: its operation, and what the word means to it. */
+struct named_value {
+    char name[8];
+    enum tbd_probe_op op; /* TBD_PROBE_END: no number, or not a word alone */
+    int32_t imm;
+};
+
+static const struct named_value values[] = {
+    { "retval", TBD_PROBE_REG, 0 }, { "nsecs", TBD_PROBE_NSECS, 0 }, { "tid", TBD_PROBE_TID, 0 },
+    { "pid", TBD_PROBE_PID, 0 },    { "cpu", TBD_PROBE_CPU, 0 },     { "reg", TBD_PROBE_END, 0 },
+    { "comm", TBD_PROBE_END, 0 },   { "str", TBD_PROBE_END, 0 },     { "ustack", TBD_PROBE_END, 0 },
+};
+
 static bool parse_level(struct tbd_probe_parser *p, uint32_t d, int level);
 
 static bool load_number(struct tbd_probe_parser *p, uint32_t d, uint64_t value)
@@ -55,6 +68,25 @@ static bool load_number(struct tbd_probe_parser *p, uint32_t d, uint64_t value)
 }
 
 /* ---- words ---- */
+
+static const struct named_value *find_value(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        if (strlen(values[i].name) == length && strncmp(values[i].name, name, length) == 0)
+            return &values[i];
+    return NULL;
+}
+
+/* arg0 to arg9 */
+static bool is_argument(const char *name, size_t length)
+{
+    return length == 4 && strncmp(name, "arg", 3) == 0 && name[3] >= '0' && name[3] <= '9';
+}
+
+bool tbd_parse_is_word(const char *name, size_t length)
+{
+    return is_argument(name, length) || find_value(name, length) != NULL;
+}
 
 static int register_number(const char *name)
 {
@@ -95,22 +127,16 @@ static bool parse_argument(struct tbd_probe_parser *p, const char *name, uint32_
 
 static bool parse_word(struct tbd_probe_parser *p, const char *name, uint32_t d)
 {
-    if (strncmp(name, "arg", 3) == 0 && name[3] >= '0' && name[3] <= '9' && !name[4])
+    const struct named_value *value = find_value(name, strlen(name));
+
+    if (is_argument(name, strlen(name)))
         return parse_argument(p, name, d);
-    if (strcmp(name, "retval") == 0)
-        return tbd_parse_emit(p, TBD_PROBE_REG, d, 0, 0, 0);
-    if (strcmp(name, "nsecs") == 0)
-        return tbd_parse_emit(p, TBD_PROBE_NSECS, d, 0, 0, 0);
-    if (strcmp(name, "tid") == 0)
-        return tbd_parse_emit(p, TBD_PROBE_TID, d, 0, 0, 0);
-    if (strcmp(name, "pid") == 0)
-        return tbd_parse_emit(p, TBD_PROBE_PID, d, 0, 0, 0);
-    if (strcmp(name, "cpu") == 0)
-        return tbd_parse_emit(p, TBD_PROBE_CPU, d, 0, 0, 0);
+    if (value && value->op != TBD_PROBE_END)
+        return tbd_parse_emit(p, value->op, d, 0, 0, value->imm);
     if (strcmp(name, "reg") == 0)
         return parse_register(p, d);
     p->at -= strlen(name);
-    if (strcmp(name, "comm") == 0 || strcmp(name, "str") == 0 || strcmp(name, "ustack") == 0)
+    if (value)
         return tbd_parse_wrong(p, "it can be a key of a map, or an argument of printf",
                                "%s is not a number", name);
     return tbd_parse_wrong(p, "arg0 .. arg9, retval, nsecs, tid, pid, cpu, reg(\"ax\"), numbers",

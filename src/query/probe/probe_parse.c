@@ -372,6 +372,12 @@ static bool check_format(struct tbd_probe_parser *p, const struct tbd_script_pri
            tbd_parse_wrong(p, "", "printf has more arguments than its format");
 }
 
+static bool may_print_more(struct tbd_probe_parser *p)
+{
+    return p->print < TBD_SCRIPT_MAX_PRINTS ||
+           tbd_parse_wrong(p, "", "a script has at most %u printf", TBD_SCRIPT_MAX_PRINTS);
+}
+
 /* A record with the number of the printf, and the values; `is_action`: without values. */
 static bool parse_print(struct tbd_probe_parser *p, bool is_action, struct tbd_script_print *print)
 {
@@ -404,8 +410,8 @@ static bool parse_printf(struct tbd_probe_parser *p, bool is_action, uint32_t *o
     struct tbd_script_print print = { 0 };
     bool done;
 
-    if (p->print == TBD_SCRIPT_MAX_PRINTS)
-        return tbd_parse_wrong(p, "", "a script has at most %u printf", TBD_SCRIPT_MAX_PRINTS);
+    if (!may_print_more(p))
+        return false;
     done = parse_print(p, is_action, &print);
     *out = p->print++;
     if (p->place || !done) {
@@ -429,8 +435,8 @@ static bool parse_trigger(struct tbd_probe_parser *p, uint32_t kind)
                                       .part_count = 2 };
     uint64_t seconds = 0;
 
-    if (p->print == TBD_SCRIPT_MAX_PRINTS)
-        return tbd_parse_wrong(p, "", "a script has at most %u printf", TBD_SCRIPT_MAX_PRINTS);
+    if (!may_print_more(p))
+        return false;
     if (!tbd_parse_expect(p, "("))
         return false;
     tbd_parse_skip_blanks(p);

@@ -55,6 +55,8 @@ bool tbd_parse_emit(struct tbd_probe_parser *p, enum tbd_probe_op op, uint32_t d
 bool tbd_parse_value(struct tbd_probe_parser *p, uint32_t d, struct tbd_script_part *out);
 /* A number, into register `d`. */
 bool tbd_parse_expression(struct tbd_probe_parser *p, uint32_t d);
+/* A value that the language names: arg0, retval, tid, str ... */
+bool tbd_parse_is_word(const char *name, size_t length);
 /* "(int32 *)" or "(uint8)" at text[at]. */
 bool tbd_parse_is_type(const struct tbd_probe_parser *p, size_t at);
 /* A type's name at the current place, which stays. */

@@ -89,19 +89,6 @@ static bool is_cast(const char *text, size_t at, size_t end)
            (has_star && (next == '*' || next == '&'));
 }
 
-static bool is_word_of_language(const char *name, size_t length)
-{
-    static const char words[][8] = { "retval", "nsecs", "tid", "pid",   "cpu",
-                                     "reg",    "comm",  "str", "ustack" };
-
-    if (length == 4 && strncmp(name, "arg", 3) == 0 && isdigit((unsigned char)name[3]))
-        return true;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strlen(words[i]) == length && strncmp(name, words[i], length) == 0)
-            return true;
-    return false;
-}
-
 /* Does a name of the program's stand between two brackets? */
 static bool has_program_name(const struct tbd_probe_parser *p, size_t at, size_t end)
 {
@@ -112,8 +99,7 @@ static bool has_program_name(const struct tbd_probe_parser *p, size_t at, size_t
         ahead.at = at;
         if (!begins_name(p->text[at])) {
             at = isdigit((unsigned char)p->text[at]) ? after : at + 1;
-        } else if (is_word_of_language(p->text + at, after - at) ||
-                   tbd_parse_is_type_name(&ahead)) {
+        } else if (tbd_parse_is_word(p->text + at, after - at) || tbd_parse_is_type_name(&ahead)) {
             at = after;
         } else {
             return true;
@@ -156,7 +142,7 @@ static size_t expression_end(const struct tbd_probe_parser *p, size_t at)
     if (end == at)
         return start;
     if (begins_name(text[at]) &&
-        (!is_word_of_language(text + at, end - at) || is_postfix(text, skip_blanks(text, end))))
+        (!tbd_parse_is_word(text + at, end - at) || is_postfix(text, skip_blanks(text, end))))
         is_program = true;
     return is_program ? skip_postfixes(text, end) : start;
 }

@@ -2,6 +2,7 @@
 /* probe_trigger.c - see probe_trigger.h */
 #include "query/probe/probe_trigger.h"
 
+#include "query/attach/attach_check.h"
 #include "query/probe/probe_start.h"
 
 #include <stdio.h>
@@ -25,17 +26,10 @@ static int ask_tbd(pid_t pid, const char *first, const char *second)
 /* Also of a child that nobody has waited for. */
 static bool has_ended(pid_t pid)
 {
-    char path[64], text[256], state = 'X';
-    FILE *file;
+    struct tbd_attach_thread first;
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    file = fopen(path, "re");
-    while (file && fgets(text, sizeof(text), file))
-        if (sscanf(text, "State: %c", &state) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return state == 'X' || state == 'Z';
+    tbd_attach_read_thread(pid, pid, &first);
+    return first.state == 'X' || first.state == 'Z';
 }
 
 static void wait_seconds(pid_t pid, uint32_t seconds, const volatile sig_atomic_t *wants_end)
