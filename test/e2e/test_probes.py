@@ -385,6 +385,56 @@ def test_what_cannot_be_probed_is_said(_):
     assert process.returncode == 0
 
 
+LATE = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    long calls = 0;
+    for (int i = 0; i < argc - 2; i++) {
+        void *library = dlopen(argv[1 + i], RTLD_NOW);
+        long (*late)(long) = library ? (long (*)(long))dlsym(library, "late") : NULL;
+        for (int k = 0; late && k < 1000; k++)
+            calls += late(k) > 0;
+        if (argv[argc - 1][0] == 'c')
+            dlclose(library);
+    }
+    printf("%ld calls\n", calls);
+    return 0;
+}
+"""
+LATE_LIBRARY = r"""
+static long count;
+__attribute__((noinline)) long late(long x) { return ++count + x - x; }
+__attribute__((constructor)) static void begin(void) { for (int i = 0; i < 5; i++) late(-1); }
+"""
+
+
+def test_what_comes_later_is_waited_for(folder):
+    """--pending: functions of libraries that are loaded while the program runs, from their first call (in a constructor) on; each time when
+    one is unloaded and loaded again; and a program's children that execute another one do not wait for probes."""
+    compiler = tbdtest.need("cc")
+    for name, text, options in (("late", LATE, ["-ldl"]), ("liblate.so", LATE_LIBRARY, ["-shared", "-fPIC"]),
+                                ("libother.so", LATE_LIBRARY, ["-shared", "-fPIC"])):
+        source = os.path.join(folder, name + ".c")
+        with open(source, "w", encoding="ascii") as out:
+            out.write(text)
+        subprocess.run([compiler, "-O1", "-g", "-o", os.path.join(folder, name), source, *options], check=True)
+    program, late, other = (os.path.join(folder, name) for name in ("late", "liblate.so", "libother.so"))
+    script = "uprobe:liblate:late { @entry = count() } uretprobe:lib*:late { @ret = count() } line:libother.so.c:3 { @line = count() }"
+    refused = probe(script, [program, late, "keep"])
+    assert refused.returncode == 1 and "no module liblate" in refused.stderr and "--pending" in refused.stderr, refused
+    for how in ("keep", "close"):
+        result = probe(script, [program, late, other, late, how], ["--pending"])
+        loaded = 1 if how == "keep" else 2 # the constructor runs when the library is mapped
+        entries = 2000 + 5 * loaded
+        assert result.returncode == 0 and "3000 calls\n" in result.stdout, result
+        seen = {name: int(value) for name, value in re.findall(r"^@(\w+): (\d+)$", result.stdout, re.M)}
+        assert seen == {"entry": entries, "ret": entries + 1005, "line": 1005}, (how, result)
+    result = probe("uprobe:libc:malloc { @ = count() }", ["/bin/sh", "-c", "/bin/echo child; true"])
+    assert result.returncode == 0 and "child\n" in result.stdout, result
+
+
 def test_threads_that_block_all_signals(_):
     """SIGTRAP is taken out of their masks for the session, where ptrace is allowed; else the session is refused."""
     process = armed([PROBED, "1", "10", "block"])
@@ -479,6 +529,7 @@ if __name__ == "__main__":
                  test_hits_are_triggers,
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,
+                 test_what_comes_later_is_waited_for,
                  test_threads_that_block_all_signals,
                  test_armed_program_is_as_without,
                  test_wrong_packets_do_no_harm)

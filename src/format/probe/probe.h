@@ -172,6 +172,7 @@ enum tbd_probe_op {
     TBD_PROBE_TO_REAL, /* d = a as a double; imm: enum tbd_probe_real_kind */
     TBD_PROBE_VECTOR,  /* d = half b of the low 16 bytes of vector register imm; only in triggers */
     TBD_PROBE_PAUSE,   /* SIGSTOP to the process, at this thread */
+    TBD_PROBE_AWAIT, /* this thread waits until the consumer has looked what the process has mapped */
     TBD_PROBE_OPS
 };
 
@@ -237,6 +238,8 @@ struct tbd_probe_shared {
     uint32_t waiting;  /* threads that wait for space */
     uint32_t
         wants_end; /* EXIT was executed, or the consumer is about to end: no thread stops any more */
+    uint32_t asked;  /* times that AWAIT was executed */
+    uint32_t looked; /* futex: how many of them the consumer has answered */
     uint32_t reserved;
     uint64_t lost;     /* records, only with TBD_PROBE_DROP */
     uint64_t map_full; /* values that found no place in their map */

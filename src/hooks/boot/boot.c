@@ -533,7 +533,7 @@ bool tbd_boot(const struct tbd_boot *boot)
         return boot->takeover->phase == TBD_TAKEOVER_TAKE ? take(boot) : take_prepare(boot);
     if (parse_options(boot)) {
         if (tbd_runtime.options.mode == TBD_MODE_ARMED)
-            return tbd_arm(tbd_runtime.options.wait);
+            return tbd_arm(tbd_runtime.options.wait, boot->envp);
         thread = prepare(boot);
     }
     tbd_exec_environment_hide(boot->envp);

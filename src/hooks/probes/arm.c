@@ -12,6 +12,7 @@
 
 #include "base/linux_abi.h"
 #include "base/log.h"
+#include "base/string.h"
 #include "base/sys.h"
 #include "hooks/probes/keeper.h"
 
@@ -53,7 +54,28 @@ static void run_middle(void *context)
     tbd_sys_exit_group(0);
 }
 
-bool tbd_arm(bool waits)
+/* "yes" becomes "no". */
+static void shorten(char *yes)
+{
+    memcpy(yes, "no", 2);
+    memmove(yes + 2, yes + 3, strlen(yes + 3) + 1);
+}
+
+/* A program that this one executes has no consumer to wait for. */
+static void forget_wait(char **envp)
+{
+    static const char name[] = "TBD_OPTIONS=", wait[] = "wait=yes";
+
+    for (; *envp; envp++) {
+        if (!tbd_starts_with(*envp, name))
+            continue;
+        for (char *at = *envp; *at; at++)
+            if (tbd_starts_with(at, wait))
+                shorten(at + sizeof(wait) - 1 - 3);
+    }
+}
+
+bool tbd_arm(bool waits, char **envp)
 {
     static _Alignas(16) uint8_t stack[MIDDLE_BYTES];
     struct arming arming = { .pid = (uint32_t)tbd_sys_getpid() };
@@ -72,6 +94,8 @@ bool tbd_arm(bool waits)
         tbd_say(
             "hint: it runs without; /proc must be mounted, and a process and a socket be allowed");
     }
+    if (waits)
+        forget_wait(envp);
     if (!arming.wrong && waits)
         tbd_keeper_await();
     return !arming.wrong;

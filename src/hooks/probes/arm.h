@@ -10,6 +10,6 @@
 
 /* `waits`: the program goes on when its first session has started, or ended.  False: there is no keeper,
  * and a line on stderr says why. */
-bool tbd_arm(bool waits);
+bool tbd_arm(bool waits, char **envp);
 
 #endif

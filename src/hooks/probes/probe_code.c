@@ -332,6 +332,7 @@ static bool execute(struct running *r, const struct tbd_probe_insn *insn)
         if (!__atomic_load_n(&r->session->shared->wants_end, __ATOMIC_ACQUIRE))
             tbd_sys3(__NR_tgkill, pid_of(r->hit), tid_of(r->hit), SIGSTOP);
         return true;
+    case TBD_PROBE_AWAIT: tbd_probe_await(r->session); return true;
     default: *d = compute((enum tbd_probe_op)insn->op, a, r->reg[insn->b]); return true;
     }
 }

@@ -88,6 +88,22 @@ static void wait_for_space(struct tbd_probe_shared *shared)
     __atomic_fetch_sub(&shared->waiting, 1, __ATOMIC_SEQ_CST);
 }
 
+void tbd_probe_await(struct tbd_probe_session *session)
+{
+    struct tbd_probe_shared *shared = session->shared;
+    uint32_t mine = __atomic_add_fetch(&shared->asked, 1, __ATOMIC_SEQ_CST);
+
+    wake_consumer(shared);
+    for (;;) {
+        uint32_t looked = __atomic_load_n(&shared->looked, __ATOMIC_ACQUIRE);
+
+        if ((int32_t)(looked - mine) >= 0 || is_closed(session) ||
+            __atomic_load_n(&shared->wants_end, __ATOMIC_ACQUIRE))
+            return;
+        tbd_sys_futex_wait(&shared->looked, looked, WAIT_MS);
+    }
+}
+
 void tbd_probe_send(struct tbd_probe_session *session, uint32_t tid,
                     struct tbd_probe_record *record)
 {

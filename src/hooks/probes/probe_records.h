@@ -12,4 +12,7 @@
 void tbd_probe_send(struct tbd_probe_session *session, uint32_t tid,
                     struct tbd_probe_record *record);
 
+/* Until the consumer has answered (tbd_probe_shared.looked), or ends. */
+void tbd_probe_await(struct tbd_probe_session *session);
+
 #endif

@@ -108,6 +108,72 @@ void tbd_process_free(struct tbd_probe_process *process)
     *process = (struct tbd_probe_process){ 0 };
 }
 
+/* The same file at the same place: parts of its code may have other protection meanwhile. */
+static bool is_same_module(const struct tbd_process_module *a, const struct tbd_process_module *b)
+{
+    return a->start - a->offset == b->start - b->offset && strcmp(a->path, b->path) == 0;
+}
+
+/* What is known of `old` goes to `module`. */
+static void keep_file(struct tbd_process_module *module, struct tbd_process_module *old)
+{
+    module->file = old->file;
+    module->bias = old->bias;
+    module->is_tried = old->is_tried;
+    old->file = NULL;
+    old->is_tried = false;
+}
+
+bool tbd_process_read_again(struct tbd_probe_process *process, struct tbd_probe_process *before,
+                            struct tbd_query_error *error)
+{
+    struct tbd_probe_process now;
+
+    if (!tbd_process_read(&now, process->pid, error)) {
+        tbd_process_free(&now);
+        return false;
+    }
+    for (size_t k = 0; k < process->module_count; k++)
+        process->modules[k].is_other = true;
+    for (size_t i = 0; i < now.module_count; i++) {
+        struct tbd_process_module *module = &now.modules[i];
+
+        module->is_other = true;
+        for (size_t k = 0; k < process->module_count; k++) {
+            if (!is_same_module(module, &process->modules[k]))
+                continue;
+            if (!module->is_tried)
+                keep_file(module, &process->modules[k]);
+            module->is_other = process->modules[k].is_other = false;
+        }
+    }
+    *before = *process;
+    *process = now;
+    return true;
+}
+
+bool tbd_process_has_code(const struct tbd_probe_process *process, uint64_t address)
+{
+    char path[64], *line = NULL;
+    size_t capacity = 0;
+    bool is_there = false;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
+    maps = fopen(path, "re");
+    while (maps && !is_there && getline(&line, &capacity, maps) > 0) {
+        uint64_t start = 0, end = 0;
+        char perms[8] = "";
+
+        is_there = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) == 3 &&
+                   perms[2] == 'x' && address >= start && address < end;
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+    return is_there;
+}
+
 /* As the process sees the file: it may have another root.  A file that was replaced or deleted is not
  * there any more. */
 struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
@@ -157,7 +223,7 @@ static bool is_called(const struct tbd_probe_process *process,
 
 /* ---- places ---- */
 
-static bool add_place(struct tbd_probe_places *out, uint64_t address)
+bool tbd_process_add_place(struct tbd_probe_places *out, uint64_t address)
 {
     if (out->count == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 64;
@@ -300,7 +366,7 @@ static bool walk_function(struct tbd_elf_file *file, uint64_t bias,
         if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, code.bytes + at,
                                                        code.count - at, &insn)) &&
             wants(&insn, at, where))
-            done = add_place(out, bias + symbol->start + at);
+            done = tbd_process_add_place(out, bias + symbol->start + at);
     free(code.bytes);
     free(code.lengths);
     return done;
@@ -334,7 +400,7 @@ static bool add_function(struct tbd_elf_file *file, uint64_t bias,
     default:
         if (where->number)
             return walk_function(file, bias, symbol, where, wants_offset, out);
-        return add_place(out, bias + symbol->start);
+        return tbd_process_add_place(out, bias + symbol->start);
     }
 }
 
@@ -378,7 +444,7 @@ static bool find_lines(struct tbd_probe_process *process, struct tbd_process_mod
         struct tbd_source_line line;
 
         if (!goes_on && tbd_dwarf_line_at(dwarf, ranges[i].start, &line) && line.begins &&
-            !add_place(out, module->bias + ranges[i].start))
+            !tbd_process_add_place(out, module->bias + ranges[i].start))
             return false;
     }
     return true;
@@ -405,19 +471,19 @@ static bool say_nothing_there(const struct tbd_where *where, bool has_module,
                            where->name);
 }
 
-bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where *where,
-                      struct tbd_probe_places *out, struct tbd_query_error *error)
+static bool find(struct tbd_probe_process *process, const struct tbd_where *where, bool only_new,
+                 struct tbd_probe_places *out, struct tbd_query_error *error)
 {
     size_t before = out->count;
     bool has_module = false, done = true;
 
     if (where->kind == TBD_WHERE_ADDRESS)
-        return add_place(out, where->number) ||
+        return tbd_process_add_place(out, where->number) ||
                tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
     for (size_t i = 0; i < process->module_count && done; i++) {
         struct tbd_process_module *module = &process->modules[i];
 
-        if (!looks_at(process, module, where))
+        if ((only_new && !module->is_other) || !looks_at(process, module, where))
             continue;
         has_module = true;
         done = where->kind == TBD_WHERE_LINE ? find_lines(process, module, where, out)
@@ -426,6 +492,18 @@ bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where 
     if (!done)
         return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
     return out->count > before || say_nothing_there(where, has_module, error);
+}
+
+bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where *where,
+                      struct tbd_probe_places *out, struct tbd_query_error *error)
+{
+    return find(process, where, false, out, error);
+}
+
+bool tbd_process_find_new(struct tbd_probe_process *process, const struct tbd_where *where,
+                          struct tbd_probe_places *out, struct tbd_query_error *error)
+{
+    return find(process, where, true, out, error);
 }
 
 /* ---- guards ---- */
@@ -459,7 +537,7 @@ static bool find_guards_in(struct tbd_elf_file *file, uint64_t bias,
             return true;
         if (insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL &&
             (number == CALL_SIGACTION || number == CALL_SIGPROCMASK) &&
-            !add_place(out, bias + symbol->start + at))
+            !tbd_process_add_place(out, bias + symbol->start + at))
             return false;
         if (sets_eax(&insn, operands))
             number = insn.mnemonic == ZYDIS_MNEMONIC_MOV &&

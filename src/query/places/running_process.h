@@ -22,6 +22,7 @@ struct tbd_process_module {
     uint64_t offset;
     uint64_t bias;
     bool is_tried;
+    bool is_other; /* the reading before, or after this one, does not have it */
 };
 
 struct tbd_probe_process {
@@ -34,6 +35,11 @@ struct tbd_probe_process {
 };
 
 bool tbd_process_read(struct tbd_probe_process *process, pid_t pid, struct tbd_query_error *error);
+/* Its modules now; *before has those of the last reading, without the files, which stay open. */
+bool tbd_process_read_again(struct tbd_probe_process *process, struct tbd_probe_process *before,
+                            struct tbd_query_error *error);
+/* Is the address executable in it now?  Also code that is of no file. */
+bool tbd_process_has_code(const struct tbd_probe_process *process, uint64_t address);
 void tbd_process_free(struct tbd_probe_process *process);
 /* NULL if it cannot be read. */
 struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
@@ -48,6 +54,12 @@ struct tbd_probe_places {
 /* Adds the places of one `where`, as addresses of the process. */
 bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where *where,
                       struct tbd_probe_places *out, struct tbd_query_error *error);
+
+/* The same in modules that the last reading has found (tbd_process_read_again()). */
+bool tbd_process_find_new(struct tbd_probe_process *process, const struct tbd_where *where,
+                          struct tbd_probe_places *out, struct tbd_query_error *error);
+/* False: no memory. */
+bool tbd_process_add_place(struct tbd_probe_places *out, uint64_t address);
 
 /* The system calls of the C library that change signal masks and handlers; none found is no error. */
 bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe_places *out);

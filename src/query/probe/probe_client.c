@@ -265,6 +265,12 @@ bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_pl
     return send_items(client, TBD_PROBE_PLACE, places, count, sizeof(places[0]), out_wrong, error);
 }
 
+bool tbd_client_take(struct tbd_probe_client *client, const struct tbd_probe_place *places,
+                     size_t count, size_t *out_wrong, struct tbd_query_error *error)
+{
+    return send_items(client, TBD_PROBE_TAKE, places, count, sizeof(places[0]), out_wrong, error);
+}
+
 #define GUARD_TRIES 20
 
 bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,

@@ -30,6 +30,9 @@ bool tbd_client_send_code(struct tbd_probe_client *client, const struct tbd_prob
 /* *out_wrong: the place that was refused. */
 bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_place *places,
                       size_t count, size_t *out_wrong, struct tbd_query_error *error);
+/* Takes their probes away. */
+bool tbd_client_take(struct tbd_probe_client *client, const struct tbd_probe_place *places,
+                     size_t count, size_t *out_wrong, struct tbd_query_error *error);
 /* Guards at these places (TBD_PROBE_GUARD), at most TBD_PROBE_PER_PACKET; tries again for a while. */
 bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,
                       size_t count, struct tbd_query_error *error);

@@ -107,6 +107,8 @@ size_t tbd_records_take(struct tbd_probe_output *output)
 
 static bool has_records(const struct tbd_probe_shared *shared)
 {
+    if (__atomic_load_n(&shared->asked, __ATOMIC_ACQUIRE) != shared->looked)
+        return true;
     for (uint32_t i = 0; i < TBD_PROBE_RINGS; i++)
         if (__atomic_load_n(&shared->ring[i].head, __ATOMIC_ACQUIRE) != shared->ring[i].tail)
             return true;
@@ -122,4 +124,10 @@ void tbd_records_wait(struct tbd_probe_shared *shared, int ms)
     if (!has_records(shared))
         syscall(SYS_futex, &shared->news, FUTEX_WAIT, news, &time, NULL, 0);
     __atomic_store_n(&shared->sleeping, 0, __ATOMIC_SEQ_CST);
+}
+
+void tbd_records_answer(struct tbd_probe_shared *shared, uint32_t asked)
+{
+    __atomic_store_n(&shared->looked, asked, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &shared->looked, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -11,5 +11,7 @@
 size_t tbd_records_take(struct tbd_probe_output *output);
 /* Waits until there may be some, at most `ms` milliseconds. */
 void tbd_records_wait(struct tbd_probe_shared *shared, int ms);
+/* The threads that have asked `asked` times go on (TBD_PROBE_AWAIT). */
+void tbd_records_answer(struct tbd_probe_shared *shared, uint32_t asked);
 
 #endif

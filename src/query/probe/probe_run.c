@@ -9,7 +9,7 @@
 #include "query/attach/attach.h"
 #include "query/attach/attach_masks.h"
 #include "query/probe/probe_client.h"
-#include "query/places/running_process.h"
+#include "query/probe/probe_places.h"
 #include "query/probe/probe_records_read.h"
 #include "query/probe/probe_show.h"
 #include "query/probe/probe_start.h"
@@ -35,7 +35,7 @@ struct probe_options {
     const char *text; /* of the script */
     char *owned;      /* the same, from a file */
     char **command;   /* the program to start; NULL: `pid` runs already */
-    bool json, drop, quiet, traps;
+    bool json, drop, quiet, traps, pending;
 };
 
 static volatile sig_atomic_t wants_end;
@@ -59,6 +59,7 @@ static int usage(FILE *out)
         "      --json       one JSON object per line\n"
         "      --drop       a full buffer loses records, which are counted; without, the program waits\n"
         "      --traps      each probe is a trap, none a jump\n"
+        "      --pending    what is not there yet gets its probes when it is loaded\n"
         "  -q, --quiet      do not say how many probes there are\n"
         "      --help\n\n"
         "A script: uprobe:libc:malloc /arg0 > 100000/ { @[arg0] = count(); }   (man tbd, PROBES)\n",
@@ -109,10 +110,15 @@ static int take_words(char **words, struct probe_options *out)
 static int parse_options(int argc, char **argv, struct probe_options *out)
 {
     static const struct option names[] = {
-        { "pid", required_argument, NULL, 'p' }, { "file", required_argument, NULL, 'f' },
-        { "json", no_argument, NULL, 'j' },      { "drop", no_argument, NULL, 'd' },
-        { "traps", no_argument, NULL, 't' },     { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },      { NULL, 0, NULL, 0 },
+        { "pid", required_argument, NULL, 'p' },
+        { "file", required_argument, NULL, 'f' },
+        { "json", no_argument, NULL, 'j' },
+        { "drop", no_argument, NULL, 'd' },
+        { "traps", no_argument, NULL, 't' },
+        { "quiet", no_argument, NULL, 'q' },
+        { "pending", no_argument, NULL, 'w' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
     };
     int option;
 
@@ -131,6 +137,7 @@ static int parse_options(int argc, char **argv, struct probe_options *out)
         case 'j': out->json = true; break;
         case 'd': out->drop = true; break;
         case 't': out->traps = true; break;
+        case 'w': out->pending = true; break;
         case 'q': out->quiet = true; break;
         case 'h': return usage(stdout);
         default: return usage(stderr);
@@ -170,13 +177,15 @@ struct probe_run {
     const struct probe_options *options;
     struct tbd_probe_script *script;
     struct tbd_probe_process process;
-    struct tbd_probe_places places;
+    struct tbd_script_places places;
+    uint32_t sent; /* instructions of the script */
     struct tbd_probe_places guards;
     struct tbd_probe_client client;
     struct tbd_probe_output output;
     struct tbd_query_error error;
     struct tbd_unblocked unblocked;
     uint64_t jumps;                       /* of the probes */
+    uint64_t due_look;                    /* where nobody tells of libraries */
     uint64_t due[TBD_SCRIPT_MAX_CLAUSES]; /* of intervals */
 };
 
@@ -227,61 +236,22 @@ static void act_at_intervals(struct probe_run *run)
     }
 }
 
-/* Code for the places from `first` on.  Those where a variable has no value are left out, and said, if there are others. */
-static bool compile_places(struct probe_run *run, uint32_t index, size_t first)
-{
-    const struct tbd_where *where = &run->script->where[index].place;
-    size_t all = run->places.count - first, kept = first;
-    struct tbd_query_error problem = { 0 };
-
-    for (size_t i = first; i < run->places.count; i++) {
-        struct tbd_probe_place place = run->places.all[i];
-        struct tbd_script_place at = { &run->process, place.address,
-                                       where->kind == TBD_WHERE_ENTRY && !where->number };
-        struct tbd_query_error error = { 0 };
-
-        if (tbd_script_compile(run->script, index, &at, &place.code, &error))
-            run->places.all[kept++] = place;
-        else
-            problem = error;
-    }
-    run->places.count = kept;
-    if (kept == first)
-        run->error = problem;
-    else if (kept < first + all)
-        fprintf(stderr, "tbd probe: %zu of %zu places of %.*s are left out: %s\n",
-                first + all - kept, all, (int)where->length, run->script->text + where->at,
-                tbd_shown(problem.message));
-    return kept > first;
-}
-
 static bool find_places(struct probe_run *run)
 {
-    if (!tbd_process_read(&run->process, run->options->pid, &run->error))
-        return false;
-    for (uint32_t i = 0; i < run->script->where_count; i++) {
-        const struct tbd_script_where *where = &run->script->where[i];
-
-        size_t first = run->places.count;
-
-        if (where->place.kind <= TBD_WHERE_INTERVAL)
-            continue;
-        run->places.code = where->code;
-        if (!tbd_process_find(&run->process, &where->place, &run->places, &run->error))
-            return false;
-        if (where->asks_program && !compile_places(run, i, first))
-            return false;
-    }
-    return true;
+    run->places = (struct tbd_script_places){ .script = run->script,
+                                              .process = &run->process,
+                                              .may_wait = run->options->pending };
+    return tbd_process_read(&run->process, run->options->pid, &run->error) &&
+           tbd_script_places_find(&run->places, &run->error);
 }
 
 static void name_refused(struct probe_run *run, size_t wrong)
 {
     char name[512];
 
-    if (wrong >= run->places.count)
+    if (wrong >= run->places.now.count)
         return;
-    tbd_process_name(&run->process, run->places.all[wrong].address, name, sizeof(name));
+    tbd_process_name(&run->process, run->places.now.all[wrong].address, name, sizeof(name));
     snprintf(run->error.hint, sizeof(run->error.hint), "it is about %.160s", tbd_shown(name));
 }
 
@@ -317,25 +287,43 @@ static bool reach(struct probe_run *run)
     return false;
 }
 
+/* What the keeper does not have yet. */
+static bool send_code(struct probe_run *run)
+{
+    const struct tbd_probe_script *script = run->script;
+    uint32_t from = run->sent;
+
+    run->sent = script->code_count;
+    return tbd_client_send_code(&run->client, script->code + from, script->code_count - from,
+                                &run->error);
+}
+
+/* Probes at the places from `first` on. */
+static bool place_from(struct probe_run *run, size_t first)
+{
+    size_t wrong = 0;
+
+    if (tbd_client_place(&run->client, run->places.now.all + first, run->places.now.count - first,
+                         &wrong, &run->error))
+        return true;
+    name_refused(run, first + wrong);
+    return false;
+}
+
 static bool begin_session(struct probe_run *run)
 {
     struct tbd_probe_script *script = run->script;
     uint32_t flags =
         (run->options->drop ? TBD_PROBE_DROP : 0) | (run->options->traps ? TBD_PROBE_TRAPS : 0);
-    size_t wrong = SIZE_MAX;
 
     if (!reach(run) || !find_places(run))
         return false;
     tbd_attach_unblock(run->options->pid, &run->unblocked);
     if (!tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
-        !tbd_client_send_code(&run->client, script->code, script->code_count, &run->error))
+        !send_code(run) || !place_guards(run))
         return false;
-    if (!place_guards(run))
+    if (!place_from(run, 0))
         return false;
-    if (!tbd_client_place(&run->client, run->places.all, run->places.count, &wrong, &run->error)) {
-        name_refused(run, wrong);
-        return false;
-    }
     run->output = (struct tbd_probe_output){ .out = stdout,
                                              .json = run->options->json,
                                              .script = script,
@@ -344,6 +332,55 @@ static bool begin_session(struct probe_run *run)
                                              .shared_bytes = run->client.bytes };
     act_all(run, TBD_WHERE_BEGIN);
     return tbd_client_order(&run->client, TBD_PROBE_START, &run->jumps, &run->error);
+}
+
+/* ---- libraries that come and go ---- */
+
+static void say_more(struct probe_run *run)
+{
+    size_t more = run->places.now.count - run->places.fresh;
+    char name[512];
+
+    if (!more || run->options->quiet)
+        return;
+    tbd_process_name(&run->process, run->places.now.all[run->places.fresh].address, name,
+                     sizeof(name));
+    fprintf(stderr, "tbd probe: %zu probes more, %s%s; %zu clauses wait\n", more, tbd_shown(name),
+            more > 1 ? " and others" : "", tbd_script_places_waiting(&run->places));
+}
+
+/* A probe that is refused in a new library is said; the others stay. */
+static void look_again(struct probe_run *run)
+{
+    struct tbd_probe_client *client = &run->client;
+    size_t wrong;
+
+    run->error = (struct tbd_query_error){ 0 };
+    if (!tbd_script_places_again(&run->places, &run->error))
+        return; /* the process has ended, which the connection says */
+    if (run->places.gone.count)
+        tbd_client_take(client, run->places.gone.all, run->places.gone.count, &wrong, &run->error);
+    if (run->places.now.count == run->places.fresh)
+        return;
+    if (send_code(run) && place_from(run, run->places.fresh))
+        say_more(run);
+    else
+        fail(&run->error, run->options->text);
+}
+
+/* Threads that have told of a library wait for the answer. */
+static void look_if_asked(struct probe_run *run)
+{
+    struct tbd_probe_shared *shared = run->client.shared;
+    uint32_t asked = __atomic_load_n(&shared->asked, __ATOMIC_ACQUIRE);
+    bool is_asked = asked != shared->looked;
+
+    if (!is_asked && (!tbd_script_places_polls(&run->places) || now_ns() < run->due_look))
+        return;
+    run->due_look = now_ns() + WAIT_MS * 1000000ull;
+    look_again(run);
+    if (is_asked)
+        tbd_records_answer(shared, asked);
 }
 
 /* The keeper closes the connection when the program has ended. */
@@ -361,6 +398,7 @@ static void follow(struct probe_run *run)
             fflush(stdout);
             tbd_records_wait(run->client.shared, WAIT_MS);
         }
+        look_if_asked(run);
         act_at_intervals(run);
         if (ferror(stdout))
             wants_end = 1;
@@ -416,6 +454,17 @@ static void end_session(struct probe_run *run)
     say_losses(run->client.shared);
 }
 
+static void say_placed(const struct probe_run *run)
+{
+    size_t waiting = tbd_script_places_waiting(&run->places);
+
+    fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps",
+            run->places.fresh - run->places.loaders, (int)run->options->pid, run->jumps);
+    if (waiting)
+        fprintf(stderr, "; %zu clauses wait", waiting);
+    fputc('\n', stderr);
+}
+
 /* `client` is connected if the program was started for it. */
 static int run_script(const struct probe_options *options, const struct tbd_probe_client *client)
 {
@@ -431,8 +480,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
         return fail(&run.error, options->text);
     if (begin_session(&run)) {
         if (!options->quiet)
-            fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps\n",
-                    run.places.count, (int)options->pid, run.jumps);
+            say_placed(&run);
         follow(&run);
         end_session(&run);
     } else {
@@ -447,7 +495,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
         status = tbd_probe_follow_trigger(options->pid, run.output.trigger, &wants_end);
     }
     tbd_process_free(&run.process);
-    free(run.places.all);
+    tbd_script_places_free(&run.places);
     free(run.guards.all);
     tbd_script_free(run.script);
     return status;
