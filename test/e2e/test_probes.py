@@ -435,6 +435,64 @@ def test_what_comes_later_is_waited_for(folder):
     assert result.returncode == 0 and "child\n" in result.stdout, result
 
 
+INLINED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+static volatile long sink;
+static inline __attribute__((always_inline)) void price(long amount, long rate)
+{
+    sink += amount;
+    sink ^= rate * amount;
+}
+static inline void both(long amount, long rate) { sink += amount * rate; sink ^= amount; }
+__attribute__((noinline)) void first(long n) { if (n & 1) price(n, 3); sink++; }
+__attribute__((noinline)) void second(long n) { price(n * 2, 5); if (n % 3 == 0) price(n, 7); both(n, n); }
+int main(int argc, char **argv)
+{
+    void (*volatile called)(long, long) = both;
+    long count = atol(argv[argc - 1]);
+    for (long i = 0; i < count; i++) {
+        first(i);
+        second(i);
+        called(i, 1);
+    }
+    return sink == 0;
+}
+"""
+
+
+def test_inlined_copies_and_ranges(folder):
+    """Where the code of inlined copies begins, as often as the source says; what a call alone has is refused there. Instructions of a part of a
+    function, and between two addresses, as often as its loop goes round."""
+    source, program = os.path.join(folder, "inlined.c"), os.path.join(folder, "inlined")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(INLINED)
+    subprocess.run([tbdtest.need("cc"), "-O2", "-g", "-o", program, source], check=True)
+    numbers = lambda text: {name: int(value) for name, value in re.findall(r"^@(\w+): (-?\d+)$", text, re.M)}
+    script = "uprobe:inlined:price { @price = count(); @amounts = sum(amount) } uprobe:inlined:both { @both = count() }"
+    result = probe(script, [program, "300"])
+    assert result.returncode == 0, result
+    assert numbers(result.stdout) == {"price": 150 + 300 + 100, "both": 600,
+                                      "amounts": sum(i * (i & 1) + i * 2 + i * (i % 3 == 0) for i in range(300))}, result
+    result = probe("uprobe:inlined:both /arg0 >= 0/ { @both = count() } uretprobe:inlined:both { @ret = count() }", [program, "300"])
+    assert numbers(result.stdout) == {"both": 300, "ret": 300} and "1 inlined copies of both are left out: arg0" in result.stderr, result
+    result = probe("uretprobe:inlined:price { @ = count() }", [program, "300"])
+    assert result.returncode == 2 and "price is inlined everywhere" in result.stderr, result
+    start = int(re.search(r"^(\w+) \w do_loop$", subprocess.run(["nm", PROBED], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
+    script = ("insn:probed:do_loop+7..do_loop+12 { @round = count() } uprobe:probed:do_loop+0..7 { @head = count() } "
+              "range:probed:%#x-%#x { @range[reg(\"ip\")] = count() }" % (start + 7, start + 10))
+    result = probe(script, [PROBED, "2", "400"], input="")
+    own = counts(result.stdout)["do_loop"] # mov, xor; add, loop: five rounds
+    assert result.returncode == 0 and numbers(result.stdout) == {"round": 10 * own, "head": 2 * own}, result
+    assert re.findall(r"^@range\[.*\]: (\d+)$", result.stdout, re.M) == [str(5 * own)], result
+    for wrong, text in (("insn:probed:do_loop+9..+3", "empty"), ("insn:probed:do_loop+1..do_add+3", "ends in the function"),
+                        ("uretprobe:probed:do_loop+1..3", "no range"), ("range:probed:0x10-0x10", "empty")):
+        result = probe(wrong + " { @ = count() }", [PROBED, "1", "10"], input="")
+        assert result.returncode == 2 and text in result.stderr, result
+    result = probe("range:probed:0x7000000-0x7000010 { @ = count() }", [PROBED, "1", "10"], input="")
+    assert result.returncode == 1 and "no instructions there" in result.stderr, result
+
+
 def test_threads_that_block_all_signals(_):
     """SIGTRAP is taken out of their masks for the session, where ptrace is allowed; else the session is refused."""
     process = armed([PROBED, "1", "10", "block"])
@@ -530,6 +588,7 @@ if __name__ == "__main__":
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,
                  test_what_comes_later_is_waited_for,
+                 test_inlined_copies_and_ranges,
                  test_threads_that_block_all_signals,
                  test_armed_program_is_as_without,
                  test_wrong_packets_do_no_harm)

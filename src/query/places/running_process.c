@@ -4,6 +4,7 @@
 
 #include "base/string.h"
 #include "query/debuginfo/dwarf_file.h"
+#include "query/debuginfo/dwarf_inlined.h"
 #include "query/text/demangle.h"
 
 #include <Zydis/Decoder.h>
@@ -254,8 +255,8 @@ static bool wants_return(const ZydisDecodedInstruction *insn, uint64_t offset,
 static bool wants_all(const ZydisDecodedInstruction *insn, uint64_t offset,
                       const struct tbd_where *where)
 {
-    (void)offset;
-    (void)where;
+    if (offset < where->number || (where->limit && offset >= where->limit))
+        return false;
     switch (insn->mnemonic) {
     case ZYDIS_MNEMONIC_UD0:
     case ZYDIS_MNEMONIC_UD1:
@@ -397,11 +398,28 @@ static bool add_function(struct tbd_elf_file *file, uint64_t bias,
     case TBD_WHERE_ENTRY:
     case TBD_WHERE_LINE:
     case TBD_WHERE_ADDRESS:
+    case TBD_WHERE_RANGE:
     default:
         if (where->number)
             return walk_function(file, bias, symbol, where, wants_offset, out);
         return tbd_process_add_place(out, bias + symbol->start);
     }
+}
+
+/* One instruction after the other from the range's start. */
+static bool find_range(struct tbd_probe_process *process, struct tbd_process_module *module,
+                       const struct tbd_where *where, struct tbd_probe_places *out)
+{
+    struct tbd_elf_file *file = tbd_process_file(process, module);
+    struct tbd_elf_symbol range = { .start = where->number, .end = where->limit };
+    struct tbd_where all = { .kind = TBD_WHERE_ALL };
+    uint64_t size = module->end - module->start;
+
+    if (!file || module->bias + range.start < module->start ||
+        module->bias + range.start >= module->end || range.end - range.start > size ||
+        module->bias + range.end > module->end)
+        return true;
+    return walk_function(file, module->bias, &range, &all, wants_all, out);
 }
 
 /* Aliases have one place. */
@@ -466,6 +484,9 @@ static bool say_nothing_there(const struct tbd_where *where, bool has_module,
     if (!has_module)
         return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
                                "the process has no module %s", where->module);
+    if (where->kind == TBD_WHERE_RANGE)
+        return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
+                               "%s has no instructions there", where->module);
     return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
                            "%s has no function %s, or no instruction there", where->module,
                            where->name);
@@ -486,8 +507,9 @@ static bool find(struct tbd_probe_process *process, const struct tbd_where *wher
         if ((only_new && !module->is_other) || !looks_at(process, module, where))
             continue;
         has_module = true;
-        done = where->kind == TBD_WHERE_LINE ? find_lines(process, module, where, out)
-                                             : find_functions(process, module, where, out);
+        done = where->kind == TBD_WHERE_LINE    ? find_lines(process, module, where, out)
+               : where->kind == TBD_WHERE_RANGE ? find_range(process, module, where, out)
+                                                : find_functions(process, module, where, out);
     }
     if (!done)
         return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
@@ -504,6 +526,43 @@ bool tbd_process_find_new(struct tbd_probe_process *process, const struct tbd_wh
                           struct tbd_probe_places *out, struct tbd_query_error *error)
 {
     return find(process, where, true, out, error);
+}
+
+/* ---- inlined copies ---- */
+
+static bool add_copies(struct tbd_probe_process *process, struct tbd_process_module *module,
+                       const char *name, struct tbd_probe_places *out)
+{
+    struct tbd_elf_file *file = tbd_process_file(process, module);
+    struct tbd_dwarf *dwarf = file && tbd_dwarf_may_inline(file, name) ? tbd_dwarf_of(file) : NULL;
+    size_t count = dwarf ? tbd_dwarf_inlined(dwarf, name, NULL, 0) : 0;
+    struct tbd_dwarf_inlined *copies = count ? calloc(count, sizeof(*copies)) : NULL;
+    bool done = copies || !count;
+
+    if (copies)
+        tbd_dwarf_inlined(dwarf, name, copies, count);
+    for (size_t i = 0; copies && i < count && done; i++) {
+        uint64_t address = module->bias + copies[i].entry;
+
+        if (address >= module->start && address < module->end)
+            done = tbd_process_add_place(out, address);
+    }
+    free(copies);
+    return done;
+}
+
+bool tbd_process_find_inlined(struct tbd_probe_process *process, const struct tbd_where *where,
+                              bool only_new, struct tbd_probe_places *out)
+{
+    bool done = true;
+
+    for (size_t i = 0; i < process->module_count && done; i++) {
+        struct tbd_process_module *module = &process->modules[i];
+
+        if ((!only_new || module->is_other) && is_called(process, module, where->module))
+            done = add_copies(process, module, where->name, out);
+    }
+    return done;
 }
 
 /* ---- guards ---- */

@@ -58,6 +58,9 @@ bool tbd_process_find(struct tbd_probe_process *process, const struct tbd_where 
 /* The same in modules that the last reading has found (tbd_process_read_again()). */
 bool tbd_process_find_new(struct tbd_probe_process *process, const struct tbd_where *where,
                           struct tbd_probe_places *out, struct tbd_query_error *error);
+/* Where the code of its inlined copies begins, of a function without * in its name; none found is no error. */
+bool tbd_process_find_inlined(struct tbd_probe_process *process, const struct tbd_where *where,
+                              bool only_new, struct tbd_probe_places *out);
 /* False: no memory. */
 bool tbd_process_add_place(struct tbd_probe_places *out, uint64_t address);
 

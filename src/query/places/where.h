@@ -17,7 +17,8 @@ enum tbd_where_kind {
     TBD_WHERE_INTERVAL,
     TBD_WHERE_ENTRY,   /* uprobe:MODULE:FUNCTION[+OFFSET] */
     TBD_WHERE_RETURNS, /* uretprobe:MODULE:FUNCTION: each of its ret instructions */
-    TBD_WHERE_ALL,     /* insn:MODULE:FUNCTION: each of its instructions */
+    TBD_WHERE_ALL,     /* insn:MODULE:FUNCTION[+FROM..+TO]: each of its instructions */
+    TBD_WHERE_RANGE,   /* range:MODULE:FROM-TO: each instruction there, by addresses of the file */
     TBD_WHERE_LINE,    /* line:FILE:NUMBER */
     TBD_WHERE_ADDRESS, /* address:NUMBER */
 };
@@ -28,6 +29,7 @@ struct tbd_where {
     char module[TBD_WHERE_BYTES];
     char name[TBD_WHERE_BYTES]; /* of a function, or a source file; * stands for anything */
     uint64_t number;            /* offset, line, address; INTERVAL: nanoseconds */
+    uint64_t limit;             /* ALL, RANGE: where they end; 0: with the function */
 };
 
 #endif

@@ -129,8 +129,10 @@ static bool parse_word(struct tbd_probe_parser *p, const char *name, uint32_t d)
 {
     const struct named_value *value = find_value(name, strlen(name));
 
-    if (is_argument(name, strlen(name)))
+    if (is_argument(name, strlen(name))) {
+        p->asks_arguments = true;
         return parse_argument(p, name, d);
+    }
     if (value && value->op != TBD_PROBE_END)
         return tbd_parse_emit(p, value->op, d, 0, 0, value->imm);
     if (strcmp(name, "reg") == 0)

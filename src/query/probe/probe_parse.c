@@ -632,7 +632,7 @@ static bool parse_clause(struct tbd_probe_parser *p)
                                        .first_print = script->print_count };
 
     p->variable_count = p->parentheses = 0;
-    p->asks_program = false;
+    p->asks_program = p->asks_arguments = false;
     if (!parse_places(p, first))
         return false;
     clause.body = p->at;
@@ -644,6 +644,7 @@ static bool parse_clause(struct tbd_probe_parser *p)
             return false;
     }
     clause.asks_program = p->asks_program;
+    clause.asks_arguments = p->asks_arguments;
     clause.action_count = script->action_count - action;
     for (uint32_t i = first; i < script->where_count; i++) {
         clause.place = script->where[i].place;

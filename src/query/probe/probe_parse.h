@@ -24,7 +24,8 @@ struct tbd_probe_parser {
     const struct tbd_script_place
         *place;        /* a clause is read again for it; NULL: the script is read */
     bool asks_program; /* the clause has expressions of the program's */
-    uint32_t print;    /* number of the next printf */
+    bool asks_arguments;
+    uint32_t print; /* number of the next printf */
 };
 
 /* ---- text ---- */

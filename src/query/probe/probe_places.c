@@ -20,9 +20,10 @@ static bool is_in_program(const struct tbd_script_places *places, uint32_t index
 
 /* ---- code ---- */
 
-/* Code for the places from `first` on.  Those where a variable has no value are left out, and said, if there are others. */
+/* Code for the places from `first` on, of which those before `copies` are the function's own entries.  Those where a
+ * variable has no value are left out, and said, if there are others. */
 static bool compile_places(struct tbd_script_places *places, uint32_t index, size_t first,
-                           struct tbd_query_error *error)
+                           size_t copies, struct tbd_query_error *error)
 {
     const struct tbd_where *where = &clause(places, index)->place;
     size_t all = places->now.count - first, kept = first;
@@ -31,7 +32,8 @@ static bool compile_places(struct tbd_script_places *places, uint32_t index, siz
     for (size_t i = first; i < places->now.count; i++) {
         struct tbd_probe_place place = places->now.all[i];
         struct tbd_script_place at = { places->process, place.address,
-                                       where->kind == TBD_WHERE_ENTRY && !where->number };
+                                       where->kind == TBD_WHERE_ENTRY && !where->number &&
+                                           i < copies };
         struct tbd_query_error wrong = { 0 };
 
         if (tbd_script_compile(places->script, index, &at, &place.code, &wrong))
@@ -49,18 +51,58 @@ static bool compile_places(struct tbd_script_places *places, uint32_t index, siz
     return kept > first;
 }
 
+/* ---- inlined copies ---- */
+
+static bool may_be_inlined(const struct tbd_where *where)
+{
+    return (where->kind == TBD_WHERE_ENTRY || where->kind == TBD_WHERE_RETURNS) && !where->number &&
+           strpbrk(where->name, "*?[") == NULL;
+}
+
+/* Copies are no calls: they have no arguments in registers, and do not return.  `first`: of the clause's places. */
+static bool add_copies(struct tbd_script_places *places, const struct tbd_script_where *where,
+                       bool again, size_t first, struct tbd_query_error *error)
+{
+    size_t own = places->now.count, copies;
+    const char *why =
+        where->place.kind == TBD_WHERE_RETURNS ? "they do not return by an instruction of theirs"
+        : where->asks_arguments ? "arg0 to arg9 are known at a call only; take the names"
+                                : NULL;
+
+    if (!tbd_process_find_inlined(places->process, &where->place, again, &places->now))
+        return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    copies = places->now.count - own;
+    if (!copies)
+        return own > first;
+    *error = (struct tbd_query_error){ 0 };
+    if (!why)
+        return true;
+    places->now.count = own;
+    if (own == first)
+        return tbd_query_wrong(error, TBD_USAGE, where->place.at, where->place.length,
+                               "%s is inlined everywhere: %s", where->place.name, why);
+    fprintf(stderr, "tbd probe: %zu inlined copies of %s are left out: %s\n", copies,
+            tbd_shown(where->place.name), why);
+    return true;
+}
+
 /* Adds the places of one clause; `again`: only those in what has come. */
 static bool find_clause(struct tbd_script_places *places, uint32_t index, bool again,
                         struct tbd_query_error *error)
 {
     const struct tbd_script_where *where = clause(places, index);
-    size_t first = places->now.count;
+    size_t first = places->now.count, copies;
+    bool found;
 
     places->now.code = where->code;
-    if (!(again ? tbd_process_find_new(places->process, &where->place, &places->now, error)
-                : tbd_process_find(places->process, &where->place, &places->now, error)))
+    found = again ? tbd_process_find_new(places->process, &where->place, &places->now, error)
+                  : tbd_process_find(places->process, &where->place, &places->now, error);
+    copies = places->now.count;
+    if (!found && error->status != TBD_NOTFOUND)
         return false;
-    return !where->asks_program || compile_places(places, index, first, error);
+    if (may_be_inlined(&where->place))
+        found = add_copies(places, where, again, first, error);
+    return found && (!where->asks_program || compile_places(places, index, first, copies, error));
 }
 
 /* ---- the loader ---- */

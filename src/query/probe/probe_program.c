@@ -147,6 +147,20 @@ static size_t expression_end(const struct tbd_probe_parser *p, size_t at)
     return is_program ? skip_postfixes(text, end) : start;
 }
 
+/* Is one of its names arg0 to arg9? */
+static bool names_argument(const char *text, size_t at, size_t end)
+{
+    while (at < end) {
+        size_t after = skip_name(text, at);
+
+        if (after == at + 4 && strncmp(text + at, "arg", 3) == 0 &&
+            isdigit((unsigned char)text[at + 3]))
+            return true;
+        at = after > at ? after : at + 1;
+    }
+    return false;
+}
+
 static bool check_syntax(struct tbd_probe_parser *p, size_t end)
 {
     struct tbd_expr_source source = {
@@ -190,6 +204,7 @@ bool tbd_parse_program(struct tbd_probe_parser *p, uint32_t d)
     p->at = skip_blanks(p->text, p->at);
     end = expression_end(p, p->at);
     p->asks_program = true;
+    p->asks_arguments |= names_argument(p->text, p->at, end);
     if (!(p->place ? compile(p, end, d) : check_syntax(p, end)))
         return false;
     p->at = end;

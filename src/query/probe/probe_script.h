@@ -24,6 +24,7 @@ struct tbd_script_where {
     size_t body; /* in the text: its condition, or its statements */
     bool
         asks_program; /* it has expressions of the program's: made for each place (tbd_script_compile()) */
+    bool asks_arguments;   /* arg0 to arg9: at a function's entry only */
     bool is_made;          /* for a place, from `code` on */
     uint32_t first_print;  /* of its own */
     uint32_t code;         /* its first instruction */

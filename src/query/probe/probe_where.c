@@ -40,9 +40,32 @@ static bool parse_interval(struct tbd_probe_parser *p, struct tbd_where *where)
     return true;
 }
 
+static bool is_range(struct tbd_probe_parser *p, const struct tbd_where *where)
+{
+    return where->limit > where->number || tbd_parse_wrong(p, "", "this range is empty");
+}
+
+/* The end of a range: FUNCTION+TO, +TO or TO.  uprobe with a range is insn. */
+static bool parse_end(struct tbd_probe_parser *p, struct tbd_where *where, const char *text)
+{
+    const char *plus = strrchr(text, '+');
+    size_t length = plus ? (size_t)(plus - text) : 0;
+    char *end;
+
+    if (length && (length != strlen(where->name) || memcmp(text, where->name, length) != 0))
+        return tbd_parse_wrong(p, "insn:MODULE:FUNCTION+4..FUNCTION+32",
+                               "a range ends in the function where it begins");
+    text = plus ? plus + 1 : text;
+    where->limit = strtoull(text, &end, 0);
+    if (end == text || *end || where->kind == TBD_WHERE_RETURNS)
+        return tbd_parse_wrong(p, "insn:MODULE:FUNCTION+4..+32", "this is no range");
+    where->kind = TBD_WHERE_ALL;
+    return is_range(p, where);
+}
+
 static bool parse_function(struct tbd_probe_parser *p, struct tbd_where *where)
 {
-    char *plus;
+    char *plus, *dots;
 
     if (!tbd_parse_expect(p, ":") ||
         !place_word(p, where->module, sizeof(where->module), "the module") ||
@@ -59,12 +82,26 @@ static bool parse_function(struct tbd_probe_parser *p, struct tbd_where *where)
         strcpy(where->name + used, "::");
         p->at += 2;
     }
+    dots = strstr(where->name, "..");
+    if (dots)
+        *dots = '\0';
     plus = strrchr(where->name, '+');
     if (plus && plus != where->name) {
         where->number = strtoull(plus + 1, NULL, 0);
         *plus = '\0';
     }
-    return true;
+    return !dots || parse_end(p, where, dots + 2);
+}
+
+/* range:MODULE:FROM-TO */
+static bool parse_range(struct tbd_probe_parser *p, struct tbd_where *where)
+{
+    if (!tbd_parse_expect(p, ":") ||
+        !place_word(p, where->module, sizeof(where->module), "the module") ||
+        !tbd_parse_expect(p, ":") || !place_number(p, &where->number) ||
+        !tbd_parse_expect(p, "-") || !place_number(p, &where->limit))
+        return false;
+    return is_range(p, where);
 }
 
 static bool parse_line(struct tbd_probe_parser *p, struct tbd_where *where)
@@ -98,6 +135,10 @@ bool tbd_parse_where(struct tbd_probe_parser *p, struct tbd_where *where)
         where->kind = TBD_WHERE_LINE;
         return parse_line(p, where);
     }
+    if (strcmp(kind, "range") == 0) {
+        where->kind = TBD_WHERE_RANGE;
+        return parse_range(p, where);
+    }
     if (strcmp(kind, "address") == 0) {
         where->kind = TBD_WHERE_ADDRESS;
         return tbd_parse_expect(p, ":") && place_number(p, &where->number);
@@ -107,8 +148,9 @@ bool tbd_parse_where(struct tbd_probe_parser *p, struct tbd_where *where)
                                                                               : TBD_WHERE_ALL;
     if (where->kind == TBD_WHERE_ALL && strcmp(kind, "insn") != 0) {
         p->at = where->at;
-        return tbd_parse_wrong(p, "uprobe, uretprobe, insn, line, address, begin, end, interval",
-                               "there are no probes of this kind: %s", kind);
+        return tbd_parse_wrong(
+            p, "uprobe, uretprobe, insn, range, line, address, begin, end, interval",
+            "there are no probes of this kind: %s", kind);
     }
     return parse_function(p, where);
 }
