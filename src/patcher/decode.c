@@ -480,6 +480,15 @@ bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit)
            is_memory_form(bytes[at + 2], 5);
 }
 
+bool tbd_decode_reads_processor(const uint8_t *bytes, size_t limit)
+{
+    size_t at = opcode_place(bytes, limit);
+
+    if (at + 3 > limit || bytes[at] != 0x0f)
+        return false;
+    return bytes[at + 1] == 0x03 || (bytes[at + 1] == 0x01 && bytes[at + 2] == 0xfd);
+}
+
 bool tbd_decode_stores_x87(const uint8_t *bytes, size_t limit)
 {
     size_t at = opcode_place(bytes, limit);

@@ -122,6 +122,8 @@ bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit);
 bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit);
 /* fnstenv, fnsave, fxsave, fxsave64: they store where the last x87 instruction was.  `limit` is at least the length. */
 bool tbd_decode_stores_x87(const uint8_t *bytes, size_t limit);
+/* lsl, rdpru: a descriptor's limit may be the number of the processor, a counter differs in each run.  `limit` likewise. */
+bool tbd_decode_reads_processor(const uint8_t *bytes, size_t limit);
 
 /* Length of SIB and displacement after a ModRM byte of a memory operand. */
 uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);

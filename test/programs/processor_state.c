@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: a byte on its stack differs in a replay
 /* Instructions whose results depend on the processor's state, and those that a program may not have: descriptors,
  * transactions, calls of other systems.  What raises a signal natively raises it here, at the same place. */
 #define _GNU_SOURCE

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: calls through the vsyscall page do not stop
 /* The vsyscall page's functions, as programs linked against old C libraries call them; where the kernel has no such page, and with
  * pointers to nowhere, the call is a fault with its handler. */
 #define _GNU_SOURCE

@@ -210,7 +210,7 @@ _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 by
 #define TBD_SPECIAL_F_MORE     2u /* further messages for the same execution follow */
 /* a repeated instruction that has not ended: the next block begins with it */
 #define TBD_SPECIAL_F_LEFT 4u
-/* Native play has stopped for it, although it is not in TBD_SPECIALS_NATIVE_STOPS: a store of x87 state. */
+/* Native play has stopped for it, although it is not in TBD_SPECIALS_NATIVE_STOPS: a store of x87 state, lsl, rdpru. */
 #define TBD_SPECIAL_F_STOP 8u
 
 #define TBD_SIGINFO_BYTES 128 /* of a siginfo_t, as the kernel fills it */

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
+#include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
@@ -607,8 +608,10 @@ void tbd_shared_perform(struct tbd_special_run *s)
 {
     struct shared_run run = { .s = s };
 
-    if (tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes))
+    if (tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes)) {
+        tbd_code_traps_hide(run.bytes, s->thread->regs.rip, s->insn_bytes);
         tbd_processor_decode(decode, &run);
+    }
     if (!run.ok)
         tbd_detach(s->thread, "an instruction cannot be decoded again",
                    tbd_slot_last_insn(s->thread));
@@ -630,5 +633,7 @@ void tbd_shared_perform(struct tbd_special_run *s)
     if (s->is_left)
         tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_LEFT);
     else
-        tbd_special_finish(s, s->kind == TBD_SPECIAL_STATE ? 0 : TBD_SPECIAL_F_REPLAYED);
+        tbd_special_finish(s, s->kind != TBD_SPECIAL_STATE ? TBD_SPECIAL_F_REPLAYED
+                              : tbd_special_logs_stores    ? TBD_SPECIAL_F_STOP
+                                                           : 0);
 }

@@ -209,7 +209,8 @@ static void raise_fault(struct tbd_thread *thread, bool is_entered)
     if (!is_entered) {
         clear_resume_flag(thread, fault);
         enter_block(thread, 0, TBD_END_FAULT);
-        leave_old_calls(thread); /* this kernel does not know them */
+        if (fault->signo != SIGILL)  /* sysenter on AMD's processors: a replay raises it, too */
+            leave_old_calls(thread); /* this kernel does not know them */
     }
     fault->insn = 0;
     tbd_recording_interrupted(0);

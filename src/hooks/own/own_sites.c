@@ -13,6 +13,7 @@
 #include "base/fmt.h"
 #include "base/linux.h"
 #include "base/log.h"
+#include "base/string.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
@@ -32,7 +33,8 @@ bool tbd_own_must_stop(const struct tbd_insn *insn)
 {
     return insn->kind == TBD_INSN_SPECIAL &&
            (tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, insn->special) ||
-            tbd_decode_stores_x87(insn->bytes, insn->length));
+            tbd_decode_stores_x87(insn->bytes, insn->length) ||
+            tbd_decode_reads_processor(insn->bytes, insn->length));
 }
 
 static const bool begins_find[256] = { [0x0f] = true, [0xc7] = true, [0xd9] = true, [0xdd] = true };
@@ -47,9 +49,10 @@ static bool is_find(const uint8_t *at)
     if (at[0] != 0x0f)
         return mod != 3 && reg == 6; /* fnstenv, fnsave */
     switch (at[1]) {
+    case 0x03:
     case 0x31:
     case 0xa2: return true;
-    case 0x01: return at[2] == 0xf9 || at[2] == 0xd0;
+    case 0x01: return at[2] == 0xf9 || at[2] == 0xd0 || at[2] == 0xfd;
     case 0xc7: return mod == 3 ? reg >= 6 : reg == 4 || reg == 5;
     case 0xae: return mod != 3 && (reg == 0 || reg == 4 || reg == 6);
     default: return false;
@@ -127,6 +130,28 @@ static void decide(void *context)
             vote(d, d->start, seen); /* a mapping of code begins with code */
 }
 
+/* ---- the vsyscall page ---- */
+
+#define VSYSCALLS_AT    0xff600000u /* the lower half of its address */
+#define VSYSCALLS_LAST  0xff600800u
+#define VSYSCALLS_APART 0x400u
+#define MOV_MOST        8 /* bytes of mov before its constant */
+
+/* Does the constant of a mov that ends at `at` (48 c7 44 24 08 | 00 04 60 ff) say where gettimeofday, time or getcpu is? */
+static bool is_vsyscall(const uint8_t *at)
+{
+    uint32_t constant;
+
+    at -= sizeof(constant);
+    memcpy(&constant, at, sizeof(constant));
+    if (constant < VSYSCALLS_AT || constant > VSYSCALLS_LAST || constant % VSYSCALLS_APART)
+        return false;
+    for (int back = 3; back <= MOV_MOST; back++)
+        if (at[-back] >> 4 == 4 && at[1 - back] == 0xc7) /* with a REX prefix */
+            return true;
+    return false;
+}
+
 /* ---- a range of code ---- */
 
 static void undecided(uint64_t find)
@@ -153,7 +178,10 @@ static void decide_find(struct decision *d)
 static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t bytes,
                          size_t after)
 {
-    for (size_t i = before; i < before + bytes; i++)
+    for (size_t i = before; i < before + bytes; i++) {
+        if (copy[i] == 0xff && i >= MOV_MOST + 4 && is_vsyscall(copy + i + 1))
+            tbd_own_translate_soon(
+                "it calls the kernel's vsyscall page, which native play cannot follow");
         if (begins_find[copy[i]] && i + 2 < before + bytes + after && is_find(copy + i)) {
             struct decision d = { .code = copy,
                                   .bytes = before + bytes + after,
@@ -162,6 +190,7 @@ static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t
 
             decide_find(&d);
         }
+    }
 }
 
 static void look_at_region(const struct tbd_msg_region *map)

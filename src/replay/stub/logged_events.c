@@ -381,9 +381,10 @@ static bool is_stop(enum tbd_special special, uint64_t pc, uint32_t bytes)
     uint8_t code[TBD_INSN_MAX_BYTES];
 
     return tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, special) ||
-           (tbd_stub.plan->counts_stops && special == TBD_SPECIAL_OTHER_STORE &&
+           (tbd_stub.plan->counts_stops &&
+            (special == TBD_SPECIAL_OTHER_STORE || special == TBD_SPECIAL_STATE) &&
             bytes <= sizeof(code) && tbd_memory_read(pc, code, bytes) &&
-            tbd_decode_stores_x87(code, bytes));
+            (tbd_decode_stores_x87(code, bytes) || tbd_decode_reads_processor(code, bytes)));
 }
 
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
