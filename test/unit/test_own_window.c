@@ -38,7 +38,8 @@ static uint64_t length_ms(void)
 
 static void assert_about(uint64_t length, uint64_t expected)
 {
-    assert_in_range(length, expected - 1, expected + 15); /* the time that a busy host takes may count */
+    assert_in_range(length, expected - 1,
+                    expected + 15); /* the time that a busy host takes may count */
 }
 
 static void the_clock_agrees(void **state)
