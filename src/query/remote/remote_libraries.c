@@ -6,6 +6,7 @@
  * All of it is memory of the program, which may hold anything: the list has an end here. */
 #include "query/remote/remote_libraries.h"
 
+#include "base/escape.h"
 #include "query/exports/auxiliary_vector.h"
 
 #include <elf.h>
@@ -82,14 +83,27 @@ static uint64_t find_debug(struct tbd_remote_motion *motion)
     return 0;
 }
 
-/* As an attribute's value: what is no plain character of a path is an entity, and what XML cannot say is left out. */
+/* XML has neither U+FFFE nor U+FFFF: a reader refuses the whole list for one of them. */
+static bool is_no_character(const char *at)
+{
+    return memcmp(at, "\xef\xbf\xbe", 3) == 0 || memcmp(at, "\xef\xbf\xbf", 3) == 0;
+}
+
+/* As an attribute's value, in UTF-8.  A byte that is no UTF-8 is written as "\xff"; control characters that XML cannot say are left
+ * out.  Only the name is wrong then: gdb does not find that library's file. */
 static void print_name(const char *name, FILE *out)
 {
-    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++)
-        if (*at >= ' ' && *at < 0x7f && strchr("<>&\"'", *at) == NULL)
+    char text[4 * PATH_MAX];
+
+    tbd_escape(TBD_ESCAPE_UTF8, name, strlen(name), text, sizeof(text));
+    for (const char *at = text; *at != '\0'; at++)
+        if (strchr("<>&\"'\t\n\r", *at) != NULL)
+            fprintf(out, "&#%d;", *at);
+        else if (strncmp(at, "\xef\xbf", 2) == 0 && is_no_character(at)) {
+            fprintf(out, "\\u%s", at[2] == '\xbe' ? "fffe" : "ffff");
+            at += 2;
+        } else if ((unsigned char)*at >= ' ')
             fputc(*at, out);
-        else if (*at >= ' ')
-            fprintf(out, "&#%u;", *at);
 }
 
 static void read_name(struct tbd_remote_motion *motion, uint64_t address, char name[PATH_MAX])
