@@ -225,6 +225,8 @@ say([forward[:-1][::-1], backward, len(forward)])
 run("handle all nostop noprint pass")
 # mappings at the position
 want("tbreak reversed.c:%%d; continue" %% line["print"], "main", "print")
+want("next; reverse-next", "main", "print") # over printf(), and back over it
+want("reverse-next; next", "main", "print")
 want("tbreak reversed.c:%%d; reverse-continue" %% line["unmap"], "main", "unmap")
 address = "%%#x" %% value("(long)mapping")
 has = [address in run("info proc mappings")]
@@ -258,7 +260,7 @@ say([run("info sharedlibrary").count("Yes"), "AT_PHDR" in run("info auxv"), "rw"
 
 
 def test_what_reverse_debugging_is_tested_for(folder):
-    """The subjects of gdb.reverse: step, next, finish, until, break, consecutive, watch, machinestate, solib, recursion, signals."""
+    """The subjects of gdb.reverse: step, next, finish, until, break, consecutive, printf, watch, machinestate, solib, recursion, signals."""
     trace = tbdtest.record([tbdtest.program("reversed")], folder)[1]
     said = replayed(trace, REVERSE % marks())
     moves = [row for row in said if isinstance(row, list) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str) and ":" in row[1]]
