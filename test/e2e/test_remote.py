@@ -241,6 +241,25 @@ say(run("info threads").count("Thread"))
 """, at="last")
     living = sorted(t["thread"] for t in last if "pc" in t)
     assert said[0] == living, (said, last)
+    forward, backward = in_trace(trace, """
+run("handle all nostop noprint pass"); run("break work"); run("break pthread_join")
+def stop():
+    return [gdb.selected_thread().ptid[1], value("$pc"), value("$rsp"), sorted(t.ptid[1] for t in gdb.selected_inferior().threads())]
+def go(word, most):
+    found = []
+    while len(found) < most:
+        run(word)
+        if gdb.newest_frame().name() in ("_exit", "__GI__exit"):
+            break
+        found.append(stop())
+    return found
+forward = go("continue", 16)
+say(forward)
+if len(forward) < 16:
+    run("reverse-continue")
+say([stop()] + go("reverse-continue", len(forward) - 1))
+""")
+    assert forward == backward[::-1] and len({row[0] for row in forward}) > 2, (forward, backward)
     dying = record([tbdtest.program("die_segv")], folder + "/dying")
     said = in_trace(dying, """
 stops = []
