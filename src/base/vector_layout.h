@@ -16,6 +16,9 @@
     64u /* after the legacy region: components in use, components in a compacted image */
 #define TBD_VECTOR_EXTENDED  (TBD_VECTOR_LEGACY + TBD_VECTOR_HEADER)
 #define TBD_VECTOR_COMPACTED (1ull << 63)
+/* In the legacy region: addresses, of 8 bytes, of the last x87 instruction and its operand. */
+#define TBD_VECTOR_X87_RIP     8u
+#define TBD_VECTOR_X87_OPERAND 16u
 
 enum tbd_vector_component {
     TBD_VECTOR_X87 = 0,

@@ -6,6 +6,7 @@
 #include "replay/compare.h"
 
 #include "base/layout.h"
+#include "base/vector_layout.h"
 #include "format/window/cursor.h"
 
 #include <stdarg.h>
@@ -272,13 +273,40 @@ static enum tbd_status compare_registers(const struct comparison *c, const struc
     return status;
 }
 
+/* Some virtual machines keep the lower half only of the address of the last x87 instruction, and of
+ * its operand, once another thread has run.  Play and replay are switched at moments of their own,
+ * so either may have lost what the other has.  Instructions that store these are logged. */
+static bool is_half_of_the_other(const uint8_t *a, const uint8_t *b)
+{
+    uint64_t one, other;
+
+    memcpy(&one, a, sizeof(one));
+    memcpy(&other, b, sizeof(other));
+    return (uint32_t)one == (uint32_t)other && (one <= UINT32_MAX || other <= UINT32_MAX);
+}
+
+/* The first byte from `at` on that differs, but for halves that are lost; `bytes`: none does. */
+static size_t first_vector_difference(const struct end_state *state, size_t at, size_t bytes)
+{
+    const uint8_t *play = state->play_xsave, *replay = state->replay_xsave;
+    size_t field;
+
+    at += first_difference(play + at, replay + at, bytes - at);
+    field = at & ~(sizeof(uint64_t) - 1);
+    if (field != TBD_VECTOR_X87_RIP && field != TBD_VECTOR_X87_OPERAND)
+        return at;
+    if (bytes < TBD_VECTOR_LEGACY || !is_half_of_the_other(play + field, replay + field))
+        return at;
+    return first_vector_difference(state, field + sizeof(uint64_t), bytes);
+}
+
 static enum tbd_status compare_vectors(const struct comparison *c, const struct end_state *state)
 {
     size_t bytes = state->play_regs->xsave_bytes, at;
 
     if (bytes != state->replay_regs->xsave_bytes)
         return differs_at_end(c, "the vector state has another size");
-    at = first_difference(state->play_xsave, state->replay_xsave, bytes);
+    at = first_vector_difference(state, 0, bytes);
     if (at == bytes)
         return TBD_OK;
     return differs_at_end(

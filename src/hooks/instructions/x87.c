@@ -16,14 +16,7 @@
 #include "patcher/decode.h"
 #include "patcher/patcher.h"
 
-enum {
-    XCR0_X87 = 1,
-    OPCODE_AT = 6,
-    RIP_AT = 8,
-    OPERAND_AT = 16,
-    XSTATE_BV = 512,
-    IMAGE_BYTES = 576
-};
+enum { XCR0_X87 = 1, OPCODE_AT = 6, XSTATE_BV = 512, IMAGE_BYTES = 576 };
 
 #define OPCODE_BITS 0x7ffu
 
@@ -99,6 +92,26 @@ static void set_half(void)
     __asm__ volatile("fldenv %0" : : "m"(environment)); /* also the masks, which fnstenv has set */
 }
 
+/* The program's address for one of ours, and its opcode.  0: the code has changed since. */
+static uint64_t settled_pc(uint64_t before, uint16_t *out_opcode)
+{
+    uint64_t pc = program_pc(before);
+
+    if (pc && read_opcode(pc, out_opcode))
+        return pc;
+    *out_opcode = 0;
+    return 0;
+}
+
+/* Some virtual machines keep the lower half of an address only, once another thread has run. */
+static bool is_half_of_ours(uint64_t before, uint64_t *out_pc, uint16_t *out_opcode)
+{
+    if (before > UINT32_MAX || is_ours(before))
+        return false;
+    *out_pc = program_pc_of_half((uint32_t)before, out_opcode);
+    return *out_pc != 0;
+}
+
 static void set(const uint64_t *operand)
 {
     _Alignas(64) uint8_t image[IMAGE_BYTES] = { 0 };
@@ -106,19 +119,20 @@ static void set(const uint64_t *operand)
     uint64_t rip, before;
 
     tbd_xsave(image, XCR0_X87);
-    memcpy(&before, image + RIP_AT, sizeof(before));
+    memcpy(&before, image + TBD_VECTOR_X87_RIP, sizeof(before));
     if (!before)
         set_half();
-    if (!before || !is_ours(before))
+    if (!before)
         return;
-    rip = program_pc(before);
-    if (!rip || !read_opcode(rip, &opcode))
-        rip = opcode = 0;
-    memcpy(image + RIP_AT, &rip, sizeof(rip));
+    if (is_ours(before))
+        rip = settled_pc(before, &opcode);
+    else if (!is_half_of_ours(before, &rip, &opcode))
+        return;
+    memcpy(image + TBD_VECTOR_X87_RIP, &rip, sizeof(rip));
     if (image[OPCODE_AT] | image[OPCODE_AT + 1]) /* some processors set it only for exceptions */
         memcpy(image + OPCODE_AT, &opcode, sizeof(opcode));
     if (operand && tbd_slot_owns(before))
-        memcpy(image + OPERAND_AT, operand, sizeof(*operand));
+        memcpy(image + TBD_VECTOR_X87_OPERAND, operand, sizeof(*operand));
     tbd_xrstor(image, XCR0_X87);
 }
 
@@ -147,7 +161,7 @@ bool tbd_x87_is_exact(void)
     __asm__ volatile("fninit; fldz");
     tbd_xsave(tried, XCR0_X87);
     tbd_xrstor(image, XCR0_X87);
-    memcpy(&rip, tried + RIP_AT, sizeof(rip));
+    memcpy(&rip, tried + TBD_VECTOR_X87_RIP, sizeof(rip));
     answer = rip ? EXACT : NOT_EXACT;
     return answer == EXACT;
 }

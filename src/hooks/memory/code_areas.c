@@ -85,6 +85,12 @@ uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes)
     return start;
 }
 
+void tbd_code_areas_add(uint64_t start, uint64_t bytes)
+{
+    if (tbd_code_areas.count < TBD_MAX_AREAS)
+        tbd_code_areas.area[tbd_code_areas.count++] = (struct tbd_range){ start, start + bytes };
+}
+
 void tbd_code_areas_send(void)
 {
     for (size_t i = 0; i < tbd_code_areas.count; i++)

@@ -8,6 +8,7 @@
 
 #include "base/linux.h"
 #include "base/sys.h"
+#include "hooks/memory/code_areas.h"
 
 #define REACH  ((2ull << 30) - (1ull << 20))
 #define LOWEST (1ull << 20)
@@ -115,5 +116,9 @@ uint64_t tbd_stub_reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
 
     if (!start)
         start = take_below(lo, hi, bytes);
-    return start ? start : take_above(lo, hi, bytes);
+    if (!start)
+        start = take_above(lo, hi, bytes);
+    if (start)
+        tbd_code_areas_add(start, bytes); /* whose lower half x87 instructions may tell: x87.c */
+    return start;
 }
