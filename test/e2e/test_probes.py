@@ -325,6 +325,16 @@ int main(void)
 """
 
 
+def is_stopped(pid):
+    """The row may come before the signal has stopped the last thread."""
+    for _ in range(1000):
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+            if f.read().rsplit(")", 1)[1].split()[0] == "T":
+                return True
+        time.sleep(0.02)
+    return False
+
+
 def test_hits_are_triggers(folder):
     """record() and dump() end the session and begin then; stop() stops the process at the hit, and ctrl-C lets it go on."""
     program, source, root = (os.path.join(folder, name) for name in ("steps", "steps.c", "traces"))
@@ -349,10 +359,9 @@ def test_hits_are_triggers(folder):
     assert "steps!step" in dump.tbdq("path", "last", json_output=False).out.decode() or dump.ask("bt"), dump
     with subprocess.Popen([tbdtest.TBD, "probe", "-q", "-p", str(process.pid), "uprobe:steps:step { stop() }"], stdout=subprocess.PIPE,
                           text=True, env=environment) as asking:
-        assert re.match(r"stop: thread \d+ at steps!step", asking.stdout.readline())
-        with open("/proc/%d/stat" % process.pid, encoding="utf-8") as f:
-            assert f.read().rsplit(")", 1)[1].split()[0] == "T"
+        said, stopped = asking.stdout.readline(), is_stopped(process.pid)
         asking.send_signal(signal.SIGINT)
+    assert re.match(r"stop: thread \d+ at steps!step", said) and stopped, said
     assert asking.returncode == 0
     process.terminate()
     process.communicate(timeout=60)
