@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """tbd crash -p and tbd stop in processes that run already: calls end as if nobody had come, threads notice nothing, a death leaves a dump, what cannot be is said."""
 import os
+import random
 import re
 import signal
 import subprocess
+import time
 
 import tbdtest
 import test_attach
@@ -85,6 +87,24 @@ def test_threads_notice_nothing(root):
     replays(root, 3)
 
 
+STARTS = 200 if tbdtest.LONG else 12
+
+
+def test_programs_that_are_just_starting(root):
+    """They are taken, or left alone with a reason, also while the library puts the engine into place; none dies."""
+    may()
+    chance = random.Random(1)
+    for _ in range(STARTS):
+        running = subprocess.Popen([tbdtest.TBD, "arm", "--", TAKEN, "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   env=tbdtest.clean_env({"TBD_DIR": root}))
+        time.sleep(chance.random() * 0.03)
+        taken = tbd(root, "crash", "-p", str(running.pid))
+        assert taken.returncode in (0, 1, 4) and "process %d" % running.pid in taken.stderr or "has ended" in taken.stderr, taken
+        running.kill()
+        running.communicate()
+        assert running.returncode == -signal.SIGKILL, (running.returncode, taken)
+
+
 def test_a_death_leaves_a_dump(root):
     """The rings have what ran since the engine came, and the dump the state at the end."""
     may()
@@ -131,5 +151,6 @@ def test_what_cannot_be_is_said(root):
 if __name__ == "__main__":
     tbdtest.main(test_calls_end_as_without,
                  test_threads_notice_nothing,
+                 test_programs_that_are_just_starting,
                  test_a_death_leaves_a_dump,
                  test_what_cannot_be_is_said)

@@ -106,7 +106,7 @@ bool tbd_attach_arm(pid_t pid, struct tbd_query_error *error)
     sigprocmask(SIG_BLOCK, &all, &before);
     if (!tbd_engine_boot_function(&file)) {
         tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "tbd-replay is of another build");
-    } else if (tbd_remote_borrow(&remote, pid, 0, error)) {
+    } else if (tbd_old_engine_borrow(&remote, pid, error)) {
         done = arm(&remote, &file, error);
         tbd_remote_let_go(&remote);
     }

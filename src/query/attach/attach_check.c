@@ -141,6 +141,28 @@ bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out)
     return find_mapping(pid, NULL, "[vdso]", out);
 }
 
+bool tbd_attach_find_library(pid_t pid, struct tbd_attach_range *out)
+{
+    struct tbd_attach_range now;
+    char path[64], line[512];
+    FILE *maps;
+
+    *out = (struct tbd_attach_range){ 0, 0 };
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    maps = fopen(path, "re");
+    while (maps && fgets(line, sizeof(line), maps)) {
+        if (!strstr(line, "/libtbd.so") ||
+            sscanf(line, "%" SCNx64 "-%" SCNx64, &now.start, &now.end) != 2)
+            continue;
+        if (!out->end)
+            out->start = now.start;
+        out->end = now.end;
+    }
+    if (maps)
+        fclose(maps);
+    return out->end != 0;
+}
+
 bool tbd_attach_has_engine(pid_t pid)
 {
     const struct tbd_attach_range engine = { TBD_ENGINE_BASE, TBD_STREAM_BASE };

@@ -36,5 +36,7 @@ struct tbd_attach_range {
     uint64_t start, end;
 };
 bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out);
+/* All of libtbd.so, which a program has that was started under tbd; false: it has none. */
+bool tbd_attach_find_library(pid_t pid, struct tbd_attach_range *out);
 
 #endif

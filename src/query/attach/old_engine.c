@@ -6,6 +6,7 @@
 #include "query/attach/attach_check.h"
 #include "query/attach/engine_image.h"
 
+#include <string.h>
 #include <time.h>
 
 #define TRIES  100
@@ -24,30 +25,62 @@ bool tbd_old_engine_await_alone(pid_t pid, struct tbd_query_error *error)
                            (int)pid);
 }
 
-static bool is_inside(uint64_t rip)
+/* Where a thread may put the engine into place, begin or leave it.  Empty: it has no library. */
+static bool is_inside(uint64_t rip, const struct tbd_attach_range *library)
 {
-    return rip >= TBD_ENGINE_BASE && rip < TBD_ENGINE_END;
+    return (rip >= TBD_ENGINE_BASE && rip < TBD_ENGINE_END) ||
+           (rip >= library->start && rip < library->end);
 }
 
-static bool is_anybody_inside(const struct tbd_remote *remote, const struct tbd_held *held)
+/* The program has been made ready for `tbd probe` and others meanwhile: that is no old engine. */
+static bool refuse_starting(pid_t pid, struct tbd_query_error *error)
 {
-    bool some = is_inside(remote->saved.rip);
+    tbd_query_wrong(error, TBD_BUSY, 0, 0, "process %d is just starting under tbd", (int)pid);
+    strcpy(error->hint, "try again");
+    return false;
+}
 
-    for (size_t i = 0; i < held->count; i++)
-        some |= is_inside(held->all[i].regs.rip);
-    return some;
+static bool refuse_inside(pid_t pid, struct tbd_query_error *error)
+{
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0,
+                           "a thread of process %d is in the engine still, or begins it", (int)pid);
+}
+
+bool tbd_old_engine_borrow(struct tbd_remote *out, pid_t pid, struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, TRY_NS };
+    struct tbd_attach_range library;
+
+    for (int i = 0; i < TRIES; i++) {
+        if (!tbd_remote_borrow(out, pid, 0, error))
+            return false;
+        tbd_attach_find_library(pid, &library);
+        if (!is_inside(out->saved.rip, &library)) {
+            if (i == 0 || !tbd_attach_shares_memory(pid))
+                return true;
+            tbd_remote_let_go(out);
+            return refuse_starting(pid, error);
+        }
+        tbd_remote_let_go(out);
+        nanosleep(&moment, NULL);
+    }
+    return refuse_inside(pid, error);
 }
 
 static bool remove_unless_inside(struct tbd_remote *remote, struct tbd_held *io_before,
                                  bool *out_inside, struct tbd_query_error *error)
 {
     struct tbd_held held = { 0 };
+    struct tbd_attach_range library;
 
     if (!tbd_held_stop(&held, remote->pid, remote->tid, error)) {
         tbd_held_go_on(&held);
         return false;
     }
-    *out_inside = is_anybody_inside(remote, &held);
+    tbd_attach_find_library(remote->pid, &library);
+    *out_inside = false;
+    for (size_t i = 0; i < held.count; i++)
+        *out_inside |= is_inside(held.all[i].regs.rip, &library);
     if (!*out_inside)
         tbd_remote_unmap(remote, TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
     return tbd_held_let_run(&held, io_before, error);
@@ -66,7 +99,5 @@ bool tbd_old_engine_remove(struct tbd_remote *remote, struct tbd_held *io_before
         if (inside)
             nanosleep(&moment, NULL);
     }
-    return !inside ||
-           tbd_query_wrong(error, TBD_BUSY, 0, 0,
-                           "a thread of process %d is still leaving the engine", (int)remote->pid);
+    return !inside || refuse_inside(remote->pid, error);
 }

@@ -305,7 +305,7 @@ static bool borrow(struct take_over *taking, pid_t pid, struct tbd_query_error *
     struct tbd_attach_range vdso;
 
     for (int i = 0; i < VDSO_TRIES; i++) {
-        if (!tbd_remote_borrow(&taking->remote, pid, 0, error))
+        if (!tbd_old_engine_borrow(&taking->remote, pid, error))
             return false;
         if (!taking->records || !tbd_attach_find_vdso(pid, &vdso) ||
             tbd_remote_step_out(&taking->remote, vdso.start, vdso.end))
