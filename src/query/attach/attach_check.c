@@ -113,23 +113,27 @@ static bool check_program(pid_t pid, struct tbd_query_error *error)
 
 /* ---- its memory ---- */
 
-/* The first mapping that touches [start, end), or is called `name`. */
-static bool find_mapping(pid_t pid, const struct tbd_attach_range *wanted, const char *name,
-                         struct tbd_attach_range *out)
+/* From the first mapping to the last that touches [start, end), or is called `name`. */
+static bool find_mappings(pid_t pid, const struct tbd_attach_range *wanted, const char *name,
+                          struct tbd_attach_range *out)
 {
     struct tbd_attach_range now;
     bool found = false;
     char path[64], line[512];
     FILE *maps;
 
+    *out = (struct tbd_attach_range){ 0, 0 };
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     maps = fopen(path, "re");
-    while (maps && !found && fgets(line, sizeof(line), maps)) {
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64, &now.start, &now.end) != 2)
+    while (maps && fgets(line, sizeof(line), maps)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64, &now.start, &now.end) != 2 ||
+            !(wanted ? now.start < wanted->end && wanted->start < now.end
+                     : strstr(line, name) != NULL))
             continue;
-        found = wanted ? now.start < wanted->end && wanted->start < now.end
-                       : strstr(line, name) != NULL;
-        *out = now;
+        if (!found)
+            out->start = now.start;
+        out->end = now.end;
+        found = true;
     }
     if (maps)
         fclose(maps);
@@ -138,29 +142,12 @@ static bool find_mapping(pid_t pid, const struct tbd_attach_range *wanted, const
 
 bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out)
 {
-    return find_mapping(pid, NULL, "[vdso]", out);
+    return find_mappings(pid, NULL, "[vdso]", out);
 }
 
 bool tbd_attach_find_library(pid_t pid, struct tbd_attach_range *out)
 {
-    struct tbd_attach_range now;
-    char path[64], line[512];
-    FILE *maps;
-
-    *out = (struct tbd_attach_range){ 0, 0 };
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    maps = fopen(path, "re");
-    while (maps && fgets(line, sizeof(line), maps)) {
-        if (!strstr(line, "/libtbd.so") ||
-            sscanf(line, "%" SCNx64 "-%" SCNx64, &now.start, &now.end) != 2)
-            continue;
-        if (!out->end)
-            out->start = now.start;
-        out->end = now.end;
-    }
-    if (maps)
-        fclose(maps);
-    return out->end != 0;
+    return find_mappings(pid, NULL, "/libtbd.so", out);
 }
 
 bool tbd_attach_has_engine(pid_t pid)
@@ -168,14 +155,14 @@ bool tbd_attach_has_engine(pid_t pid)
     const struct tbd_attach_range engine = { TBD_ENGINE_BASE, TBD_STREAM_BASE };
     struct tbd_attach_range there;
 
-    return find_mapping(pid, &engine, NULL, &there);
+    return find_mappings(pid, &engine, NULL, &there);
 }
 
 bool tbd_attach_has_stream(pid_t pid)
 {
     struct tbd_attach_range there;
 
-    return find_mapping(pid, NULL, "/memfd:tbd-stream", &there);
+    return find_mappings(pid, NULL, "/memfd:tbd-stream", &there);
 }
 
 void tbd_attach_read_thread(pid_t pid, pid_t tid, struct tbd_attach_thread *out)
@@ -236,7 +223,7 @@ static bool check_memory(pid_t pid, struct tbd_query_error *error)
     const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_PLAN_BASE };
     struct tbd_attach_range there;
 
-    if (find_mapping(pid, &busy, NULL, &there))
+    if (find_mappings(pid, &busy, NULL, &there))
         return refuse(error, pid, "has something where the engine would be",
                       "it is recorded, or runs under `tbd crash`: tbd stop ends that");
     return tbd_attach_find_vdso(pid, &there) ||
