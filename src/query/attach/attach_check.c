@@ -113,8 +113,10 @@ static bool check_program(pid_t pid, struct tbd_query_error *error)
 
 /* ---- its memory ---- */
 
-/* From the first mapping to the last that touches [start, end), or is called `name`. */
-static bool find_mappings(pid_t pid, const struct tbd_attach_range *wanted, const char *name,
+static const struct tbd_attach_range everywhere = { 0, UINT64_MAX };
+
+/* From the first to the last of the mappings that touch `within` and whose line has `name` in it. */
+static bool find_mappings(pid_t pid, const struct tbd_attach_range *within, const char *name,
                           struct tbd_attach_range *out)
 {
     struct tbd_attach_range now;
@@ -127,8 +129,7 @@ static bool find_mappings(pid_t pid, const struct tbd_attach_range *wanted, cons
     maps = fopen(path, "re");
     while (maps && fgets(line, sizeof(line), maps)) {
         if (sscanf(line, "%" SCNx64 "-%" SCNx64, &now.start, &now.end) != 2 ||
-            !(wanted ? now.start < wanted->end && wanted->start < now.end
-                     : strstr(line, name) != NULL))
+            now.start >= within->end || within->start >= now.end || !strstr(line, name))
             continue;
         if (!found)
             out->start = now.start;
@@ -142,12 +143,12 @@ static bool find_mappings(pid_t pid, const struct tbd_attach_range *wanted, cons
 
 bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out)
 {
-    return find_mappings(pid, NULL, "[vdso]", out);
+    return find_mappings(pid, &everywhere, "[vdso]", out);
 }
 
 bool tbd_attach_find_library(pid_t pid, struct tbd_attach_range *out)
 {
-    return find_mappings(pid, NULL, "/libtbd.so", out);
+    return find_mappings(pid, &everywhere, "/libtbd.so", out);
 }
 
 bool tbd_attach_has_engine(pid_t pid)
@@ -155,14 +156,14 @@ bool tbd_attach_has_engine(pid_t pid)
     const struct tbd_attach_range engine = { TBD_ENGINE_BASE, TBD_STREAM_BASE };
     struct tbd_attach_range there;
 
-    return find_mappings(pid, &engine, NULL, &there);
+    return find_mappings(pid, &engine, "", &there);
 }
 
 bool tbd_attach_has_stream(pid_t pid)
 {
     struct tbd_attach_range there;
 
-    return find_mappings(pid, NULL, "/memfd:tbd-stream", &there);
+    return find_mappings(pid, &everywhere, "/memfd:tbd-stream", &there);
 }
 
 void tbd_attach_read_thread(pid_t pid, pid_t tid, struct tbd_attach_thread *out)
@@ -223,7 +224,7 @@ static bool check_memory(pid_t pid, struct tbd_query_error *error)
     const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_PLAN_BASE };
     struct tbd_attach_range there;
 
-    if (find_mappings(pid, &busy, NULL, &there))
+    if (find_mappings(pid, &busy, "", &there))
         return refuse(error, pid, "has something where the engine would be",
                       "it is recorded, or runs under `tbd crash`: tbd stop ends that");
     return tbd_attach_find_vdso(pid, &there) ||

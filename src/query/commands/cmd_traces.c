@@ -94,27 +94,35 @@ static bool fill_begun(struct trace_row *row, const struct trace_list *list, con
     return row->is_empty;
 }
 
+static bool fill_trace(struct trace_row *row, const struct trace_list *list, const char *name)
+{
+    struct tbd_trace *trace;
+    struct tbd_error why;
+    char path[4400];
+
+    snprintf(path, sizeof(path), "%s/%s", list->root, name);
+    if (tbd_trace_open_summary(path, &trace, &why) != TBD_OK)
+        return false;
+    fill_row(row, tbd_trace_info(trace));
+    tbd_trace_close(trace);
+    return true;
+}
+
 /* A folder that is no trace of this user's, and no dump, is left out. */
 static enum tbd_status add_trace(struct trace_list *list, const char *name)
 {
     struct trace_row filled = { .name = NULL };
-    struct tbd_trace *trace;
-    struct tbd_error why;
     struct trace_row *row;
     struct stat folder;
-    char path[4400];
     int dir;
 
-    snprintf(path, sizeof(path), "%s/%s", list->root, name);
     if (!tbd_stat_below(list->fd, name, &folder) || !S_ISDIR(folder.st_mode) ||
         folder.st_uid != geteuid())
         return TBD_OK;
-    if (tbd_trace_open_summary(path, &trace, &why) == TBD_OK) {
-        fill_row(&filled, tbd_trace_info(trace));
-        tbd_trace_close(trace);
-    } else if (!fill_killed(&filled, list, name) && !fill_begun(&filled, list, name)) {
+    /* Twice: what had no header yet for the first question may have one for the third. */
+    if (!fill_trace(&filled, list, name) && !fill_killed(&filled, list, name) &&
+        !fill_begun(&filled, list, name) && !fill_trace(&filled, list, name))
         return TBD_OK;
-    }
     if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row))) {
         free(filled.command);
         return TBD_NOMEM;
