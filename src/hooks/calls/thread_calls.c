@@ -89,11 +89,6 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 
 /* ---- ending ---- */
 
-static void wake(uint64_t address, uint32_t count)
-{
-    tbd_arrivals_woken(tbd_sys3(__NR_futex, address, FUTEX_WAKE, count));
-}
-
 /* Does what the kernel does to a futex whose owner dies (handle_futex_death). */
 static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, bool is_pending)
 {
@@ -104,13 +99,13 @@ static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, b
         if ((address & 3) || !tbd_copy_from_program(&value, address, sizeof(value)))
             return;
         if (is_pending && !is_pi && !value)
-            wake(address, 1);
+            tbd_arrivals_wake(address, 1);
         if ((value & FUTEX_TID_MASK) != call->thread->tid)
             return;
         left = (value & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
     } while (!tbd_call_exchange_word(call, address, value, left));
     if (!is_pi && (value & FUTEX_WAITERS))
-        wake(address, 1);
+        tbd_arrivals_wake(address, 1);
 }
 
 static void give_up_entry(struct tbd_call *call, const struct tbd_robust_list *head, uint64_t entry,
@@ -159,7 +154,7 @@ static void end_thread(struct tbd_call *call, uint64_t status)
     }
     give_up_robust(call);
     if (cleared && tbd_call_answer(call, cleared, &zero, sizeof(zero)))
-        wake(cleared, 1);
+        tbd_arrivals_wake(cleared, 1);
     call->flags |= TBD_SYSCALL_NORETURN;
     tbd_call_send(call);
     tbd_threads_end(call->thread, status);

@@ -5,19 +5,25 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "base/sys_clock.h"
+#include "hooks/threads/threads.h"
+
+#include <limits.h>
 
 #define GRACE_NS                                                                                   \
     200000 /* after a call, until its caller, or whom it woke, is ready: a context switch or two */
-#define WOKEN_MOST_NS 20000000 /* the kernel says how many come: a busy machine may take long */
+#define SURE_MOST_NS 300000000 /* for those that come for sure: a busy machine may take long */
 
 static struct {
     uint32_t at_futexes; /* threads that wait at one */
+    uint32_t unsettled;  /* of these, threads that may not sleep yet */
     uint32_t yielding;   /* threads that come back as soon as the kernel lets them */
     uint32_t elsewhere;  /* threads in other calls */
     int32_t woken;       /* of the first, threads that were woken and have not come */
+    uint32_t most_woken; /* threads at the futex that the holder is about to wake */
     uint64_t last_call;  /* when a call that may wake threads was made */
-    uint64_t last_futex; /* when one began to wait at a futex */
 } arrivals;
+
+/* ---- futexes ---- */
 
 static bool waits_at_futex(const struct tbd_sys_call *sys)
 {
@@ -34,74 +40,160 @@ static bool wakes_at_futex(const struct tbd_sys_call *sys)
            (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET || command == FUTEX_WAKE_OP);
 }
 
+/* Threads that have left for this futex, or, for an operation at two, for any.  Under no lock: where it is wrong only the
+ * schedule differs. */
+static uint32_t count_left_for(uint64_t address, bool is_any)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_arrival *arrival = &tbd_saved_context_at(i)->arrival;
+
+        count += __atomic_load_n(&arrival->kind, __ATOMIC_ACQUIRE) == TBD_ARRIVAL_FUTEX &&
+                 (is_any || arrival->address == address);
+    }
+    return count;
+}
+
+static void settle(struct tbd_arrival *arrival)
+{
+    if (!__atomic_exchange_n(&arrival->is_settled, true, __ATOMIC_ACQ_REL))
+        __atomic_fetch_sub(&arrivals.unsettled, 1, __ATOMIC_RELEASE);
+}
+
+/* FUTEX_REQUEUE from a futex to itself wakes nobody, moves nobody, and says how many sleep there (futex(2)).  An error: there
+ * is no such way to know. */
+static void look_at(struct tbd_arrival *arrival)
+{
+    long asleep = tbd_sys6(__NR_futex, arrival->address, FUTEX_REQUEUE | arrival->flags, 0, INT_MAX,
+                           arrival->address, 0);
+
+    if (asleep < 0 || asleep >= (long)count_left_for(arrival->address, false))
+        settle(arrival);
+}
+
+/* True: whoever has left for a futex sleeps there, or has come.  `for_good`: who has not, counts as asleep from now on. */
+static bool are_settled(bool for_good)
+{
+    for (uint32_t i = 0;
+         i < tbd_threads.saved_contexts && __atomic_load_n(&arrivals.unsettled, __ATOMIC_ACQUIRE);
+         i++) {
+        struct tbd_arrival *arrival = &tbd_saved_context_at(i)->arrival;
+
+        if (__atomic_load_n(&arrival->kind, __ATOMIC_ACQUIRE) != TBD_ARRIVAL_FUTEX ||
+            __atomic_load_n(&arrival->is_settled, __ATOMIC_ACQUIRE))
+            continue;
+        if (for_good)
+            settle(arrival);
+        else
+            look_at(arrival);
+    }
+    return !__atomic_load_n(&arrivals.unsettled, __ATOMIC_ACQUIRE);
+}
+
+/* Those that a futex operation may wake are asleep then. */
+static void before_wake(uint64_t address, bool is_any)
+{
+    uint64_t until = tbd_sys_clock_ns() + SURE_MOST_NS;
+
+    while (!are_settled(tbd_sys_clock_ns() >= until))
+        tbd_sys3(__NR_sched_yield, 0, 0, 0);
+    arrivals.most_woken = count_left_for(address, is_any);
+}
+
+/* The kernel may have woken threads of other processes, too. */
+static void note_woken(int64_t count)
+{
+    if (count > arrivals.most_woken)
+        count = arrivals.most_woken;
+    if (count > 0)
+        __atomic_fetch_add(&arrivals.woken, (int32_t)count, __ATOMIC_RELAXED);
+}
+
+/* ---- what the threads do ---- */
+
 static void note_call(void)
 {
     __atomic_store_n(&arrivals.last_call, tbd_sys_clock_ns(), __ATOMIC_RELAXED);
 }
 
+static uint32_t *counter_of(enum tbd_arrival_kind kind)
+{
+    return kind == TBD_ARRIVAL_FUTEX   ? &arrivals.at_futexes
+           : kind == TBD_ARRIVAL_YIELD ? &arrivals.yielding
+                                       : &arrivals.elsewhere;
+}
+
+static enum tbd_arrival_kind kind_of(const struct tbd_sys_call *sys)
+{
+    if (waits_at_futex(sys))
+        return TBD_ARRIVAL_FUTEX;
+    return tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS ? TBD_ARRIVAL_YIELD : TBD_ARRIVAL_OTHER;
+}
+
 void tbd_arrivals_leave(struct tbd_arrival *arrival, const struct tbd_sys_call *sys)
 {
-    *arrival = (struct tbd_arrival){ .is_futex = waits_at_futex(sys) };
-    arrival->is_yield = tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS;
-    arrival->is_other = !arrival->is_futex && !arrival->is_yield;
-    if (arrival->is_futex)
-        __atomic_store_n(&arrivals.last_futex, tbd_sys_clock_ns(), __ATOMIC_RELAXED);
-    else if (arrival->is_other)
+    enum tbd_arrival_kind kind = kind_of(sys);
+
+    tbd_arrivals_await();
+    *arrival = (struct tbd_arrival){ .is_settled = kind != TBD_ARRIVAL_FUTEX,
+                                     .address = sys->args[0],
+                                     .flags = sys->args[1] & FUTEX_PRIVATE_FLAG };
+    if (kind == TBD_ARRIVAL_FUTEX)
+        __atomic_fetch_add(&arrivals.unsettled, 1, __ATOMIC_RELEASE);
+    else if (kind == TBD_ARRIVAL_OTHER)
         note_call();
-    __atomic_fetch_add(arrival->is_futex   ? &arrivals.at_futexes
-                       : arrival->is_yield ? &arrivals.yielding
-                                           : &arrivals.elsewhere,
-                       1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(counter_of(kind), 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&arrival->kind, kind, __ATOMIC_RELEASE);
 }
 
 void tbd_arrivals_back(struct tbd_arrival *arrival, int64_t result)
 {
-    arrival->was_woken = arrival->is_futex && result == 0;
-    if (arrival->is_other)
+    arrival->was_woken = arrival->kind == TBD_ARRIVAL_FUTEX && result == 0;
+    if (arrival->kind == TBD_ARRIVAL_OTHER)
         note_call(); /* it can have woken others */
 }
 
 void tbd_arrivals_came(struct tbd_arrival *arrival)
 {
+    enum tbd_arrival_kind kind = arrival->kind;
+
+    if (kind == TBD_ARRIVAL_NONE)
+        return;
+    __atomic_store_n(&arrival->kind, TBD_ARRIVAL_NONE, __ATOMIC_RELEASE);
     if (arrival->was_woken)
         __atomic_fetch_sub(&arrivals.woken, 1, __ATOMIC_RELAXED);
-    if (arrival->is_futex)
-        __atomic_fetch_sub(&arrivals.at_futexes, 1, __ATOMIC_RELEASE);
-    if (arrival->is_yield)
-        __atomic_fetch_sub(&arrivals.yielding, 1, __ATOMIC_RELEASE);
-    if (arrival->is_other)
-        __atomic_fetch_sub(&arrivals.elsewhere, 1, __ATOMIC_RELEASE);
-    *arrival = (struct tbd_arrival){ 0 };
+    settle(arrival);
+    __atomic_fetch_sub(counter_of(kind), 1, __ATOMIC_RELEASE);
 }
 
 void tbd_arrivals_before(const struct tbd_sys_call *sys)
 {
-    while (wakes_at_futex(sys) && __atomic_load_n(&arrivals.at_futexes, __ATOMIC_ACQUIRE) &&
-           tbd_sys_clock_ns() < __atomic_load_n(&arrivals.last_futex, __ATOMIC_RELAXED) + GRACE_NS)
-        tbd_sys3(__NR_sched_yield, 0, 0, 0);
-}
-
-void tbd_arrivals_woken(int64_t count)
-{
-    if (count > 0)
-        __atomic_fetch_add(&arrivals.woken, (int32_t)count, __ATOMIC_RELAXED);
+    if (wakes_at_futex(sys))
+        before_wake(sys->args[0], tbd_sys_futex_command(sys->args[1]) == FUTEX_WAKE_OP);
 }
 
 void tbd_arrivals_called(const struct tbd_sys_call *sys, int64_t result)
 {
     if (wakes_at_futex(sys))
-        tbd_arrivals_woken(result);
+        note_woken(result);
     else if (__atomic_load_n(&arrivals.elsewhere, __ATOMIC_RELAXED))
         note_call();
+}
+
+void tbd_arrivals_wake(uint64_t address, uint32_t count)
+{
+    before_wake(address, false);
+    note_woken(tbd_sys3(__NR_futex, address, FUTEX_WAKE, count));
 }
 
 /* Until when they may still come; 0: nobody does. */
 static uint64_t awaited_until(uint64_t begin)
 {
-    if (__atomic_load_n(&arrivals.yielding, __ATOMIC_ACQUIRE) ||
+    if (!are_settled(false) || __atomic_load_n(&arrivals.yielding, __ATOMIC_ACQUIRE) ||
         (__atomic_load_n(&arrivals.woken, __ATOMIC_RELAXED) > 0 &&
          __atomic_load_n(&arrivals.at_futexes, __ATOMIC_ACQUIRE)))
-        return begin + WOKEN_MOST_NS;
+        return begin + SURE_MOST_NS;
     if (__atomic_load_n(&arrivals.elsewhere, __ATOMIC_ACQUIRE))
         return __atomic_load_n(&arrivals.last_call, __ATOMIC_RELAXED) + GRACE_NS;
     return 0;
@@ -113,12 +205,14 @@ void tbd_arrivals_await(void)
 
     while (tbd_sys_clock_ns() < awaited_until(begin))
         tbd_sys3(__NR_sched_yield, 0, 0, 0);
-    __atomic_store_n(&arrivals.woken, 0, __ATOMIC_RELAXED); /* or they are somebody else's */
+    __atomic_store_n(&arrivals.woken, 0, __ATOMIC_RELAXED); /* or they do not come */
+    (void)are_settled(true);
 }
 
 void tbd_arrivals_forget(void)
 {
     arrivals.at_futexes = 0;
+    arrivals.unsettled = 0;
     arrivals.yielding = 0;
     arrivals.elsewhere = 0;
     arrivals.woken = 0;

@@ -144,6 +144,7 @@ void tbd_threads_after_fork(struct tbd_thread *thread)
     for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
         tbd_saved_context_at(i)->tid = 0;
         tbd_saved_context_at(i)->alive = 0;
+        tbd_saved_context_at(i)->arrival = (struct tbd_arrival){ .kind = TBD_ARRIVAL_NONE };
     }
     sit_alone(own, thread->tid);
     tbd_arrivals_forget();
@@ -335,14 +336,19 @@ static void wake_next(struct tbd_saved_context *next, const uint32_t *held)
         wake_one(held);
 }
 
+/* Before it is decided who is next: with chaos the ready threads must be the same in each run. */
+static void await_arrivals(void)
+{
+    if (tbd_threads.chaos.is_on)
+        tbd_arrivals_await();
+}
+
 /* `again`: the giver is ready itself and queues after all others. */
 static void hand_over(struct tbd_saved_context *again)
 {
     struct tbd_saved_context *next;
     const uint32_t *held;
 
-    if (tbd_threads.chaos.is_on)
-        tbd_arrivals_await();
     lock();
     if (again)
         append(again);
@@ -517,11 +523,15 @@ static bool get_turn_lock(struct tbd_saved_context *saved)
 
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time)
 {
-    TBD_INVARIANT("THREADS-1", tbd_threads.holder && tbd_threads.holder == tbd_threads.runner);
-    save(thread, tbd_threads.holder);
-    tbd_threads.holder->block_time = block_time;
-    tbd_threads.reason = reason;
-    tbd_chaos_gave_way(&tbd_threads.chaos);
+    struct tbd_threads *threads = &tbd_threads;
+
+    TBD_INVARIANT("THREADS-1", threads->holder && threads->holder == threads->runner);
+    save(thread, threads->holder);
+    threads->holder->block_time = block_time;
+    threads->reason = reason;
+    tbd_chaos_gave_way(&threads->chaos);
+    if (threads->holder->arrival.kind == TBD_ARRIVAL_NONE) /* otherwise tbd_arrivals_leave has */
+        await_arrivals();
     hand_over(NULL);
 }
 
@@ -580,6 +590,7 @@ static void offer_turn(struct tbd_thread *thread, uint64_t block_time)
     save(thread, saved);
     saved->block_time = block_time;
     tbd_threads.reason = TBD_SWITCH_QUANTUM;
+    await_arrivals();
     hand_over(saved);
 }
 
@@ -592,8 +603,7 @@ void tbd_threads_tick(struct tbd_thread *thread)
     if (!tbd_threads_are_many() || now < threads->tick)
         return;
     set_tick(now);
-    if (threads->chaos.is_on)
-        tbd_arrivals_await();
+    await_arrivals();
     if (!is_anybody_ready() && !tbd_chaos_starves(&threads->chaos, threads->holder->number))
         return;
     saved = threads->holder;
@@ -777,6 +787,7 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
     threads->reason = TBD_SWITCH_EXIT;
     saved->tid = 0;
     tbd_sys3(__NR_set_robust_list, 0, ROBUST_HEAD_BYTES, 0);
+    await_arrivals();
     hand_over(NULL);
     for (;;)
         tbd_sys3(__NR_exit, status, 0, 0);
