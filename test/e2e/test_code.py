@@ -101,10 +101,6 @@ def test_node_server_long(folder):
     tbdtest.check_run([tbdtest.need("node"), written_to(folder, "t.js", SERVER)], folder, timeout=600)
 
 
-def test_java(folder):
-    tbdtest.check_run([tbdtest.need("java"), "-version"], folder, timeout=600)
-
-
 def test_java_program_long(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("long")

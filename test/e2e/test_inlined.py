@@ -86,7 +86,7 @@ def test_breakpoints_stop_at_every_copy(folder):
 
 
 def test_finish_ends_in_the_function_around(folder):
-    for level in ("-O0", "-O1", "-O2"):
+    for level in ("-O0", "-O1", "-O2") if tbdtest.LONG else ("-O2",):
         path, trace = recorded(folder, level)
         position, compared = "first", 0
         for row in stops_of_gdb(path, "put"):
@@ -231,7 +231,7 @@ while alive():
 
 
 def test_stacks_have_the_calls_of_copies(folder):
-    for level in ("-O0", "-O1", "-O2"):
+    for level in ("-O0", "-O1", "-O2") if tbdtest.LONG else ("-O0", "-O2"):
         path, trace = recorded(folder, level)
         stores = trace.ask("all", "store", "of", "table")
         wanted = othertools.gdb_script([path], STACKS % sorted({tbdtest.number(e["pc"]) for e in stores}))

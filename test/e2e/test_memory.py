@@ -8,7 +8,7 @@ import random
 import tbdtest
 
 LIBRARY = os.path.join(tbdtest.BUILD, "libfailing_malloc.so")
-POINTS = 500 if tbdtest.LONG else 10  # of the allocations of a question
+POINTS = 500 if tbdtest.LONG else 5  # of the allocations of a question
 LARGE = 1 << 20  # tools/allocation.c
 MESSAGES = (b"memory", b"Cannot allocate")
 

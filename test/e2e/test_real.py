@@ -9,7 +9,7 @@ import inputs
 import othertools
 import tbdtest
 
-SMALL, LARGE = 2800000, 40000000
+SMALL, LARGE = 1000000, 40000000
 
 
 def written(trace, condition="retval > 0"):
@@ -63,7 +63,7 @@ def test_gzip_long(folder):
 
 
 def test_bzip2(folder):
-    argv, result, trace, packed = compress(folder, "bzip2", SMALL if tbdtest.LONG else 500000, "-9")
+    argv, result, trace, packed = compress(folder, "bzip2", SMALL if tbdtest.LONG else 200000, "-9")
     check_calls(trace, argv, "BZ2_bzWrite")
     check_written(trace, len(result.out))
     argv = ["/usr/bin/bzip2", "-d", "-c", packed]
@@ -72,7 +72,7 @@ def test_bzip2(folder):
 
 
 def test_xz(folder):
-    argv, result, trace, packed = compress(folder, "xz", SMALL if tbdtest.LONG else 300000, "-2")
+    argv, result, trace, packed = compress(folder, "xz", SMALL if tbdtest.LONG else 100000, "-2")
     check_calls(trace, argv, "lzma_code")
     check_written(trace, len(result.out))
     argv = ["/usr/bin/xz", "-d", "-c", packed]
@@ -92,7 +92,7 @@ def test_ray(folder):
 
 def test_sqlite3(folder):
     script, data = os.path.join(folder, "script.sql"), os.path.join(folder, "data.db")
-    inputs.sql(script, 100000 if tbdtest.LONG else 4000)
+    inputs.sql(script, 100000 if tbdtest.LONG else 1500)
     argv = [tbdtest.need("sqlite3"), data, ".read " + script]
     native = tbdtest.run(argv, stdin=None)
     os.unlink(data)
@@ -176,7 +176,7 @@ def test_perl(folder):
 
 
 def test_python(folder):
-    check_script(folder, [tbdtest.need("python3"), "-S", "-E"], PYTHON, "PyList_Sort", 50000 if tbdtest.LONG else 2000,
+    check_script(folder, [tbdtest.need("python3"), "-S", "-E"], PYTHON, "PyList_Sort", 50000 if tbdtest.LONG else 1000,
                  env={"PYTHONHASHSEED": "0"})
 
 

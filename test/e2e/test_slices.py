@@ -9,9 +9,9 @@ import re
 import tbdtest
 
 # Programs with threads, mappings that come and go, signals, deep stacks; and the size of a slice.
-PROGRAMS = {"maps": 211, "thread_mix": 30011, "sigstack": 97}
+PROGRAMS = {"maps": 211, "thread_mix": 30011}
 if tbdtest.LONG:
-    PROGRAMS.update({"recursion": 20011, "stores": 61, "shared_insns": 997})
+    PROGRAMS.update({"sigstack": 97, "recursion": 20011, "stores": 61, "shared_insns": 997})
 KINDS = ("func_enter", "func_exit", "syscall", "signal", "thread_switch", "store", "load", "line")
 FEW = ("syscall", "signal", "thread_switch")
 CONDITIONS = (("store", "newval & 0xff == 0x11"), ("store", "rax & 3 == 1"), ("func_enter", "stack=<**,main,**>"),

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FEW_FILES = 20, ROUNDS = 300, SPIN = 100000 };
+enum { FEW_FILES = 20, ROUNDS = 100, SPIN = 100000 };
 
 /* The numbers of the descriptors, and of the threads, as /proc shows them. */
 static void list(const char *path)

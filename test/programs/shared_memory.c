@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define BYTES 65536
-#define ROUNDS 2000
+#define ROUNDS 500
 
 struct area {
     _Atomic uint64_t ready, go, sum; /* `sum` is added to by both */
@@ -23,11 +23,21 @@ struct area {
     unsigned char block[32768];
 };
 
+/* Looks again at once, then after a while: on a busy machine the other one may not run for long. */
+static void wait_for(_Atomic uint64_t *word, uint64_t round)
+{
+    for (unsigned spins = 1; atomic_load(word) < round; spins++) {
+        if (spins % 64 == 0)
+            usleep(100);
+        else if (spins % 16 == 0)
+            sched_yield();
+    }
+}
+
 static void serve(struct area *area)
 {
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        while (atomic_load(&area->go) < round)
-            sched_yield();
+        wait_for(&area->go, round);
         atomic_fetch_add(&area->sum, round);
         area->plain = round * 0x0101010101010101u;
         snprintf(area->text, sizeof(area->text), "round %lu of the other process", (unsigned long)round);
@@ -41,15 +51,13 @@ static void serve(struct area *area)
 static uint64_t talk(struct area *area)
 {
     static unsigned char copy[sizeof(area->block)];
-    uint64_t hash = 0, spins = 0;
+    uint64_t hash = 0;
     char text[64];
 
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         atomic_fetch_add(&area->sum, 1);
         atomic_store(&area->go, round);
-        while (atomic_load(&area->ready) < round)
-            if (++spins % 16 == 0)
-                sched_yield();
+        wait_for(&area->ready, round);
         CHECK(*(volatile uint64_t *)&area->plain == round * 0x0101010101010101u);
         snprintf(text, sizeof(text), "round %lu of the other process", (unsigned long)round);
         CHECK(strcmp(text, area->text) == 0);

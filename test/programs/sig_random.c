@@ -2,7 +2,7 @@
 /* A random walk over signals of every number: blocked, ignored, handled with all flags, sent in every way, pending, waited
  * for, read from a signalfd, let in by calls with masks, raised in handlers.  One thread, so that every step has one
  * outcome; what happened is printed as numbers. */
-// args: 1 2 3 4 5 6
+// args: 1 2 3
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>

@@ -31,6 +31,8 @@ static unsigned long through_pipe(const int *fd, unsigned long value)
     return back;
 }
 
+#define ROUNDS 20000
+
 int main(void)
 {
     struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
@@ -42,12 +44,12 @@ int main(void)
 
     CHECK(pipe(fd) == 0 && sigaction(SIGALRM, &action, NULL) == 0);
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
-    for (unsigned i = 0; i < 60000 || ticks < 20; i++) {
-        unsigned n = i % 60000;
+    for (unsigned i = 0; i < ROUNDS || ticks < 20; i++) {
+        unsigned n = i % ROUNDS;
         char *block = malloc(n % 1000 + 1);
 
         memset(block, (int)n, n % 1000 + 1);
-        if (i < 60000) {
+        if (i < ROUNDS) {
             sum = sum * 31 + n + (unsigned char)block[n % 1000];
             total += step * n;
             step = step > 100 ? 1 : step + 0.5;

@@ -224,7 +224,7 @@ static void an_organizer_that_dies_leaves_a_trace(void **state)
 
     (void)state;
     for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
-        unsigned step = getenv("TBD_LONG") ? 1 : 47;
+        unsigned step = getenv("TBD_LONG") ? 1 : 97;
 
         for (unsigned changes = (unsigned)l;; changes += step) {
             int outcome = organize_until("dies", &limits[l], changes, false);
@@ -249,7 +249,7 @@ static void an_organizer_that_dies_leaves_a_trace(void **state)
 static void a_full_disk_ends_the_trace_in_order(void **state)
 {
     struct tbd_trace *good = open_trace("good");
-    unsigned step = getenv("TBD_LONG") ? 1 : 127;
+    unsigned step = getenv("TBD_LONG") ? 1 : 251;
 
     (void)state;
     for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {

@@ -720,7 +720,7 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
 
 static void run_rounds(uint32_t hooks, uint32_t max_insns, uint64_t first)
 {
-    uint64_t rounds = from_environment("PATCHER_ROUNDS", 2000);
+    uint64_t rounds = from_environment("PATCHER_ROUNDS", getenv("TBD_LONG") ? 20000 : 1000);
 
     seed = from_environment("PATCHER_SEED", first) * 0x9e3779b97f4a7c15ull + 1;
     harness_set_sink((hooks & TBD_HOOK_STORES) ? collect : NULL, NULL);
