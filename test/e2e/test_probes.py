@@ -177,19 +177,19 @@ def test_nothing_is_lost_while_probes_come_and_go(_):
         assert session.order(START)[0] == 0
         process.stdin.write("\n")
         process.stdin.flush()
-        rounds = 0
-        while len(counts_so_far(process)) == 0:
+        has_ended = False
+        while not has_ended:  # once at least: on a busy machine the program may be through before
+            has_ended = len(counts_so_far(process)) != 0
             some = chance.sample(others, chance.randrange(1, len(others) if tbdtest.LONG else 16))
             assert session.places(PLACE, [(a, 2 * len(DO)) for a in some])[0] == 0
             assert session.places(TAKE, [(a, 0) for a in some])[0] == 0
-            rounds += 1
         assert session.order(STOP)[0] == 0
         seen = {name: session.count(i) for i, name in enumerate(DO)}
         process.stdin.close()
         text = process.stdout.read()
         own = counts(text)
         own["do_add"] += 2 * own["do_call"]
-        assert process.wait() == 0 and seen == own and rounds > 0, (seen, own, rounds)
+        assert process.wait() == 0 and seen == own, (seen, own)
         session.socket.close()
 
 
