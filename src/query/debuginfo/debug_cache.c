@@ -48,17 +48,27 @@ static bool open_copy(const char *path, struct tbd_elf_one *out)
 
 /* ---- how large it becomes ---- */
 
-/* A section .zdebug_NAME begins with "ZLIB" and its size, most significant byte first. */
-static uint64_t old_packed_bytes(Elf_Scn *section)
+/* The first bytes of a section, and no more: gelf_getchdr and elf_rawdata would read all of it.  NULL: it is shorter, or not
+ * whole in the file. */
+static const void *first_bytes(Elf *elf, const GElf_Shdr *header, size_t bytes, Elf_Type type)
 {
-    Elf_Data *data = elf_rawdata(section, NULL);
+    Elf_Data *data = header->sh_size < bytes || header->sh_offset > INT64_MAX
+                         ? NULL
+                         : elf_getdata_rawchunk(elf, (int64_t)header->sh_offset, bytes, type);
+
+    return data == NULL || data->d_size < bytes ? NULL : data->d_buf;
+}
+
+/* A section .zdebug_NAME begins with "ZLIB" and its size, most significant byte first. */
+static uint64_t old_unpacked_bytes(Elf *elf, const GElf_Shdr *header)
+{
+    const uint8_t *head = first_bytes(elf, header, 12, ELF_T_BYTE);
     uint64_t bytes = 0;
 
-    if (data == NULL || data->d_buf == NULL || data->d_size < 12 ||
-        memcmp(data->d_buf, "ZLIB", 4) != 0)
+    if (head == NULL || memcmp(head, "ZLIB", 4) != 0)
         return 0;
     for (int i = 4; i < 12; i++)
-        bytes = bytes << 8 | ((const uint8_t *)data->d_buf)[i];
+        bytes = bytes << 8 | head[i];
     return bytes;
 }
 
@@ -67,6 +77,22 @@ static bool has_old_name(Elf *elf, size_t names, const GElf_Shdr *header)
     const char *name = elf_strptr(elf, names, header->sh_name);
 
     return name != NULL && strncmp(name, ".zdebug", 7) == 0;
+}
+
+/* What a section becomes that is packed as gABI says (SHF_COMPRESSED); 0: it is not. */
+static uint64_t unpacked_bytes(Elf *elf, const GElf_Shdr *header)
+{
+    const Elf64_Chdr *wide;
+    const Elf32_Chdr *narrow;
+
+    if ((header->sh_flags & SHF_COMPRESSED) == 0 || header->sh_type == SHT_NOBITS)
+        return 0;
+    if (gelf_getclass(elf) == ELFCLASS64) {
+        wide = first_bytes(elf, header, sizeof(*wide), ELF_T_CHDR);
+        return wide == NULL ? 0 : wide->ch_size;
+    }
+    narrow = first_bytes(elf, header, sizeof(*narrow), ELF_T_CHDR);
+    return narrow == NULL ? 0 : narrow->ch_size;
 }
 
 bool tbd_elf_one_can_unpack(const struct tbd_elf_one *one, uint64_t *out_bytes)
@@ -78,15 +104,13 @@ bool tbd_elf_one_can_unpack(const struct tbd_elf_one *one, uint64_t *out_bytes)
     (void)elf_getshdrstrndx(one->elf, &names);
     while ((section = elf_nextscn(one->elf, section)) != NULL) {
         GElf_Shdr header;
-        GElf_Chdr head;
-        uint64_t more = 0;
+        uint64_t more;
 
         if (gelf_getshdr(section, &header) == NULL || header.sh_type == SHT_NOBITS)
             continue;
-        if ((header.sh_flags & SHF_COMPRESSED) != 0 && gelf_getchdr(section, &head) != NULL)
-            more = head.ch_size;
-        else if (has_old_name(one->elf, names, &header))
-            more = old_packed_bytes(section);
+        more = unpacked_bytes(one->elf, &header);
+        if (more == 0 && has_old_name(one->elf, names, &header))
+            more = old_unpacked_bytes(one->elf, &header);
         if (more != 0)
             packed += header.sh_size;
         bytes = bytes + more < bytes ? UINT64_MAX : bytes + more;
@@ -113,14 +137,14 @@ static uint64_t packed_bytes(Elf *elf)
 
     while ((section = elf_nextscn(elf, section)) != NULL) {
         GElf_Shdr header;
-        GElf_Chdr packed;
+        uint64_t more;
 
-        if (gelf_getshdr(section, &header) != NULL && (header.sh_flags & SHF_COMPRESSED) != 0 &&
-            gelf_getchdr(section, &packed) != NULL) {
-            if (packed.ch_size > COPY_MAX)
-                return UINT64_MAX;
-            bytes += packed.ch_size;
-        }
+        if (gelf_getshdr(section, &header) == NULL)
+            continue;
+        more = unpacked_bytes(elf, &header);
+        if (more > COPY_MAX)
+            return UINT64_MAX;
+        bytes += more;
     }
     return bytes;
 }
