@@ -318,6 +318,17 @@ def test_what_runs_can_be_changed(folder):
     assert min(sizes[1:3]) > 900 << 10 > 600 << 10 > sizes[3], sizes  # with what is recorded beside rings
 
 
+def test_what_the_engine_refuses_is_said(folder):
+    """The collector has posted it before the program runs; nobody waits for the answer."""
+    argv, env = [tbdtest.program("recursion")], tbdtest.clean_env({"TBD_DIR": folder})
+    native = tbdtest.run(argv)
+    result = tbdtest.run([tbdtest.TBD, "crash", "--trigger=main;0x10", "--", *argv], env=env)
+    assert (result.code, result.out) == (native.code, native.out), result
+    assert b"no code at 0x10: there are no triggers" in result.err and b"hint: tbd set" in result.err, result
+    tbdtest.wait_organizers(folder)
+    assert not dumps(folder)
+
+
 def test_a_crash_while_another_dump_is_written(folder):
     """Of a thread that dies while another one makes dumps: all can be read, and the end is the program's own."""
     binary = build(folder)

@@ -478,11 +478,21 @@ static bool take_prepare(const struct tbd_boot *boot)
     return done;
 }
 
+/* Those of the command line, which the collector has posted. */
+static void take_triggers(struct tbd_thread *thread)
+{
+    char why[64];
+
+    if (!tbd_crash_is_on() || tbd_triggers_take(thread, why, sizeof(why)))
+        return;
+    tbd_say("%s: there are no triggers, and no functions as parts", why);
+    tbd_say("hint: tbd set %u trigger=WHAT sets others while it runs", tbd_recording.pid);
+}
+
 static bool take_free(struct tbd_thread *thread, const struct tbd_boot *boot)
 {
     tbd_crash_give_ring(thread, 0, boot->takeover->threads[0].regs.thread);
-    if (tbd_crash_is_on())
-        tbd_triggers_take(thread);
+    take_triggers(thread);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);
     if (!tbd_take_threads_free(thread, boot->takeover))
@@ -548,8 +558,7 @@ bool tbd_boot(const struct tbd_boot *boot)
     tbd_recording.window_due = tbd_recording_has_blocks() ? tbd_recording.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_crash_give_ring(thread, 0, thread->tid);
-    if (tbd_crash_is_on())
-        tbd_triggers_take(thread);
+    take_triggers(thread);
     tbd_calling_begin_thread(thread);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);

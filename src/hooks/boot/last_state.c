@@ -431,7 +431,7 @@ void tbd_last_state_take(struct tbd_thread *thread, const char *why)
 static void change(struct tbd_thread *thread, const char *why)
 {
     (void)why;
-    tbd_triggers_take(thread);
+    (void)tbd_triggers_take(thread, NULL, 0); /* the asker reads the answer */
 }
 
 void tbd_last_state_if_asked(struct tbd_thread *thread)

@@ -140,15 +140,28 @@ static void answer(struct tbd_crash_request *request, enum tbd_request_state sta
     tbd_sys_futex_wake(&request->state);
 }
 
-void tbd_triggers_take(struct tbd_thread *thread)
+static void say_why(char *why, size_t bytes)
+{
+    if (wanted.refused)
+        tbd_fmt(why, bytes, "there is no code at 0x%lx", wanted.places[wanted.refused - 1].address);
+    else
+        tbd_fmt(why, bytes, "the request is not as this version makes it");
+}
+
+bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes)
 {
     struct tbd_crash_request *request = tbd_crash_at(TBD_TRIGGER_AT);
+    bool done;
 
     if (!request || __atomic_load_n(&request->state, __ATOMIC_ACQUIRE) != TBD_REQUEST_POSTED)
-        return;
+        return true;
     memcpy(&wanted, request, sizeof(wanted));
     wanted.refused = 0;
-    answer(request, carry_out(thread) ? TBD_REQUEST_DONE : TBD_REQUEST_REFUSED);
+    done = carry_out(thread);
+    if (!done && why)
+        say_why(why, bytes);
+    answer(request, done ? TBD_REQUEST_DONE : TBD_REQUEST_REFUSED);
+    return done;
 }
 
 /* ---- is it time for a dump? ---- */

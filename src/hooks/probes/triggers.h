@@ -22,8 +22,8 @@
 #define TBD_TRIGGER_NONE (-1)
 
 /* With the lock, all other threads at a boundary: carries out the request that is posted, if there is one, and
- * answers. */
-void tbd_triggers_take(struct tbd_thread *thread);
+ * answers.  False: it was refused; all is as before, and *why (which may be NULL) says what is wrong. */
+bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes);
 /* The index of a trigger at regs->rip whose condition holds, and which has dumps left.  Without the lock. */
 int32_t tbd_triggers_at(const struct tbd_regs *regs);
 int32_t tbd_triggers_for_signal(uint32_t signo);
