@@ -315,6 +315,25 @@ def test_parts_are_kept_longer_than_rings(folder):
     assert whole.tbdq("path", "parts").code == 1
 
 
+def test_source_files_are_parts(folder):
+    """What was compiled from a file, wherever it lies; it is more than its module."""
+    program, dumps = build_often(folder), []
+    for number, options in enumerate(("ring=4M", "ring=256K,parts=rare.c 64K;librare.so 64K;none.c 4M;some/often.c 4M")):
+        root = os.path.join(folder, str(number))
+        result = tbdtest.run(tbdtest.fixed([program]), env=tbdtest.trace_env(root, "mode=crash," + options))
+        assert result.code == -11, result
+        assert not number or b"has code that was compiled from this file: none.c\n" in result.err, result
+        tbdtest.wait_organizers(root)
+        dumps.append(tbdtest.Trace(os.path.join(root, "latest")))
+    whole, parts = dumps
+    rare = by_thread([row for row in whole.ask("path", 1 << 24, "blocks")[1:] if row.get("function") == "librare.so!rare"])
+    kept = by_thread(parts.ask("path", 1 << 24, "blocks", "part", "rare.c"))
+    assert len(kept) == 3 and [kept[0], kept[-1]] == [rare[0], rare[-1]] and len(rare[0]) > 10, (len(kept), list(map(len, kept)), list(map(len, rare)))
+    rows = parts.ask("path", 1 << 24, "parts")
+    assert not [row for row in rows if row["part"] == "librare.so" and row["function"].endswith("!rare")]
+    assert {row["part"] for row in rows} <= {"rare.c", "librare.so"}, {row["part"] for row in rows}
+
+
 AT_ONCE = """
 #include <pthread.h>
 #include <stdio.h>

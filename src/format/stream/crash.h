@@ -48,7 +48,7 @@
 #define TBD_CRASH_PARTS       16u          /* the first is the one of modules */
 #define TBD_CRASH_PART_NAME   48u
 #define TBD_CRASH_PART_BYTES  (4ull << 20)
-#define TBD_PART_RANGES       128u
+#define TBD_PART_RANGES       512u
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \

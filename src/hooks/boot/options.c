@@ -72,7 +72,7 @@ static const struct option_row rows[] = {
     { .name = "tables", .values = "none|first|last|both", .help = "mode=crash: each block once, by its first, or last entry",
       .kind = KIND_CHOICE, .offset = AT(tables), .initial = TBD_TABLES_NONE,
       .choices = { { "none", TBD_TABLES_NONE }, { "first", TBD_TABLES_FIRST }, { "last", TBD_TABLES_LAST }, { "both", TBD_TABLES_BOTH } } },
-    { .name = "parts", .values = "NAME [SIZE];...", .help = "mode=crash: modules, or functions(), that are kept for longer",
+    { .name = "parts", .values = "NAME [SIZE];...", .help = "mode=crash: modules, functions(), or files.c, that are kept for longer",
       .kind = KIND_TEXT, .offset = AT(parts) },
     { .name = "dump", .values = "signal|fail|exit", .help = "mode=crash: after a signal; also after a status that is not 0; or any",
       .kind = KIND_CHOICE, .offset = AT(dump), .initial = TBD_DUMP_SIGNAL,

@@ -10,6 +10,7 @@
  * blocked.  Middle waits for the execve; the program runs only after it has reaped middle.  The
  * organizer's descriptors: the stream as 3, under native play the one that follows written pages as 4, the program's
  * stderr (for one line if it fails before it is ready), nothing else. */
+#include "format/stream/part_name.h"
 #include "hooks/boot/spawn.h"
 
 #include "base/fmt.h"
@@ -199,12 +200,20 @@ static void name_program(char *out, size_t bytes)
         tbd_fmt(out, bytes, "%s%s", option, own[0] ? own : "program");
 }
 
-/* Among the parts of the option `parts`, of which functions are named so: NAME(). */
-static bool has_functions(const char *parts)
+/* Are there functions or source files among the parts, which the engine cannot find by itself? */
+static bool has_named_code(const char *parts)
 {
-    for (; *parts; parts++)
-        if (parts[0] == '(' && parts[1] == ')')
+    while (*parts) {
+        size_t length = 0;
+
+        while (parts[length] && parts[length] != ' ' && parts[length] != ';')
+            length++;
+        if (tbd_code_part_of(parts, length) != TBD_PART_MODULE)
             return true;
+        for (parts += length; *parts && *parts != ';'; parts++)
+            ;
+        parts += *parts == ';';
+    }
     return false;
 }
 
@@ -237,7 +246,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
         argv[last++] = "--triggers";
         argv[last++] = tbd_runtime.options.trigger;
     }
-    if (tbd_mode()->events == TBD_EVENTS_RINGS && has_functions(tbd_runtime.options.parts)) {
+    if (tbd_mode()->events == TBD_EVENTS_RINGS && has_named_code(tbd_runtime.options.parts)) {
         argv[last++] = "--parts";
         argv[last++] = tbd_runtime.options.parts;
     }
@@ -310,7 +319,7 @@ static bool wait_until_ready(void)
 {
     struct tbd_stream_head *head = tbd_recording.ring.head;
 
-    int most = tbd_runtime.options.trigger[0] || has_functions(tbd_runtime.options.parts)
+    int most = tbd_runtime.options.trigger[0] || has_named_code(tbd_runtime.options.parts)
                    ? TRIGGERS_MS
                    : READY_MS;
 

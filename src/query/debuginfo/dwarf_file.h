@@ -43,6 +43,11 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
 size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,
                              struct tbd_elf_range *out, size_t max);
 
+/* All code of the units of compilation whose file is called so, functions of headers in them included, in order; what adjoins is one
+ * range.  As above. */
+size_t tbd_dwarf_file_ranges(struct tbd_dwarf *dwarf, const char *file, struct tbd_elf_range *out,
+                             size_t max);
+
 #define TBD_DWARF_MAX_SCOPES 64
 
 /* The scopes around an address, innermost first: lexical blocks, inlined functions, the

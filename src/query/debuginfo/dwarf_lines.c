@@ -7,6 +7,7 @@
 
 #include <dwarf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t line_address(Dwarf_Lines *lines, size_t index)
@@ -193,5 +194,46 @@ size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t
         if (tbd_dwarf_unit(dwarf, i, &unit) && !tbd_dwarf_is_shared_unit(&unit))
             found = unit_line_ranges(&unit, file, line, out, max, found);
     }
+    return found;
+}
+
+/* ---- files ---- */
+
+#define PADDING 64u /* between functions, at most */
+
+static bool is_unit_called(struct tbd_dwarf *dwarf, uint32_t index, const char *file)
+{
+    Dwarf_Die unit;
+    const char *name = tbd_dwarf_unit(dwarf, index, &unit) ? tbd_die_name(&unit) : NULL;
+
+    return name != NULL && is_file_called(tbd_dwarf_whole_path(dwarf, &unit, name), file);
+}
+
+size_t tbd_dwarf_file_ranges(struct tbd_dwarf *dwarf, const char *file, struct tbd_elf_range *out,
+                             size_t max)
+{
+    size_t units = tbd_dwarf_unit_count(dwarf), found = 0; /* and the ranges are there */
+    bool *wanted = calloc(units + 1, sizeof(*wanted));
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; wanted != NULL && i < units; i++)
+        wanted[i] = is_unit_called(dwarf, i, file);
+    for (size_t i = 0; wanted != NULL && i < dwarf->range_count; i++) {
+        const struct dwarf_range *range = &dwarf->ranges[i];
+
+        if (!wanted[range->unit])
+            continue;
+        if (found == 0 || range->start > end + PADDING) {
+            if (found < max)
+                out[found].start = range->start;
+            found++;
+            end = range->end;
+        } else if (range->end > end) {
+            end = range->end;
+        }
+        if (found <= max)
+            out[found - 1].end = end;
+    }
+    free(wanted);
     return found;
 }

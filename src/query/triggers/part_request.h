@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* part_request.h - functions among the parts of the option `parts`, as code of a process that is about to run
+/* part_request.h - functions and source files among the parts of the option `parts`, as code of a process that is about to run
  *
- *     libz.so.1 4M;[MODULE:]FUNCTION() [SIZE];modules
+ *     libz.so.1 4M;[MODULE:]FUNCTION() [SIZE];FILE.c [SIZE];modules
  *
- * Modules are the engine's business: it knows them when they are mapped. */
+ * Modules are the engine's business: it knows them when they are mapped (format/stream/part_name.h).  Of a source file it is the code of
+ * the units that were compiled from it, functions of headers in them included. */
 #ifndef TBD_QUERY_PART_REQUEST_H
 #define TBD_QUERY_PART_REQUEST_H
 
