@@ -66,7 +66,36 @@ static enum tbd_status join_start(struct tbd_join *join, const struct tbd_produc
     return status;
 }
 
-static void join_region(struct tbd_join *join, const struct tbd_side_message *side)
+static void join_note(struct tbd_join *join, const struct tbd_disk_when *when, const char *text)
+{
+    char note[600];
+    uint32_t severity = 1;
+
+    memcpy(note, &severity, sizeof(severity));
+    snprintf(note + sizeof(severity), sizeof(note) - sizeof(severity), "%s", text);
+    tbd_writer_event(join->writer, TBD_REC_NOTE, when, note,
+                     sizeof(severity) + strlen(note + sizeof(severity)) + 1);
+}
+
+/* Replays of native play need the file: the stream has only pages that are not the file's. */
+static enum tbd_status keep_file(struct tbd_join *join, const struct tbd_disk_when *when,
+                                 const struct tbd_msg_region *region, const char *path)
+{
+    enum tbd_status status = tbd_writer_module(join->writer, path, region->inode, region->device);
+    char text[500];
+
+    if (!status || !(join->head->flags & TBD_STREAM_OWN_CODE))
+        return TBD_OK;
+    if (status != TBD_NOTFOUND)
+        return status;
+    snprintf(text, sizeof(text), "the file was not kept, replays that read it diverge: %.400s",
+             path);
+    join_note(join, when, text);
+    return TBD_OK;
+}
+
+static enum tbd_status join_region(struct tbd_join *join, const struct tbd_disk_when *when,
+                                   const struct tbd_side_message *side)
 {
     const char *path = (const char *)side->payload + sizeof(struct tbd_msg_region);
     struct tbd_msg_region region;
@@ -74,9 +103,9 @@ static void join_region(struct tbd_join *join, const struct tbd_side_message *si
     memcpy(&region, side->payload, sizeof(region));
     if ((region.prot & PROT_EXEC || join->head->flags & TBD_STREAM_OWN_CODE) && region.inode &&
         *path == '/' && !(region.flags & TBD_REGION_PATCH))
-        tbd_writer_module(join->writer, path, region.inode, region.device);
-    else
-        tbd_mapped_files_add(&join->mapped, &region, path);
+        return keep_file(join, when, &region, path);
+    tbd_mapped_files_add(&join->mapped, &region, path);
+    return TBD_OK;
 }
 
 static void join_unmap(struct tbd_join *join, const struct tbd_side_message *side)
@@ -87,9 +116,11 @@ static void join_unmap(struct tbd_join *join, const struct tbd_side_message *sid
     tbd_mapped_files_remove(&join->mapped, range.start, range.end);
 }
 
-static void join_side(struct tbd_join *join, const struct tbd_product *product)
+static enum tbd_status join_side(struct tbd_join *join, const struct tbd_product *product)
 {
-    for (size_t i = 0; i < product->side_count; i++) {
+    enum tbd_status status = TBD_OK;
+
+    for (size_t i = 0; i < product->side_count && !status; i++) {
         const struct tbd_side_message *side = &product->side[i];
         struct tbd_disk_when when = { join->windows, side->order, side->time };
         enum tbd_record_type type = side->kind == TBD_MSG_REGION  ? TBD_REC_REGION
@@ -98,27 +129,24 @@ static void join_side(struct tbd_join *join, const struct tbd_product *product)
 
         tbd_writer_event(join->writer, type, &when, side->payload, side->bytes);
         if (side->kind == TBD_MSG_REGION)
-            join_region(join, side);
+            status = join_region(join, &when, side);
         else if (side->kind == TBD_MSG_UNMAP)
             join_unmap(join, side);
     }
+    return status;
 }
 
 /* The stream is damaged: the trace ends here, and says so. */
 static void join_damage(struct tbd_join *join, const struct tbd_product *product)
 {
-    char note[300];
-    uint32_t severity = 1;
+    char text[300];
     struct tbd_disk_when when = { .window = join->windows, .time = product->window->blocks };
 
     if (!product->damaged)
         return;
-    memcpy(note, &severity, sizeof(severity));
-    snprintf(note + sizeof(severity), sizeof(note) - sizeof(severity),
-             "the stream is damaged in window %u, %s: recording ends there", join->windows,
-             product->damage);
-    tbd_writer_event(join->writer, TBD_REC_NOTE, &when, note,
-                     sizeof(severity) + strlen(note + sizeof(severity)) + 1);
+    snprintf(text, sizeof(text), "the stream is damaged in window %u, %s: recording ends there",
+             join->windows, product->damage);
+    join_note(join, &when, text);
 }
 
 /* Gives the window its start registers, and keeps its end registers for the next window. */
@@ -240,10 +268,10 @@ static enum tbd_status join_locked(struct tbd_join *join, struct tbd_product *pr
         if (product->end_siginfo)
             memcpy(join->end_siginfo, product->end_siginfo, sizeof(join->end_siginfo));
     }
-    join_side(join, product);
+    status = join_side(join, product);
     join_damage(join, product);
-    if (!is_worth_keeping(product->window))
-        return TBD_OK;
+    if (status || !is_worth_keeping(product->window))
+        return status;
     status = join_kept_locked(join, product, highest_id);
     *out_keep = !status;
     return status;

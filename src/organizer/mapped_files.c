@@ -78,7 +78,7 @@ void tbd_mapped_files_keep(const struct tbd_mapped_files *files, struct tbd_writ
         const struct tbd_mapped_file *file = &files->files[i];
 
         if (is_unchanged(file, realtime_ns))
-            tbd_writer_module(writer, file->path, file->inode, file->device);
+            (void)tbd_writer_module(writer, file->path, file->inode, file->device);
     }
 }
 

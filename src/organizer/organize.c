@@ -195,13 +195,17 @@ static void offer_early(struct organizer *o)
 
 static void add_window(struct organizer *o, struct tbd_raw_window *raw)
 {
+    enum tbd_status status = TBD_OK;
+
     if (tbd_organizer_has_failed(o) || o->options->discard) {
         forget_early(o);
         tbd_raw_window_free(raw);
         return;
     }
-    if (keeps_stops(o) && tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw))
-        tbd_organizer_fail(o, TBD_IO, "keeping the stops of native play");
+    if (keeps_stops(o))
+        status = tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw);
+    if (status)
+        tbd_organizer_fail(o, status, "keeping the stops of native play");
     o->added++;
     tbd_pipeline_add(o->pipeline, raw, o->early);
     o->early = NULL;
@@ -321,7 +325,11 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
     char root[4096], program[4096];
     enum tbd_status status = tbd_organizer_place(o->options, root, program, why);
 
-    return status ? status : tbd_writer_new(root, program, &o->writer, why);
+    if (!status)
+        status = tbd_writer_new(root, program, &o->writer, why);
+    if (!status)
+        tbd_writer_take_modules(o->writer, o->options->modules);
+    return status;
 }
 
 /* The program waits for READY: clearing one large page takes as long as everything else until

@@ -28,6 +28,8 @@ struct tbd_organize_options {
     unsigned threads;    /* that build and write windows; 0: chosen by the number of cores */
     struct tbd_age_limits age;
     enum tbd_organize_lean lean;
+    /* of the trace that the stream is made from; NULL: it comes from a program */
+    const struct tbd_kept_modules *modules;
     bool discard;     /* measure only: take the stream, write nothing */
     bool keeps_rings; /* for tbd_collect() (organizer/collect.h) */
     const char

@@ -73,3 +73,13 @@ enum tbd_status tbd_stops_load(struct tbd_dir dir, uint64_t window, struct tbd_b
         tbd_buffer_free(out);
     return status;
 }
+
+const uint8_t *tbd_stops_next(struct tbd_reader *list, struct tbd_message *head)
+{
+    const uint8_t *at = list->at < list->end ? tbd_reader_take(list, sizeof(*head)) : NULL;
+
+    if (!at)
+        return NULL;
+    memcpy(head, at, sizeof(*head));
+    return tbd_reader_take(list, head->bytes);
+}

@@ -16,5 +16,7 @@ TBD_MUST_CHECK enum tbd_status tbd_stops_keep(int dir, uint64_t window,
 /* *out is the messages, one after another (owned by the caller). */
 TBD_MUST_CHECK enum tbd_status tbd_stops_load(struct tbd_dir dir, uint64_t window,
                                               struct tbd_buffer *out, struct tbd_error *why);
+/* One message of such a list; NULL at its end, or if the list is damaged. */
+const uint8_t *tbd_stops_next(struct tbd_reader *list, struct tbd_message *head);
 
 #endif

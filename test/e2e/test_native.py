@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Native play: the program runs its own code, a replay finds the events; compared with native runs and with traced recordings."""
+import contextlib
+import json
 import os
+import random
+import shutil
 import subprocess
 
 import run_program
@@ -129,6 +133,108 @@ def test_a_killed_program_is_recorded_up_to_its_last_stop(folder):
     assert result.out == b"one\ntwo\n" and result.code == -9, result
     trace.verify()
     assert subprocess.run([tbdtest.TBDQ, "-t", trace.path, "info"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+# Computes a little, and writes a line, again and again.
+LINES = 600
+WRITER = "BEGIN { for (i = 0; i < %d; i++) { for (j = 0; j < 60; j++) x += j %% 7; print i, x; fflush() } }" % LINES
+CUTS = ("0500", "2000", "0")  # microseconds: many windows, some, one or two
+
+
+def draw(short, long, seed):
+    """What to draw moments and lengths with, for each of some rounds; with TBD_LONG=1 each time others."""
+    chance = random.Random(os.urandom(8) if tbdtest.LONG else seed)
+    return ((i, chance) for i in range(long if tbdtest.LONG else short))
+
+
+def need_native(result):
+    if b"runs translated" in result.err:
+        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
+
+
+def test_a_program_killed_at_any_moment_has_all_that_it_did(folder):
+    """Every write(2) of which something was received is in the trace, but perhaps the last, which was not over."""
+    argv = [tbdtest.need("awk"), WRITER]
+    for i, chance in draw(3, 50, 11):
+        root = os.path.join(folder, "k%d" % i)
+        process = tbdtest.start(argv, root, "mode=native,cut=" + chance.choice(CUTS), bufsize=0)
+        received = b"".join(process.stdout.readline() for _ in range(chance.randrange(1, LINES // 2)))
+        process.kill()
+        rest, err = process.communicate(timeout=60)
+        need_native(tbdtest.Result(rest, err, 0))
+        received += rest
+        tbdtest.wait_organizers(root)
+        trace = tbdtest.find_trace(root, argv[0])
+        trace.verify()
+        writes, info = trace.script(["all syscall where syscall==write and signed(retval) > 0", "info"])
+        told = sum(tbdtest.number(event["retval"]) for event in writes)
+        assert len(received) - told in (0, len(received.splitlines(True)[-1])), (len(received), told, info)
+        assert info[0]["end"] in ("killed", "exit 0"), info
+        shutil.rmtree(root)
+
+
+def test_a_killed_organizer_changes_nothing(folder):
+    argv = [tbdtest.need("awk"), WRITER]
+    expected = tbdtest.run(argv)
+    for i, chance in draw(2, 20, 5):
+        root = os.path.join(folder, "o%d" % i)
+        process = tbdtest.start(argv, root, "mode=native,cut=" + chance.choice(CUTS))
+        tbdtest.kill_organizers(root, process, chance.uniform(0, 0.2))
+        out, err = process.communicate(timeout=120)
+        need_native(tbdtest.Result(out, err, 0))
+        tbdtest.same(expected, tbdtest.Result(out, err, process.returncode), tool_lines=True)
+        trace = tbdtest.find_trace(root, argv[0])
+        if trace and trace.tbdq("info").code == 0:
+            trace.verify()
+        shutil.rmtree(root)
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + size, "tmpfs", folder], check=False,
+                                           stderr=subprocess.DEVNULL).returncode:
+        raise tbdtest.Skip("no permission to mount a small file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=False)
+
+
+def test_a_full_disk_is_said(folder):
+    """The program's results stay; what was recorded before replays, once there is space for that."""
+    argv, disk = [tbdtest.program("big_memory")], os.path.join(folder, "disk")
+    expected = tbdtest.run(argv)
+    os.mkdir(disk)
+    for size in ("300k", "5m") + (("1m", "2m", "3m", "4m", "6m", "8m", "12m", "16m") if tbdtest.LONG else ()):
+        with small_disk(disk, size):
+            result, trace = record(argv, os.path.join(disk, "traces"), "mode=native,cut=1000")
+            tbdtest.same(expected, result, tool_lines=True)
+            answer = trace.tbdq("verify")
+            assert answer.code == 0 or b"space" in answer.err, (size, answer)
+            copy = tbdtest.Trace(shutil.copytree(trace.path, os.path.join(folder, size)))
+        copy.verify()
+        assert copy.info()["end"] == "exit 0" or "space" in copy.info()["end_text"], (size, copy.info())
+
+
+def test_a_window_that_does_not_replay_is_named_and_others_are_whole(folder):
+    """A file that it read is lost, both the file and its copy; the program has another content now, and its copy is there."""
+    program, data = shutil.copy(tbdtest.program("reads_mapped"), os.path.join(folder, "reads")), os.path.join(folder, "data")
+    shutil.copy(tbdtest.program("cuts"), data)
+    os.utime(data, (10 ** 9, 10 ** 9))
+    expected = tbdtest.run([program, data])
+    result, trace = record([program, data], os.path.join(folder, "traces"), "mode=native,cut=0300")
+    tbdtest.same(expected, result, tool_lines=True)
+    for path in [data] + [os.path.join(trace.path, "modules", name) for name in os.listdir(os.path.join(trace.path, "modules")) if name.endswith("-data")]:
+        os.remove(path)
+    os.remove(program)
+    shutil.copy(tbdtest.program("cuts"), program)
+    answer = trace.tbdq("verify")
+    rows = [json.loads(line) for line in answer.out.decode().splitlines()]
+    lost = {row["window"] for row in rows if row.get("diverged")}
+    notes = [note for note in trace.info()["notes"] if "is not counted" in note]
+    assert answer.code == 1 and lost, answer
+    assert {int(note.split()[1]) for note in notes} == lost, (notes, rows)
+    assert trace.info()["windows"] > len(lost) + 3 and len(lost) <= 2, trace.info()
 
 
 def test_every_program(folder):

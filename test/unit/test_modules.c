@@ -129,6 +129,25 @@ static void a_file_that_was_replaced_is_not_taken(void **state)
     assert_false(tbd_modules_keep(root, traces[0], "/nowhere", "000-file", &disk));
 }
 
+static void a_trace_made_from_another_has_its_copies(void **state)
+{
+    char path[128];
+    struct tbd_disk_module disk = { .inode = write_file("old", path, sizeof(path)) };
+    struct tbd_disk_module same = { .inode = disk.inode }, other = { .inode = disk.inode + 1 };
+    struct tbd_kept_module list = { .path = path, .copy = "modules/000-file" };
+    struct tbd_kept_modules kept = { .trace = traces[0], .count = 1, .list = &list };
+
+    (void)state;
+    assert_true(tbd_modules_keep(root, traces[0], path, "000-file", &disk));
+    list.disk = disk;
+    write_file("new", path, sizeof(path));
+    assert_false(tbd_modules_take(&kept, traces[1], path, "001-file", &other));
+    assert_false(tbd_modules_take(&kept, traces[1], "/nowhere", "001-file", &same));
+    assert_true(tbd_modules_take(&kept, traces[1], path, "001-file", &same));
+    assert_memory_equal(&same, &disk, sizeof(disk));
+    check_copy(traces[1], "001-file", "old");
+}
+
 static void a_store_that_others_may_write_to_is_not_used(void **state)
 {
     char path[128];
@@ -148,6 +167,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(traces_share_a_copy_and_outlive_the_file, make, take_away),
         cmocka_unit_test_setup_teardown(another_version_is_another_copy, make, take_away),
         cmocka_unit_test_setup_teardown(a_file_that_was_replaced_is_not_taken, make, take_away),
+        cmocka_unit_test_setup_teardown(a_trace_made_from_another_has_its_copies, make, take_away),
         cmocka_unit_test_setup_teardown(a_store_that_others_may_write_to_is_not_used, make,
                                         take_away),
     };

@@ -92,15 +92,17 @@ static bool copy_to(int from, off_t bytes, int dir, const char *name)
 {
     int to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool good;
+    int why;
 
     if (to < 0)
         return false;
     good = lseek(from, 0, SEEK_SET) == 0 && copy_bytes(from, to, bytes);
-    if (close(to) || !good) {
-        unlinkat(dir, name, 0);
-        return false;
-    }
-    return true;
+    if (!close(to) && good)
+        return true;
+    why = errno;
+    unlinkat(dir, name, 0);
+    errno = why;
+    return false;
 }
 
 static void shared_name(const struct stat *st, char *out, size_t bytes)
@@ -173,6 +175,7 @@ bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
     int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int shared = open_shared(root);
     bool good = false;
+    int why = ENOENT;
     struct stat st;
     char full[300];
 
@@ -182,10 +185,32 @@ bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
         disk->mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
         good = (shared >= 0 && link_shared(shared, from, &st, trace, full)) ||
                copy_to(from, st.st_size, trace, full);
+        why = errno;
         if (good && !digest_of(from, disk->bytes, &disk->digest))
             disk->digest = 0;
     }
     close_fd(from);
     close_fd(shared);
+    errno = why;
     return good;
+}
+
+bool tbd_modules_take(const struct tbd_kept_modules *kept, int trace, const char *path,
+                      const char *name, struct tbd_disk_module *disk)
+{
+    char full[300];
+
+    snprintf(full, sizeof(full), "modules/%s", name);
+    for (size_t i = 0; i < kept->count; i++) {
+        const struct tbd_kept_module *module = &kept->list[i];
+
+        if (module->disk.inode != disk->inode || module->disk.device != disk->device ||
+            strcmp(module->path, path) != 0)
+            continue;
+        if (linkat(kept->trace, module->copy, trace, full, 0))
+            return false;
+        *disk = module->disk;
+        return true;
+    }
+    return false;
 }

@@ -15,10 +15,25 @@
 void tbd_modules_clean(int root);
 
 /* Makes modules/NAME in the trace directory `trace` from the file at `path`, if that still has
- * disk->inode; fills in size, time and digest.  False: no copy could be made, and the trace goes on without
- * it. */
+ * disk->inode; fills in size, time and digest.  False: no copy could be made, errno says why (ENOENT: it is no longer that
+ * file). */
 bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
                       struct tbd_disk_module *disk);
+
+/* The copies that another trace has, which this one is made from; all borrowed. */
+struct tbd_kept_modules {
+    int trace; /* its directory */
+    size_t count;
+    const struct tbd_kept_module {
+        struct tbd_disk_module disk;
+        const char *path, *copy; /* of the file; modules/NAME */
+    } * list;
+};
+
+/* As tbd_modules_keep(), but the copy is another name of one that was made when the program ran, whatever the file is now.
+ * False: there is none. */
+bool tbd_modules_take(const struct tbd_kept_modules *kept, int trace, const char *path,
+                      const char *name, struct tbd_disk_module *disk);
 
 /* Is this the file that was kept?  By its size, and a digest of pieces all over it: enough to tell
  * another version or another file, in bounded time, not to find each damaged byte. */

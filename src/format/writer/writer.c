@@ -351,7 +351,20 @@ void tbd_writer_event(struct tbd_writer *w, enum tbd_record_type type,
     tbd_file_finish_record(&w->pending, begin);
 }
 
-void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, uint32_t device)
+void tbd_writer_take_modules(struct tbd_writer *w, const struct tbd_kept_modules *kept)
+{
+    w->kept = kept;
+}
+
+static bool keep_module(const struct tbd_writer *w, const char *path, const char *name,
+                        struct tbd_disk_module *disk)
+{
+    return (w->kept && tbd_modules_take(w->kept, w->dir, path, name, disk)) ||
+           tbd_modules_keep(w->root_dir, w->dir, path, name, disk);
+}
+
+enum tbd_status tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode,
+                                  uint32_t device)
 {
     struct tbd_disk_module disk = { .inode = inode, .device = device };
     struct tbd_disk_module *grown;
@@ -361,21 +374,22 @@ void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, u
 
     for (size_t i = 0; i < w->module_count; i++)
         if (w->modules[i].inode == inode && w->modules[i].device == device)
-            return;
+            return TBD_OK;
     grown = realloc(w->modules, (w->module_count + 1) * sizeof(disk));
     if (!grown)
-        return;
+        return TBD_NOMEM;
     w->modules = grown;
     number = snprintf(name, sizeof(name), "%03zu-", w->module_count);
     w->modules[w->module_count++] = disk;
     tbd_plain_name(path, name + number, sizeof(name) - (size_t)number);
-    if (!tbd_modules_keep(w->root_dir, w->dir, path, name, &disk))
-        return;
+    if (!keep_module(w, path, name, &disk))
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_NOTFOUND;
     begin = tbd_file_begin_record(&w->pending, TBD_REC_MODULE);
     tbd_buffer_put(&w->pending, &disk, sizeof(disk));
     tbd_buffer_put(&w->pending, path, strlen(path) + 1);
     tbd_buffer_put(&w->pending, name, strlen(name) + 1);
     tbd_file_finish_record(&w->pending, begin);
+    return TBD_OK;
 }
 
 enum tbd_status tbd_writer_flush(struct tbd_writer *w)

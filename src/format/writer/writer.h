@@ -13,7 +13,7 @@
 
 #include "format/window/blocks.h"
 #include "format/coding/coding.h"
-#include "format/files/disk.h"
+#include "format/files/modules.h"
 #include "format/summaries/keys.h"
 
 struct tbd_writer;
@@ -40,9 +40,11 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_blocks(struct tbd_writer *writer,
 void tbd_writer_event(struct tbd_writer *writer, enum tbd_record_type type,
                       const struct tbd_disk_when *when, const void *message, size_t bytes);
 /* Copies the file (or shares its blocks) into modules/.  A file that cannot be copied is
- * left out. */
-void tbd_writer_module(struct tbd_writer *writer, const char *path, uint64_t inode,
-                       uint32_t device);
+ * left out: TBD_NOTFOUND, or TBD_NOSPACE. */
+enum tbd_status tbd_writer_module(struct tbd_writer *writer, const char *path, uint64_t inode,
+                                  uint32_t device);
+/* From now on copies of files are rather those of another trace; `kept` is borrowed for as long as the writer lives. */
+void tbd_writer_take_modules(struct tbd_writer *writer, const struct tbd_kept_modules *kept);
 
 /* The initial image. */
 TBD_MUST_CHECK enum tbd_status

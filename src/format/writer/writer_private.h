@@ -24,6 +24,7 @@ struct tbd_writer {
     struct tbd_buffer pending; /* records for the index */
     struct tbd_disk_module *modules;
     size_t module_count;
+    const struct tbd_kept_modules *kept; /* NULL: there is no other trace */
     /* 1 + number of the folder of windows that was made last; atomic: several write windows */
     uint32_t folders;
     bool has_reserve; /* WRITER-3 */

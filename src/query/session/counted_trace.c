@@ -13,16 +13,12 @@ static enum tbd_status count_stops(struct tbd_trace **trace, struct tbd_error *w
 {
     char path[4096];
     struct tbd_count_stops how = { .path = path, .workers = tbd_processors() };
-    struct tbd_divergence divergence = { 0 };
     enum tbd_status status;
 
     snprintf(path, sizeof(path), "%s", tbd_trace_path(*trace));
     tbd_trace_close(*trace);
     *trace = NULL;
-    status = tbd_count_stops(&how, &divergence, why);
-    if (status == TBD_DIVERGED)
-        return tbd_error_set(why, TBD_NOREPLAY, path, 0, "window %u: %s", divergence.window,
-                             divergence.what);
+    status = tbd_count_stops(&how, why);
     return status == TBD_OK ? tbd_trace_open(path, trace, why) : status;
 }
 

@@ -6,6 +6,7 @@
  *   organizer:  in a thread, makes a trace of them, as in play with count=later
  *
  * Play's events are those of the replay; what is not an event (mappings, pages, registers) is play's.
+ * A window that does not replay is not counted (stops_lost.h); those around it are.
  *
  * COUNT_STOPS-1  The new trace takes the old one's place, in one step, when it is complete. (not checked: renameat2
  *     exchanges the two) */
@@ -14,10 +15,12 @@
 #include "format/files/file.h"
 #include "format/files/trace_remove.h"
 #include "format/reading/window_read.h"
+#include "format/trace/trace_index.h"
 #include "format/window/window_make.h"
 #include "organizer/organize.h"
 #include "organizer/stops.h"
 #include "replay/native/feed.h"
+#include "replay/native/stops_lost.h"
 #include "replay/native/stops_turns.h"
 #include "replay/native/stops_window.h"
 
@@ -52,7 +55,9 @@ struct stops_counting {
     struct tbd_feed *feed;
     uint64_t ran; /* instructions of the block entered last, if it was left */
     struct tbd_stops_turns turns;
-    bool is_translated; /* from this window on */
+    struct tbd_kept_modules modules; /* its list is owned */
+    bool is_translated;              /* from this window on */
+    bool has_end;                    /* play's message was sent */
     uint32_t windows;
     pthread_t organizer;
     bool has_organizer;
@@ -123,17 +128,6 @@ static struct stops_place await(struct stops_counting *c, uint32_t index)
 
 /* ---- putting together ---- */
 
-/* One message of a list; NULL at its end, or if the list is damaged. */
-static const uint8_t *next_message(struct tbd_reader *list, struct tbd_message *head)
-{
-    const uint8_t *at = list->at < list->end ? tbd_reader_take(list, sizeof(*head)) : NULL;
-
-    if (!at)
-        return NULL;
-    memcpy(head, at, sizeof(*head));
-    return tbd_reader_take(list, head->bytes);
-}
-
 /* How many instructions of the block entered last have run, if it was left before its last one: for END. */
 static void note_place(struct stops_counting *c, const struct tbd_message *head,
                        const uint8_t *payload)
@@ -184,7 +178,7 @@ static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
     struct tbd_message head;
     const uint8_t *payload;
 
-    while ((payload = next_message(events, &head))) {
+    while ((payload = tbd_stops_next(events, &head))) {
         if (tbd_message_is_event(head.kind) && !is_own(c, &head, payload))
             return false;
         if (!send_own_event(c, &head, payload))
@@ -200,7 +194,7 @@ static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint
     struct tbd_message head;
     const uint8_t *payload;
 
-    while ((payload = next_message(events, &head))) {
+    while ((payload = tbd_stops_next(events, &head))) {
         bool is_last = tbd_message_is_event(head.kind) && !is_own(c, &head, payload);
 
         if ((is_last && head.kind != kind) || !send_own_event(c, &head, payload))
@@ -218,7 +212,7 @@ static bool is_unwritten(struct tbd_reader events, const uint8_t *page)
     struct tbd_message head;
     const uint8_t *payload;
 
-    while ((payload = next_message(&events, &head)))
+    while ((payload = tbd_stops_next(&events, &head)))
         for (uint32_t at = 0; head.kind == TBD_MSG_READ_PAGES && at + 8 <= head.bytes; at += 8)
             if (memcmp(payload + at, page, 8) == 0)
                 return true;
@@ -241,6 +235,7 @@ static bool send_last(struct stops_counting *c, const struct tbd_message *head, 
 {
     struct tbd_msg_end end;
 
+    c->has_end = true;
     if (head->bytes >= sizeof(end)) {
         memcpy(&end, payload, sizeof(end));
         end.offset = end.offset == 0 && !c->is_translated ? c->ran : end.offset;
@@ -260,7 +255,7 @@ static size_t count_events(struct tbd_reader list)
     struct tbd_message head;
     size_t count = 0;
 
-    while (next_message(&list, &head))
+    while (tbd_stops_next(&list, &head))
         count += tbd_message_is_event(head.kind) && !is_of_play(head.kind);
     return count;
 }
@@ -279,7 +274,7 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
     pthread_mutex_unlock(&c->blocks.lock);
     if (!tbd_feed_blocks(c->feed, blocks)) /* messages name only some of those that were entered */
         return false;
-    while ((payload = next_message(&stops, &head))) {
+    while ((payload = tbd_stops_next(&stops, &head))) {
         bool good = true;
 
         if (head.kind == TBD_MSG_WINDOW_END && head.bytes == sizeof(struct tbd_msg_window_end))
@@ -302,6 +297,23 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
     return send_rest(c, &events) && !stops.failed && !events.failed;
 }
 
+static struct tbd_reader reader_of(const struct tbd_buffer *list)
+{
+    return (struct tbd_reader){ .at = list->bytes, .end = list->bytes + list->used };
+}
+
+/* A message was not taken: the organizer has given up, or the list is not what it should be. */
+static enum tbd_status not_taken(const struct stops_counting *c, uint32_t index, const char *what,
+                                 struct tbd_error *why)
+{
+    const char *failure = tbd_feed_failure(c->feed);
+
+    if (failure)
+        return tbd_error_set(why, TBD_IO, c->root, 0, "the counted trace cannot be written: %s",
+                             failure);
+    return tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0, "window %u: %s", index, what);
+}
+
 static enum tbd_status put_window(struct stops_counting *c, uint32_t index,
                                   const struct tbd_buffer *events, struct tbd_error *why)
 {
@@ -311,34 +323,86 @@ static enum tbd_status put_window(struct stops_counting *c, uint32_t index,
 
     if (status)
         return status;
-    if (!send_window(
-            c, (struct tbd_reader){ .at = stops.bytes, .end = stops.bytes + stops.used },
-            (struct tbd_reader){ .at = events->bytes, .end = events->bytes + events->used }))
-        status = tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0,
-                               "window %u: its stops are not those of its replay", index);
+    if (!send_window(c, reader_of(&stops), reader_of(events)))
+        status = not_taken(c, index, "its stops are not those of its replay", why);
     tbd_buffer_free(&stops);
     return status;
 }
 
-/* A program that ended just after a window has sent its end in one more, which has no stops and is none of the trace's. */
+/* Will the window be lost to every replay? */
+static bool is_lost(enum tbd_status status)
+{
+    return status == TBD_DIVERGED || (status >= TBD_TRUNCATED && status <= TBD_CORRUPT);
+}
+
+static enum tbd_status put_lost(struct stops_counting *c, uint32_t index,
+                                const struct stops_place *place, struct tbd_error *why)
+{
+    uint64_t number = tbd_trace_window(c->trace, index)->number;
+    struct tbd_stops_lost lost = { c->feed, &c->turns, &c->blocks, c->trace, .note = NULL };
+    struct tbd_buffer stops;
+    enum tbd_status status = tbd_stops_load(c->dir, number, &stops, why);
+    char note[400];
+
+    if (status)
+        return status;
+    snprintf(note, sizeof(note),
+             "window %u is not counted, its replay does not come to its end: %s", index,
+             place->divergence.what[0] ? place->divergence.what : place->why.detail);
+    lost.note = note;
+    if (!tbd_stops_send_lost(&lost, reader_of(&stops)))
+        status = not_taken(c, index, "its stops", why);
+    tbd_buffer_free(&stops);
+    c->is_translated = c->is_translated || lost.is_translated;
+    c->has_end = c->has_end || lost.has_end;
+    c->ran = 0;
+    return status;
+}
+
+static bool has_blocks(struct tbd_reader list)
+{
+    struct tbd_message head;
+
+    while (tbd_stops_next(&list, &head))
+        if (head.kind == TBD_MSG_PASSED)
+            return true;
+    return false;
+}
+
+/* Recording has stopped before the program's end: only the trace says so. */
+static bool send_stopped(struct stops_counting *c)
+{
+    const struct tbd_trace_info *info = tbd_trace_info(c->trace);
+    struct tbd_message head = { .kind = TBD_MSG_END };
+    struct {
+        struct tbd_msg_end end;
+        char text[256];
+    } payload = { .end = info->end };
+
+    if (c->has_end || info->end.how != TBD_ENDED_DETACHED)
+        return true;
+    snprintf(payload.text, sizeof(payload.text), "%s", info->end_text);
+    head.bytes = (uint32_t)(sizeof(payload.end) + strlen(payload.text) + 1);
+    return tbd_feed_message(c->feed, &head, &payload);
+}
+
+/* A program that ended just after a window has sent its end in one more, which has no stops and is none of the trace's.
+ * One with stops was not written any more. */
 static enum tbd_status put_end(struct stops_counting *c, struct tbd_error *why)
 {
     const struct tbd_window_summary *last = tbd_trace_window(c->trace, c->windows - 1);
     struct tbd_reader none = { 0 };
-    struct tbd_buffer stops;
-    bool done;
+    struct tbd_buffer stops = { 0 };
+    bool done = true;
 
-    if (tbd_stops_load(c->dir, last->number + 1, &stops, NULL))
-        return TBD_OK;
-    done = send_window(c, (struct tbd_reader){ .at = stops.bytes, .end = stops.bytes + stops.used },
-                       none);
+    if (!tbd_stops_load(c->dir, last->number + 1, &stops, NULL) && !has_blocks(reader_of(&stops)))
+        done = send_window(c, reader_of(&stops), none);
     tbd_buffer_free(&stops);
-    return done ? TBD_OK
-                : tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0, "events after the last window");
+    return done && send_stopped(c) ? TBD_OK
+                                   : not_taken(c, c->windows, "events after the last one", why);
 }
 
-static enum tbd_status put_windows(struct stops_counting *c, struct tbd_divergence *divergence,
-                                   struct tbd_error *why)
+static enum tbd_status put_windows(struct stops_counting *c, struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
@@ -346,8 +410,9 @@ static enum tbd_status put_windows(struct stops_counting *c, struct tbd_divergen
         struct stops_place place = await(c, i);
 
         status = place.status;
-        if (status) {
-            *divergence = place.divergence;
+        if (is_lost(status)) {
+            status = put_lost(c, i, &place, why);
+        } else if (status) {
             if (why)
                 *why = place.why;
         } else {
@@ -368,6 +433,7 @@ static void *organize(void *argument)
     struct tbd_organize_options options = { .stream_fd = tbd_feed_fd(c->feed),
                                             .root = c->root,
                                             .program = NEW_NAME,
+                                            .modules = &c->modules,
                                             .lean = TBD_ORGANIZE_LEAN_AUTO };
     struct tbd_error why = { 0 };
 
@@ -380,8 +446,7 @@ static unsigned worker_count(const struct stops_counting *c)
     return c->how->workers > WORKERS_MOST ? WORKERS_MOST : c->how->workers ? c->how->workers : 1;
 }
 
-static enum tbd_status run_workers(struct stops_counting *c, struct tbd_divergence *divergence,
-                                   struct tbd_error *why)
+static enum tbd_status run_workers(struct stops_counting *c, struct tbd_error *why)
 {
     struct stops_worker workers[WORKERS_MOST];
     enum tbd_status status = TBD_NOMEM;
@@ -393,7 +458,7 @@ static enum tbd_status run_workers(struct stops_counting *c, struct tbd_divergen
             break;
     }
     if (started)
-        status = put_windows(c, divergence, why);
+        status = put_windows(c, why);
     pthread_mutex_lock(&c->lock);
     c->is_over = true;
     pthread_cond_broadcast(&c->change);
@@ -405,6 +470,19 @@ static enum tbd_status run_workers(struct stops_counting *c, struct tbd_divergen
 
 /* ---- the whole ---- */
 
+/* Files may have changed since the program ran. */
+static bool find_modules(struct stops_counting *c)
+{
+    const struct tbd_trace_index *index = tbd_trace_index(c->trace);
+    struct tbd_kept_module *list = calloc(index->module_count + 1, sizeof(*list));
+
+    for (size_t i = 0; list && i < index->module_count; i++)
+        list[i] = (struct tbd_kept_module){ index->modules[i].disk, index->modules[i].path,
+                                            index->modules[i].copy };
+    c->modules = (struct tbd_kept_modules){ c->dir.fd, index->module_count, list };
+    return list;
+}
+
 static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
 {
     const struct tbd_trace_info *info = tbd_trace_info(c->trace);
@@ -414,7 +492,7 @@ static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
     c->ahead = 2 * worker_count(c);
     c->places = calloc(c->ahead, sizeof(*c->places));
     c->blocks.table = tbd_block_table_new();
-    if (!c->places || !c->blocks.table)
+    if (!c->places || !c->blocks.table || !find_modules(c))
         return TBD_NOMEM;
     status = tbd_replayer_new(c->trace, worker_count(c), &c->replayer, why);
     if (!status)
@@ -437,6 +515,7 @@ static void tear_down(struct stops_counting *c)
     tbd_block_table_release(c->blocks.table);
     tbd_stops_turns_free(&c->turns);
     free(c->places);
+    free((void *)(uintptr_t)c->modules.list);
 }
 
 /* A program that executed another one ended so, which no message says. */
@@ -446,13 +525,12 @@ static void end_stream(struct stops_counting *c)
     pthread_join(c->organizer, NULL);
 }
 
-static enum tbd_status count(struct stops_counting *c, struct tbd_divergence *divergence,
-                             struct tbd_error *why)
+static enum tbd_status count(struct stops_counting *c, struct tbd_error *why)
 {
     enum tbd_status status = set_up(c, why);
 
     if (!status)
-        status = run_workers(c, divergence, why);
+        status = run_workers(c, why);
     if (c->has_organizer)
         end_stream(c);
     if (!status && c->organized)
@@ -462,15 +540,10 @@ static enum tbd_status count(struct stops_counting *c, struct tbd_divergence *di
     return status;
 }
 
-/* COUNT_STOPS-1; `modules` of the old one were copied while the program ran. */
+/* COUNT_STOPS-1. */
 static enum tbd_status replace(const struct stops_counting *c, const char *made,
                                struct tbd_error *why)
 {
-    char name[9000], other[9000];
-
-    snprintf(name, sizeof(name), "%s/modules", made);
-    snprintf(other, sizeof(other), "%s/modules", c->how->path);
-    (void)renameat2(AT_FDCWD, other, AT_FDCWD, name, RENAME_EXCHANGE);
     if (renameat2(AT_FDCWD, made, AT_FDCWD, c->how->path, RENAME_EXCHANGE))
         return tbd_error_set(why, TBD_IO, made, 0, "cannot take the trace's place: %s",
                              strerror(errno));
@@ -491,8 +564,7 @@ static void remove_root(const struct stops_counting *c)
     close(above);
 }
 
-static enum tbd_status count_in(struct stops_counting *c, struct tbd_divergence *divergence,
-                                struct tbd_error *why)
+static enum tbd_status count_in(struct stops_counting *c, struct tbd_error *why)
 {
     char made[8192];
     enum tbd_status status;
@@ -503,7 +575,7 @@ static enum tbd_status count_in(struct stops_counting *c, struct tbd_divergence 
     snprintf(c->root, sizeof(c->root), "%s" NEW_SUFFIX, c->how->path);
     remove_root(c);
     snprintf(made, sizeof(made), "%s/" NEW_NAME "-1", c->root);
-    status = count(c, divergence, why);
+    status = count(c, why);
     if (!status)
         status = replace(c, made, why);
     remove_root(c);
@@ -511,8 +583,7 @@ static enum tbd_status count_in(struct stops_counting *c, struct tbd_divergence 
     return status;
 }
 
-enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
-                                struct tbd_divergence *divergence, struct tbd_error *why)
+enum tbd_status tbd_count_stops(const struct tbd_count_stops *how, struct tbd_error *why)
 {
     struct stops_counting c = { .how = how,
                                 .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -530,7 +601,7 @@ enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
         status = tbd_error_set(why, TBD_NOREPLAY, how->path, 0,
                                "it is another user's, who has to ask it first");
     else if (info->counts_stops && tbd_trace_window_count(c.trace))
-        status = count_in(&c, divergence, why);
+        status = count_in(&c, why);
     tbd_trace_close(c.trace);
     return status;
 }

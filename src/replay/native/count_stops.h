@@ -18,7 +18,6 @@ struct tbd_count_stops {
 /* Replays all windows, and replaces the trace in one step.  TBD_OK also for a trace that is like any other already.
  * TBD_BUSY: it is still being recorded.  Otherwise the trace stays as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
-                                               struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
 #endif

@@ -144,7 +144,7 @@ static bool wait_for_slot(struct tbd_feed *feed)
 
         if (feed->number - released < CHUNKS)
             return true;
-        if (__atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED)
+        if (tbd_feed_failure(feed))
             return false;
         syscall(SYS_futex, &head->released, FUTEX_WAIT, released, &most, NULL, 0);
     }
@@ -212,6 +212,13 @@ bool tbd_feed_end_window(struct tbd_feed *feed)
         return false;
     publish(feed, TBD_CHUNK_ENDS_WINDOW);
     return true;
+}
+
+const char *tbd_feed_failure(const struct tbd_feed *feed)
+{
+    uint32_t state = __atomic_load_n(&feed->head->organizer_state, __ATOMIC_ACQUIRE);
+
+    return state == TBD_ORGANIZER_FAILED ? feed->head->failure : NULL;
 }
 
 void tbd_feed_end(struct tbd_feed *feed, bool executed)

@@ -30,6 +30,8 @@ TBD_MUST_CHECK bool tbd_feed_message(struct tbd_feed *feed, const struct tbd_mes
 uint64_t tbd_feed_time(const struct tbd_feed *feed);
 /* The window has ended with the last message. */
 TBD_MUST_CHECK bool tbd_feed_end_window(struct tbd_feed *feed);
+/* Why the organizer has given up; NULL: it has not. */
+const char *tbd_feed_failure(const struct tbd_feed *feed);
 /* Nothing follows; `executed`: the program executed another one. */
 void tbd_feed_end(struct tbd_feed *feed, bool executed);
 
