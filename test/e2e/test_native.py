@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 
 import run_program
 import tbdtest
@@ -187,6 +188,35 @@ def test_a_killed_organizer_changes_nothing(folder):
         if trace and trace.tbdq("info").code == 0:
             trace.verify()
         shutil.rmtree(root)
+
+
+# System calls that fail (without.py), and what is said then: on stderr, or by a note of the trace; None: it goes on natively, with other means.
+ENOSYS, EPERM, EINVAL = 38, 1, 22
+PAGES_FOLLOWED, USER_DISPATCH, LOST = b"userfaultfd, Linux 6.7", b"user dispatch of system calls", "no longer says which pages are written"
+WITHOUT = {"userfaultfd": ((323, ENOSYS), PAGES_FOLLOWED), "UFFDIO_API": ((16, EINVAL, 1, 0xc018aa3f), PAGES_FOLLOWED),
+           "PR_SET_SYSCALL_USER_DISPATCH": ((157, EINVAL, 0, 59), USER_DISPATCH), "PAGEMAP_SCAN": ((16, EINVAL, 1, 0xc0606610), LOST),
+           "pidfd_getfd": ((438, EPERM), None), "pidfd_open": ((434, ENOSYS), None), "timer_create": ((222, EINVAL), None)}
+
+
+def test_a_kernel_without_what_it_needs(folder):
+    """Each is taken away: the results are the program's, and the trace replays, whether it ran translated or by other means."""
+    argv = [tbdtest.program("cuts"), "30000"]
+    expected = tbdtest.run(argv)
+    record(argv, os.path.join(folder, "with"))  # skips where this kernel is one
+    for name, (call, said) in WITHOUT.items():
+        root = os.path.join(folder, name)
+        os.mkdir(root)
+        env = tbdtest.trace_env(root, "mode=native")
+        command = [sys.executable, os.path.join(tbdtest.HERE, "without.py")] + [str(number) for number in call] + ["--", env.pop("LD_PRELOAD")]
+        result = tbdtest.run(command + argv, env=env)
+        assert (result.out, result.code) == (expected.out, expected.code), (name, result, expected)
+        tbdtest.wait_organizers(root)
+        trace = tbdtest.find_trace(root, argv[0])
+        trace.verify()
+        info = trace.info()
+        assert info["end"] == "exit 0" and result.err.count(b"tbd: ") == (said in (PAGES_FOLLOWED, USER_DISPATCH)), (name, info, result)
+        assert said is None or said in (result.err if isinstance(said, bytes) else " ".join(info["notes"])), (name, info, result)
+        assert said is LOST or not info["notes"], (name, info)
 
 
 @contextlib.contextmanager
