@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: a mapping of a short file does not replay where windows are counted later
 // libs: -pthread
 // options: window=20000
 /* Calls that are given far larger buffers than they fill, or none of which they can fill whole: nothing to read, a few

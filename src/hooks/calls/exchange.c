@@ -323,6 +323,26 @@ static bool is_uncertain(const struct tbd_exchange *exchange)
     return exchange->is_uncertain || counts_only(&exchange->sys);
 }
 
+/* Others may have written shared memory while the call waited: its old bytes are those of the log by now. */
+static void renew_shared(const struct tbd_written_place *place)
+{
+    for (uint64_t done = 0, part; done < place->bytes; done += part) {
+        uint64_t at = place->address + done;
+
+        part = TBD_PAGE_SIZE - at % TBD_PAGE_SIZE;
+        part = part < place->bytes - done ? part : place->bytes - done;
+        if (tbd_shared_holds(at, at + part))
+            (void)tbd_shared_read(place->copy + done, at, part);
+    }
+}
+
+static size_t read_old(const struct tbd_written_place *place)
+{
+    return tbd_shared_holds(place->address, place->address + place->bytes)
+               ? tbd_shared_read(place->copy, place->address, place->bytes)
+               : tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
+}
+
 /* Saves the old bytes of places that could not be replaced, as far as they are readable.  A look at
  * an unreadable page costs a fault, and vectors have a thousand places: one look a page is enough. */
 static void save_places(struct tbd_exchange *exchange)
@@ -334,10 +354,7 @@ static void save_places(struct tbd_exchange *exchange)
         uint64_t page = place->address / TBD_PAGE_SIZE;
 
         if (!place->is_exchanged) {
-            place->bytes =
-                page == unreadable
-                    ? 0
-                    : tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
+            place->bytes = page == unreadable ? 0 : read_old(place);
             unreadable = place->bytes ? unreadable : page;
         } else if (exchange->is_uncertain && !place->is_filled)
             fill(place);
@@ -511,8 +528,10 @@ static void complete_by_comparison(const struct tbd_exchange *exchange, struct t
         struct tbd_written_place part = *place;
         struct tbd_sys_range changed;
 
-        if (!place->is_exchanged)
+        if (!place->is_exchanged) {
+            renew_shared(place);
             tbd_effects_add_changed(call->effects, place->address, place->copy, place->bytes);
+        }
         if (!place->is_exchanged || !place->is_filled)
             continue;
         changed = changed_part(place);
