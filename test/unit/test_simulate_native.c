@@ -238,6 +238,9 @@ static uint64_t somewhere(void)
 
 static void random_state(struct native_state *state)
 {
+    /* in some states bytes are so few that elements are often equal or 0 */
+    uint64_t few = below(4) ? UINT64_MAX : 0x8103810381038103;
+
     for (unsigned i = 0; i < 16; i++)
         state->gpr[i] = random_value();
     state->gpr[4] = somewhere() & ~7ull;
@@ -246,7 +249,7 @@ static void random_state(struct native_state *state)
     state->flags = 0x202 | (random64() & NATIVE_STATUS);
     for (unsigned i = 0; i < 32; i++)
         for (unsigned k = 0; k < 64; k += 8)
-            memcpy(&state->vector[i][k], &(uint64_t){ random_value() }, 8);
+            memcpy(&state->vector[i][k], &(uint64_t){ random_value() & few }, 8);
     for (unsigned i = 0; i < 8; i++)
         state->mask[i] = random_value();
     for (unsigned i = 0; i < NATIVE_MEMORY; i += 8)

@@ -89,8 +89,9 @@ FORM(vector_broadcast);
 FORM(vector_insert);
 FORM(vector_extract);
 FORM(vector_zero);
-FORM(mask_compare); /* mask 0 = elements of 1 and 2 that are as the last operand says */
-FORM(mask_test);    /* mask 0 = elements of 1 & 2 that are not 0 */
-FORM(mask_move);    /* the lowest bits */
+FORM(vector_strings); /* strings 0 and 1 compared as 2 says: ecx or xmm0, flags */
+FORM(mask_compare);   /* mask 0 = elements of 1 and 2 that are as the last operand says */
+FORM(mask_test);      /* mask 0 = elements of 1 & 2 that are not 0 */
+FORM(mask_move);      /* the lowest bits */
 
 #endif

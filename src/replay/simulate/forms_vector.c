@@ -6,6 +6,7 @@
 #include "replay/simulate/forms.h"
 
 #include "replay/simulate/bits.h"
+#include "replay/simulate/strings.h"
 
 enum { LANES_MAX = 8 };
 
@@ -572,5 +573,53 @@ FORM(vector_zero)
     for (unsigned reg = 0; reg < 16; reg++)
         for (unsigned lane = aux; lane < LANES_MAX; lane++)
             tbd_build_copy(b, TBD_PLACE_VECTOR + 8 * reg + lane, TBD_PLACE_COUNT);
+    return true;
+}
+
+/* What comparing strings x and y gives. */
+static struct tbd_insn_op strings_op(const struct tbd_build *b, const struct lanes *x,
+                                     const struct lanes *y, enum tbd_strings result, uint8_t d)
+{
+    return (struct tbd_insn_op){ .code = TBD_OP_STRINGS,
+                                 .aux = (uint8_t)b->operand[2].imm.value.u,
+                                 .shift = (uint8_t)result,
+                                 .d = d,
+                                 .a = x->slot[0],
+                                 .b = x->slot[1],
+                                 .c = y->slot[0],
+                                 .e = y->slot[1] };
+}
+
+/* pcmpistri and, with aux 1, pcmpistrm. */
+FORM(vector_strings)
+{
+    struct lanes x, y;
+
+    (void)operation;
+    if (b->insn.operand_count_visible != 3 || !is_vector(b, 0) || b->operand[1].size != 128)
+        return false;
+    x = read_lanes(b, 0, 16);
+    y = read_lanes(b, 1, 16);
+    if (aux == 0) {
+        uint8_t index = tbd_build_slot(b);
+
+        tbd_build_op(b, strings_op(b, &x, &y, TBD_STRINGS_INDEX, index));
+        tbd_build_write_register(b, ZYDIS_REGISTER_ECX, index);
+    }
+    for (unsigned lane = 0; aux == 1 && lane < LANES_MAX; lane++) {
+        unsigned place = TBD_PLACE_VECTOR + lane; /* of xmm0 */
+        uint8_t part;
+
+        if (lane >= 2) {
+            if (!is_legacy(b))
+                tbd_build_copy(b, place, TBD_PLACE_COUNT);
+            continue;
+        }
+        part = tbd_build_slot(b);
+        tbd_build_op(b,
+                     strings_op(b, &x, &y, lane == 0 ? TBD_STRINGS_LOW : TBD_STRINGS_HIGH, part));
+        tbd_build_write_place(b, place, part);
+    }
+    tbd_build_op(b, strings_op(b, &x, &y, TBD_STRINGS_FLAGS, tbd_build_flags(b, 0)));
     return true;
 }
