@@ -278,6 +278,103 @@ def check_genhtml(genhtml, folder, info):
         assert "LCOV" in file.read()
 
 
+REFERENCES = r'''
+static volatile int a[64];
+static volatile long sum;
+static volatile double real = 1;
+static char from[64], to[64];
+static int sum_of(int depth) { volatile int own = depth; return depth == 0 ? own : own + sum_of(depth - 1); }
+static void strings(char *d, const char *s, unsigned long n)
+{
+    __asm__ volatile("rep movsb" : "+D"(d), "+S"(s), "+c"(n) : : "memory");
+    n = 3;
+    __asm__ volatile("rep stosq" : "+D"(d), "+c"(n) : "a"(0L) : "memory");
+    __asm__ volatile("movsb" : "+D"(d), "+S"(s) : : "memory");
+}
+__attribute__((noinline)) void begin(void)
+{
+    for (int i = 0; i < 50; i++) { a[i] = i; sum += a[i] * (i % 3 ? 2 : 1); real *= 1.5; }
+    sum += sum_of(20);
+    strings(to, from, 29);
+    __asm__ volatile("lock incq %0\n\txchgq %1, %0\n\tpushq %0\n\tpopq %0" : "+m"(sum) : "r"(5L) : "memory");
+    __asm__ volatile("movups %0, %%xmm0\n\tmovups %%xmm0, %1\n\tcmpxchgq %2, %3" : : "m"(from), "m"(to), "r"(1L), "m"(sum) : "xmm0", "rax", "memory");
+}
+__attribute__((noinline)) void end(void) { sum++; }
+int main(void) { begin(); end(); return 0; }
+'''
+
+
+def references(path, start, end):
+    """From the instruction at `start` to that at `end`: (kind, address, size). Stacks begin elsewhere: theirs count from the first one."""
+    found, stack, is_on = [], None, False
+    with open(path, encoding="utf-8") as file:
+        rows = re.findall(r"^(I | [LSM]) ([0-9a-f]+),(\d+)$", file.read(), re.M)
+    for kind, text, size in rows:
+        address = int(text, 16)
+        if kind == "I ":
+            is_on = address == start or is_on and address != end
+        if address >> 32 and stack is None and is_on:
+            stack = address
+        if is_on:
+            found.append((kind.strip(), address - stack if address >> 32 else address, int(size)))
+    return found
+
+
+def as_tbd_says_it(rows):
+    """Lackey's rows: a locked instruction has its load twice there; each round of a rep is an instruction, the last without a reference.
+    Here its stores are one, and its loads are not known."""
+    out, at = [], 0
+    while at < len(rows):
+        group = [rows[at]]
+        while at + len(group) < len(rows) and rows[at + len(group)][0] != "I":
+            group.append(rows[at + len(group)])
+        at += len(group)
+        if out and out[-1][0] == group[0]:
+            out[-1] += group[1:]
+            out[-1][1:] = [row for row in out[-1][1:] if row[0] == "S"]
+        else:
+            out.append(group)
+    joined = []
+    for group in out:
+        stores = [row for row in group if row[0] == "S"]
+        if len(stores) > 1:
+            group = [group[0], ("S", stores[0][1], sum(row[2] for row in stores))]
+        if len(group) == 3 and group[1][0] == "L" and group[2] == ("M", *group[1][1:]):
+            del group[1]
+        joined += group
+    return joined
+
+
+def test_lackey_has_the_references_that_valgrind_s_has(folder):
+    valgrind = tbdtest.need("valgrind")
+    source, path, log = (os.path.join(folder, name) for name in ("referring.c", "referring", "log"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(REFERENCES)
+    built = tbdtest.run([tbdtest.need("cc"), "-O1", "-fno-pie", "-no-pie", source, "-o", path], cwd=folder)
+    assert built.code == 0, built
+    names = {row.split()[2]: int(row.split()[0], 16) for row in tbdtest.run(["nm", path]).out.decode().splitlines() if len(row.split()) == 3}
+    said = tbdtest.run([valgrind, "--tool=lackey", "--trace-mem=yes", "--log-file=" + log, path], cwd=folder)
+    assert said.code == 0, said
+    _, trace = tbdtest.record([path], folder, "window=100")
+    out, parts = path + ".out", [path + ".1", path + ".2"]
+    assert trace.tbdq("export", "lackey", out, json_output=False).code == 0
+    wanted = as_tbd_says_it(references(log, names["begin"], names["end"]))
+    found = references(out, names["begin"], names["end"])
+    assert len(wanted) > 1000 and {row[0] for row in wanted} == set("ILSM"), wanted
+    assert found == wanted, [pair for pair in zip(found, wanted) if pair[0] != pair[1]][:5]
+    for part, span in zip(parts, (("to", "150"), ("from", "150"))):
+        assert trace.tbdq("export", "lackey", part, *span, json_output=False).code == 0
+    texts = []
+    for name in [out, *parts]:
+        with open(name, encoding="utf-8") as file:
+            texts.append(file.read())
+    assert texts[1] and texts[2] and texts[0] == texts[1] + texts[2]
+    for words in (("from",), ("from", "-1"), ("until", "3"), ("to", "99999999999999999999")):
+        assert trace.tbdq("export", "lackey", out, *words, json_output=False).code == 2, words
+    assert trace.tbdq("export", "lackey", out, "from", "10000000", json_output=False).code == 1
+
+
 if __name__ == "__main__":
     tbdtest.main(test_perfetto_has_nested_calls_threads_and_system_calls, test_perfetto_has_marks_and_counters_to_a_depth, test_folded_and_speedscope_agree, test_callgrind_annotate_reads_it,
-                 test_gdb_opens_core_files, test_lcov_is_what_gcov_counts)
+                 test_gdb_opens_core_files, test_lcov_is_what_gcov_counts,
+                 test_lackey_has_the_references_that_valgrind_s_has)

@@ -247,8 +247,9 @@ const struct tbd_command tbd_commands[] = {
       "(callgrind_annotate, kcachegrind): the calls of the program's own functions, or of the chosen ones, times in\n"
       "block entries; with depth N only those with fewer than N of them around.  perfetto also has system calls,\n"
       "signals, the marks of tbd_mark(), and a track with the values of each counter.  Or it is lcov: how often each\n"
-      "line and function of the program, or of a module, was executed, for genhtml.  Or core: a core file of the state\n"
-      "at the current position, for gdb.  CONTEXT is one argument, about entries, and so is EXPR: quote them.",
+      "line and function of the program, or of a module, was executed, for genhtml.  Or lackey FILE [from TIME] [to TIME]:\n"
+      "all instructions, loads and stores, as valgrind's lackey prints them, for simulators of caches.  Or core: a core\n"
+      "file of the state at the current position, for gdb.  CONTEXT is one argument, about entries, and so is EXPR: quote them.",
       "tbdq export perfetto run.pftrace func 'parse*'", true, false },
     { "heap", tbd_command_heap, "[leaks | of ADDR | errors]",
       "the blocks of memory that the program had allocated",

@@ -4,10 +4,12 @@
  *   export FORMAT FILE [func PATTERN | module NAME] [depth N] [where CONTEXT] [counter EXPRESSION]...
  *                                                                       the calls of these functions
  *   export lcov FILE [module NAME]                                      lines and functions of the run
+ *   export lackey FILE [from TIME] [to TIME]                            references to memory
  *   export core FILE                                                    the state at the current position
  *
  * Without a choice the calls, or lines, are those of the program's own functions. */
 #include "query/exports/counter.h"
+#include "query/exports/lackey.h"
 #include "query/exports/lcov.h"
 #include "query/exports/timeline.h"
 
@@ -232,6 +234,51 @@ static enum tbd_exit export_lcov(struct tbd_command_run *run)
     return result;
 }
 
+static bool take_time(const char *text, uint64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+}
+
+static bool take_span(const struct tbd_command_run *run, struct tbd_lackey_span *out)
+{
+    bool is_good = run->argc % 2 == 0;
+
+    *out = (struct tbd_lackey_span){ .end = UINT64_MAX };
+    for (unsigned i = 2; i + 1 < run->argc && is_good; i += 2) {
+        bool is_end = strcmp(run->argv[i], "to") == 0;
+
+        is_good = (is_end || strcmp(run->argv[i], "from") == 0) &&
+                  take_time(run->argv[i + 1], is_end ? &out->end : &out->first);
+    }
+    return is_good;
+}
+
+static enum tbd_exit export_lackey(struct tbd_command_run *run)
+{
+    struct tbd_lackey_span span;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    enum tbd_status status;
+    FILE *out;
+
+    if (!take_span(run, &span))
+        return tbd_command_usage(run, "export lackey takes a file, and perhaps from TIME, to TIME");
+    out = create_file(run->argv[1]);
+    if (out == NULL)
+        return TBD_EXIT_SYSTEM;
+    status = tbd_lackey_write(run->session, span, out);
+    if (status == TBD_NOTFOUND) {
+        fprintf(stderr, "tbdq: nothing ran there in this trace\n");
+        result = TBD_EXIT_NOT_FOUND;
+    } else if (status != TBD_OK) {
+        result = tbd_command_fail(run, status);
+    }
+    return finish_file(out, run->argv[1], result);
+}
+
 static enum tbd_exit export_core(struct tbd_command_run *run)
 {
     struct tbd_position position = tbd_session_current(run->session);
@@ -256,10 +303,13 @@ enum tbd_exit tbd_command_export(struct tbd_command_run *run)
         return export_core(run);
     if (run->argc >= 2 && strcmp(run->argv[0], "lcov") == 0)
         return export_lcov(run);
+    if (run->argc >= 2 && strcmp(run->argv[0], "lackey") == 0)
+        return export_lackey(run);
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && run->argc >= 2; i++) {
         if (strcmp(run->argv[0], formats[i].name) == 0)
             return export_calls(run, &formats[i]);
     }
     return tbd_command_usage(
-        run, "export takes folded, speedscope, callgrind, perfetto, lcov or core, and a file");
+        run,
+        "export takes folded, speedscope, callgrind, perfetto, lcov, lackey or core, and a file");
 }
