@@ -480,7 +480,7 @@ static bool find_modules(struct stops_counting *c)
         list[i] = (struct tbd_kept_module){ index->modules[i].disk, index->modules[i].path,
                                             index->modules[i].copy };
     c->modules = (struct tbd_kept_modules){ c->dir.fd, index->module_count, list };
-    return list;
+    return list != NULL;
 }
 
 static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
