@@ -362,9 +362,11 @@ def test_no_client_stops_the_server(folder):
             assert page.request("/%s/ask" % page.token, body)[0] == 400, body
         assert page.request("/%s/ask" % page.token, "x" * 100000)[0] == 413
         assert page.request("/%s/cancel" % page.token, "x" * 100)[0] == 400 and page.request("/%s/cancel" % page.token, "nobody")[0] == 200
-        for line in ("rm overflow-1", "lower all", "merge all", "raise all", "gdb", "serve --gdb", "view", "where | cat", "where > /tmp/x"):
+        for line in ("rm overflow-1", "lower all", "merge all", "raise all", "pack %s/x" % folder, "unpack %s/x" % folder,
+                     "export perfetto %s/x" % folder, "  export folded %s/x" % folder, "gdb", "serve --gdb", "view", "where | cat", "where > /tmp/x"):
             answer = page.ask(lines=[line])["answers"][0]
             assert answer["status"] == 2 and answer["messages"], answer
+        assert not os.path.exists(folder + "/x")
         # A position that does not exist, one that was not given, another thread: nothing of it stays.
         assert page.ask(lines=["where"], at=[10 ** 12, 0])["answers"][0]["status"] != 0
         assert page.ask(lines=["frame 1", "frame"], at=[250, 0])["frame"] == 1

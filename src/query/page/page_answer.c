@@ -4,7 +4,7 @@
  * Questions are lines as somebody types them, and their answers are what tbdq prints with --json: the page knows all
  * that tbdq knows, and nothing is written twice.
  *
- * PAGE-ANSWER-1  The page changes no trace, but for bookmarks: commands that would are refused. */
+ * PAGE-ANSWER-1  The page changes no trace, but for bookmarks, and writes no file: commands that would are refused. */
 #include "query/page/page_answer.h"
 
 #include "query/page/page_rows.h"
@@ -21,7 +21,9 @@
 
 static bool is_refused(const char *line)
 {
-    static const char *const names[] = { "rm", "lower", "merge", "raise" };
+    static const char *const names[] = {
+        "rm", "lower", "merge", "raise", "pack", "unpack", "export"
+    };
 
     line += strspn(line, " \t");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -39,7 +41,8 @@ static enum tbd_exit run_line(struct tbd_session *session, const char *line, FIL
 
     if (!is_refused(line))
         return tbd_line_run(session, &options, line);
-    fprintf(stderr, "tbdq: the page changes no trace\nhint: `tbdq %s` does\n", line);
+    fprintf(stderr, "tbdq: the page changes no trace, and writes no file\nhint: `tbdq %s` does\n",
+            line);
     return TBD_EXIT_USAGE;
 }
 
