@@ -262,6 +262,14 @@ def check_dump(folder, browser, _trace):
         browser.press("/")
         submit(browser, "calls walk")  # answered, or refused in words
         browser.await_true("document.querySelector('#replies article:first-child .line').innerText === 'calls walk'")
+        submit(browser, "path 40 --values")
+        browser.await_true("document.querySelector('#replies article:first-child .line').innerText === 'path 40 --values'")
+        browser.await_true("document.querySelector('#replies article:first-child tbody tr .past')")
+        shown = browser.run("return [...document.querySelectorAll('#replies article:first-child .past')].map((e) => [e.innerText, e.title])")
+        rows = [row for row in trace.ask("path", "40", "--values") if row.get("type") != "end"]
+        assert [title for _, title in shown] == [value.get("why", "") for row in rows for value in row["values"]]
+        text = trace.tbdq("path", "40", "--values", json_output=False).out.decode()
+        assert all(value in text for value, _ in shown), [value for value, _ in shown if value not in text]
         assert browser.errors() == []
 
 

@@ -25,7 +25,7 @@ const COLUMNS = {
   print: ["value", "ctype", "addr"],
   disas: ["position", "pc", "text", "function", "source"],
   list: ["line", "text"],
-  path: ["back", "thread", "blocks", "times", "function", "source", "code", "text", "values"],
+  path: ["back", "when", "thread", "blocks", "times", "loop", "insn", "function", "source", "text", "values"],
   goto: EVENT, all: EVENT, where: EVENT, first: EVENT, last: EVENT,
 };
 const POSITIONS = new Set(["position", "exit", "from", "to", "start", "end"]);
@@ -62,10 +62,24 @@ function valueOf(object, key) {
   if (key === "position" && object.position === undefined && eventPosition(object))
     return positionText(eventPosition(object));
   if (key === "values" && object.values)
-    return object.values.join(", ");
+    return object.values.map((one) => (typeof one === "object" ? pastText(one) : one)).join(", ");
   if (key === "function" && object.function)
     return object.function + (object.function_offset && object.pc && !object.outer ? `+0x${object.function_offset.toString(16)}` : "");
   return object[key];
+}
+
+// A value of a dump's past, in the words of tbdq (query/commands/path_values.c).
+function pastText({name, value, certainty, after, after_certainty: afterCertainty}) {
+  const text = (one, how) => (how === "unknown" ? how : one);
+  const marked = (one, how) => text(one, how) + (how === "inferred" ? " (inferred)" : "");
+  const hasChanged = afterCertainty !== undefined && (certainty === undefined || text(value, certainty) !== text(after, afterCertainty));
+  return [`${name} =`, certainty === undefined ? "" : ` ${marked(value, certainty)}`, hasChanged ? ` -> ${marked(after, afterCertainty)}` : ""].join("");
+}
+
+// Where the mouse rests: why it is so, or is not known.
+function pastValues(values) {
+  return values.flatMap((value, i) => [i ? ", " : null,
+    element("span", {class: `past ${value.after_certainty ?? value.certainty}`, title: value.why}, pastText(value))]);
 }
 
 // A link to a position of this trace.
@@ -91,6 +105,8 @@ function cellOf(object, key, isForeign) {
   const value = valueOf(object, key);
   if (value === undefined || value === null)
     return "";
+  if (key === "values" && object.values.some((one) => typeof one === "object"))
+    return pastValues(object.values);
   if ((key === "source" || key === "by") && /:\d+$/.test(value))
     return sourceButton(object, value);
   if (POSITIONS.has(key) && !isForeign && positionOf(value))
@@ -113,7 +129,7 @@ function columnsOf(line, objects) {
 function rowOf(object, columns) {
   const isForeign = Boolean(object.trace); // a position of another trace
   return element("tr", {class: object.incomplete ? "incomplete" : null}, columns.map((key) =>
-    element("td", {class: NUMBERS.has(key) ? "number" : key === "code" || key === "text" ? "code" : null}, cellOf(object, key, isForeign))));
+    element("td", {class: NUMBERS.has(key) ? "number" : key === "code" || key === "insn" || key === "text" ? "code" : null}, cellOf(object, key, isForeign))));
 }
 
 // One object whose values matter one by one, as `info`.
