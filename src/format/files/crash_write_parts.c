@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* crash_write_parts.c - what parts of the program have kept, into the file `crash` (option `parts`)
  *
- * Rows in the memory are those of laps that are over; entries of laps that are not are sorted out here, as the engine does at
- * their end. */
+ * Rows in the memory are those of laps that are over, and of those that were being sorted out; entries of laps that are not over are sorted
+ * out here, as the engine does at their end. */
 #include "format/files/crash_write_private.h"
 
 #include "base/array.h"
@@ -66,7 +66,10 @@ static bool add_lap(struct keeping *k, uint32_t index, uint64_t most)
 {
     const struct tbd_crash_making *m = k->m;
     const uint32_t *ring = tbd_crash_ring_of(m, index);
-    uint32_t tid = m->crash->tids[index], module = m->crash->last_modules[index];
+    struct tbd_crash_sorting sorting = m->crash->sorting[index];
+    uint64_t begin = sorting.moment ? sorting.moment : m->now << TBD_CRASH_LAP_SHIFT;
+    uint32_t module = sorting.moment ? sorting.module : m->crash->last_modules[index];
+    uint32_t tid = m->crash->tids[index];
     uint64_t count = 0, first;
 
     while (count < m->ring_bytes / 4 && ring[count])
@@ -77,7 +80,7 @@ static bool add_lap(struct keeping *k, uint32_t index, uint64_t most)
     for (uint64_t i = first; i < count; i++) {
         uint32_t class = class_of(k, ring[i]);
         uint32_t part = class % TBD_CRASH_PARTS;
-        uint64_t moment = m->now << TBD_CRASH_LAP_SHIFT | i;
+        uint64_t moment = begin | i;
 
         if (class >> 16 != module && !add(k, 0, moment, ring[i], tid))
             return false;
@@ -94,7 +97,20 @@ static int by_moment(const void *one, const void *other)
 
     if (a->time_us != b->time_us)
         return a->time_us < b->time_us ? -1 : 1;
-    return a->part < b->part ? -1 : a->part > b->part;
+    if (a->part != b->part)
+        return a->part < b->part ? -1 : 1;
+    return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* A lap that was being sorted out has entries among the rows, and again in the ring. */
+static void drop_doubles(struct tbd_crash_making *m)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < m->head.kept_count; i++)
+        if (!kept || by_moment(&m->kept[kept - 1], &m->kept[i]) != 0)
+            m->kept[kept++] = m->kept[i];
+    m->head.kept_count = kept;
 }
 
 /* Each part has the newest of its rows, as many as its ring holds. */
@@ -129,6 +145,7 @@ static bool add_all(struct keeping *k)
             return false;
     if (m->head.kept_count)
         qsort(m->kept, m->head.kept_count, sizeof(*m->kept), by_moment);
+    drop_doubles(m);
     limit(k);
     for (uint32_t i = 0; i < m->head.kept_count; i++)
         m->kept[i].time_us = m->crash->started_us + (m->kept[i].time_us >> TBD_CRASH_LAP_SHIFT) - 1;

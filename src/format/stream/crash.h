@@ -94,6 +94,14 @@ struct tbd_part_range {
 };
 _Static_assert(sizeof(struct tbd_part_range) == 64, "tbd_part_range is 64 bytes");
 
+/* While the entries of a ring's lap go to the parts.  A program that is killed meanwhile has some of them there already, as rows with
+ * this moment, and all in the ring. */
+struct tbd_crash_sorting {
+    uint64_t moment; /*  0: of the lap's first entry; 0: no lap is sorted out */
+    uint32_t module; /*  8: before it, as in last_modules */
+    uint32_t reserved;
+};
+
 struct tbd_crash {
     uint32_t module_count; /* 0: complete ones */
     uint32_t thread_count; /* 4: rings ever used */
@@ -117,6 +125,7 @@ struct tbd_crash {
     uint32_t record;      /* the dial */
     uint32_t laps[TBD_CRASH_RINGS]; /* of each ring, from 1; a ring that is given away skips one */
     uint32_t value_next[TBD_CRASH_RINGS]; /* slots that were written so far */
+    struct tbd_crash_sorting sorting[TBD_CRASH_RINGS];
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

@@ -208,6 +208,8 @@ void tbd_crash_parts_lap_sigsafe(uint32_t index, const uint32_t *ring, uint64_t 
         return;
     batch.tid = crash->tids[index];
     before = crash->last_modules[index] << MODULE_SHIFT;
+    crash->sorting[index].module = before >> MODULE_SHIFT;
+    __atomic_store_n(&crash->sorting[index].moment, batch.moment, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t class = class_of(ring[i]), part = class & (TBD_CRASH_PARTS - 1);
 
@@ -221,6 +223,12 @@ void tbd_crash_parts_lap_sigsafe(uint32_t index, const uint32_t *ring, uint64_t 
     }
     flush(&batch);
     crash->last_modules[index] = before >> MODULE_SHIFT;
+}
+
+void tbd_crash_parts_next_lap_sigsafe(uint32_t index)
+{
+    if (crash && index < TBD_CRASH_RINGS)
+        __atomic_store_n(&crash->sorting[index].moment, 0, __ATOMIC_RELEASE);
 }
 
 void tbd_crash_parts_reset(uint32_t index)

@@ -25,6 +25,8 @@ void tbd_crash_parts_note(uint32_t id, uint64_t start, uint32_t module, const ch
 /* The lap of ring number `index` that has `count` entries is over, at this time. */
 void tbd_crash_parts_lap_sigsafe(uint32_t index, const uint32_t *ring, uint64_t count,
                                  uint64_t time);
+/* The ring's next lap begins: its first place is empty. */
+void tbd_crash_parts_next_lap_sigsafe(uint32_t index);
 /* Another thread begins with this ring. */
 void tbd_crash_parts_reset(uint32_t index);
 

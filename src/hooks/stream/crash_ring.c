@@ -73,6 +73,13 @@ static void note_lap(uint32_t index, uint64_t start, uint64_t bytes)
         tbd_crash_parts_lap_sigsafe(index, ring, count, time);
 }
 
+/* The entries are where they belong: from here on the ring has none of its next lap, and not all of the last one. */
+static void begin_lap(uint32_t index, uint64_t start)
+{
+    __atomic_store_n((uint32_t *)start, 0, __ATOMIC_RELEASE);
+    tbd_crash_parts_next_lap_sigsafe(index);
+}
+
 /* ---- rings ---- */
 
 static uint64_t ring_bytes(void)
@@ -144,6 +151,7 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
     /* of an earlier thread */
     if (index < crash->thread_count && *(const uint32_t *)start) {
         note_lap(index, start, ring_bytes());
+        begin_lap(index, start);
         memset((void *)start, 0, ring_bytes());
     }
     tbd_crash_parts_reset(index);
@@ -172,6 +180,8 @@ bool tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t
     if (index < TBD_CRASH_RINGS)
         note_lap(index, start, ring_bytes());
     tbd_crash_values_lap_sigsafe(thread, index, start);
+    if (index < TBD_CRASH_RINGS)
+        begin_lap(index, start);
     *entry_next = start;
     return true;
 }
@@ -231,7 +241,7 @@ static void resize(uint32_t index, uint64_t bytes, uint64_t *entry_next)
         last++;
     if (bytes < ring_bytes() && last + 2 > wanted) {
         note_lap(index, start, ring_bytes());
-        ring[0] = 0;
+        begin_lap(index, start);
         tbd_crash_values_restart(index);
         if (entry_next)
             *entry_next = start;
