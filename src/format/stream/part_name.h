@@ -11,6 +11,16 @@
 
 enum tbd_code_part { TBD_PART_MODULE, TBD_PART_FUNCTION, TBD_PART_SOURCE };
 
+/* Up to one of these two, or the end: of a name " ;", of a part with its size ";;". */
+static inline size_t tbd_part_length(const char *text, const char *ends)
+{
+    size_t length = 0;
+
+    while (text[length] && text[length] != ends[0] && text[length] != ends[1])
+        length++;
+    return length;
+}
+
 /* Does `name` end with `end`? */
 static inline bool tbd_part_ends(const char *name, size_t length, const char *end)
 {

@@ -10,7 +10,6 @@
  * blocked.  Middle waits for the execve; the program runs only after it has reaped middle.  The
  * organizer's descriptors: the stream as 3, under native play the one that follows written pages as 4, the program's
  * stderr (for one line if it fails before it is ready), nothing else. */
-#include "format/stream/part_name.h"
 #include "hooks/boot/spawn.h"
 
 #include "base/fmt.h"
@@ -18,6 +17,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "format/stream/part_name.h"
 #include "hooks/boot/mode.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/memory/written_pages.h"
@@ -204,15 +204,11 @@ static void name_program(char *out, size_t bytes)
 static bool has_named_code(const char *parts)
 {
     while (*parts) {
-        size_t length = 0;
+        size_t length = tbd_part_length(parts, ";;");
 
-        while (parts[length] && parts[length] != ' ' && parts[length] != ';')
-            length++;
-        if (tbd_code_part_of(parts, length) != TBD_PART_MODULE)
+        if (tbd_code_part_of(parts, tbd_part_length(parts, " ;")) != TBD_PART_MODULE)
             return true;
-        for (parts += length; *parts && *parts != ';'; parts++)
-            ;
-        parts += *parts == ';';
+        parts += length + (parts[length] == ';');
     }
     return false;
 }

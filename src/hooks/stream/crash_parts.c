@@ -6,6 +6,7 @@
 #include "hooks/stream/crash_parts.h"
 
 #include "base/string.h"
+#include "format/stream/part_name.h"
 
 #define MODULE_SHIFT 16u
 #define DEFAULT_ROWS ((1u << 20) / (uint32_t)sizeof(struct tbd_crash_row))
@@ -22,15 +23,6 @@ static struct range {
 static uint32_t range_count;
 
 /* ---- the option: NAME [SIZE];NAME [SIZE]... ---- */
-
-static size_t length_to(const char *text, const char *ends)
-{
-    size_t length = 0;
-
-    while (text[length] && text[length] != ends[0] && text[length] != ends[1])
-        length++;
-    return length;
-}
 
 /* At most that many, and a power of 2; 0 for 0. */
 static uint32_t power_below(uint64_t number)
@@ -62,7 +54,7 @@ static bool is_word(const char *text, size_t length, const char *word)
 /* One of the option, up to its end. */
 static bool take_part(struct tbd_crash *into, const char *text, size_t length, uint32_t *count)
 {
-    size_t name = length_to(text, " ;");
+    size_t name = tbd_part_length(text, " ;");
     bool is_modules = is_word(text, name, "modules");
     struct tbd_crash_part *part = &into->parts[is_modules ? 0 : 1 + *count];
     uint32_t capacity = name < length ? rows_for(text + name + 1, length - name - 1) : DEFAULT_ROWS;
@@ -82,7 +74,7 @@ bool tbd_crash_parts_format(struct tbd_crash *into, const char *text)
     bool fine = true;
 
     while (*text) {
-        size_t length = length_to(text, ";;");
+        size_t length = tbd_part_length(text, ";;");
 
         if (length && !take_part(into, text, length, &count))
             fine = false;

@@ -91,11 +91,15 @@ static bool are_settled(bool for_good)
     return !__atomic_load_n(&arrivals.unsettled, __ATOMIC_ACQUIRE);
 }
 
-/* Those that a futex operation may wake are asleep then, or count as asleep. */
+/* Those that a futex operation may wake are asleep then, or count as asleep.  Without chaos nobody is known to wait. */
 static void before_wake(uint64_t address, bool is_any)
 {
-    uint64_t until = tbd_sys_clock_ns() + SURE_MOST_NS;
+    uint64_t until;
 
+    arrivals.most_woken = 0;
+    if (!__atomic_load_n(&arrivals.at_futexes, __ATOMIC_ACQUIRE))
+        return;
+    until = tbd_sys_clock_ns() + SURE_MOST_NS;
     while (!are_settled(false) && tbd_sys_clock_ns() < until)
         tbd_sys3(__NR_sched_yield, 0, 0, 0);
     (void)are_settled(true);
