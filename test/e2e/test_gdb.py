@@ -209,9 +209,10 @@ def check_program(path, folder, tally):
     tally["programs"] += bool(said)
 
 
-def check_programs(check, folder, tally):
-    """check(path, folder, tally) for each program; test_gdb_rows.py has the same ones."""
-    paths = [os.path.join(tbdtest.BUILD, where, name) for where, names in PROGRAMS + (MORE if tbdtest.LONG else []) for name in names]
+def check_programs(check, folder, tally, programs=None):
+    """check(path, folder, tally) for each program; in the long form these are all."""
+    chosen = PROGRAMS + MORE if tbdtest.LONG else programs or PROGRAMS
+    paths = [os.path.join(tbdtest.BUILD, where, name) for where, names in chosen for name in names]
     for path in [p for p in paths if os.path.exists(p)]:
         try:
             check(path, os.path.join(folder, path.replace("/", "_")), tally)
