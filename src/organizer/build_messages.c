@@ -66,6 +66,19 @@ static bool take_interruption(struct work *w, uint32_t kind, const uint8_t *payl
     return cut_last_block(w, limit);
 }
 
+static bool put_log(struct work *w)
+{
+    size_t capacity = w->log_capacity;
+
+    if (w->log_count == w->log_capacity &&
+        (!tbd_array_grow(&w->log, w->log_count, &w->log_capacity, sizeof(*w->log)) ||
+         !tbd_array_grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets))))
+        return false;
+    w->log[w->log_count].time = w->time;
+    w->log_offsets[w->log_count++] = w->kept + (w->in - w->moved_from);
+    return true;
+}
+
 static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
@@ -74,13 +87,8 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
 
     if (!tbd_message_check(kind, payload, bytes))
         return tbd_build_damage(w, "a message that is too short");
-    if (w->log_count == w->log_capacity) {
-        size_t capacity = w->log_capacity;
-
-        if (!tbd_array_grow(&w->log, w->log_count, &w->log_capacity, sizeof(*w->log)) ||
-            !tbd_array_grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets)))
-            return TBD_NOMEM;
-    }
+    if (kind != TBD_MSG_READ && !put_log(w)) /* loads are in no log */
+        return TBD_NOMEM;
     if (!take_interruption(w, kind, payload))
         return TBD_NOMEM;
     if (kind == TBD_MSG_THREAD && !take_thread(w, payload))
@@ -92,8 +100,6 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
         if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)
             tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index,
                              1);
-    w->log[w->log_count].time = w->time;
-    w->log_offsets[w->log_count++] = w->kept + (w->in - w->moved_from);
     w->out->counts.syscalls += kind == TBD_MSG_SYSCALL;
     w->out->counts.specials += kind == TBD_MSG_SPECIAL;
     w->out->counts.signals += kind == TBD_MSG_SIGNAL;

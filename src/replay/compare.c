@@ -61,6 +61,7 @@ static const char *const message_names[TBD_MSG_KIND_COUNT] = {
     [TBD_MSG_RSEQ] = "restartable sequence",
     [TBD_MSG_CUT] = "cut of a computation",
     [TBD_MSG_TRANSLATED] = "begin of translated code",
+    [TBD_MSG_READ] = "load of a special instruction",
     [TBD_MSG_SHARED] = "set of instructions that access shared memory",
 };
 

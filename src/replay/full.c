@@ -38,10 +38,24 @@ static size_t state_pages(const struct tbd_window *window)
     return PAGES_TO_SPARE * (window->complete ? 1 : 4) + 2 * known;
 }
 
-static struct tbd_gather_most most_of(const struct tbd_window *window)
+#define READS_OF_ONE 16u /* a gather has as many elements at most */
+#define READ_BYTES   (sizeof(struct tbd_message) + sizeof(struct tbd_msg_read))
+
+/* Each piece of an instruction that the engine executes has a message in the log. */
+static size_t most_reads(const struct tbd_window *window, uint32_t hooks)
+{
+    size_t specials = 0;
+
+    for (size_t i = 0; (hooks & TBD_HOOK_LOADS) && i < window->log_count; i++)
+        specials += tbd_message_kind(window->log[i].message) == TBD_MSG_SPECIAL;
+    return specials * READS_OF_ONE;
+}
+
+static struct tbd_gather_most most_of(const struct tbd_window *window, uint32_t hooks)
 {
     return (struct tbd_gather_most){ .events = window->log_count,
                                      .event_bytes = event_bytes(window),
+                                     .reads = most_reads(window, hooks),
                                      .pages = state_pages(window) };
 }
 
@@ -53,15 +67,15 @@ static uint64_t half_memory(void)
     return pages > 0 ? (uint64_t)pages / 2 * TBD_PAGE_SIZE : UINT64_MAX;
 }
 
-static void expect(const struct tbd_worker *worker)
+static void expect(const struct tbd_worker *worker, uint32_t hooks)
 {
     const struct tbd_window *window = worker->window;
     uint64_t states = worker->range.slice ? window->blocks / worker->range.slice + 2 : 1;
     uint64_t others = states * (state_pages(window) + 2 * window->thread_count) +
-                      CALL_ENTRIES * window->log_count;
+                      CALL_ENTRIES * window->log_count + most_reads(window, hooks);
     uint64_t bytes = window->blocks * TBD_RECORD_MAX_BYTES +
                      states * state_pages(window) * 2 * TBD_PAGE_SIZE +
-                     CALL_ENTRIES * event_bytes(window);
+                     CALL_ENTRIES * event_bytes(window) + most_reads(window, hooks) * READ_BYTES;
     uint64_t most = worker->range.slice ? UINT64_MAX : half_memory();
 
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
@@ -107,7 +121,7 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
     tbd_consumer_use(worker->consumer, table);
     tbd_consumer_drop(worker->consumer);
     tbd_consumer_area(worker->consumer, TBD_NO_AREA);
-    expect(worker);
+    expect(worker, full->hooks);
     worker->process.published = &tbd_consumer_head(worker->consumer)->published;
     return TBD_OK;
 }
@@ -213,9 +227,9 @@ static struct tbd_operand_area *take_area(struct tbd_worker *worker)
     return area;
 }
 
-void tbd_full_expect(struct tbd_worker *worker)
+void tbd_full_expect(struct tbd_worker *worker, uint32_t hooks)
 {
-    struct tbd_gather_most most = most_of(worker->window);
+    struct tbd_gather_most most = most_of(worker->window, hooks);
 
     tbd_gather_expect(worker->gather, &most);
 }
@@ -235,7 +249,7 @@ enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
                                         tbd_worker_start(worker)->regs.thread)
                      : TBD_NOMEM;
     if (status == TBD_OK)
-        tbd_full_expect(worker);
+        tbd_full_expect(worker, full->hooks);
     return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
 }
 

@@ -30,8 +30,9 @@ TBD_MUST_CHECK enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
-/* Called after tbd_gather_begin(): sets the limits of worker->gather for the present window. */
-void tbd_full_expect(struct tbd_worker *worker);
+/* Called after tbd_gather_begin(): sets the limits of worker->gather for the present window, replayed with
+ * `hooks`. */
+void tbd_full_expect(struct tbd_worker *worker, uint32_t hooks);
 /* begin, take and has_enough of a consumer whose context is a struct tbd_full.  They run until
  * worker->gather has a whole window, or slice. */
 TBD_MUST_CHECK enum tbd_status tbd_full_begin_events(void *full, struct tbd_error *why);

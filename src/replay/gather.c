@@ -88,7 +88,7 @@ struct tbd_gather {
     struct tbd_log_entry *log; /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_capacity, offset_capacity;
-    size_t event_bytes;
+    size_t event_bytes, reads;
     struct tbd_gather_most most;
     struct tbd_replay_end end; /* of the window: the messages about state since the last event */
 };
@@ -141,8 +141,8 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->table = tbd_consumer_table(consumer);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
-    g->log_count = g->event_bytes = 0;
-    g->most = (struct tbd_gather_most){ SIZE_MAX, SIZE_MAX, SIZE_MAX };
+    g->log_count = g->event_bytes = g->reads = 0;
+    g->most = (struct tbd_gather_most){ SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
     g->end.page_most = SIZE_MAX;
     tbd_replay_end_clear(&g->end);
     g->thread = thread;
@@ -318,13 +318,8 @@ static bool close_run(struct tbd_gather *g)
 
 /* ---- messages ---- */
 
-static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
-                                  uint32_t bytes)
+static enum tbd_status put_log(struct tbd_gather *g, uint32_t bytes)
 {
-    struct tbd_msg_thread thread;
-
-    if (!tbd_message_check(kind, payload, bytes))
-        return wrong(g, "a message that is too short");
     g->event_bytes += bytes;
     if (g->log_count >= g->most.events || g->event_bytes > g->most.event_bytes)
         return wrong(g, "more messages than play had");
@@ -335,6 +330,32 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     tbd_replay_end_go_on(&g->end);
     g->log[g->log_count].time = g->blocks;
     g->log_offsets[g->log_count++] = g->kept + (g->in - g->run_start);
+    return TBD_OK;
+}
+
+static enum tbd_status take_read(struct tbd_gather *g, const uint8_t *payload)
+{
+    struct tbd_msg_read read;
+
+    memcpy(&read, payload, sizeof(read));
+    if (!read.bytes || read.address >= TBD_USER_END || read.bytes > TBD_USER_END - read.address)
+        return wrong(g, "an impossible load");
+    if (g->reads++ >= g->most.reads)
+        return wrong(g, "more loads of special instructions than play can have had");
+    return TBD_OK;
+}
+
+static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    struct tbd_msg_thread thread;
+    enum tbd_status status;
+
+    if (!tbd_message_check(kind, payload, bytes))
+        return wrong(g, "a message that is too short");
+    status = kind == TBD_MSG_READ ? take_read(g, payload) : put_log(g, bytes);
+    if (status != TBD_OK || g->damage)
+        return status;
     if (kind == TBD_MSG_THREAD) {
         memcpy(&thread, payload, sizeof(thread));
         if (thread.event == TBD_THREAD_SWITCH)

@@ -406,7 +406,7 @@ static enum tbd_status begin_window(struct tbd_slices *s, struct tbd_error *why)
     if (tbd_gather_begin(s->worker->gather, s->worker->consumer, NULL, s->toc->first_time + s->at,
                          start->regs.thread) != TBD_OK)
         return tbd_process_error(why, TBD_NOMEM, "no memory");
-    tbd_full_expect(s->worker);
+    tbd_full_expect(s->worker, s->full.hooks);
     return TBD_OK;
 }
 

@@ -322,7 +322,7 @@ def references(path, start, end):
 
 def as_tbd_says_it(rows):
     """Lackey's rows: a locked instruction has its load twice there; each round of a rep is an instruction, the last without a reference.
-    Here its stores are one, and its loads are not known."""
+    Here its loads are one, and so are its stores."""
     out, at = [], 0
     while at < len(rows):
         group = [rows[at]]
@@ -331,14 +331,14 @@ def as_tbd_says_it(rows):
         at += len(group)
         if out and out[-1][0] == group[0]:
             out[-1] += group[1:]
-            out[-1][1:] = [row for row in out[-1][1:] if row[0] == "S"]
         else:
             out.append(group)
     joined = []
     for group in out:
-        stores = [row for row in group if row[0] == "S"]
-        if len(stores) > 1:
-            group = [group[0], ("S", stores[0][1], sum(row[2] for row in stores))]
+        for letter in "LS":
+            rows = [row for row in group if row[0] == letter]
+            if len(rows) > 1 and len(group) != 3:
+                group = [row for row in group if row[0] != letter] + [(letter, rows[0][1], sum(row[2] for row in rows))]
         if len(group) == 3 and group[1][0] == "L" and group[2] == ("M", *group[1][1:]):
             del group[1]
         joined += group

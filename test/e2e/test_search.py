@@ -260,6 +260,33 @@ def test_conditions_on_values_agree_with_the_values_shown(folder):
     assert not trace.ask("all", "func_enter", "where", "rip != pc or rsp != sp or mem[sp,1] != mem[rsp,1]")
 
 
+def side_by_side(loads):
+    """(address, bytes) of loads: pieces of one repeated instruction are one."""
+    joined = []
+    for event in loads:
+        start, size, at = int(event["addr"], 16), event["size"], (event["time"], event["offset"])
+        if joined and joined[-1][2] == at and joined[-1][0] + joined[-1][1] == start:
+            joined[-1][1] += size
+        else:
+            joined.append([start, size, at])
+    return [(start, size) for start, size, _ in joined]
+
+
+def test_loads_of_instructions_that_the_engine_executes_are_found(folder):
+    """Repeated strings, gathers, memory that other processes may write: the program says what each of them reads."""
+    output, trace = tbdtest.record([tbdtest.program("engine_loads")], folder, "window=3000")
+    wanted = {}
+    for line in output.out.decode().splitlines():
+        name, offset, size = line.split()
+        wanted.setdefault(name, []).append((int(offset), int(size)))
+    assert len(wanted) == 8, output.stdout
+    for name, loads in wanted.items():
+        base = int(trace.one("print", name[1:] if name[0] == "*" else "&" + name, at="last")["value"].split()[0], 16)
+        found = trace.ask("all", "load", "where", "touches[%d,%d]" % (base, max(offset + size for offset, size in loads)))
+        assert side_by_side(found) == [(base + offset, size) for offset, size in loads], (name, found)
+    trace.verify()
+
+
 def test_stack_conditions_agree_with_call_stacks(folder):
     trace = recorded(folder, "recursion", 20000)
     blocks, chosen = trace.info()["blocks"], random.Random(4)

@@ -43,6 +43,7 @@ struct fixture {
     struct tbd_consumer *consumer;
     struct tbd_areas *areas;
     struct tbd_gather *gather;
+    struct tbd_msg_read read; /* all zeros: none is sent */
 };
 
 static int set_up(void **state)
@@ -119,6 +120,8 @@ static void produce(struct fixture *f, uint32_t pages)
         struct tbd_msg_syscall call = { .number = 39, .result = i };
 
         enter(f, i);
+        if (i == CALL_EVERY && f->read.bytes + f->read.address)
+            send(f, TBD_MSG_READ, &f->read, sizeof(f->read));
         if (i % CALL_EVERY == CALL_EVERY - 1)
             send(f, TBD_MSG_SYSCALL, &call, sizeof(call));
     }
@@ -307,6 +310,35 @@ static void more_than_play_had_is_a_divergence(void **state)
     }
 }
 
+static void loads_of_special_instructions_are_checked(void **state)
+{
+    const struct {
+        struct tbd_msg_read read;
+        size_t most;
+        bool is_good;
+    } cases[] = {
+        { { 0x500000, 8 }, 1, true },          { { TBD_USER_END - 8, 8 }, 1, true },
+        { { 0x500000, 8 }, 0, false },         { { 0x500000, 0 }, 1, false },
+        { { TBD_USER_END - 8, 9 }, 1, false }, { { 0x500000, UINT64_MAX }, 1, false },
+        { { TBD_USER_END, 1 }, 1, false },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tbd_gather_most most = { SIZE_MAX, SIZE_MAX, cases[i].most, SIZE_MAX };
+        struct tbd_window *window;
+
+        f->read = cases[i].read;
+        collect(f, tbd_area_take(f->areas), 0, &most);
+        assert_int_equal(tbd_gather_finish(f->gather, &window, NULL),
+                         cases[i].is_good ? TBD_OK : TBD_DIVERGED);
+        assert_int_equal(window->complete, cases[i].is_good);
+        if (cases[i].is_good)
+            assert_int_equal(window->log_count, CALLS); /* loads are in no log */
+        tbd_window_free(window);
+    }
+}
+
 static void windows_outlive_the_process_and_areas_are_lent_once(void **state)
 {
     struct fixture *f = *state;
@@ -339,6 +371,7 @@ int main(void)
         TEST(an_area_that_comes_back_has_nothing_of_the_window_before),
         TEST(a_process_gone_astray_cannot_change_a_message_afterwards),
         TEST(more_than_play_had_is_a_divergence),
+        TEST(loads_of_special_instructions_are_checked),
         TEST(windows_outlive_the_process_and_areas_are_lent_once),
     };
 

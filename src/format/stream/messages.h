@@ -46,7 +46,8 @@ enum tbd_message_kind {
     TBD_MSG_OPENED = 21,      /* struct tbd_msg_opened + addresses; in no log */
     TBD_MSG_CUT = 22,         /* struct tbd_msg_cut: only in the log of a trace that counts stops */
     TBD_MSG_TRANSLATED =
-        23, /* struct tbd_msg_translated: only in the log of a trace that counts stops */
+        23,            /* struct tbd_msg_translated: only in the log of a trace that counts stops */
+    TBD_MSG_READ = 24, /* struct tbd_msg_read: only in replays with TBD_HOOK_LOADS */
     TBD_MSG_KIND_COUNT
 };
 
@@ -313,6 +314,13 @@ _Static_assert(sizeof(struct tbd_msg_cut) == 16, "tbd_msg_cut is 16 bytes");
 struct tbd_msg_translated {
     uint64_t reserved;
 };
+
+/* The instruction that the next SPECIAL message is about has read this memory. */
+struct tbd_msg_read {
+    uint64_t address; /* 0 */
+    uint64_t bytes;   /* 8: at least 1 */
+};
+_Static_assert(sizeof(struct tbd_msg_read) == 16, "tbd_msg_read is 16 bytes");
 
 struct tbd_msg_clock {
     uint64_t realtime_ns; /* CLOCK_REALTIME */

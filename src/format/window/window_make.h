@@ -55,7 +55,7 @@ static inline bool tbd_message_is_event(uint32_t kind)
     return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
            kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
            kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED || kind == TBD_MSG_RSEQ ||
-           kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED;
+           kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED || kind == TBD_MSG_READ;
 }
 
 /* Does the thread in control do something with it?  Not with what the kernel does for it in between:

@@ -548,6 +548,40 @@ static void settle_x87(const struct shared_run *run)
                                                                                 : 0));
 }
 
+/* ---- loads as events ---- */
+
+#define FLAG_DF 0x400ull
+
+/* All elements that the instruction has read through this operand: from where its register was to where
+ * it is now. */
+static struct tbd_sys_range elements_read(const struct shared_run *run, const struct access *access)
+{
+    uint8_t reg = access->what->ea.base;
+    uint64_t from = run->s->before.gpr[reg], to = run->s->thread->regs.gpr[reg];
+    bool backward = run->s->before.rflags & FLAG_DF;
+    uint64_t bytes = backward ? moved(run, from, 0 - to) : moved(run, to, 0 - from);
+
+    return (struct tbd_sys_range){
+        backward ? access->range.address + access->range.bytes - bytes : access->range.address,
+        bytes,
+    };
+}
+
+/* In a replay, where the instruction has just run from its first element on. */
+static void tell_reads(const struct shared_run *run)
+{
+    for (unsigned i = 0; i < run->insn.access_count; i++) {
+        const struct access *access = &run->access[i];
+        struct tbd_sys_range range = access->range;
+
+        if (!(access->what->flags & TBD_ACCESS_READ))
+            continue;
+        if (is_string(run))
+            range = elements_read(run, access);
+        tbd_special_tell_read(run->s, &range);
+    }
+}
+
 /* ---- all ---- */
 
 static const struct access *operand_in_shared(const struct shared_run *run)
@@ -626,6 +660,7 @@ void tbd_shared_perform(struct tbd_special_run *s)
         run_in_play(&run);
     }
     mark_reads(&run);
+    tell_reads(&run);
     if (is_x87(&run))
         settle_x87(&run);
     if (s->kind == TBD_SPECIAL_SEGMENT)

@@ -106,13 +106,15 @@ static void send_others(struct tbd_special_run *s)
     tbd_effects_clear(s->effects);
 }
 
-static void gather_again(struct tbd_special_run *s)
+static void gather_again(struct tbd_special_run *s, const struct tbd_slot_elements *elements)
 {
     const struct tbd_msg_special *logged = tbd_next_others(s->effects, &s->others);
 
     if (logged && (logged->flags & TBD_SPECIAL_F_MORE))
         send_others(s);
     tbd_slot_run(s->thread, s->slot);
+    for (size_t i = 0; i < elements->count; i++)
+        tbd_special_tell_read(s, &(struct tbd_sys_range){ elements->address[i], elements->bytes });
 }
 
 void tbd_shared_gather(struct tbd_special_run *s)
@@ -122,7 +124,7 @@ void tbd_shared_gather(struct tbd_special_run *s)
     tbd_slot_elements(s->thread, s->slot, &elements);
     mark_elements(&elements);
     if (tbd_next_others) {
-        gather_again(s);
+        gather_again(s, &elements);
         return;
     }
     if (!any_is_shared(&elements) || elements.bytes > MAX_ELEMENT_BYTES) {

@@ -42,6 +42,9 @@ bool tbd_special_leaves(struct tbd_special_run *s, const struct tbd_sys_range *r
                         bool is_write);
 void tbd_special_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write);
 
+/* Tells a replay that was asked for loads that the instruction has read this memory; 0 bytes: nothing.
+ * Before the message about the part that read it. */
+void tbd_special_tell_read(struct tbd_special_run *s, const struct tbd_sys_range *range);
 /* Sends a message about the part executed so far. */
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags);
 /* Ends the instruction: advances rip and sends its message. */

@@ -10,6 +10,15 @@
 
 tbd_next_others_function tbd_next_others;
 
+void tbd_special_tell_read(struct tbd_special_run *s, const struct tbd_sys_range *range)
+{
+    struct tbd_msg_read read = { range->address, range->bytes };
+    struct tbd_part part = { &read, sizeof(read) };
+
+    if (tbd_next_others && (tbd_recording.hooks & TBD_HOOK_LOADS) && read.bytes)
+        tbd_ring_send(&tbd_recording.ring, s->thread, TBD_MSG_READ, &part, 1);
+}
+
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
 {
     const struct tbd_regs *regs = &s->thread->regs;

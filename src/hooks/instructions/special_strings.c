@@ -174,6 +174,7 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
     if (string->has_source)
         tbd_pages_mark_read(&tbd_memory.pages, piece.from.address,
                             piece.from.address + piece.from.bytes);
+    tbd_special_tell_read(s, &piece.from);
 }
 
 void tbd_special_string_stores(struct tbd_special_run *s)

@@ -83,6 +83,7 @@ static void describe_message(const struct tbd_cursor *cursor, char *out, size_t 
         [TBD_MSG_RSEQ] = "restartable sequence",
         [TBD_MSG_CUT] = "computation cut",
         [TBD_MSG_TRANSLATED] = "translated code",
+        [TBD_MSG_READ] = "load of a special instruction",
     };
     uint32_t kind = tbd_message_kind(cursor->message);
     struct tbd_sys_call call = { 0 };

@@ -32,9 +32,9 @@ struct lackey {
     uint32_t load_size;
 };
 
-static void put(const struct lackey *l, const char *kind, uint64_t address, uint32_t size)
+static void put(const struct lackey *l, const char *kind, uint64_t address, uint64_t size)
 {
-    fprintf(l->out, "%s %08" PRIx64 ",%" PRIu32 "\n", kind, address, size);
+    fprintf(l->out, "%s %08" PRIx64 ",%" PRIu64 "\n", kind, address, size);
 }
 
 static void put_load(struct lackey *l)
@@ -81,10 +81,15 @@ static void put_access(struct lackey *l, const struct tbd_cursor *cursor)
 static void put_special(const struct lackey *l, const struct tbd_message *at)
 {
     struct tbd_message message;
+    struct tbd_msg_read read;
     struct tbd_write_cursor writes;
     struct tbd_write_view view;
 
     memcpy(&message, at, sizeof(message));
+    if (message.kind == TBD_MSG_READ) {
+        memcpy(&read, (const uint8_t *)at + sizeof(message), sizeof(read));
+        put(l, " L", read.address, read.bytes);
+    }
     if (message.kind != TBD_MSG_SPECIAL)
         return;
     tbd_writes_first(message.kind, (const uint8_t *)at + sizeof(message), message.bytes, &writes);

@@ -31,7 +31,8 @@ static bool is_searching(struct tbd_heap_vectors *vectors, const struct tbd_even
 
 static bool is_vector(const struct tbd_event *event)
 {
-    return event->type == TBD_EVENT_LOAD && event->size >= VECTOR_MIN;
+    return event->type == TBD_EVENT_LOAD && event->size >= VECTOR_MIN &&
+           (event->flags & TBD_EVENT_BY_ENGINE) == 0;
 }
 
 static bool is_aligned(const struct tbd_event *event)

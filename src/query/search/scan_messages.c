@@ -224,6 +224,22 @@ static void at_rseq(struct tbd_scan *scan, const struct tbd_message *message,
     deliver_writes(scan, TBD_MSG_RSEQ, payload, message->bytes, &event);
 }
 
+/* A load of the block's last instruction. */
+static void at_read(struct tbd_scan *scan, const uint8_t *payload)
+{
+    struct tbd_event event;
+    struct tbd_msg_read read;
+
+    if (scan->type != TBD_EVENT_LOAD)
+        return;
+    memcpy(&read, payload, sizeof(read));
+    event = make_message_event(scan, TBD_EVENT_LOAD);
+    event.addr = read.address;
+    event.size = read.bytes;
+    event.flags |= TBD_EVENT_BY_ENGINE;
+    tbd_scan_deliver(scan, &event);
+}
+
 static void at_thread(struct tbd_scan *scan)
 {
     struct tbd_msg_thread message = tbd_thread_message(scan->cursor.message);
@@ -265,6 +281,10 @@ void tbd_scan_at_message(struct tbd_scan *scan)
     }
     if (message.kind == TBD_MSG_THREAD) {
         at_thread(scan);
+        return;
+    }
+    if (message.kind == TBD_MSG_READ) {
+        at_read(scan, payload);
         return;
     }
     if ((scan->cursor.block == NULL && !is_resumed(scan)) ||

@@ -68,6 +68,8 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_UNWANTED 4096u
 /* call: its frame ended by a return; `retval` and `began` are valid */
 #define TBD_EVENT_RETURNED 1024u
+/* load: of an instruction that the engine executes: all that it reads side by side, not one access */
+#define TBD_EVENT_BY_ENGINE 8192u
 /* of signals: */
 #define TBD_EVENT_FATAL      64u /* it ended the program */
 #define TBD_EVENT_HAS_CODE   128u
