@@ -243,9 +243,8 @@ class Stranger:
         """The engine's answer."""
         os.pwrite(self.fd, request[4:], self.at + 4)
         os.pwrite(self.fd, struct.pack("<I", 2), self.at)
-        for i in range(3000):
-            if i % 100 == 0:  # as `tbd set` does: the program may be just about to begin a call in which it waits
-                ctypes.CDLL(None).sigqueue(self.pid, signal.SIGTRAP, ctypes.c_void_p(CRASH_SET))
+        ctypes.CDLL(None).sigqueue(self.pid, signal.SIGTRAP, ctypes.c_void_p(CRASH_SET))
+        for _ in range(3000):
             state, = struct.unpack("<I", os.pread(self.fd, 4, self.at))
             if state > 2:
                 return state

@@ -53,6 +53,7 @@ static void dump_or_wait(struct tbd_thread *thread)
 
 static void boundary(struct tbd_thread *thread)
 {
+    __atomic_store_n(&tbd_signals_now()->called_in, 0, __ATOMIC_RELAXED);
     tbd_free_lock(thread);
     tbd_crash_cancel_values(thread, tbd_context_now()->index);
     dump_or_wait(thread);
@@ -65,6 +66,7 @@ static bool is_due(const struct tbd_thread *thread)
 {
     return __atomic_load_n(&thread->kick, __ATOMIC_RELAXED) || tbd_leaving_why() ||
            tbd_free_is_pausing() || tbd_last_state_is_asked() ||
+           __atomic_load_n(&tbd_signals_now()->called_in, __ATOMIC_RELAXED) ||
            tbd_signals_come(tbd_signals_now());
 }
 

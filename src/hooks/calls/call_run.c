@@ -79,12 +79,12 @@ static int64_t perform(struct tbd_signals *signals, const struct tbd_sys_call *s
     case __NR_tgkill:
     case __NR_rt_tgsigqueueinfo:
         signals->directs = true;
-        result = tbd_program_syscall(sys, &signals->pending);
+        result = tbd_program_syscall(sys, signals);
         signals->directs = false;
         return result;
     case __NR_signalfd:
-    case __NR_signalfd4: has_signalfd = true; return tbd_program_syscall(sys, &signals->pending);
-    default: return tbd_program_syscall(sys, &signals->pending);
+    case __NR_signalfd4: has_signalfd = true; return tbd_program_syscall(sys, signals);
+    default: return tbd_program_syscall(sys, signals);
     }
 }
 
@@ -97,7 +97,7 @@ static int64_t wait_for_signal(struct tbd_signals *signals, const struct tbd_sys
 
     own.args[1] = tbd_sys_pointer(info);
     do
-        result = tbd_program_syscall(&own, &signals->pending);
+        result = tbd_program_syscall(&own, signals);
     while (result > 0 && tbd_signals_was_nudge(signals, (uint32_t)result, info));
     if (result > 0 && tbd_signals_was_for_engine(signals, (int)result, info))
         return -EINTR; /* without_dropped() makes it again */
@@ -111,7 +111,7 @@ static int64_t read_signals(struct tbd_signals *signals, const struct tbd_sys_ca
     int64_t result, rest;
 
     do {
-        result = tbd_program_syscall(sys, &signals->pending);
+        result = tbd_program_syscall(sys, signals);
         rest = result > 0 ? tbd_signals_without_nudges(signals, sys->args[0], sys->args[1], result)
                           : result;
     } while (result > 0 && !rest);

@@ -8,9 +8,13 @@
 
 #include "hooks/table/syscalls.h"
 
-/* Not a kernel result: the call was not made because a signal must be delivered first. */
+/* Not a kernel result: the call was not made because a signal must be delivered first, or the thread is
+ * wanted at a boundary. */
 #define TBD_CALL_INTERRUPTED (-512)
 
-int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending);
+struct tbd_signals;
+
+/* `signals`: the thread's. */
+int64_t tbd_program_syscall(const struct tbd_sys_call *call, const struct tbd_signals *signals);
 
 #endif

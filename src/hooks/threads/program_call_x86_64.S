@@ -4,9 +4,9 @@
 
         .text
 
-/* int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending)
- * Makes the program's system call.  Returns -512 without making it if *pending is set, or becomes
- * set before the kernel begins: the signal handler moves rip from [tbd_program_syscall_check,
+/* int64_t tbd_program_syscall(const struct tbd_sys_call *call, const struct tbd_signals *signals)
+ * Makes the program's system call.  Returns -512 without making it if `pending` or `called_in`, the first words
+ * of *signals, is set, or becomes set before the kernel begins: the signal handler moves rip from [tbd_program_syscall_check,
  * tbd_program_syscall_done) to tbd_program_syscall_interrupted.  An interrupted call that can be
  * restarted ends there too, because the kernel restarts a call by moving rip back to the syscall
  * instruction. */
@@ -25,7 +25,7 @@ tbd_program_syscall:
         mov     48(%rax), %r9
         mov     (%rax), %rax
 tbd_program_syscall_check:
-        cmpl    $0, (%rbx)
+        cmpq    $0, (%rbx)
         jne     tbd_program_syscall_interrupted
         syscall
 tbd_program_syscall_done:

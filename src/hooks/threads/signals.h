@@ -26,6 +26,7 @@
 #include "patcher/thread.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define TBD_SIGNAL_COUNT        65 /* 1 .. 64 */
 #define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
@@ -76,6 +77,9 @@ struct tbd_held_signals {
 /* The state of one thread; the handlers are common to all threads (tbd_actions). */
 struct tbd_signals {
     uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
+    /* in free run: the thread is wanted at a boundary.  SIG sets, APP clears there.  Beside `pending`: one
+     * comparison looks at both (tbd_program_syscall) */
+    uint32_t called_in;
     struct tbd_queued_signal queued;
     struct tbd_queued_signal fault;
     uint64_t mask;           /* as the program sees it */
@@ -92,6 +96,9 @@ struct tbd_signals {
     bool has_dropped;             /* one came that the program does not notice */
     bool directs;                 /* it is in a call that sends a signal to one thread */
 };
+_Static_assert(offsetof(struct tbd_signals, pending) == 0 &&
+                   offsetof(struct tbd_signals, called_in) == 4,
+               "tbd_program_syscall() reads both words at once");
 
 /* By signal number, for all threads. */
 extern struct tbd_action tbd_actions[TBD_SIGNAL_COUNT];

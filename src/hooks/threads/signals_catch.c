@@ -366,6 +366,8 @@ static uint64_t value_of(int signo, const uint8_t *info)
 static void call_in(struct tbd_saved_context *saved, struct tbd_ucontext *context)
 {
     saved->signals.has_dropped = true;
+    if (tbd_threads.is_free) /* it may be on its way into a call in which it waits */
+        __atomic_store_n(&saved->signals.called_in, 1, __ATOMIC_RELAXED);
     interrupt(context);
     if (tbd_saved_context_is_holder_sigsafe(saved))
         come_to_boundary(context);

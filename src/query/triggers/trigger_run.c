@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000, TELL_MS = 1000 };
+enum { EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000 };
 
 static int usage(FILE *out)
 {
@@ -172,22 +172,6 @@ static bool tell(pid_t pid, struct tbd_query_error *error)
            tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
 }
 
-/* A thread that is just about to begin a call in which it waits answers after the call: so it is told every second. */
-static bool tell_until_answered(pid_t pid, struct tbd_ring_memory *memory,
-                                struct tbd_query_error *error)
-{
-    for (int waited = 0; waited < ANSWER_MS; waited += TELL_MS) {
-        *error = (struct tbd_query_error){ 0 };
-        if (!tell(pid, error))
-            return false;
-        if (tbd_ring_memory_await(memory, TELL_MS, error))
-            return true;
-        if (error->status != TBD_BUSY)
-            return false;
-    }
-    return false;
-}
-
 static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
                 struct tbd_query_error *error)
 {
@@ -202,7 +186,7 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
         fill_parts(setting, request);
     done = done && fill(setting, request, error) && tbd_ring_memory_post(memory, request, error);
     if (done && setting->stream_fd < 0)
-        done = tell_until_answered(setting->pid, memory, error);
+        done = tell(setting->pid, error) && tbd_ring_memory_await(memory, ANSWER_MS, error);
     free(request);
     return done;
 }
