@@ -12,7 +12,8 @@ import time
 
 import tbdtest
 
-OPTIONS = "count=later,window=100000,aftercount="
+ROUNDS, WINDOW = ("1500000", 100000) if tbdtest.LONG else ("600000", 40000)
+OPTIONS = "count=later,window=%06d,aftercount=" % WINDOW
 # However busy the machine is: without it, counting ends.
 HURRIED = {"TBD_COUNT_HURRIED": "1"}
 ORGANIZER = os.path.join(tbdtest.BUILD, "tbd-organizer")
@@ -20,8 +21,8 @@ ORGANIZER = os.path.join(tbdtest.BUILD, "tbd-organizer")
 QUESTIONS = (("stores", "of", "rare"), ("calls", "mark"), ("count", "func_enter", "by", "func"))
 
 
-def record(folder, after="no", options="", name="many_windows"):
-    result, trace = tbdtest.record([tbdtest.program(name)], folder, OPTIONS + after + options, env=HURRIED)
+def record(folder, after="no"):
+    result, trace = tbdtest.record([tbdtest.program("many_windows"), ROUNDS], folder, OPTIONS + after, env=HURRIED)
     assert result.code == 0, result
     return trace
 
@@ -45,7 +46,7 @@ def skipped(trace):
 def test_windows_are_counted_after_the_programs_end(folder):
     # Variables as long as each other: both runs do the same.
     now, later = os.path.join(folder, "now"), os.path.join(folder, "ltr")
-    _, counted = tbdtest.record([tbdtest.program("many_windows")], now, "count=now,lean=always,window=00100000", env=HURRIED)
+    _, counted = tbdtest.record([tbdtest.program("many_windows"), ROUNDS], now, "count=now,lean=always,window=%08d" % WINDOW, env=HURRIED)
     trace = record(later, "yes")
     tbdtest.wait_counters(later)
     windows, info = trace.ask("windows"), trace.info()
@@ -84,7 +85,7 @@ def test_others_may_change_the_trace_meanwhile(folder):
     assert [process.wait() for process in both] == [0, 0]  # unless they were done before, the merge ended them
     assert count(trace).wait() == 0
     left = [w for w in trace.ask("windows") if w["uncounted"]]
-    assert len(left) <= 1 and all(w["blocks"] == 800000 for w in left), left
+    assert len(left) <= 1 and all(w["blocks"] == 8 * WINDOW for w in left), left
     assert answers(trace) == expected
     trace.verify()
     trace.ask("raise", "all")
