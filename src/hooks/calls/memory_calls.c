@@ -380,7 +380,18 @@ static void protect_memory(struct tbd_call *call)
     tbd_written_files_send(call->thread, range.start, range.end);
 }
 
-/* The heap stays one region, however often it grows. */
+/* Private anonymous memory stays one region, however often it grows in place. */
+static void extend(struct tbd_call *call, struct tbd_mapped_region *region, uint64_t to)
+{
+    uint64_t from = region->map.end;
+
+    region->map.end = to;
+    if (region->map.prot & PROT_READ)
+        tbd_memory_becomes_readable(from, to);
+    tbd_pages_set_known(&tbd_memory.pages, from, to, true);
+    tbd_map_send(call->thread, from, to, true);
+}
+
 static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
 {
     struct tbd_msg_region map = { .start = from,
@@ -392,14 +403,10 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
 
     if (from >= to)
         return;
-    if (!before || !(before->map.flags & TBD_REGION_HEAP) || before->map.prot != map.prot) {
+    if (before && before->map.flags & TBD_REGION_HEAP && before->map.prot == map.prot)
+        extend(call, before, to);
+    else
         tbd_map_add(call->thread, &map, "[heap]");
-        return;
-    }
-    before->map.end = to;
-    tbd_memory_becomes_readable(from, to);
-    tbd_pages_set_known(&tbd_memory.pages, from, to, true);
-    tbd_map_send(call->thread, from, to, true);
 }
 
 void tbd_call_brk(struct tbd_call *call)
@@ -460,12 +467,25 @@ static void move_pieces(struct tbd_call *call)
     }
 }
 
+/* Memory that grew where it was keeps its contents; NULL: not so, or not only. */
+static struct tbd_mapped_region *grown_in_place(const struct tbd_call *call, uint64_t old_end,
+                                                uint64_t end)
+{
+    struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, call->sys.args[0]);
+
+    return region && call->sys.args[1] && (uint64_t)call->result == call->sys.args[0] &&
+                   region->map.end == old_end && end >= old_end && !region->map.inode &&
+                   !(region->map.map_flags & MAP_SHARED) && !(region->map.flags & TBD_REGION_HEAP)
+               ? region
+               : NULL;
+}
+
 void tbd_call_mremap(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     uint64_t old_end = args[0] + tbd_map_page_up(args[1]);
     uint64_t bytes = tbd_map_page_up(args[2]);
-    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, args[0]);
+    struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, args[0]);
     struct tbd_mapped_region moved = { .path = "" };
     bool keeps_old = args[3] & MREMAP_DONTUNMAP;
     bool is_userfault = tbd_userfault_move(args[0]);
@@ -490,6 +510,11 @@ void tbd_call_mremap(struct tbd_call *call)
         return;
     if (is_move(call) && !is_userfault) {
         move_pieces(call);
+        return;
+    }
+    region = is_userfault ? NULL : grown_in_place(call, old_end, (uint64_t)call->result + bytes);
+    if (region) {
+        extend(call, region, region->map.end + (bytes - (old_end - args[0])));
         return;
     }
     if (moved.map.inode)

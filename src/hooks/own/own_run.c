@@ -239,8 +239,10 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
         break;
     case __NR_mremap:
         tbd_code_traps_forget(start, page_end(start + bytes));
-        start = result;
-        bytes = before->gpr[TBD_RDX];
+        is_new = start == result; /* what has moved is only known by its old address */
+        start = is_new ? page_end(start + bytes) : result;
+        bytes = page_end(result + before->gpr[TBD_RDX]) - start;
+        bytes = (int64_t)bytes > 0 ? bytes : 0;
         break;
     case __NR_brk:
         start = brk_before;
