@@ -343,5 +343,19 @@ def test_a_crash_while_another_dump_is_written(folder):
             assert [frame["function"] for frame in dump.ask("bt")][:2] == ["work", "main"], dump
 
 
+def test_a_program_that_was_started_with_triggers_takes_others(folder):
+    """Who has posted the first ones leaves no lock behind."""
+    binary, root = build(folder), os.path.join(folder, "root")
+    process = tbdtest.start([binary], root, "mode=crash,trigger=work if item->id == 2", stdin=subprocess.PIPE)
+    tell(process, b"w 7\n")
+    result = set_(process.pid, "trigger=work if item->id == 3")
+    assert (result.code, result.out, result.err) == (0, b"", b""), result
+    tell(process, b"w 7\n")
+    process.stdin.close()
+    assert process.wait(60) == 0
+    tbdtest.wait_organizers(root)
+    assert [int(d.one("print", "item->id")["value"]) for d in dumps(root)] == [2, 3]
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -97,7 +97,8 @@ static int open_stream(pid_t pid)
 
 /* ---- the memory ---- */
 
-bool tbd_ring_memory_map(struct tbd_ring_memory *memory, int fd, struct tbd_query_error *error)
+/* The descriptor belongs to *memory then. */
+static bool map(struct tbd_ring_memory *memory, int fd, struct tbd_query_error *error)
 {
     const struct tbd_crash *crash;
     struct stat info;
@@ -123,10 +124,25 @@ bool tbd_ring_memory_find(struct tbd_ring_memory *memory, pid_t pid, struct tbd_
 
     *memory = (struct tbd_ring_memory){ .fd = -1, .stream = MAP_FAILED };
     if (fd >= 0)
-        return tbd_ring_memory_map(memory, fd, error);
+        return map(memory, fd, error);
     tbd_query_wrong(error, TBD_NOTFOUND, 0, 0,
                     "process %d does not run under `tbd crash`, or is not yours", (int)pid);
     return false;
+}
+
+/* The collector's description is shared with it: a lock on that would outlive this process. */
+bool tbd_ring_memory_reopen(struct tbd_ring_memory *memory, int stream_fd,
+                            struct tbd_query_error *error)
+{
+    char path[32];
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", stream_fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    *memory = (struct tbd_ring_memory){ .fd = -1, .stream = MAP_FAILED };
+    return fd >= 0 ? map(memory, fd, error)
+                   : tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "its rings cannot be opened: %s",
+                                     strerror(errno));
 }
 
 void tbd_ring_memory_close(struct tbd_ring_memory *memory)

@@ -20,8 +20,9 @@ struct tbd_ring_memory {
 
 /* Finds that of process `pid`, which runs under `tbd crash`. */
 bool tbd_ring_memory_find(struct tbd_ring_memory *memory, pid_t pid, struct tbd_query_error *error);
-/* Maps a descriptor, which then belongs to *memory. */
-bool tbd_ring_memory_map(struct tbd_ring_memory *memory, int fd, struct tbd_query_error *error);
+/* The one whose stream this process has inherited from the collector. */
+bool tbd_ring_memory_reopen(struct tbd_ring_memory *memory, int stream_fd,
+                            struct tbd_query_error *error);
 void tbd_ring_memory_close(struct tbd_ring_memory *memory);
 
 /* Puts the request there.  One asker at a time: waits for others. */

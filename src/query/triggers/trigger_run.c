@@ -179,7 +179,7 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
     bool done = request || tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
 
     if (done && setting->stream_fd >= 0)
-        done = tbd_ring_memory_map(memory, setting->stream_fd, error);
+        done = tbd_ring_memory_reopen(memory, setting->stream_fd, error);
     else if (done)
         done = tbd_ring_memory_find(memory, setting->pid, error);
     if (done)
