@@ -4,7 +4,7 @@
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
  *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
  *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash] [--facts NAMES]
- *                 [--triggers TEXT] [--parts TEXT]
+ *                 [--triggers TEXT] [--parts TEXT] [--placed]
  *   tbd-organizer --count=TRACE
  *
  * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
@@ -155,6 +155,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "crash", no_argument, NULL, 'r' },          { "facts", required_argument, NULL, 'f' },
         { "triggers", required_argument, NULL, 'g' },
         { "parts", required_argument, NULL, 'P' },
+        { "placed", no_argument, NULL, 'D' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
         { "save-on", required_argument, NULL, 'S' },
         { 0 },
@@ -180,6 +181,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'f': out->facts = optarg; break;
         case 'g': out->triggers = optarg; break;
         case 'P': out->parts = optarg; break;
+        case 'D': out->is_placed = true; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
         case 'S':

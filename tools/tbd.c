@@ -347,6 +347,20 @@ static bool is_place(const char *text)
            colon[2 + digits];
 }
 
+/* FILE:FUNCTION, for a file that the program does not name as one of its libraries: ends *text after FILE, and returns FUNCTION. */
+static char *after_file(char *text)
+{
+    char *colon = strrchr(text, ':');
+
+    if (!colon || !colon[1])
+        return NULL;
+    *colon = '\0';
+    if (access(text, R_OK) == 0)
+        return colon + 1;
+    *colon = ':';
+    return NULL;
+}
+
 /* tbdq finds the function; what it cannot find it says. */
 static bool ask_place(const char *program, char *function, char *out, size_t bytes)
 {
@@ -392,8 +406,10 @@ static bool find_branches(const struct tbd_options *parsed, const char *name,
         return true; /* which is said later */
     for (char *function; (function = strsep(&rest, ";")) != NULL;) {
         const char *found = is_place(function) ? function : place;
+        char *in_file = found == place ? after_file(function) : NULL;
 
-        if (found == place && !ask_place(program, function, place, sizeof(place)))
+        if (found == place && !ask_place(in_file ? function : program, in_file ? in_file : function,
+                                         place, sizeof(place)))
             return false;
         if ((places.used && !append(&places, ";", 1)) || !append(&places, found, strlen(found)))
             return false;

@@ -98,10 +98,27 @@ static bool goes_on(const struct memory *memory, int pidfd, uint32_t before)
     return true;
 }
 
+/* A thread waits in the dynamic loader until places have been looked for again. */
+static void look_if_asked(const struct tbd_organize_options *options, const struct memory *memory)
+{
+    const struct tbd_crash *crash = tbd_crash_area(memory->head, memory->bytes);
+    struct tbd_crash_look *look = crash ? (struct tbd_crash_look *)(uintptr_t)&crash->look
+                                        : NULL; /* the memory is writable */
+    uint32_t wanted = look ? __atomic_load_n(&look->wanted, __ATOMIC_ACQUIRE) : 0;
+
+    if (!look || wanted == __atomic_load_n(&look->done, __ATOMIC_RELAXED))
+        return;
+    tbd_place_triggers_again(options->stream_fd, options->pid, options->parts);
+    __atomic_store_n(&look->done, wanted, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &look->done, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
 enum end { HAS_ENDED, HAS_DIED, SENDS_STATE };
 
-static enum end wait_for_end(struct tbd_stream_head *head, int pidfd)
+static enum end wait_for_end(const struct tbd_organize_options *options,
+                             const struct memory *memory, int pidfd)
 {
+    struct tbd_stream_head *head = memory->head;
     struct pollfd fd = { .fd = pidfd, .events = POLLIN };
 
     /* without a descriptor it was gone before we looked */
@@ -109,6 +126,7 @@ static enum end wait_for_end(struct tbd_stream_head *head, int pidfd)
         if (has_ended(head) || has_executed(head))
             return HAS_ENDED;
         wait_for_chunk(head);
+        look_if_asked(options, memory);
     }
     if (is_sending(head))
         return SENDS_STATE;
@@ -200,7 +218,7 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         return status;
     }
     pidfd = (int)syscall(SYS_pidfd_open, options->pid, 0);
-    if (options->triggers || options->parts)
+    if (!options->is_placed && (options->triggers || options->parts))
         tbd_place_triggers(options->stream_fd, options->pid, options->triggers, options->parts);
     if (options->ready)
         options->ready(options->context, root);
@@ -208,7 +226,7 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
     for (enum end end = SENDS_STATE; end == SENDS_STATE;) {
         uint32_t before = resumed(&memory);
 
-        end = wait_for_end(memory.head, pidfd);
+        end = wait_for_end(options, &memory, pidfd);
         /* who is killed right after a fork has nothing to show */
         if (end == HAS_DIED && !tbd_crash_is_empty(memory.head, memory.bytes))
             status = dump(options, &memory, root, program, why);

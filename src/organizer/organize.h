@@ -36,6 +36,7 @@ struct tbd_organize_options {
         *facts; /* for it: of the system, in a dump (format/writer/system_facts.h); NULL: all */
     const char *
         triggers; /* for it: found before the program runs (organizer/place_triggers.h); NULL: none */
+    bool is_placed;    /* these are the engine's already: a forked child's */
     const char *parts; /* for it, too: functions among them are found then; NULL: there are none */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;

@@ -51,23 +51,41 @@ static char *setting(const char *name, const char *value)
     return value && asprintf(&text, "%s=%s", name, value) >= 0 ? text : NULL;
 }
 
-void tbd_place_triggers(int stream_fd, pid_t pid, const char *triggers, const char *parts)
+/* `set --stream-fd N [EXTRA] PID [trigger=TEXT] [parts=TEXT]` */
+static bool run_tool(int stream_fd, pid_t pid, char *extra, const char *triggers, const char *parts)
 {
     char path[PATH_MAX], fd[16], number[16];
     static char set[] = "set", option[] = "--stream-fd";
     char *settings[2] = { setting("trigger", triggers), setting("parts", parts) };
-    char *argv[7] = { set, option, fd, number };
-    unsigned count = 4;
+    char *argv[8] = { set, option, fd };
+    unsigned count = 3;
+    bool done;
 
     snprintf(fd, sizeof(fd), "%d", stream_fd);
     snprintf(number, sizeof(number), "%d", (int)pid);
+    if (extra)
+        argv[count++] = extra;
+    argv[count++] = number;
     for (unsigned i = 0; i < 2; i++)
         if (settings[i])
             argv[count++] = settings[i];
-    if (!find_tool(path, sizeof(path)) || !run(path, argv))
+    done = find_tool(path, sizeof(path)) && run(path, argv);
+    free(settings[0]);
+    free(settings[1]);
+    return done;
+}
+
+void tbd_place_triggers(int stream_fd, pid_t pid, const char *triggers, const char *parts)
+{
+    if (!run_tool(stream_fd, pid, NULL, triggers, parts))
         fprintf(stderr,
                 "tbd: tbd-probe does not run: there are no triggers, and no functions as parts\n"
                 "tbd: hint: it must be beside tbd-organizer\n");
-    free(settings[0]);
-    free(settings[1]);
+}
+
+void tbd_place_triggers_again(int stream_fd, pid_t pid, const char *parts)
+{
+    static char again[] = "--again";
+
+    (void)run_tool(stream_fd, pid, again, NULL, parts); /* if it does not run, it has been said */
 }

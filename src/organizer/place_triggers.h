@@ -9,5 +9,7 @@
 
 /* Returns when the request is in the rings' memory (format/probe/trigger.h), or a line on stderr says why not. */
 void tbd_place_triggers(int stream_fd, pid_t pid, const char *triggers, const char *parts);
+/* Some wait for a module, and one has come, or gone: returns when the engine has what is found now.  The triggers are those that it has. */
+void tbd_place_triggers_again(int stream_fd, pid_t pid, const char *parts);
 
 #endif

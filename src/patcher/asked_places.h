@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBD_MAX_ASKED_PLACES 256u
+#define TBD_MAX_ASKED_PLACES 257u /* of triggers, and the loader's */
 
 /* In a replay the code asks only if these agree; the rest is the callback's to compare.  Values may
  * change while translated code is there. */

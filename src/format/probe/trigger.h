@@ -6,6 +6,10 @@
  *
  *     FREE or an answer --asker--> FILLING --asker--> POSTED --engine--> DONE or REFUSED
  *
+ * Triggers and parts that name code which is in no module may wait.  The request then has the function that the dynamic loader
+ * calls when it has mapped or unmapped something.  A thread that comes there waits until another request has what is found now
+ * (struct tbd_crash_look).
+ *
  * A condition is probe code (format/probe/probe.h) that only computes: register 0 at its end says whether
  * it holds.  If a value cannot be read it does not. */
 #ifndef TBD_FORMAT_TRIGGER_H
@@ -22,10 +26,15 @@
 #define TBD_TRIGGER_ALWAYS     UINT32_MAX /* as a place's code */
 #define TBD_TRIGGER_TIMES      1000u      /* dumps of one trigger at most */
 
+#define TBD_TRIGGER_WAITS 1u /* no module has its place yet */
+#define TBD_TRIGGER_FAILS 2u /* it had to wait, and its condition has no value at its place, */
+#define TBD_TRIGGER_FOUND                                                                          \
+    4u /* or it has had one: the engine keeps both as long as it has the trigger */
+
 struct tbd_trigger {
-    uint64_t signals;  /*  0: bit SIGNO - 1; 0: it is about places */
-    uint32_t times;    /*  8: dumps that it will leave */
-    uint32_t reserved; /* 12 */
+    uint64_t signals; /*  0: bit SIGNO - 1; 0: it is about places */
+    uint32_t times;   /*  8: dumps that it will leave */
+    uint32_t flags;   /* 12: TBD_TRIGGER_WAITS, _FAILS, _FOUND */
     char
         text[TBD_TRIGGER_TEXT_BYTES]; /* 16: as it was written, or the beginning; ends with a NUL */
 };
@@ -50,6 +59,8 @@ enum tbd_request_state {
 #define TBD_REQUEST_RING     2u
 #define TBD_REQUEST_PARTS    4u /* blocks that are made from now on belong to these */
 #define TBD_REQUEST_RECORD   8u
+#define TBD_REQUEST_AGAIN                                                                          \
+    16u /* the triggers that the engine has, in what is mapped now; it ignores others */
 
 struct tbd_crash_request {
     uint32_t state;      /* futex: enum tbd_request_state */
@@ -63,6 +74,10 @@ struct tbd_crash_request {
     uint32_t range_count;
     uint32_t record; /* TBD_REQUEST_RECORD: the dial (format/stream/record.def) */
     struct tbd_part_range ranges[TBD_PART_RANGES];
+    uint64_t loader;        /* the address of its function; 0: nobody waits */
+    uint32_t waiting_parts; /* how many */
+    uint32_t reserved;
+    char wishes[TBD_CRASH_WISHES]; /* with TBD_REQUEST_TRIGGERS: their text; ends with a NUL */
 };
 _Static_assert(TBD_TRIGGER_AT + sizeof(struct tbd_crash_request) <= 256u << 10, "area 0 has it");
 

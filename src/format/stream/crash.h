@@ -49,6 +49,7 @@
 #define TBD_CRASH_PART_NAME   48u
 #define TBD_CRASH_PART_BYTES  (4ull << 20)
 #define TBD_PART_RANGES       512u
+#define TBD_CRASH_WISHES      4096u /* bytes of the text of all triggers */
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \
@@ -81,7 +82,7 @@ _Static_assert(sizeof(struct tbd_crash_row) == 16, "tbd_crash_row is 16 bytes");
 struct tbd_crash_part {
     uint64_t count;    /*  0: rows ever written; the newest has the place (count - 1) % capacity */
     uint32_t capacity; /*  8: rows, a power of 2; 0: there is no such part */
-    uint32_t reserved; /* 12 */
+    uint32_t is_found; /* 12: not 0: a module had the code of this function or source file */
     char name[TBD_CRASH_PART_NAME]; /* 16: of a module, or `modules`; ends with a NUL */
 };
 _Static_assert(sizeof(struct tbd_crash_part) == 64, "tbd_crash_part is 64 bytes");
@@ -100,6 +101,14 @@ struct tbd_crash_sorting {
     uint64_t moment; /*  0: of the lap's first entry; 0: no lap is sorted out */
     uint32_t module; /*  8: before it, as in last_modules */
     uint32_t reserved;
+};
+
+/* A module has come or gone, and triggers or parts wait for code: the engine counts `wanted`, and waits; the collector has places looked
+ * for again (format/probe/trigger.h), and makes `done` the same. */
+struct tbd_crash_look {
+    uint32_t wanted;               /* futex: of the engine's alone */
+    uint32_t done;                 /* futex: of the collector's */
+    char wishes[TBD_CRASH_WISHES]; /* the triggers that the engine has, as text; ends with a NUL */
 };
 
 struct tbd_crash {
@@ -126,6 +135,7 @@ struct tbd_crash {
     uint32_t laps[TBD_CRASH_RINGS]; /* of each ring, from 1; a ring that is given away skips one */
     uint32_t value_next[TBD_CRASH_RINGS]; /* slots that were written so far */
     struct tbd_crash_sorting sorting[TBD_CRASH_RINGS];
+    struct tbd_crash_look look;
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

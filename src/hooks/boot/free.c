@@ -16,6 +16,7 @@
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/probes/late_places.h"
 #include "hooks/probes/triggers.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/leaving.h"
@@ -125,6 +126,17 @@ static void dump_for(struct tbd_thread *thread, int32_t trigger)
         tbd_last_state_take(thread, why);
 }
 
+/* Another thread may have looked meanwhile. */
+static void look_again(struct tbd_thread *thread, uint64_t pc)
+{
+    tbd_free_lock(thread);
+    while (tbd_free_is_pausing())
+        tbd_free_pause(thread);
+    if (tbd_late_places_are_due(pc))
+        tbd_last_state_look(thread);
+    tbd_free_unlock(thread);
+}
+
 /* Conditions are found without the lock: the tables change while all threads are at boundaries. */
 static void asked(struct tbd_thread *thread)
 {
@@ -133,6 +145,8 @@ static void asked(struct tbd_thread *thread)
 
     if (is_due(thread))
         boundary(thread);
+    if (thread->regs.rip == pc && tbd_late_places_are_due(pc))
+        look_again(thread, pc);
     trigger = thread->regs.rip == pc ? tbd_triggers_at(&thread->regs) : TBD_TRIGGER_NONE;
     if (trigger == TBD_TRIGGER_NONE)
         return;
@@ -199,12 +213,13 @@ static bool begin_rings(struct tbd_thread *thread)
     struct tbd_codegen_config config = tbd_begin_codegen();
 
     tbd_crash_forget();
-    tbd_runtime.options.trigger[0] = '\0'; /* the engine has what became of it */
+    tbd_runtime.has_placed = true;
     if (!tbd_begin_stream() || !tbd_begin_recording())
         return false;
     /* as in the parent: nothing is due, or the thread's entries would go elsewhere from then on */
     tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_crash_give_ring(thread, tbd_context_now()->index, thread->tid);
+    tbd_late_places_inherit();
     tbd_patcher_configure(&config);
     return true;
 }

@@ -23,11 +23,13 @@
 #include "hooks/boot/free.h"
 #include "hooks/boot/image.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/instructions/branch_functions.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/registers.h"
 #include "hooks/memory/pagemap.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/probes/late_places.h"
 #include "hooks/probes/triggers.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
@@ -365,6 +367,7 @@ bool tbd_last_state_send(struct tbd_thread *thread)
 {
     if (!tbd_crash_is_on())
         return false;
+    tbd_late_places_say_missing();
     tbd_free_stop_others(thread);
     tbd_signals_block_all();
     send_state(thread);
@@ -434,6 +437,17 @@ static void change(struct tbd_thread *thread, const char *why)
     (void)tbd_triggers_take(thread, NULL, 0); /* the asker reads the answer */
 }
 
+static void look(struct tbd_thread *thread, const char *why)
+{
+    (void)why;
+    tbd_late_places_look(thread);
+}
+
+void tbd_last_state_look(struct tbd_thread *thread)
+{
+    while_others_wait(thread, look, "");
+}
+
 void tbd_last_state_if_asked(struct tbd_thread *thread)
 {
     if (!tbd_crash_is_on())
@@ -454,6 +468,8 @@ static bool is_wanted(uint32_t status)
 
 void tbd_last_state_at_exit(struct tbd_thread *thread, uint32_t status)
 {
+    tbd_branch_functions_say_missing();
+    tbd_late_places_say_missing();
     if (!tbd_crash_is_on() || !is_wanted(status))
         return;
     tbd_crash_dies(thread, 0, NULL);

@@ -11,9 +11,12 @@
 
 #include "hooks/boot/options.h"
 
+#include <stdbool.h>
+
 struct tbd_runtime {
     struct tbd_options options;
     char **environment; /* as at boot: for organizers */
+    bool has_placed;    /* the parent's triggers and parts are the engine's already */
     char lib_dir[1024]; /* where libtbd.so is, ends with a slash */
 };
 

@@ -220,7 +220,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
     unsigned last = 14;
-    const char *argv[28] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid, program };
+    const char *argv[32] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid, program };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_recording.ring.head;
     long result;
@@ -238,6 +238,8 @@ _Noreturn static void become_organizer(int fd, char **envp)
         argv[last++] = "--facts";
         argv[last++] = tbd_runtime.options.facts;
     }
+    if (tbd_mode()->events == TBD_EVENTS_RINGS && tbd_runtime.has_placed)
+        argv[last++] = "--placed";
     if (tbd_mode()->events == TBD_EVENTS_RINGS && tbd_runtime.options.trigger[0]) {
         argv[last++] = "--triggers";
         argv[last++] = tbd_runtime.options.trigger;

@@ -16,7 +16,7 @@
 struct chosen {
     char file[NAME_BYTES];
     struct tbd_branch_function function;
-    bool is_read, is_refused;
+    bool has_come, is_read, is_refused;
 };
 
 static struct chosen chosen[MOST];
@@ -156,8 +156,10 @@ struct tbd_branches_at tbd_branch_functions_at(uint64_t pc)
     for (uint32_t i = 0; i < chosen_count; i++) {
         struct chosen *c = &chosen[i];
 
-        if (offset < c->function.start || offset >= c->function.end ||
-            strcmp(last_part(region->path), c->file) != 0)
+        if (strcmp(last_part(region->path), c->file) != 0)
+            continue;
+        c->has_come = true;
+        if (offset < c->function.start || offset >= c->function.end)
             continue;
         if (!c->is_read)
             read_function(c, bias, region->map.end);
@@ -166,4 +168,12 @@ struct tbd_branches_at tbd_branch_functions_at(uint64_t pc)
                                          .scheme = used };
     }
     return (struct tbd_branches_at){ .function = NULL };
+}
+
+void tbd_branch_functions_say_missing(void)
+{
+    for (uint32_t i = 0; i < chosen_count; i++)
+        if (!chosen[i].has_come)
+            tbd_say("no code of %s ran: no branches of the function at 0x%lx were counted",
+                    chosen[i].file, chosen[i].function.start);
 }

@@ -17,5 +17,7 @@
 bool tbd_branch_functions_init(const char *text, enum tbd_branch_scheme scheme);
 /* For struct tbd_patcher_callbacks. */
 struct tbd_branches_at tbd_branch_functions_at(uint64_t pc);
+/* The process ends: a line for each function whose file was not there, or was not used. */
+void tbd_branch_functions_say_missing(void);
 
 #endif

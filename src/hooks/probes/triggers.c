@@ -46,7 +46,7 @@ static bool has_right_code(const struct tbd_crash_request *request)
 
 static bool has_right_places(struct tbd_crash_request *request)
 {
-    if (request->place_count > TBD_TRIGGER_PLACES)
+    if (request->place_count > TBD_TRIGGER_PLACES || (request->loader && !is_code(request->loader)))
         return false;
     for (uint32_t i = 0; i < request->place_count; i++) {
         const struct tbd_trigger_place *place = &request->places[i];
@@ -70,6 +70,7 @@ static bool is_right(struct tbd_crash_request *request)
         if (request->triggers[i].times > TBD_TRIGGER_TIMES)
             return false;
     }
+    request->wishes[TBD_CRASH_WISHES - 1] = '\0';
     return true;
 }
 
@@ -86,12 +87,57 @@ static void put_places(struct tbd_thread *thread)
     uint64_t places[TBD_MAX_ASKED_PLACES];
     size_t before = tbd_asked_places_list(places);
 
-    _Static_assert(TBD_TRIGGER_PLACES <= TBD_MAX_ASKED_PLACES, "all fit");
+    _Static_assert(TBD_TRIGGER_PLACES < TBD_MAX_ASKED_PLACES, "all fit, and the loader's");
     forget_code(thread, places, before);
     for (uint32_t i = 0; i < now.place_count; i++)
         places[i] = now.places[i].address;
-    tbd_asked_places_set(places, now.place_count);
-    forget_code(thread, places, now.place_count);
+    places[now.place_count] = now.loader;
+    tbd_asked_places_set(places, now.place_count + (now.loader != 0));
+    forget_code(thread, places, now.place_count + (now.loader != 0));
+}
+
+static void take_parts(void)
+{
+    now.range_count = wanted.range_count;
+    now.waiting_parts = wanted.waiting_parts;
+    memcpy(now.ranges, wanted.ranges, sizeof(now.ranges));
+    tbd_crash_parts_set_ranges(now.ranges, now.range_count);
+}
+
+static void note_found(void)
+{
+    for (uint32_t i = 0; i < wanted.trigger_count; i++)
+        if (!(wanted.triggers[i].flags & (TBD_TRIGGER_WAITS | TBD_TRIGGER_FAILS)))
+            wanted.triggers[i].flags |= TBD_TRIGGER_FOUND;
+}
+
+/* A trigger that is the same as before has the dumps left that it had, and has been where it was. */
+static void keep_times(void)
+{
+    for (uint32_t i = 0; i < wanted.trigger_count && i < now.trigger_count; i++)
+        if (strcmp(wanted.triggers[i].text, now.triggers[i].text) == 0) {
+            wanted.triggers[i].times = now.triggers[i].times;
+            wanted.triggers[i].flags |=
+                now.triggers[i].flags & (TBD_TRIGGER_FOUND | TBD_TRIGGER_FAILS);
+        }
+}
+
+static void take_triggers(struct tbd_thread *thread)
+{
+    note_found();
+    if (wanted.what & TBD_REQUEST_AGAIN) {
+        if (strcmp(wanted.wishes, now.wishes) != 0)
+            return; /* others came in between, and found their places themselves */
+        keep_times();
+    }
+    now.trigger_count = wanted.trigger_count;
+    now.place_count = wanted.place_count;
+    now.code_count = wanted.code_count;
+    memcpy(now.triggers, wanted.triggers, sizeof(now.triggers));
+    memcpy(now.places, wanted.places, sizeof(now.places));
+    memcpy(now.code, wanted.code, sizeof(now.code));
+    memcpy(now.wishes, wanted.wishes, sizeof(now.wishes));
+    put_places(thread);
 }
 
 static uint64_t *entry_of(uint32_t index)
@@ -123,12 +169,14 @@ static bool carry_out(struct tbd_thread *thread)
         return false;
     if (wanted.what & (TBD_REQUEST_RING | TBD_REQUEST_RECORD))
         begin_recording();
-    if (wanted.what & TBD_REQUEST_PARTS)
-        tbd_crash_parts_set_ranges(wanted.ranges, wanted.range_count);
-    if (wanted.what & TBD_REQUEST_TRIGGERS) {
-        now = wanted;
+    if (wanted.loader && wanted.loader != now.loader) {
+        now.loader = wanted.loader;
         put_places(thread);
     }
+    if (wanted.what & TBD_REQUEST_PARTS)
+        take_parts();
+    if (wanted.what & TBD_REQUEST_TRIGGERS)
+        take_triggers(thread);
     return true;
 }
 
@@ -162,6 +210,11 @@ bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes)
         say_why(why, bytes);
     answer(request, done ? TBD_REQUEST_DONE : TBD_REQUEST_REFUSED);
     return done;
+}
+
+const struct tbd_crash_request *tbd_triggers_now(void)
+{
+    return &now;
 }
 
 /* ---- is it time for a dump? ---- */

@@ -24,6 +24,8 @@
 /* With the lock, all other threads at a boundary: carries out the request that is posted, if there is one, and
  * answers.  False: it was refused; all is as before, and *why (which may be NULL) says what is wrong. */
 bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes);
+/* What is asked for now: triggers, ranges of parts, the loader's function.  Changes while all threads are at boundaries. */
+const struct tbd_crash_request *tbd_triggers_now(void);
 /* The index of a trigger at regs->rip whose condition holds, and which has dumps left.  Without the lock. */
 int32_t tbd_triggers_at(const struct tbd_regs *regs);
 int32_t tbd_triggers_for_signal(uint32_t signo);

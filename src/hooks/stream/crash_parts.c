@@ -5,6 +5,7 @@
  * used as a place within them. */
 #include "hooks/stream/crash_parts.h"
 
+#include "base/fmt.h"
 #include "base/string.h"
 #include "format/stream/part_name.h"
 
@@ -116,8 +117,25 @@ void tbd_crash_parts_set_ranges(const struct tbd_part_range *given, uint32_t cou
     for (uint32_t i = 0; crash && i < count; i++) {
         memcpy(name, given[i].name, sizeof(name));
         name[sizeof(name) - 1] = '\0';
-        ranges[range_count++] = (struct range){ given[i].start, given[i].end, part_called(name) };
+        ranges[range_count] = (struct range){ given[i].start, given[i].end, part_called(name) };
+        crash->parts[ranges[range_count++].part].is_found = 1;
     }
+}
+
+size_t tbd_crash_parts_missing(char *out, size_t bytes)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (uint32_t part = 1; crash && part < TBD_CRASH_PARTS; part++) {
+        struct tbd_crash_part copy = crash->parts[part];
+
+        copy.name[TBD_CRASH_PART_NAME - 1] = '\0';
+        if (capacities[part] && !copy.is_found && used + 1 < bytes &&
+            tbd_code_part_of(copy.name, strlen(copy.name)) != TBD_PART_MODULE)
+            used += tbd_fmt(out + used, bytes - used, "%s%s", used ? "; " : "", copy.name);
+    }
+    return used;
 }
 
 /* A function is more than its module. */

@@ -10,6 +10,7 @@
 #include "format/stream/crash.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -20,6 +21,8 @@ bool tbd_crash_parts_format(struct tbd_crash *crash, const char *text);
 void tbd_crash_parts_start(struct tbd_crash *crash, uint8_t *tables);
 /* Code of parts, in place of what was given before; copied.  At most TBD_PART_RANGES; a name may not end. */
 void tbd_crash_parts_set_ranges(const struct tbd_part_range *given, uint32_t count);
+/* The names of functions and source files of which no module had the code, and their length, which may be 0. */
+size_t tbd_crash_parts_missing(char *out, size_t bytes);
 /* The block that begins at `start` has got this id; it belongs to module number `module`, whose file is `path`. */
 void tbd_crash_parts_note(uint32_t id, uint64_t start, uint32_t module, const char *path);
 /* The lap of ring number `index` that has `count` entries is over, at this time. */

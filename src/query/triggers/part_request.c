@@ -5,6 +5,7 @@
 #include "format/stream/part_name.h"
 #include "query/debuginfo/dwarf_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,18 +118,34 @@ static bool add(struct tbd_probe_process *process, const char *text, const struc
                                          : add_function(process, text, wish, out, error);
 }
 
+static void add_waiting(const char *text, const struct part_wish *wish,
+                        struct tbd_crash_request *out, struct tbd_part_names *waiting)
+{
+    size_t used = strlen(waiting->text);
+
+    snprintf(waiting->text + used, sizeof(waiting->text) - used, "%s%.*s", used ? "; " : "",
+             (int)wish->length, text + wish->at);
+    out->waiting_parts++;
+}
+
 bool tbd_part_request(struct tbd_probe_process *process, const char *text,
-                      struct tbd_crash_request *out, struct tbd_query_error *error)
+                      struct tbd_crash_request *out, struct tbd_part_names *waiting,
+                      struct tbd_query_error *error)
 {
     struct tbd_query_error first = { 0 };
     struct part_wish wish;
 
     out->what |= TBD_REQUEST_PARTS;
-    out->range_count = 0;
+    out->range_count = out->waiting_parts = 0;
+    waiting->text[0] = '\0';
     for (size_t at = 0; text[at] != '\0'; at += strcspn(text + at, ";")) {
         at += strspn(text + at, "; ");
         *error = (struct tbd_query_error){ 0 };
-        if (read_wish(text, at, &wish) && !add(process, text, &wish, out, error) && !first.status)
+        if (!read_wish(text, at, &wish) || add(process, text, &wish, out, error))
+            continue;
+        if (error->status == TBD_NOTFOUND && out->loader)
+            add_waiting(text, &wish, out, waiting);
+        else if (!first.status)
             first = *error;
     }
     *error = first;

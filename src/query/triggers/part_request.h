@@ -11,9 +11,14 @@
 #include "format/probe/trigger.h"
 #include "query/places/running_process.h"
 
-/* Fills in the ranges of those that there are; `what` gets TBD_REQUEST_PARTS.  False: *error says what is wrong in `text` with the first
- * of the others. */
+struct tbd_part_names {
+    char text[512]; /* with "; " between them, cut if there are too many */
+};
+
+/* Fills in the ranges of those that there are, and which wait, because no module has their code and there is a loader (out->loader);
+ * `what` gets TBD_REQUEST_PARTS.  False: *error says what is wrong in `text` with the first of the others. */
 bool tbd_part_request(struct tbd_probe_process *process, const char *text,
-                      struct tbd_crash_request *out, struct tbd_query_error *error);
+                      struct tbd_crash_request *out, struct tbd_part_names *waiting,
+                      struct tbd_query_error *error);
 
 #endif

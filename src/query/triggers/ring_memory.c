@@ -114,6 +114,7 @@ static bool map(struct tbd_ring_memory *memory, int fd, struct tbd_query_error *
     crash = tbd_crash_area(memory->stream, memory->bytes);
     if (!crash)
         return tbd_query_wrong(error, TBD_CORRUPT, 0, 0, "its memory is not that of rings");
+    memory->crash = crash;
     memory->request = (struct tbd_crash_request *)((uint8_t *)(uintptr_t)crash + TBD_TRIGGER_AT);
     return true;
 }

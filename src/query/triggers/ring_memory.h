@@ -15,7 +15,8 @@ struct tbd_ring_memory {
     int fd;
     void *stream;
     size_t bytes;
-    struct tbd_crash_request *request; /* in it */
+    const struct tbd_crash *crash;     /* in it */
+    struct tbd_crash_request *request; /* the same */
 };
 
 /* Finds that of process `pid`, which runs under `tbd crash`. */

@@ -15,6 +15,7 @@ struct filling {
     const char *text;
     struct tbd_crash_request *out;
     struct tbd_place_code code;
+    enum tbd_trigger_absent absent;
     struct tbd_query_error *error;
 };
 
@@ -93,21 +94,66 @@ static bool add_places(struct filling *f, const struct tbd_trigger_wish *wish)
     return done;
 }
 
+/* An address that is no code any more would have the whole request refused. */
+static bool has_gone(const struct filling *f, const struct tbd_trigger_wish *wish)
+{
+    return f->absent == TBD_ABSENT_FITS && wish->where.kind == TBD_WHERE_ADDRESS &&
+           !tbd_process_has_code(f->process, wish->where.number);
+}
+
+/* It has no place now: TBD_TRIGGER_*, or 0: that is an error. */
+static uint32_t flags_without_place(struct filling *f, const struct tbd_trigger_wish *wish)
+{
+    bool waits = f->absent != TBD_ABSENT_FAILS && f->out->loader &&
+                 (f->error->status == TBD_NOTFOUND || has_gone(f, wish));
+
+    if (!waits && f->absent != TBD_ABSENT_FITS)
+        return 0;
+    *f->error = (struct tbd_query_error){ 0 };
+    return waits ? TBD_TRIGGER_WAITS : TBD_TRIGGER_FAILS;
+}
+
 static bool add_wish(struct filling *f, const struct tbd_trigger_wish *wish)
 {
     struct tbd_trigger *trigger = &f->out->triggers[f->out->trigger_count];
+    uint32_t places = f->out->place_count, code = f->code.count;
 
     *trigger = (struct tbd_trigger){ .signals = wish->signals, .times = wish->times };
     snprintf(trigger->text, sizeof(trigger->text), "%.*s", (int)(wish->end - wish->at),
              f->text + wish->at);
-    if (!wish->signals && !add_places(f, wish))
-        return false;
+    if (!wish->signals && (has_gone(f, wish) || !add_places(f, wish))) {
+        trigger->flags = flags_without_place(f, wish);
+        f->out->place_count = places;
+        f->code.count = code;
+        if (!trigger->flags)
+            return false;
+    }
     f->out->trigger_count++;
     return true;
 }
 
+uint64_t tbd_trigger_loader(struct tbd_probe_process *process)
+{
+    static const char *const loaders[] = { "ld-linux*", "ld-musl*" };
+    struct tbd_probe_places places = { 0 };
+    uint64_t address = 0;
+
+    for (size_t i = 0; i < sizeof(loaders) / sizeof(loaders[0]) && !address; i++) {
+        struct tbd_where where = { .kind = TBD_WHERE_ENTRY };
+        struct tbd_query_error ignored = { 0 };
+
+        strcpy(where.module, loaders[i]);
+        strcpy(where.name, "_dl_debug_state");
+        if (tbd_process_find(process, &where, &places, &ignored) && places.count)
+            address = places.all[0].address;
+    }
+    free(places.all);
+    return address;
+}
+
 bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
-                         struct tbd_crash_request *out, struct tbd_query_error *error)
+                         enum tbd_trigger_absent absent, struct tbd_crash_request *out,
+                         struct tbd_query_error *error)
 {
     struct filling f = { .process = process,
                          .text = text,
@@ -116,13 +162,20 @@ bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
                                    .capacity = TBD_TRIGGER_CODE,
                                    .registers = TBD_PROBE_REGISTERS,
                                    .has_vectors = true },
+                         .absent = absent,
                          .error = error };
     struct tbd_trigger_wishes *wishes = malloc(sizeof(*wishes));
-    bool done = wishes ? tbd_trigger_read(text, wishes, error)
-                       : tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    bool done = strlen(text) >= sizeof(out->wishes)
+                    ? tbd_query_wrong(error, TBD_USAGE, 0, 0,
+                                      "the triggers' text is too long: %u bytes at most",
+                                      TBD_CRASH_WISHES - 1)
+                : wishes ? tbd_trigger_read(text, wishes, error)
+                         : tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
 
     out->what |= TBD_REQUEST_TRIGGERS;
     out->trigger_count = out->place_count = 0;
+    if (done)
+        strcpy(out->wishes, text);
     for (uint32_t i = 0; done && i < wishes->count; i++)
         done = add_wish(&f, &wishes->all[i]);
     out->code_count = f.code.count;

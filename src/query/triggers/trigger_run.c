@@ -19,13 +19,15 @@ enum { EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000 };
 
 static int usage(FILE *out)
 {
-    fputs("usage: tbd set PID NAME=VALUE ...\n\n"
-          "  ring=SIZE      bytes of each thread's ring (K, M)\n"
-          "  record=0..9    how much is recorded beside rings, for values in dumps\n"
-          "  trigger=WHAT   what leaves a dump from now on: PLACE [times N] [if CONDITION],\n"
-          "                 signal NAME [times N]; several with ; between them; none: trigger=\n\n"
-          "PLACE: a function, FILE:LINE, 0xADDRESS.  (man tbd, CRASH)\n",
-          out);
+    fputs(
+        "usage: tbd set [--pending] PID NAME=VALUE ...\n\n"
+        "  ring=SIZE      bytes of each thread's ring (K, M)\n"
+        "  record=0..9    how much is recorded beside rings, for values in dumps\n"
+        "  trigger=WHAT   what leaves a dump from now on: PLACE [times N] [if CONDITION],\n"
+        "                 signal NAME [times N]; several with ; between them; none: trigger=\n\n"
+        "PLACE: a function, FILE:LINE, 0xADDRESS.  --pending: a place that no module has waits for\n"
+        "one that is loaded.  (man tbd, CRASH)\n",
+        out);
     return out == stdout ? 0 : EXIT_USAGE;
 }
 
@@ -61,9 +63,11 @@ struct setting {
     pid_t pid;
     int stream_fd;       /* -1: the collector is looked for, and the program told */
     const char *trigger; /* NULL: as it is */
-    const char *parts;   /* with stream_fd; NULL: none of them is a function */
+    const char *parts;   /* with stream_fd; NULL: none of them is a function or a source file */
     uint64_t ring_bytes; /* 0: as it is */
     long record;         /* -1: as it is */
+    bool is_again;       /* with stream_fd: a module has come or gone, and a thread waits */
+    enum tbd_trigger_absent absent;
 };
 
 static bool take_size(const char *text, uint64_t *out)
@@ -102,7 +106,16 @@ static int parse(int argc, char **argv, struct setting *out)
         return usage(stdout);
     if (argc > 2 && strcmp(argv[1], "--stream-fd") == 0 && take_number(argv[2], INT_MAX, &number)) {
         out->stream_fd = (int)number;
+        out->absent = TBD_ABSENT_WAITS;
         at = 3;
+    }
+    if (at < argc && strcmp(argv[at], "--pending") == 0) {
+        out->absent = TBD_ABSENT_WAITS;
+        at++;
+    } else if (out->stream_fd >= 0 && at < argc && strcmp(argv[at], "--again") == 0) {
+        out->is_again = true;
+        out->absent = TBD_ABSENT_FITS;
+        at++;
     }
     if (!take_number(at < argc ? argv[at] : NULL, INT_MAX, &number))
         return wrong_usage("it takes the number of a process");
@@ -117,19 +130,15 @@ static int parse(int argc, char **argv, struct setting *out)
         else if (strncmp(argv[at], "ring=", 5) != 0 || !take_size(argv[at] + 5, &out->ring_bytes))
             return wrong_usage("ring=SIZE, record=0 to 9 or trigger=WHAT is expected");
     }
-    return out->trigger || out->parts || out->ring_bytes || out->record >= 0
+    return out->is_again || out->trigger || out->parts || out->ring_bytes || out->record >= 0
                ? -1
                : wrong_usage("there is nothing to set");
 }
 
 /* ---- doing it ---- */
 
-static bool fill(const struct setting *setting, struct tbd_crash_request *request,
-                 struct tbd_query_error *error)
+static void fill_numbers(const struct setting *setting, struct tbd_crash_request *request)
 {
-    struct tbd_probe_process process;
-    bool done;
-
     if (setting->ring_bytes) {
         request->what |= TBD_REQUEST_RING;
         request->ring_bytes = setting->ring_bytes;
@@ -138,30 +147,65 @@ static bool fill(const struct setting *setting, struct tbd_crash_request *reques
         request->what |= TBD_REQUEST_RECORD;
         request->record = (uint32_t)setting->record;
     }
-    if (!setting->trigger)
-        return true;
+}
+
+static void say_waiting(const struct tbd_crash_request *request)
+{
+    for (uint32_t i = 0; i < request->trigger_count; i++)
+        if (request->triggers[i].flags & TBD_TRIGGER_WAITS)
+            fprintf(stderr,
+                    "tbd set: nothing that is loaded has the place of this trigger; it waits: %s\n",
+                    tbd_shown(request->triggers[i].text));
+}
+
+/* What is wrong with parts does not concern the triggers. */
+static bool fill_places(const struct setting *setting, const char *triggers,
+                        struct tbd_crash_request *request, struct tbd_query_error *error)
+{
+    struct tbd_probe_process process;
+    struct tbd_query_error wrong = { 0 };
+    struct tbd_part_names waiting = { "" };
+    bool done = true;
+
     if (!tbd_process_read(&process, setting->pid, error))
         return false;
-    done = tbd_trigger_request(&process, setting->trigger, request, error);
+    request->loader = tbd_trigger_loader(&process);
+    if (setting->parts && !tbd_part_request(&process, setting->parts, request, &waiting, &wrong))
+        fail(&wrong, setting->parts);
+    if (waiting.text[0] && !setting->is_again)
+        fprintf(stderr, "tbd set: nothing that is loaded has code of these parts; they wait: %s\n",
+                tbd_shown(waiting.text));
+    if (triggers)
+        done = tbd_trigger_request(&process, triggers, setting->absent, request, error);
+    if (error->status == TBD_NOTFOUND && setting->absent == TBD_ABSENT_FAILS && request->loader &&
+        !error->hint[0])
+        strcpy(error->hint, "--pending waits until it is loaded");
     tbd_process_free(&process);
     return done;
 }
 
-/* What is wrong with them does not concern the triggers. */
-static void fill_parts(const struct setting *setting, struct tbd_crash_request *request)
+/* Those that the engine has; the program may scribble over them. */
+static const char *copy_wishes(const struct tbd_ring_memory *memory)
 {
-    struct tbd_query_error error = { 0 };
-    struct tbd_probe_process process;
+    static char wishes[TBD_CRASH_WISHES];
 
-    if (!setting->parts)
-        return;
-    if (!tbd_process_read(&process, setting->pid, &error)) {
-        fail(&error, setting->parts);
-        return;
-    }
-    if (!tbd_part_request(&process, setting->parts, request, &error))
-        fail(&error, setting->parts);
-    tbd_process_free(&process);
+    memcpy(wishes, memory->crash->look.wishes, sizeof(wishes) - 1);
+    return wishes;
+}
+
+static bool fill(const struct setting *setting, const struct tbd_ring_memory *memory,
+                 struct tbd_crash_request *request, struct tbd_query_error *error)
+{
+    const char *triggers = setting->is_again ? copy_wishes(memory) : setting->trigger;
+
+    fill_numbers(setting, request);
+    if (setting->is_again)
+        request->what |= TBD_REQUEST_AGAIN;
+    if ((triggers || setting->parts) && !fill_places(setting, triggers, request, error))
+        return false;
+    if (!setting->is_again)
+        say_waiting(request);
+    return true;
 }
 
 static bool tell(pid_t pid, struct tbd_query_error *error)
@@ -182,10 +226,11 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
         done = tbd_ring_memory_reopen(memory, setting->stream_fd, error);
     else if (done)
         done = tbd_ring_memory_find(memory, setting->pid, error);
-    if (done)
-        fill_parts(setting, request);
-    done = done && fill(setting, request, error) && tbd_ring_memory_post(memory, request, error);
-    if (done && setting->stream_fd < 0)
+    done = done && fill(setting, memory, request, error) &&
+           tbd_ring_memory_post(memory, request, error);
+    if (done && setting->is_again)
+        done = tbd_ring_memory_await(memory, ANSWER_MS, error);
+    else if (done && setting->stream_fd < 0)
         done = tell(setting->pid, error) && tbd_ring_memory_await(memory, ANSWER_MS, error);
     free(request);
     return done;
