@@ -74,6 +74,22 @@ static void costs_decide_the_length(void **state)
     assert_about(length_ms(), 10); /* and it shrinks again */
 }
 
+static void another_threads_turn_is_worth_an_end_early(void **state)
+{
+    uint64_t used;
+
+    (void)state;
+    tbd_own_window_begin(0, 1000);
+    tbd_own_window_cost(3 * MS, 0); /* 99 ms */
+    tbd_own_window_next();
+    assert_false(tbd_own_window_pays());
+    do {
+        compute(MS);
+        used = tbd_own_window_used_ns();
+    } while (!tbd_own_window_pays() && used < 200 * MS);
+    assert_in_range(used / MS, 24, 40);
+}
+
 /* An end that took seconds was other threads' time: it counts as 5 ms, so pages decide no less. */
 static void an_end_that_took_long_does_not_overflow(void **state)
 {
@@ -113,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_clock_agrees),
         cmocka_unit_test(costs_decide_the_length),
+        cmocka_unit_test(another_threads_turn_is_worth_an_end_early),
         cmocka_unit_test(an_end_that_took_long_does_not_overflow),
         cmocka_unit_test(a_fixed_length_stays),
         cmocka_unit_test(sleeping_does_not_count),

@@ -17,6 +17,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/own/own.h"
+#include "hooks/stream/recording.h"
 #include "hooks/threads/signals_private.h"
 #include "patcher/decode.h"
 
@@ -34,8 +35,13 @@ enum cut_state { STATE_IDLE, STATE_TO_TRANSFER, STATE_STEPPING };
 static enum cut_state state;
 static uint64_t trap; /* the control transfer; STATE_TO_TRANSFER: an int3 is there */
 
+/* Another thread asks for the turn only while this one runs the program's code, and has asked before this one has left
+ * it: what it sends never comes when the kernel has such signals wait, or the program has its handlers back. */
+enum where { IN_ENGINE, IN_PROGRAM, IS_ASKED };
+
 struct cut_timers {
     int32_t ticks, late; /* of the kernel */
+    uint32_t where;      /* enum where, atomic */
     bool is_late_set, is_paused;
 };
 static struct cut_timers timers[TBD_MAX_THREADS]; /* by saved context */
@@ -123,6 +129,40 @@ void tbd_cut_pause(const struct tbd_signals *signals, bool pauses)
     of->is_paused = pauses;
     stop_late(of); /* a call is a stop */
     set(of->ticks, next, next);
+}
+
+/* ---- the turn is asked for ---- */
+
+static bool change(uint32_t *where, uint32_t from, uint32_t to)
+{
+    return __atomic_compare_exchange_n(where, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void tbd_cut_ask(const struct tbd_saved_context *holder)
+{
+    uint32_t *where = &timers[holder->index].where;
+    siginfo_t info = { .si_signo = TBD_TIMER_SIGNAL, .si_code = SI_TIMER };
+
+    if (!change(where, IN_PROGRAM, IS_ASKED))
+        return;
+    info.si_ptr = (void *)TBD_LATE_VALUE;
+    tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, holder->tid, TBD_TIMER_SIGNAL,
+             tbd_sys_pointer(&info));
+    __atomic_store_n(where, IN_PROGRAM, __ATOMIC_RELEASE);
+}
+
+void tbd_cut_enter_program(void)
+{
+    __atomic_store_n(&own()->where, IN_PROGRAM, __ATOMIC_RELEASE);
+}
+
+void tbd_cut_leave_program(void)
+{
+    uint32_t *where = &own()->where;
+
+    while (__atomic_load_n(where, __ATOMIC_ACQUIRE) != IN_ENGINE &&
+           !change(where, IN_PROGRAM, IN_ENGINE))
+        tbd_sys3(__NR_sched_yield, 0, 0, 0);
 }
 
 /* ---- the next control transfer ---- */

@@ -14,6 +14,7 @@
 #define TBD_HOOKS_OWN_CUT_H
 
 #include "hooks/threads/signals.h"
+#include "hooks/threads/threads.h"
 #include "patcher/thread.h"
 
 #include <stdbool.h>
@@ -25,7 +26,7 @@
 enum tbd_cut_step {
     TBD_CUT_NOT,      /* it does not concern a cut */
     TBD_CUT_TICK,     /* some processor time has passed */
-    TBD_CUT_LATE,     /* a signal has waited for some time */
+    TBD_CUT_LATE,     /* a signal has waited for some time, or a thread for its turn */
     TBD_CUT_TRANSFER, /* the thread is at the control transfer */
     TBD_CUT_REACHED,  /* and here after it */
 };
@@ -39,6 +40,11 @@ void tbd_cut_end(void);
 
 /* What does the signal mean, which came in the program's own code at `rip`? */
 enum tbd_cut_step tbd_cut_step_sigsafe(int signo, const uint8_t *info, uint64_t rip);
+/* Where the calling thread is: the engine's work begins, or ends. */
+void tbd_cut_leave_program(void);
+void tbd_cut_enter_program(void);
+/* By another thread, with the lock of the queue: if the holder of the turn lock runs the program's code, TBD_CUT_LATE comes to it. */
+void tbd_cut_ask(const struct tbd_saved_context *holder);
 /* A signal waits: TBD_CUT_LATE comes soon, unless the program stops before. */
 void tbd_cut_soon_sigsafe(void);
 

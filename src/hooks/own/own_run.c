@@ -379,6 +379,15 @@ static void end_turn_in_time(struct tbd_thread *thread)
     turn_start = now;
 }
 
+/* The turn of a thread that was cut begins when it goes on. */
+static void begin_turn(const struct tbd_thread *thread)
+{
+    if (turn_of == thread->tid || !tbd_threads_are_many())
+        return;
+    turn_of = thread->tid;
+    turn_start = cycles();
+}
+
 /* The window ends here. */
 static void perform_cut(struct tbd_thread *thread)
 {
@@ -390,10 +399,16 @@ static void perform_cut(struct tbd_thread *thread)
     tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
 
+/* Is another thread's turn worth the end of a window? */
+static bool is_turn_wanted(void)
+{
+    return tbd_threads_are_many() && tbd_own_window_pays() && tbd_threads_are_ready();
+}
+
 static bool is_cut_wanted(enum tbd_cut_step step)
 {
     return __atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) || tbd_leaving_why() ||
-           (step == TBD_CUT_TICK && tbd_own_window_is_over_at_tick());
+           (step == TBD_CUT_TICK && tbd_own_window_is_over_at_tick()) || is_turn_wanted();
 }
 
 /* Nothing is recorded where the thread is not at a cut. */
@@ -442,6 +457,7 @@ void tbd_own_stopped(struct tbd_thread *thread)
     enum stop_kind kind = stop;
 
     stop = STOP_NONE;
+    tbd_cut_leave_program();
     if (tbd_own_is_translated())
         ways->after_fault(thread);
     if (kind == STOP_CUT)
@@ -461,6 +477,8 @@ void tbd_own_run(struct tbd_thread *thread)
 
     if (tbd_own_is_translated())
         tbd_patcher_run(thread);
+    begin_turn(thread);
+    tbd_cut_enter_program();
     regs.rflags = tbd_cut_flags(regs.rflags);
     if (tbd_processor.has_fsgsbase)
         tbd_set_gs_base(regs.gs_base);
@@ -513,6 +531,7 @@ static void begin_translated(void)
 void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *given)
 {
     ways = given;
+    tbd_threads_ask_by(tbd_cut_ask);
     fixed_ns = cut_ns;
     tbd_special_logs_stores = true;
     tbd_code_traps_begin(&tbd_memory.regions);

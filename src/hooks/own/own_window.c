@@ -7,7 +7,8 @@
 
 #define LEAST_NS    10000000u
 #define MOST_NS     100000000u
-#define COSTS_ARE   33u      /* one part in this many of a window's time */
+#define COSTS_ARE   33u /* one part in this many of a window's time */
+#define TURN_PART   4u  /* of a window, after which a thread that waits for its turn may get it */
 #define MOST_END_NS 5000000u /* beyond, it was other threads' time */
 /* Cycles of the time-stamp counter after which the processor time is asked at a stop: about 10 ms.  While others have the
  * processor, the window does not grow. */
@@ -66,6 +67,11 @@ bool tbd_own_window_is_over_at_stop(void)
 bool tbd_own_window_is_over_at_tick(void)
 {
     return tbd_own_window_used_ns() + tick_ns / 2 >= length_ns;
+}
+
+bool tbd_own_window_pays(void)
+{
+    return tbd_own_window_used_ns() >= length_ns / TURN_PART;
 }
 
 void tbd_own_window_next(void)

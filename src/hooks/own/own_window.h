@@ -23,6 +23,8 @@ uint64_t tbd_own_window_tick_ns(void);
 /* Is it over?  Asked at every stop, and so mostly answered by the counter of cycles. */
 bool tbd_own_window_is_over_at_stop(void);
 bool tbd_own_window_is_over_at_tick(void);
+/* Has it lasted so long that its end costs little beside it, if another thread waits for its turn? */
+bool tbd_own_window_pays(void);
 /* Processor time since the window began, in nanoseconds. */
 uint64_t tbd_own_window_used_ns(void);
 /* The next one begins. */

@@ -18,7 +18,8 @@ enum {
     ROBUST_HEAD_BYTES = sizeof(struct robust_list_head),
     /* threads that wait for their turn check at this interval whether the holder waits for them, */
     SECOND_NS = 1000000000,
-    PATIENCE = 3, /* and take the turn lock away after this many checks */
+    ASK_NS = 2000000, /* threads that come back from a call ask the holder for it at this one */
+    PATIENCE = 3,     /* and take the turn lock away after this many checks */
     LOCK_FREE = 0,
     LOCK_TAKEN = 1,
     LOCK_WANTED = 2,
@@ -36,6 +37,7 @@ int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64
 
 struct tbd_threads tbd_threads;
 static void (*begin_in_turn)(struct tbd_thread *thread);
+static void (*ask_holder_locked)(const struct tbd_saved_context *holder);
 
 /* ---- futexes ---- */
 
@@ -134,6 +136,11 @@ void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum, uint64_t chao
     sit_alone(tbd_saved_context_at(0), thread->tid);
     tbd_saved_context_at(0)->gs_base = tbd_processor.gs_base;
     use(thread, tbd_saved_context_at(0));
+}
+
+void tbd_threads_ask_by(void (*given)(const struct tbd_saved_context *holder))
+{
+    ask_holder_locked = given;
 }
 
 void tbd_threads_after_fork(struct tbd_thread *thread)
@@ -435,7 +442,45 @@ static int64_t held_ns(void)
     return left;
 }
 
-static void wait_for_turn(struct tbd_saved_context *saved)
+static int64_t place_locked(const struct tbd_saved_context *saved)
+{
+    int64_t place = 1;
+
+    for (const struct tbd_saved_context *at = tbd_threads.first; at && at != saved; at = at->next)
+        place++;
+    return place;
+}
+
+/* The first in the queue does; each looks again when its turn may have come nearer.  Returns nanoseconds until then. */
+static int64_t ask_for_turn(const struct tbd_saved_context *saved)
+{
+    const struct tbd_saved_context *holder;
+    int64_t place;
+
+    lock();
+    place = place_locked(saved);
+    holder = tbd_threads.holder;
+    if (place == 1 && holder && !holder->outside && !is_detached())
+        ask_holder_locked(holder);
+    unlock();
+    return place * ASK_NS;
+}
+
+/* As wait_on_for(&saved->turn, 0, SECOND_NS); the holder, which may only compute, is asked to give way. */
+static bool wait_and_ask(const struct tbd_saved_context *saved)
+{
+    int64_t next = ASK_NS;
+
+    for (int64_t waited = 0; waited < SECOND_NS; waited += next) {
+        if (!wait_on_for(&saved->turn, 0, next))
+            return false;
+        next = ask_for_turn(saved);
+    }
+    return true;
+}
+
+/* `asks`: it has given way itself, and not because its turn was over. */
+static void wait_for_turn(struct tbd_saved_context *saved, bool asks)
 {
     uint32_t call = 0;
     unsigned looked = 0;
@@ -448,7 +493,8 @@ static void wait_for_turn(struct tbd_saved_context *saved)
             decide();
             continue;
         }
-        if (!wait_on_for(&saved->turn, 0, SECOND_NS))
+        if (!(asks && ask_holder_locked ? wait_and_ask(saved)
+                                        : wait_on_for(&saved->turn, 0, SECOND_NS)))
             continue;
         looked = call && call == call_of_holder() ? looked + 1 : 0;
         call = call_of_holder();
@@ -517,7 +563,7 @@ static bool get_turn_lock(struct tbd_saved_context *saved)
     if (threads->chaos.is_on)
         claim();
     if (!mine)
-        wait_for_turn(saved);
+        wait_for_turn(saved, !threads->chaos.is_on);
     return !is_detached();
 }
 
@@ -538,7 +584,7 @@ void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, 
 /* The thread is in the queue, at a block boundary; it goes on natively if the program is let go. */
 static void await_turn(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
-    wait_for_turn(saved);
+    wait_for_turn(saved, false);
     if (is_detached())
         tbd_threads_leave(saved);
     load(thread, saved);
@@ -572,7 +618,7 @@ static void set_tick(uint64_t now)
         now + (threads->chaos.is_on ? tbd_chaos_turn(&threads->chaos) : threads->quantum);
 }
 
-static bool is_anybody_ready(void)
+bool tbd_threads_are_ready(void)
 {
     bool ready;
 
@@ -604,7 +650,7 @@ void tbd_threads_tick(struct tbd_thread *thread)
         return;
     set_tick(now);
     await_arrivals();
-    if (!is_anybody_ready() && !tbd_chaos_starves(&threads->chaos, threads->holder->number))
+    if (!tbd_threads_are_ready() && !tbd_chaos_starves(&threads->chaos, threads->holder->number))
         return;
     saved = threads->holder;
     offer_turn(thread, TBD_NO_BLOCK_TIME);
@@ -622,7 +668,7 @@ bool tbd_threads_call_begins(struct tbd_thread *thread, uint64_t block_time)
     if (!tbd_threads_are_many() || !tbd_chaos_once_in(&tbd_threads.chaos, CALL_ONCE_IN))
         return true;
     offer_turn(thread, block_time);
-    wait_for_turn(saved);
+    wait_for_turn(saved, false);
     if (is_detached())
         return false;
     load(thread, saved);

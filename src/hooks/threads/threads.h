@@ -126,6 +126,9 @@ static inline struct tbd_signals *tbd_signals_now(void)
  * `begin` in their first turn; it does not return. */
 void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum, uint64_t chaos,
                       void (*begin)(struct tbd_thread *thread));
+/* BOOT: `ask` is called, with the lock of the queue, when a thread that came back from a call waits long for its turn: the holder
+ * shall come to a boundary.  Nobody is asked without. */
+void tbd_threads_ask_by(void (*ask)(const struct tbd_saved_context *holder));
 /* In a forked child, which has one thread. */
 __attribute__((visibility("hidden"))) void tbd_threads_after_fork(struct tbd_thread *thread);
 
@@ -160,6 +163,8 @@ void tbd_threads_call_ended(struct tbd_thread *thread);
 /* With chaos, at a block boundary: a queued signal may have to wait there.  True: it waits. */
 void tbd_threads_delay_signal(struct tbd_thread *thread);
 bool tbd_threads_signal_waits(const struct tbd_thread *thread);
+/* Is another thread ready? */
+bool tbd_threads_are_ready(void);
 /* The latest time at which the ring must stop for a tick. */
 uint64_t tbd_threads_next_tick(void);
 
