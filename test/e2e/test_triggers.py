@@ -357,5 +357,31 @@ def test_a_program_that_was_started_with_triggers_takes_others(folder):
     assert [int(d.one("print", "item->id")["value"]) for d in dumps(root)] == [2, 3]
 
 
+def test_triggers_have_parts_of_their_own(folder):
+    """What a trigger names is in its dumps, and nothing else of rings and parts; the next dump has everything again."""
+    binary, root = build(folder), os.path.join(folder, "root")
+    options = "mode=crash,tables=first,parts=work();modules;doing,trigger=signal USR1 times 2 with work();work with modules rings if item->id == 3;signal USR2 with doing"
+    process = tbdtest.start([binary], root, options, stdin=subprocess.PIPE)
+    texts = [b"w 2\n", b"s %d\n" % signal.SIGUSR1, b"s %d\n" % signal.SIGUSR2, b"w 3\n"]
+    lines = [tell(process, text) for text in texts]
+    for words, code, message in ((["trigger=work with nothing"], 2, b"was not started with this part: nothing"), (["trigger=work with rings doing  if total > 3"], 0, b""),
+                                 (["trigger=signal HUP with modules"], 0, b"")):
+        result = set_(process.pid, *words)
+        assert result.code == code and message in result.err and bool(result.err) == bool(code), (words, result)
+    assert set_(process.pid, "trigger=signal USR2").code == 0
+    texts.append(b"s %d\n" % signal.SIGUSR2)
+    lines.append(tell(process, texts[-1]))
+    process.stdin.close()
+    assert process.wait(60) == 0
+    tbdtest.wait_organizers(root)
+    assert b"".join(lines) == tbdtest.run([binary], stdin=b"".join(texts)).out
+    shown = []
+    for dump in dumps(root):
+        parts = {row["part"] for row in dump.ask("path", 1 << 20, "parts")} if dump.tbdq("path", "parts").code == 0 else set()
+        shown.append((parts, dump.tbdq("path", "5").code == 0, dump.tbdq("path", "first").code == 0))
+        assert dump.ask("bt") and dump.one("print", "total"), dump  # the state is there
+    assert shown == [({"work()"}, False, False), ({"doing"}, False, False), ({"modules"}, True, True), ({"work()", "modules", "doing"}, True, True)], shown
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -72,12 +72,30 @@ static void nothing(void **state)
     assert_int_equal(wishes.count, 0);
 }
 
+static void parts(void **state)
+{
+    const struct tbd_trigger_wish *all = wishes.all;
+    const char *text = "f with a b(); g times 2 with modules if x; signal HUP with rings";
+
+    (void)state;
+    assert_true(reads(text));
+    assert_int_equal(wishes.count, 3);
+    assert_memory_equal(text + all[0].parts, "a b()", 5);
+    assert_int_equal(all[0].parts_end - all[0].parts, 5);
+    assert_int_equal(all[1].parts_end - all[1].parts, 7);
+    assert_int_equal(all[1].times, 2);
+    assert_true(all[1].condition < all[1].end);
+    assert_int_equal(all[2].parts_end - all[2].parts, 5);
+    assert_true(reads("f"));
+    assert_int_equal(all[0].parts, all[0].parts_end);
+}
+
 static void refusals(void **state)
 {
     static const char *const texts[] = {
-        "signal",          "signal NOPE", "signal 0",  "signal 65",    "f times",
-        "f times 0",       "f times x",   "f if",      "f times 1001", "f times 2 x",
-        "signal HUP if 1", "!f",          "f if a; !", "times 3",      "if x == 3",
+        "signal",      "signal NOPE", "signal 0",     "signal 65",   "f times",         "f times 0",
+        "f times x",   "f if",        "f times 1001", "f times 2 x", "signal HUP if 1", "f with",
+        "f with if x", "f with a if", "!f",           "f if a; !",   "times 3",         "if x == 3",
     };
     char many[600], long_name[1200];
 
@@ -96,10 +114,9 @@ static void refusals(void **state)
 
 static void random_texts(void **state)
 {
-    static const char *const words[] = {
-        "f",  "if", "times", "signal", ";", "!",  ":",  "12", "0x",
-        "\"", "\\", " ",     "HUP",    "x", "==", "\n", "\t", "*"
-    };
+    static const char *const words[] = { "f", "if", "with", "times", "signal", ";", "!",
+                                         ":", "12", "0x",   "\"",    "\\",     " ", "HUP",
+                                         "x", "==", "\n",   "\t",    "*" };
     uint64_t seed = 1;
 
     (void)state;
@@ -118,7 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),   cmocka_unit_test(signals),      cmocka_unit_test(nothing),
-        cmocka_unit_test(refusals), cmocka_unit_test(random_texts),
+        cmocka_unit_test(refusals), cmocka_unit_test(random_texts), cmocka_unit_test(parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

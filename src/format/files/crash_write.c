@@ -35,6 +35,7 @@ static bool take_head(struct tbd_crash_making *m)
     m->ring_bytes = m->crash->ring_bytes;
     m->values_at = m->crash->values_at;
     m->value_slots = m->crash->value_slots;
+    m->keeps = m->crash->keeps;
     if (m->value_slots > TBD_VALUE_MOST_BYTES / TBD_VALUE_SLOT_BYTES || m->values_at % 8 != 0)
         m->value_slots = 0;
     return m->module_count <= TBD_CRASH_MODULES && m->ring_bytes >= TBD_CRASH_RING_BYTES &&
@@ -235,9 +236,11 @@ static bool add_table(struct tbd_crash_making *m, uint32_t which, uint32_t *out_
 
 static bool add_tables(struct tbd_crash_making *m)
 {
+    if (!tbd_crash_is_kept(m, TBD_CRASH_KEEPS_RINGS))
+        return true;
     m->when = calloc(2ull * m->from.def_count + 1, sizeof(*m->when));
     return m->when && add_table(m, TBD_CRASH_FIRST, &m->head.first_count) &&
-           add_table(m, TBD_CRASH_LAST, &m->head.last_count) && tbd_crash_add_kept(m);
+           add_table(m, TBD_CRASH_LAST, &m->head.last_count);
 }
 
 /* In the unit of the tables. */
@@ -264,10 +267,10 @@ static bool gather(struct tbd_crash_making *m)
     memcpy(m->modules, m->crash->modules, m->module_count * sizeof(*m->modules));
     for (uint32_t i = 0; i < m->module_count; i++)
         m->modules[i].path[TBD_CRASH_PATH_BYTES - 1] = 0;
-    for (uint32_t i = 0; i < rings; i++)
+    for (uint32_t i = 0; tbd_crash_is_kept(m, TBD_CRASH_KEEPS_RINGS) && i < rings; i++)
         if (!add_ring(m, i))
             return false;
-    return add_tables(m);
+    return add_tables(m) && tbd_crash_add_kept(m);
 }
 
 /* ---- the file ---- */
@@ -295,7 +298,9 @@ static enum tbd_status put(struct tbd_crash_making *m, int dir)
     memcpy(at, m->modules, modules);
     memcpy(at += modules, m->blocks, blocks);
     memcpy(at += blocks, m->threads, threads);
-    memcpy(at += threads, m->when, when);
+    at += threads;
+    if (when)
+        memcpy(at, m->when, when);
     memcpy(at += when, m->parts, parts);
     at += parts;
     if (kept)

@@ -44,7 +44,7 @@ static bool add_part(struct keeping *k, uint32_t part)
     struct tbd_crash_kept_part *to = &k->m->parts[k->m->head.part_count];
 
     k->places[part] = UINT32_MAX;
-    if (!from.capacity || from.capacity > MOST_ROWS)
+    if (!from.capacity || from.capacity > MOST_ROWS || !tbd_crash_is_kept(k->m, 1u << part))
         return true;
     k->left[k->m->head.part_count] = from.capacity;
     k->places[part] = k->m->head.part_count++;

@@ -33,6 +33,7 @@ struct tbd_crash_making {
     uint64_t *entry_at; /* owned: of the ring that is added (struct tbd_crash_ring) */
     uint64_t values_at; /* copies, checked: as in struct tbd_crash */
     uint32_t value_slots;
+    uint32_t keeps; /* as in struct tbd_crash */
 };
 
 /* A ring whose entries are in the file. */
@@ -53,6 +54,12 @@ static inline const uint32_t *tbd_crash_ring_of(const struct tbd_crash_making *m
 {
     return (const uint32_t *)(m->stream + m->from.areas_offset +
                               (1 + (uint64_t)index) * (m->from.area_bytes + 4096));
+}
+
+/* A bit of `keeps`. */
+static inline bool tbd_crash_is_kept(const struct tbd_crash_making *m, uint32_t bit)
+{
+    return !m->keeps || m->keeps & bit;
 }
 
 /* How many of them there may be. */

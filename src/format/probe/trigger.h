@@ -22,7 +22,7 @@
 #define TBD_TRIGGER_MAX        32u
 #define TBD_TRIGGER_PLACES     256u
 #define TBD_TRIGGER_CODE       2048u
-#define TBD_TRIGGER_TEXT_BYTES 112u
+#define TBD_TRIGGER_TEXT_BYTES 108u
 #define TBD_TRIGGER_ALWAYS     UINT32_MAX /* as a place's code */
 #define TBD_TRIGGER_TIMES      1000u      /* dumps of one trigger at most */
 
@@ -35,8 +35,9 @@ struct tbd_trigger {
     uint64_t signals; /*  0: bit SIGNO - 1; 0: it is about places */
     uint32_t times;   /*  8: dumps that it will leave */
     uint32_t flags;   /* 12: TBD_TRIGGER_WAITS, _FAILS, _FOUND */
+    uint32_t keeps;   /* 16: what its dumps have, as in struct tbd_crash; 0: everything */
     char
-        text[TBD_TRIGGER_TEXT_BYTES]; /* 16: as it was written, or the beginning; ends with a NUL */
+        text[TBD_TRIGGER_TEXT_BYTES]; /* 20: as it was written, or the beginning; ends with a NUL */
 };
 _Static_assert(sizeof(struct tbd_trigger) == 128, "tbd_trigger is 128 bytes");
 

@@ -49,7 +49,8 @@
 #define TBD_CRASH_PART_NAME   48u
 #define TBD_CRASH_PART_BYTES  (4ull << 20)
 #define TBD_PART_RANGES       512u
-#define TBD_CRASH_WISHES      4096u /* bytes of the text of all triggers */
+#define TBD_CRASH_KEEPS_RINGS (1u << 31) /* threads' rings, with values and tables */
+#define TBD_CRASH_WISHES      4096u      /* bytes of the text of all triggers */
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \
@@ -136,6 +137,9 @@ struct tbd_crash {
     uint32_t value_next[TBD_CRASH_RINGS]; /* slots that were written so far */
     struct tbd_crash_sorting sorting[TBD_CRASH_RINGS];
     struct tbd_crash_look look;
+    uint32_t
+        keeps; /* what the dump that is being sent has: bit N for part N, TBD_CRASH_KEEPS_RINGS; 0: everything */
+    uint32_t reserved_2;
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

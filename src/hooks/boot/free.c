@@ -119,11 +119,14 @@ static void switched(struct tbd_thread *thread, uint64_t target)
 static void dump_for(struct tbd_thread *thread, int32_t trigger)
 {
     char why[TBD_TRIGGER_TEXT_BYTES + 32];
+    uint32_t keeps;
 
     while (tbd_free_is_pausing())
         tbd_free_pause(thread);
-    if (trigger >= 0 && tbd_triggers_use((uint32_t)trigger, why, sizeof(why)))
-        tbd_last_state_take(thread, why);
+    if (trigger < 0 || !tbd_triggers_use((uint32_t)trigger, why, sizeof(why), &keeps))
+        return;
+    tbd_crash_keeps(keeps);
+    tbd_last_state_take(thread, why);
 }
 
 /* Another thread may have looked meanwhile. */

@@ -262,11 +262,12 @@ int32_t tbd_triggers_for_signal(uint32_t signo)
     return TBD_TRIGGER_NONE;
 }
 
-bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes)
+bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes, uint32_t *keeps)
 {
     if (trigger >= now.trigger_count || !now.triggers[trigger].times)
         return false;
     now.triggers[trigger].times--;
+    *keeps = now.triggers[trigger].keeps;
     tbd_fmt(why, bytes, "trigger: %s; the program went on", now.triggers[trigger].text);
     return true;
 }

@@ -29,8 +29,8 @@ const struct tbd_crash_request *tbd_triggers_now(void);
 /* The index of a trigger at regs->rip whose condition holds, and which has dumps left.  Without the lock. */
 int32_t tbd_triggers_at(const struct tbd_regs *regs);
 int32_t tbd_triggers_for_signal(uint32_t signo);
-/* With the lock: one dump less is left.  False: none was.  *why: what the dump is to say. */
-bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes);
+/* With the lock: one dump less is left.  False: none was.  *why: what the dump is to say, *keeps: what it is to have (struct tbd_crash). */
+bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes, uint32_t *keeps);
 
 #pragma GCC visibility pop
 

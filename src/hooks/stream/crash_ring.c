@@ -344,8 +344,15 @@ void tbd_crash_goes_on(bool goes_on)
     __atomic_store_n(&crash->goes_on, goes_on, __ATOMIC_RELEASE);
 }
 
+void tbd_crash_keeps(uint32_t keeps)
+{
+    if (crash)
+        crash->keeps = keeps;
+}
+
 void tbd_crash_resumes(void)
 {
+    crash->keeps = 0;
     __atomic_fetch_add(&crash->resumed, 1, __ATOMIC_RELEASE);
 }
 

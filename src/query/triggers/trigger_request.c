@@ -16,6 +16,7 @@ struct filling {
     struct tbd_crash_request *out;
     struct tbd_place_code code;
     enum tbd_trigger_absent absent;
+    const struct tbd_crash *crash;
     struct tbd_query_error *error;
 };
 
@@ -113,6 +114,40 @@ static uint32_t flags_without_place(struct filling *f, const struct tbd_trigger_
     return waits ? TBD_TRIGGER_WAITS : TBD_TRIGGER_FAILS;
 }
 
+/* What a name after `with` stands for; 0: nothing. */
+static uint32_t kept_as(const struct tbd_crash *crash, const char *name, size_t length)
+{
+    if (length == 5 && memcmp(name, "rings", 5) == 0)
+        return TBD_CRASH_KEEPS_RINGS;
+    for (uint32_t i = 0; i < TBD_CRASH_PARTS; i++) {
+        const struct tbd_crash_part *part = &crash->parts[i];
+
+        if (part->capacity && length < sizeof(part->name) &&
+            memcmp(part->name, name, length) == 0 && !part->name[length])
+            return 1u << i;
+    }
+    return 0;
+}
+
+static bool find_kept(struct filling *f, const struct tbd_trigger_wish *wish, uint32_t *out)
+{
+    *out = 0;
+    for (size_t at = wish->parts; at < wish->parts_end;) {
+        size_t length = strcspn(f->text + at, " \t\n;");
+        uint32_t bit = kept_as(f->crash, f->text + at, length);
+
+        if (!bit) {
+            strcpy(f->error->hint, "tbd crash --parts=NAME, or rings: those of the threads");
+            return tbd_query_wrong(f->error, TBD_USAGE, at, length,
+                                   "the program was not started with this part");
+        }
+        *out |= bit;
+        at += length;
+        at += strspn(f->text + at, " \t\n");
+    }
+    return true;
+}
+
 static bool add_wish(struct filling *f, const struct tbd_trigger_wish *wish)
 {
     struct tbd_trigger *trigger = &f->out->triggers[f->out->trigger_count];
@@ -121,6 +156,8 @@ static bool add_wish(struct filling *f, const struct tbd_trigger_wish *wish)
     *trigger = (struct tbd_trigger){ .signals = wish->signals, .times = wish->times };
     snprintf(trigger->text, sizeof(trigger->text), "%.*s", (int)(wish->end - wish->at),
              f->text + wish->at);
+    if (!find_kept(f, wish, &trigger->keeps))
+        return false;
     if (!wish->signals && (has_gone(f, wish) || !add_places(f, wish))) {
         trigger->flags = flags_without_place(f, wish);
         f->out->place_count = places;
@@ -152,8 +189,8 @@ uint64_t tbd_trigger_loader(struct tbd_probe_process *process)
 }
 
 bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
-                         enum tbd_trigger_absent absent, struct tbd_crash_request *out,
-                         struct tbd_query_error *error)
+                         enum tbd_trigger_absent absent, const struct tbd_crash *crash,
+                         struct tbd_crash_request *out, struct tbd_query_error *error)
 {
     struct filling f = { .process = process,
                          .text = text,
@@ -163,6 +200,7 @@ bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
                                    .registers = TBD_PROBE_REGISTERS,
                                    .has_vectors = true },
                          .absent = absent,
+                         .crash = crash,
                          .error = error };
     struct tbd_trigger_wishes *wishes = malloc(sizeof(*wishes));
     bool done = strlen(text) >= sizeof(out->wishes)

@@ -23,10 +23,12 @@ static int usage(FILE *out)
         "usage: tbd set [--pending] PID NAME=VALUE ...\n\n"
         "  ring=SIZE      bytes of each thread's ring (K, M)\n"
         "  record=0..9    how much is recorded beside rings, for values in dumps\n"
-        "  trigger=WHAT   what leaves a dump from now on: PLACE [times N] [if CONDITION],\n"
-        "                 signal NAME [times N]; several with ; between them; none: trigger=\n\n"
-        "PLACE: a function, FILE:LINE, 0xADDRESS.  --pending: a place that no module has waits for\n"
-        "one that is loaded.  (man tbd, CRASH)\n",
+        "  trigger=WHAT   what leaves a dump from now on; several with ; between them;\n"
+        "                 none: trigger=\n\n"
+        "WHAT: PLACE [times N] [with PART ...] [if CONDITION],\n"
+        "      or signal NAME [times N] [with PART ...]\n"
+        "PLACE: a function, FILE:LINE, 0xADDRESS.  --pending: one that no module has waits for it.\n"
+        "PART: what the dump has, one of --parts, or rings.  (man tbd, CRASH)\n",
         out);
     return out == stdout ? 0 : EXIT_USAGE;
 }
@@ -160,7 +162,8 @@ static void say_waiting(const struct tbd_crash_request *request)
 
 /* What is wrong with parts does not concern the triggers. */
 static bool fill_places(const struct setting *setting, const char *triggers,
-                        struct tbd_crash_request *request, struct tbd_query_error *error)
+                        const struct tbd_crash *crash, struct tbd_crash_request *request,
+                        struct tbd_query_error *error)
 {
     struct tbd_probe_process process;
     struct tbd_query_error wrong = { 0 };
@@ -176,7 +179,7 @@ static bool fill_places(const struct setting *setting, const char *triggers,
         fprintf(stderr, "tbd set: nothing that is loaded has code of these parts; they wait: %s\n",
                 tbd_shown(waiting.text));
     if (triggers)
-        done = tbd_trigger_request(&process, triggers, setting->absent, request, error);
+        done = tbd_trigger_request(&process, triggers, setting->absent, crash, request, error);
     if (error->status == TBD_NOTFOUND && setting->absent == TBD_ABSENT_FAILS && request->loader &&
         !error->hint[0])
         strcpy(error->hint, "--pending waits until it is loaded");
@@ -201,7 +204,8 @@ static bool fill(const struct setting *setting, const struct tbd_ring_memory *me
     fill_numbers(setting, request);
     if (setting->is_again)
         request->what |= TBD_REQUEST_AGAIN;
-    if ((triggers || setting->parts) && !fill_places(setting, triggers, request, error))
+    if ((triggers || setting->parts) &&
+        !fill_places(setting, triggers, memory->crash, request, error))
         return false;
     if (!setting->is_again)
         say_waiting(request);

@@ -150,14 +150,14 @@ static bool read_place(struct reader *r, size_t end, struct tbd_trigger_wish *ou
     return copy_name(r, at, end, where->name);
 }
 
-/* Where the place ends: before " if " and " times ". */
+/* Where the place ends: before " if ", " times " and " with ". */
 static size_t end_of_place(struct reader *r)
 {
     struct reader probe = *r;
     size_t end = r->at;
 
     while (probe.at < r->end) {
-        if (take_word(&probe, "if") || take_word(&probe, "times"))
+        if (take_word(&probe, "if") || take_word(&probe, "times") || take_word(&probe, "with"))
             return end;
         while (probe.at < r->end && !is_blank(r->text[probe.at]))
             probe.at++;
@@ -165,6 +165,23 @@ static size_t end_of_place(struct reader *r)
         skip_blanks(&probe);
     }
     return end;
+}
+
+/* PART PART ..., up to an `if` */
+static bool read_parts(struct reader *r, struct tbd_trigger_wish *out)
+{
+    struct reader probe = *r;
+
+    skip_blanks(&probe);
+    out->parts = out->parts_end = probe.at;
+    while (probe.at < r->end && !take_word(&probe, "if")) {
+        while (probe.at < r->end && !is_blank(r->text[probe.at]))
+            probe.at++;
+        out->parts_end = r->at = probe.at;
+        skip_blanks(&probe);
+    }
+    return out->parts_end > out->parts ||
+           wrong(r, r->at, "with libz.so.1 rings", "names of parts are missing");
 }
 
 static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
@@ -179,6 +196,8 @@ static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
         (!take_number(r, &times) || times < 1 || times > TBD_TRIGGER_TIMES))
         return wrong(r, r->at, "times 3", "a number from 1 to 1000 is expected");
     out->times = (uint32_t)times;
+    if (take_word(r, "with") && !read_parts(r, out))
+        return false;
     if (!out->signals && take_word(r, "if")) {
         skip_blanks(r);
         out->condition = r->at;
@@ -188,8 +207,10 @@ static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
     }
     skip_blanks(r);
     return r->at == r->end ||
-           wrong(r, r->at, "PLACE [times N] [if CONDITION]; signal NAME [times N]",
-                 "this is not understood");
+           wrong(
+               r, r->at,
+               "PLACE [times N] [with PART ...] [if CONDITION]; signal NAME [times N] [with PART ...]",
+               "this is not understood");
 }
 
 bool tbd_trigger_read(const char *text, struct tbd_trigger_wishes *out,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* trigger_text.h - what a user wants dumps for: the text of the option `trigger`
  *
- *   WHAT; WHAT; ...      WHAT: PLACE [times N] [if CONDITION], or signal NAME [times N]
+ *   WHAT; WHAT; ...      WHAT: PLACE [times N] [with PART ...] [if CONDITION], or signal NAME [times N] [with PART ...]
  *
  * PLACE is a function (also module!function), FILE:LINE or 0xADDRESS, CONDITION one of tbdq's (query/condition).
  * The text is untrusted input.  Nothing here prints. */
@@ -18,7 +18,8 @@ struct tbd_trigger_wish {
     size_t condition;       /* where it begins; `end`: there is none */
     uint64_t signals;       /* as in struct tbd_trigger */
     uint32_t times;
-    bool has_module; /* the place names one */
+    size_t parts, parts_end; /* names with blanks between them; the same: all */
+    bool has_module;         /* the place names one */
 };
 
 struct tbd_trigger_wishes {
