@@ -94,6 +94,7 @@
 #ifndef PAGEMAP_SCAN /* 6.7 */
 #define PAGEMAP_SCAN          _IOWR('f', 16, struct pm_scan_arg)
 #define PAGE_IS_WRITTEN       (1 << 1)
+#define PAGE_IS_FILE          (1 << 2)
 #define PAGE_IS_PRESENT       (1 << 3)
 #define PAGE_IS_SWAPPED       (1 << 4)
 #define PAGE_IS_PFNZERO       (1 << 5)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: the summaries of a counted window do not fit their records
 // options: window=2000
 // signal: 11
 /* Mappings that the kernel extends downward: how far they grow with a lower limit of stacks, above mappings that are placed

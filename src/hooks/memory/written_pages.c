@@ -17,7 +17,8 @@
 /* Beyond what the organizer's start arranges, but not so high that the table of descriptors has to grow. */
 #define FIRST_DESCRIPTOR 16u
 #define BATCH            64u
-/* What is so large and cannot be accessed is a reservation, of which little will be used. */
+/* What is so large is a reservation, of which little will be used: if it cannot be accessed it is not followed, else only
+ * its pages that are there are protected, which are no huge ones. */
 #define RESERVED_BYTES (256ull << 20)
 
 static int descriptor = -1; /* this process' own */
@@ -147,11 +148,17 @@ static bool is_followed(const struct tbd_msg_region *map)
            (map->prot & (PROT_READ | PROT_WRITE) || map->end - map->start < RESERVED_BYTES);
 }
 
+static bool is_large(const struct tbd_range *range)
+{
+    return range->end - range->start >= RESERVED_BYTES;
+}
+
 /* Pages that were written since the last time, and protects them again.  The number of ranges, or the kernel's
  * error. */
 static long scan(const struct tbd_pagemap *map, const struct tbd_range *range, uint64_t *walked,
                  struct page_region *out)
 {
+    const uint64_t is_there = PAGE_IS_PRESENT | PAGE_IS_SWAPPED;
     struct pm_scan_arg scan = {
         .size = sizeof(scan),
         .flags = PM_SCAN_WP_MATCHING | PM_SCAN_CHECK_WPASYNC,
@@ -160,12 +167,29 @@ static long scan(const struct tbd_pagemap *map, const struct tbd_range *range, u
         .vec = tbd_sys_pointer(out),
         .vec_len = BATCH,
         .category_mask = PAGE_IS_WRITTEN,
-        .return_mask = PAGE_IS_WRITTEN,
+        .category_anyof_mask = is_large(range) ? is_there : 0,
+        .return_mask = PAGE_IS_WRITTEN | is_there | PAGE_IS_PFNZERO | PAGE_IS_FILE,
     };
     long count = tbd_sys3(__NR_ioctl, (uint64_t)map->fd, PAGEMAP_SCAN, tbd_sys_pointer(&scan));
 
     *walked = scan.walk_end;
     return count;
+}
+
+/* Where nothing was protected, as where a stack has grown, the kernel has pages as written that were only read, or never
+ * touched. */
+static bool has_contents(const struct page_region *found)
+{
+    return found->categories & (PAGE_IS_PRESENT | PAGE_IS_SWAPPED) &&
+           !(found->categories & (PAGE_IS_PFNZERO | PAGE_IS_FILE));
+}
+
+static void mark(const struct page_region *found)
+{
+    if (!has_contents(found))
+        return;
+    tbd_pages_mark_written(&tbd_memory.pages, found->start, found->end);
+    marked += (found->end - found->start) / TBD_PAGE_SIZE;
 }
 
 static void collect_range(const struct tbd_pagemap *map, struct tbd_range range, bool marks)
@@ -180,10 +204,8 @@ static void collect_range(const struct tbd_pagemap *map, struct tbd_range range,
             is_lost = true;
             break;
         }
-        for (long i = 0; marks && i < count; i++) {
-            tbd_pages_mark_written(&tbd_memory.pages, found[i].start, found[i].end);
-            marked += (found[i].end - found[i].start) / TBD_PAGE_SIZE;
-        }
+        for (long i = 0; marks && i < count; i++)
+            mark(&found[i]);
         range.start = walked;
     }
     if (marks && is_lost && range.end - range.start < RESERVED_BYTES)
@@ -233,6 +255,8 @@ static void follow_part(const struct tbd_pagemap *map, struct tbd_range part, bo
 {
     if (!change(part, UFFDIO_REGISTER))
         is_lost = true;
+    if (is_large(&part))
+        tbd_sys_madvise(part.start, part.end - part.start, MADV_NOHUGEPAGE);
     collect_range(map, part, marks);
 }
 

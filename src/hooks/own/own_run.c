@@ -222,6 +222,11 @@ static uint64_t page_end(uint64_t address)
     return (address + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
 }
 
+static bool is_followed_again(uint64_t advice)
+{
+    return advice == MADV_DONTNEED || advice == MADV_HUGEPAGE;
+}
+
 /* What a call has mapped, or made accessible. */
 static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *before,
                             uint64_t brk_before)
@@ -250,7 +255,7 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
         break;
     case __NR_mprotect:
     case __NR_pkey_mprotect: is_new = false; break;
-    case __NR_madvise: bytes = before->gpr[TBD_RDX] == MADV_DONTNEED ? bytes : 0; break;
+    case __NR_madvise: bytes = is_followed_again(before->gpr[TBD_RDX]) ? bytes : 0; break;
     case __NR_munmap: tbd_code_traps_forget(start, page_end(start + bytes)); return;
     default: start = bytes = 0;
     }
