@@ -117,6 +117,19 @@ def test_computations_are_cut(folder):
     assert answers(native, questions) == answers(traced, questions)
 
 
+def test_a_program_steps_through_its_calls(folder):
+    argv = [tbdtest.program("call_sites"), "steps"]
+    result, _ = record(argv, folder, "mode=native,aftercount=no")
+    tbdtest.same(tbdtest.run(argv), result)
+    assert b"2 in the call" in result.out, result
+
+
+def test_calls_that_are_made_often_are_no_longer_dispatched(folder):
+    result, _ = record([tbdtest.program("call_sites")], folder, "mode=native,aftercount=no,log=debug")
+    jumps = [line for line in result.err.decode().splitlines() if "jumps" in line and "before" in line]
+    assert len(jumps) >= 2, result
+
+
 def test_signals_come_in_the_midst_of_computations(folder):
     argv = [tbdtest.program("cuts"), "600000", "signals"]
     trace = check(argv, folder)

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CALLS 1500
+#define CALLS 10000
 #define BYTES 8192
 
 static void call(void)

@@ -12,9 +12,13 @@
 #define MOST_TRAPS 8192u
 #define INT3       0xccu
 
+#define MOST_PATCHED 8u /* bytes in place of one instruction */
+
 struct trap {
     uint64_t address;
     uint8_t byte; /* the program's */
+    uint8_t ours;
+    bool is_trap; /* else one byte of an instruction of the engine's */
 };
 
 static struct trap traps[MOST_TRAPS];
@@ -70,7 +74,7 @@ static bool put(const struct trap *first, size_t many, bool lifts)
     if (!region || tbd_sys_failed(tbd_sys_mprotect(start, bytes, TBD_PROT_RW)))
         return false;
     for (size_t i = 0; i < many; i++)
-        *(volatile uint8_t *)first[i].address = lifts ? first[i].byte : INT3;
+        *(volatile uint8_t *)first[i].address = lifts ? first[i].byte : first[i].ours;
     return !tbd_sys_failed(tbd_sys_mprotect(start, bytes, (int)region->map.prot));
 }
 
@@ -93,37 +97,69 @@ bool tbd_code_traps_any(uint64_t start, uint64_t end)
     return at < count && traps[at].address < end;
 }
 
+/* Writes them, too. */
+static bool insert(size_t at, const struct trap *made, size_t many)
+{
+    if (count + many > MOST_TRAPS || !put(made, many, false))
+        return false;
+    memmove(&traps[at + many], &traps[at], (count - at) * sizeof(*traps));
+    memcpy(&traps[at], made, many * sizeof(*traps));
+    count += many;
+    return true;
+}
+
 bool tbd_code_traps_set(uint64_t address)
 {
-    struct trap trap = { address, *(const uint8_t *)address };
+    struct trap trap = { address, *(const uint8_t *)address, INT3, true };
     size_t at = lower(address);
 
     if (tbd_code_traps_has_sigsafe(address))
         return true;
-    if (count == MOST_TRAPS || !put(&trap, 1, false))
+    if (tbd_code_traps_any(address, address + 1) || !insert(at, &trap, 1))
         return false;
-    memmove(&traps[at + 1], &traps[at], (count - at) * sizeof(*traps));
-    traps[at] = trap;
-    count++;
     return true;
+}
+
+bool tbd_code_traps_patch(uint64_t address, const uint8_t *patch, size_t bytes)
+{
+    struct trap made[MOST_PATCHED];
+
+    if (bytes > MOST_PATCHED || tbd_code_traps_any(address, address + bytes))
+        return false;
+    for (size_t i = 0; i < bytes; i++)
+        made[i] = (struct trap){ address + i, ((const uint8_t *)address)[i], patch[i], false };
+    return insert(lower(address), made, bytes);
+}
+
+static void drop(size_t from, size_t to)
+{
+    memmove(&traps[from], &traps[to], (count - to) * sizeof(*traps));
+    count -= to - from;
+}
+
+void tbd_code_traps_unpatch(uint64_t address, size_t bytes)
+{
+    size_t from = lower(address), to = lower(address + bytes);
+
+    if (from == to)
+        return;
+    put(&traps[from], to - from, true);
+    drop(from, to);
 }
 
 void tbd_code_traps_remove(uint64_t address)
 {
     size_t at = lower(address);
 
-    if (at == count || traps[at].address != address)
-        return;
-    put(&traps[at], 1, true);
-    count--;
-    memmove(&traps[at], &traps[at + 1], (count - at) * sizeof(*traps));
+    if (at < count && traps[at].address == address)
+        tbd_code_traps_unpatch(address, 1);
 }
 
 bool tbd_code_traps_has_sigsafe(uint64_t address)
 {
     size_t at = lower(address);
 
-    return at < count && traps[at].address == address;
+    return at < count && traps[at].address == address && traps[at].is_trap;
 }
 
 void tbd_code_traps_hide(uint8_t *copy, uint64_t address, size_t bytes)
@@ -134,10 +170,7 @@ void tbd_code_traps_hide(uint8_t *copy, uint64_t address, size_t bytes)
 
 void tbd_code_traps_forget(uint64_t start, uint64_t end)
 {
-    size_t from = lower(start), to = lower(end);
-
-    memmove(&traps[from], &traps[to], (count - to) * sizeof(*traps));
-    count -= to - from;
+    drop(lower(start), lower(end));
 }
 
 void tbd_code_traps_remove_all(void)

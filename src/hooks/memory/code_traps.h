@@ -14,6 +14,10 @@
 void tbd_code_traps_begin(const struct tbd_regions *regions);
 /* Writes the trap.  False: there are too many, or it cannot be written. */
 bool tbd_code_traps_set(uint64_t address);
+/* Writes these bytes in place of the program's, all in one mapping.  False: there are too many, or they cannot be written. */
+bool tbd_code_traps_patch(uint64_t address, const uint8_t *patch, size_t bytes);
+/* Puts the program's bytes back where these were written; context: SIG too. */
+void tbd_code_traps_unpatch(uint64_t address, size_t bytes);
 /* Puts the program's byte back. */
 void tbd_code_traps_remove(uint64_t address);
 bool tbd_code_traps_has_sigsafe(uint64_t address);

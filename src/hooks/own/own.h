@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* own.h - native play: the program runs its own code, and stops where something must be recorded
  *
- *     program --> system call (user dispatch)        --+
+ *     program --> system call (user dispatch, jump)  --+
  *             --> int3 before a special instruction  --+-> stop (SIG): registers -> stopped (APP) -> run
  *             --> a fault of its own                 --+
  *

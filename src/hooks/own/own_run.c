@@ -2,7 +2,6 @@
 /* own_run.c - see own.h: from a stop to the program's code, and back */
 #include "hooks/own/own.h"
 
-#include "base/hash.h"
 #include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
@@ -16,7 +15,9 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/memory/written_pages.h"
+#include "hooks/own/own_blocks.h"
 #include "hooks/own/own_cut.h"
+#include "hooks/own/own_jumps.h"
 #include "hooks/own/own_window.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
@@ -27,12 +28,15 @@
 #include "patcher/patcher.h"
 
 #define SYSCALL_BYTES 2u
+#define FLAG_TF       0x100ull
 #define FLAG_RF       0x10000ull
 #define TURN_CYCLES   (1ull << 22) /* about 1.5 ms, if another thread is ready */
 
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
+_Noreturn void tbd_own_return(const struct tbd_regs *regs);
+_Noreturn void tbd_own_jumped(struct tbd_regs *regs);
 
-enum stop_kind { STOP_NONE, STOP_CALL, STOP_SITE, STOP_FAULT, STOP_CUT };
+enum stop_kind { STOP_NONE, STOP_CALL, STOP_JUMP, STOP_SITE, STOP_FAULT, STOP_CUT, STOP_STEP };
 
 static const struct tbd_own_ways *ways;
 static enum stop_kind stop;        /* what tbd_own_stopped() finds */
@@ -50,47 +54,12 @@ static uint64_t cycles(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* ---- blocks: one for each stopping instruction ---- */
-
-#define PLACES 4096u
-
-static struct {
-    uint64_t pc;
-    uint32_t id;
-    uint32_t bytes;
-} known[PLACES];
-
-static uint32_t define(uint64_t pc, uint32_t bytes, enum tbd_end end)
-{
-    uint8_t code[TBD_INSN_MAX_BYTES] = { 0 };
-    struct tbd_block_def def = { .start = pc, .code_bytes = bytes, .end = (uint8_t)end };
-
-    def.insn_count = 1;
-    tbd_copy_from_program(code, pc, bytes);
-    tbd_code_traps_hide(code, pc, bytes);
-    def.code_hash = tbd_hash64(code, bytes);
-    return tbd_ring_define(&tbd_recording.ring, &def, NULL, code);
-}
-
-static void enter_block(struct tbd_thread *thread, uint32_t bytes, enum tbd_end end)
-{
-    uint64_t pc = thread->regs.rip;
-    size_t place = (size_t)(pc ^ pc >> 12) % PLACES;
-
-    if (known[place].pc != pc || known[place].bytes != bytes) {
-        known[place].pc = pc;
-        known[place].bytes = bytes;
-        known[place].id = define(pc, bytes, end);
-    }
-    tbd_ring_enter(&tbd_recording.ring, thread, known[place].id);
-}
-
 /* ---- stops ---- */
 
 bool tbd_own_has_sigsafe(uint64_t rip)
 {
     return !tbd_own_is_translated() && (rip < TBD_ENGINE_BASE || rip >= TBD_ENGINE_END) &&
-           !tbd_patcher_owns(rip) && !tbd_slot_owns(rip);
+           !tbd_patcher_owns(rip) && !tbd_slot_owns(rip) && !tbd_own_jumps_own_sigsafe(rip);
 }
 
 static int32_t code_of(const uint8_t *info)
@@ -137,6 +106,12 @@ static void take_fault(struct tbd_queued_signal *fault, int signo, const uint8_t
     memcpy(fault->info, info, TBD_SIGINFO_BYTES);
 }
 
+/* The program has its own trap flag set, and meets a jump in place of one of its instructions. */
+static bool steps_through_jump(int signo, const uint8_t *info, uint64_t rip)
+{
+    return signo == SIGTRAP && code_of(info) == TRAP_TRACE && tbd_own_jumps_own_sigsafe(rip);
+}
+
 bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *context,
                            uint64_t gs_base)
 {
@@ -144,9 +119,13 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
     enum stop_kind kind =
         tbd_own_has_sigsafe(context->rip) ? kind_of(signo, info, context->rip) : STOP_NONE;
 
+    if (steps_through_jump(signo, info, context->rip))
+        kind = STOP_STEP;
     if (kind == STOP_NONE)
         return false;
     tbd_ucontext_get(context, &thread->regs);
+    if (kind == STOP_STEP)
+        thread->regs.rip = tbd_own_jumps_undo_sigsafe(context->rip);
     thread->regs.rip -= kind == STOP_CALL ? SYSCALL_BYTES : kind == STOP_SITE ? 1 : 0;
     thread->regs.fs_base = fs_base(thread);
     if (tbd_processor.has_fsgsbase)
@@ -184,7 +163,7 @@ static void perform_site(struct tbd_thread *thread)
     uint32_t bytes;
     enum tbd_special special = tbd_own_site(thread->regs.rip, &bytes);
 
-    enter_block(thread, bytes, TBD_END_SPECIAL);
+    tbd_own_enter_block(thread, bytes, TBD_END_SPECIAL);
     (void)tbd_special_perform(thread, special, bytes);
 }
 
@@ -208,7 +187,7 @@ static void raise_fault(struct tbd_thread *thread, bool is_entered)
         return;
     if (!is_entered) {
         clear_resume_flag(thread, fault);
-        enter_block(thread, 0, TBD_END_FAULT);
+        tbd_own_enter_block(thread, 0, TBD_END_FAULT);
         if (fault->signo != SIGILL)  /* sysenter on AMD's processors: a replay raises it, too */
             leave_old_calls(thread); /* this kernel does not know them */
     }
@@ -326,7 +305,7 @@ static void perform_call(struct tbd_thread *thread)
     uint64_t changes = tbd_shared_private_changes;
     bool lifts = makes_untraced(&before) || moves_code(&before);
 
-    enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
+    tbd_own_enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
     leave_own_means(thread);
     leave_old_calls(thread);
     collect_code(&before);
@@ -344,6 +323,15 @@ static void perform_call(struct tbd_thread *thread)
         tbd_own_leave_changing_file();
     if (lifts)
         tbd_code_traps_lift(false);
+}
+
+static void perform_dispatched(struct tbd_thread *thread)
+{
+    uint64_t pc = thread->regs.rip;
+
+    perform_call(thread);
+    if (!tbd_own_is_translated())
+        tbd_own_jumps_dispatched(pc);
 }
 
 /* ---- windows ---- */
@@ -399,7 +387,7 @@ static void perform_cut(struct tbd_thread *thread)
     struct tbd_msg_cut cut = { .rip = thread->regs.rip, .used_ns = tbd_own_window_used_ns() };
     struct tbd_part part = { &cut, sizeof(cut) };
 
-    enter_block(thread, 0, TBD_END_FAULT);
+    tbd_own_enter_block(thread, 0, TBD_END_FAULT);
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_CUT, &part, 1);
     tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
@@ -429,11 +417,13 @@ static void take_cut_step(struct tbd_thread *thread)
 static void take_stop(struct tbd_thread *thread, enum stop_kind kind)
 {
     switch (kind) {
-    case STOP_CALL: perform_call(thread); break;
+    case STOP_CALL: perform_dispatched(thread); break;
+    case STOP_JUMP: perform_call(thread); break;
     case STOP_SITE: perform_site(thread); break;
     case STOP_FAULT: raise_fault(thread, false); break;
     case STOP_NONE: raise_fault(thread, true); break;
-    case STOP_CUT: break;
+    case STOP_CUT:
+    case STOP_STEP: break;
     }
 }
 
@@ -467,11 +457,32 @@ void tbd_own_stopped(struct tbd_thread *thread)
         ways->after_fault(thread);
     if (kind == STOP_CUT)
         take_cut_step(thread);
+    if (kind == STOP_STEP)
+        tbd_own_run(thread); /* it has not stopped */
     tbd_cut_forget(thread);
     take_stop(thread, kind);
     end_stop(thread);
     settle(thread);
     tbd_own_run(thread);
+}
+
+/* own_x86_64.S: a system call, of which these registers are saved. */
+void tbd_own_jumped(struct tbd_regs *regs)
+{
+    struct tbd_thread *thread;
+    uint64_t gs_base = tbd_gs_base_take_sigsafe(tbd_processor.gs_base);
+
+    thread = tbd_thread_now();
+    regs->gs_base = gs_base;
+    regs->fs_base = fs_base(thread);
+    stop = STOP_JUMP;
+    tbd_own_stopped(thread);
+}
+
+/* Has it the registers that a system call leaves, so that rcx can be used to go on? */
+static bool is_after_call(const struct tbd_regs *regs)
+{
+    return regs->gpr[TBD_RCX] == regs->rip && !(regs->rflags & (FLAG_RF | FLAG_TF));
 }
 
 /* Without fsgsbase the program cannot change its gs base unseen, and hardly any sets it: the processor
@@ -490,6 +501,8 @@ void tbd_own_run(struct tbd_thread *thread)
     else if (regs.gs_base)
         tbd_detach(thread, "it uses the gs register, for which native play needs fsgsbase",
                    TBD_END_WHOLE);
+    if (is_after_call(&regs))
+        tbd_own_return(&regs);
     tbd_native_jump(&regs, NULL);
 }
 
@@ -520,7 +533,7 @@ static void begin(void)
     page_ns = page_ns ? page_ns : tbd_written_measure_ns();
     tbd_own_window_begin(fixed_ns, page_ns);
     tbd_written_leave_to(tbd_recording.ring.head->organizer_lock & FUTEX_TID_MASK);
-    memset(known, 0, sizeof(known));
+    tbd_own_forget_blocks();
     tbd_cut_begin(tbd_own_window_tick_ns());
     (void)dispatch(PR_SYS_DISPATCH_ON);
 }
@@ -554,6 +567,7 @@ bool tbd_own_prepare_child(void)
 void tbd_own_begin_child(void)
 {
     tbd_written_follow(0, TBD_USER_END, true);
+    tbd_own_jumps_renew();
     begin();
 }
 
@@ -561,6 +575,7 @@ void tbd_own_leave_child(void)
 {
     tbd_written_end();
     tbd_code_traps_remove_all();
+    tbd_own_jumps_end();
 }
 
 void tbd_own_begin_thread(struct tbd_thread *thread)
@@ -579,6 +594,7 @@ void tbd_own_end(void)
     tbd_cut_end();
     (void)dispatch(PR_SYS_DISPATCH_OFF);
     tbd_code_traps_remove_all();
+    tbd_own_jumps_end();
     tbd_written_collect(0, TBD_USER_END); /* for the last window */
     tbd_written_end();
 }

@@ -16,6 +16,7 @@
 
 static uint64_t length_ns, tick_ns, first_write_ns;
 static bool is_fixed;
+static uint64_t look_cycles = LOOK_CYCLES;
 static uint64_t began_used, looked; /* nanoseconds; cycles */
 
 static uint64_t cycles(void)
@@ -39,6 +40,7 @@ void tbd_own_window_begin(uint64_t fixed_ns, uint64_t page_ns)
     is_fixed = fixed_ns;
     length_ns = is_fixed ? fixed_ns : LEAST_NS;
     tick_ns = length_ns;
+    look_cycles = is_fixed && fixed_ns < LEAST_NS ? fixed_ns : LOOK_CYCLES; /* of 1 GHz at least */
     first_write_ns = page_ns;
     tbd_own_window_next();
 }
@@ -57,7 +59,7 @@ bool tbd_own_window_is_over_at_stop(void)
 {
     uint64_t now = cycles();
 
-    if (now - looked < LOOK_CYCLES)
+    if (now - looked < look_cycles)
         return false;
     looked = now;
     return tbd_own_window_used_ns() >= length_ns;

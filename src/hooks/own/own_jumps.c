@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+/* own_jumps.c - see own_jumps.h
+ *
+ * A stub:  the program's instruction; mov $address after the call, %rcx; mov $&thread->regs, %r11; jmp *engine */
+#include "hooks/own/own_jumps.h"
+
+#include "base/layout.h"
+#include "base/linux_abi.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/memory/code_areas.h"
+#include "hooks/memory/code_traps.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
+#include "patcher/decode.h"
+
+#define SITES         1024u
+#define OFTEN         4u /* dispatched calls, after which a jump is worth its making */
+#define SYSCALL_BYTES 2u
+#define JUMP_BYTES    5u
+#define MOST_BYTES    6u  /* of the instruction that is replaced */
+#define BEFORE        64u /* bytes before the call where decoding begins */
+#define VOTES         32u
+#define NEARLY        30u
+#define STUB_BYTES    64u
+#define AREA_BYTES    65536u
+#define AREAS         16u
+
+extern const char tbd_own_jump_entry[];
+
+struct site {
+    uint64_t pc;   /* of the system call */
+    uint64_t stub; /* 0: none yet */
+    uint32_t dispatched;
+    uint8_t length; /* of the instruction before; 0: it is none that can be replaced */
+    uint8_t bytes[MOST_BYTES];
+};
+
+static struct site
+    sites[SITES]; /* by address: one that comes later to a taken place stays dispatched */
+
+static struct {
+    uint64_t start;
+    uint32_t stubs;
+} areas[AREAS];
+static size_t area_count;
+
+/* own_x86_64.S */
+#define REGS offsetof(struct tbd_thread, regs)
+_Static_assert(offsetof(struct tbd_thread, engine_stack) - REGS == 264, "tbd_own_jump_entry");
+
+/* ---- the instruction before the call ---- */
+
+struct before {
+    uint64_t pc;
+    uint8_t code[BEFORE];
+    unsigned votes[MOST_BYTES + 1]; /* by its length */
+};
+
+/* mov of a constant to a register. */
+static uint8_t length_of(const uint8_t *code)
+{
+    if (code[BEFORE - 6] == 0x41 && (code[BEFORE - 5] & 0xf8) == 0xb8)
+        return 6;
+    return (code[BEFORE - 5] & 0xf8) == 0xb8 ? 5 : 0;
+}
+
+static void vote(void *context)
+{
+    struct before *before = context;
+
+    for (size_t from = 0; from < VOTES; from++) {
+        struct tbd_insn insn = { .length = 0 };
+
+        for (size_t at = from; at < BEFORE; at += insn.length)
+            if (!tbd_decode(&insn, before->pc - BEFORE + at, before->code + at, BEFORE - at))
+                insn.length = 1;
+            else if (at + insn.length == BEFORE && insn.length <= MOST_BYTES)
+                before->votes[insn.length]++;
+    }
+}
+
+static bool is_sure(struct before *before, uint8_t length)
+{
+    tbd_processor_decode(vote, before);
+    return before->votes[length] >= NEARLY;
+}
+
+/* Only in code of files, which others do not see changed. */
+static bool can_be_changed(uint64_t start, uint64_t end)
+{
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, start);
+    const struct tbd_msg_region *map = region ? &region->map : NULL;
+
+    return map && map->end >= end && map->inode && map->prot & PROT_EXEC &&
+           !(map->prot & PROT_WRITE) && !(map->map_flags & MAP_SHARED);
+}
+
+static void look_before(struct site *site)
+{
+    struct before before = { .pc = site->pc };
+    uint64_t start = site->pc - BEFORE;
+    uint8_t length;
+
+    if (!can_be_changed(start, site->pc + SYSCALL_BYTES) ||
+        !tbd_copy_from_program(before.code, start, BEFORE))
+        return;
+    tbd_code_traps_hide(before.code, start, BEFORE);
+    length = length_of(before.code);
+    if (!length || !is_sure(&before, length))
+        return;
+    site->length = length;
+    memcpy(site->bytes, before.code + BEFORE - length, length);
+}
+
+/* ---- stubs ---- */
+
+static bool reaches(uint64_t from, uint64_t to)
+{
+    int64_t distance = (int64_t)(to - from);
+
+    return distance == (int32_t)distance;
+}
+
+static uint64_t new_stub(uint64_t pc)
+{
+    for (size_t i = 0; i < area_count; i++)
+        if (areas[i].stubs < AREA_BYTES / STUB_BYTES && reaches(pc, areas[i].start) &&
+            reaches(pc, areas[i].start + AREA_BYTES))
+            return areas[i].start + areas[i].stubs++ * STUB_BYTES;
+    if (area_count == AREAS)
+        return 0;
+    areas[area_count].start = tbd_code_areas_reserve(pc, pc + 1, AREA_BYTES);
+    areas[area_count].stubs = 1;
+    return areas[area_count].start ? areas[area_count++].start : 0;
+}
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t count)
+{
+    memcpy(at, bytes, count);
+    return at + count;
+}
+
+static uint8_t *put_mov(uint8_t *at, uint8_t rex, uint8_t opcode, uint64_t value)
+{
+    uint8_t mov[2] = { rex, opcode };
+
+    return put(put(at, mov, sizeof(mov)), &value, sizeof(value));
+}
+
+static void write_stub(const struct site *site)
+{
+    static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp *(%rip) */
+    uint64_t entry = (uint64_t)(uintptr_t)tbd_own_jump_entry;
+    uint8_t *at = put((uint8_t *)site->stub, site->bytes, site->length);
+
+    at = put_mov(at, 0x48, 0xb9, site->pc + SYSCALL_BYTES);                     /* rcx */
+    at = put_mov(at, 0x49, 0xbb, (uint64_t)(uintptr_t)&tbd_thread_now()->regs); /* r11 */
+    at = put(at, jump, sizeof(jump));
+    put(at, &entry, sizeof(entry));
+}
+
+static void patch(const struct site *site)
+{
+    uint64_t from = site->pc - site->length;
+    int32_t distance = (int32_t)(site->stub - (from + JUMP_BYTES));
+    uint8_t jump[MOST_BYTES] = { 0xe9, 0, 0, 0, 0, 0x90 };
+
+    memcpy(jump + 1, &distance, sizeof(distance));
+    if (!tbd_code_traps_patch(from, jump, site->length))
+        TBD_LOG(TBD_LOG_INFO, "jumps", "none before %p", (void *)site->pc);
+}
+
+static void make_jump(struct site *site)
+{
+    look_before(site);
+    if (!site->length)
+        return;
+    site->stub = site->stub ? site->stub : new_stub(site->pc);
+    if (!site->stub)
+        return;
+    write_stub(site);
+    patch(site);
+    TBD_LOG(TBD_LOG_DEBUG, "jumps", "before %p to %p", (void *)site->pc, (void *)site->stub);
+}
+
+/* ---- */
+
+void tbd_own_jumps_dispatched(uint64_t pc)
+{
+    struct site *site = &sites[(pc ^ pc >> 12) % SITES];
+
+    if (!tbd_processor.has_fsgsbase)
+        return;
+    if (!site->pc)
+        site->pc = pc;
+    if (site->pc == pc && ++site->dispatched == OFTEN)
+        make_jump(site);
+}
+
+bool tbd_own_jumps_own_sigsafe(uint64_t rip)
+{
+    for (size_t i = 0; i < area_count; i++)
+        if (rip - areas[i].start < AREA_BYTES)
+            return true;
+    return false;
+}
+
+uint64_t tbd_own_jumps_undo_sigsafe(uint64_t rip)
+{
+    for (size_t i = 0; i < SITES; i++) {
+        uint64_t from = sites[i].pc - sites[i].length;
+
+        if (!sites[i].stub || rip - sites[i].stub >= STUB_BYTES)
+            continue;
+        tbd_code_traps_unpatch(from, sites[i].length);
+        return from;
+    }
+    return rip;
+}
+
+void tbd_own_jumps_renew(void)
+{
+    for (size_t i = 0; i < SITES; i++)
+        if (sites[i].stub)
+            write_stub(&sites[i]);
+}
+
+void tbd_own_jumps_end(void)
+{
+    memset(sites, 0, sizeof(sites));
+    area_count = 0;
+}
