@@ -52,9 +52,14 @@ static enum tbd_exit run_serve(struct tbd_session *session, size_t count, char *
 
 extern const char tbd_gdb_commands[]; /* gdb_commands.py */
 
+/* Our standard error, for what gdb's shell starts.  gdb would make it a pipe, and look into this before each byte that it reads
+ * from us: a million system calls in a start. */
+#define MESSAGES 9
+
 /* What gdb's shell starts; the names come through the environment, so nothing in them needs quotes. */
 static const char connect_it[] = "target remote | exec \"$TBD_GDB_TBDQ\" -t \"$TBD_GDB_TRACE\" "
-                                 "${TBD_GDB_AT:+--at \"$TBD_GDB_AT\"} serve --gdb";
+                                 "${TBD_GDB_AT:+--at \"$TBD_GDB_AT\"} serve --gdb 2>&9";
+_Static_assert(MESSAGES == 9, "the shell's line names it");
 
 static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *const *words)
 {
@@ -75,7 +80,8 @@ static enum tbd_exit run_gdb(struct tbd_session *session, size_t count, char *co
 
     if (argv == NULL)
         return tbd_command_no_memory();
-    if (length < 0 || realpath(session->info->path, trace) == NULL) {
+    if (length < 0 || realpath(session->info->path, trace) == NULL ||
+        dup2(STDERR_FILENO, MESSAGES) < 0) {
         free(argv);
         return system_says("the trace cannot be given to gdb");
     }

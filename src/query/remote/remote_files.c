@@ -69,10 +69,21 @@ void tbd_answer_close_file(struct tbd_remote_server *server, const char *text)
     tbd_reply_text(&server->reply, "F0");
 }
 
+/* "F COUNT;DATA": the count comes first, and bytes that are escaped take twice their space. */
+static void tell_data(struct tbd_remote_server *server, const char *data, size_t bytes)
+{
+    size_t most = TBD_PACKET_BYTES - sizeof("F00000000;"), used = 0, count = 0;
+
+    while (count < bytes && (used += tbd_reply_space(data[count])) <= most)
+        count++;
+    tbd_reply_format(&server->reply, "F%zx;", count);
+    (void)tbd_reply_binary(&server->reply, data, count);
+}
+
 void tbd_answer_read_file(struct tbd_remote_server *server, const char *text)
 {
-    char data[TBD_PACKET_BYTES / 2 - 32];
     uint64_t bytes, offset;
+    char *data;
     ssize_t got;
     int *slot;
 
@@ -82,13 +93,16 @@ void tbd_answer_read_file(struct tbd_remote_server *server, const char *text)
         fail_file(server, FILE_EBADF);
         return;
     }
-    got = pread(*slot, data, bytes < sizeof(data) ? (size_t)bytes : sizeof(data), (off_t)offset);
-    if (got < 0) {
+    data = malloc(TBD_PACKET_BYTES);
+    got = data == NULL
+              ? -1
+              : pread(*slot, data, bytes < TBD_PACKET_BYTES ? (size_t)bytes : TBD_PACKET_BYTES,
+                      (off_t)offset);
+    if (got < 0)
         fail_file(server, FILE_EUNKNOWN);
-        return;
-    }
-    tbd_reply_format(&server->reply, "F%zx;", (size_t)got);
-    (void)tbd_reply_binary(&server->reply, data, (size_t)got);
+    else
+        tell_data(server, data, (size_t)got);
+    free(data);
 }
 
 static size_t put_number(uint8_t *out, uint64_t value, size_t bytes)

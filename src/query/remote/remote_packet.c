@@ -179,17 +179,19 @@ void tbd_reply_format(struct tbd_reply *reply, const char *format, ...)
 void tbd_reply_hex(struct tbd_reply *reply, const void *data, size_t bytes)
 {
     const uint8_t *from = data;
+    size_t fit = (TBD_PACKET_BYTES - reply->bytes) / 2;
 
-    for (size_t i = 0; i < bytes; i++) {
-        char pair[3] = { digits[from[i] >> 4], digits[from[i] & 15], '\0' };
-
-        tbd_reply_text(reply, pair);
+    reply->is_full |= bytes > fit;
+    for (size_t i = 0; i < bytes && i < fit; i++) {
+        reply->text[reply->bytes++] = digits[from[i] >> 4];
+        reply->text[reply->bytes++] = digits[from[i] & 15];
     }
+    reply->text[reply->bytes] = '\0';
 }
 
-static bool is_special(char c)
+size_t tbd_reply_space(char byte)
 {
-    return c == '#' || c == '$' || c == ESCAPE || c == '*';
+    return byte == '#' || byte == '$' || byte == ESCAPE || byte == '*' ? 2 : 1;
 }
 
 size_t tbd_reply_binary(struct tbd_reply *reply, const void *data, size_t bytes)
@@ -197,7 +199,7 @@ size_t tbd_reply_binary(struct tbd_reply *reply, const void *data, size_t bytes)
     const char *from = data;
 
     for (size_t i = 0; i < bytes; i++) {
-        size_t wanted = is_special(from[i]) ? 2 : 1;
+        size_t wanted = tbd_reply_space(from[i]);
 
         if (TBD_PACKET_BYTES - reply->bytes < wanted)
             return i;

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest packet, without frame: what is told to the client as PacketSize. */
+/* The longest packet, without frame: what is told to the client as PacketSize.  gdb reads files in pieces of this size. */
 #define TBD_PACKET_BYTES 0x4000u
 
 struct tbd_remote_link {
@@ -54,6 +54,8 @@ void tbd_reply_format(struct tbd_reply *reply, const char *format, ...)
 void tbd_reply_hex(struct tbd_reply *reply, const void *data, size_t bytes);
 /* Escaped as binary data; returns how many of the bytes fit. */
 size_t tbd_reply_binary(struct tbd_reply *reply, const void *data, size_t bytes);
+/* How much space a byte of binary data takes. */
+size_t tbd_reply_space(char byte);
 
 /* Reads a hexadecimal number at *io and goes on after it; false: there is none, or it is too large. */
 TBD_MUST_CHECK bool tbd_remote_number(const char **io, uint64_t *out);

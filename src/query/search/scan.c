@@ -92,11 +92,21 @@ static uint64_t bits_below(uint32_t limit)
     return limit >= 64 ? UINT64_MAX : (1ull << limit) - 1;
 }
 
+/* The instructions of the block just entered at which `pc` can be what is wanted; without it, all of them. */
+static uint64_t insns_at_pc(const struct tbd_scan *scan)
+{
+    uint32_t insn;
+
+    if (!scan->has_pc)
+        return bits_below(scan->cursor.block->def.insn_count);
+    return tbd_disas_index_of(scan->disas, scan->cursor.id, scan->pc, &insn) ? 1ull << insn : 0;
+}
+
 /* Events at instructions of the block just entered: they lie between the block's ops in time. */
 static void expect_insns(struct tbd_scan *scan)
 {
     const struct tbd_cursor *cursor = &scan->cursor;
-    uint32_t insn = 0;
+    uint64_t insns;
     bool entry = scan->type == TBD_EVENT_BLOCK_ENTRY, all = scan->type == TBD_EVENT_STATE;
 
     scan->due = 0;
@@ -104,12 +114,14 @@ static void expect_insns(struct tbd_scan *scan)
         (!entry && !all && (scan->type != TBD_EVENT_LINE || scan->lines == NULL)))
         return;
     if (all)
-        scan->due = bits_below(scan->limit) & bits_below(cursor->block->def.insn_count);
+        scan->due = bits_below(scan->limit) & insns_at_pc(scan);
     else if (!entry)
         scan->due = tbd_line_starts_of(scan->lines, scan->window->index, cursor->id) &
                     bits_below(scan->limit);
-    else if (!scan->has_pc || tbd_disas_index_of(scan->disas, cursor->id, scan->pc, &insn))
-        scan->due = insn == 0 ? 1 : (1ull << insn) & bits_below(scan->limit);
+    else {
+        insns = scan->has_pc ? insns_at_pc(scan) : 1;
+        scan->due = insns & (1 | bits_below(scan->limit));
+    }
     if (scan->due != 0)
         scan->due_at = tbd_scan_event(scan, scan->type, 0);
     scan->due_id = cursor->id;

@@ -42,7 +42,8 @@ struct tbd_scan {
     /* store, load: only those that touch [range_start, range_end) are wanted */
     bool has_range;
     uint64_t range_start, range_end;
-    bool has_pc; /* block_entry: entries of a block that contains `pc`, at that instruction */
+    bool
+        has_pc; /* block_entry: entries of a block that contains `pc`, at that instruction; state: that instruction alone */
     uint64_t pc;
     struct tbd_line_starts *lines; /* for line events */
     struct tbd_probes *probes;     /* receives all stores; NULL if not wanted */
