@@ -36,8 +36,36 @@ static void a_jump_becomes_a_choice(void **state)
 {
     (void)state;
     means(both, sizeof(both),
-          "((((rdi) == (0x7)) and (signed((signed((mem[rsp, 4]) << 32) >> 32)) < signed(0x3))) or "
-          "(not ((rdi) == (0x7)) and (0 != 0)))");
+          "(((rdi) == (0x7)) and (signed((signed((mem[rsp, 4]) << 32) >> 32)) < signed(0x3)))");
+}
+
+/* "n == VALUE", n an int in the frame. */
+static void numbers_are_added_up(void **state)
+{
+    static const uint8_t seven[] = { 0x26, 0,    6,    0x22, 16, 0x02, 0x22, 0xec, 0x16,
+                                     8,    0x02, 0x19, 0x16, 32, 0x22, 7,    0x13, 0x27 };
+    static const uint8_t minus[] = { 0x26, 0,    6,    0x22, 20, 0x03, 0x19, 0x16,
+                                     32,   0x22, 0xff, 0x16, 8,  0x13, 0x27 };
+    static const uint8_t never[] = { 0x26, 0, 6, 0x19, 0x16, 32, 0x24, 0x80, 0, 0, 0, 0x13, 0x27 };
+    static const uint8_t first[] = { 0x22, 9, 0x26, 0, 6, 0x02, 0x27 };
+
+    (void)state;
+    means(seven, sizeof(seven), "((mem[((rbp) + (0xfffffffffffffffc)), 4]) == (0x7))");
+    means(minus, sizeof(minus), "((mem[((rbp) + (0xffffffffffffffec)), 4]) == (0xffffffff))");
+    /* A sign-extended int is never 0x80000000. */
+    means(never, sizeof(never), "(((signed((mem[rbp, 4]) << 32) >> 32)) == (0x80000000))");
+    means(first, sizeof(first), "(((0x9) + (rbp)) != 0)");
+}
+
+static void or_of_c_is_or(void **state)
+{
+    static const uint8_t either[] = { 0x26, 0, 5, 0x20, 0, 11, 0x26, 0, 4, 0x27, 0, 0x22, 1, 0x27 };
+    static const uint8_t neither[] = { 0x26, 0, 5, 0x20, 0, 10, 0x26, 0, 4, 0x27, 0x22, 0, 0x27 };
+
+    (void)state;
+    means(either, sizeof(either), "((rdi != 0) or (rsi != 0))");
+    means(neither, sizeof(neither),
+          "(((rdi != 0) and (0 != 0)) or (not (rdi != 0) and (rsi != 0)))");
 }
 
 static void the_stack_is_gdbs(void **state)
@@ -47,9 +75,9 @@ static void the_stack_is_gdbs(void **state)
     static const uint8_t wide[] = { 0x23, 0x12, 0x34, 0x2a, 8, 0x12, 0x27 };
 
     (void)state;
-    means(swapped, sizeof(swapped), "(((0x2) - (0x1)) != 0)");
+    means(swapped, sizeof(swapped), "(0x1 != 0)");
     means(picked, sizeof(picked), "(not (0x1 != 0))");
-    means(wide, sizeof(wide), "((~(((0x1234) & 0xff))) != 0)");
+    means(wide, sizeof(wide), "((~(0x34)) != 0)");
 }
 
 static void what_is_no_condition_is_refused(void **state)
@@ -78,8 +106,9 @@ static void doubling_ends(void **state)
     size_t used = 0;
 
     (void)state;
-    code[used++] = 0x22;
-    code[used++] = 1;
+    code[used++] = 0x26;
+    code[used++] = 0;
+    code[used++] = 5;
     while (used + 3 < sizeof(code)) { /* x + x, again and again */
         code[used++] = 0x28;
         code[used++] = 0x02;
@@ -92,6 +121,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jump_becomes_a_choice),
+        cmocka_unit_test(numbers_are_added_up),
+        cmocka_unit_test(or_of_c_is_or),
         cmocka_unit_test(the_stack_is_gdbs),
         cmocka_unit_test(what_is_no_condition_is_refused),
         cmocka_unit_test(doubling_ends),

@@ -22,8 +22,11 @@ enum { STEPS_MAX = 2000, STACK_MAX = 32 };
 
 /* Operations, as gdb numbers them. */
 enum operation {
+    CODE_ADD = 0x02,
+    CODE_SUB,
     CODE_LOG_NOT = 0x0e,
     CODE_BIT_NOT = 0x12,
+    CODE_EQUAL,
     CODE_EXT = 0x16,
     CODE_REF8,
     CODE_REF64 = 0x1a,
@@ -47,11 +50,11 @@ static const struct {
     const char *operator;
     bool is_signed;
 } binary[CODES] = {
-    [0x02] = { "+", false },  [0x03] = { "-", false },  [0x04] = { "*", false },
-    [0x05] = { "/", true },   [0x06] = { "/", false },  [0x07] = { "%", true },
-    [0x08] = { "%", false },  [0x09] = { "<<", false }, [0x0a] = { ">>", true },
-    [0x0b] = { ">>", false }, [0x0f] = { "&", false },  [0x10] = { "|", false },
-    [0x11] = { "^", false },  [0x13] = { "==", false }, [0x14] = { "<", true },
+    [CODE_ADD] = { "+", false }, [CODE_SUB] = { "-", false },    [0x04] = { "*", false },
+    [0x05] = { "/", true },      [0x06] = { "/", false },        [0x07] = { "%", true },
+    [0x08] = { "%", false },     [0x09] = { "<<", false },       [0x0a] = { ">>", true },
+    [0x0b] = { ">>", false },    [0x0f] = { "&", false },        [0x10] = { "|", false },
+    [0x11] = { "^", false },     [CODE_EQUAL] = { "==", false }, [0x14] = { "<", true },
     [0x15] = { "<", false },
 };
 
@@ -116,11 +119,82 @@ static unsigned pop(struct stack *stack)
     return stack->count == 0 ? 0 : stack->nodes[--stack->count];
 }
 
+/* ---- what is known now need not be computed at each place ----
+ *
+ * gdb writes an int of a frame as ((rbp + 16) + sign-extended 0xec), 4 bytes of memory there, sign-extended == 7.  That is
+ * mem[rbp - 4, 4] == 7. */
+
+static unsigned add_number(struct translation *t, uint64_t value)
+{
+    return add(t, (struct node){ .kind = NUMBER, .value = value });
+}
+
+static bool is_number(const struct translation *t, unsigned node, uint64_t *out)
+{
+    *out = t->nodes[node].value;
+    return t->nodes[node].kind == NUMBER;
+}
+
+static uint64_t extend_number(enum node_kind kind, uint64_t value, uint64_t bits)
+{
+    uint64_t upper = 64 - bits;
+
+    return kind == SIGN_EXTENDED ? (uint64_t)((int64_t)(value << upper) >> upper)
+                                 : value << upper >> upper;
+}
+
+static unsigned add_extended(struct translation *t, enum node_kind kind, unsigned part,
+                             uint64_t bits)
+{
+    const struct node *inner = &t->nodes[part];
+
+    if (inner->kind == NUMBER)
+        return add_number(t, extend_number(kind, inner->value, bits));
+    if (kind == ZERO_EXTENDED && inner->kind == MEMORY && 8 * inner->value <= bits)
+        return part;
+    return add(t, (struct node){ .kind = kind, .value = bits, .parts = { part } });
+}
+
+static unsigned add_binary(struct translation *t, uint8_t code, unsigned left, unsigned right)
+{
+    return add(t, (struct node){ .kind = BINARY, .code = code, .parts = { left, right } });
+}
+
+/* left + a number: numbers are added up. */
+static unsigned add_sum(struct translation *t, unsigned left, uint64_t number)
+{
+    uint64_t other;
+
+    if (is_number(t, left, &other))
+        return add_number(t, other + number);
+    if (t->nodes[left].kind == BINARY && t->nodes[left].code == CODE_ADD &&
+        is_number(t, t->nodes[left].parts[1], &other))
+        return add_sum(t, t->nodes[left].parts[0], other + number);
+    return number == 0 ? left : add_binary(t, CODE_ADD, left, add_number(t, number));
+}
+
+/* A number that the sign-extended value can have: then it is compared as it is without its sign. */
+static unsigned add_equal(struct translation *t, unsigned left, unsigned right)
+{
+    const struct node *inner = &t->nodes[left];
+    uint64_t number;
+
+    if (inner->kind == SIGN_EXTENDED && is_number(t, right, &number) &&
+        extend_number(SIGN_EXTENDED, number, inner->value) == number) {
+        number = extend_number(ZERO_EXTENDED, number, inner->value);
+        left = add_extended(t, ZERO_EXTENDED, inner->parts[0], inner->value);
+        right = add_number(t, number);
+    }
+    return left == 0 || right == 0 ? 0 : add_binary(t, CODE_EQUAL, left, right);
+}
+
 static bool push_with_one(struct translation *t, struct stack *stack, enum node_kind kind,
                           uint64_t value)
 {
     unsigned part = pop(stack);
 
+    if (part != 0 && (kind == SIGN_EXTENDED || kind == ZERO_EXTENDED))
+        return push(stack, add_extended(t, kind, part, value));
     return part != 0 &&
            push(stack, add(t, (struct node){ .kind = kind, .value = value, .parts = { part } }));
 }
@@ -128,10 +202,17 @@ static bool push_with_one(struct translation *t, struct stack *stack, enum node_
 static bool push_binary(struct translation *t, struct stack *stack, uint8_t code)
 {
     unsigned right = pop(stack), left = pop(stack);
+    uint64_t number;
 
-    return left != 0 && right != 0 &&
-           push(stack,
-                add(t, (struct node){ .kind = BINARY, .code = code, .parts = { left, right } }));
+    if (left == 0 || right == 0)
+        return false;
+    if (code == CODE_ADD && is_number(t, right, &number))
+        return push(stack, add_sum(t, left, number));
+    if (code == CODE_SUB && is_number(t, right, &number))
+        return push(stack, add_sum(t, left, 0 - number));
+    if (code == CODE_EQUAL)
+        return push(stack, add_equal(t, left, right));
+    return push(stack, add_binary(t, code, left, right));
 }
 
 /* ---- the machine ---- */
@@ -194,7 +275,7 @@ static bool carry_out(struct translation *t, struct stack *stack, uint8_t code, 
     if (code >= CODE_REF8 && code <= CODE_REF64)
         return push_with_one(t, stack, MEMORY, 1u << (code - CODE_REF8));
     if (code >= CODE_CONST8 && code <= CODE_CONST64)
-        return push(stack, add(t, (struct node){ .kind = NUMBER, .value = value }));
+        return push(stack, add_number(t, value));
     switch (code) {
     case CODE_LOG_NOT: return push_with_one(t, stack, NOT, 0);
     case CODE_BIT_NOT: return push_with_one(t, stack, INVERSE, 0);
@@ -348,12 +429,22 @@ static void print(const struct translation *t, unsigned number, struct text *tex
     }
 }
 
-/* (condition and first) or (not condition and second) */
+/* (condition and first) or (not condition and second); `&&` of C is condition ? first : 0, and `||` is condition ? 1 : second. */
 static void print_choice_truth(const struct translation *t, const struct node *node,
                                struct text *text)
 {
-    put(text, "((");
+    uint64_t first, second;
+    bool is_or = is_number(t, node->parts[1], &first) && first != 0;
+    bool is_and = is_number(t, node->parts[2], &second) && second == 0;
+
+    put(text, is_or || is_and ? "(" : "((");
     print_truth(t, node->parts[0], text);
+    if (is_or || is_and) {
+        put(text, is_or ? " or " : " and ");
+        print_truth(t, node->parts[is_or ? 2 : 1], text);
+        put(text, ")");
+        return;
+    }
     put(text, " and ");
     print_truth(t, node->parts[1], text);
     put(text, ") or (not ");
