@@ -27,7 +27,7 @@ class Client:
     def _begin(self, write, stream):
         self.write, self.stream = write, stream
         self.seq = self.last = 0
-        self.messages, self.ended = [], False
+        self.messages, self.heard, self.ended = [], [], False
         self.changed = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -48,6 +48,7 @@ class Client:
                 message = json.loads(self.stream.read(length))
                 with self.changed:
                     self.messages.append(message)
+                    self.heard.append(message)
                     self.changed.notify_all()
         except (OSError, ValueError):
             return
@@ -73,6 +74,10 @@ class Client:
             assert self.changed.wait_for(is_there, timeout), "no such message; there are %r" % self.messages
         assert found is not None, "the adapter has ended: %r" % (self.server.stderr.read() if self.server.poll() is not None else "")
         return found
+
+    def hear(self):
+        """All messages from the first on, in their order, also those that are taken."""
+        return self.heard
 
     def send(self, command, **arguments):
         self.seq += 1

@@ -88,6 +88,11 @@ EVENTS = {
                       "percentage?": "number"},
     "progressUpdate": {"progressId": "string", "message?": "string", "percentage?": "number"},
     "progressEnd": {"progressId": "string", "message?": "string"},
+    "continued": {"threadId": "integer", "allThreadsContinued?": "boolean"},
+    "thread": {"reason": "string", "threadId": "integer"},
+    "breakpoint": {"reason": "string", "breakpoint": "Breakpoint"},
+    "module": {"reason": ("new", "changed", "removed"), "module": "Module"},
+    "loadedSource": {"reason": ("new", "changed", "removed"), "source": "Source"},
     "invalidated": {"areas?": ["string"], "threadId?": "integer", "stackFrameId?": "integer"},
 }
 _JSON = {"string": str, "integer": int, "boolean": bool, "number": (int, float)}

@@ -98,7 +98,7 @@ void tbd_dap_launch(struct tbd_dap *dap, const json_t *arguments)
                       json_pack("{s:o, s:I, s:b, s:s}", "name",
                                 tbd_output_text(dap->session.info->program), "systemProcessId",
                                 (json_int_t)dap->session.info->pid, "isLocalProcess", false,
-                                "startMethod", "launch"));
+                                "startMethod", dap->command));
         if (dap->session.info->is_dump)
             tbd_dap_event(dap, "capabilities",
                           json_pack("{s:{s:b}}", "capabilities", "supportsStepBack", false));

@@ -159,7 +159,6 @@ static void initialize(struct tbd_dap *dap, const json_t *arguments)
                                        "supportsGotoTargetsRequest",
                                        "supportsCompletionsRequest",
                                        "supportsModulesRequest",
-                                       "supportsExceptionOptions",
                                        "supportsExceptionFilterOptions",
                                        "supportsValueFormattingOptions",
                                        "supportsExceptionInfoRequest",

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random sequences of gdb's commands, with breakpoints, conditions, counts and watched variables: over a trace they stop where they stop over
+the program itself, and backward a run stops at the same places, the last one first.  With TBD_LONG=1: 200 sequences, else a few."""
+import json
+
+import othertools
+import test_remote
+import tbdtest
+
+COUNT = 200 if tbdtest.LONG else 8
+
+WALK = """
+import random
+LINES = [20, 23, 25, 27, 28, 36, 38, 39, 40, 41, 47, 48, 57, 58, 69, 72, 73, 75]
+CONDITIONS = {"insert": ["key == 7", "key > 15", "at == 0", "key == 4 && used > 5", "at != 0 && at->key < key", "total != 0 || key == 12"],
+              "sum": ["level == 3", "at != 0 && at->key % 3 == 1", "level > 2 && depth < 5", "at == 0 && level == 4"],
+              "mark": ["n == 5", "n > 3 && table[0] > 6", "flags == 1", "!(n < 7)"], "collatz": ["n == 7", "n % 2 == 1", "(n & 6) == 6", "n > 1 && n < 5"]}
+WATCHES = ["total", "depth", "used", "flags", "table[3]", "nodes[4].uses", "*(int *)&nodes[9].key"]
+def alive_here():
+    try:
+        return gdb.newest_frame().name() not in ("_exit", "__GI__exit", "_dl_start", "_start")
+    except gdb.error:
+        return False
+def place():
+    if not alive_here():
+        return ["end"]
+    frame, depth = gdb.newest_frame(), 0
+    while frame.older() is not None and frame.name() != "main" and depth < 50:
+        frame, depth = frame.older(), depth + 1
+    frame = gdb.newest_frame()
+    said = [frame.name(), frame.find_sal().line, value("$pc") & 0xfff, depth]
+    return said + [int(gdb.parse_and_eval(name)) for name in ("total", "depth", "used", "flags")]
+def points(rng, watches):
+    made = []
+    for _ in range(rng.randrange(1, 4)):
+        name = rng.choice(list(CONDITIONS))
+        made.append(rng.choice(["break " + name, "break %s if %s" % (name, rng.choice(CONDITIONS[name])), "break %s if %s" % (name, rng.choice(CONDITIONS[name])),
+                                "break gdb_walk.c:%d" % rng.choice(LINES), "tbreak " + name]))
+    for _ in range(rng.choice([0, 0, 1, 2]) if watches else 0):
+        made.append(rng.choice(["watch ", "watch ", "watch -location ", "awatch "]) + rng.choice(WATCHES))
+    return made
+def one(word):
+    if gdb.newest_frame().name() not in ("insert", "sum", "mark", "collatz") and word.split()[0] in ("finish", "until", "advance"):
+        word = "next"
+    run(word)
+def walk(number, watches):
+    rng = random.Random(number)
+    begin()
+    said = []
+    for line in points(rng, watches):
+        run(line)
+        said.append(line)
+    for _ in range(14):
+        word = rng.choice(["continue"] * 6 + ["continue %d" % rng.randrange(2, 5), "next", "next 3", "step", "step", "step 4", "stepi 3", "nexti", "finish", "until",
+                           "advance %d" % rng.choice(LINES)])
+        if not alive_here():
+            break
+        one(word)
+        said.append([word] + place())
+    run("delete")
+    return said
+"""
+
+NATIVE = """
+run = lambda line: gdb.execute(line, to_string=True)
+def begin():
+    run("tbreak main")
+    run("run")
+"""
+IN_TRACE = """
+def begin():
+    run("delete"); run("reverse-continue"); run("reverse-continue"); run("tbreak main"); run("continue")
+"""
+
+
+def differences(ours, theirs):
+    for number, (a, b) in enumerate(zip(ours, theirs)):
+        if a != b:
+            at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+            yield number, [x for x in a if isinstance(x, str)], at, a[max(at - 1, 0):at + 1], b[max(at - 1, 0):at + 1]
+
+
+def test_random_walks_stop_as_over_the_program(folder):
+    watches = True
+    try:
+        othertools.need_watchpoints()
+    except tbdtest.Skip:
+        watches = False
+    argv = [tbdtest.program("gdb_walk")]
+    script = WALK + "for number in range(%d):\n    say(walk(number, %r))\n" % (COUNT, watches)
+    native = othertools.gdb_script(argv, NATIVE + script, timeout=1500)
+    trace = tbdtest.record(argv, folder)[1]
+    ours = test_remote.in_trace(trace, IN_TRACE + script, timeout=1500)
+    assert len(ours) == len(native) == COUNT
+    found = list(differences(ours, native))
+    assert not found, "%d of %d; the first: %r" % (len(found), COUNT, found[:3])
+    assert len({json.dumps(row[1:]) for rows in native for row in rows}) > 4 * COUNT
+
+
+def test_runs_back_are_the_mirror_of_runs(folder):
+    trace = tbdtest.record([tbdtest.program("gdb_walk")], folder)[1]
+    said = test_remote.in_trace(trace, IN_TRACE + WALK + """
+def stops(word):
+    found = []
+    while len(found) < 400:
+        run(word)
+        if run("monitor where").split()[0] in ends:
+            return found
+        found.append([run("monitor where").split()[0]] + place())
+run("monitor goto last")
+ends = [run("monitor goto first").split()[0], run("monitor goto last").split()[0]]
+for number in range(%d):
+    begin()
+    run("reverse-continue"); run("reverse-continue")
+    for line in points(random.Random(1000 + number), False):
+        if not line.startswith("tbreak"):
+            run(line)
+    forward = stops("continue")
+    say([forward, stops("reverse-continue")[::-1]])
+""" % COUNT, timeout=1500)
+    assert len(said) == COUNT
+    for number, (forward, backward) in enumerate(said):
+        assert forward == backward, (number, [x for x in zip(forward, backward) if x[0] != x[1]][:2], len(forward), len(backward))
+    assert sum(len(forward) for forward, _ in said) > 5 * COUNT
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_random_walks_stop_as_over_the_program, test_runs_back_are_the_mirror_of_runs)
