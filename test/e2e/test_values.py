@@ -99,6 +99,22 @@ def test_path_shows_values(folder):
     assert [v["name"] for v in wanted] == ["value", "$rdi"], wanted
     text = dump.tbdq("path", "4", "--values", "--why", json_output=False).out.decode()
     assert "device = 2, value = 7" in text, text
+    # A row alone, from its position on, is as among the others; the variables of an instruction's line are those of the row that it begins.
+    for row in dump.ask("path", "20", "--values")[-8:]:
+        assert dump.ask("path", "2", "from", row["back"], "forward", "--values")[1] == row, row
+        insn = dump.ask("path", "2", "insns", "from", row["back"], "forward", "--values", "--variables")[1]
+        assert [(v["name"], v.get("value")) for v in insn["values"]] == [(v["name"], v.get("value")) for v in row["values"]], (row, insn)
+    assert dump.tbdq("path", "2", "from", "-1+1").code == 2 and dump.tbdq("path", "--exact").code == 2
+    # Without an assumption what rests on one is unknown, and the rest is the same.
+    some = dump.ask("path", "1000", "insns", "--values")[1:]
+    sure = dump.ask("path", "1000", "insns", "--values", "--exact")[1:]
+    values = [(a, b) for one, other in zip(some, sure, strict=True) for a, b in zip(one["values"], other["values"], strict=True)]
+    assert any("inferred" in (a.get("certainty"), a.get("after_certainty")) for a, _ in values), "nothing is inferred"
+    for a, b in values:
+        for key in ("", "after_"):
+            certainty, value = a.get(key + "certainty"), "after" if key else "value"
+            assert b.get(key + "certainty") == ("unknown" if certainty == "inferred" else certainty), (a, b)
+            assert b.get(value) == (None if certainty == "inferred" else a.get(value)), (a, b)
     found = dump.ask("path", "20", "--where", "i == 2 && idle[2] > 0")[1:]
     assert found and all(row["source"].startswith("crash_callback.c:2") for row in found), found
     assert dump.tbdq("path", "20", "--where", "no_such_name").code == 2

@@ -204,6 +204,25 @@ static bool take_number(const char *text, unsigned long most, unsigned long *out
     return *end == '\0' && *out != 0 && *out <= most;
 }
 
+/* "-12" or "-12+3" */
+static bool take_from(struct tbd_path_rows *rows, const char *text)
+{
+    char number[32];
+    size_t length = strcspn(text, "+");
+    unsigned long back, insn = 0;
+
+    if (*text != '-' || length >= sizeof(number))
+        return false;
+    snprintf(number, sizeof(number), "%.*s", (int)length - 1, text + 1);
+    if (!take_number(number, ULONG_MAX, &back) ||
+        (text[length] == '+' && strcmp(text + length, "+0") != 0 &&
+         !take_number(text + length + 1, UINT32_MAX, &insn)))
+        return false;
+    rows->from = back;
+    rows->from_insn = (uint32_t)insn;
+    return true;
+}
+
 /* The words with an argument of their own. */
 static bool take_pair(struct path *path, const char *word, const char *value)
 {
@@ -211,9 +230,8 @@ static bool take_pair(struct path *path, const char *word, const char *value)
 
     if (strcmp(word, "thread") == 0 && take_number(value, UINT32_MAX, &number))
         path->tid = (uint32_t)number;
-    else if (strcmp(word, "from") == 0 && *value == '-' &&
-             take_number(value + 1, ULONG_MAX, &number))
-        path->rows.from = number;
+    else if (strcmp(word, "from") == 0)
+        return take_from(&path->rows, value);
     else if (strcmp(word, "part") == 0 && !path->rows.is_kept)
         path->rows.is_kept = (path->part = value) != NULL;
     else if (strcmp(word, "--only") == 0)
@@ -251,6 +269,10 @@ static bool take_word(struct path *path, const char *word)
         path->wanted.values = rows->with_text = true;
     else if (strcmp(word, "--why") == 0)
         path->wanted.why = true;
+    else if (strcmp(word, "--exact") == 0)
+        path->wanted.exact = true;
+    else if (strcmp(word, "--variables") == 0)
+        path->wanted.variables = true;
     else
         return take_number(word, 1u << 24, &path->max);
     return true;
@@ -274,11 +296,13 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
         i += has_value;
     }
     return (!path->rows.forward || path->rows.from != 0) &&
+           (path->rows.forward || path->rows.from_insn == 0) &&
            path->is_first + path->is_last + path->rows.is_kept <= 1 &&
            !((path->is_first || path->is_last || path->rows.is_kept) &&
              (path->wanted.values || path->wanted.where != NULL || path->with_regs ||
               path->rows.folds || path->tid != 0)) &&
-           (path->wanted.values || (path->wanted.only == NULL && !path->wanted.why)) &&
+           (path->wanted.values || !(path->wanted.only != NULL || path->wanted.why ||
+                                     path->wanted.exact || path->wanted.variables)) &&
            (path->wanted.where == NULL || !path->rows.folds);
 }
 
@@ -308,8 +332,8 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
         return tbd_command_usage(
             run,
             "path takes the number of rows of a thread, `blocks` or `insns`, `first`, `last`, `parts` or `part "
-            "NAME`, `fold`, `text`, `regs`, `thread ID`, `from -N`, and after that `forward`; --values, with it "
-            "--only NAMES and --why; without `fold` --where EXPRESSION");
+            "NAME`, `fold`, `text`, `regs`, `thread ID`, `from -N`, and after that `forward`, with it `from -N+K`; "
+            "--values, with it --only NAMES, --variables, --exact and --why; without `fold` --where EXPRESSION");
     status = open_ring(run, &path);
     result = status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
     path.with_past = path.wanted.values || path.wanted.where != NULL;

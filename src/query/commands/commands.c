@@ -42,21 +42,23 @@ const struct tbd_command tbd_commands[] = {
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
       "tbdq facts files", false, false },
     { "path", tbd_command_path,
-      "[COUNT] [blocks|insns] [first|last|parts|part NAME] [fold] [text] [regs] [thread ID] [from -N [forward]] [--values [--only NAMES] [--why]] [--where EXPR]",
+      "[COUNT] [blocks|insns] [first|last|parts|part NAME] [fold] [text] [regs] [thread ID] [from -N[+K] [forward]] [--values [--only NAMES] [--variables] [--exact] [--why]] [--where EXPR]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
       "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of instructions at one\n"
       "source line, or one block (`blocks`), or one instruction with its text (`insns`).  `back` is its position: -N for the\n"
       "N-th block before the thread's end, -N+K for instruction K in it.  `fold` shows a loop of rows once, with how many\n"
       "rows it has and how often it ran; `text` adds the source line.  `from -N` shows the rows up to there, with\n"
-      "`forward` those from there on.  Threads have no order among each other.  Without -t: the newest dump.\n"
+      "`forward` those from there on (-N+K: from the row on that has this instruction).  Threads have no order among each other.  Without -t: the newest dump.\n"
       "`first` shows, in place of threads, all blocks that ran, in the order of their first entry, with its time, `last` by the last\n"
       "entry (with the time of the end of its lap of a ring): a table each, if the program was started with --tables.\n"
       "`parts` shows what was kept of modules and functions that --parts names, for longer than in the rings; `part NAME`\n"
       "that of one: `part modules` where another module was entered.\n"
       "`--values` shows what rows held: with `insns` the registers and memory of each, else the variables that the source line\n"
-      "names, before the row and, if they changed, after it; inferred values rest on an assumption, which `--why` names.\n"
-      "`--only a,*p,rax,0x1000-0x1fff` shows these expressions, registers and addresses alone.  `--where EXPR` shows, of the\n"
+      "names, before the row and, if they changed, after it; inferred values rest on an assumption, which `--why` names;\n"
+      "with `--exact` none is made, and what would rest on one is unknown.\n"
+      "`--only a,*p,rax,0x1000-0x1fff` shows these expressions, registers and addresses alone; `--variables` shows of an\n"
+      "instruction the variables that its line names, without registers and temporaries.  `--where EXPR` shows, of the\n"
       "rows, those at whose beginning it is true; where it is not known it is neither, and counted.\n"
       "In a dump, `goto`, `bt -N`, `calls`, `lines` and `count` answer from the rings, too; with --at -N, or after `goto -N`,\n"
       "`regs`, `mem`, `x`, `print` and `locals` show what is known there.",

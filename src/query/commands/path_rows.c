@@ -224,12 +224,13 @@ static void find_backward(struct row_finding *f, uint64_t step)
                 return;
 }
 
-static void find_forward(struct row_finding *f, uint64_t step)
+/* From instruction `insn` of the step: the row that it lies in is whole. */
+static void find_forward(struct row_finding *f, uint64_t step, uint32_t insn)
 {
     uint32_t first, end;
 
-    for (; step < f->thread->count; step++)
-        for (uint32_t insn = 0; insn < f->steps[step].insns; insn = end)
+    for (; step < f->thread->count; step++, insn = 0)
+        for (; insn < f->steps[step].insns; insn = end)
             if (!take(f, step, insn, &first, &end))
                 return;
 }
@@ -432,7 +433,7 @@ bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thre
         return false;
     }
     if (path->forward)
-        find_forward(&f, thread->count - from);
+        find_forward(&f, thread->count - from, from == path->from ? path->from_insn : 0);
     else
         find_backward(&f, from != 0 ? thread->count - from + 1 : thread->count);
     put_rows(&f, rows);

@@ -16,6 +16,7 @@ struct tbd_path_rows {
     enum tbd_path_unit unit;
     enum tbd_syntax syntax;
     uint64_t from;                     /* entries before the thread's end; 0: its end */
+    uint32_t from_insn;                /* with `forward`: of that block */
     bool forward;                      /* from there; else up to there */
     bool folds;                        /* rows that repeat are shown once, with how often */
     bool with_text;                    /* of source lines */

@@ -78,13 +78,12 @@ static bool is_wanted_register(const struct tbd_path_values *values, const char 
     return values->wanted_count == 0;
 }
 
-static bool is_wanted_address(const struct tbd_path_values *values, struct tbd_simulated address,
+static bool is_wanted_address(const struct tbd_path_values *values, uint64_t address, bool is_known,
                               unsigned bytes)
 {
     for (size_t i = 0; i < values->wanted_count; i++)
-        if (values->wanted[i].to != 0 && tbd_bits_full(address.bits) &&
-            address.bits.value <= values->wanted[i].to &&
-            address.bits.value + bytes > values->wanted[i].from)
+        if (values->wanted[i].to != 0 && is_known && address <= values->wanted[i].to &&
+            address + bytes > values->wanted[i].from)
             return true;
     return values->wanted_count == 0;
 }
@@ -150,32 +149,9 @@ static bool has_changed(const struct shown_value *value)
            (value->text[0] == NULL || strcmp(text_of(value, 0), text_of(value, 1)) != 0);
 }
 
-static json_t *value_object(const struct tbd_path_values *values, const char *name,
-                            const struct shown_value *value)
+static json_t *value_line(const char *name, const struct shown_value *value, const json_t *why)
 {
-    static const char *const keys[2][2] = { { "value", "certainty" },
-                                            { "after", "after_certainty" } };
-    json_t *object = json_object(), *why = why_text(values, value->why);
-
-    json_object_set_new(object, "name", tbd_output_text(name));
-    for (int i = 0; i < 2; i++) {
-        if (value->text[i] == NULL)
-            continue;
-        json_object_set_new(object, keys[i][0],
-                            value->certainty[i] == TBD_UNKNOWN ? json_null()
-                                                               : tbd_output_text(value->text[i]));
-        json_object_set_new(object, keys[i][1],
-                            json_string(tbd_certainty_text(value->certainty[i])));
-    }
-    if (why != NULL)
-        json_object_set_new(object, "why", why);
-    return object;
-}
-
-static json_t *value_line(const struct tbd_path_values *values, const char *name,
-                          const struct shown_value *value)
-{
-    json_t *why = values->what.why ? why_text(values, value->why) : NULL, *line;
+    json_t *line;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
@@ -192,23 +168,57 @@ static json_t *value_line(const struct tbd_path_values *values, const char *name
     fclose(out);
     line = tbd_output_text(text);
     free(text);
-    json_decref(why);
     return line;
+}
+
+static json_t *value_object(const char *name, const struct shown_value *value, const json_t *why)
+{
+    static const char *const keys[2][2] = { { "value", "certainty" },
+                                            { "after", "after_certainty" } };
+    json_t *object = json_object();
+
+    json_object_set_new(object, "name", tbd_output_text(name));
+    for (int i = 0; i < 2; i++) {
+        if (value->text[i] == NULL)
+            continue;
+        json_object_set_new(object, keys[i][0],
+                            value->certainty[i] == TBD_UNKNOWN ? json_null()
+                                                               : tbd_output_text(value->text[i]));
+        json_object_set_new(object, keys[i][1],
+                            json_string(tbd_certainty_text(value->certainty[i])));
+    }
+    json_object_set_new(object, "text", value_line(name, value, NULL));
+    if (why != NULL)
+        json_object_set(object, "why", (json_t *)(uintptr_t)why);
+    return object;
 }
 
 static void put_value(const struct tbd_path_values *values, json_t *list, const char *name,
                       const struct shown_value *value)
 {
-    json_array_append_new(list, values->run->session->json ? value_object(values, name, value)
-                                                           : value_line(values, name, value));
+    bool is_json = values->run->session->json;
+    json_t *why = is_json || values->what.why ? why_text(values, value->why) : NULL;
+
+    json_array_append_new(list,
+                          is_json ? value_object(name, value, why) : value_line(name, value, why));
+    json_decref(why);
 }
 
 /* ---- instructions ---- */
 
-static void take_simulated(struct shown_value *out, int which, struct tbd_simulated value,
-                           uint64_t bits)
+/* How well it is known, as far as that is wanted. */
+static enum tbd_certainty certainty_of(const struct tbd_path_values *values,
+                                       struct tbd_simulated value, uint64_t bits)
 {
-    out->certainty[which] = tbd_past_certainty(value, bits);
+    enum tbd_certainty certainty = tbd_past_certainty(value, bits);
+
+    return values->what.exact && certainty == TBD_INFERRED ? TBD_UNKNOWN : certainty;
+}
+
+static void take_simulated(const struct tbd_path_values *values, struct shown_value *out, int which,
+                           struct tbd_simulated value, uint64_t bits)
+{
+    out->certainty[which] = certainty_of(values, value, bits);
     if (asprintf(&out->text[which], "0x%" PRIx64, value.bits.value & bits) < 0)
         out->text[which] = NULL;
     if (out->certainty[which] == TBD_INFERRED && out->why == 0)
@@ -230,9 +240,11 @@ static void put_register(const struct tbd_path_values *values, size_t step, unsi
     if (!is_wanted_register(values, name) || (place >= 16 && values->wanted_count == 0))
         return;
     if (reads)
-        take_simulated(&value, 0, tbd_simulation_place(values->past->sim, step, place), bits);
+        take_simulated(values, &value, 0, tbd_simulation_place(values->past->sim, step, place),
+                       bits);
     if (writes)
-        take_simulated(&value, 1, tbd_simulation_place(values->past->sim, step + 1, place), bits);
+        take_simulated(values, &value, 1, tbd_simulation_place(values->past->sim, step + 1, place),
+                       bits);
     put_value(values, list, name, &value);
     free_value(&value);
 }
@@ -261,17 +273,19 @@ static void put_memory(const struct tbd_path_values *values, size_t step, size_t
     const struct tbd_insn_memory *memory =
         &tbd_simulation_insn(values->past->sim, step)->memory[index];
     struct tbd_simulated address = tbd_simulation_address(values->past->sim, step, index);
+    enum tbd_certainty certainty = certainty_of(values, address, UINT64_MAX);
     struct shown_value value = { .why = 0 };
     char name[64];
 
-    if (memory->range || !is_wanted_address(values, address, memory->bytes))
+    if (memory->range ||
+        !is_wanted_address(values, address.bits.value, certainty != TBD_UNKNOWN, memory->bytes))
         return;
-    if (tbd_bits_full(address.bits))
-        snprintf(name, sizeof(name), "[0x%" PRIx64 "]%s", address.bits.value,
-                 address.exact == UINT64_MAX ? "" : " (inferred)");
+    if (certainty != TBD_UNKNOWN)
+        snprintf(name, sizeof(name), "[0x%" PRIx64 "]%s", address.bits.value, mark_of(certainty));
     else
         snprintf(name, sizeof(name), "[unknown]");
-    take_simulated(&value, memory->write, tbd_simulation_data(values->past->sim, step, index),
+    take_simulated(values, &value, memory->write,
+                   tbd_simulation_data(values->past->sim, step, index),
                    tbd_bits_low(8u * memory->bytes));
     put_value(values, list, name, &value);
     free_value(&value);
@@ -336,8 +350,12 @@ static void take_variable(struct tbd_path_values *values, const char *name, int 
     bool is_known = false, is_exact = false;
     char *exact;
 
-    if (!evaluate(values, name, false, &out->text[which], &is_known))
+    if (!evaluate(values, name, values->what.exact, &out->text[which], &is_known))
         return;
+    if (values->what.exact) {
+        out->certainty[which] = is_known ? TBD_EXACT : TBD_UNKNOWN;
+        return;
+    }
     out->certainty[which] = is_known ? TBD_INFERRED : TBD_UNKNOWN;
     if (out->why == 0)
         out->why = values->past->used_why;
@@ -395,6 +413,15 @@ static void find_names(struct names *names, const char *text)
     }
 }
 
+/* Registers of an instruction are not evaluated: they are shown where it uses them. */
+static bool is_evaluated(const struct wanted_value *wanted, bool is_insn)
+{
+    struct tbd_register_name found;
+    const char *name = wanted->name + (*wanted->name == '$');
+
+    return wanted->to == 0 && !(is_insn && tbd_register_find(name, strlen(name), &found));
+}
+
 static void put_variables(struct tbd_path_values *values, const struct tbd_path_span *span,
                           json_t *list)
 {
@@ -403,7 +430,7 @@ static void put_variables(struct tbd_path_values *values, const struct tbd_path_
     if (names == NULL)
         return;
     for (size_t i = 0; i < values->wanted_count; i++)
-        if (values->wanted[i].to == 0)
+        if (is_evaluated(&values->wanted[i], span->is_insn))
             add_name(names, values->wanted[i].name, strlen(values->wanted[i].name));
     if (values->wanted_count == 0 && span->text != NULL)
         find_names(names, span->text);
@@ -440,9 +467,10 @@ void tbd_path_values_put(struct tbd_path_values *values, const struct tbd_path_s
     if (!values->what.values)
         return;
     list = json_array();
-    if (values->past != NULL && span->is_insn)
+    if (values->past != NULL && span->is_insn && !values->what.variables)
         put_insn(values, span, list);
-    else if (values->past != NULL)
+    if (values->past != NULL &&
+        (!span->is_insn || values->what.variables || values->wanted_count != 0))
         put_variables(values, span, list);
     json_object_set_new(row, "values", list);
 }
@@ -461,6 +489,7 @@ enum tbd_exit tbd_path_values_new(struct tbd_command_run *run, struct tbd_rings 
     values->ring = ring;
     values->what = *wanted;
     values->condition.text = wanted->where;
+    values->condition.exact_only = wanted->exact;
     if (wanted->only != NULL && !take_only(values, wanted->only))
         return tbd_command_usage(run, "--only takes names, registers and address ranges "
                                       "(0x1000-0x1fff), with commas between them");

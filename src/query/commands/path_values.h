@@ -12,6 +12,9 @@ struct tbd_path_values;
 
 struct tbd_path_wanted {
     bool values, why; /* why: also what inferred values rest on */
+    bool exact;       /* nothing is inferred: what rests on an assumption is unknown */
+    bool
+        variables; /* of an instruction, too, the variables that its line names, in place of registers and memory */
     /* Names, expressions, registers and address ranges (0x1000-0x1fff) with commas between them, which alone are wanted; NULL: what an
      * instruction uses, what a line's text names. */
     const char *only;

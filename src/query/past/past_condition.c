@@ -45,7 +45,7 @@ enum tbd_past_truth tbd_past_decide(struct tbd_past *past, struct tbd_past_condi
     *out_certainty = TBD_EXACT;
     if (!evaluate(past, condition, true, &value)) {
         *out_certainty = TBD_INFERRED;
-        if (!evaluate(past, condition, false, &value)) {
+        if (condition->exact_only || !evaluate(past, condition, false, &value)) {
             *out_certainty = TBD_UNKNOWN;
             condition->undecided++;
             return TBD_PAST_UNDECIDED;

@@ -10,6 +10,7 @@ enum tbd_past_truth { TBD_PAST_UNDECIDED = 0, TBD_PAST_FALSE, TBD_PAST_TRUE };
 
 struct tbd_past_condition {
     const char *text;                    /* a C expression; borrowed */
+    bool exact_only;                     /* what is inferred decides nothing */
     uint64_t asked, undecided, inferred; /* places; `inferred`: of those where it was true */
     bool was_evaluated;                  /* anywhere */
     struct tbd_query_error error;        /* the last one; a syntax error is one everywhere */
