@@ -51,6 +51,7 @@ struct tbd_command {
     const char *example;
     bool wants_position; /* the session's has_at matters */
     bool needs_no_trace; /* the session need not be open */
+    bool writes;         /* traces, or files; bookmarks and the current position do not count */
 };
 
 /* Ends with a NULL name. */

@@ -509,6 +509,7 @@ static const struct {
     { { "print", tbd_dump_run_print }, true },
     { { "locals", tbd_dump_run_locals }, true },
     { { "x", tbd_dump_run_examine }, true },
+    { { "list", tbd_dump_run_list }, true },
     { { "history", tbd_dump_run_history }, false },
     { { "why", tbd_dump_run_why }, false },
     { { "advise", tbd_dump_run_advise }, false },

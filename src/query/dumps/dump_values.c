@@ -408,6 +408,21 @@ enum tbd_exit tbd_dump_run_locals(struct tbd_command_run *run)
     return ask_twice(run, tbd_command_locals);
 }
 
+/* The source at the position; what it shows is not a value. */
+enum tbd_exit tbd_dump_run_list(struct tbd_command_run *run)
+{
+    struct dump_values values;
+    enum tbd_exit result = open_values(run, &values);
+
+    if (result == TBD_EXIT_FOUND) {
+        tbd_past_enter(values.past, false);
+        result = tbd_command_list(run);
+        tbd_past_leave(values.past);
+    }
+    close_values(&values);
+    return result;
+}
+
 /* ---- x ---- */
 
 /* Notes how well the memory is known that each answer shows; returns the least. */

@@ -4,7 +4,8 @@
  * Questions are lines as somebody types them, and their answers are what tbdq prints with --json: the page knows all
  * that tbdq knows, and nothing is written twice.
  *
- * PAGE-ANSWER-1  The page changes no trace, but for bookmarks, and writes no file: commands that would are refused. */
+ * PAGE-ANSWER-1  The page changes no trace, but for bookmarks, and writes no file: commands that would are refused (the
+ *     column `writes` of their table). */
 #include "query/page/page_answer.h"
 
 #include "query/page/page_rows.h"
@@ -19,31 +20,15 @@
 
 /* ---- one line ---- */
 
-static bool is_refused(const char *line)
-{
-    static const char *const names[] = {
-        "rm", "lower", "merge", "raise", "pack", "unpack", "export"
-    };
-
-    line += strspn(line, " \t");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        size_t length = strlen(names[i]);
-
-        if (strncmp(line, names[i], length) == 0 && strchr(" \t", line[length]) != NULL)
-            return true; /* also at its end */
-    }
-    return false;
-}
-
 static enum tbd_exit run_line(struct tbd_session *session, const char *line, FILE *out)
 {
-    struct tbd_line_options options = { .out = out, .quiet = true };
+    struct tbd_line_options options = { .out = out, .quiet = true, .reads = true };
 
-    if (!is_refused(line))
-        return tbd_line_run(session, &options, line);
-    fprintf(stderr, "tbdq: the page changes no trace, and writes no file\nhint: `tbdq %s` does\n",
-            line);
-    return TBD_EXIT_USAGE;
+    if (session->unwritten.before.back != 0 && !session->info->is_dump) {
+        fputs("tbdq: only a crash dump has positions -N\n", stderr);
+        return TBD_EXIT_USAGE;
+    }
+    return tbd_line_run(session, &options, line);
 }
 
 /* Runs the line with its messages in `messages`. */
@@ -88,6 +73,22 @@ static json_t *answer_line(struct tbd_session *session, const char *line, size_t
 static json_t *position_value(struct tbd_position position)
 {
     return json_pack("[I,I]", (json_int_t)position.time, (json_int_t)position.offset);
+}
+
+/* Where questions are now: [TIME, K], or before a dump's end [-N, K]. */
+static void put_place(const struct tbd_session *session, json_t *answer)
+{
+    struct tbd_session_before before = session->unwritten.before;
+    bool is_before = before.back != 0;
+
+    json_object_set_new(answer, "at",
+                        is_before
+                            ? json_pack("[I,I]", -(json_int_t)before.back, (json_int_t)before.insn)
+                            : position_value(session->unwritten.position));
+    json_object_set_new(
+        answer, "thread",
+        json_integer((json_int_t)(is_before ? before.thread : session->unwritten.thread)));
+    json_object_set_new(answer, "frame", json_integer((json_int_t)session->unwritten.frame));
 }
 
 static void put_beginning(struct tbd_session *session, json_t *answer)
@@ -146,6 +147,9 @@ static void prepare(struct tbd_session *session, const struct tbd_page_question 
     session->unwritten.position = question->place.at;
     session->unwritten.thread = session->thread = question->place.thread;
     session->unwritten.frame = question->place.frame;
+    session->unwritten.before =
+        (struct tbd_session_before){ question->place.back, question->place.at.offset,
+                                     question->place.thread };
     session->span.has_since = session->span.has_until = question->has_span;
     session->span.since = question->since;
     session->span.until = question->until;
@@ -162,9 +166,7 @@ json_t *tbd_page_answer(struct tbd_session *session, const struct tbd_page_quest
     case TBD_PAGE_SUMS: tbd_page_put_sums(session->trace, question, answer); break;
     case TBD_PAGE_ASKS: put_answers(session, question, answer); break;
     }
-    json_object_set_new(answer, "at", position_value(session->unwritten.position));
-    json_object_set_new(answer, "thread", json_integer((json_int_t)session->unwritten.thread));
-    json_object_set_new(answer, "frame", json_integer((json_int_t)session->unwritten.frame));
+    put_place(session, answer);
     json_object_set_new(answer, "interrupted", json_boolean(tbd_is_interrupted()));
     return answer;
 }

@@ -53,8 +53,13 @@ static enum tbd_exit system_says(const char *what)
 /* The current position, thread and frame. */
 static struct tbd_page_place current_place(struct tbd_session *session)
 {
+    struct tbd_session_before before = tbd_session_before(session);
     struct tbd_page_place place = { .at = tbd_session_current(session) };
 
+    if (before.back != 0)
+        return (struct tbd_page_place){ .at.offset = before.insn,
+                                        .back = before.back,
+                                        .thread = before.thread };
     place.thread = session->thread;
     place.frame = tbd_source_selected(session, place.at);
     return place;

@@ -3,8 +3,10 @@
  *
  * A question is one object: {"lines": ["where", "bt"]}, {"begin": true}, {"complete": "goto fi"} or
  * {"sums": 800, "span": [0, 1289]}, and with each of them, optional: "id", "at": [TIME, K], "thread", "frame", "span",
- * "text", "rows".  Other keys are refused. */
+ * "text", "rows".  Other keys are refused.  "at" is [-N, K] before the end of a crash dump. */
 #include "query/page/page_request.h"
+
+#include "format/stream/crash_values.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -134,9 +136,16 @@ static bool take_id(const json_t *value, struct tbd_page_question *out)
 
 static bool take_at(const json_t *value, struct tbd_page_question *out)
 {
+    json_int_t time = json_integer_value(json_array_get(value, 0));
     uint64_t offset = 0;
 
-    out->has_at = take_pair(value, UINT32_MAX, &out->place.at.time, &offset);
+    if (time < 0 && time >= -(json_int_t)UINT32_MAX && json_array_size(value) == 2 &&
+        take_number(json_array_get(value, 1), UINT32_MAX, &offset)) {
+        out->has_at = true;
+        out->place.back = (uint64_t)-time;
+    } else {
+        out->has_at = take_pair(value, UINT32_MAX, &out->place.at.time, &offset);
+    }
     out->place.at.offset = (uint32_t)offset;
     return out->has_at;
 }
@@ -229,6 +238,18 @@ bool tbd_page_question_read(const char *body, size_t bytes, struct tbd_page_ques
     if (*why != NULL)
         tbd_page_question_free(out);
     return *why == NULL;
+}
+
+bool tbd_page_dial_read(const char *body, size_t bytes, uint32_t *out)
+{
+    json_t *object = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, NULL);
+    uint64_t setting = 0;
+    bool good = json_object_size(object) == 1 &&
+                take_number(json_object_get(object, "record"), TBD_RECORD_MOST, &setting);
+
+    *out = (uint32_t)setting;
+    json_decref(object);
+    return good;
 }
 
 void tbd_page_question_free(struct tbd_page_question *question)

@@ -31,6 +31,8 @@ const char *tbd_page_path(const char *url, const char *token);
 /* Where the user is. */
 struct tbd_page_place {
     struct tbd_position at;
+    uint64_t
+        back; /* not 0, of a crash dump: instruction at.offset of the `back`-th block before the thread's end */
     uint32_t thread; /* id; 0: the one that has control */
     size_t frame;
 };
@@ -59,5 +61,8 @@ struct tbd_page_question {
 bool tbd_page_question_read(const char *body, size_t bytes, struct tbd_page_question *out,
                             const char **why);
 void tbd_page_question_free(struct tbd_page_question *question);
+
+/* Reads {"record": N}. */
+bool tbd_page_dial_read(const char *body, size_t bytes, uint32_t *out);
 
 #endif

@@ -6,7 +6,8 @@
  *
  *   GET  /TOKEN/          the page          POST /TOKEN/ask     a question (page_request.h)
  *   GET  /TOKEN/NAME      its files         POST /TOKEN/cancel  the id of a question
- *                                           GET  /TOKEN/progress
+ *   GET  /TOKEN/progress  what is done      POST /TOKEN/dial    {"record": N}, for the process that left a dump
+ *   GET  /TOKEN/dial      its setting
  *
  * PAGE-SERVER-1  Without the token, with a Host that is not this machine, or with another page's Origin, nothing is told
  *     but that it is refused. */
@@ -17,6 +18,9 @@
 #include "query/page/page_assets.h"
 #include "query/page/page_queue.h"
 #include "query/text/user_interrupt.h"
+#include "query/triggers/record_dial.h"
+
+#include "format/stream/crash_values.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,11 +34,13 @@
 
 #define CONNECTIONS   64u
 #define IDLE_SECONDS  60u
+#define DIAL_MS       4000   /* to answer: a program that waits in a call answers at once */
 #define REQUEST_BYTES 32768u /* of the line and the headers of a request */
 
 struct page_server {
     struct tbd_page_queue *queue;
     char token[TBD_PAGE_TOKEN_BYTES];
+    struct tbd_dialled dialled; /* the process that left the dump; pid 0: it is a recording */
 };
 
 /* The body of a request, while it comes. */
@@ -146,6 +152,43 @@ static enum MHD_Result tell_progress(struct page_server *server, struct MHD_Conn
     return send_text(connection, text);
 }
 
+/* ---- the dial ---- */
+
+static enum MHD_Result refuse_dial(struct MHD_Connection *connection,
+                                   const struct tbd_query_error *error)
+{
+    return refuse(connection,
+                  error->status == TBD_NOTFOUND ? MHD_HTTP_NOT_FOUND : MHD_HTTP_CONFLICT,
+                  error->message);
+}
+
+/* What the process that left the dump records now, if it goes on: {"record": 5, "most": 9}. */
+static enum MHD_Result tell_dial(const struct page_server *server,
+                                 struct MHD_Connection *connection)
+{
+    struct tbd_query_error error = { .status = TBD_OK };
+    uint32_t record = 0;
+    char text[64];
+
+    if (!tbd_record_dial_read(&server->dialled, &record, &error))
+        return refuse_dial(connection, &error);
+    snprintf(text, sizeof(text), "{\"record\":%u,\"most\":%u}", record, TBD_RECORD_MOST);
+    return send_text(connection, strdup(text));
+}
+
+static enum MHD_Result dial(const struct page_server *server, struct MHD_Connection *connection,
+                            const struct page_body *body)
+{
+    struct tbd_query_error error = { .status = TBD_OK };
+    uint32_t record;
+
+    if (!tbd_page_dial_read(body->bytes, body->used, &record))
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "It must have record, from 0 to 9.\n");
+    if (!tbd_record_dial_turn(&server->dialled, record, DIAL_MS, &error))
+        return refuse_dial(connection, &error);
+    return tell_dial(server, connection);
+}
+
 /* Why the request is refused, or NULL: keeps PAGE-SERVER-1. */
 static const char *check(const struct page_server *server, struct MHD_Connection *connection,
                          const char *url, const char **path)
@@ -170,10 +213,16 @@ static enum MHD_Result carry_out(struct page_server *server, struct MHD_Connecti
         return ask(server, connection, body);
     if (is_post && strcmp(path, "cancel") == 0)
         return cancel(server, connection, body);
+    if (strcmp(path, "dial") == 0 && server->dialled.pid == 0)
+        return refuse(connection, MHD_HTTP_NOT_FOUND, "It is not about a crash dump.\n");
+    if (is_post && strcmp(path, "dial") == 0)
+        return dial(server, connection, body);
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
         return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "It takes GET, or POST.\n");
     if (strcmp(path, "progress") == 0)
         return tell_progress(server, connection);
+    if (strcmp(path, "dial") == 0)
+        return tell_dial(server, connection);
     return send_file(connection, path);
 }
 
@@ -284,12 +333,14 @@ static struct MHD_Daemon *start_daemon(struct page_server *server, int listener)
 enum tbd_status tbd_page_serve(struct tbd_session *session, uint16_t port,
                                const struct tbd_page_place *start, FILE *out)
 {
-    struct page_server server = { .queue = NULL };
+    struct page_server server = { .dialled = { .program = session->info->program } };
     struct MHD_Daemon *daemon = NULL;
     int listener = listen_at(port, &port);
 
     if (listener < 0)
         return TBD_SYSTEM;
+    if (session->info->is_dump)
+        server.dialled.pid = (pid_t)session->info->pid;
     signal(SIGPIPE, SIG_IGN); /* a client may go at any time */
     tbd_interrupt_catch();
     if (make_token(server.token))

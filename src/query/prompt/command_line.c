@@ -166,6 +166,15 @@ static enum tbd_exit refuse_for_dump(const struct tbd_command *command)
     return TBD_EXIT_TRACE;
 }
 
+static enum tbd_exit refuse_to_write(const struct tbd_command *command)
+{
+    fprintf(stderr,
+            "tbdq: %s: it would change a trace or write a file, which is refused here\n"
+            "hint: the shell command `tbdq %s` does it\n",
+            command->name, command->name);
+    return TBD_EXIT_USAGE;
+}
+
 /* `text` begins with the command's name. */
 static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line_options *options,
                               const char *text, size_t count, char *const *words)
@@ -190,6 +199,8 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
         return tbd_line_unknown(words[0]);
     if (command->run == NULL)
         return tbd_command_usage(&run, "it is a command of the shell, not of the prompt");
+    if (options->reads && command->writes)
+        return refuse_to_write(command);
     if (tbd_shard_is_on(session) && !tbd_command_takes_shards(command))
         return tbd_command_usage(&run,
                                  "--shard is for goto, all, stores, lines, syscalls, signals, "

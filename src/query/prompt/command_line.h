@@ -12,6 +12,7 @@ struct tbd_line_options {
     bool quiet;   /* no progress line */
     bool explain; /* say how a search went */
     bool numbers; /* printed values have numbers: "$1 = 5" */
+    bool reads;   /* commands that write are refused */
 };
 
 /* Carries out `words` (the first is the command) in an open session.  Errors are printed on

@@ -2,6 +2,7 @@
 /* ring_memory.c - see ring_memory.h */
 #include "query/triggers/ring_memory.h"
 
+#include "base/layout.h"
 #include "base/string.h"
 #include "format/files/crash_file.h"
 #include "query/probe/probe_client.h"
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,8 +152,11 @@ void tbd_ring_memory_close(struct tbd_ring_memory *memory)
 {
     if (memory->stream != MAP_FAILED)
         munmap(memory->stream, memory->bytes);
-    if (memory->fd >= 0)
-        close(memory->fd);
+    if (memory->fd < 0)
+        return;
+    (void)flock(memory->fd,
+                LOCK_UN); /* the collector may have given us its own open file, which stays open */
+    close(memory->fd);
 }
 
 /* Who asks has the lock until it has its answer.  Whoever can open the memory can hold it for ever. */
@@ -213,4 +218,18 @@ bool tbd_ring_memory_await(struct tbd_ring_memory *memory, int ms, struct tbd_qu
         syscall(SYS_futex, &memory->request->state, FUTEX_WAIT, state, &step, NULL, 0);
     }
     return tbd_query_wrong(error, TBD_BUSY, 0, 0, "the program does not answer");
+}
+
+static bool tell(pid_t pid, struct tbd_query_error *error)
+{
+    const union sigval value = { .sival_ptr = (void *)TBD_CRASH_SET };
+
+    return sigqueue(pid, SIGTRAP, value) == 0 ||
+           tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
+}
+
+bool tbd_ring_memory_tell(struct tbd_ring_memory *memory, pid_t pid, int ms,
+                          struct tbd_query_error *error)
+{
+    return tell(pid, error) && tbd_ring_memory_await(memory, ms, error);
 }

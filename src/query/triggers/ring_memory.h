@@ -31,5 +31,8 @@ bool tbd_ring_memory_post(struct tbd_ring_memory *memory, const struct tbd_crash
                           struct tbd_query_error *error);
 /* Waits for the engine's answer, at most `ms` milliseconds. */
 bool tbd_ring_memory_await(struct tbd_ring_memory *memory, int ms, struct tbd_query_error *error);
+/* Tells process `pid` that there is a request, and waits for its answer. */
+bool tbd_ring_memory_tell(struct tbd_ring_memory *memory, pid_t pid, int ms,
+                          struct tbd_query_error *error);
 
 #endif

@@ -2,15 +2,12 @@
 /* trigger_run.c - see trigger_run.h */
 #include "query/triggers/trigger_run.h"
 
-#include "base/layout.h"
 #include "base/safe_stream.h"
 #include "query/triggers/part_request.h"
 #include "query/triggers/ring_memory.h"
 #include "query/triggers/trigger_request.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,14 +209,6 @@ static bool fill(const struct setting *setting, const struct tbd_ring_memory *me
     return true;
 }
 
-static bool tell(pid_t pid, struct tbd_query_error *error)
-{
-    const union sigval value = { .sival_ptr = (void *)TBD_CRASH_SET };
-
-    return sigqueue(pid, SIGTRAP, value) == 0 ||
-           tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
-}
-
 static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
                 struct tbd_query_error *error)
 {
@@ -235,7 +224,7 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
     if (done && setting->is_again)
         done = tbd_ring_memory_await(memory, ANSWER_MS, error);
     else if (done && setting->stream_fd < 0)
-        done = tell(setting->pid, error) && tbd_ring_memory_await(memory, ANSWER_MS, error);
+        done = tbd_ring_memory_tell(memory, setting->pid, ANSWER_MS, error);
     free(request);
     return done;
 }
