@@ -123,6 +123,16 @@ def test_path_shows_values(folder):
     assert killed.code == 3 and b"only what ran last" in killed.err and b'"values"' not in killed.out, killed
 
 
+def test_a_name_is_the_same_variable_after_a_row(folder):
+    """A line that calls walk(), which has a sum of its own: afterwards the name means that one; and where a function returns."""
+    dump, _ = both("list", folder)
+    rows = dump.ask("path", "60", "--values")[1:]
+    held = {row["text"]: {v["name"]: v for v in row["values"]} for row in rows if "text" in row}
+    assert held["sum = walk();"]["sum"]["certainty"] == "exact" and "after" not in held["sum = walk();"]["sum"], held["sum = walk();"]
+    assert held["int sum = 0;"]["sum"]["after"] == "0", held["int sum = 0;"]
+    assert "after" not in held["}"].get("sum", {}) and held["sum += node->value;"]["node"]["certainty"] == "exact", held
+
+
 def test_a_dump_goes_where_values_were(folder):
     """goto with a condition, the values over time as a recording has them; what is unknown is neither."""
     dump, full = both("crash_callback", folder)

@@ -365,6 +365,27 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     return object;
 }
 
+/* Does another call run after that step?  Names may mean other variables there. */
+static bool leaves_frame(const struct row_finding *f, uint64_t step)
+{
+    enum tbd_rings_end end = f->path->ring->blocks[f->steps[step].block].end;
+
+    return end == TBD_RINGS_CALLS || end == TBD_RINGS_CALLS_ANYWHERE || end == TBD_RINGS_RETURNS ||
+           end == TBD_RINGS_SIGRETURN || end == TBD_RINGS_UNKNOWN ||
+           (f->steps[step + 1].flags & TBD_RINGS_HANDLER) != 0;
+}
+
+/* Is the thread still in the same call when it gets from the row to the next one?  A jump to another function leaves it, too. */
+static bool stays_in_frame(const struct row_finding *f, const struct path_row *row,
+                           const struct path_row *next)
+{
+    for (uint64_t step = row->step; step < next->step; step++)
+        if (leaves_frame(f, step))
+            return false;
+    return place_of(f, row->step, row->insn)->function_start ==
+           place_of(f, next->step, next->insn)->function_start;
+}
+
 /* Row `i`, in the order in which rows ran, up to the next one. */
 static struct tbd_path_span span_of(const struct row_finding *f, size_t i)
 {
@@ -375,7 +396,7 @@ static struct tbd_path_span span_of(const struct row_finding *f, size_t i)
                                   .end_step = UINT64_MAX,
                                   .is_insn = f->path->unit == TBD_PATH_INSNS };
 
-    if (i + 1 < f->count && next->times == 1) {
+    if (i + 1 < f->count && next->times == 1 && stays_in_frame(f, row, next)) {
         span.end_step = next->step;
         span.end_insn = next->insn;
     }

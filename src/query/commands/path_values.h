@@ -35,7 +35,7 @@ enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
 /* Says if a thread's rows had none, and where the condition was not decided. */
 enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values);
 
-/* A row: from an instruction on, up to another one (step UINT64_MAX: not known). */
+/* A row: from an instruction on, up to another one of the same call (step UINT64_MAX: there is none, or it is not known). */
 struct tbd_path_span {
     uint64_t step, end_step;
     uint32_t insn, end_insn;

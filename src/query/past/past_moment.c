@@ -10,6 +10,7 @@
 bool tbd_past_go(struct tbd_past *past, uint64_t step, uint32_t insn)
 {
     uint64_t index = step - past->first_step;
+    size_t at;
 
     if (step < past->first_step || step >= past->thread->count ||
         insn > past->thread->steps[step].insns)
@@ -18,9 +19,13 @@ bool tbd_past_go(struct tbd_past *past, uint64_t step, uint32_t insn)
         insn = past->first_insn[index + 1] - past->first_insn[index];
     past->step = step;
     past->insn = insn;
-    past->at = past->first_insn[index] + insn;
-    tbd_sim_moment_free(past->moment);
-    past->moment = NULL;
+    at = past->first_insn[index] + insn;
+    if (at !=
+        past->at) { /* memory at the same place is the same: a row's end is the next one's beginning */
+        tbd_sim_moment_free(past->moment);
+        past->moment = NULL;
+    }
+    past->at = at;
     return true;
 }
 
