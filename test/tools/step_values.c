@@ -7,7 +7,9 @@
  * operands held before each of the last LAST instructions, and half as many before them.  A simulation then gets the instructions, the registers and memory
  * at the end, and what the option record=RECORD would have recorded on the way (recorded.h).  Prints, for each distance from the end, how
  * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
- * value is wrong.  STEP_PRELOAD: a library for the program alone.  Repeated string instructions count as one.  One thread. */
+ * value is wrong.  STEP_PRELOAD: a library for the program alone.  STEP_WHY=N: also says where what is unknown in the last N
+ * instructions begins, and what wrong values rest on.  Repeated string instructions count as one.  One thread. */
+#include "reasons.h"
 #include "recorded.h"
 
 #include "hooks/table/syscalls.h"
@@ -57,6 +59,7 @@ static struct {
     int mem;
     struct moment *ring;
     size_t asked;       /* of the last steps */
+    size_t why;         /* of the last steps: reasons are printed */
     size_t last, count; /* count: of all steps; last: of those that are kept, half as many again */
     struct code *cache;
     struct mapping *mappings;
@@ -403,6 +406,18 @@ static void report(const struct tbd_simulation *sim, size_t step, size_t place)
             place < TBD_PLACE_COUNT ? "place" : "memory", place % TBD_PLACE_COUNT);
 }
 
+static void judge_one(struct tally *tally, const struct tbd_simulation *sim, size_t step,
+                      size_t place, struct tbd_simulated said, struct tbd_bits is)
+{
+    struct tally before = *tally;
+
+    judge(tally, said, is);
+    if (tally->exact_wrong != before.exact_wrong && before.exact_wrong < 10)
+        report(sim, step, place);
+    if (tally->wrong != before.wrong && run.why != 0 && before.wrong < 40)
+        reasons_of_wrong(sim, step, place, said, is.value);
+}
+
 /* The flags that the instruction looks at: not those that it only leaves alone. */
 static uint64_t tested_flags(const struct moment *moment)
 {
@@ -433,22 +448,15 @@ static void judge_step(const struct tbd_simulation *sim, size_t i, struct tally 
     for (size_t k = 0; k < (size_t)insn->read_count + insn->copy_count; k++) {
         unsigned place =
             k < insn->read_count ? insn->reads[k].place : insn->copies[k - insn->read_count].from;
-        size_t wrong = tally->exact_wrong;
 
         if (place > TBD_PLACE_FLAGS || used(moment, place).known == 0)
             continue;
-        judge(tally, tbd_simulation_place(sim, i, place), used(moment, place));
-        if (tally->exact_wrong != wrong && wrong < 10)
-            report(sim, i, place);
+        judge_one(tally, sim, i, place, tbd_simulation_place(sim, i, place), used(moment, place));
     }
-    for (size_t k = 0; k < insn->memory_count && k < READS; k++) {
-        size_t wrong = tally->exact_wrong;
-
+    for (size_t k = 0; k < insn->memory_count && k < READS; k++)
         if (moment->read & 1u << k)
-            judge(tally, tbd_simulation_data(sim, i, k), tbd_bits_of(moment->memory[k]));
-        if (tally->exact_wrong != wrong && wrong < 10)
-            report(sim, i, TBD_PLACE_COUNT + k);
-    }
+            judge_one(tally, sim, i, TBD_PLACE_COUNT + k, tbd_simulation_data(sim, i, k),
+                      tbd_bits_of(moment->memory[k]));
 }
 
 static void print(size_t distance, const struct tally *t)
@@ -493,6 +501,7 @@ int main(int argc, char **argv)
         return 2;
     run.asked = strtoul(argv[1], NULL, 10);
     run.last = run.asked + run.asked / 2 + 1;
+    run.why = getenv("STEP_WHY") ? strtoul(getenv("STEP_WHY"), NULL, 10) : 0;
     run.ring = calloc(run.last, sizeof(*run.ring));
     run.cache = calloc(CACHE, sizeof(*run.cache));
     if (run.ring == NULL || run.cache == NULL || tbd_simulation_new(&source, &sim) != TBD_OK)
@@ -515,6 +524,8 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
     counts = tbd_simulation_counts(sim);
     wrong = compare(sim, steps);
+    if (run.why != 0)
+        reasons_of_unknown(sim, steps > run.why ? steps - run.why : 0);
     fprintf(
         stderr,
         "signal %d after %zu steps; %zu passes, %zu assumptions, %zu withdrawn, %zu contradictions, %.2f s\n",

@@ -40,8 +40,8 @@ static void take_memory(struct chase *chase, size_t index, struct tbd_solver *so
             tbd_bits_full(solver->slot[memory->data]) || overlaps(chase, address, memory->bytes))
             continue;
         bits = tbd_sim_recall(chase->sim, index, address, memory->bytes, &assumed);
-        if ((bits.known & ~solver->slot[memory->data].known) && *why == 0)
-            *why = assumed;
+        if (bits.known & ~solver->slot[memory->data].known)
+            *why = tbd_sim_weaker(chase->sim, *why, assumed);
         tbd_solver_learn(solver, memory->data, bits);
     }
 }

@@ -18,6 +18,7 @@ static void push(struct tbd_build *b, uint8_t slot)
 {
     uint8_t rsp = moved_stack(b, TBD_OP_SUB, 8);
 
+    b->out.saves = true;
     tbd_build_store(b, rsp, 0, 8, slot);
     tbd_build_write_place(b, RSP, rsp);
 }
@@ -26,6 +27,7 @@ static uint8_t popped(struct tbd_build *b, unsigned more)
 {
     uint8_t slot = tbd_build_load(b, tbd_build_read_place(b, RSP), 0, 8);
 
+    b->out.saves = true;
     tbd_build_write_place(b, RSP, moved_stack(b, TBD_OP_ADD, 8 + more));
     return slot;
 }

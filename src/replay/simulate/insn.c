@@ -2,6 +2,7 @@
 /* insn.c - see insn.h */
 #include "replay/simulate/insn.h"
 
+#include "base/hash.h"
 #include "replay/simulate/forms.h"
 
 #include <stdlib.h>
@@ -28,6 +29,22 @@ bool tbd_build_by_table(struct tbd_build *b)
            !b->full;
 }
 
+/* Instructions that access the same field of structures have the same number, few others do. */
+static uint8_t field_of(const struct tbd_build *b)
+{
+    for (unsigned i = 0; i < b->insn.operand_count_visible; i++) {
+        const ZydisDecodedOperand *operand = &b->operand[i];
+
+        if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            operand->mem.type == ZYDIS_MEMOP_TYPE_MEM && operand->mem.base != ZYDIS_REGISTER_RSP &&
+            operand->mem.disp.value != 0)
+            return (uint8_t)(1 + tbd_hash64_mix((uint64_t)operand->mem.disp.value << 16 ^
+                                                operand->size) %
+                                     63);
+    }
+    return 0;
+}
+
 static void begin(struct tbd_build *b, const struct tbd_build *decoded)
 {
     *b = *decoded;
@@ -35,6 +52,7 @@ static void begin(struct tbd_build *b, const struct tbd_build *decoded)
     b->out.length = b->insn.length;
     b->out.mnemonic = (uint16_t)b->insn.mnemonic;
     b->out.next = TBD_INSN_NO_SLOT;
+    b->out.field = field_of(b);
 }
 
 /* Copies one array and moves on. */

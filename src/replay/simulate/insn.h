@@ -107,6 +107,8 @@ struct tbd_sim_insn {
     uint8_t kind;     /* enum tbd_sim_insn_kind */
     bool barrier;     /* writes memory of which neither address nor length is known */
     bool conditional; /* a branch that may be taken or not */
+    bool saves;       /* pushes or pops a register or a return address */
+    uint8_t field;    /* a number of 1 to 63 for displacement and size of its memory; 0: none */
     bool indirect;    /* goes to what the slot `next` holds */
     bool
         repeats; /* a string instruction with a repeat prefix: it may be interrupted and run again */

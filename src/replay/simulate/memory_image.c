@@ -10,18 +10,21 @@
 
 enum { FIRST_SIZE = 4096 };
 
-void tbd_image_begin(struct tbd_image *image, tbd_image_source source, void *arg)
+void tbd_image_begin(struct tbd_image *image, uint32_t begin, tbd_image_source source, void *arg)
 {
     tbd_image_forget(image, source);
+    image->begin = begin;
     image->arg = arg;
-    image->counter = 0;
-    image->store = 0;
+    image->store_count = 0;
+    image->anything = 0;
+    image->begin_counter = 0;
 }
 
 void tbd_image_free(struct tbd_image *image)
 {
     free(image->words);
     free(image->replaced);
+    free(image->stores);
     memset(image, 0, sizeof(*image));
 }
 
@@ -30,6 +33,7 @@ void tbd_image_forget(struct tbd_image *image, tbd_image_source source)
     image->source = source;
     image->count = 0;
     image->replaced_count = 0;
+    image->begin_counter = (uint32_t)image->store_count;
     if (++image->generation == 0) { /* words of 2^32 forgettings ago would come back */
         if (image->words != NULL)
             memset(image->words, 0, image->size * sizeof(*image->words));
@@ -87,8 +91,65 @@ void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
         if (word->generation == image->generation && is_in(range, word->address)) {
             word->bits = source(image->arg, word->address);
             word->why = 0;
+            word->doubt = 0;
+            word->counter = (uint32_t)image->store_count;
         }
     }
+}
+
+void tbd_image_note_store(struct tbd_image *image, const struct tbd_image_store *store)
+{
+    if (image->store_count >= UINT32_MAX ||
+        !tbd_array_grow(&image->stores, image->store_count, &image->store_capacity,
+                        sizeof(*image->stores))) {
+        image->no_memory = true;
+        return;
+    }
+    image->stores[image->store_count++] = *store;
+    if (store->bytes == 0)
+        image->anything = (uint32_t)image->store_count;
+}
+
+static bool may_begin_at(const struct tbd_image_store *store, uint64_t address)
+{
+    return ((address ^ store->address.value) & store->address.known) == 0;
+}
+
+/* The bits of a word in which data that begin `offset` bytes after it, or before it if that is negative, lie. */
+static struct tbd_bits shifted(struct tbd_bits data, int offset)
+{
+    unsigned by = 8u * (unsigned)(offset < 0 ? -offset : offset);
+
+    return offset < 0 ? (struct tbd_bits){ data.value >> by, data.known >> by }
+                      : (struct tbd_bits){ data.value << by, data.known << by };
+}
+
+/* Each place that the store may have had in the word is tried.  Afterwards the word has what was stored: where it has something
+ * else, the store was not there.  Before, a bit that is as what was stored is not changed. */
+uint64_t tbd_image_may_change(const struct tbd_image_store *store,
+                              const struct tbd_image_word *word, bool back)
+{
+    uint64_t low = tbd_bits_low(8u * store->bytes), changed = 0;
+    bool stands_in = word->address >> 63 != 0;
+
+    if (store->bytes == 0)
+        return UINT64_MAX;
+    if (stands_in && store->stand_in >> 24 == word->address >> 24)
+        return 0; /* both are the same variable and a constant */
+    for (int offset = 1 - (int)store->bytes; offset < 8; offset++) {
+        struct tbd_bits data = shifted(tbd_bits_only(store->data, low), offset);
+        uint64_t covered = shifted((struct tbd_bits){ low, low }, offset).known;
+        uint64_t both = word->bits.known & data.known & covered;
+        uint64_t differs = (word->bits.value ^ data.value) & both;
+
+        if (!stands_in && !may_begin_at(store, word->address + (uint64_t)(int64_t)offset))
+            continue;
+        if (!back)
+            changed |= covered & ~(both & ~differs);
+        else if (differs == 0)
+            changed |= covered;
+    }
+    return changed;
 }
 
 static struct tbd_bits first_bits(const struct tbd_image *image, uint64_t address)
@@ -110,6 +171,8 @@ struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address)
         image->count++;
         *word = (struct tbd_image_word){ .address = address,
                                          .bits = first_bits(image, address),
+                                         .step = image->begin,
+                                         .counter = image->begin_counter,
                                          .generation = image->generation };
     }
     return word;

@@ -4,8 +4,8 @@
  * Words of 8 bytes, each with the bits that are known, since when, and why.  A word that was not touched yet has what
  * the caller's function says (memory at the end, constant data).
  *
- * A store to an unknown address may have changed any word.  Either everything is forgotten then, or it is only counted,
- * and who reads a word learns how many such stores lie between. */
+ * A store to an unknown address may have changed any word.  Either everything is forgotten then, or the store is noted, and
+ * who reads a word learns which of its bits such stores may have changed since it became known. */
 #ifndef TBD_REPLAY_SIMULATE_MEMORY_IMAGE_H
 #define TBD_REPLAY_SIMULATE_MEMORY_IMAGE_H
 
@@ -21,8 +21,22 @@ struct tbd_image_word {
     struct tbd_bits bits;
     uint32_t generation; /* another one than the image's: not there */
     uint32_t step;       /* where it was learned first */
-    uint32_t counter;    /* how many unknown stores had been counted then */
+    uint32_t counter;    /* how many unknown stores it has been compared with */
     uint32_t why;        /* the assumption that it rests on; 0: none */
+    uint64_t doubt;      /* known bits that stores since then may have changed */
+    uint64_t fields;     /* set of struct tbd_sim_insn's `field` of these */
+    uint32_t stores;     /* how many */
+    uint32_t store;      /* the last one's step */
+};
+
+/* A store of `bytes` bytes at an address that is not known, or only in part; 0 bytes: anywhere, anything. */
+struct tbd_image_store {
+    struct tbd_bits address, data;
+    uint64_t stand_in; /* for its address; 0: nothing does (linear.c) */
+    uint32_t step;
+    uint32_t why; /* what its address and data rest on */
+    uint8_t bytes;
+    uint8_t field; /* of its instruction (insn.h) */
 };
 
 /* Words from `from` to before `to`. */
@@ -34,8 +48,11 @@ struct tbd_image {
     struct tbd_image_word *words; /* owned; a hash table, a power of two large */
     size_t size, count;
     uint32_t generation;
-    uint32_t counter;                 /* unknown stores so far */
-    uint32_t store;                   /* the last one's step */
+    struct tbd_image_store *stores; /* owned; unknown ones, as the pass came by */
+    size_t store_count, store_capacity;
+    uint32_t anything;                /* 1 + the number of the last one of 0 bytes; 0: none */
+    uint32_t begin;                   /* the step where words that come from the source are known */
+    uint32_t begin_counter;           /* how many unknown stores there were then */
     struct tbd_image_range *replaced; /* owned */
     size_t replaced_count, replaced_capacity;
     tbd_image_source source;
@@ -44,8 +61,8 @@ struct tbd_image {
     bool no_memory; /* an allocation failed: words are missing, which means unknown */
 };
 
-/* Empty, for a pass. */
-void tbd_image_begin(struct tbd_image *image, tbd_image_source source, void *arg);
+/* Empty, for a pass that begins at step `begin`. */
+void tbd_image_begin(struct tbd_image *image, uint32_t begin, tbd_image_source source, void *arg);
 void tbd_image_free(struct tbd_image *image);
 
 /* Nothing is known any more but what the source says. */
@@ -54,6 +71,13 @@ void tbd_image_forget(struct tbd_image *image, tbd_image_source source);
 /* What `source` says is all that is known any more of words in the range.  It is the same for all ranges. */
 void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
                        tbd_image_source source);
+
+/* Notes an unknown store. */
+void tbd_image_note_store(struct tbd_image *image, const struct tbd_image_store *store);
+
+/* The bits of a word that the store may have changed.  `back`: the word is as after the store, else as before it. */
+uint64_t tbd_image_may_change(const struct tbd_image_store *store,
+                              const struct tbd_image_word *word, bool back);
 
 /* The word at `address`, made from the source if it is not there; NULL: no memory.  Valid until the next call. */
 struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address);

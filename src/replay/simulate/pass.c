@@ -12,8 +12,9 @@
 
 enum {
     PASSES_MAX = 64,
-    ROUNDS_MAX = 8,
-    SHORT_RANGE = 4096,        /* of a system call: its words are looked at one by one */
+    ROUNDS_MAX = 6,
+    SHORT_RANGE = 4096, /* of a system call: its words are looked at one by one */
+    STACK_POINTER = 4,
     RANGE_BYTES_MAX = 1 << 24, /* a longer range counts as a store to anywhere */
 };
 
@@ -68,14 +69,13 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t i, bool exact, struct
 uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step)
 {
     const struct tbd_sim_insn *insn = step->insn;
+    uint32_t why = 0;
 
     for (size_t k = 0; k < insn->read_count; k++)
-        if (sim->why[sim->uses[step->first_use + k]] != 0)
-            return sim->why[sim->uses[step->first_use + k]];
+        why = tbd_sim_weaker(sim, why, sim->why[sim->uses[step->first_use + k]]);
     for (uint32_t k = 0; k < (uint32_t)insn->write_count + insn->memory_count; k++)
-        if (sim->why[step->first_variable + k] != 0)
-            return sim->why[step->first_variable + k];
-    return 0;
+        why = tbd_sim_weaker(sim, why, sim->why[step->first_variable + k]);
+    return why;
 }
 
 static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct tbd_bits bits,
@@ -87,8 +87,8 @@ static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct
         return;
     *at = bits;
     sim->changed = true;
-    if (sim->infers && sim->why[variable] == 0)
-        sim->why[variable] = why;
+    if (sim->infers)
+        sim->why[variable] = tbd_sim_weaker(sim, sim->why[variable], why);
 }
 
 void tbd_sim_learn(struct tbd_simulation *sim, const struct tbd_sim_step *step,
@@ -157,8 +157,8 @@ static void read_memory(struct step_visit *v)
         if (tbd_bits_full(v->solver.slot[memory->data]))
             continue;
         bits = tbd_sim_recall(v->sim, v->index, address, memory->bytes, &why);
-        if ((bits.known & ~v->solver.slot[memory->data].known) && v->why == 0)
-            v->why = why;
+        if (bits.known & ~v->solver.slot[memory->data].known)
+            v->why = tbd_sim_weaker(v->sim, v->why, why);
         tbd_solver_learn(&v->solver, memory->data, bits);
     }
 }
@@ -189,6 +189,25 @@ static void write_range(struct step_visit *v, const struct tbd_insn_memory *memo
                          v->solver.slot[memory->data], v->why);
 }
 
+/* A store to an address that is not known; `stand_in` stands for it. */
+static void note_unknown(const struct step_visit *v, const struct tbd_insn_memory *memory,
+                         uint64_t stand_in)
+{
+    struct tbd_bits address = v->solver.slot[memory->address];
+    struct tbd_image_store store = { .address = tbd_bits_add(address, tbd_bits_of(memory->offset)),
+                                     .data = v->solver.slot[memory->data],
+                                     .stand_in = stand_in,
+                                     .step = (uint32_t)v->index,
+                                     .why = v->why,
+                                     .bytes = memory->bytes,
+                                     .field = v->step->insn->field };
+
+    if (memory->range)
+        tbd_sim_unknown_store(v->sim, v->index);
+    else
+        tbd_sim_unknown_piece(v->sim, &store);
+}
+
 static void write_one(struct step_visit *v, const struct tbd_insn_memory *memory, bool forward)
 {
     uint64_t address;
@@ -196,11 +215,11 @@ static void write_one(struct step_visit *v, const struct tbd_insn_memory *memory
     struct tbd_bits bits;
 
     if (!address_of(v, memory, &address) || address > UINT64_MAX - RANGE_BYTES_MAX * 8ull) {
-        tbd_sim_unknown_store(v->sim, v->index);
+        note_unknown(v, memory, 0);
         return;
     }
     if (stands_for_address(v, memory)) /* of other words it is an unknown store */
-        tbd_sim_unknown_store(v->sim, v->index);
+        note_unknown(v, memory, address);
     if (memory->range) {
         write_range(v, memory, address, forward);
     } else if (forward) {
@@ -211,8 +230,8 @@ static void write_one(struct step_visit *v, const struct tbd_insn_memory *memory
         tbd_sim_remember(v->sim, v->index, address, memory->bytes, v->solver.slot[memory->data],
                          v->why);
         bits = tbd_sim_recall(v->sim, v->index, address, memory->bytes, &why);
-        if ((bits.known & ~v->solver.slot[memory->data].known) && v->why == 0)
-            v->why = why;
+        if (bits.known & ~v->solver.slot[memory->data].known)
+            v->why = tbd_sim_weaker(v->sim, v->why, why);
         tbd_solver_learn(&v->solver, memory->data, bits);
         tbd_sim_erase(v->sim, address, memory->bytes);
     }
@@ -286,17 +305,12 @@ static void contradict(struct step_visit *v)
 {
     struct tbd_simulation *sim = v->sim;
     const struct tbd_sim_step *step = v->step;
-    const struct tbd_sim_insn *insn = step->insn;
 
     if (!sim->infers) {
         sim->contradictions += !sim->frozen;
         return;
     }
-    tbd_sim_withdraw(sim, v->why);
-    for (size_t k = 0; k < insn->read_count; k++)
-        tbd_sim_withdraw(sim, sim->why[sim->uses[step->first_use + k]]);
-    for (uint32_t k = 0; k < (uint32_t)insn->write_count + insn->memory_count; k++)
-        tbd_sim_withdraw(sim, sim->why[step->first_variable + k]);
+    tbd_sim_withdraw(sim, tbd_sim_weaker(sim, v->why, tbd_sim_why_of(sim, step)));
 }
 
 static void solve(struct step_visit *v)
@@ -345,6 +359,7 @@ static void visit_step(struct step_visit *v, bool forward)
         solve(v);
         read_memory(v);
     }
+    tbd_sim_note_stack(v->sim, v->index, read_of(v, STACK_POINTER));
     found = !forward && !v->solver.conflict && finds_load(v);
     if (v->solver.conflict)
         contradict(v);
@@ -394,7 +409,8 @@ void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forwa
     size_t cursor = tbd_sim_first_fact(sim, forward ? from : to + 1);
 
     sim->now = forward ? from : to;
-    tbd_image_begin(&sim->image, forward ? tbd_sim_constant : at_end, sim);
+    sim->goes_back = !forward;
+    tbd_image_begin(&sim->image, (uint32_t)sim->now, forward ? tbd_sim_constant : at_end, sim);
     tbd_sim_take_facts(sim, forward ? from : to, forward, &cursor);
     for (size_t i = 0; i < to - from; i++) {
         size_t step = forward ? from + i : to - 1 - i;
@@ -420,7 +436,8 @@ static void passes(struct tbd_simulation *sim)
 
 static bool reserve(struct tbd_simulation *sim)
 {
-    return tbd_array_reserve(&sim->exact, sim->variable_count, &sim->exact_capacity,
+    return tbd_sim_begin_stack(sim) &&
+           tbd_array_reserve(&sim->exact, sim->variable_count, &sim->exact_capacity,
                              sizeof(*sim->exact)) &&
            tbd_array_reserve(&sim->addresses, sim->variable_count, &sim->address_capacity,
                              sizeof(*sim->addresses)) &&
@@ -463,13 +480,19 @@ static void phase_one(struct tbd_simulation *sim)
         note_exact(sim);
 }
 
+/* What is less doubtful is assumed first: it says where some of the stores went. */
+static const uint32_t doubts[] = { (1u << 30) - 1, (1u << 31) - 1, UINT32_MAX - 1 };
+
 static void phase_two(struct tbd_simulation *sim)
 {
     sim->infers = true;
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         size_t bars = sim->bar_count;
 
-        passes(sim);
+        for (size_t i = 0; i < sizeof(doubts) / sizeof(*doubts); i++) {
+            sim->doubt_most = doubts[i];
+            passes(sim);
+        }
         if (sim->bar_count == bars)
             break;
         if (round + 1 < ROUNDS_MAX)

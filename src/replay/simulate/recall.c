@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* recall.c - memory as the steps of a pass know it, and the assumptions about it (simulate_private.h)
  *
- * In phase one a store to an unknown address makes the image forget everything.  In phase two it is only counted: what
- * is then recalled across it rests on an assumption, unless a bar says that the word changed in between. */
+ * In phase one a store to an unknown address makes the image forget what it may have changed.  In phase two that is only in doubt:
+ * what is then recalled across it rests on an assumption, unless a bar says that the word changed in between. */
 #include "replay/simulate/simulate_private.h"
 
 #include "base/array.h"
 #include "base/hash.h"
+
+enum {
+    STORES_MOST = 1024, /* a word is compared with as many; after more, all of it is in doubt */
+};
+
+/* What is assumed of a word while a register is saved there is the least doubtful, then that of other words, then that of a
+ * word that lay outside of all frames between. */
+static const uint32_t doubt_other = 1u << 30, doubt_dead = 1u << 31;
 
 struct tbd_bits tbd_sim_constant(void *arg, uint64_t address)
 {
@@ -60,29 +68,122 @@ static void add_bar(struct tbd_simulation *sim, uint64_t address, uint32_t one, 
     *list = (uint32_t)++sim->bar_count;
 }
 
+/* The one that rests on more: 0 is certain. */
+uint32_t tbd_sim_weaker(const struct tbd_simulation *sim, uint32_t one, uint32_t other)
+{
+    if (one == 0 || other == 0 || one > sim->assumption_count || other > sim->assumption_count)
+        return one != 0 ? one : other;
+    return sim->assumptions[other - 1].doubt > sim->assumptions[one - 1].doubt ? other : one;
+}
+
 void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why)
 {
     const struct tbd_assumption *assumption;
 
     if (why == 0 || why > sim->assumption_count)
         return;
-    assumption = &sim->assumptions[why - 1];
+    assumption = &sim->assumptions[sim->assumptions[why - 1].weakest - 1];
     add_bar(sim, assumption->address, assumption->from, assumption->to);
+}
+
+/* Does the step save or restore a register, or its return address? */
+static bool is_saving(const struct tbd_simulation *sim, size_t step)
+{
+    return step < sim->step_count && sim->steps[step].insn->saves;
+}
+
+/* How doubtful it is that none of the stores between hit the word. */
+static uint32_t doubt_of(const struct tbd_simulation *sim, size_t step,
+                         const struct tbd_image_word *word)
+{
+    uint32_t stores = word->stores < doubt_other ? word->stores : doubt_other - 1;
+
+    if (tbd_sim_was_dead(sim, word->address, word->step, step))
+        return is_saving(sim, step) ? UINT32_MAX : doubt_dead + stores;
+    return is_saving(sim, step) ? stores : doubt_other + stores;
 }
 
 static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd_image_word *word)
 {
+    struct tbd_assumption *new;
+    uint32_t number;
+
     if (sim->frozen || !tbd_array_grow(&sim->assumptions, sim->assumption_count,
                                        &sim->assumption_capacity, sizeof(*sim->assumptions)))
         return word->why;
-    sim->assumptions[sim->assumption_count] =
-        (struct tbd_assumption){ .address = word->address,
-                                 .from = word->step < step ? word->step : (uint32_t)step,
-                                 .to = word->step < step ? (uint32_t)step : word->step,
-                                 .store = sim->image.store,
-                                 .stores = sim->image.counter - word->counter,
-                                 .parent = word->why };
-    return (uint32_t)++sim->assumption_count;
+    number = (uint32_t)sim->assumption_count + 1;
+    new = &sim->assumptions[sim->assumption_count++];
+    *new = (struct tbd_assumption){ .address = word->address,
+                                    .from = word->step < step ? word->step : (uint32_t)step,
+                                    .to = word->step < step ? (uint32_t)step : word->step,
+                                    .store = word->store,
+                                    .stores = word->stores,
+                                    .parent = word->why,
+                                    .doubt = doubt_of(sim, step, word),
+                                    .weakest = number };
+    if (word->why != 0 && sim->assumptions[word->why - 1].doubt > new->doubt) {
+        new->doubt = sim->assumptions[word->why - 1].doubt;
+        new->weakest = sim->assumptions[word->why - 1].weakest;
+    }
+    return number;
+}
+
+/* ---- stores between ---- */
+
+/* Bits that are not known any more may still be the same at all times. */
+static void drop(struct tbd_simulation *sim, struct tbd_image_word *word, uint64_t mask)
+{
+    struct tbd_bits constant = tbd_sim_constant(sim, word->address);
+    uint64_t new = constant.known &mask;
+
+    word->bits = tbd_bits_only(word->bits, ~mask);
+    word->bits.value |= constant.value & new;
+    word->bits.known |= new;
+    word->doubt &= ~mask;
+}
+
+static void doubt(struct tbd_simulation *sim, struct tbd_image_word *word, uint64_t changed,
+                  const struct tbd_image_store *store)
+{
+    changed &= word->bits.known;
+    if (changed == 0)
+        return;
+    if (!sim->infers) {
+        drop(sim, word, changed);
+        return;
+    }
+    if (word->doubt == 0) {
+        word->stores = 0;
+        word->fields = 0;
+    }
+    word->stores++;
+    word->fields |= 1ull << store->field;
+    word->store = store->step;
+    word->doubt |= changed;
+}
+
+/* Compares the word with the unknown stores since it became known. */
+static void look_at_stores(struct tbd_simulation *sim, struct tbd_image_word *word)
+{
+    const struct tbd_image *image = &sim->image;
+    uint32_t count = (uint32_t)image->store_count;
+
+    if (word->counter < image->anything || count - word->counter > STORES_MOST) {
+        uint32_t stores = count - word->counter;
+
+        doubt(sim, word, UINT64_MAX, &image->stores[count - 1]);
+        word->stores += word->doubt != 0 ? stores - 1 : 0;
+        word->counter = count;
+        return;
+    }
+    for (; word->counter < count; word->counter++) {
+        const struct tbd_image_store *store = &image->stores[word->counter];
+        uint64_t changed = tbd_image_may_change(store, word, sim->goes_back);
+
+        if (store->why != 0 && (word->bits.known & ~changed) != 0)
+            word->why = tbd_sim_weaker(sim, word->why, store->why);
+        doubt(sim, word, changed, store);
+    }
 }
 
 /* The word as the step may take it. */
@@ -90,11 +191,14 @@ static struct tbd_image_word *word_at(struct tbd_simulation *sim, size_t step, u
 {
     struct tbd_image_word *word = tbd_image_word(&sim->image, address);
 
-    if (word != NULL && word->counter != sim->image.counter &&
-        is_barred(sim, address, word->step, (uint32_t)step)) {
-        word->bits = tbd_sim_constant(sim, address);
+    if (word == NULL)
+        return NULL;
+    if (word->counter != sim->image.store_count)
+        look_at_stores(sim, word);
+    if (word->doubt != 0 && is_barred(sim, address, word->step, (uint32_t)step))
+        drop(sim, word, word->doubt);
+    if (word->bits.known == 0) {
         word->step = (uint32_t)step;
-        word->counter = sim->image.counter;
         word->why = 0;
     }
     return word;
@@ -120,6 +224,16 @@ static bool fits(uint64_t address, uint64_t bytes)
     return bytes > 0 && address <= UINT64_MAX - 16 && bytes <= UINT64_MAX - 16 - address;
 }
 
+/* A store by the same displacement probably hit it: both are for the same field of a structure. */
+static bool may_assume(const struct tbd_simulation *sim, size_t step,
+                       const struct tbd_image_word *word)
+{
+    unsigned field = step < sim->step_count ? sim->steps[step].insn->field : 0;
+
+    return (field == 0 || (word->fields >> field & 1) == 0) &&
+           doubt_of(sim, step, word) <= sim->doubt_most;
+}
+
 struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t address,
                                unsigned bytes, uint32_t *why)
 {
@@ -131,20 +245,21 @@ struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t
         struct tbd_image_word *word = word_at(sim, step, at);
         struct span s = span_of(address, bytes, at);
         uint64_t low = tbd_bits_low(s.width);
-        uint64_t known;
+        uint64_t known, unsure;
 
         if (word == NULL)
             continue;
-        if (word->bits.known == 0 && word->counter == sim->image.counter)
+        if (word->bits.known == 0)
             word->bits = tbd_sim_constant(sim, at); /* it may be so only from here on */
-        known = word->bits.known >> s.in_word & low;
-        out.value |= (word->bits.value >> s.in_word & low) << s.in_piece;
-        out.known |= known << s.in_piece;
-        if (known != 0 && sim->infers && *why == 0)
-            *why = word->counter != sim->image.counter &&
-                           (tbd_sim_constant(sim, at).known >> s.in_word & low & known) != known
-                       ? assume(sim, step, word)
-                       : word->why;
+        known = word->bits.known & low << s.in_word;
+        unsure = known & word->doubt & ~tbd_sim_constant(sim, at).known;
+        if (unsure != 0 && !may_assume(sim, step, word))
+            known &= ~unsure;
+        out.value |= (word->bits.value & known) >> s.in_word << s.in_piece;
+        out.known |= known >> s.in_word << s.in_piece;
+        if (known != 0 && sim->infers)
+            *why = tbd_sim_weaker(sim, *why,
+                                  (known & unsure) != 0 ? assume(sim, step, word) : word->why);
     }
     return out;
 }
@@ -153,18 +268,16 @@ struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t
 static void correct(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word,
                     struct tbd_bits bits, uint32_t why)
 {
-    if (!sim->infers) {
+    if (!sim->infers)
         sim->contradictions += !sim->frozen;
-    } else if (word->counter != sim->image.counter) {
+    else if (word->doubt & (bits.value ^ word->bits.value) & bits.known)
         add_bar(sim, word->address, word->step, (uint32_t)step);
-    } else {
-        tbd_sim_withdraw(sim, why);
-        tbd_sim_withdraw(sim, word->why);
-    }
+    else
+        tbd_sim_withdraw(sim, tbd_sim_weaker(sim, why, word->why));
     word->bits = bits;
     word->why = why;
     word->step = (uint32_t)step;
-    word->counter = sim->image.counter;
+    word->doubt = 0;
 }
 
 static void remember_in(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word,
@@ -178,13 +291,7 @@ static void remember_in(struct tbd_simulation *sim, size_t step, struct tbd_imag
     }
     if (new == 0)
         return;
-    if (word->bits.known == 0) {
-        word->step = (uint32_t)step;
-        word->counter = sim->image.counter;
-        word->why = why;
-    } else if (word->why == 0) {
-        word->why = why;
-    }
+    word->why = word->bits.known == 0 ? why : tbd_sim_weaker(sim, word->why, why);
     word->bits.value |= bits.value & new;
     word->bits.known |= new;
 }
@@ -217,7 +324,10 @@ void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
 
         if (word == NULL)
             continue;
+        if (word->counter != sim->image.store_count)
+            look_at_stores(sim, word); /* with all of its bits */
         word->bits = tbd_bits_only(word->bits, ~mask);
+        word->doubt &= ~mask;
         if (word->bits.known == 0)
             word->why = 0;
     }
@@ -232,10 +342,15 @@ void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t byte
 
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step)
 {
-    if (!sim->infers) {
+    const struct tbd_image_store store = { .step = (uint32_t)step };
+
+    if (!sim->infers)
         tbd_image_forget(&sim->image, tbd_sim_constant);
-        return;
-    }
-    sim->image.counter++;
-    sim->image.store = (uint32_t)step;
+    else
+        tbd_image_note_store(&sim->image, &store);
+}
+
+void tbd_sim_unknown_piece(struct tbd_simulation *sim, const struct tbd_image_store *store)
+{
+    tbd_image_note_store(&sim->image, store);
 }

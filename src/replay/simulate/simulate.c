@@ -73,6 +73,8 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->bars);
     free(sim->facts);
     free(sim->calls);
+    free(sim->stack.at);
+    free(sim->stack.most);
     tbd_image_free(&sim->image);
     free(sim);
 }

@@ -55,7 +55,9 @@ struct tbd_assumption {
     uint32_t from, to;
     uint32_t store;
     uint32_t stores;
-    uint32_t parent; /* another assumption that it rests on; 0: none */
+    uint32_t parent;  /* another assumption that it rests on; 0: none */
+    uint32_t doubt;   /* the most doubtful one among these: how much, */
+    uint32_t weakest; /* and its number */
 };
 
 struct tbd_simulation_counts {

@@ -60,6 +60,13 @@ struct tbd_sim_fact {
     uint8_t bytes; /* 1 to 8 */
 };
 
+/* The stack pointer before each step, as far as steps that use it are known (dead_stack.c). */
+struct tbd_sim_stack {
+    uint64_t *at;   /* owned; 0: not known */
+    uint64_t *most; /* owned; the largest one of each block of steps */
+    uint64_t least;
+};
+
 enum { TBD_SIM_CALL_RANGES = 6 };
 
 /* All that a system call wrote. */
@@ -97,10 +104,13 @@ struct tbd_simulation {
     struct tbd_sim_bar *bars;
     size_t bar_count, bar_capacity;
     uint32_t bar_lists[TBD_BAR_LISTS];
-    size_t now;      /* the position where the pass is */
-    bool infers;     /* phase two */
-    bool frozen;     /* variables do not change: an answer is being looked for */
-    bool exact_only; /* steps get exact values alone */
+    struct tbd_sim_stack stack;
+    size_t now;          /* the position where the pass is */
+    bool infers;         /* phase two */
+    bool goes_back;      /* the pass does */
+    uint32_t doubt_most; /* assumptions that are more doubtful are not made yet */
+    bool frozen;         /* variables do not change: an answer is being looked for */
+    bool exact_only;     /* steps get exact values alone */
     bool changed;
     bool no_memory;
     size_t passes, contradictions;
@@ -136,6 +146,12 @@ uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_s
 /* What is known of the slots of a step becomes known of its variables. */
 void tbd_sim_learn(struct tbd_simulation *sim, const struct tbd_sim_step *step,
                    const struct tbd_solver *solver, uint32_t why);
+/* dead_stack.c */
+bool tbd_sim_begin_stack(struct tbd_simulation *sim);
+void tbd_sim_note_stack(struct tbd_simulation *sim, size_t step, struct tbd_bits pointer);
+/* Did a word of the stack lie outside of all frames at some time between the two steps? */
+bool tbd_sim_was_dead(const struct tbd_simulation *sim, uint64_t address, size_t one, size_t other);
+
 /* chase.c: in a pass back, which is at `from`: what follows from values that were just found is found, too. */
 void tbd_sim_chase(struct tbd_simulation *sim, size_t from);
 
@@ -170,6 +186,10 @@ void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
 void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t bytes);
 /* A store to somewhere. */
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step);
+/* A store of one piece to an address that is not known, or only in part. */
+void tbd_sim_unknown_piece(struct tbd_simulation *sim, const struct tbd_image_store *store);
+/* The more doubtful one of two assumptions; 0: none. */
+uint32_t tbd_sim_weaker(const struct tbd_simulation *sim, uint32_t one, uint32_t other);
 /* What an assumption says is wrong. */
 void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why);
 
