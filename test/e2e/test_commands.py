@@ -131,7 +131,7 @@ def inputs(folder):
 def commands():
     """Those whose programs are here."""
     lines = (ALL if tbdtest.LONG else FEW).strip().splitlines()
-    argvs = [[word.replace("OUT", "out") for word in shlex.split(line)] for line in lines]
+    argvs = [[word.replace("OUT", "out") for word in shlex.split(line)] for line in lines if line]
     found = [argv for argv in argvs if shutil.which(argv[0])]
     assert len(found) > len(argvs) / 2, found
     return found
