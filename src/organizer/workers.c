@@ -117,9 +117,9 @@ static void wait_for_space(struct organizer *o, uint64_t number, bool keep)
 static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
 {
     const struct tbd_product *product = &job->product;
-    bool is_lean = product->counts.level < TBD_LEVEL_EVENTS;
+    bool has_bases = product->counts.level < TBD_LEVEL_EVENTS && job->bases.window;
     struct tbd_window_extra extra = { .coded = product->coded,
-                                      .base = is_lean ? tbd_page_bases_find : NULL,
+                                      .base = has_bases ? tbd_page_bases_find : NULL,
                                       .context = &job->bases };
 
     return tbd_writer_put_window(o->writer, product->window, &product->counts, &extra, &job->files);
