@@ -127,7 +127,7 @@ def test_a_program_steps_through_its_calls(folder):
 def test_calls_that_are_made_often_are_no_longer_dispatched(folder):
     result, _ = record([tbdtest.program("call_sites")], folder, "mode=native,aftercount=no,log=debug")
     jumps = [line for line in result.err.decode().splitlines() if "jumps" in line and "before" in line]
-    assert len(jumps) >= 2, result
+    assert len(jumps) >= 6, result  # those of the program itself, of each kind
 
 
 def test_signals_come_in_the_midst_of_computations(folder):

@@ -15,7 +15,8 @@
 
 /* Each returns what the call returned; the labels are the instructions' addresses. */
 uint64_t near_call(void), far_call(void), wide_call(void), bare_call(void);
-extern const char near_begin[], near_end[], wide_begin[], wide_end[];
+int64_t short_call(int file);
+extern const char near_begin[], near_end[], wide_begin[], wide_end[], short_begin[], short_end[];
 __asm__(".text\n"
         ".balign 64\n"
         ".skip 64, 0x90\n"
@@ -34,10 +35,21 @@ __asm__(".text\n"
         "    syscall\n"
         "wide_end: ret\n"
         ".skip 64, 0x90\n"
+        "short_call: mov $60, %edx\n"
+        "short_begin: xor %eax, %eax\n" /* read */
+        "    syscall\n"
+        "short_end: ret\n"
+        "    .balign 16\n" /* a nop of several bytes */
+        "    .skip 64, 0x90\n"
         "bare_call: mov $110, %ecx\n"
         "    mov %ecx, %eax\n"
         "    syscall\n"
         "    ret\n");
+
+static uint64_t call_short(void)
+{
+    return (uint64_t)short_call(-1);
+}
 
 /* ---- registers ---- */
 
@@ -138,6 +150,8 @@ static void step_through_both(uint64_t parent)
         printf("%u steps, %u in the call\n", step_count, steps_in(near_begin, near_end));
         CHECK(step_through(wide_call) == parent);
         printf("%u steps, %u in the call\n", step_count, steps_in(wide_begin, wide_end));
+        CHECK(step_through(call_short) == (uint64_t)-9);
+        printf("%u of them\n", steps_in(short_begin, short_end));
     }
 }
 
@@ -162,6 +176,7 @@ int main(int argc, char **argv)
     CHECK(sigaction(SIGTRAP, &trap, NULL) == 0 && sigaction(SIGALRM, &tick, NULL) == 0);
     for (int i = 0; i < 20; i++) {
         CHECK(near_call() == parent && far_call() == parent && wide_call() == parent && bare_call() == parent);
+        CHECK(short_call(-1) == -9);
         check_registers(&state, i % 2 ? 0xcd5 : 0x202); /* OF, DF, SF, ZF, AF, PF, CF */
     }
     CHECK(setitimer(ITIMER_REAL, &every, NULL) == 0);
@@ -172,7 +187,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         step_through_both(parent);
     for (int i = 0; i < 20; i++)
-        CHECK(near_call() == parent && wide_call() == parent);
+        CHECK(near_call() == parent && wide_call() == parent && short_call(-1) == -9);
     puts("done");
     return 0;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* own_jumps.c - see own_jumps.h
  *
- * A stub:  the program's instruction; mov $address after the call, %rcx; mov $&thread->regs, %r11; jmp *engine */
+ * A stub:  the program's instruction; mov $address after the call, %rcx; mov $&thread->regs, %r11; jmp *engine
+ *
+ * Where the instruction has only two bytes (xor %eax, %eax before read), a short jump leads to a hop: padding before an aligned
+ * address, to which nothing falls through, becomes the jump to the stub. */
 #include "hooks/own/own_jumps.h"
 
 #include "base/layout.h"
@@ -26,12 +29,16 @@
 #define STUB_BYTES    64u
 #define AREA_BYTES    65536u
 #define AREAS         16u
+#define HOPS          64u
+#define AFTER         96u /* bytes after the call where padding is looked for */
+#define ALIGNMENT     16u
 
 extern const char tbd_own_jump_entry[];
 
 struct site {
     uint64_t pc;   /* of the system call */
     uint64_t stub; /* 0: none yet */
+    uint64_t hop;  /* 0: none */
     uint32_t dispatched;
     uint8_t length; /* of the instruction before; 0: it is none that can be replaced */
     uint8_t bytes[MOST_BYTES];
@@ -46,6 +53,9 @@ static struct {
 } areas[AREAS];
 static size_t area_count;
 
+static uint64_t hops[HOPS]; /* addresses */
+static size_t hop_count;
+
 /* own_x86_64.S */
 #define REGS offsetof(struct tbd_thread, regs)
 _Static_assert(offsetof(struct tbd_thread, engine_stack) - REGS == 264, "tbd_own_jump_entry");
@@ -58,12 +68,16 @@ struct before {
     unsigned votes[MOST_BYTES + 1]; /* by its length */
 };
 
-/* mov of a constant to a register. */
+/* mov of a constant to a register; xor of a register with itself. */
 static uint8_t length_of(const uint8_t *code)
 {
+    uint8_t modrm = code[BEFORE - 1];
+
     if (code[BEFORE - 6] == 0x41 && (code[BEFORE - 5] & 0xf8) == 0xb8)
         return 6;
-    return (code[BEFORE - 5] & 0xf8) == 0xb8 ? 5 : 0;
+    if ((code[BEFORE - 5] & 0xf8) == 0xb8)
+        return 5;
+    return code[BEFORE - 2] == 0x31 && modrm >> 6 == 3 && (modrm >> 3 & 7) == (modrm & 7) ? 2 : 0;
 }
 
 static void vote(void *context)
@@ -114,6 +128,67 @@ static void look_before(struct site *site)
     memcpy(site->bytes, before.code + BEFORE - length, length);
 }
 
+/* ---- hops ---- */
+
+struct padding_search {
+    uint64_t pc; /* of its first byte */
+    uint8_t code[AFTER];
+    uint64_t hop;
+};
+
+/* nop, xchg %ax, %ax, nopw, with prefixes or none. */
+static bool is_nop(const struct tbd_insn *insn)
+{
+    size_t at = 0;
+
+    while (at + 1 < insn->length && (insn->bytes[at] == 0x66 || insn->bytes[at] == 0x2e))
+        at++;
+    return insn->bytes[at] == 0x90 ||
+           (at + 1 < insn->length && insn->bytes[at] == 0x0f && insn->bytes[at + 1] == 0x1f);
+}
+
+static void find_padding(void *context)
+{
+    struct padding_search *after = context;
+    struct tbd_insn insn = { .length = 0 };
+    bool goes_away = false; /* the instruction before */
+    uint64_t padding = 0;   /* its first instruction, the last ones were nops */
+
+    for (size_t at = 0; at < AFTER && !after->hop; at += insn.length) {
+        uint64_t pc = after->pc + at;
+
+        if (!tbd_decode(&insn, pc, after->code + at, AFTER - at))
+            return;
+        if (goes_away && insn.length >= JUMP_BYTES && !tbd_code_traps_any(pc, pc + insn.length))
+            padding = pc;
+        padding = is_nop(&insn) ? padding : 0;
+        if (padding && (pc + insn.length) % ALIGNMENT == 0)
+            after->hop = padding;
+        goes_away = insn.kind == TBD_INSN_RETURN || insn.kind == TBD_INSN_JUMP;
+    }
+}
+
+static bool find_hop(struct site *site)
+{
+    struct padding_search after = { .pc = site->pc + SYSCALL_BYTES };
+
+    if (hop_count == HOPS || !can_be_changed(after.pc, after.pc + AFTER) ||
+        !tbd_copy_from_program(after.code, after.pc, AFTER))
+        return false;
+    tbd_code_traps_hide(after.code, after.pc, AFTER);
+    tbd_processor_decode(find_padding, &after);
+    site->hop = after.hop;
+    return site->hop;
+}
+
+static bool is_hop_sigsafe(uint64_t rip)
+{
+    for (size_t i = 0; i < hop_count; i++)
+        if (hops[i] == rip)
+            return true;
+    return false;
+}
+
 /* ---- stubs ---- */
 
 static bool reaches(uint64_t from, uint64_t to)
@@ -161,28 +236,43 @@ static void write_stub(const struct site *site)
     put(at, &entry, sizeof(entry));
 }
 
-static void patch(const struct site *site)
+static bool write_jump(uint64_t from, uint64_t to, size_t bytes)
 {
-    uint64_t from = site->pc - site->length;
-    int32_t distance = (int32_t)(site->stub - (from + JUMP_BYTES));
+    int32_t distance = (int32_t)(to - (from + JUMP_BYTES));
     uint8_t jump[MOST_BYTES] = { 0xe9, 0, 0, 0, 0, 0x90 };
 
     memcpy(jump + 1, &distance, sizeof(distance));
-    if (!tbd_code_traps_patch(from, jump, site->length))
-        TBD_LOG(TBD_LOG_INFO, "jumps", "none before %p", (void *)site->pc);
+    return tbd_code_traps_patch(from, jump, bytes);
+}
+
+static bool write_hop(const struct site *site)
+{
+    uint64_t from = site->pc - site->length;
+    uint8_t jump[] = { 0xeb, (uint8_t)(site->hop - site->pc) };
+
+    if (!write_jump(site->hop, site->stub, JUMP_BYTES))
+        return false;
+    hops[hop_count++] = site->hop;
+    return tbd_code_traps_patch(from, jump, sizeof(jump));
+}
+
+static bool patch(const struct site *site)
+{
+    return site->hop ? write_hop(site)
+                     : write_jump(site->pc - site->length, site->stub, site->length);
 }
 
 static void make_jump(struct site *site)
 {
     look_before(site);
-    if (!site->length)
+    if (!site->length || (site->length < JUMP_BYTES && !find_hop(site)))
         return;
     site->stub = site->stub ? site->stub : new_stub(site->pc);
     if (!site->stub)
         return;
     write_stub(site);
-    patch(site);
-    TBD_LOG(TBD_LOG_DEBUG, "jumps", "before %p to %p", (void *)site->pc, (void *)site->stub);
+    if (patch(site))
+        TBD_LOG(TBD_LOG_DEBUG, "jumps", "before %p to %p", (void *)site->pc, (void *)site->stub);
 }
 
 /* ---- */
@@ -204,7 +294,7 @@ bool tbd_own_jumps_own_sigsafe(uint64_t rip)
     for (size_t i = 0; i < area_count; i++)
         if (rip - areas[i].start < AREA_BYTES)
             return true;
-    return false;
+    return is_hop_sigsafe(rip);
 }
 
 uint64_t tbd_own_jumps_undo_sigsafe(uint64_t rip)
@@ -212,9 +302,11 @@ uint64_t tbd_own_jumps_undo_sigsafe(uint64_t rip)
     for (size_t i = 0; i < SITES; i++) {
         uint64_t from = sites[i].pc - sites[i].length;
 
-        if (!sites[i].stub || rip - sites[i].stub >= STUB_BYTES)
+        if (!sites[i].stub || (rip - sites[i].stub >= STUB_BYTES && rip != sites[i].hop))
             continue;
         tbd_code_traps_unpatch(from, sites[i].length);
+        if (sites[i].hop)
+            tbd_code_traps_unpatch(sites[i].hop, JUMP_BYTES);
         return from;
     }
     return rip;
@@ -231,4 +323,5 @@ void tbd_own_jumps_end(void)
 {
     memset(sites, 0, sizeof(sites));
     area_count = 0;
+    hop_count = 0;
 }
