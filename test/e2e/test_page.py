@@ -241,42 +241,10 @@ def check_file(folder, browser, trace):
         assert trace.tbdq("view", *words).code == 2, words
 
 
-def check_dump(folder, browser, _trace):
-    """A dump shows what ran last."""
-    folder = os.path.join(folder, "dump")
-    program = os.path.join(tbdtest.BUILD, "examples", "forensics", "list")
-    done = tbdtest.run([tbdtest.TBD, "crash", "--", program], env=tbdtest.clean_env({"TBD_DIR": folder}))
-    assert done.code == -signal.SIGSEGV, done
-    tbdtest.wait_organizers(folder)
-    trace = tbdtest.Trace(os.path.join(folder, "latest"))
-    with Page(trace, at="last") as page:
-        browser.open(page.url)
-        browser.await_true("document.querySelector('#replies tbody')")
-        rows = [row for row in trace.ask("path", "400") if row.get("type") != "end"]
-        sources = browser.run("return [...document.querySelectorAll('#replies .source')].map((e) => e.innerText)")
-        assert sources == [row["source"] for row in rows if row.get("source")] and sources, sources[:9]
-        assert "SIGSEGV" in browser.text("#replies") and browser.texts("#frames .function")[:2] == ["walk", "main"]
-        assert browser.run("return getComputedStyle(document.querySelector('#line')).display") == "none"
-        browser.click("#replies tbody tr:last-child .source")
-        browser.await_true("document.querySelector('#code .current .number')?.innerText === arguments[0]", rows[-1]["source"].split(":")[1])
-        browser.press("/")
-        submit(browser, "calls walk")  # answered, or refused in words
-        browser.await_true("document.querySelector('#replies article:first-child .line').innerText === 'calls walk'")
-        submit(browser, "path 40 --values")
-        browser.await_true("document.querySelector('#replies article:first-child .line').innerText === 'path 40 --values'")
-        browser.await_true("document.querySelector('#replies article:first-child tbody tr .past')")
-        shown = browser.run("return [...document.querySelectorAll('#replies article:first-child .past')].map((e) => [e.innerText, e.title])")
-        rows = [row for row in trace.ask("path", "40", "--values") if row.get("type") != "end"]
-        assert [title for _, title in shown] == [value.get("why", "") for row in rows for value in row["values"]]
-        text = trace.tbdq("path", "40", "--values", json_output=False).out.decode()
-        assert all(value in text for value, _ in shown), [value for value, _ in shown if value not in text]
-        assert browser.errors() == []
-
-
 def test_the_page_in_a_browser(folder):
     trace = record([OVERFLOW], folder)
     with webdriver.Browser(folder) as browser:
-        for check in (check_shown, check_keyboard, check_text, check_file, check_dump):
+        for check in (check_shown, check_keyboard, check_text, check_file):
             check(folder, browser, trace)
             browser.open("about:blank")  # what the last page asks of a server that has ended is no error
             browser.errors()

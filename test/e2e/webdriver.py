@@ -58,7 +58,7 @@ class Browser:
                 "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=%d,%d" % self.size,
                 "--user-data-dir=" + self.profile]
         args.append("--no-sandbox")  # it needs namespaces, which a container or root may not have; the pages are ours
-        wanted = {"browserName": "chrome", "goog:chromeOptions": {"args": args}, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+        wanted = {"browserName": "chrome", "timeouts": {"script": 120000}, "goog:chromeOptions": {"args": args}, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
         reply = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self.session = "/session/" + reply["sessionId"]
 

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #define SUMS_PIXELS 1000u
-#define PATH_LINE   "path 400" /* as main.js asks of a dump */
 
 /* ---- what the page asks ---- */
 
@@ -68,11 +67,11 @@ static json_t *record(struct tbd_session *session, const struct tbd_page_place *
     json_object_set_new(recorded, "asked", json_array());
     json_object_foreach(groups, name, group)
     {
+        if (strcmp(name, "dump") == 0 && !session->info->is_dump)
+            continue;
         json_array_foreach(group, i, value)
             put_line(session, place, json_string_value(value), lines);
     }
-    if (session->info->is_dump)
-        put_asked(session, place, PATH_LINE, recorded);
     for (i = 0; i < count; i++)
         put_asked(session, place, asked[i], recorded);
     json_object_set_new(

@@ -162,7 +162,7 @@ static enum MHD_Result refuse_dial(struct MHD_Connection *connection,
                   error->message);
 }
 
-/* What the process that left the dump records now, if it goes on: {"record": 5, "most": 9}. */
+/* What the process that left the dump records now: {"record": 5, "most": 9}; {"record": null}: it does not go on. */
 static enum MHD_Result tell_dial(const struct page_server *server,
                                  struct MHD_Connection *connection)
 {
@@ -171,7 +171,7 @@ static enum MHD_Result tell_dial(const struct page_server *server,
     char text[64];
 
     if (!tbd_record_dial_read(&server->dialled, &record, &error))
-        return refuse_dial(connection, &error);
+        return send_text(connection, strdup("{\"record\":null}"));
     snprintf(text, sizeof(text), "{\"record\":%u,\"most\":%u}", record, TBD_RECORD_MOST);
     return send_text(connection, strdup(text));
 }

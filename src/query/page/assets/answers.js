@@ -55,10 +55,10 @@ function content({line, objects, text, messages, cut, status}) {
 }
 
 function card(reply) {
-  const {answer, at} = reply;
+  const {answer, at, thread} = reply;
   const again = element("button", {class: "line", title: "Ask again here", onclick: () => question(answer.line)}, answer.line);
   const close = element("button", {class: "close", "aria-label": "Remove", title: "Remove", onclick: () => remove(reply)}, "×");
-  return element("article", {}, element("h3", {}, again, element("span", {class: "asked"}, "at ", positionLink(positionText(at))), close), content(answer));
+  return element("article", {}, element("h3", {}, again, element("span", {class: "asked"}, "at ", positionLink(positionText(at), thread)), close), content(answer));
 }
 
 function show() {
@@ -70,8 +70,8 @@ function remove(reply) {
   show();
 }
 
-function add(answer, at) {
-  const reply = {answer, at};
+function add(answer, at, thread) {
+  const reply = {answer, at, thread};
   reply.card = card(reply);
   replies.unshift(reply);
   replies.length = Math.min(replies.length, MOST);
@@ -86,12 +86,12 @@ function failed(line, at, error) {
   add({line, status: 4, objects: [], messages, cut: false}, at);
 }
 
-// Asks one line at the current place.  Returns what was found.
-export async function question(line, {span} = {}) {
-  const from = {at: place.at, thread: place.thread || undefined, frame: place.frame || undefined};
+// Asks one line at the current place, or at another one.  Returns what was found.
+export async function question(line, {span, where = place, text = false} = {}) {
+  const from = {at: where.at, thread: where.thread || undefined, frame: where.frame || undefined};
   let answer;
   try {
-    answer = await ask({lines: [line], ...from, span, rows: ROWS});
+    answer = await ask({lines: [line], ...from, span, text, rows: ROWS});
   } catch (error) {
     failed(line, from.at, error);
     return null;
@@ -101,11 +101,11 @@ export async function question(line, {span} = {}) {
     failed(line, from.at, new Error("cancelled"));
     return null;
   }
-  const moves = !samePosition(answer.at, from.at), selects = answer.frame !== place.frame || answer.thread !== place.thread;
+  const moves = !samePosition(answer.at, from.at), selects = where === place && (answer.frame !== place.frame || answer.thread !== place.thread);
   if (moves || (selects && first.status === 0))
     go({at: answer.at, thread: answer.thread, frame: answer.frame});
   if (!moves || first.objects.length > 1 || first.status !== 0)
-    add(first, from.at);
+    add(first, from.at, from.thread);
   if (commandOf(line) === "mark")
     marked();
   return first;

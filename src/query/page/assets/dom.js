@@ -7,7 +7,7 @@ export function element(tag, properties, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {}))
     set(made, name, value);
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return made;
 }
 
@@ -31,7 +31,7 @@ export function drawing(tag, properties, ...children) {
 }
 
 export function fill(parent, ...children) {
-  parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
 }
 
 // 12345678 -> "12 345 678", with thin spaces.

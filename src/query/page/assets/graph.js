@@ -2,7 +2,7 @@
 // hangs below it.  Copies go straight down, the inputs of a calculation side by side.
 
 import { drawing } from "./dom.js";
-import { hashOf, positionOf } from "./place.js";
+import { hashOf, isBefore, positionOf } from "./place.js";
 import { sourceOf } from "./rows.js";
 
 const WIDTH = 250, HEIGHT = 58, GAP_X = 22, GAP_Y = 16;
@@ -44,7 +44,7 @@ const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}â
 function box({hop, x, y}) {
   const at = hop.position && !hop.trace ? positionOf(hop.position) : null;
   const lines = [
-    `${hop.value ?? ""}  ${hop.what}`.trim(),
+    [hop.value ?? "", hop.certainty && hop.certainty !== "exact" ? hop.certainty : "", hop.what].filter(Boolean).join("  "),
     hop.code || hop.text || "",
     [hop.function, sourceOf(hop), hop.position].filter(Boolean).join("  "),
   ];
@@ -53,7 +53,7 @@ function box({hop, x, y}) {
     drawing("rect", {x, y, width: WIDTH, height: HEIGHT, rx: 5}),
     ...lines.map((line, i) => drawing("text", {x: x + 9, y: y + 17 + i * 16, class: ["value", "code", "where"][i]}, short(line, 36))),
   ];
-  return at ? drawing("a", {href: hashOf({at}), class: "hop"}, ...content) : drawing("g", {class: "hop"}, ...content);
+  return at ? drawing("a", {href: hashOf({at, thread: isBefore(at) ? hop.thread : 0}), class: "hop"}, ...content) : drawing("g", {class: "hop"}, ...content);
 }
 
 function edges(node, into) {

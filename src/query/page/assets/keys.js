@@ -4,6 +4,7 @@ import { byId, element, fill } from "./dom.js";
 import { cancelAll } from "./ask.js";
 import { question } from "./answers.js";
 import { selectFrame, showPart } from "./state.js";
+import { focusListing } from "./listing.js";
 import { goToCursor, lookAtAll, moveCursor, pan, zoom } from "./timeline.js";
 
 const STEPS = [
@@ -23,7 +24,15 @@ let frameCount = () => 0;
 let enlargePane = () => {};
 let actions = {};
 
-function table_() {
+// What a dump has: it has no steps and no time line.
+function dumpTable() {
+  return {w: ["what ran last: arrows move there, Enter opens, g goes there", focusListing], v: ["what its rows in sight held, or close them", () => byId("in-sight").click()],
+    End: ["the end", () => question("goto last")]};
+}
+
+const OF_TRACES = ["+", "-", "0", "h", "l", "e"];
+
+function table_(isDump) {
   const others = {
     "/": ["ask a question", () => byId("question").focus()],
     p: ["type a position", () => byId("position").select()],
@@ -46,6 +55,8 @@ function table_() {
     Escape: ["cancel what is being asked", cancelAll],
     "?": ["these keys", () => byId("keys").showModal()],
   };
+  if (isDump)
+    return {...dumpTable(), ...Object.fromEntries(Object.entries(others).filter(([key]) => !OF_TRACES.includes(key)))};
   return {...Object.fromEntries(STEPS.map(([, title, key, line]) => [key, [title, () => question(line)]])), ...others};
 }
 
@@ -58,7 +69,7 @@ function inTimeline(event) {
 }
 
 function pressedKey(event) {
-  const isTyping = event.target.matches("input, textarea");
+  const isTyping = event.target.matches("input:not([type=checkbox]), textarea, select");
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping || byId("keys").open)
     return;
   if (inTimeline(event))
@@ -69,10 +80,10 @@ function pressedKey(event) {
   }
 }
 
-export function startKeys(countFrames, enlargeIt) {
+export function startKeys(isDump, countFrames, enlargeIt) {
   frameCount = countFrames;
   enlargePane = enlargeIt;
-  actions = table_();
+  actions = table_(isDump);
   fill(byId("steps"), STEPS.map(([sign, title, key, line]) => element("button", {title: `${title}  (${key})`, "aria-label": title, "data-line": line, onclick: () => question(line)}, sign)));
   fill(byId("keys"), element("h2", {}, "Keys"), element("dl", {}, Object.entries(actions).flatMap(([key, [title]]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, title)])),
     element("form", {method: "dialog"}, element("button", {}, "close")));

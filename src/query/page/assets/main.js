@@ -2,13 +2,14 @@
 
 import { byId, element, fill, baseName, grouped } from "./dom.js";
 import { ask, cancelAll, onProgress, recorded, Refused } from "./ask.js";
-import { place, go, onPlace, positionOf, positionText, startPlaces } from "./place.js";
-import { onAnswer, onMark, question, startAnswers } from "./answers.js";
+import { place, go, isBefore, onPlace, positionOf, positionText, startPlaces } from "./place.js";
+import { onAnswer, onMark, startAnswers } from "./answers.js";
 import { onSource } from "./rows.js";
 import { countLines, onName, showSource, showSourceOf, startSource } from "./source.js";
 import { inspectName, showMachine, showStack, showVariables } from "./state.js";
 import { draw, lookAtAll, onSight, showFound, showMarks, spanInSight, startTimeline, zoom } from "./timeline.js";
 import { startQuestion } from "./question.js";
+import { arriveInListing, startListing } from "./listing.js";
 import { startKeys } from "./keys.js";
 
 const KEPT = 100; // places whose answers are kept
@@ -17,6 +18,7 @@ let view = null;         // view.json: what is asked at each place
 let leaving = null;      // cancels the questions of the place before
 let frames = [];
 let counting = false;
+let isDump = false;
 const known = new Map(); // place and group -> answers
 
 // ---- a place ----
@@ -39,8 +41,10 @@ function showPlace([where, stack, source]) {
   frames = stack.objects;
   showStack(stack);
   showSource(source, frames[place.frame]);
+  if (source.objects.length === 0 && event?.source) // a process that was killed has no values, but lines
+    showSourceOf(ask, event.source);
   byId("position").value = positionText(place.at);
-  byId("position").title = event ? [event.wall, event.function, event.text].filter(Boolean).join("  ") : "";
+  byId("position").title = event ? [event.wall, event.function, event.text ?? event.insn].filter(Boolean).join("  ") : "";
   byId("position").classList.toggle("wrong", where.status !== 0);
   document.title = `${positionText(place.at)} ${event && event.function ? event.function : ""} – ${byId("program").textContent}`;
 }
@@ -51,11 +55,14 @@ async function arrive() {
   const {signal} = leaving;
   draw();
   try {
-    const placed = await answersAt("place", signal);
+    if (isDump)
+      await arriveInListing();
+    const before = isBefore(place.at);
+    const placed = await answersAt(before ? "before" : "place", signal);
     if (signal.aborted)
       return;
     showPlace(placed);
-    const valued = await answersAt("values", signal);
+    const valued = await answersAt(before ? "before values" : "values", signal);
     if (signal.aborted)
       return;
     showMachine(valued);
@@ -104,15 +111,9 @@ async function showAllMarks() {
   showMarks(answers[0].objects);
 }
 
-// A crash dump: what ran last, beside the state at the end.
-async function showPath() {
-  await question("path 400");
-  byId("replies").scrollTop = byId("replies").scrollHeight;
-}
-
 // On a narrow page one pane is shown at a time.
 function startTabs() {
-  const panes = [...document.querySelectorAll(".pane")];
+  const panes = [...document.querySelectorAll(".pane:not([hidden])")];
   const choose_ = (id) => {
     for (const pane of panes)
       pane.classList.toggle("chosen", pane.id === id);
@@ -120,7 +121,7 @@ function startTabs() {
       button.setAttribute("aria-pressed", String(button.dataset.pane === id));
   };
   fill(byId("tabs"), panes.map((pane) => element("button", {"data-pane": pane.id, onclick: () => choose_(pane.id)}, pane.dataset.title)));
-  choose_("source");
+  choose_(panes[0].id);
   onAnswer(() => choose_("answers"));
 }
 
@@ -151,7 +152,7 @@ function startButtons() {
   });
   byId("position").addEventListener("change", ({target}) => {
     const at = positionOf(target.value);
-    if (at)
+    if (at && (isDump || !isBefore(at)))
       go({at, thread: 0});
     else
       target.value = positionText(place.at);
@@ -166,10 +167,12 @@ async function start() {
   byId("program").title = [begin.args.join(" "), begin.end && `ended: ${begin.end}`, `${grouped(begin.blocks)} blocks in ${begin.windows} windows`].filter(Boolean).join("\n");
   document.body.classList.toggle("recorded", Boolean(recorded));
   document.body.classList.toggle("dump", begin.dump);
+  isDump = begin.dump;
+  byId("listing").hidden = !isDump;
   startTimeline(begin.blocks);
   startSource();
   startQuestion();
-  startKeys(() => frames.length, () => enlarge(document.activeElement?.closest?.(".pane") ?? byId("answers")));
+  startKeys(isDump, () => frames.length, () => enlarge(document.activeElement?.closest?.(".pane") ?? byId("answers")));
   startButtons();
   startTabs();
   onName(inspectName);
@@ -178,11 +181,11 @@ async function start() {
   onSight(() => counting && countInSight());
   onSource((where) => showSourceOf(ask, where));
   onPlace(arrive);
+  if (isDump)
+    await startListing(view.dump);
   startPlaces(begin);
   startAnswers();
   await showAllMarks();
-  if (begin.dump && !recorded)
-    await showPath();
 }
 
 start().catch((error) => {

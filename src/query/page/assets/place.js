@@ -12,11 +12,14 @@ export function onPlace(listener) {
 
 export const positionText = ([time, offset]) => (offset === 0 ? String(time) : `${time}+${offset}`);
 
-// "12", "12+3" -> [12, 3]; null: it is no position
+// "12", "12+3" -> [12, 3]; of a dump "-12+3" -> [-12, 3]; null: it is no position
 export function positionOf(text) {
-  const found = /^\s*(\d{1,15})(?:\+(\d{1,9}))?\s*$/.exec(String(text));
+  const found = /^\s*(\d{1,15}|-[1-9]\d{0,8})(?:\+(\d{1,9}))?\s*$/.exec(String(text));
   return found ? [Number(found[1]), Number(found[2] || 0)] : null;
 }
+
+// Is it one before the end of a dump?
+export const isBefore = ([time]) => time < 0;
 
 export const eventPosition = (object) => (Number.isInteger(object.time) ? [object.time, object.offset || 0] : null);
 

@@ -3,34 +3,35 @@
 // Columns follow from the command's name; an answer that has no row here shows all its keys.
 
 import { element, grouped, baseName } from "./dom.js";
-import { hashOf, positionOf, eventPosition, positionText } from "./place.js";
+import { certaintyMark } from "./certainty.js";
+import { hashOf, isBefore, positionOf, eventPosition, positionText } from "./place.js";
 
 const EVENT = ["position", "what", "function", "source"];
 const COLUMNS = {
   calls: ["position", "values", "result", "duration", "nesting", "caller", "exit"],
-  history: ["from", "to", "value", "function", "source", "text"],
+  history: ["from", "to", "value", "certainty", "function", "source", "text"],
   stores: ["position", "oldval", "newval", "size", "function", "source", "text"],
   lines: ["position", "function", "source", "text"],
   syscalls: ["position", "call", "function", "source"],
   signals: ["position", "signal", "reason", "effect", "addr", "function", "source"],
   trace: ["position", "function", "source", "code"],
-  why: ["position", "what", "value", "code", "source", "function", "caller", "text"],
+  why: ["position", "what", "value", "certainty", "code", "source", "function", "caller", "text"],
   count: ["count", "by"],
   bt: ["frame", "function", "source", "module", "pc"],
   marks: ["position", "name"],
   threads: ["number", "thread", "name", "start", "end", "blocks", "switches", "function", "source"],
   windows: ["window", "time", "blocks", "level", "stores", "calls", "returns", "syscalls", "signals", "toc_bytes", "trace_bytes", "block_bytes"],
   modules: ["module", "start", "end", "path"],
-  locals: ["name", "value", "ctype"],
-  print: ["value", "ctype", "addr"],
+  locals: ["name", "value", "certainty", "ctype"],
+  print: ["value", "certainty", "ctype", "addr"],
   disas: ["position", "pc", "text", "function", "source"],
   list: ["line", "text"],
   path: ["back", "when", "thread", "blocks", "times", "loop", "insn", "function", "source", "text", "values"],
   goto: EVENT, all: EVENT, where: EVENT, first: EVENT, last: EVENT,
 };
-const POSITIONS = new Set(["position", "exit", "from", "to", "start", "end"]);
+const POSITIONS = new Set(["position", "exit", "from", "to", "start", "end", "back"]);
 const NUMBERS = new Set(["count", "duration", "blocks", "nesting", "stores", "calls", "returns", "syscalls", "signals", "switches", "frame", "size",
-  "toc_bytes", "trace_bytes", "block_bytes", "window", "time", "level", "times", "back"]);
+  "toc_bytes", "trace_bytes", "block_bytes", "window", "time", "level", "times"]);
 
 export function commandOf(line) {
   const [word] = line.trim().split(/[\s/]/);
@@ -62,24 +63,16 @@ function valueOf(object, key) {
   if (key === "position" && object.position === undefined && eventPosition(object))
     return positionText(eventPosition(object));
   if (key === "values" && object.values)
-    return object.values.map((one) => (typeof one === "object" ? pastText(one) : one)).join(", ");
+    return object.values.map((one) => (typeof one === "object" ? one.text : one)).join(", ");
   if (key === "function" && object.function)
     return object.function + (object.function_offset && object.pc && !object.outer ? `+0x${object.function_offset.toString(16)}` : "");
   return object[key];
 }
 
-// A value of a dump's past, in the words of tbdq (query/commands/path_values.c).
-function pastText({name, value, certainty, after, after_certainty: afterCertainty}) {
-  const text = (one, how) => (how === "unknown" ? how : one);
-  const marked = (one, how) => text(one, how) + (how === "inferred" ? " (inferred)" : "");
-  const hasChanged = afterCertainty !== undefined && (certainty === undefined || text(value, certainty) !== text(after, afterCertainty));
-  return [`${name} =`, certainty === undefined ? "" : ` ${marked(value, certainty)}`, hasChanged ? ` -> ${marked(after, afterCertainty)}` : ""].join("");
-}
-
-// Where the mouse rests: why it is so, or is not known.
+// A value of a dump's past.  Where the mouse rests: why it is so.
 function pastValues(values) {
   return values.flatMap((value, i) => [i ? ", " : null,
-    element("span", {class: `past ${value.after_certainty ?? value.certainty}`, title: value.why}, pastText(value))]);
+    element("span", {class: `past ${value.after_certainty ?? value.certainty}`, title: value.why}, value.text)]);
 }
 
 // A link to a position of this trace.
@@ -95,7 +88,7 @@ export function onSource(listener) {
   openSource = listener;
 }
 
-function sourceButton(object, text) {
+export function sourceButton(object, text) {
   const place_ = object.file ? `${object.file}:${object.line}` : text;
   return element("button", {class: "source", title: "Show this source", onclick: () => openSource(place_)}, text);
 }
@@ -109,8 +102,10 @@ function cellOf(object, key, isForeign) {
     return pastValues(object.values);
   if ((key === "source" || key === "by") && /:\d+$/.test(value))
     return sourceButton(object, value);
+  if (key === "certainty")
+    return certaintyMark(value) ?? String(value);
   if (POSITIONS.has(key) && !isForeign && positionOf(value))
-    return positionLink(value);
+    return positionLink(value, isBefore(positionOf(value)) ? object.thread : undefined);
   if (typeof value === "number")
     return NUMBERS.has(key) ? grouped(value) : String(value);
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -3,12 +3,22 @@
 import { byId, element, fill, grouped } from "./dom.js";
 import { ask } from "./ask.js";
 import { question } from "./answers.js";
-import { place, go, hashOf, eventPosition, positionText } from "./place.js";
-import { sourceOf } from "./rows.js";
+import { certaintyMark } from "./certainty.js";
+import { place, go, hashOf, isBefore, eventPosition, positionText } from "./place.js";
+import { sourceButton, sourceOf } from "./rows.js";
 
 // ---- stack ----
 
+// A frame before a dump's end is found from what ran; it cannot be selected.
+function frameBefore(frame) {
+  return element("div", {class: frame.frame === 0 ? "frame selected" : "frame", title: `${frame.module || ""} ${frame.pc}`},
+    element("span", {class: "digits"}, String(frame.frame)), element("span", {class: "function"}, frame.function || frame.pc, frame.guess ? " ?" : null),
+    element("span", {class: "where"}, sourceOf(frame) ? sourceButton(frame, sourceOf(frame)) : frame.module || ""));
+}
+
 function frameRow(frame) {
+  if (isBefore(place.at))
+    return frameBefore(frame);
   const selected = frame.frame === place.frame;
   return element("a", {href: hashOf({at: place.at, thread: place.thread, frame: frame.frame}), class: selected ? "frame selected" : "frame", "aria-current": selected ? "true" : null,
     title: `${frame.module || ""} ${frame.pc}`},
@@ -71,12 +81,12 @@ function member(path, label, data) {
 }
 
 // A variable's line; a click opens its members and what can be asked about it.
-function variable({name, label, value, ctype, data, known}) {
+function variable({name, label, value, ctype, data, known, certainty}) {
   const changed = before.has(name) && before.get(name) !== value;
   now.set(name, value);
   const summary = element("summary", {title: ctype ? `${ctype} ${name}` : name},
     element("span", {class: "name"}, label || name),
-    element("span", {class: `value${known === false ? " unknown" : changed ? " changed" : ""}${isTree(data) ? " tree" : ""}`}, value));
+    element("span", {class: `value${known === false ? " unknown" : changed ? " changed" : ""}${isTree(data) ? " tree" : ""}`}, value), certaintyMark(certainty));
   const made = element("details", {class: "variable", "data-name": name}, summary);
   made.addEventListener("toggle", () => {
     if (made.open && made.childElementCount === 1)
@@ -138,10 +148,14 @@ function showRegisters({objects, messages}) {
   const [registers] = objects;
   if (!registers)
     return [element("p", {class: "none"}, messages)];
-  const skipped = new Set(["time", "offset", "thread"]);
-  return [element("div", {class: "registers"}, Object.entries(registers).filter(([name, value]) => !skipped.has(name) && typeof value === "string").map(([name, value]) =>
+  const skipped = new Set(["time", "offset", "thread", "position"]);
+  // Before a dump's end a value is an object that says how well it is known.
+  const shown = Object.entries(registers).filter(([name]) => !skipped.has(name))
+    .map(([name, value]) => (typeof value === "object" && value !== null ? [name, value.value ?? "?", value.certainty] : [name, value, null]))
+    .filter(([, value]) => typeof value === "string");
+  return [element("div", {class: "registers"}, shown.map(([name, value, certainty]) =>
     element("button", {class: value.length > 18 ? "register wide" : "register", title: `Where $${name} came from`, onclick: () => question(`why $${name}`)},
-      element("span", {class: "name"}, name), element("span", {class: "value"}, value))))];
+      element("span", {class: "name"}, name), element("span", {class: `value ${certainty ?? ""}`}, value), certaintyMark(certainty))))];
 }
 
 function instruction(object) {
@@ -164,13 +178,13 @@ function threadRow(thread) {
 const hexBytes = (text) => text.match(/../g) || [];
 const printable = (byte) => (parseInt(byte, 16) >= 0x20 && parseInt(byte, 16) < 0x7f ? String.fromCharCode(parseInt(byte, 16)) : "·");
 
-function dump({addr, bytes}) {
+function dump({addr, bytes, certainty}) {
   const all = hexBytes(bytes), rows = [];
   for (let i = 0; i < all.length; i += 16) {
     const row = all.slice(i, i + 16);
     rows.push(`${(BigInt(addr) + BigInt(i)).toString(16).padStart(12, "0")}  ${row.join(" ").padEnd(47)}  ${row.map(printable).join("")}`);
   }
-  return element("pre", {class: "bytes"}, rows.join("\n"));
+  return [certainty ? element("p", {class: "note"}, "The least of it is ", certaintyMark(certainty)) : null, element("pre", {class: "bytes"}, rows.join("\n"))];
 }
 
 function showMemory() {
@@ -194,7 +208,9 @@ async function loadMemory() {
 
 function drawPart() {
   const drawn = {disas: showInstructions, regs: showRegisters, threads: ({objects}) => objects.map(threadRow), memory: showMemory};
-  fill(byId("parts"), PARTS.map(([name, title]) => element("button", {role: "tab", "aria-selected": String(name === shownPart), "data-part": name, onclick: () => showPart(name)}, title)));
+  if (isBefore(place.at) && shownPart === "disas")
+    shownPart = "regs"; // its instructions are in the listing
+  fill(byId("parts"), PARTS.filter(([name]) => name !== "disas" || !isBefore(place.at)).map(([name, title]) => element("button", {role: "tab", "aria-selected": String(name === shownPart), "data-part": name, onclick: () => showPart(name)}, title)));
   const answer = partAnswers[shownPart];
   fill(byId("part"), shownPart === "memory" || answer ? drawn[shownPart](answer) : []);
   byId("part").querySelector(".current")?.scrollIntoView({block: "nearest"});
