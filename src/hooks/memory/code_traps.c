@@ -71,6 +71,10 @@ static bool put(const struct trap *first, size_t many, bool lifts)
     uint64_t start = first->address & ~(TBD_PAGE_SIZE - 1);
     size_t bytes = (first[many - 1].address | (TBD_PAGE_SIZE - 1)) + 1 - start;
 
+    if (region && region->map.flags & TBD_REGION_VDSO) { /* the kernel does not split it */
+        start = region->map.start;
+        bytes = region->map.end - start;
+    }
     if (!region || tbd_sys_failed(tbd_sys_mprotect(start, bytes, TBD_PROT_RW)))
         return false;
     for (size_t i = 0; i < many; i++)

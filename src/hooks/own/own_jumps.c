@@ -95,20 +95,26 @@ static void vote(void *context)
     }
 }
 
+/* The engine itself has written the vDSO's calls. */
 static bool is_sure(struct before *before, uint8_t length)
 {
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, before->pc);
+
+    if (region && region->map.flags & TBD_REGION_VDSO)
+        return true;
     tbd_processor_decode(vote, before);
     return before->votes[length] >= NEARLY;
 }
 
-/* Only in code of files, which others do not see changed. */
+/* Only in code of files, which others do not see changed, and of the vDSO, whose functions make system calls
+ * (hooks/boot/vdso.c). */
 static bool can_be_changed(uint64_t start, uint64_t end)
 {
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, start);
     const struct tbd_msg_region *map = region ? &region->map : NULL;
 
-    return map && map->end >= end && map->inode && map->prot & PROT_EXEC &&
-           !(map->prot & PROT_WRITE) && !(map->map_flags & MAP_SHARED);
+    return map && map->end >= end && (map->inode || map->flags & TBD_REGION_VDSO) &&
+           map->prot & PROT_EXEC && !(map->prot & PROT_WRITE) && !(map->map_flags & MAP_SHARED);
 }
 
 static void look_before(struct site *site)
@@ -198,17 +204,41 @@ static bool reaches(uint64_t from, uint64_t to)
     return distance == (int32_t)distance;
 }
 
+static bool is_reached(uint64_t pc, size_t area)
+{
+    return reaches(pc, areas[area].start) && reaches(pc, areas[area].start + AREA_BYTES);
+}
+
 static uint64_t new_stub(uint64_t pc)
 {
     for (size_t i = 0; i < area_count; i++)
-        if (areas[i].stubs < AREA_BYTES / STUB_BYTES && reaches(pc, areas[i].start) &&
-            reaches(pc, areas[i].start + AREA_BYTES))
+        if (areas[i].stubs < AREA_BYTES / STUB_BYTES && is_reached(pc, i))
             return areas[i].start + areas[i].stubs++ * STUB_BYTES;
-    if (area_count == AREAS)
-        return 0;
-    areas[area_count].start = tbd_code_areas_reserve(pc, pc + 1, AREA_BYTES);
-    areas[area_count].stubs = 1;
-    return areas[area_count].start ? areas[area_count++].start : 0;
+    return 0;
+}
+
+static void reach(const struct tbd_msg_region *map)
+{
+    uint64_t start;
+
+    for (size_t i = 0; i < area_count; i++)
+        if (is_reached(map->start, i) && is_reached(map->end, i))
+            return;
+    start = area_count < AREAS ? tbd_code_areas_reserve(map->start, map->end, AREA_BYTES) : 0;
+    if (!start)
+        return;
+    areas[area_count].start = start;
+    areas[area_count++].stubs = 0;
+}
+
+/* Later the kernel might choose a place that the program has just unmapped, and believes to be empty. */
+void tbd_own_jumps_begin(void)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = 0; i < regions->count; i++)
+        if (regions->table[i].map.prot & PROT_EXEC && regions->table[i].map.inode)
+            reach(&regions->table[i].map);
 }
 
 static uint8_t *put(uint8_t *at, const void *bytes, size_t count)
@@ -322,6 +352,6 @@ void tbd_own_jumps_renew(void)
 void tbd_own_jumps_end(void)
 {
     memset(sites, 0, sizeof(sites));
-    area_count = 0;
+    area_count = 0; /* whoever releases the code's areas has these, too */
     hop_count = 0;
 }

@@ -23,6 +23,8 @@
  * table. */
 #pragma GCC visibility push(hidden)
 
+/* BOOT: reserves memory near the code that is mapped. */
+void tbd_own_jumps_begin(void);
 /* A system call of the program at `pc` was dispatched. */
 void tbd_own_jumps_dispatched(uint64_t pc);
 /* Is this a stub, or a jump to one?  The program's code is about to leave, or has just left, nothing of it is done. */

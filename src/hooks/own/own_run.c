@@ -554,6 +554,8 @@ void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *given)
     tbd_special_logs_stores = true;
     tbd_code_traps_begin(&tbd_memory.regions);
     tbd_own_look(0, TBD_USER_END, true);
+    if (tbd_processor.has_fsgsbase && !tbd_own_translate_is_due())
+        tbd_own_jumps_begin();
     begin();
     if (tbd_own_translate_is_due())
         begin_translated();
