@@ -133,6 +133,28 @@ def test_a_name_is_the_same_variable_after_a_row(folder):
     assert "after" not in held["}"].get("sum", {}) and held["sum += node->value;"]["node"]["certainty"] == "exact", held
 
 
+def test_questions_before_the_end_are_not_about_the_end(folder):
+    """The frame, the types, the source and an assertion at a position where another function ran; what rests on an assumption is not asserted."""
+    dump, _ = both("list", folder)
+    row = next(row for row in dump.ask("path", "30", "--values")[1:] if row.get("text") == "sum ^= i * amount;")
+    where = dump.one("where", at=row["back"])
+    for command in ("frame 0", "up", "down"):
+        frame = dump.one(*command.split(), at=row["back"])
+        assert (frame["function"], frame["line"] == int(where["source"].split(":")[1])) == (("main", False) if command == "up" else ("work", True)), (command, frame)
+    assert [line["line"] for line in dump.ask("list", at=row["back"]) if line["current"]] == [int(where["source"].split(":")[1])]
+    assert dump.one("ptype", "amount", at=row["back"]) and dump.tbdq("ptype", "before", at=row["back"]).code == 2
+    value = next(v for v in row["values"] if v["name"] == "amount")
+    assert value["certainty"] == "exact" and dump.tbdq("assert", "amount == " + value["value"], at=row["back"]).code == 0
+    assert dump.tbdq("assert", "amount == %s + 1" % value["value"], at=row["back"]).code == 1
+    refused = dump.tbdq("disas", "3", at=row["back"])
+    assert refused.code == 3 and b"path 10 insns from " + row["back"].encode() in refused.err, refused
+    assert dump.ask("disas", "work", at=row["back"])[0]["text"] == "push rbp"
+    # What is inferred is nothing that an assertion may rest on.
+    dump, _ = both("crash_callback", os.path.join(folder, "inferred"))
+    guessed = next((row["back"], v) for row in dump.ask("path", "400", "insns", "--values")[1:] for v in row["values"] if v.get("certainty") == "inferred" and v["name"] in REGISTERS)
+    assert dump.tbdq("assert", "$%s == %s" % (guessed[1]["name"], guessed[1]["value"]), at=guessed[0]).code != 0, guessed
+
+
 def test_a_dump_goes_where_values_were(folder):
     """goto with a condition, the values over time as a recording has them; what is unknown is neither."""
     dump, full = both("crash_callback", folder)

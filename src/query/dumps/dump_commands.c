@@ -13,6 +13,7 @@
 #include "base/safe_stream.h"
 #include "base/string.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -493,6 +494,20 @@ static enum tbd_exit dump_where(struct tbd_command_run *run)
     return result;
 }
 
+/* Those of a function are the same everywhere. */
+static enum tbd_exit dump_disas(struct tbd_command_run *run)
+{
+    struct tbd_session_before before = tbd_session_before(run->session);
+
+    if (run->argc == 1 && !isdigit((unsigned char)run->argv[0][0]))
+        return tbd_command_disas(run);
+    fprintf(stderr,
+            "tbdq: disas: before a dump's end it takes a function\n"
+            "hint: `path 10 insns from -%" PRIu64 "+%" PRIu32 " forward` shows what ran there\n",
+            before.back, before.insn);
+    return TBD_EXIT_TRACE;
+}
+
 /* `is_before`: only where questions are about a moment before the dump's end; there they are about its state as a trace. */
 static const struct {
     struct tbd_dump_command command;
@@ -510,6 +525,12 @@ static const struct {
     { { "locals", tbd_dump_run_locals }, true },
     { { "x", tbd_dump_run_examine }, true },
     { { "list", tbd_dump_run_list }, true },
+    { { "frame", tbd_dump_run_frame }, true },
+    { { "up", tbd_dump_run_up }, true },
+    { { "down", tbd_dump_run_down }, true },
+    { { "ptype", tbd_dump_run_ptype }, true },
+    { { "assert", tbd_dump_run_assert }, true },
+    { { "disas", dump_disas }, true },
     { { "history", tbd_dump_run_history }, false },
     { { "why", tbd_dump_run_why }, false },
     { { "advise", tbd_dump_run_advise }, false },

@@ -408,19 +408,51 @@ enum tbd_exit tbd_dump_run_locals(struct tbd_command_run *run)
     return ask_twice(run, tbd_command_locals);
 }
 
-/* The source at the position; what it shows is not a value. */
-enum tbd_exit tbd_dump_run_list(struct tbd_command_run *run)
+/* What a command answers there that shows no values. */
+static enum tbd_exit ask_there(struct tbd_command_run *run, command_function *command,
+                               bool exact_only)
 {
     struct dump_values values;
     enum tbd_exit result = open_values(run, &values);
 
     if (result == TBD_EXIT_FOUND) {
-        tbd_past_enter(values.past, false);
-        result = tbd_command_list(run);
+        tbd_past_enter(values.past, exact_only);
+        result = command(run);
         tbd_past_leave(values.past);
     }
     close_values(&values);
     return result;
+}
+
+enum tbd_exit tbd_dump_run_list(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_list, false);
+}
+
+enum tbd_exit tbd_dump_run_frame(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_frame, false);
+}
+
+enum tbd_exit tbd_dump_run_up(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_up, false);
+}
+
+enum tbd_exit tbd_dump_run_down(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_down, false);
+}
+
+enum tbd_exit tbd_dump_run_ptype(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_ptype, false);
+}
+
+/* An assumption proves nothing. */
+enum tbd_exit tbd_dump_run_assert(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_assert, true);
 }
 
 /* ---- x ---- */
