@@ -137,12 +137,18 @@ static void random_mask(ZydisEncoderOperand *operand)
     operand->reg.value = ZYDIS_REGISTER_K0 + (ZydisRegister)below(8);
 }
 
-/* A move between masks and others, or a mask, the mask for it, two vectors of one width, and perhaps a predicate. */
+/* Two or three masks, a move between masks and others, or a mask, the mask for it, two vectors of one width, and perhaps a predicate. */
 static void random_masks(ZydisEncoderRequest *request)
 {
     unsigned kind = below(3);
 
     random_mask(&request->operands[0]);
+    if (below(3) == 0) {
+        request->operand_count = (ZyanU8)(2 + below(2));
+        for (unsigned i = 1; i < request->operand_count; i++)
+            random_mask(&request->operands[i]);
+        return;
+    }
     if (below(2)) {
         request->operand_count = 2;
         random_operand(&request->operands[below(2)], below(2) ? 32 : random_width());
@@ -173,7 +179,7 @@ static void random_operands(ZydisEncoderRequest *request, enum operands operands
 {
     unsigned width = random_width();
 
-    request->operand_count = (ZyanU8)below(5);
+    request->operand_count = (ZyanU8)below(operands == VECTORS ? 6 : 5);
     if (operands == MASKS)
         random_masks(request);
     else if (operands == VECTORS && below(8))

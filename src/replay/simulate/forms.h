@@ -82,16 +82,28 @@ FORM(scalar_move); /* the same with the rest merged */
 FORM(vector_half);
 FORM(vector_binary); /* lane by lane */
 FORM(vector_signs);  /* 0 = the elements' sign bits */
-FORM(vector_unpack);
-FORM(vector_shuffle);
-FORM(vector_shift_bytes);
-FORM(vector_broadcast);
-FORM(vector_insert);
-FORM(vector_extract);
+FORM(vector_shift);  /* each element by a number */
+FORM(vector_choice); /* 0 = a function of the bits of 0, 1 and 2 */
+FORM(vector_test);   /* flags of 0 & 1 and ~0 & 1 */
 FORM(vector_zero);
 FORM(vector_strings); /* strings 0 and 1 compared as 2 says: ecx or xmm0, flags */
 FORM(mask_compare);   /* mask 0 = elements of 1 and 2 that are as the last operand says */
 FORM(mask_test);      /* mask 0 = elements of 1 & 2 that are not 0 */
 FORM(mask_move);      /* the lowest bits */
+FORM(mask_binary);    /* 0 = 1 op 2 */
+FORM(mask_not);       /* 0 = ~1 */
+FORM(mask_unpack);    /* 0 = 1:2 */
+FORM(mask_or_test);   /* flags of 0 | 1 */
+/* forms_shuffle.c */
+FORM(vector_unpack);
+FORM(vector_shuffle);
+FORM(vector_shuffle_words);
+FORM(vector_shuffle_two);
+FORM(vector_shuffle_bytes);
+FORM(vector_align);
+FORM(vector_shift_bytes);
+FORM(vector_broadcast);
+FORM(vector_insert);
+FORM(vector_extract);
 
 #endif

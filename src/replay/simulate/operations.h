@@ -28,6 +28,8 @@ void tbd_solve_flags(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_shift(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_pure(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_lanes(struct tbd_solver *solver, const struct tbd_insn_op *op);
+void tbd_solve_shuffle(struct tbd_solver *solver, const struct tbd_insn_op *op);
+void tbd_solve_ternary(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_strings(struct tbd_solver *solver, const struct tbd_insn_op *op);
 
 #endif
