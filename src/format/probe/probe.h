@@ -173,6 +173,7 @@ enum tbd_probe_op {
     TBD_PROBE_VECTOR,  /* d = half b of the low 16 bytes of vector register imm; only in triggers */
     TBD_PROBE_PAUSE,   /* SIGSTOP to the process, at this thread */
     TBD_PROBE_AWAIT, /* this thread waits until the consumer has looked what the process has mapped */
+    TBD_PROBE_CONTEXT, /* d = the calling context's value (base/calling.h); not known: unknown */
     TBD_PROBE_OPS
 };
 

@@ -14,6 +14,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/probes/jump_settle.h"
+#include "hooks/probes/stack_walk.h"
 
 #define MASK_BYTES 8u
 #define SIGNALS    64u
@@ -102,6 +103,7 @@ bool tbd_handlers_settle(int signal, const uint8_t *info, struct tbd_ucontext *c
     frame->mask = context->mask | action->mask;
     if (!(action->flags & SA_NODEFER))
         frame->mask |= 1ull << (signal - 1);
+    tbd_walk_note_signal(signal, context);
     return true;
 }
 

@@ -14,10 +14,12 @@
 #include "base/sys.h"
 #include "hooks/instructions/decoder.h"
 #include "hooks/memory/maps.h"
+#include "hooks/probes/code_files.h"
 #include "hooks/probes/handlers.h"
 #include "hooks/probes/jumps.h"
 #include "hooks/probes/probe_make.h"
 #include "hooks/probes/probe_session.h"
+#include "hooks/probes/stack_walk.h"
 #include "patcher/native_patch.h"
 
 #define MAX_RANGES 8192u
@@ -68,7 +70,7 @@ static bool prepare(void)
         tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, tbd_sys_pointer(tls.start) + TBD_PAGE_SIZE, 0);
         return true;
     }
-    if (!load_decoder() || !tbd_probe_make_begin())
+    if (!load_decoder() || !tbd_probe_make_begin() || !tbd_code_files_begin() || !tbd_walk_begin())
         return false;
     placed = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
     batch = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
@@ -89,7 +91,7 @@ enum tbd_probe_refusal tbd_placing_begin(void)
 static bool note_range(void *context, const struct tbd_msg_region *map, const char *path)
 {
     (void)context;
-    (void)path;
+    tbd_code_files_note(map, path, memory);
     if ((map->prot & PROT_EXEC) && range_count < MAX_RANGES)
         ranges[range_count++] =
             (struct code_range){ map->start, map->end, map->inode && !(map->prot & PROT_WRITE) };
@@ -99,7 +101,11 @@ static bool note_range(void *context, const struct tbd_msg_region *map, const ch
 enum tbd_probe_refusal tbd_placing_look(void)
 {
     range_count = 0;
-    return tbd_maps_read(note_range, NULL) ? TBD_PROBE_OK : TBD_PROBE_NOT_CODE;
+    tbd_code_files_look();
+    if (!tbd_maps_read(note_range, NULL))
+        return TBD_PROBE_NOT_CODE;
+    tbd_code_files_publish();
+    return TBD_PROBE_OK;
 }
 
 static const struct code_range *range_of(uint64_t address)

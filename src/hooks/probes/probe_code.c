@@ -13,12 +13,11 @@
 #include "hooks/probes/probe_maps.h"
 #include "hooks/probes/probe_real.h"
 #include "hooks/probes/probe_records.h"
+#include "hooks/probes/stack_walk.h"
 #include "patcher/native_step.h"
 
-#define SIGNED      16u
-#define COMM_BYTES  16u
-#define FRAME_WORDS 2u
-#define PIECE_WORDS 128u
+#define SIGNED     16u
+#define COMM_BYTES 16u
 
 struct running {
     struct tbd_probe_session *session;
@@ -84,50 +83,30 @@ static uint64_t widen(uint64_t value, unsigned how)
     return value << shift >> shift;
 }
 
-/* A piece of the stack, read by one system call: frames that follow each other are mostly in the same. */
-struct stack_piece {
-    uint64_t start;
-    size_t bytes;
-    uint64_t words[PIECE_WORDS];
-};
+/* ---- the program's calls ---- */
 
-/* The caller's frame and the return address at `rbp`. */
-static bool read_frame(struct tbd_probe_hit *hit, struct stack_piece *piece, uint64_t rbp,
-                       uint64_t *out)
+static size_t read_for_walk(void *context, uint64_t address, void *out, size_t bytes)
 {
-    const uint64_t bytes = FRAME_WORDS * sizeof(uint64_t);
-
-    if (rbp < piece->start || rbp + bytes > piece->start + piece->bytes) {
-        piece->start = rbp;
-        piece->bytes = read_program(hit, rbp, piece->words, sizeof(piece->words));
-    }
-    if (piece->bytes < bytes)
-        return false;
-    memcpy(out, (const uint8_t *)piece->words + (rbp - piece->start), bytes);
-    return true;
+    return read_program(context, address, out, bytes);
 }
 
-/* Frames by their pointers: the instruction, then the return addresses. */
+static struct tbd_walk_start walk_from(struct tbd_probe_hit *hit)
+{
+    return (struct tbd_walk_start){ hit->context, hit->pc, read_for_walk, hit };
+}
+
 static void read_stack(struct tbd_probe_hit *hit, uint64_t *out, uint32_t frames)
 {
-    uint64_t rbp = hit->context[tbd_native_place(5)];
-    uint64_t low = hit->context[tbd_native_place(4)];
-    struct stack_piece piece;
-    uint32_t count = 0;
+    struct tbd_walk_start start = walk_from(hit);
 
-    piece.start = piece.bytes = 0;
-    memset(out, 0, frames * sizeof(*out));
-    if (frames)
-        out[count++] = hit->pc;
-    while (count < frames && rbp >= low && !(rbp & 7)) {
-        uint64_t frame[FRAME_WORDS];
+    tbd_walk_stack(&start, out, frames);
+}
 
-        if (!read_frame(hit, &piece, rbp, frame) || !frame[1])
-            return;
-        out[count++] = frame[1];
-        low = rbp + 1;
-        rbp = frame[0];
-    }
+static bool read_context(struct tbd_probe_hit *hit, uint64_t *out)
+{
+    struct tbd_walk_start start = walk_from(hit);
+
+    return tbd_walk_context(&start, out);
 }
 
 static uint64_t tid_of(struct tbd_probe_hit *hit)
@@ -332,6 +311,7 @@ static bool execute(struct running *r, const struct tbd_probe_insn *insn)
         if (!__atomic_load_n(&r->session->shared->wants_end, __ATOMIC_ACQUIRE))
             tbd_sys3(__NR_tgkill, pid_of(r->hit), tid_of(r->hit), SIGSTOP);
         return true;
+    case TBD_PROBE_CONTEXT: return read_context(r->hit, d);
     case TBD_PROBE_AWAIT: tbd_probe_await(r->session); return true;
     default: *d = compute((enum tbd_probe_op)insn->op, a, r->reg[insn->b]); return true;
     }

@@ -51,9 +51,11 @@ struct named_value {
 };
 
 static const struct named_value values[] = {
-    { "retval", TBD_PROBE_REG, 0 }, { "nsecs", TBD_PROBE_NSECS, 0 }, { "tid", TBD_PROBE_TID, 0 },
-    { "pid", TBD_PROBE_PID, 0 },    { "cpu", TBD_PROBE_CPU, 0 },     { "reg", TBD_PROBE_END, 0 },
-    { "comm", TBD_PROBE_END, 0 },   { "str", TBD_PROBE_END, 0 },     { "ustack", TBD_PROBE_END, 0 },
+    { "retval", TBD_PROBE_REG, 0 },      { "nsecs", TBD_PROBE_NSECS, 0 },
+    { "tid", TBD_PROBE_TID, 0 },         { "pid", TBD_PROBE_PID, 0 },
+    { "cpu", TBD_PROBE_CPU, 0 },         { "reg", TBD_PROBE_END, 0 },
+    { "context", TBD_PROBE_CONTEXT, 0 }, { "comm", TBD_PROBE_END, 0 },
+    { "str", TBD_PROBE_END, 0 },         { "ustack", TBD_PROBE_END, 0 },
 };
 
 static bool parse_level(struct tbd_probe_parser *p, uint32_t d, int level);
@@ -133,6 +135,8 @@ static bool parse_word(struct tbd_probe_parser *p, const char *name, uint32_t d)
         p->asks_arguments = true;
         return parse_argument(p, name, d);
     }
+    if (value && value->op == TBD_PROBE_CONTEXT)
+        p->script->walks_stacks = true;
     if (value && value->op != TBD_PROBE_END)
         return tbd_parse_emit(p, value->op, d, 0, 0, value->imm);
     if (strcmp(name, "reg") == 0)
@@ -141,8 +145,9 @@ static bool parse_word(struct tbd_probe_parser *p, const char *name, uint32_t d)
     if (value)
         return tbd_parse_wrong(p, "it can be a key of a map, or an argument of printf",
                                "%s is not a number", name);
-    return tbd_parse_wrong(p, "arg0 .. arg9, retval, nsecs, tid, pid, cpu, reg(\"ax\"), numbers",
-                           "%s is not known", name);
+    return tbd_parse_wrong(
+        p, "arg0 .. arg9, retval, nsecs, tid, pid, cpu, context, reg(\"ax\"), numbers",
+        "%s is not known", name);
 }
 
 /* ---- types ---- */
@@ -369,6 +374,7 @@ static bool parse_stack(struct tbd_probe_parser *p, struct tbd_script_part *out)
 {
     uint64_t frames = TBD_PROBE_FRAMES;
 
+    p->script->walks_stacks = true;
     if (tbd_parse_take(p, "(")) {
         tbd_parse_skip_blanks(p);
         if (!tbd_parse_number(p, &frames) || !frames || frames > TBD_PROBE_FRAMES)

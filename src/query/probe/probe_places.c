@@ -166,7 +166,7 @@ bool tbd_script_places_find(struct tbd_script_places *places, struct tbd_query_e
         *error = (struct tbd_query_error){ 0 };
         places->waits[i] = true;
     }
-    if (places->may_wait)
+    if (places->may_wait || places->script->walks_stacks)
         watch_loader(places);
     places->fresh = places->now.count;
     return true;
@@ -223,7 +223,8 @@ bool tbd_script_places_again(struct tbd_script_places *places, struct tbd_query_
     if (!done)
         return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
     places->fresh = places->now.count;
-    find_in_new(places);
+    if (places->may_wait)
+        find_in_new(places);
     return true;
 }
 

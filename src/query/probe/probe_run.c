@@ -360,8 +360,11 @@ static void look_again(struct probe_run *run)
         return; /* the process has ended, which the connection says */
     if (run->places.gone.count)
         tbd_client_take(client, run->places.gone.all, run->places.gone.count, &wrong, &run->error);
-    if (run->places.now.count == run->places.fresh)
+    if (run->places.now.count == run->places.fresh) {
+        if (run->script->walks_stacks) /* no places: the keeper only looks what is mapped */
+            tbd_client_order(client, TBD_PROBE_PLACE, NULL, &run->error);
         return;
+    }
     if (send_code(run) && place_from(run, run->places.fresh))
         say_more(run);
     else
@@ -457,9 +460,11 @@ static void end_session(struct probe_run *run)
 static void say_placed(const struct probe_run *run)
 {
     size_t waiting = tbd_script_places_waiting(&run->places);
+    size_t probes = run->places.fresh - run->places.loaders;
+    uint64_t jumps = run->jumps < probes ? run->jumps : probes; /* the loader's may be one */
 
-    fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps",
-            run->places.fresh - run->places.loaders, (int)run->options->pid, run->jumps);
+    fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps", probes,
+            (int)run->options->pid, jumps);
     if (waiting)
         fprintf(stderr, "; %zu clauses wait", waiting);
     fputc('\n', stderr);

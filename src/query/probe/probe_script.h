@@ -82,6 +82,7 @@ struct tbd_probe_script {
     uint32_t print_count;
     struct tbd_script_action actions[TBD_SCRIPT_MAX_ACTIONS];
     uint32_t action_count;
+    bool walks_stacks; /* ustack, context: the engine must know each library that comes or goes */
 };
 
 /* Where a clause will be carried out. */
