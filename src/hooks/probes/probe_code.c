@@ -16,8 +16,12 @@
 #include "hooks/probes/stack_walk.h"
 #include "patcher/native_step.h"
 
-#define SIGNED     16u
-#define COMM_BYTES 16u
+#define SIGNED        16u
+#define COMM_BYTES    16u
+#define PAGE          4096ull
+#define WRITTEN_BYTES 320u
+#define NEAR_STACK    16384u
+#define NEAR_BYTES    512u /* more than is looked at in one place of a stack */
 
 struct running {
     struct tbd_probe_session *session;
@@ -85,9 +89,28 @@ static uint64_t widen(uint64_t value, unsigned how)
 
 /* ---- the program's calls ---- */
 
+/* Bytes of the page where the program's stack ends, which need no system call: what has brought the thread here, a
+ * signal's frame or the code of a jump, has been written less than WRITTEN_BYTES below rsp, in the same page, and this
+ * function's frame lies on the same stack.  0: the kernel has to read them. */
+static size_t read_near(const struct tbd_probe_hit *hit, uint64_t address, void *out, size_t bytes)
+{
+    uint64_t rsp = hit->context[tbd_native_place(4)], own = tbd_sys_pointer(&rsp);
+    uint64_t page = rsp & ~(PAGE - 1), left = page + PAGE - address;
+
+    if (rsp - WRITTEN_BYTES < page || address < rsp - WRITTEN_BYTES || address >= page + PAGE ||
+        own >= rsp || rsp - own > NEAR_STACK || (left < bytes && left < NEAR_BYTES))
+        return 0;
+    if (left < bytes)
+        bytes = left;
+    memcpy(out, (const void *)(uintptr_t)address, bytes);
+    return bytes;
+}
+
 static size_t read_for_walk(void *context, uint64_t address, void *out, size_t bytes)
 {
-    return read_program(context, address, out, bytes);
+    size_t got = read_near(context, address, out, bytes);
+
+    return got ? got : read_program(context, address, out, bytes);
 }
 
 static struct tbd_walk_start walk_from(struct tbd_probe_hit *hit)
