@@ -164,6 +164,7 @@ static const struct ways_in own_code = {
                  .has_own = tbd_own_has_sigsafe,
                  .queued = tbd_cut_soon_sigsafe,
                  .pauses = tbd_cut_pause,
+                 .dies = tbd_own_dies,
                  .after_fault = tbd_own_stopped,
                  .hides_child = tbd_organizer_children_sent_sigsafe },
     .begin_thread = tbd_own_begin_thread,

@@ -8,7 +8,7 @@
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
-#include "hooks/stream/wall_clock.h"
+#include "hooks/stream/cycles.h"
 
 static void finish(struct tbd_call *call, int64_t result)
 {
@@ -38,7 +38,7 @@ void tbd_call_prctl(struct tbd_call *call)
     case PR_GET_TID_ADDRESS: get_tid_address(call); break;
     case PR_SET_SYSCALL_USER_DISPATCH: tbd_user_dispatch_set(call); break;
     case PR_SET_TSC:
-        tbd_wall_clock_forbid_counter();
+        tbd_cycles_forbid();
         tbd_call_plain(call);
         break;
     default: tbd_call_plain(call);

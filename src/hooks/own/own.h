@@ -49,6 +49,8 @@ _Noreturn void tbd_own_begin_thread(struct tbd_thread *thread);
 _Noreturn void tbd_own_run(struct tbd_thread *thread);
 /* As tbd_leaving_play; before, the program's code is made as it was, and the kernel makes its calls again. */
 extern const struct tbd_leaving tbd_leaving_own;
+/* The thread is about to execute the instruction again that it dies of: it is the program's.  False: no dump is left. */
+bool tbd_own_dies(struct tbd_thread *thread);
 
 /* Is the signal a stop?  True: the registers are in the thread block, and tbd_own_stopped() is to be called. */
 bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *context,

@@ -19,6 +19,7 @@
 #include "hooks/own/own_cut.h"
 #include "hooks/own/own_jumps.h"
 #include "hooks/own/own_window.h"
+#include "hooks/stream/cycles.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/detach.h"
 #include "hooks/threads/sigframe.h"
@@ -45,14 +46,6 @@ static enum tbd_cut_step cut_step; /* STOP_CUT */
 static uint64_t turn_start; /* and the turn of the thread `turn_of` */
 static uint32_t turn_of;
 static uint64_t fixed_ns; /* of windows; 0: as their costs say */
-
-static uint64_t cycles(void)
-{
-    uint32_t low, high;
-
-    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-    return (uint64_t)high << 32 | low;
-}
 
 /* ---- stops ---- */
 
@@ -363,7 +356,7 @@ static void end_turn_in_time(struct tbd_thread *thread)
 
     if (!tbd_threads_are_many())
         return;
-    now = cycles();
+    now = tbd_cycles_now();
     if (turn_of == thread->tid && now - turn_start < TURN_CYCLES)
         return;
     if (turn_of == thread->tid)
@@ -378,7 +371,7 @@ static void begin_turn(const struct tbd_thread *thread)
     if (turn_of == thread->tid || !tbd_threads_are_many())
         return;
     turn_of = thread->tid;
-    turn_start = cycles();
+    turn_start = tbd_cycles_now();
 }
 
 /* The window ends here. */
@@ -599,6 +592,13 @@ void tbd_own_end(void)
     tbd_own_jumps_end();
     tbd_written_collect(0, TBD_USER_END); /* for the last window */
     tbd_written_end();
+}
+
+bool tbd_own_dies(struct tbd_thread *thread)
+{
+    (void)thread;
+    tbd_code_traps_remove_all();
+    return false;
 }
 
 static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)

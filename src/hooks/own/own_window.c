@@ -4,6 +4,7 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "hooks/stream/cycles.h"
 
 #define LEAST_NS    10000000u
 #define MOST_NS     100000000u
@@ -18,14 +19,6 @@ static uint64_t length_ns, tick_ns, first_write_ns;
 static bool is_fixed;
 static uint64_t look_cycles = LOOK_CYCLES;
 static uint64_t began_used, looked; /* nanoseconds; cycles */
-
-static uint64_t cycles(void)
-{
-    uint32_t low, high;
-
-    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-    return (uint64_t)high << 32 | low;
-}
 
 uint64_t tbd_own_window_now_ns(void)
 {
@@ -57,7 +50,7 @@ uint64_t tbd_own_window_used_ns(void)
 
 bool tbd_own_window_is_over_at_stop(void)
 {
-    uint64_t now = cycles();
+    uint64_t now = tbd_cycles_now();
 
     if (now - looked < look_cycles)
         return false;
@@ -78,7 +71,7 @@ bool tbd_own_window_pays(void)
 
 void tbd_own_window_next(void)
 {
-    looked = cycles();
+    looked = tbd_cycles_now();
     began_used = tbd_own_window_now_ns();
 }
 

@@ -4,33 +4,13 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "hooks/stream/cycles.h"
 #include "hooks/stream/recording.h"
 
 #define INTERVAL_CYCLES 60000u /* of the counter: some 20 us */
 #define INTERVAL_CALLS  32u    /* where there is no counter */
 
-static struct {
-    uint64_t last; /* the counter's value, or a number of calls */
-    bool has_counter;
-    bool is_known; /* has_counter is */
-} clock;
-
-static bool may_read_counter(void)
-{
-    int mode = PR_TSC_SIGSEGV;
-
-    if (!clock.is_known)
-        clock.has_counter = tbd_sys3(__NR_prctl, PR_GET_TSC, tbd_sys_pointer(&mode), 0) == 0 &&
-                            mode == PR_TSC_ENABLE;
-    clock.is_known = true;
-    return clock.has_counter;
-}
-
-void tbd_wall_clock_forbid_counter(void)
-{
-    clock.is_known = true;
-    clock.has_counter = false;
-}
+static uint64_t last; /* the counter's value, or a number of calls */
 
 void tbd_wall_clock_note_now(struct tbd_thread *thread)
 {
@@ -47,20 +27,17 @@ void tbd_wall_clock_note_now(struct tbd_thread *thread)
 
 void tbd_wall_clock_note(struct tbd_thread *thread)
 {
-    uint64_t now, interval = INTERVAL_CYCLES;
+    bool has_counter = tbd_cycles_can_be_read();
+    uint64_t interval = has_counter ? INTERVAL_CYCLES : INTERVAL_CALLS;
+    uint64_t now;
 
     if (!tbd_recording.is_on)
         return;
-    if (may_read_counter()) {
-        now = __builtin_ia32_rdtsc();
-    } else {
-        now = clock.last + 1;
-        interval = INTERVAL_CALLS;
-    }
-    if (now - clock.last < interval) {
-        clock.last = clock.has_counter ? clock.last : now;
+    now = has_counter ? tbd_cycles_now() : last + 1;
+    if (now - last < interval) {
+        last = has_counter ? last : now;
         return;
     }
-    clock.last = clock.has_counter ? now : 0;
+    last = has_counter ? now : 0;
     tbd_wall_clock_note_now(thread);
 }

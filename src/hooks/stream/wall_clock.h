@@ -13,7 +13,5 @@ struct tbd_thread;
 void tbd_wall_clock_note(struct tbd_thread *thread);
 /* Sends the time. */
 void tbd_wall_clock_note_now(struct tbd_thread *thread);
-/* Before the program has the kernel forbid rdtsc (PR_SET_TSC): that holds for the engine, too. */
-void tbd_wall_clock_forbid_counter(void);
 
 #endif
