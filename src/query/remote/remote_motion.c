@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* remote_motion.c - see remote_motion.h */
+/* remote_motion.c - see remote_motion.h
+ *
+ * gdb's `step` into a function steps, and then runs to the end of the function's first instructions.  If there is a breakpoint of
+ * the user's with a condition, gdb takes it for its own and does not send it again, now without the condition: we would run past
+ * it.  So after a step, as long as no point has changed, a run stops at each point; gdb looks at the condition itself. */
 #include "query/remote/remote_motion.h"
 
 #include "base/array.h"
@@ -11,13 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 #define POINTS_MAX 4096u
-
-/* The legacy area of an XSAVE image, and the bytes at its end that are for software (Intel SDM, volume 1, 13.4.1). */
-#define XSAVE_LEGACY   512u
-#define XSAVE_SOFTWARE 48u
 
 enum tbd_status tbd_motion_start(struct tbd_remote_motion *motion, struct tbd_session *session,
                                  struct tbd_remote_link *link)
@@ -85,6 +84,7 @@ bool tbd_motion_add(struct tbd_remote_motion *motion, const struct tbd_remote_po
         added.condition = NULL;
     }
     tbd_motion_remove(motion, point);
+    motion->has_stepped = false;
     if (motion->count < POINTS_MAX && tbd_array_grow(&motion->points, motion->count,
                                                      &motion->capacity, sizeof(*motion->points))) {
         motion->points[motion->count++] = added;
@@ -96,6 +96,7 @@ bool tbd_motion_add(struct tbd_remote_motion *motion, const struct tbd_remote_po
 
 void tbd_motion_remove(struct tbd_remote_motion *motion, const struct tbd_remote_point *point)
 {
+    motion->has_stepped = false;
     for (size_t i = 0; i < motion->count; i++)
         if (is_same_point(&motion->points[i], point)) {
             free(motion->points[i].condition);
@@ -166,6 +167,11 @@ static enum tbd_status look(struct tbd_remote_run *run, const char *text,
     return status;
 }
 
+static bool has_condition(const struct tbd_remote_run *run, const struct tbd_remote_point *point)
+{
+    return point->condition != NULL && !run->leaves_conditions;
+}
+
 /* All places without a condition at once: they are one question, the first one that is asked. */
 static enum tbd_status look_for_plain_places(struct tbd_remote_run *run)
 {
@@ -177,7 +183,7 @@ static enum tbd_status look_for_plain_places(struct tbd_remote_run *run)
     enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
 
     for (size_t i = 0; out != NULL && i < motion->count; i++)
-        if (motion->points[i].kind <= TBD_POINT_HARDWARE && motion->points[i].condition == NULL)
+        if (motion->points[i].kind <= TBD_POINT_HARDWARE && !has_condition(run, &motion->points[i]))
             fprintf(out, "%spc==%#" PRIx64, count++ == 0 ? "state where " : " or ",
                     motion->points[i].address);
     if (out != NULL && fclose(out) != 0)
@@ -209,7 +215,7 @@ static enum tbd_status look_for_places(struct tbd_remote_run *run)
     enum tbd_status status = look_for_plain_places(run);
 
     for (size_t i = 0; status == TBD_OK && i < motion->count; i++)
-        if (motion->points[i].condition != NULL)
+        if (has_condition(run, &motion->points[i]))
             status = look_for_place(run, &motion->points[i]);
     for (size_t i = 0; run->nearest.has_event && i < motion->count; i++)
         if (motion->points[i].kind <= TBD_POINT_HARDWARE &&
@@ -244,6 +250,17 @@ static enum tbd_status look_for_accesses(struct tbd_remote_run *run,
     return look(run, text, &stop);
 }
 
+static enum tbd_status look_for_watched(struct tbd_remote_run *run)
+{
+    const struct tbd_remote_motion *motion = run->motion;
+    enum tbd_status status = TBD_OK;
+
+    for (size_t i = 0; status == TBD_OK && i < motion->count; i++)
+        if (motion->points[i].kind >= TBD_POINT_WRITE)
+            status = look_for_accesses(run, &motion->points[i]);
+    return status;
+}
+
 static enum tbd_status look_for_signals(struct tbd_remote_run *run)
 {
     struct tbd_remote_stop stop = { .reason = TBD_STOP_SIGNAL };
@@ -269,9 +286,8 @@ static enum tbd_status look_for_all(struct tbd_remote_run *run)
     struct tbd_remote_motion *motion = run->motion;
     enum tbd_status status = look_for_places(run);
 
-    for (size_t i = 0; status == TBD_OK && i < motion->count; i++)
-        if (motion->points[i].kind >= TBD_POINT_WRITE)
-            status = look_for_accesses(run, &motion->points[i]);
+    if (status == TBD_OK)
+        status = look_for_watched(run);
     if (status == TBD_OK)
         status = look_for_signals(run);
     if (status == TBD_OK && motion->catches)
@@ -334,81 +350,14 @@ static struct tbd_remote_stop arrive(struct tbd_remote_run *run)
 struct tbd_remote_stop tbd_motion_run(struct tbd_remote_motion *motion, bool backward)
 {
     struct tbd_remote_run run = run_from(motion, backward, NULL);
-    enum tbd_status status = look_for_all(&run);
+    enum tbd_status status;
 
+    run.leaves_conditions = motion->has_stepped;
+    motion->has_stepped = false;
+    status = look_for_all(&run);
     if (status != TBD_OK)
         return failed(backward, status);
     return run.nearest.has_event ? arrive(&run) : at_end(motion, backward);
-}
-
-/* ---- signals ---- */
-
-/* A handler's first instruction: the kernel has put the interrupted registers and what it says of the signal onto the stack. */
-static bool read_frame(struct tbd_remote_motion *motion, uint64_t sp, ucontext_t *out)
-{
-    return tbd_session_read(motion->session, motion->at, sp + 8, out, sizeof(*out)) == TBD_OK;
-}
-
-/* The vector registers of the frame, which are in XSAVE's standard format. */
-static void take_vectors(struct tbd_remote_motion *motion, uint64_t image,
-                         struct tbd_reg_state *state)
-{
-    size_t bytes = state->regs.xsave_bytes;
-
-    if (bytes > sizeof(state->xsave))
-        bytes = sizeof(state->xsave);
-    if (image == 0 ||
-        tbd_session_read(motion->session, motion->at, image, state->xsave, bytes) != TBD_OK)
-        return;
-    /* Bytes that are the kernel's and nobody else's (struct _fpx_sw_bytes). */
-    if (bytes >= XSAVE_LEGACY)
-        memset(state->xsave + XSAVE_LEGACY - XSAVE_SOFTWARE, 0, XSAVE_SOFTWARE);
-}
-
-static enum tbd_status state_at(struct tbd_remote_motion *motion, uint32_t thread,
-                                struct tbd_reg_state *out)
-{
-    enum tbd_status status;
-
-    motion->session->thread = thread;
-    status = tbd_session_regs(motion->session, motion->at, out);
-    motion->session->thread = 0;
-    return status;
-}
-
-enum tbd_status tbd_motion_state(struct tbd_remote_motion *motion, uint32_t thread,
-                                 struct tbd_reg_state *out)
-{
-    static const uint8_t places[TBD_REG_COUNT] = {
-        [TBD_RAX] = REG_RAX, [TBD_RCX] = REG_RCX, [TBD_RDX] = REG_RDX, [TBD_RBX] = REG_RBX,
-        [TBD_RSP] = REG_RSP, [TBD_RBP] = REG_RBP, [TBD_RSI] = REG_RSI, [TBD_RDI] = REG_RDI,
-        [TBD_R8] = REG_R8,   [TBD_R9] = REG_R9,   [TBD_R10] = REG_R10, [TBD_R11] = REG_R11,
-        [TBD_R12] = REG_R12, [TBD_R13] = REG_R13, [TBD_R14] = REG_R14, [TBD_R15] = REG_R15,
-    };
-    enum tbd_status status = state_at(motion, thread, out);
-    ucontext_t frame;
-
-    if (status != TBD_OK || !motion->is_signalled || thread != motion->thread ||
-        !read_frame(motion, out->regs.gpr[TBD_RSP], &frame))
-        return status;
-    for (unsigned i = 0; i < TBD_REG_COUNT; i++)
-        out->regs.gpr[i] = (uint64_t)frame.uc_mcontext.gregs[places[i]];
-    out->regs.rip = (uint64_t)frame.uc_mcontext.gregs[REG_RIP];
-    out->regs.rflags = (uint64_t)frame.uc_mcontext.gregs[REG_EFL];
-    take_vectors(motion, (uint64_t)(uintptr_t)frame.uc_mcontext.fpregs, out);
-    return TBD_OK;
-}
-
-bool tbd_motion_siginfo(struct tbd_remote_motion *motion, uint8_t *out)
-{
-    struct tbd_reg_state *state = calloc(1, sizeof(*state));
-    bool good = motion->is_signalled && state != NULL &&
-                state_at(motion, motion->thread, state) == TBD_OK &&
-                tbd_session_read(motion->session, motion->at, state->regs.gpr[TBD_RSI], out,
-                                 TBD_SIGINFO_BYTES) == TBD_OK;
-
-    free(state);
-    return good;
 }
 
 /* ---- steps ---- */
@@ -498,7 +447,7 @@ static bool is_signalled(struct thread_step *step)
     uint64_t number = 0;
 
     motion->at = handler;
-    if (state != NULL && state_at(motion, step->thread, state) == TBD_OK)
+    if (state != NULL && tbd_remote_state_at(motion, step->thread, state) == TBD_OK)
         number = state->regs.gpr[TBD_RDI];
     free(state);
     if (number != 0 && number < TBD_REMOTE_PASSED && !motion->passed[number]) {
@@ -556,6 +505,30 @@ static bool step_once(struct thread_step *step, bool backward, enum tbd_status *
     return *out == TBD_OK;
 }
 
+/* Was watched memory touched on the way from `from`?  Then the step ends there.  The way holds the instruction at its earlier end,
+ * and not the one at its later end. */
+static enum tbd_status look_back(struct thread_step *step, struct tbd_position from, bool backward)
+{
+    struct tbd_remote_motion *motion = step->motion;
+    struct tbd_position end = motion->at, limit = end;
+    struct tbd_remote_run run;
+    enum tbd_status status;
+
+    if (tbd_position_compare(from, end) == 0)
+        return TBD_OK;
+    if (backward)
+        limit = end.offset != 0 ? (struct tbd_position){ end.time, end.offset - 1 }
+                                : (struct tbd_position){ end.time - 1, UINT32_MAX };
+    motion->at = from;
+    run = run_from(motion, backward, backward && end.time + end.offset == 0 ? NULL : &limit);
+    status = look_for_watched(&run);
+    tbd_interrupt_clear();
+    motion->at = end;
+    if (status == TBD_OK && run.nearest.has_event)
+        step->stop = arrive(&run);
+    return status;
+}
+
 struct tbd_remote_stop tbd_motion_step(struct tbd_remote_motion *motion, uint32_t thread,
                                        bool backward, uint64_t from, uint64_t to)
 {
@@ -563,14 +536,22 @@ struct tbd_remote_stop tbd_motion_step(struct tbd_remote_motion *motion, uint32_
                                 .thread = thread,
                                 .stop = { .reason = TBD_STOP_STEP, .backward = backward },
                                 .skips = from < to };
-    enum tbd_status status;
+    struct tbd_position began = motion->at;
+    enum tbd_status status, watched = TBD_OK;
     uint64_t pc;
 
     tbd_path_start(&step.path, motion->session, thread, motion->at.time);
     while (step_once(&step, backward, &status, &pc) && pc - from < to - from)
         ;
     tbd_path_free(&step.path);
-    if (status == TBD_NOTFOUND) /* the thread runs no more in this direction: others do */
-        return tbd_motion_run(motion, backward);
-    return status == TBD_OK ? step.stop : failed(backward, status);
+    motion->has_stepped = false;
+    if (status == TBD_OK || status == TBD_NOTFOUND)
+        watched = look_back(&step, began, backward);
+    if (watched != TBD_OK)
+        return failed(backward, watched);
+    if (status == TBD_NOTFOUND && step.stop.reason != TBD_STOP_POINT)
+        return tbd_motion_run(motion,
+                              backward); /* the thread runs no more in this direction: others do */
+    motion->has_stepped = true;
+    return status == TBD_OK || status == TBD_NOTFOUND ? step.stop : failed(backward, status);
 }

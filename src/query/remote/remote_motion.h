@@ -57,6 +57,7 @@ struct tbd_remote_motion {
     bool is_signalled;  /* ... by a signal whose handler begins at `at` */
     bool is_turned;     /* the client's steps and runs go the other way */
     bool names_process; /* the client wants threads as pPID.TID */
+    bool has_stepped;   /* ... and has neither run nor changed a point since */
     struct tbd_remote_point *points;
     size_t count, capacity;
     bool passed[TBD_REMOTE_PASSED]; /* signals that are no stop */
@@ -97,10 +98,14 @@ struct tbd_remote_run {
     struct tbd_remote_motion *motion;
     struct tbd_remote_stop stop;
     struct tbd_nearest nearest;
+    bool leaves_conditions; /* to the client */
 };
 /* Is it nearer than the nearest stop so far?  Then it is that. */
 void tbd_remote_offer(struct tbd_remote_run *run, struct tbd_position position, uint32_t thread,
                       const struct tbd_remote_stop *stop);
+/* Registers of `thread` at motion->at; after a signal, of its handler. */
+TBD_MUST_CHECK enum tbd_status tbd_remote_state_at(struct tbd_remote_motion *motion,
+                                                   uint32_t thread, struct tbd_reg_state *out);
 /* Searches for the system calls that the client catches, and for their returns. */
 TBD_MUST_CHECK enum tbd_status tbd_remote_look_for_calls(struct tbd_remote_run *run);
 
