@@ -5,6 +5,7 @@ end is what a full recording of the same run has."""
 import csv
 import json
 import os
+import subprocess
 
 import tbdtest
 
@@ -35,6 +36,20 @@ def test_registers_on_the_way_make_more_known(folder):
 # ---- what a dump answers before its end ----
 
 REGISTERS = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *("r%d" % i for i in range(8, 16)), "rip", "fs_base", "gs_base"]
+
+
+HIDES = """volatile int sink;
+static void work(int n)
+{
+    int i = n + 1;
+    for (int k = 0; k < 3; k++) {
+        int i = k * 100;
+        sink = i;  /* inner */
+    }
+    *(volatile int *)0 = i;
+}
+int main(void) { work(7); return 0; }
+"""
 
 
 def both(name, root):
@@ -131,6 +146,20 @@ def test_a_name_is_the_same_variable_after_a_row(folder):
     assert held["sum = walk();"]["sum"]["certainty"] == "exact" and "after" not in held["sum = walk();"]["sum"], held["sum = walk();"]
     assert held["int sum = 0;"]["sum"]["after"] == "0", held["int sum = 0;"]
     assert "after" not in held["}"].get("sum", {}) and held["sum += node->value;"]["node"]["certainty"] == "exact", held
+    # An inner block's variable hides one: the line before the block and the block's last one speak of two.
+    source, program = os.path.join(folder, "hides.c"), os.path.join(folder, "hides")
+    with open(source, "w", encoding="ascii") as file:
+        file.write(HIDES)
+    subprocess.run([tbdtest.need("cc"), "-g", "-O0", "-w", source, "-o", program], check=True)
+    root = os.path.join(folder, "root")
+    assert tbdtest.run([tbdtest.TBD, "crash", "--record=5", "--", program], env=tbdtest.clean_env({"TBD_DIR": root})).code < 0
+    tbdtest.wait_organizers(root)
+    rows = tbdtest.Trace(os.path.join(root, "latest")).ask("path", "14", "--values", "--only", "i")[1:]
+    said = [(row["text"], [v.get("value") for v in row["values"]], [v.get("after") for v in row["values"] if v.get("after") != v.get("value")]) for row in rows]
+    inner = [(held, after) for text, held, after in said if text == "sink = i;  /* inner */"]
+    assert inner == [(["0"], [None]), (["100"], [None]), (["200"], [None])], said
+    assert [(text, after) for text, _, after in said if text.startswith("int i = k")] == [("int i = k * 100;", [value]) for value in ("0", "100", "200")], said
+    assert all(after in ([], [None]) for text, _, after in said if text.startswith("for")), said
 
 
 def test_questions_before_the_end_are_not_about_the_end(folder):

@@ -94,6 +94,7 @@ static bool is_wanted_address(const struct tbd_path_values *values, uint64_t add
 struct shown_value {
     char *text[2];
     enum tbd_certainty certainty[2];
+    uint64_t address[2]; /* of a variable in memory; 0: it is not, or none */
     uint32_t why;
 };
 
@@ -309,9 +310,10 @@ static void put_insn(struct tbd_path_values *values, const struct tbd_path_span 
 
 /* ---- variables ---- */
 
-/* Can the text be evaluated there?  Then *out is its value, for the caller to free, and *is_known says whether all of it is known. */
+/* Can the text be evaluated there?  Then *out is its value, for the caller to free, *is_known says whether all of it is known, and *address where it
+ * lies in memory, if it does. */
 static bool evaluate(struct tbd_path_values *values, const char *name, bool exact_only, char **out,
-                     bool *is_known)
+                     bool *is_known, uint64_t *address)
 {
     struct tbd_query_error error = { .status = TBD_OK };
     struct tbd_source_place place;
@@ -335,6 +337,7 @@ static bool evaluate(struct tbd_path_values *values, const char *name, bool exac
             printer = tbd_source_printer(&place, 0);
             tbd_data_print(&printer, &data, file);
             fclose(file);
+            *address = data.in_memory ? data.address : 0;
             *is_known = data.is_known && strstr(*out, "is not known>") == NULL &&
                         strstr(*out, "<optimized out: ") == NULL;
         }
@@ -348,9 +351,11 @@ static void take_variable(struct tbd_path_values *values, const char *name, int 
                           struct shown_value *out)
 {
     bool is_known = false, is_exact = false;
+    uint64_t address;
     char *exact;
 
-    if (!evaluate(values, name, values->what.exact, &out->text[which], &is_known))
+    if (!evaluate(values, name, values->what.exact, &out->text[which], &is_known,
+                  &out->address[which]))
         return;
     if (values->what.exact) {
         out->certainty[which] = is_known ? TBD_EXACT : TBD_UNKNOWN;
@@ -359,7 +364,7 @@ static void take_variable(struct tbd_path_values *values, const char *name, int 
     out->certainty[which] = is_known ? TBD_INFERRED : TBD_UNKNOWN;
     if (out->why == 0)
         out->why = values->past->used_why;
-    if (is_known && evaluate(values, name, true, &exact, &is_exact)) {
+    if (is_known && evaluate(values, name, true, &exact, &is_exact, &address)) {
         if (is_exact && strcmp(exact, out->text[which]) == 0)
             out->certainty[which] = TBD_EXACT;
         free(exact);
@@ -413,6 +418,20 @@ static void find_names(struct names *names, const char *text)
     }
 }
 
+/* A name may mean another variable after the row, of an inner block, or of the outer one again: that one has another place. */
+static void drop_another(const char *name, struct shown_value *value)
+{
+    bool is_name =
+        name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] ==
+        '\0';
+
+    if (!is_name || value->address[0] == 0 || value->address[1] == 0 ||
+        value->address[0] == value->address[1])
+        return;
+    free(value->text[1]);
+    value->text[1] = NULL;
+}
+
 /* Registers of an instruction are not evaluated: they are shown where it uses them. */
 static bool is_evaluated(const struct wanted_value *wanted, bool is_insn)
 {
@@ -443,6 +462,7 @@ static void put_variables(struct tbd_path_values *values, const struct tbd_path_
             take_variable(values, names->text[i], which, &names->values[i]);
     }
     for (size_t i = 0; i < names->count; i++) {
+        drop_another(names->text[i], &names->values[i]);
         if (names->values[i].text[0] != NULL)
             put_value(values, list, names->text[i], &names->values[i]);
         free_value(&names->values[i]);
