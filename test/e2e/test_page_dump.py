@@ -190,7 +190,7 @@ def check_listing(_folder, browser, dump):
         assert ["times" in row for row in rows] == [" times" in (row["times"] or "") for row in shown] and any("times" in row for row in rows), shown
         assert browser.run("return document.querySelectorAll('#rows .held').length") == 0  # nothing is asked for before
         choose(browser, "#folds", False)
-        check_rows(browser, dump, "--values", rows=40)
+        check_rows(browser, dump, "--values", rows=12)
         # What is in sight, with one question.
         choose(browser, "#unit", "")
         browser.press("v")
@@ -199,16 +199,16 @@ def check_listing(_folder, browser, dump):
         shown = [row for row in browser.run(HELD, 40, 0) if row["values"]]
         assert len(shown) > 3 and all(row["values"] == rows[row["back"]] for row in shown), shown
         choose(browser, "#unit", "insns")
-        marks, because = check_rows(browser, dump, "insns", "--values", rows=145, but=120)
+        marks, because = check_rows(browser, dump, "insns", "--values", rows=132, but=120)
         assert set(marks) >= {"exact", "inferred"} and any(because), (set(marks), because)
         browser.click("#rows .because a.at")  # what a value rests on is a place to go to
         browser.await_true("document.documentElement.dataset.at.startsWith('-')")
         choose(browser, "#assumes", False)
-        marks, because = check_rows(browser, dump, "insns", "--values", "--exact", rows=145, but=120)
+        marks, because = check_rows(browser, dump, "insns", "--values", "--exact", rows=132, but=120)
         assert set(marks) == {"exact", "unknown"} and not any(because), (set(marks), because)
         choose(browser, "#assumes", True)
         choose(browser, "#variables-only", True)
-        check_rows(browser, dump, "insns", "--values", "--variables", rows=12)
+        check_rows(browser, dump, "insns", "--values", "--variables", rows=6)
         choose(browser, "#variables-only", False)
         stack = int(dump.one("regs")["rsp"], 16)
         for only in ("rdx,rsp", "idle, i", "0x%x-0x%x" % (stack - 64, stack + 64)):

@@ -115,6 +115,17 @@ static bool may_begin_at(const struct tbd_image_store *store, uint64_t address)
     return ((address ^ store->address.value) & store->address.known) == 0;
 }
 
+#define NEAR_BYTES 128u /* more than a store and a word together */
+
+/* May it touch the word, by the upper bits of its address? */
+static bool may_be_near(const struct tbd_image_store *store, uint64_t address)
+{
+    uint64_t upper = store->address.known & ~(uint64_t)(NEAR_BYTES - 1);
+
+    return (((address + 1 - store->bytes) ^ store->address.value) & upper) == 0 ||
+           (((address + 7) ^ store->address.value) & upper) == 0;
+}
+
 /* The bits of a word in which data that begin `offset` bytes after it, or before it if that is negative, lie. */
 static struct tbd_bits shifted(struct tbd_bits data, int offset)
 {
@@ -136,14 +147,20 @@ uint64_t tbd_image_may_change(const struct tbd_image_store *store,
         return UINT64_MAX;
     if (stands_in && store->stand_in >> 24 == word->address >> 24)
         return 0; /* both are the same variable and a constant */
-    for (int offset = 1 - (int)store->bytes; offset < 8; offset++) {
-        struct tbd_bits data = shifted(tbd_bits_only(store->data, low), offset);
-        uint64_t covered = shifted((struct tbd_bits){ low, low }, offset).known;
-        uint64_t both = word->bits.known & data.known & covered;
-        uint64_t differs = (word->bits.value ^ data.value) & both;
+    if (store->data.known == 0 && (stands_in || store->address.known == 0))
+        return UINT64_MAX; /* it is anywhere, and anything */
+    if (!stands_in && !may_be_near(store, word->address))
+        return 0;
+    for (int offset = 1 - (int)store->bytes; offset < 8 && changed != UINT64_MAX; offset++) {
+        struct tbd_bits data;
+        uint64_t covered, both, differs;
 
         if (!stands_in && !may_begin_at(store, word->address + (uint64_t)(int64_t)offset))
             continue;
+        data = shifted(tbd_bits_only(store->data, low), offset);
+        covered = shifted((struct tbd_bits){ low, low }, offset).known;
+        both = word->bits.known & data.known & covered;
+        differs = (word->bits.value ^ data.value) & both;
         if (!back)
             changed |= covered & ~(both & ~differs);
         else if (differs == 0)
