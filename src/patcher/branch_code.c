@@ -145,7 +145,7 @@ void tbd_branch_code_take(struct tbd_translation *t, const struct tbd_insn *insn
         avoid = TBD_BIT(TBD_RDX);
     }
     choose(t, avoid, &s);
-    avoid |= TBD_BIT(s.a) | TBD_BIT(s.m);
+    avoid = (uint16_t)(avoid | TBD_BIT(s.a) | TBD_BIT(s.m));
     s.t = (uint8_t)tbd_place_scratch(t, avoid);
     if (s.v == TBD_NO_REG)
         s.v = (uint8_t)tbd_place_scratch(t, avoid | TBD_BIT(s.t));
