@@ -200,6 +200,38 @@ int main(int argc, char **argv)
         assert found[0] == "say" and len(found) >= 15 and set(found[1:14]) <= {"one", "two", "three", "four", "five"} and found[14] == "main", found
 
 
+def test_the_search_begins_at_stacks_of_recordings(folder):
+    """40 calls by pointer deep, which is too far to go back; what comes after them no recording has had."""
+    source, binary, cache = (os.path.join(folder, name) for name in ("far.c", "far", "cache"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdio.h>
+#include <tbd/tbd.h>
+typedef void step(int);
+static int goes_on;
+static step *steps[4];
+static void say(int n) { printf("%d %lx\\n", n, (unsigned long)tbd_context()); __asm__(""); }
+static void last(int n) { say(n); __asm__(""); }
+static void later(int n) { last(n + 1); __asm__(""); }
+#define STEP(name, next) static void name(int n) { if (n) steps[next](n - 1); else if (goes_on) later(n); else say(n); __asm__(""); }
+STEP(one, n % 4) STEP(two, (n + 1) % 4) STEP(three, (n * 3) % 4) STEP(four, (n / 2) % 4)
+int main(int argc, char **argv)
+{
+    steps[0] = one, steps[1] = two, steps[2] = three, steps[3] = four;
+    goes_on = argc > 1 && argv[1][0] == '1';
+    steps[argc % 4](40);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-O1", "-g", "-fno-inline", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
+    env = learned(binary, folder, cache, "0")
+    value = with_context([binary, "1"], folder).out.decode().split()[1]
+    result = tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", binary], env=env)
+    rows = [json.loads(row) for row in result.out.splitlines()]
+    assert result.code == 0 and {row["stack"] for row in rows} == {1}, result
+    found = names(rows)
+    assert found[:3] == ["say", "last", "later"] and "main" in found and "_start" in found and len(found) > 10, found
+
+
 def test_generated_code_is_marked(folder):
     """Calls of code in no file are rows of their own."""
     source, binary = os.path.join(folder, "made.c"), os.path.join(folder, "made")

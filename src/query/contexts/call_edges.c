@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #define NO_FILE UINT32_MAX
-#define NO_SITE UINT32_MAX
 
 /* The call of a node, and the function that makes it. */
 struct node_place {
@@ -37,13 +36,13 @@ static uint32_t site_at(const struct tbd_call_graph *graph, uint32_t function, u
 
     return at < (size_t)first + count && graph->sites[at].after == after && graph->sites[at].number
                ? (uint32_t)at
-               : NO_SITE;
+               : TBD_NO_SITE;
 }
 
 static struct node_place place_of(const struct tbd_call_graph *graph, uint32_t file,
                                   uint64_t offset)
 {
-    struct node_place place = { NO_SITE, TBD_NO_FUNCTION };
+    struct node_place place = { TBD_NO_SITE, TBD_NO_FUNCTION };
     uint64_t address = file != NO_FILE ? tbd_contexts_address(graph->files[file].elf, offset) : 0;
 
     if (address == 0)
@@ -68,10 +67,10 @@ static bool add_edges(struct tbd_call_graph *graph, const struct tbd_context_dic
 {
     for (size_t i = 0; i < d->node_count; i++) {
         const struct tbd_context_node *node = &d->nodes[i];
-        uint32_t from = node->parent ? places[node->parent - 1].site : NO_SITE;
+        uint32_t from = node->parent ? places[node->parent - 1].site : TBD_NO_SITE;
 
         places[i] = place_of(graph, files[node->file], node->offset);
-        if (from == NO_SITE || places[i].function == TBD_NO_FUNCTION ||
+        if (from == TBD_NO_SITE || places[i].function == TBD_NO_FUNCTION ||
             graph->sites[from].target == places[i].function)
             continue;
         if (!add_edge(graph, places[i].function, from))
@@ -117,6 +116,18 @@ static bool sort_edges(struct tbd_call_graph *graph)
     return true;
 }
 
+static bool keep_stacks(struct tbd_call_graph *graph, const struct tbd_context_dictionary *d,
+                        const struct node_place *places)
+{
+    graph->known = malloc((d->node_count + 1) * sizeof(*graph->known));
+    if (!graph->known)
+        return false;
+    for (size_t i = 0; i < d->node_count; i++)
+        graph->known[i] = (struct tbd_graph_known){ d->nodes[i].parent, places[i].site };
+    graph->known_count = d->node_count;
+    return true;
+}
+
 enum tbd_status tbd_call_graph_learn(struct tbd_call_graph *graph,
                                      const struct tbd_context_dictionary *dictionary)
 {
@@ -126,7 +137,8 @@ enum tbd_status tbd_call_graph_learn(struct tbd_call_graph *graph,
 
     if (ok) {
         match_files(graph, dictionary, files);
-        ok = add_edges(graph, dictionary, files, places) && sort_edges(graph);
+        ok = add_edges(graph, dictionary, files, places) && sort_edges(graph) &&
+             keep_stacks(graph, dictionary, places);
     }
     free(files);
     free(places);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* call_edges.h - calls that recordings of the program had where its code does not say where they lead
  *
+ * The stacks themselves are where the search meets the program's start.
+ *
  * Of the stacks in the dictionary each call and the one before it make an edge: a call of this place has entered that
  * function.  The search for other stacks (call_graph.h) tries these before all calls whose target is not known. */
 #ifndef TBD_QUERY_CALL_EDGES_H

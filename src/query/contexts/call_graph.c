@@ -535,6 +535,7 @@ void tbd_call_graph_free(struct tbd_call_graph *graph)
     free(graph->references);
     free(graph->edges);
     free(graph->edges_by_site);
+    free(graph->known);
     free(graph);
 }
 

@@ -43,6 +43,13 @@ struct tbd_graph_edge {
     uint32_t function, site;
 };
 
+/* A call of a stack that a recording had. */
+struct tbd_graph_known {
+    uint32_t parent; /* 1 + its index, which is less; 0: nothing had been called */
+    uint32_t site;   /* TBD_NO_SITE: the graph does not have it */
+};
+#define TBD_NO_SITE UINT32_MAX
+
 struct tbd_call_graph {
     struct tbd_graph_file files[TBD_CALL_GRAPH_FILES];
     uint32_t file_count;
@@ -60,6 +67,8 @@ struct tbd_call_graph {
     size_t reference_count, reference_capacity;
     struct tbd_graph_edge *edges, *edges_by_site; /* owned: by function and site; by site */
     size_t edge_count, edge_capacity;
+    struct tbd_graph_known *known; /* owned: stacks of recordings, as a tree */
+    size_t known_count;
 };
 
 /* Only the files: no functions and calls. */

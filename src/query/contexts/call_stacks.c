@@ -4,7 +4,7 @@
  * From the value backward: each call that may have led to a function is undone. What that costs is counted in bits (the
  * logarithm of the number of such calls, summed), and the search is repeated with more bits until it finds
  * something: rare ways are not tried before likely ones.  It ends at the value 0, where nothing had been called, or
- * at one of the values that were reached from the program's start. */
+ * at one of the values that were reached from the program's start, or from stacks that recordings had. */
 #include "query/contexts/call_graph_private.h"
 
 #include "base/string.h"
@@ -16,7 +16,8 @@
 
 #define REACHED_MAX  (1u << 20)
 #define REACHED_HASH (1u << 22)
-#define REACHED_SOON (1u << 16) /* of them before the first, likely ways back */
+#define KNOWN_MAX    (REACHED_MAX / 4) /* of them that recordings had */
+#define REACHED_SOON (1u << 16)        /* of them before the first, likely ways back */
 #define LIKELY_BITS  10
 #define SEEN_BITS    24
 #define JUMPS_MAX    32u
@@ -27,6 +28,7 @@
 #define ANYWHERE     TBD_NO_FUNCTION
 #define NO_FILE      (TBD_NO_FUNCTION - 1) /* generated code, as a function */
 #define TEXT_FRAMES  3u
+#define STEP_BITS    1.0
 #define START_DEPTH  4u /* from the entry to main */
 
 /* A stack that begins at the program's start. */
@@ -50,7 +52,8 @@ struct stack_search {
     uint32_t path[TBD_CALL_GRAPH_FRAMES];
     struct tbd_call_answer *answer;
     struct timespec end;
-    bool asks; /* the program calls tbd_context() by name */
+    double step_bits; /* what each way back costs, if it is the only one, too */
+    bool asks;        /* the program calls tbd_context() by name */
     bool is_over, no_memory;
 };
 
@@ -170,6 +173,55 @@ static void reach_from(struct stack_search *s, uint32_t index)
     }
 }
 
+/* The first stack of all with this value; 0 if it was not reached: there is a root. */
+static uint32_t index_of(const struct stack_search *s, uint64_t value)
+{
+    uint32_t index = *hash_slot(s, value);
+
+    return index ? index - 1 : 0;
+}
+
+/* Stacks that recordings had are where most others go on from.  `indices`: of their calls, in what is reached. */
+static void reach_known(struct stack_search *s, uint32_t *indices, uint32_t other_root)
+{
+    const struct tbd_call_graph *graph = s->graph;
+
+    for (size_t i = 0; i < graph->known_count && s->reached_count < KNOWN_MAX; i++) {
+        const struct tbd_graph_known *known = &graph->known[i];
+        struct start_stack next = { .site = known->site };
+
+        indices[i] = 0;
+        if (known->site == TBD_NO_SITE || (known->parent && !indices[known->parent - 1]))
+            continue;
+        if (known->parent)
+            next.parent = indices[known->parent - 1];
+        else if (graph->sites[known->site].function != graph->entry)
+            next.parent = other_root;
+        next.value = tbd_calling_enter(s->scheme, s->reached[next.parent].value,
+                                       graph->sites[known->site].number);
+        next.function = graph->sites[known->site].target;
+        next.depth = s->reached[next.parent].depth + 1;
+        if (next.depth >= TBD_CALL_GRAPH_FRAMES)
+            continue;
+        reach(s, next);
+        reach_learned(s, next);
+        indices[i] = index_of(s, next.value);
+    }
+}
+
+/* Threads begin with nothing called, too, but not at the program's entry. */
+static bool begin_with_known(struct stack_search *s)
+{
+    uint32_t *indices = calloc(s->graph->known_count + 1, sizeof(*indices));
+
+    if (!indices)
+        return false;
+    s->reached[s->reached_count] = (struct start_stack){ .function = TBD_NO_FUNCTION };
+    reach_known(s, indices, s->reached_count++);
+    free(indices);
+    return true;
+}
+
 static bool begin_reaching(struct stack_search *s)
 {
     s->reached = malloc(REACHED_MAX * sizeof(*s->reached));
@@ -179,7 +231,7 @@ static bool begin_reaching(struct stack_search *s)
         return false;
     if (s->graph->entry != TBD_NO_FUNCTION)
         reach(s, (struct start_stack){ .function = s->graph->entry });
-    return true;
+    return !s->graph->known_count || begin_with_known(s);
 }
 
 static void reach_more(struct stack_search *s, uint32_t most)
@@ -247,11 +299,19 @@ static bool is_known(const struct stack_search *s, const struct tbd_call_stack *
     return false;
 }
 
+/* Does it begin where the program does, and not a thread? */
+static bool is_from_entry(const struct stack_search *s, const struct start_stack *start)
+{
+    while (start && start->depth)
+        start = &s->reached[start->parent];
+    return start && start->function != TBD_NO_FUNCTION && start->function == s->graph->entry;
+}
+
 static void found(struct stack_search *s, uint32_t depth, const struct start_stack *start)
 {
     struct tbd_call_answer *answer = s->answer;
     uint32_t count = depth + (start ? start->depth : 0);
-    struct tbd_call_stack stack = { .count = count, .from_start = start != NULL };
+    struct tbd_call_stack stack = { .count = count, .from_start = is_from_entry(s, start) };
 
     if (answer->count == TBD_CALL_GRAPH_STACKS || !has_text(s, depth, start))
         return;
@@ -295,7 +355,7 @@ static void undo(struct stack_search *s, uint64_t value, uint32_t path, uint32_t
     if (s->is_over)
         return;
     if (++s->answer->tried % 65536 == 0) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
         s->is_over = s->answer->tried >= TRIED_MAX || now.tv_sec > s->end.tv_sec ||
                      (now.tv_sec == s->end.tv_sec && now.tv_nsec > s->end.tv_nsec);
     }
@@ -373,6 +433,7 @@ static void go_back(struct stack_search *s, uint64_t value, uint32_t function, u
         calls += graph->functions[functions[i]].caller_count;
         is_taken |= graph->functions[functions[i]].is_taken;
     }
+    bits -= s->step_bits;
     left = bits - log2(calls ? (double)calls : 1);
     for (uint32_t i = 0; i < count && left >= 0; i++) {
         const struct tbd_graph_function *f = &graph->functions[functions[i]];
@@ -459,9 +520,11 @@ static bool run_search(struct stack_search *s)
         return false;
     for (size_t i = 0; i < s->graph->site_count; i++)
         s->asks |= s->graph->sites[i].asks && s->graph->sites[i].number;
-    clock_gettime(CLOCK_MONOTONIC, &s->end);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &s->end);
     s->end.tv_sec += SECONDS_MAX;
-    for (int bits = 4; bits <= BITS_MAX && !s->is_over && s->answer->count == 0; bits += 2) {
+    s->step_bits = s->asks ? 0 : STEP_BITS;
+    for (int bits = s->asks ? 4 : 0; bits <= BITS_MAX && !s->is_over && s->answer->count == 0;
+         bits += 2) {
         /* where each call may be the innermost, each way back is dear */
         reach_more(s, s->asks && bits <= LIKELY_BITS ? REACHED_SOON : REACHED_MAX);
         go_back_from_end(s, bits);
