@@ -51,12 +51,12 @@ static struct own_registers choose(const struct tbd_insn *insn)
     for (unsigned i = 0; i < insn->access_count; i++) {
         const struct tbd_ea *ea = &insn->access[i].ea;
 
-        used |= ea->base < 16 ? TBD_BIT(ea->base) : 0;
-        used |= ea->index < 16 ? TBD_BIT(ea->index) : 0;
+        used = (uint16_t)(used | (ea->base < 16 ? TBD_BIT(ea->base) : 0) |
+                          (ea->index < 16 ? TBD_BIT(ea->index) : 0));
     }
     if (insn->rip_relative) {
         own.address = unused_register(used, TBD_RDI);
-        used |= own.address < 16 ? TBD_BIT(own.address) : 0;
+        used = (uint16_t)(used | (own.address < 16 ? TBD_BIT(own.address) : 0));
     }
     own.base = unused_register(used, TBD_R15);
     return own;

@@ -29,7 +29,7 @@ struct activity {
  * (pid_namespaces(7)). */
 static bool is_proc_ours(void)
 {
-    char text[24], pid[24];
+    char text[24] = "", pid[24];
     long length = tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/self"), tbd_sys_pointer(text),
                            sizeof(text) - 1);
 

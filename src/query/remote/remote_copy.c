@@ -452,7 +452,7 @@ static bool is_place(const uint64_t *places, size_t count, uint64_t address)
 /* Memory that was touched and is in the trace comes; anything else is the program's own fault. */
 static bool mends_fault(struct tbd_copy *copy, int signal)
 {
-    siginfo_t info = { 0 };
+    siginfo_t info = { .si_code = 0 };
 
     return (signal == SIGSEGV || signal == SIGBUS) &&
            trace(PTRACE_GETSIGINFO, copy, 0, &info) == 0 && info.si_code > 0 &&
