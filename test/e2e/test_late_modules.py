@@ -126,7 +126,7 @@ def test_what_never_came_is_said(folder):
                           "tbd: no module came that has a part: no_such_part()"], lines
     assert len(found) == 1
     err, found = crash(folder, "condition", [host, plugin, "1", "1"], "--trigger", "plug if no_such_variable == 1; begin")
-    assert err.decode().splitlines()[-1] == "tbd: the condition of a trigger has no value in the module that came: plug if no_such_variable == 1", err
+    assert err.decode().splitlines()[-1] == "tbd: a trigger has no place in the module that came, or its condition no value: plug if no_such_variable == 1", err
     assert len(found) == 1
 
 

@@ -26,10 +26,11 @@
 #define TBD_TRIGGER_ALWAYS     UINT32_MAX /* as a place's code */
 #define TBD_TRIGGER_TIMES      1000u      /* dumps of one trigger at most */
 
-#define TBD_TRIGGER_WAITS 1u /* no module has its place yet */
-#define TBD_TRIGGER_FAILS 2u /* it had to wait, and its condition has no value at its place, */
-#define TBD_TRIGGER_FOUND                                                                          \
-    4u /* or it has had one: the engine keeps both as long as it has the trigger */
+/* No module has its place yet.  It had to wait, and cannot be placed in what came: its condition has no value there, or there are
+ * too many places.  It has had a place.  The engine keeps the last two as long as it has the trigger. */
+#define TBD_TRIGGER_WAITS 1u
+#define TBD_TRIGGER_FAILS 2u
+#define TBD_TRIGGER_FOUND 4u
 
 struct tbd_trigger {
     uint64_t signals; /*  0: bit SIGNO - 1; 0: it is about places */

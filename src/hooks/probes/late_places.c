@@ -126,7 +126,8 @@ void tbd_late_places_say_missing(void)
     if (join(text, sizeof(text), TBD_TRIGGER_WAITS)[0])
         tbd_say("no module came that has the place of a trigger: %s", text);
     if (join(text, sizeof(text), TBD_TRIGGER_FAILS)[0])
-        tbd_say("the condition of a trigger has no value in the module that came: %s", text);
+        tbd_say("a trigger has no place in the module that came, or its condition no value: %s",
+                text);
     if (tbd_crash_parts_missing(text, sizeof(text)))
         tbd_say("no module came that has a part: %s", text);
 }
