@@ -183,9 +183,9 @@ class SocketClient(Client):
         self.drop()
 
 
-def serve(folder):
+def serve(folder, env=None):
     """(path, process) of a server at a Unix socket."""
     path = os.path.join(folder, "dap")
-    server = subprocess.Popen([tbdtest.TBDQ, "dap", path], stderr=subprocess.PIPE, env=tbdtest.clean_env())
+    server = subprocess.Popen([tbdtest.TBDQ, "dap", path], stderr=subprocess.PIPE, env=tbdtest.clean_env(env))
     assert b"listening" in server.stderr.readline()
     return path, server
