@@ -14,9 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINES_AHEAD 100u /* a line without code means the next one with code, this near */
-#define SOURCES_MAX 20000u
-#define RANGES_MAX  16u
+#define LINES_AHEAD    100u /* a line without code means the next one with code, this near */
+#define LOCATIONS_MOST 100  /* lines that are looked at for one request */
+#define SOURCES_MAX    20000u
+#define RANGES_MAX     16u
 
 /* ---- files ---- */
 
@@ -157,25 +158,40 @@ static const char *known_end(const struct tbd_module *modules, size_t count, con
     return NULL;
 }
 
+/* How many lines after `line` the module has code of the file; `most`: none before that many.  A module that does not know the file, as
+ * most of them, is asked once. */
+static uint32_t lines_ahead(const struct tbd_module *module, const char *file, uint32_t line,
+                            uint32_t most)
+{
+    if (!has_code(module, 1, file, 0))
+        return most;
+    for (uint32_t i = 0; i < most; i++)
+        if (has_code(module, 1, file, line + i))
+            return i;
+    return most;
+}
+
 bool tbd_dap_line_question(struct tbd_dap *dap, const char *path, uint32_t line, uint32_t *out_line,
                            char out[512])
 {
     const struct tbd_module *modules;
     const char *file;
     size_t count;
+    uint32_t ahead = LINES_AHEAD;
 
-    if (line == 0 || modules_here(dap, &modules, &count) != TBD_OK)
+    if (line == 0 || line > UINT32_MAX - LINES_AHEAD ||
+        modules_here(dap, &modules, &count) != TBD_OK)
         return false;
     file = known_end(modules, count, path);
     if (file == NULL)
         return false;
-    for (uint32_t i = 0; i < LINES_AHEAD; i++)
-        if (has_code(modules, count, file, line + i)) {
-            *out_line = line + i;
-            snprintf(out, 512, "line where src=<%s,%" PRIu32 ">", file, line + i);
-            return true;
-        }
-    return false;
+    for (size_t i = 0; i < count; i++)
+        ahead = lines_ahead(&modules[i], file, line, ahead);
+    if (ahead == LINES_AHEAD)
+        return false;
+    *out_line = line + ahead;
+    snprintf(out, 512, "line where src=<%s,%" PRIu32 ">", file, line + ahead);
+    return true;
 }
 
 void tbd_dap_breakpoint_locations(struct tbd_dap *dap, const json_t *arguments)
@@ -190,7 +206,8 @@ void tbd_dap_breakpoint_locations(struct tbd_dap *dap, const json_t *arguments)
 
     if (modules_here(dap, &modules, &count) == TBD_OK)
         file = known_end(modules, count, path_of(dap, arguments));
-    for (json_int_t i = first; file != NULL && i > 0 && i <= last && i < first + 10000; i++)
+    for (json_int_t i = first; file != NULL && i > 0 && i <= last && i < first + LOCATIONS_MOST;
+         i++)
         if (has_code(modules, count, file, (uint32_t)i))
             json_array_append_new(found, json_pack("{s:I}", "line", i - dap->client.lines_from_0));
     tbd_dap_reply(dap, json_pack("{s:o}", "breakpoints", found));
