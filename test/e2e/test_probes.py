@@ -452,6 +452,26 @@ def test_what_comes_later_is_waited_for(folder):
     assert result.returncode == 0 and "child\n" in result.stdout, result
 
 
+def test_a_script_goes_on_in_a_program_that_is_executed(folder):
+    """--pending: every call counts, from the new program's first instruction on, after several execve; the exit status is the last one's.
+    A child that executes another program does not wait.  One that has lost tbd's environment is attached to."""
+    script = "uprobe:probed:do_add { @ = count() } begin { printf(\"begin\\n\") } end { printf(\"end\\n\") }"
+    command = "/bin/sh -c 'exit 3'; exec env A=1 sh -c 'exec \"$0\" 2 500' \"$0\""
+    result = probe(script, ["sh", "-c", command, PROBED], ["--pending"], input="\n")
+    own = counts(result.stdout)
+    expected = own["do_add"] + 2 * own["do_call"]
+    assert result.returncode == 0 and result.stdout.count("begin\n") == result.stdout.count("end\n") == 1, result
+    assert int(re.search(r"^@: (\d+)$", result.stdout, re.M)[1]) == expected, (expected, result)
+    result = probe(script, ["sh", "-c", "exec sh -c 'exit 7'"], ["--pending"])
+    assert result.returncode == 7 and result.stdout == "begin\nend\n", result
+    fifo = os.path.join(folder, "fifo")
+    os.mkfifo(fifo)
+    command = "(sleep 4; echo) > %s & exec env -i %s 2 500 < %s" % (fifo, PROBED, fifo)
+    result = probe(script, ["sh", "-c", command], ["--pending"])
+    own = counts(result.stdout)
+    assert result.returncode == 0 and "@: %d\n" % (own["do_add"] + 2 * own["do_call"]) in result.stdout, result
+
+
 INLINED = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -605,6 +625,7 @@ if __name__ == "__main__":
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,
                  test_what_comes_later_is_waited_for,
+                 test_a_script_goes_on_in_a_program_that_is_executed,
                  test_inlined_copies_and_ranges,
                  test_threads_that_block_all_signals,
                  test_armed_program_is_as_without,

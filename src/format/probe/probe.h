@@ -19,8 +19,10 @@
 #define TBD_PROBE_MAGIC        0x65626f7270646274ull /* "tbdprobe" */
 #define TBD_PROBE_PACKET_BYTES 32768u
 /* Without its leading zero: the number of the process' pid namespace, and its pid there. */
-#define TBD_PROBE_ADDRESS       "tbd-armed-%lu-%u"
-#define TBD_PROBE_ADDRESS_BYTES 64u
+#define TBD_PROBE_ADDRESS "tbd-armed-%lu-%u"
+/* Where a consumer listens that follows the process to the programs that it executes: they wait for it. */
+#define TBD_PROBE_FOLLOW_ADDRESS "tbd-follow-%lu-%u"
+#define TBD_PROBE_ADDRESS_BYTES  64u
 
 #define TBD_PROBE_MAX_CODE   16384u /* instructions of a session */
 #define TBD_PROBE_MAX_MAPS   32u

@@ -99,5 +99,7 @@ bool tbd_arm(bool waits, char **envp)
         forget_wait(envp);
     if (!arming.wrong && waits)
         tbd_keeper_await();
+    else if (!arming.wrong)
+        tbd_keeper_await_follower();
     return !arming.wrong;
 }

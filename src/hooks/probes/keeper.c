@@ -32,6 +32,7 @@
 #define LEAVE_MS        20
 #define QUIET_TRIES     2000
 #define BACKLOG         8
+#define FOLLOWER_MS     20
 #define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
 #define DIRECTORY_BYTES 4096
 
@@ -579,6 +580,8 @@ static void serve(int connection)
         if (fd >= 0)
             tbd_sys_close(fd);
     }
+    if (executes_another()) /* this memory has no program any more */
+        tbd_sys_exit_group(0);
     forget_session();
     let_begin();
 }
@@ -639,6 +642,40 @@ void tbd_keeper_await(void)
 {
     while (!__atomic_load_n(&keeper.has_begun, __ATOMIC_ACQUIRE))
         tbd_sys_futex_wait(&keeper.has_begun, 0, -1);
+}
+
+/* A connection to who follows the process; negative: nobody does, or somebody else than its user. */
+static long find_follower(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    uint64_t length;
+    long fd, wrong;
+
+    tbd_fmt(address.sun_path + 1, TBD_PROBE_ADDRESS_BYTES, TBD_PROBE_FOLLOW_ADDRESS,
+            pid_namespace(), keeper.program);
+    length = sizeof(address.sun_family) + 1 + strlen(address.sun_path + 1);
+    fd = tbd_sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    wrong = tbd_sys3(__NR_connect, (uint64_t)fd, tbd_sys_pointer(&address), length);
+    if (!wrong && is_allowed((int)fd))
+        return fd;
+    tbd_sys_close((int)fd);
+    return -EACCES;
+}
+
+void tbd_keeper_await_follower(void)
+{
+    struct pollfd wanted = { .events = POLLIN };
+    long fd = find_follower();
+
+    if (fd < 0)
+        return;
+    wanted.fd = (int)fd;
+    while (!__atomic_load_n(&keeper.has_begun, __ATOMIC_ACQUIRE) &&
+           tbd_sys3(__NR_poll, tbd_sys_pointer(&wanted), 1, 0) == 0)
+        tbd_sys_futex_wait(&keeper.has_begun, 0, FOLLOWER_MS);
+    tbd_sys_close((int)fd);
 }
 
 void tbd_keeper_run(void)

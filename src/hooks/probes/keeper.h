@@ -16,5 +16,7 @@ _Noreturn void tbd_keeper_run(void);
 
 /* In the program: waits until the first session has started, or ended. */
 void tbd_keeper_await(void);
+/* The same, if a consumer follows the process from the program before, as long as that one is there. */
+void tbd_keeper_await_follower(void);
 
 #endif

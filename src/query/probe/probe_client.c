@@ -63,8 +63,8 @@ uint32_t tbd_client_inner_pid(pid_t pid)
     return inner;
 }
 
-static bool address_of(pid_t pid, struct sockaddr_un *out, socklen_t *length,
-                       struct tbd_query_error *error)
+bool tbd_client_address(pid_t pid, bool follows, struct sockaddr_un *out, socklen_t *length,
+                        struct tbd_query_error *error)
 {
     char path[64], text[64] = "";
     unsigned long namespace_number = 0;
@@ -76,8 +76,9 @@ static bool address_of(pid_t pid, struct sockaddr_un *out, socklen_t *length,
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
                                errno == ENOENT ? "there is no such process" : strerror(errno));
     *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
-    used = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, TBD_PROBE_ADDRESS,
-                    namespace_number, tbd_client_inner_pid(pid));
+    used = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1,
+                    follows ? TBD_PROBE_FOLLOW_ADDRESS : TBD_PROBE_ADDRESS, namespace_number,
+                    tbd_client_inner_pid(pid));
     *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)used);
     return true;
 }
@@ -101,7 +102,7 @@ bool tbd_client_connect(struct tbd_probe_client *client, pid_t pid, struct tbd_q
     socklen_t length = 0;
 
     *client = (struct tbd_probe_client){ .connection = -1 };
-    if (!address_of(pid, &address, &length, error))
+    if (!tbd_client_address(pid, false, &address, &length, error))
         return false;
     client->connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (client->connection < 0 ||

@@ -8,7 +8,9 @@
 #include "format/probe/probe.h"
 #include "query/text/query_error.h"
 
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 struct tbd_probe_client {
     int connection;
@@ -21,6 +23,9 @@ struct tbd_probe_client {
 bool tbd_client_read_pid(const char *text, pid_t *out);
 /* The process' number in its own namespace. */
 uint32_t tbd_client_inner_pid(pid_t pid);
+/* The address of the process' keeper, or of who follows it (format/probe/probe.h). */
+bool tbd_client_address(pid_t pid, bool follows, struct sockaddr_un *out, socklen_t *length,
+                        struct tbd_query_error *error);
 /* Finds the keeper of `pid`, and makes sure that it belongs to the process' user. */
 bool tbd_client_connect(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error);
 bool tbd_client_open(struct tbd_probe_client *client, const struct tbd_probe_map *maps,

@@ -9,6 +9,7 @@
 #include "query/attach/attach.h"
 #include "query/attach/attach_masks.h"
 #include "query/probe/probe_client.h"
+#include "query/probe/probe_follow.h"
 #include "query/probe/probe_places.h"
 #include "query/probe/probe_records_read.h"
 #include "query/probe/probe_show.h"
@@ -184,6 +185,8 @@ struct probe_run {
     struct tbd_probe_output output;
     struct tbd_query_error error;
     struct tbd_unblocked unblocked;
+    struct tbd_follower follower;         /* --pending */
+    bool has_begun;                       /* BEGIN was carried out */
     uint64_t jumps;                       /* of the probes */
     uint64_t due_look;                    /* where nobody tells of libraries */
     uint64_t due[TBD_SCRIPT_MAX_CLAUSES]; /* of intervals */
@@ -330,7 +333,9 @@ static bool begin_session(struct probe_run *run)
                                              .process = &run->process,
                                              .shared = run->client.shared,
                                              .shared_bytes = run->client.bytes };
-    act_all(run, TBD_WHERE_BEGIN);
+    if (!run->has_begun)
+        act_all(run, TBD_WHERE_BEGIN);
+    run->has_begun = true;
     return tbd_client_order(&run->client, TBD_PROBE_START, &run->jumps, &run->error);
 }
 
@@ -394,20 +399,6 @@ static bool has_ended(int connection)
     return recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static void follow(struct probe_run *run)
-{
-    while (!wants_end && !run->client.shared->wants_end && !has_ended(run->client.connection)) {
-        if (!tbd_records_take(&run->output)) {
-            fflush(stdout);
-            tbd_records_wait(run->client.shared, WAIT_MS);
-        }
-        look_if_asked(run);
-        act_at_intervals(run);
-        if (ferror(stdout))
-            wants_end = 1;
-    }
-}
-
 static void say_losses(const struct tbd_probe_shared *shared)
 {
     uint64_t unknown = 0;
@@ -437,6 +428,102 @@ static void show_rest(struct probe_run *run)
     }
 }
 
+/* ---- the process executes another program ---- */
+
+/* What was found in the program before is shown now: in the next one maps begin anew. */
+static void leave_program(struct probe_run *run)
+{
+    while (tbd_records_take(&run->output))
+        ;
+    show_rest(run);
+    fflush(stdout);
+    say_losses(run->client.shared);
+    tbd_client_close(&run->client);
+    tbd_process_free(&run->process);
+    tbd_script_places_free(&run->places);
+    free(run->guards.all);
+    run->guards = (struct tbd_probe_places){ 0 };
+    run->process = (struct tbd_probe_process){ 0 };
+    run->places = (struct tbd_script_places){ 0 };
+    tbd_script_free(run->script);
+    run->sent = 0;
+}
+
+/* The keeper of the program before sees by a connection that there is another one, and goes. */
+static void await_keeper_s_end(pid_t pid)
+{
+    const struct timespec moment = { 0, KEEPER_TRY_NS };
+    struct tbd_probe_client client;
+    struct tbd_query_error ignored = { 0 };
+
+    for (int i = 0; i < KEEPER_TRIES && tbd_client_connect(&client, pid, &ignored); i++) {
+        tbd_client_close(&client);
+        nanosleep(&moment, NULL);
+    }
+}
+
+/* A program under tbd waits for its probes; others are attached to while they run. */
+static bool enter_program(struct probe_run *run)
+{
+    bool done;
+
+    run->error = (struct tbd_query_error){ 0 };
+    run->script = tbd_script_parse(run->options->text, &run->error);
+    if (!run->script)
+        return false;
+    if (!tbd_follow_await(&run->follower))
+        await_keeper_s_end(run->options->pid);
+    done = begin_session(run);
+    if (done)
+        tbd_follow_listen(&run->follower);
+    tbd_follow_go_on(&run->follower);
+    return done;
+}
+
+static void say_placed(const struct probe_run *run)
+{
+    size_t waiting = tbd_script_places_waiting(&run->places);
+    size_t probes = run->places.fresh - run->places.loaders;
+    uint64_t jumps = run->jumps < probes ? run->jumps : probes; /* the loader's may be one */
+
+    fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps", probes,
+            (int)run->options->pid, jumps);
+    if (waiting)
+        fprintf(stderr, "; %zu clauses wait", waiting);
+    fputc('\n', stderr);
+}
+
+/* False: the program has ended, or the next one cannot be probed. */
+static bool goes_on(struct probe_run *run)
+{
+    if (!run->options->pending || !tbd_follow_executes(&run->follower))
+        return !has_ended(run->client.connection);
+    if (!run->options->quiet)
+        fprintf(stderr, "tbd probe: process %d executes another program\n", (int)run->options->pid);
+    leave_program(run);
+    if (enter_program(run)) {
+        if (!run->options->quiet)
+            say_placed(run);
+        return true;
+    }
+    fail(&run->error, run->options->text);
+    return false;
+}
+
+static void follow(struct probe_run *run)
+{
+    while (!wants_end && !run->client.shared->wants_end && goes_on(run)) {
+        if (!tbd_records_take(&run->output)) {
+            fflush(stdout);
+            tbd_records_wait(run->client.shared, WAIT_MS);
+        }
+        look_if_asked(run);
+        act_at_intervals(run);
+        if (ferror(stdout))
+            wants_end = 1;
+    }
+}
+
 static void end_session(struct probe_run *run)
 {
     struct tbd_query_error ignored = { 0 };
@@ -457,19 +544,6 @@ static void end_session(struct probe_run *run)
     say_losses(run->client.shared);
 }
 
-static void say_placed(const struct probe_run *run)
-{
-    size_t waiting = tbd_script_places_waiting(&run->places);
-    size_t probes = run->places.fresh - run->places.loaders;
-    uint64_t jumps = run->jumps < probes ? run->jumps : probes; /* the loader's may be one */
-
-    fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps", probes,
-            (int)run->options->pid, jumps);
-    if (waiting)
-        fprintf(stderr, "; %zu clauses wait", waiting);
-    fputc('\n', stderr);
-}
-
 /* `client` is connected if the program was started for it. */
 static int run_script(const struct probe_options *options, const struct tbd_probe_client *client)
 {
@@ -483,16 +557,23 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
     run.script = tbd_script_parse(options->text, &run.error);
     if (!run.script)
         return fail(&run.error, options->text);
+    if (options->pending)
+        tbd_follow_begin(&run.follower, options->pid);
     if (begin_session(&run)) {
+        if (options->pending)
+            tbd_follow_listen(&run.follower);
         if (!options->quiet)
             say_placed(&run);
         follow(&run);
-        end_session(&run);
+        if (run.client.shared)
+            end_session(&run);
     } else {
         status = fail(&run.error, options->text);
         if (options->command) /* it waits, and would begin when the connection is closed */
             kill(options->pid, SIGKILL);
     }
+    if (options->pending)
+        tbd_follow_end(&run.follower);
     tbd_client_close(&run.client);
     tbd_attach_block_again(&run.unblocked);
     if (run.output.trigger) {
