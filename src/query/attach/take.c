@@ -364,11 +364,26 @@ static bool catches_trap(pid_t pid)
     return first.caught >> (SIGTRAP - 1) & 1;
 }
 
+/* The kernel drops a signal while another of the same number waits, that of `tbd dump` for instance. */
+static void await_no_trap(pid_t pid)
+{
+    const struct timespec moment = { 0, LET_GO_NS };
+    struct tbd_attach_thread first;
+
+    for (int i = 0; i < LET_GO_TRIES; i++) {
+        tbd_attach_read_thread(pid, pid, &first);
+        if ((first.shared_pending >> (SIGTRAP - 1) & 1) == 0)
+            return;
+        nanosleep(&moment, NULL);
+    }
+}
+
 bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error)
 {
     const union sigval value = { .sival_ptr = (void *)TBD_STOP_VALUE };
     const struct timespec moment = { 0, LET_GO_NS };
 
+    await_no_trap(pid);
     if (catches_trap(pid) && sigqueue(pid, SIGTRAP, value) != 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
                                strerror(errno));

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_MS = 20, LOCK_MS = 3000 };
+enum { STEP_MS = 20, LOCK_MS = 3000, TELL_MS = 1000 };
 
 /* ---- finding the collector ---- */
 
@@ -228,8 +228,18 @@ static bool tell(pid_t pid, struct tbd_query_error *error)
            tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
 }
 
+/* Every second: the kernel drops a signal while another of the same number waits, that of `tbd dump` for instance. */
 bool tbd_ring_memory_tell(struct tbd_ring_memory *memory, pid_t pid, int ms,
                           struct tbd_query_error *error)
 {
-    return tell(pid, error) && tbd_ring_memory_await(memory, ms, error);
+    for (int waited = 0; waited < ms; waited += TELL_MS) {
+        *error = (struct tbd_query_error){ 0 };
+        if (!tell(pid, error))
+            return false;
+        if (tbd_ring_memory_await(memory, TELL_MS, error))
+            return true;
+        if (error->status != TBD_BUSY)
+            return false;
+    }
+    return false;
 }
