@@ -12,6 +12,7 @@
 #include "format/window/blocks.h"
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
+#include "format/window/window_make.h"
 #include "replay/replay.h"
 
 #include <stdio.h>
@@ -124,9 +125,15 @@ static void check_raised(uint32_t index)
 
 /* ---- loads ---- */
 
+static bool is_load(const struct tbd_cursor *cursor)
+{
+    return (cursor->kind == TBD_AT_OP && cursor->op->kind == TBD_OP_LOAD) ||
+           (cursor->kind == TBD_AT_MESSAGE && tbd_message_kind(cursor->message) == TBD_MSG_READ);
+}
+
 static bool skip_loads(struct tbd_cursor *cursor, uint64_t *loads)
 {
-    while (cursor->kind == TBD_AT_OP && cursor->op->kind == TBD_OP_LOAD) {
+    while (is_load(cursor)) {
         *loads += 1;
         next(cursor);
     }

@@ -152,11 +152,8 @@ void tbd_ring_memory_close(struct tbd_ring_memory *memory)
 {
     if (memory->stream != MAP_FAILED)
         munmap(memory->stream, memory->bytes);
-    if (memory->fd < 0)
-        return;
-    (void)flock(memory->fd,
-                LOCK_UN); /* the collector may have given us its own open file, which stays open */
-    close(memory->fd);
+    if (memory->fd >= 0)
+        close(memory->fd);
 }
 
 /* Who asks has the lock until it has its answer.  Whoever can open the memory can hold it for ever. */
