@@ -127,6 +127,9 @@ bool tbd_decode_reads_processor(const uint8_t *bytes, size_t limit);
 
 /* Length of SIB and displacement after a ModRM byte of a memory operand. */
 uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);
+
+#define TBD_OPCODE_POPF 0x9d /* without ModRM */
+
 /* Is this a legacy prefix?  They come before REX, VEX and the opcode. */
 bool tbd_decode_is_prefix(uint8_t byte);
 

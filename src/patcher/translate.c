@@ -306,6 +306,21 @@ bool tbd_translate_traps_xrstor, tbd_translate_traps_wide;
 
 static const uint8_t ud2[] = { 0x0f, 0x0b };
 
+/* Translated code cannot run with the trap flag set: before a popf that would set it comes a fault (SIGILL), of
+ * which the engine knows what to make.  The flags are about to be replaced. */
+static void guard_popf(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    static const uint8_t guard[] = {
+        0xf6, 0x44, 0x24, 0x01, 0x01, /* test $1, 1(%rsp) */
+        0x74, 0x02,                   /* jz over the ud2 */
+    };
+
+    if (insn->opcode != TBD_OPCODE_POPF || insn->modrm_at)
+        return;
+    tbd_emit_bytes(&t->e, guard, sizeof(guard));
+    tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
+}
+
 static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t avoid;
@@ -322,6 +337,7 @@ static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
     set_phase(t, TBD_PHASE_INSN);
     if (tbd_translate_traps_xrstor && tbd_decode_is_xrstor(insn->bytes, insn->length))
         tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
+    guard_popf(t, insn);
     tbd_reencode(t, insn, scratch);
     tbd_place_written(t, insn->writes);
 }

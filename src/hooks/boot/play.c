@@ -19,12 +19,14 @@
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/page_wait.h"
 #include "hooks/threads/threads.h"
 #include "hooks/threads/window_end.h"
+#include "patcher/decode.h"
 
 static void settle(struct tbd_thread *thread)
 {
@@ -215,13 +217,38 @@ const struct tbd_patcher_callbacks tbd_play_callbacks = {
 
 /* ---- other ways in ---- */
 
+#define FLAG_TF 0x100u
+
+/* Translated code faults before a popf that would set the trap flag (patcher/translate.c). */
+static bool sets_trap_flag(const struct tbd_regs *regs, const struct tbd_queued_signal *fault)
+{
+    uint8_t code[TBD_INSN_MAX_BYTES] = { 0 };
+    uint16_t flags = 0;
+    size_t at = 0;
+
+    if (fault->signo != SIGILL)
+        return false;
+    for (size_t bytes = sizeof(code); bytes && !tbd_copy_from_program(code, regs->rip, bytes);)
+        bytes--;
+    while (at + 1 < sizeof(code) && (tbd_decode_is_prefix(code[at]) || (code[at] & 0xf0) == 0x40))
+        at++;
+    return code[at] == TBD_OPCODE_POPF &&
+           tbd_copy_from_program(&flags, regs->gpr[TBD_RSP], sizeof(flags)) && flags & FLAG_TF;
+}
+
 void tbd_play_after_fault(struct tbd_thread *thread)
 {
-    const struct tbd_queued_signal *fault = &tbd_signals_now()->fault;
+    struct tbd_queued_signal *fault = &tbd_signals_now()->fault;
 
     tbd_ring_unprotect_sigsafe(&tbd_recording.ring);
     if (fault->is_shared) {
         tbd_shared_found(thread, fault->insn);
+    } else if (sets_trap_flag(&thread->regs, fault)) {
+        fault->signo = 0; /* nobody sees it */
+        if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
+            tbd_recording_interrupted(fault->insn);
+        tbd_detach(thread, "it executes its instructions one at a time (the trap flag)",
+                   TBD_END_WHOLE);
     } else if (fault->signo) {
         if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
             tbd_recording_interrupted(fault->insn);
