@@ -217,8 +217,6 @@ const struct tbd_patcher_callbacks tbd_play_callbacks = {
 
 /* ---- other ways in ---- */
 
-#define FLAG_TF 0x100u
-
 /* Translated code faults before a popf that would set the trap flag (patcher/translate.c). */
 static bool sets_trap_flag(const struct tbd_regs *regs, const struct tbd_queued_signal *fault)
 {
@@ -233,7 +231,8 @@ static bool sets_trap_flag(const struct tbd_regs *regs, const struct tbd_queued_
     while (at + 1 < sizeof(code) && (tbd_decode_is_prefix(code[at]) || (code[at] & 0xf0) == 0x40))
         at++;
     return code[at] == TBD_OPCODE_POPF &&
-           tbd_copy_from_program(&flags, regs->gpr[TBD_RSP], sizeof(flags)) && flags & FLAG_TF;
+           tbd_copy_from_program(&flags, regs->gpr[TBD_RSP], sizeof(flags)) &&
+           flags & TBD_RFLAGS_TRAP;
 }
 
 void tbd_play_after_fault(struct tbd_thread *thread)
@@ -247,8 +246,7 @@ void tbd_play_after_fault(struct tbd_thread *thread)
         fault->signo = 0; /* nobody sees it */
         if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
             tbd_recording_interrupted(fault->insn);
-        tbd_detach(thread, "it executes its instructions one at a time (the trap flag)",
-                   TBD_END_WHOLE);
+        tbd_detach(thread, TBD_STEPS_ITSELF, TBD_END_WHOLE);
     } else if (fault->signo) {
         if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
             tbd_recording_interrupted(fault->insn);

@@ -42,6 +42,10 @@
 #define TBD_LATE_VALUE   (TBD_ENGINE_BASE + 0x7eb0)
 #define TBD_TICK_VALUE   (TBD_ENGINE_BASE + 0x7eb1)
 
+/* Translated code cannot run with the trap flag set: why the program is let go before. */
+#define TBD_RFLAGS_TRAP  0x100u
+#define TBD_STEPS_ITSELF "it executes its instructions one at a time (the trap flag)"
+
 /* The layout of the kernel. */
 struct tbd_action {
     uint64_t handler; /* 0 = default, 1 = ignore */

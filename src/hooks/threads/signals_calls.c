@@ -3,6 +3,7 @@
  * them
  *
  * Contexts: BOOT, APP; tbd_signals_restore() FORK_CHILD too. */
+#include "hooks/stream/leaving.h"
 #include "hooks/threads/signals_private.h"
 
 #include "base/linux_abi.h"
@@ -320,5 +321,7 @@ bool tbd_signals_return(struct tbd_thread *thread)
     if (is_bad)
         return bad_frame(thread);
     tbd_signals_altstack(thread, &context.altstack, &ignored);
+    if (regs->rflags & TBD_RFLAGS_TRAP)
+        tbd_leave_soon(TBD_STEPS_ITSELF);
     return true;
 }
