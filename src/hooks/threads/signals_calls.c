@@ -3,12 +3,12 @@
  * them
  *
  * Contexts: BOOT, APP; tbd_signals_restore() FORK_CHILD too. */
-#include "hooks/stream/leaving.h"
 #include "hooks/threads/signals_private.h"
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/threads.h"
 
@@ -321,7 +321,7 @@ bool tbd_signals_return(struct tbd_thread *thread)
     if (is_bad)
         return bad_frame(thread);
     tbd_signals_altstack(thread, &context.altstack, &ignored);
-    if (regs->rflags & TBD_RFLAGS_TRAP)
+    if (regs->rflags & TBD_RFLAGS_TRAP && !tbd_signals_runs_own(regs->rip))
         tbd_leave_soon(TBD_STEPS_ITSELF);
     return true;
 }

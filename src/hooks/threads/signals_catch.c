@@ -412,6 +412,11 @@ bool tbd_signals_was_for_engine(struct tbd_signals *signals, int signo, const ui
     return true;
 }
 
+bool tbd_signals_runs_own(uint64_t rip)
+{
+    return exits->has_own && exits->has_own(rip);
+}
+
 /* A thread that does not have its turn checks `pending` when it gets the turn lock. */
 static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
@@ -437,7 +442,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     interrupt(context);
     if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
-    if (exits->has_own && exits->has_own(context->rip)) {
+    if (tbd_signals_runs_own(context->rip)) {
         exits->queued();
         return;
     }

@@ -11,6 +11,9 @@
 #include "hooks/threads/sigframe.h"
 #include "hooks/threads/threads.h"
 
+/* SIG, APP: is the program's own code there, in native play? */
+bool tbd_signals_runs_own(uint64_t rip);
+
 enum {
     INFO_CODE_AT = offsetof(siginfo_t, si_code),
     INFO_ADDRESS_AT = offsetof(siginfo_t, si_addr),
