@@ -48,8 +48,9 @@ def damage(chance, data):
 
 
 def files_of(dump):
+    """Those that are still files: what took the place of one is not opened here."""
     found = [os.path.join(where, name) for where, _, names in os.walk(dump) for name in names]
-    return sorted(path for path in found if os.sep + "modules" + os.sep not in path)
+    return sorted(path for path in found if os.sep + "modules" + os.sep not in path and os.path.isfile(path) and not os.path.islink(path))
 
 
 def hurt(chance, dump):
