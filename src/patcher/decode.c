@@ -480,6 +480,13 @@ bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit)
            is_memory_form(bytes[at + 2], 5);
 }
 
+bool tbd_decode_is_popf(const uint8_t *bytes, size_t limit)
+{
+    size_t at = opcode_place(bytes, limit);
+
+    return at < limit && bytes[at] == 0x9d;
+}
+
 bool tbd_decode_reads_processor(const uint8_t *bytes, size_t limit)
 {
     size_t at = opcode_place(bytes, limit);

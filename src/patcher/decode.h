@@ -120,6 +120,8 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
 bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit);
 /* xrstor, xrstor64. */
 bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit);
+/* A popf of any size? */
+bool tbd_decode_is_popf(const uint8_t *bytes, size_t limit);
 /* fnstenv, fnsave, fxsave, fxsave64: they store where the last x87 instruction was.  `limit` is at least the length. */
 bool tbd_decode_stores_x87(const uint8_t *bytes, size_t limit);
 /* lsl, rdpru: a descriptor's limit may be the number of the processor, a counter differs in each run.  `limit` likewise. */
@@ -127,8 +129,6 @@ bool tbd_decode_reads_processor(const uint8_t *bytes, size_t limit);
 
 /* Length of SIB and displacement after a ModRM byte of a memory operand. */
 uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);
-
-#define TBD_OPCODE_POPF 0x9d /* without ModRM */
 
 /* Is this a legacy prefix?  They come before REX, VEX and the opcode. */
 bool tbd_decode_is_prefix(uint8_t byte);

@@ -315,7 +315,7 @@ static void guard_popf(struct tbd_translation *t, const struct tbd_insn *insn)
         0x74, 0x02,                   /* jz over the ud2 */
     };
 
-    if (insn->opcode != TBD_OPCODE_POPF || insn->modrm_at)
+    if (!tbd_decode_is_popf(insn->bytes, insn->length))
         return;
     tbd_emit_bytes(&t->e, guard, sizeof(guard));
     tbd_emit_bytes(&t->e, ud2, sizeof(ud2));

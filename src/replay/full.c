@@ -70,12 +70,13 @@ static uint64_t half_memory(void)
 static void expect(const struct tbd_worker *worker, uint32_t hooks)
 {
     const struct tbd_window *window = worker->window;
+    struct tbd_gather_most events = most_of(window, hooks);
     uint64_t states = worker->range.slice ? window->blocks / worker->range.slice + 2 : 1;
-    uint64_t others = states * (state_pages(window) + 2 * window->thread_count) +
-                      CALL_ENTRIES * window->log_count + most_reads(window, hooks);
+    uint64_t others = states * (events.pages + 2 * window->thread_count) +
+                      CALL_ENTRIES * events.events + events.reads;
     uint64_t bytes = window->blocks * TBD_RECORD_MAX_BYTES +
-                     states * state_pages(window) * 2 * TBD_PAGE_SIZE +
-                     CALL_ENTRIES * event_bytes(window) + most_reads(window, hooks) * READ_BYTES;
+                     states * events.pages * 2 * TBD_PAGE_SIZE + CALL_ENTRIES * events.event_bytes +
+                     events.reads * READ_BYTES;
     uint64_t most = worker->range.slice ? UINT64_MAX : half_memory();
 
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);

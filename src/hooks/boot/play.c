@@ -221,16 +221,14 @@ const struct tbd_patcher_callbacks tbd_play_callbacks = {
 static bool sets_trap_flag(const struct tbd_regs *regs, const struct tbd_queued_signal *fault)
 {
     uint8_t code[TBD_INSN_MAX_BYTES] = { 0 };
+    size_t bytes = sizeof(code);
     uint16_t flags = 0;
-    size_t at = 0;
 
     if (fault->signo != SIGILL)
         return false;
-    for (size_t bytes = sizeof(code); bytes && !tbd_copy_from_program(code, regs->rip, bytes);)
+    while (bytes && !tbd_copy_from_program(code, regs->rip, bytes))
         bytes--;
-    while (at + 1 < sizeof(code) && (tbd_decode_is_prefix(code[at]) || (code[at] & 0xf0) == 0x40))
-        at++;
-    return code[at] == TBD_OPCODE_POPF &&
+    return tbd_decode_is_popf(code, bytes) &&
            tbd_copy_from_program(&flags, regs->gpr[TBD_RSP], sizeof(flags)) &&
            flags & TBD_RFLAGS_TRAP;
 }
@@ -242,14 +240,13 @@ void tbd_play_after_fault(struct tbd_thread *thread)
     tbd_ring_unprotect_sigsafe(&tbd_recording.ring);
     if (fault->is_shared) {
         tbd_shared_found(thread, fault->insn);
-    } else if (sets_trap_flag(&thread->regs, fault)) {
-        fault->signo = 0; /* nobody sees it */
-        if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
-            tbd_recording_interrupted(fault->insn);
-        tbd_detach(thread, TBD_STEPS_ITSELF, TBD_END_WHOLE);
     } else if (fault->signo) {
         if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
             tbd_recording_interrupted(fault->insn);
+        if (sets_trap_flag(&thread->regs, fault)) {
+            fault->signo = 0; /* nobody sees it */
+            tbd_detach(thread, TBD_STEPS_ITSELF, TBD_END_WHOLE);
+        }
         tbd_signals_raise(thread, fault);
     }
     tbd_play_settle(thread);

@@ -512,9 +512,9 @@ void tbd_call_mremap(struct tbd_call *call)
         move_pieces(call);
         return;
     }
-    region = is_userfault ? NULL : grown_in_place(call, old_end, (uint64_t)call->result + bytes);
+    region = is_userfault ? NULL : grown_in_place(call, old_end, args[0] + bytes);
     if (region) {
-        extend(call, region, region->map.end + (bytes - (old_end - args[0])));
+        extend(call, region, args[0] + bytes);
         return;
     }
     if (moved.map.inode)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* own_x86_64.S - native play: a system call enters the engine by a jump, and leaves it without iretq */
 
+#include "hooks/threads/load_registers_x86_64.inc"
+
         .text
 
 /* From a stub (own_jumps.c), before the system call, of which rcx and r11 are free.
@@ -46,22 +48,8 @@ tbd_own_jump_entry:
 tbd_own_return:
         push    136(%rdi)               /* rflags: nothing from here on changes them */
         popfq
-        mov     8*0(%rdi), %rax
-        mov     8*1(%rdi), %rcx
-        mov     8*2(%rdi), %rdx
-        mov     8*3(%rdi), %rbx
         mov     8*4(%rdi), %rsp
-        mov     8*5(%rdi), %rbp
-        mov     8*6(%rdi), %rsi
-        mov     8*8(%rdi), %r8
-        mov     8*9(%rdi), %r9
-        mov     8*10(%rdi), %r10
-        mov     8*11(%rdi), %r11
-        mov     8*12(%rdi), %r12
-        mov     8*13(%rdi), %r13
-        mov     8*14(%rdi), %r14
-        mov     8*15(%rdi), %r15
-        mov     8*7(%rdi), %rdi
+        load_registers
         jmp     *%rcx
         .size   tbd_own_return, . - tbd_own_return
 

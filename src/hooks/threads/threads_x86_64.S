@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* threads_x86_64.S - where a thread enters the engine, and where it leaves it for good */
 
+#include "hooks/threads/load_registers_x86_64.inc"
+
         .text
 
 /* _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask)
@@ -33,21 +35,7 @@ tbd_native_jump:
         mov     %cs, %ax
         push    %rax
         push    128(%rdi)               /* rip */
-        mov     8*0(%rdi), %rax
-        mov     8*1(%rdi), %rcx
-        mov     8*2(%rdi), %rdx
-        mov     8*3(%rdi), %rbx
-        mov     8*5(%rdi), %rbp
-        mov     8*6(%rdi), %rsi
-        mov     8*8(%rdi), %r8
-        mov     8*9(%rdi), %r9
-        mov     8*10(%rdi), %r10
-        mov     8*11(%rdi), %r11
-        mov     8*12(%rdi), %r12
-        mov     8*13(%rdi), %r13
-        mov     8*14(%rdi), %r14
-        mov     8*15(%rdi), %r15
-        mov     8*7(%rdi), %rdi
+        load_registers
         iretq
         .size   tbd_native_jump, . - tbd_native_jump
 
