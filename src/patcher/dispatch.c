@@ -13,6 +13,8 @@
 #include "patcher/interrupted.h"
 #include "patcher/offsets.h"
 
+#include <string.h>
+
 _Static_assert(TBD_GS_GPR == TBD_THREAD_GS(regs), "offsets.h");
 _Static_assert(TBD_GS_RFLAGS == TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags),
                "offsets.h");
@@ -47,6 +49,7 @@ struct left {
     uint32_t forgotten; /* the number is valid as long as tbd_engine_forgotten() returns this */
     uint8_t last_bytes;
     uint8_t special;
+    uint32_t record_bytes; /* NOWHERE: callbacks->bad_target() */
 };
 
 static void init_decoder(void *unused)
@@ -266,6 +269,29 @@ static struct left describe_block_end(struct left left)
     return left;
 }
 
+static bool leads_nowhere(const struct tbd_thread *thread)
+{
+    return (thread->exit_kind == TBD_EXIT_INDIRECT || thread->exit_kind == TBD_EXIT_SWITCH) &&
+           !tbd_is_canonical(run.callbacks, thread->exit_arg);
+}
+
+/* The branch has not been executed. */
+static struct left take_back_branch(struct tbd_thread *thread)
+{
+    struct tbd_interruption found;
+    struct tbd_regs before;
+
+    tbd_engine_lock_sigsafe(thread);
+    found =
+        tbd_interrupt_branch(run.callbacks, &run.config, thread,
+                             tbd_cache_block((uint32_t)thread->left), thread->exit_arg, &before);
+    tbd_engine_unlock(thread);
+    memcpy(thread->regs.gpr, before.gpr, sizeof(before.gpr));
+    return (struct left){ .kind = TBD_EXIT_NOWHERE,
+                          .pc = before.rip,
+                          .record_bytes = found.record_bytes };
+}
+
 static uint64_t start_of_block_at(struct tbd_thread *thread, uint64_t cache_pc)
 {
     uint64_t start;
@@ -282,7 +308,10 @@ static struct left leave(struct tbd_thread *thread)
     struct left left = { .kind = (uint32_t)thread->exit_kind,
                          .number = (uint32_t)thread->exit_arg };
 
+    if (leads_nowhere(thread))
+        left = take_back_branch(thread);
     switch (left.kind) {
+    case TBD_EXIT_NOWHERE: break;
     case TBD_EXIT_START: left.pc = thread->regs.rip; break;
     case TBD_EXIT_DIRECT: left.pc = tbd_cache_site(left.number)->target; break;
     case TBD_EXIT_SWITCH:
@@ -318,6 +347,11 @@ static void perform(struct tbd_thread *thread, const struct left *left)
     case TBD_EXIT_FAULT:
         kill_left(thread, left); /* there may be code next time */
         run.callbacks->bad_code(thread);
+        break;
+    case TBD_EXIT_NOWHERE:
+        if (run.config.calling)
+            run.callbacks->switched(thread, left->pc);
+        run.callbacks->bad_target(thread, left->record_bytes);
         break;
     case TBD_EXIT_CHANGED: /* nothing of the block has run; it is made again from the current bytes */
         kill_left(thread, left);

@@ -47,6 +47,28 @@ static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
     }
 }
 
+bool tbd_is_canonical(const struct tbd_patcher_callbacks *callbacks, uint64_t address)
+{
+    return (int64_t)(address << 16) >> 16 == (int64_t)address ||
+           ((int64_t)(address << 7) >> 7 == (int64_t)address && callbacks->has_long_addresses &&
+            callbacks->has_long_addresses());
+}
+
+static bool is_indirect(const struct tbd_insn *last)
+{
+    return last->kind == TBD_INSN_CALL_INDIRECT || last->kind == TBD_INSN_JUMP_INDIRECT ||
+           last->kind == TBD_INSN_RETURN;
+}
+
+/* Undoes an indirect branch.  What a call has pushed stays, below the stack. */
+static void take_back(const struct tbd_insn *branch, struct tbd_regs *state)
+{
+    if (branch->kind == TBD_INSN_CALL_INDIRECT)
+        state->gpr[TBD_RSP] += 8;
+    if (branch->kind == TBD_INSN_RETURN)
+        state->gpr[TBD_RSP] -= 8 + branch->pop_bytes;
+}
+
 /* After loop, rcx has changed; the jump not taken follows, then the one taken. */
 static bool is_loop_done(const struct tbd_insn *last, const struct tbd_watch *watch)
 {
@@ -97,7 +119,8 @@ static struct tbd_interruption inside(const struct tbd_watch *watch, uint32_t in
                                       .misaligned = is_misaligned(&cut.insn[insn], state) };
 }
 
-static struct tbd_interruption describe(const struct tbd_watch *watch,
+static struct tbd_interruption describe(const struct tbd_patcher_callbacks *callbacks,
+                                        const struct tbd_watch *watch,
                                         const struct tbd_block_code *block,
                                         const struct tbd_regs *cpu, struct tbd_regs *state)
 {
@@ -116,6 +139,10 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
     if (is_before_itself(last, watch))
         return inside(watch, cut.count - 1, block->id, state);
     state->rip = next_pc(last, cpu);
+    if (is_indirect(last) && !tbd_is_canonical(callbacks, state->rip)) {
+        take_back(last, state);
+        return inside(watch, cut.count - 1, block->id, state);
+    }
     if (is_loop_done(last, watch))
         state->rip = watch->pc < watch->first_exit_end ? last->pc + last->length : last->target;
     return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
@@ -202,7 +229,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     if (!tbd_cache_dry_run(callbacks, config, block, &watch, &cut))
         return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
     fill_registers(state, &watch.place, thread, cpu);
-    found = describe(&watch, block, cpu, state);
+    found = describe(callbacks, &watch, block, cpu, state);
     if (is_in_tag(block, cpu->rip))
         leave_tag(cpu, block->tagged, state);
     found.operand_next = complete_calling(callbacks, config, &watch, cpu);
@@ -210,4 +237,18 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
         found.where == TBD_INT_INSIDE ? mark_of(callbacks, &watch, block, state) : 0;
     found.has_branch_value = watch.branch_due == TBD_BRANCH_DUE_PUT_DOWN;
     return found;
+}
+
+struct tbd_interruption tbd_interrupt_branch(const struct tbd_patcher_callbacks *callbacks,
+                                             const struct tbd_codegen_config *config,
+                                             const struct tbd_thread *thread,
+                                             const struct tbd_block_code *block, uint64_t target,
+                                             struct tbd_regs *state)
+{
+    struct tbd_regs cpu = thread->regs;
+
+    cpu.rip = block->cache_end - 1; /* in the jump by the table of targets */
+    cpu.gpr[TBD_R11] = target;
+    cpu.gpr[TBD_R14] = thread->operand_next;
+    return tbd_interrupt_find(callbacks, config, thread, &cpu, state);
 }

@@ -62,6 +62,12 @@ struct tbd_patcher_callbacks {
     void (*record)(struct tbd_thread *thread);
     /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
     void (*bad_code)(struct tbd_thread *thread);
+    /* The indirect branch at regs.rip leads to what is no address: raise the branch's own fault.  All
+     * registers are as before it, but its block's record is complete: `record_bytes` of it are
+     * those of the instructions before. */
+    void (*bad_target)(struct tbd_thread *thread, uint32_t record_bytes);
+    /* Do addresses have more than 48 bits here?  NULL: no.  Context: SIG. */
+    bool (*has_long_addresses)(void);
     /* The number of a call that returns to this address (base/calling.h).  Needed with a calling
      * scheme. */
     uint64_t (*call_number)(uint64_t return_address);

@@ -531,6 +531,12 @@ static void lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *i
     jump_direct(t, insn->target);
 }
 
+/* If there is no such address, the engine must find the branch (TBD_EXIT_INDIRECT). */
+static void say_left(struct tbd_translation *t)
+{
+    tbd_emit_store_gs_imm(&t->e, TBD_THREAD_GS(left), t->block);
+}
+
 /* r11 = target (target_to_r11): jump by the table of indirect targets. */
 static void jump_by_table(struct tbd_translation *t)
 {
@@ -540,6 +546,7 @@ static void jump_by_table(struct tbd_translation *t)
     set_phase(t, TBD_PHASE_TAIL);
     tbd_place_finish(t);
     end_record(t);
+    say_left(t);
     tbd_emit_bytes(&t->e, movzx_r10_r11, sizeof(movzx_r10_r11));
     tbd_emit_bytes(&t->e, jmp_gs_r10_8, sizeof(jmp_gs_r10_8));
     tbd_emit_u32(&t->e, (uint32_t)TBD_THREAD_GS(ibl));

@@ -79,8 +79,9 @@ enum tbd_exit_kind {
     TBD_EXIT_BOUNDARY, /* cache address of an entry store */
     TBD_EXIT_CHANGED,  /* index of the block: the program's bytes are not those it was made from */
     TBD_EXIT_SWITCH, /* the target address: the stack has been switched, and the calling context is to be found */
-    TBD_EXIT_ASKED,  /* index of the block: it is not entered yet, and begins at an asked place */
-    TBD_EXIT_RECORD, /* the same: its registers are due to be recorded */
+    TBD_EXIT_ASKED,   /* index of the block: it is not entered yet, and begins at an asked place */
+    TBD_EXIT_RECORD,  /* the same: its registers are due to be recorded */
+    TBD_EXIT_NOWHERE, /* INDIRECT or SWITCH to what is no address (patcher/dispatch.c) */
     TBD_EXIT_KINDS
 };
 

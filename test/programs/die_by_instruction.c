@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native_fails: a jump to an address that is none faults at the jump, in a replay after it
 /* A child for each instruction that raises a signal: it dies of it, natively and recorded alike, and its replay ends with
  * the same registers (rip after a trap, RF after a fault). */
 #include "check.h"

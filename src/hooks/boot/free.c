@@ -106,6 +106,12 @@ static void bad_code(struct tbd_thread *thread)
     tbd_free_unlock(thread);
 }
 
+static void bad_target(struct tbd_thread *thread, uint32_t record_bytes)
+{
+    tbd_free_lock(thread);
+    tbd_play_callbacks.bad_target(thread, record_bytes);
+}
+
 static void switched(struct tbd_thread *thread, uint64_t target)
 {
     tbd_free_lock(thread);
@@ -173,6 +179,8 @@ const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .asked = asked,
     .record = record,
     .bad_code = bad_code,
+    .bad_target = bad_target,
+    .has_long_addresses = tbd_processor_has_long_addresses,
     .call_number = tbd_calling_number_of,
     .branches = tbd_branch_functions_at,
     .switched = switched,

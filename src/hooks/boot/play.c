@@ -202,6 +202,14 @@ static void bad_code(struct tbd_thread *thread)
     tbd_play_settle(thread);
 }
 
+/* The processor raises the same for hlt: a general protection fault without an error code. */
+static void bad_target(struct tbd_thread *thread, uint32_t record_bytes)
+{
+    if (tbd_recording_has_blocks())
+        tbd_ring_shorten_record(&tbd_recording.ring, thread, record_bytes);
+    tbd_slot_run(thread, tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION));
+}
+
 const struct tbd_patcher_callbacks tbd_play_callbacks = {
     .define = define,
     .executable = tbd_play_executable,
@@ -211,6 +219,8 @@ const struct tbd_patcher_callbacks tbd_play_callbacks = {
     .special = on_special,
     .boundary = boundary,
     .bad_code = bad_code,
+    .bad_target = bad_target,
+    .has_long_addresses = tbd_processor_has_long_addresses,
     .forgetting = tbd_x87_settle,
     .with_vector_state = tbd_processor_decode,
 };

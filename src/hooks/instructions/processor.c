@@ -2,6 +2,7 @@
 /* processor.c - see processor.h */
 #include "hooks/instructions/processor.h"
 
+#include "base/layout.h"
 #include "base/sys.h"
 
 struct tbd_processor tbd_processor;
@@ -27,6 +28,19 @@ void tbd_processor_decode(void (*fn)(void *), void *arg)
     tbd_vector_call(fn, arg, save, tbd_processor.has_fsgsbase ? tbd_processor.decoder_tls : 0);
     if (sets)
         tbd_set_fs_base(program);
+}
+
+/* Only with five levels can anything be mapped beyond bit 47 (Linux, arch/x86/x86_64/5level-paging).
+ * The engine's own mapping tells: it is at the lowest such address, and may be the program's. */
+bool tbd_processor_has_long_addresses(void)
+{
+    const uint64_t lowest = 1ull << 47;
+    long got =
+        tbd_sys_mmap(lowest, TBD_PAGE_SIZE, PROT_NONE, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0);
+
+    if (got == (long)lowest)
+        tbd_sys_munmap(lowest, TBD_PAGE_SIZE);
+    return got == (long)lowest || got == -EEXIST;
 }
 
 void tbd_set_gs_base(uint64_t base)

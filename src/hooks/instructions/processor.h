@@ -23,6 +23,9 @@ extern struct tbd_processor tbd_processor;
  * TLS. */
 void tbd_processor_decode(void (*fn)(void *), void *arg);
 
+/* Do addresses have more than 48 bits here?  Context: SIG. */
+bool tbd_processor_has_long_addresses(void);
+
 /* Base of the thread's segment registers. */
 void tbd_set_gs_base(uint64_t base);
 void tbd_set_fs_base(uint64_t base);

@@ -640,18 +640,31 @@ void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
     *entry_next += 4;
 }
 
-void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
-                                   uint32_t record_bytes)
+/* Defined length of the record of the block entered last; 0: it has none. */
+static uint32_t last_record_bytes(const struct tbd_ring *ring, const struct tbd_thread *thread)
 {
     const struct tbd_stream_head *head = ring->head;
     const struct tbd_block_def *defs =
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
     uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
-    uint32_t bytes;
 
-    if (ring->counting || id == 0 || id > head->def_count)
-        return;
-    bytes = defs[id - 1].operand_bytes;
+    return ring->counting || id == 0 || id > head->def_count ? 0 : defs[id - 1].operand_bytes;
+}
+
+void tbd_ring_shorten_record(struct tbd_ring *ring, struct tbd_thread *thread,
+                             uint32_t record_bytes)
+{
+    uint32_t bytes = last_record_bytes(ring, thread);
+
+    if (record_bytes < bytes)
+        memset((uint8_t *)thread->operand_next - bytes + record_bytes, 0, bytes - record_bytes);
+}
+
+void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
+                                   uint32_t record_bytes)
+{
+    uint32_t bytes = last_record_bytes(ring, thread);
+
     if (thread->operand_next + bytes > operands_end(ring))
         tbd_ring_move_record_sigsafe(ring, &thread->entry_next, &thread->operand_next,
                                      record_bytes);

@@ -136,5 +136,8 @@ void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
  * block. */
 void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
                                    uint32_t record_bytes);
+/* The same once the record is complete: the cursors are as after the block. */
+void tbd_ring_shorten_record(struct tbd_ring *ring, struct tbd_thread *thread,
+                             uint32_t record_bytes);
 
 #endif

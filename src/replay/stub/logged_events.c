@@ -460,6 +460,12 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
     tbd_stub_faulted(0, 0, thread->regs.rip);
 }
 
+void tbd_stub_bad_target(struct tbd_thread *thread, uint32_t record_bytes)
+{
+    tbd_ring_shorten_record(&tbd_recording.ring, thread, record_bytes);
+    tbd_slot_run(thread, tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION));
+}
+
 /* ---- signals, turns ---- */
 
 static bool is_between(uint32_t kind)

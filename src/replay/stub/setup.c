@@ -85,6 +85,7 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
     .boundary = tbd_stub_boundary,
     .asked = tbd_stub_asked,
     .bad_code = tbd_stub_bad_code,
+    .bad_target = tbd_stub_bad_target,
     .forgetting = tbd_x87_settle,
     .with_vector_state = tbd_processor_decode,
 };

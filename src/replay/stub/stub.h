@@ -89,6 +89,7 @@ void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 void tbd_stub_bad_code(struct tbd_thread *thread);
+void tbd_stub_bad_target(struct tbd_thread *thread, uint32_t record_bytes);
 /* A block at the cut is about to be entered. */
 void tbd_stub_asked(struct tbd_thread *thread);
 /* Time of the next logged event that is due between blocks (signal, turn, ...); UINT64_MAX:
