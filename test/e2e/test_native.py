@@ -120,7 +120,7 @@ def test_computations_are_cut(folder):
 def test_a_program_steps_through_its_calls(folder):
     argv = [tbdtest.program("call_sites"), "steps"]
     result, _ = record(argv, folder, "mode=native,aftercount=no")
-    tbdtest.same(tbdtest.run(argv), result)
+    tbdtest.same(tbdtest.run(argv), result, tool_lines=True)
     assert b"2 in the call" in result.out, result
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // end: detached
 // missing: trap flag
-// native_fails: a replay cannot step
+// native: trap flag
 /* A program that executes its own instructions one at a time: it is let go before the popf that sets the trap flag, and
  * its handler comes after each instruction, as without us.  A popf that does not set it is nothing special. */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // end: detached
 // missing: trap flag
-// native_fails: a replay cannot step
+// native: trap flag
 /* A handler sets the trap flag in the state to which it returns: the program is let go there, and its handler comes after
  * each instruction, as without us. */
 #define _GNU_SOURCE

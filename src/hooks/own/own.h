@@ -69,6 +69,9 @@ void tbd_own_translate(struct tbd_thread *thread);
 /* own_run.c: native play's means are given back; pages written so far are marked. */
 void tbd_own_end(void);
 
+/* own_steps.c: APP, at a stop or a fault: a program whose trap flag is set is let go; `is_trap`: it has made a step. */
+void tbd_own_leave_steps(struct tbd_thread *thread, bool is_trap);
+
 /* own_sites.c: sets traps in the code of the range, and follows its pages: it `is_new`, or has another protection. */
 void tbd_own_look(uint64_t start, uint64_t end, bool is_new);
 /* own_sites.c: a private mapping shows what others write to its file. */

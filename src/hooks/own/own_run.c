@@ -450,9 +450,11 @@ void tbd_own_stopped(struct tbd_thread *thread)
         ways->after_fault(thread);
     if (kind == STOP_CUT)
         take_cut_step(thread);
+    tbd_cut_forget(thread);
+    tbd_own_leave_steps(thread, kind == STOP_FAULT && tbd_signals_now()->fault.signo == SIGTRAP &&
+                                    code_of(tbd_signals_now()->fault.info) == TRAP_TRACE);
     if (kind == STOP_STEP)
         tbd_own_run(thread); /* it has not stopped */
-    tbd_cut_forget(thread);
     take_stop(thread, kind);
     end_stop(thread);
     settle(thread);
