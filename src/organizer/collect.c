@@ -98,17 +98,33 @@ static bool goes_on(const struct memory *memory, int pidfd, uint32_t before)
     return true;
 }
 
-/* A thread waits in the dynamic loader until places have been looked for again. */
-static void look_if_asked(const struct tbd_organize_options *options, const struct memory *memory)
+struct over {
+    const struct tbd_stream_head *head;
+    int pidfd;
+};
+
+static bool is_over(void *context)
 {
+    const struct over *over = context;
+    struct pollfd fd = { .fd = over->pidfd, .events = POLLIN };
+
+    return is_sending(over->head) || has_ended(over->head) || has_executed(over->head) ||
+           poll(&fd, 1, 0) == 1;
+}
+
+/* A thread waits in the dynamic loader until places have been looked for again.  Another one may have a dump made meanwhile, or die. */
+static void look_if_asked(const struct tbd_organize_options *options, const struct memory *memory,
+                          int pidfd)
+{
+    struct over over = { memory->head, pidfd };
     const struct tbd_crash *crash = tbd_crash_area(memory->head, memory->bytes);
     struct tbd_crash_look *look = crash ? (struct tbd_crash_look *)(uintptr_t)&crash->look
                                         : NULL; /* the memory is writable */
     uint32_t wanted = look ? __atomic_load_n(&look->wanted, __ATOMIC_ACQUIRE) : 0;
 
-    if (!look || wanted == __atomic_load_n(&look->done, __ATOMIC_RELAXED))
+    if (!look || wanted == __atomic_load_n(&look->done, __ATOMIC_RELAXED) ||
+        !tbd_place_triggers_again(options->stream_fd, options->pid, options->parts, is_over, &over))
         return;
-    tbd_place_triggers_again(options->stream_fd, options->pid, options->parts);
     __atomic_store_n(&look->done, wanted, __ATOMIC_RELEASE);
     syscall(SYS_futex, &look->done, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
@@ -126,7 +142,7 @@ static enum end wait_for_end(const struct tbd_organize_options *options,
         if (has_ended(head) || has_executed(head))
             return HAS_ENDED;
         wait_for_chunk(head);
-        look_if_asked(options, memory);
+        look_if_asked(options, memory, pidfd);
     }
     if (is_sending(head))
         return SENDS_STATE;
@@ -236,6 +252,7 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         if (!goes_on(&memory, pidfd, before))
             break;
     }
+    tbd_place_triggers_end();
     if (pidfd >= 0)
         close(pidfd);
     munmap(memory.head, memory.bytes);

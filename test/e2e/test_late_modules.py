@@ -161,6 +161,60 @@ def test_set_waits_if_it_is_told_to(folder):
     assert [d.info()["end_text"].split(";")[0] for d in dumps(root)] == ["trigger: main"] + ["trigger: plug times 3"] * 3
 
 
+def test_parts_with_too_many_functions(folder):
+    """What a module that comes later has too much is said by the program itself, once."""
+    host, plugin = build(folder)
+    with open(os.path.join(folder, "many.c"), "w", encoding="ascii") as f:
+        f.write(PLUGIN + "".join("int many_%d(int n) { return n; }\n" % n for n in range(600)))
+    subprocess.run(["cc", "-g", "-O0", "-shared", "-fPIC", os.path.join(folder, "many.c"), "-o", plugin], check=True)
+    err, found = crash(folder, "many", [host, plugin, "3", "2"], "--parts", "plug();many_*()", "--dump", "exit")
+    waits, said, *more = err.decode().splitlines()
+    assert waits.endswith("they wait: plug(); many_*()") and not more, err
+    assert said == "tbd: the parts have too many functions, or pieces of code: 512 at most; not all of many_*() is kept", err
+    assert all("plug" in {row["function"].split("!")[-1] for row in dump.ask("path", "part", "plug()") if row["function"]} for dump in found), found
+
+
+def test_dumps_while_places_are_looked_for(folder):
+    """Threads load and unload while other dumps are made: nothing that waits is lost, and nobody waits for ever."""
+    host, plugin = build(folder)
+    for trigger, wanted in (("no_such_function", 0), ("plug times 40 if n == 10", 40)):
+        root = os.path.join(folder, trigger.split(maxsplit=1)[0])
+        argv, options = [host, plugin, "30", "4", "wait"], "mode=crash,memory=stacks,trigger=main;" + trigger
+        process = tbdtest.start(argv, root, options, stdin=subprocess.PIPE)
+        while not dumps(root):
+            assert process.poll() is None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        asked = 0
+        while asked < 5 and process.poll() is None:
+            asked += tbdtest.run([TBD, "dump", str(process.pid)]).code == 0
+        out, _ = process.communicate(timeout=300)
+        tbdtest.wait_organizers(root)
+        native = tbdtest.run(argv, stdin=b"\n")
+        assert (process.returncode, out) == (0, native.out), (process.returncode, out)
+        made = [d.info()["end_text"].split(";")[0] for d in dumps(root)]
+        assert made.count("trigger: " + trigger) == wanted and made.count("trigger: main") == 1, made
+
+
+def test_a_program_is_killed_while_places_are_looked_for(folder):
+    """At any moment: the collector does not wait for an answer, and what there is can be read."""
+    host, plugin = build(folder)
+    argv = [host, plugin, "100000", "1", "wait"]
+    for n in range(5):
+        root = os.path.join(folder, str(n))
+        process = tbdtest.start(argv, root, "mode=crash,memory=stacks,trigger=main;no_such_function", stdin=subprocess.PIPE)
+        while not dumps(root):
+            assert process.poll() is None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        for _ in range(n):  # some time passes
+            assert tbdtest.run([TBD, "set", str(process.pid), "ring=512K"]).code == 0
+        process.kill()
+        process.communicate(timeout=60)
+        tbdtest.wait_organizers(root)
+        assert any("killed" in d.info()["end_text"] or d.ask("path", 3) for d in dumps(root)), root
+
+
 COUNTED = r"""
 #include "tbd/tbd.h"
 unsigned long long plug(int n)

@@ -79,6 +79,8 @@ struct tbd_crash_request {
     uint64_t loader;        /* the address of its function; 0: nobody waits */
     uint32_t waiting_parts; /* how many */
     uint32_t reserved;
+    char left_out
+        [TBD_CRASH_PART_NAME]; /* the first part for all of whose code there was no space; "": none; ends with a NUL */
     char wishes[TBD_CRASH_WISHES]; /* with TBD_REQUEST_TRIGGERS: their text; ends with a NUL */
 };
 _Static_assert(TBD_TRIGGER_AT + sizeof(struct tbd_crash_request) <= 256u << 10, "area 0 has it");

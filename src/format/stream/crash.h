@@ -104,8 +104,8 @@ struct tbd_crash_sorting {
     uint32_t reserved;
 };
 
-/* A module has come or gone, and triggers or parts wait for code: the engine counts `wanted`, and waits; the collector has places looked
- * for again (format/probe/trigger.h), and makes `done` the same. */
+/* A module has come or gone, and triggers or parts wait for code: the engine counts `wanted`, and waits at `done`; the collector has places
+ * looked for again, which posts a request (format/probe/trigger.h) and wakes the engine, and makes `done` the same. */
 struct tbd_crash_look {
     uint32_t wanted;               /* futex: of the engine's alone */
     uint32_t done;                 /* futex: of the collector's */

@@ -154,8 +154,11 @@ static void asked(struct tbd_thread *thread)
 
     if (is_due(thread))
         boundary(thread);
-    if (thread->regs.rip == pc && tbd_late_places_are_due(pc))
+    if (thread->regs.rip == pc && tbd_late_places_are_due(pc)) {
         look_again(thread, pc);
+        if (is_due(thread)) /* a signal came, or a thread dies */
+            boundary(thread);
+    }
     trigger = thread->regs.rip == pc ? tbd_triggers_at(&thread->regs) : TBD_TRIGGER_NONE;
     if (trigger == TBD_TRIGGER_NONE)
         return;

@@ -437,15 +437,23 @@ static void change(struct tbd_thread *thread, const char *why)
     (void)tbd_triggers_take(thread, NULL, 0); /* the asker reads the answer */
 }
 
-static void look(struct tbd_thread *thread, const char *why)
+/* Somebody else's request may come first, and is answered, too. */
+static void look(struct tbd_thread *thread)
 {
-    (void)why;
-    tbd_late_places_look(thread);
+    tbd_free_unlock(thread);
+    tbd_late_places_wait();
+    tbd_free_lock(thread);
+    while (tbd_free_is_pausing())
+        tbd_free_pause(thread);
+    if (tbd_triggers_are_due())
+        while_others_wait(thread, change, "");
 }
 
 void tbd_last_state_look(struct tbd_thread *thread)
 {
-    while_others_wait(thread, look, "");
+    tbd_late_places_ask();
+    while (!tbd_leaving_why() && !tbd_late_places_are_over())
+        look(thread);
 }
 
 void tbd_last_state_if_asked(struct tbd_thread *thread)

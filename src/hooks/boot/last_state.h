@@ -21,8 +21,8 @@ __attribute__((visibility("hidden"))) void tbd_last_state_if_asked(struct tbd_th
 /* Makes a dump now, with the lock; the program goes on.  `why`: one clause. */
 __attribute__((visibility("hidden"))) void tbd_last_state_take(struct tbd_thread *thread,
                                                                const char *why);
-/* With the lock: all others are at a boundary while triggers and parts that wait for a module are looked for again
- * (hooks/probes/late_places.h). */
+/* With the lock, which others may have meanwhile: triggers and parts that wait for a module are looked for again
+ * (hooks/probes/late_places.h).  Returns early if the program is to be let go. */
 __attribute__((visibility("hidden"))) void tbd_last_state_look(struct tbd_thread *thread);
 /* For struct tbd_call_policy: the same, if the option `dump` asks for it.  Returns when the trace is written. */
 __attribute__((visibility("hidden"))) void tbd_last_state_at_exit(struct tbd_thread *thread,

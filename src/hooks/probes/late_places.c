@@ -18,8 +18,11 @@ enum {
     SAID_BYTES = 512,
 };
 
-static uint64_t seen; /* changes of mappings at the last look */
+static uint64_t seen; /* changes of mappings at the last look that is over */
 static bool is_deaf;  /* nobody answers: nothing is looked for any more */
+/* The look that is not over: its number, the changes when it was asked for, how long one has waited. */
+static uint32_t asked, waited_ms;
+static uint64_t asked_at;
 static bool has_said;
 
 /* ---- is there something to look for? ---- */
@@ -66,38 +69,49 @@ static void copy_wishes(struct tbd_crash_look *look)
     look->wishes[sizeof(look->wishes) - 1] = '\0';
 }
 
-/* Somebody else's request may come first, and is answered, too.  False: the collector does not answer. */
-static bool await(struct tbd_thread *thread, struct tbd_crash_look *look, uint32_t wanted)
+static uint32_t done_now(const struct tbd_crash *crash)
 {
-    for (int waited = 0; waited < LOOK_MS; waited += STEP_MS) {
-        uint32_t done = __atomic_load_n(&look->done, __ATOMIC_ACQUIRE);
-
-        (void)tbd_triggers_take(thread, NULL, 0); /* the asker reads the answer */
-        if (done == wanted)
-            return true;
-        if (tbd_ring_consumer_died(&tbd_recording.ring))
-            return false;
-        tbd_sys_futex_wake(&tbd_recording.ring.head->published); /* where the collector sleeps */
-        tbd_sys_futex_wait(&look->done, done, STEP_MS);
-    }
-    return false;
+    return __atomic_load_n(&crash->look.done, __ATOMIC_ACQUIRE);
 }
 
-void tbd_late_places_look(struct tbd_thread *thread)
+void tbd_late_places_ask(void)
 {
     struct tbd_crash *crash = tbd_crash_at(0);
-    uint32_t wanted;
 
+    waited_ms = 0;
+    asked_at = tbd_memory.regions.changes;
     if (!crash)
         return;
-    seen = tbd_memory.regions.changes;
     copy_wishes(&crash->look);
-    wanted = __atomic_add_fetch(&crash->look.wanted, 1, __ATOMIC_RELEASE);
-    if (await(thread, &crash->look, wanted))
+    asked = __atomic_add_fetch(&crash->look.wanted, 1, __ATOMIC_RELEASE);
+}
+
+bool tbd_late_places_are_over(void)
+{
+    const struct tbd_crash *crash = tbd_crash_at(0);
+    bool has_looked = !crash || done_now(crash) == asked;
+
+    if (!has_looked && waited_ms < LOOK_MS && !tbd_ring_consumer_died(&tbd_recording.ring))
+        return false;
+    seen = asked_at;
+    is_deaf = !has_looked;
+    if (is_deaf)
+        tbd_say(
+            "the collector does not answer: triggers and parts that wait for a module wait in vain");
+    return true;
+}
+
+/* Who posts a request wakes us as well. */
+void tbd_late_places_wait(void)
+{
+    struct tbd_crash *crash = tbd_crash_at(0);
+    uint32_t done = crash ? done_now(crash) : 0;
+
+    if (!crash || done == asked)
         return;
-    is_deaf = true;
-    tbd_say(
-        "the collector does not answer: triggers and parts that wait for a module wait in vain");
+    tbd_sys_futex_wake(&tbd_recording.ring.head->published); /* where the collector sleeps */
+    if (tbd_sys_futex_wait(&crash->look.done, done, STEP_MS) != 0)
+        waited_ms += STEP_MS;
 }
 
 /* ---- the end ---- */

@@ -9,6 +9,7 @@
 #include "base/fmt.h"
 #include "base/layout.h"
 #include "base/linux_abi.h"
+#include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/program_memory.h"
@@ -70,6 +71,7 @@ static bool is_right(struct tbd_crash_request *request)
         if (request->triggers[i].times > TBD_TRIGGER_TIMES)
             return false;
     }
+    request->left_out[TBD_CRASH_PART_NAME - 1] = '\0';
     request->wishes[TBD_CRASH_WISHES - 1] = '\0';
     return true;
 }
@@ -96,8 +98,27 @@ static void put_places(struct tbd_thread *thread)
     forget_code(thread, places, now.place_count + (now.loader != 0));
 }
 
+static bool leaves_out_more(void)
+{
+    return wanted.left_out[0] && strcmp(wanted.left_out, now.left_out) != 0;
+}
+
+/* Once, however often a module comes back.  The asker of the first request has said it itself. */
+static void say_left_out(void)
+{
+    if (!leaves_out_more())
+        return;
+    if (wanted.what & TBD_REQUEST_AGAIN)
+        tbd_say(
+            "the parts have too many functions, or pieces of code: %u at most; not all of %s is "
+            "kept",
+            TBD_PART_RANGES, wanted.left_out);
+    memcpy(now.left_out, wanted.left_out, sizeof(now.left_out));
+}
+
 static void take_parts(void)
 {
+    say_left_out();
     now.range_count = wanted.range_count;
     now.waiting_parts = wanted.waiting_parts;
     memcpy(now.ranges, wanted.ranges, sizeof(now.ranges));
@@ -122,14 +143,24 @@ static void keep_times(void)
         }
 }
 
-static void take_triggers(struct tbd_thread *thread)
+/* Others came in between, and found their places themselves. */
+static bool is_late(void)
+{
+    return wanted.what & TBD_REQUEST_AGAIN && strcmp(wanted.wishes, now.wishes) != 0;
+}
+
+static void complete_flags(void)
 {
     note_found();
-    if (wanted.what & TBD_REQUEST_AGAIN) {
-        if (strcmp(wanted.wishes, now.wishes) != 0)
-            return; /* others came in between, and found their places themselves */
+    if (wanted.what & TBD_REQUEST_AGAIN)
         keep_times();
-    }
+}
+
+static void take_triggers(struct tbd_thread *thread)
+{
+    if (is_late())
+        return;
+    complete_flags();
     now.trigger_count = wanted.trigger_count;
     now.place_count = wanted.place_count;
     now.code_count = wanted.code_count;
@@ -138,6 +169,36 @@ static void take_triggers(struct tbd_thread *thread)
     memcpy(now.code, wanted.code, sizeof(now.code));
     memcpy(now.wishes, wanted.wishes, sizeof(now.wishes));
     put_places(thread);
+}
+
+static bool has_same_triggers(void)
+{
+    if (!(wanted.what & TBD_REQUEST_TRIGGERS) || is_late())
+        return true;
+    if (wanted.trigger_count != now.trigger_count || wanted.place_count != now.place_count ||
+        wanted.code_count != now.code_count)
+        return false;
+    complete_flags();
+    return memcmp(wanted.triggers, now.triggers, now.trigger_count * sizeof(*now.triggers)) == 0 &&
+           memcmp(wanted.places, now.places, now.place_count * sizeof(*now.places)) == 0 &&
+           memcmp(wanted.code, now.code, now.code_count * sizeof(*now.code)) == 0;
+}
+
+static bool has_same_parts(void)
+{
+    return !(wanted.what & TBD_REQUEST_PARTS) ||
+           (wanted.waiting_parts == now.waiting_parts && wanted.range_count == now.range_count &&
+            !leaves_out_more() &&
+            memcmp(wanted.ranges, now.ranges, now.range_count * sizeof(*now.ranges)) == 0);
+}
+
+/* Modules came and went, and had nothing of what is waited for. */
+static bool is_same(void)
+{
+    const uint32_t about_places = TBD_REQUEST_AGAIN | TBD_REQUEST_TRIGGERS | TBD_REQUEST_PARTS;
+
+    return wanted.what & TBD_REQUEST_AGAIN && !(wanted.what & ~about_places) &&
+           wanted.loader == now.loader && has_same_triggers() && has_same_parts();
 }
 
 static uint64_t *entry_of(uint32_t index)
@@ -196,15 +257,37 @@ static void say_why(char *why, size_t bytes)
         tbd_fmt(why, bytes, "the request is not as this version makes it");
 }
 
-bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes)
+/* Copies what is posted.  NULL: nothing is. */
+static struct tbd_crash_request *read_posted(void)
 {
     struct tbd_crash_request *request = tbd_crash_at(TBD_TRIGGER_AT);
-    bool done;
 
     if (!request || __atomic_load_n(&request->state, __ATOMIC_ACQUIRE) != TBD_REQUEST_POSTED)
-        return true;
+        return NULL;
     memcpy(&wanted, request, sizeof(wanted));
     wanted.refused = 0;
+    return request;
+}
+
+bool tbd_triggers_are_due(void)
+{
+    struct tbd_crash_request *request = read_posted();
+
+    if (!request)
+        return false;
+    if (!is_right(&wanted) || !is_same())
+        return true;
+    answer(request, TBD_REQUEST_DONE);
+    return false;
+}
+
+bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes)
+{
+    struct tbd_crash_request *request = read_posted();
+    bool done;
+
+    if (!request)
+        return true;
     done = carry_out(thread);
     if (!done && why)
         say_why(why, bytes);

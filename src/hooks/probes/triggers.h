@@ -24,6 +24,8 @@
 /* With the lock, all other threads at a boundary: carries out the request that is posted, if there is one, and
  * answers.  False: it was refused; all is as before, and *why (which may be NULL) says what is wrong. */
 bool tbd_triggers_take(struct tbd_thread *thread, char *why, size_t bytes);
+/* With the lock: is a request posted that is to be carried out?  One that changes nothing is answered at once. */
+bool tbd_triggers_are_due(void);
 /* What is asked for now: triggers, ranges of parts, the loader's function.  Changes while all threads are at boundaries. */
 const struct tbd_crash_request *tbd_triggers_now(void);
 /* The index of a trigger at regs->rip whose condition holds, and which has dumps left.  Without the lock. */

@@ -40,6 +40,8 @@ static bool add_range(const char *text, const struct part_wish *wish, uint64_t s
 {
     struct tbd_part_range *range = &out->ranges[out->range_count];
 
+    if (out->range_count == TBD_PART_RANGES && !out->left_out[0])
+        memcpy(out->left_out, text + wish->at, wish->length);
     if (out->range_count == TBD_PART_RANGES)
         return tbd_query_wrong(error, TBD_USAGE, wish->at, wish->length,
                                "there are too many functions, or pieces of code: %u at most",
@@ -137,6 +139,7 @@ bool tbd_part_request(struct tbd_probe_process *process, const char *text,
 
     out->what |= TBD_REQUEST_PARTS;
     out->range_count = out->waiting_parts = 0;
+    out->left_out[0] = '\0';
     waiting->text[0] = '\0';
     for (size_t at = 0; text[at] != '\0'; at += strcspn(text + at, ";")) {
         at += strspn(text + at, "; ");

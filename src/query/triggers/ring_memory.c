@@ -182,6 +182,8 @@ bool tbd_ring_memory_post(struct tbd_ring_memory *memory, const struct tbd_crash
            (const uint8_t *)request + sizeof(request->state),
            sizeof(*request) - sizeof(request->state));
     __atomic_store_n(&memory->request->state, TBD_REQUEST_POSTED, __ATOMIC_RELEASE);
+    /* where a thread waits in the dynamic loader (format/stream/crash.h) */
+    syscall(SYS_futex, &memory->crash->look.done, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     return true;
 }
 

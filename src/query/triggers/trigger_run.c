@@ -8,11 +8,15 @@
 #include "query/triggers/trigger_request.h"
 
 #include <limits.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-enum { EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000 };
+enum { EXIT_NOTHING = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000, IDLE_MS = 10000 };
 
 static int usage(FILE *out)
 {
@@ -65,7 +69,7 @@ struct setting {
     const char *parts;   /* with stream_fd; NULL: none of them is a function or a source file */
     uint64_t ring_bytes; /* 0: as it is */
     long record;         /* -1: as it is */
-    bool is_again;       /* with stream_fd: a module has come or gone, and a thread waits */
+    bool is_again; /* with stream_fd: whenever a module has come or gone, and a thread waits */
     enum tbd_trigger_absent absent;
 };
 
@@ -157,30 +161,42 @@ static void say_waiting(const struct tbd_crash_request *request)
                     tbd_shown(request->triggers[i].text));
 }
 
+/* What was read of modules that are still there is kept. */
+static bool read_process(const struct setting *setting, struct tbd_probe_process *process,
+                         struct tbd_query_error *error)
+{
+    struct tbd_probe_process before;
+
+    if (!process->module_count)
+        return tbd_process_read(process, setting->pid, error);
+    if (!tbd_process_read_again(process, &before, error))
+        return false;
+    tbd_process_free(&before);
+    return true;
+}
+
 /* What is wrong with parts does not concern the triggers. */
 static bool fill_places(const struct setting *setting, const char *triggers,
-                        const struct tbd_crash *crash, struct tbd_crash_request *request,
-                        struct tbd_query_error *error)
+                        const struct tbd_crash *crash, struct tbd_probe_process *process,
+                        struct tbd_crash_request *request, struct tbd_query_error *error)
 {
-    struct tbd_probe_process process;
     struct tbd_query_error wrong = { 0 };
     struct tbd_part_names waiting = { "" };
     bool done = true;
 
-    if (!tbd_process_read(&process, setting->pid, error))
+    if (!read_process(setting, process, error))
         return false;
-    request->loader = tbd_trigger_loader(&process);
-    if (setting->parts && !tbd_part_request(&process, setting->parts, request, &waiting, &wrong))
+    request->loader = tbd_trigger_loader(process);
+    if (setting->parts && !tbd_part_request(process, setting->parts, request, &waiting, &wrong))
         fail(&wrong, setting->parts);
     if (waiting.text[0] && !setting->is_again)
         fprintf(stderr, "tbd set: nothing that is loaded has code of these parts; they wait: %s\n",
                 tbd_shown(waiting.text));
     if (triggers)
-        done = tbd_trigger_request(&process, triggers, setting->absent, crash, request, error);
+        done = tbd_trigger_request(process, triggers, setting->absent, crash, request, error);
     if (error->status == TBD_NOTFOUND && setting->absent == TBD_ABSENT_FAILS && request->loader &&
         !error->hint[0])
         strcpy(error->hint, "--pending waits until it is loaded");
-    tbd_process_free(&process);
     return done;
 }
 
@@ -194,7 +210,8 @@ static const char *copy_wishes(const struct tbd_ring_memory *memory)
 }
 
 static bool fill(const struct setting *setting, const struct tbd_ring_memory *memory,
-                 struct tbd_crash_request *request, struct tbd_query_error *error)
+                 struct tbd_probe_process *process, struct tbd_crash_request *request,
+                 struct tbd_query_error *error)
 {
     const char *triggers = setting->is_again ? copy_wishes(memory) : setting->trigger;
 
@@ -202,15 +219,15 @@ static bool fill(const struct setting *setting, const struct tbd_ring_memory *me
     if (setting->is_again)
         request->what |= TBD_REQUEST_AGAIN;
     if ((triggers || setting->parts) &&
-        !fill_places(setting, triggers, memory->crash, request, error))
+        !fill_places(setting, triggers, memory->crash, process, request, error))
         return false;
     if (!setting->is_again)
         say_waiting(request);
     return true;
 }
 
-static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
-                struct tbd_query_error *error)
+static bool post(const struct setting *setting, struct tbd_ring_memory *memory,
+                 struct tbd_probe_process *process, struct tbd_query_error *error)
 {
     struct tbd_crash_request *request = calloc(1, sizeof(*request));
     bool done = request || tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
@@ -219,7 +236,7 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
         done = tbd_ring_memory_reopen(memory, setting->stream_fd, error);
     else if (done)
         done = tbd_ring_memory_find(memory, setting->pid, error);
-    done = done && fill(setting, memory, request, error) &&
+    done = done && fill(setting, memory, process, request, error) &&
            tbd_ring_memory_post(memory, request, error);
     if (done && setting->is_again)
         done = tbd_ring_memory_await(memory, ANSWER_MS, error);
@@ -229,17 +246,58 @@ static bool set(const struct setting *setting, struct tbd_ring_memory *memory,
     return done;
 }
 
-int tbd_set_run(int argc, char **argv)
+static bool set(const struct setting *setting, struct tbd_probe_process *process,
+                struct tbd_query_error *error)
 {
     struct tbd_ring_memory memory = { .fd = -1, .stream = (void *)-1 };
+    bool done = post(setting, &memory, process, error);
+
+    tbd_ring_memory_close(&memory);
+    return done;
+}
+
+/* A byte from the collector, for which a thread waits; false: nobody asks any more. */
+static bool await_look(void)
+{
+    struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+    uint8_t look;
+
+    return poll(&fd, 1, IDLE_MS) == 1 && read(STDIN_FILENO, &look, 1) == 1;
+}
+
+/* The engine has what is found now, or nothing could be found. */
+static bool answer(void)
+{
+    const uint8_t done = 1;
+
+    return send(STDIN_FILENO, &done, 1, MSG_NOSIGNAL) == 1;
+}
+
+static void look_when_asked(const struct setting *setting, struct tbd_probe_process *process)
+{
+    struct tbd_query_error ignored;
+
+    while (await_look()) {
+        ignored = (struct tbd_query_error){ 0 };
+        (void)set(setting, process, &ignored);
+        if (!answer())
+            return;
+    }
+}
+
+int tbd_set_run(int argc, char **argv)
+{
+    struct tbd_probe_process process = { 0 };
     struct tbd_query_error error = { 0 };
     struct setting setting;
     int bad = parse(argc, argv, &setting), status = 0;
 
     if (bad >= 0)
         return bad;
-    if (!set(&setting, &memory, &error))
+    if (setting.is_again)
+        look_when_asked(&setting, &process);
+    else if (!set(&setting, &process, &error))
         status = fail(&error, setting.trigger);
-    tbd_ring_memory_close(&memory);
+    tbd_process_free(&process);
     return status;
 }
