@@ -85,6 +85,42 @@ def test_a_packed_trace_answers_elsewhere(folder):
     assert sizes["total"] == sum(size for part, size in sizes.items() if part != "total") and sizes["debug"] > 0, sizes
 
 
+def test_what_is_no_file_is_left_alone(folder):
+    """A pack takes the place of a file, and of nothing else; what is no pack is said to be none."""
+    _, trace = tbdtest.record([tbdtest.need("true")], folder + "/traces")
+    fifo, link, text, packed = (os.path.join(folder, name) for name in ("fifo", "link", "text", "a.tbd"))
+    os.mkfifo(fifo)
+    os.symlink("/nowhere", link)
+    with open(text, "w", encoding="utf-8") as file:
+        file.write("text")
+    for path, why in ((fifo, b"no regular file"), (link, b"no regular file"), (folder, b"no regular file"), (folder + "/no/a.tbd", b"No such file")):
+        before = os.lstat(path) if os.path.lexists(path) else None
+        said = trace.tbdq("pack", path)
+        assert said.code == 4 and why in said.err, said
+        assert before is None or os.lstat(path).st_ino == before.st_ino, path
+    assert trace.tbdq("pack", text).code == 0 and trace.tbdq("pack", packed).code == 0
+    assert tbdtest.run([tbdtest.TBDQ, "-t", text, "info"], env={"XDG_CACHE_HOME": folder + "/cache"}).code == 0
+    for path in (fifo, tbdtest.need("true")):
+        said = tbdtest.run([tbdtest.TBDQ, "-t", path, "info"])
+        assert said.code == 3 and b"no packed trace" in said.err, said
+
+
+def test_a_packed_dump_answers_elsewhere(folder):
+    path = build(folder)
+    root = os.path.join(folder, "traces")
+    tbdtest.run([tbdtest.TBD, "crash", "--", "/bin/sh", "-c", path + "; kill -SEGV $$"], env={"TBD_DIR": root})
+    tbdtest.wait_organizers(root)
+    dump, packed = tbdtest.Trace(os.path.join(root, "latest")), os.path.join(folder, "dump.tbd")
+    questions = (["path", "5"], ["--at", "last", "bt"], ["facts", "command"], ["regs"], ["path", "3", "--values"])
+    env = {"XDG_CACHE_HOME": folder + "/cache"}
+    before = [tbdtest.run([tbdtest.TBDQ, "-t", dump.path] + words, env=env) for words in questions]
+    assert dump.tbdq("pack", packed).code == 0
+    shutil.rmtree(root)
+    for words, one in zip(questions, before):
+        other = tbdtest.run([tbdtest.TBDQ, "-t", packed] + words, env=env)
+        assert one.code == other.code == 0 and one.out == other.out, (words, one, other)
+
+
 class DebugFiles(http.server.BaseHTTPRequestHandler):
     """A debuginfod that has one debug file, by its build id."""
     build_id, path_of_file, asked = "", "", []
@@ -208,5 +244,6 @@ def test_only_traces_of_wanted_ends_are_kept(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_a_packed_trace_answers_elsewhere, test_debug_files_come_from_debuginfod, test_hostile_archives_are_refused, test_sources_are_mapped_and_changes_are_said,
+    tbdtest.main(test_a_packed_trace_answers_elsewhere, test_what_is_no_file_is_left_alone, test_a_packed_dump_answers_elsewhere,
+                 test_debug_files_come_from_debuginfod, test_hostile_archives_are_refused, test_sources_are_mapped_and_changes_are_said,
                  test_only_traces_of_wanted_ends_are_kept)

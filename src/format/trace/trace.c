@@ -82,7 +82,9 @@ static enum tbd_status cannot_open(const char *path, struct tbd_error *why)
                          errno == ENOMEM                       ? TBD_NOMEM
                          : errno == ENOENT || errno == ENOTDIR ? TBD_NOTRACE
                                                                : TBD_IO,
-                         path, 0, "%s", strerror(errno));
+                         path, 0, "%s",
+                         errno == ENOTDIR ? "it is no trace's folder, and no packed trace"
+                                          : strerror(errno));
 }
 
 static enum tbd_status foreign(const char *path, unsigned owner, struct tbd_error *why)

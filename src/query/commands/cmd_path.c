@@ -10,7 +10,9 @@
 #include "query/output/output.h"
 
 #include "query/debuginfo/register_names.h"
+#include "query/session/packed_trace.h"
 #include "query/session/signal_info.h"
+#include "query/text/user_cache.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -308,11 +310,16 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
 
 static enum tbd_status open_ring(struct tbd_command_run *run, struct path *path)
 {
-    char buffer[4096];
+    char buffer[4096], unpacked[TBD_USER_CACHE_PATH + 128];
     const char *name =
         run->trace == NULL ? NULL : tbd_session_find(run->trace, buffer, sizeof(buffer));
+    enum tbd_status status = TBD_OK;
 
-    return tbd_rings_open(name, &path->ring, &run->session->why);
+    if (tbd_packed_trace(run->session, name, unpacked, sizeof(unpacked), &status)) {
+        name = unpacked;
+        tbd_packed_use_extras(name);
+    }
+    return status == TBD_OK ? tbd_rings_open(name, &path->ring, &run->session->why) : status;
 }
 
 static enum tbd_exit worse(enum tbd_exit a, enum tbd_exit b)

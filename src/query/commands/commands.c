@@ -473,7 +473,7 @@ static const char *const of_dumps[] = {
     "facts",   "ls",     "rm",    "path",  "info",        "windows", "modules", "processes",
     "threads", "thread", "mark",  "marks", "assert",      "where",   "regs",    "mem",
     "bt",      "frame",  "up",    "down",  "list",        "print",   "set",     "x",
-    "locals",  "ptype",  "disas", "dump",  "breakpoints", "delete",
+    "locals",  "ptype",  "disas", "dump",  "breakpoints", "delete",  "pack",    "du",
 };
 
 bool tbd_command_is_of_dumps(const struct tbd_command *command)

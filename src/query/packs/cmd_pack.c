@@ -38,6 +38,7 @@ struct packing {
     const char *top;             /* the folder in the archive */
     uint64_t files, bytes, left_out;
     enum tbd_status status;
+    char unread[NAME_BYTES]; /* a file of the trace that cannot be read; "" */
 };
 
 /* ---- pack ---- */
@@ -83,9 +84,14 @@ static bool add_entry(struct packing *packing, const char *folder, const char *n
         return true;
     if (S_ISDIR(info.st_mode))
         return depth == DEPTH_MAX || add_folder(packing, path, depth + 1);
-    fd = tbd_open_below(packing->dir, path, O_RDONLY);
-    if (fd < 0)
+    if (!S_ISREG(info.st_mode))
         return true;
+    fd = tbd_open_below(packing->dir, path, O_RDONLY);
+    if (fd < 0) {
+        packing->status = tbd_dir_failure();
+        strcpy(packing->unread, path);
+        return false;
+    }
     is_good = add_file(packing, path, fd);
     close(fd);
     return is_good;
@@ -165,37 +171,52 @@ static void say_packed(const struct tbd_command_run *run, const struct packing *
                 packing->left_out);
 }
 
+/* Makes the file `name` in the folder `parent`.  NULL, or why not. */
+static const char *make_file(struct packing *packing, struct tbd_session *session, int parent,
+                             const char *name, bool with_sources)
+{
+    struct tbd_new_file file;
+    struct stat info;
+    enum tbd_status status;
+
+    if (tbd_stat_below(parent, name, &info) && !S_ISREG(info.st_mode))
+        return "what is there is no regular file";
+    if (tbd_new_file(parent, name, &file) != TBD_OK)
+        return strerror(errno);
+    status = fill(packing, session, with_sources, file.fd);
+    if (status == TBD_OK)
+        status = tbd_new_file_finish(&file);
+    else
+        tbd_new_file_drop(&file);
+    if (status != TBD_OK)
+        return packing->unread[0] != '\0' ? "a file of the trace cannot be read"
+                                          : tbd_status_text(status);
+    close(file.fd);
+    return NULL;
+}
+
 static enum tbd_exit pack(struct tbd_command_run *run, const char *path, bool with_sources)
 {
     struct packing packing = { .dir = tbd_dir_open(run->session->info->path) };
+    const char *name, *why = packing.dir < 0 ? strerror(errno) : NULL;
     char top[256];
-    struct tbd_new_file file;
-    const char *name;
     int parent = open_parent(path, &name);
-    enum tbd_status status = packing.dir < 0 || parent < 0 ? TBD_IO : TBD_OK;
 
     snprintf(top, sizeof(top), "%s", tbd_base_name(run->session->info->path));
     packing.top = strcmp(top, "latest") == 0 ? "trace" : top;
-    if (status == TBD_OK)
-        status = tbd_new_file(parent, name, &file);
-    if (status == TBD_OK) {
-        status = fill(&packing, run->session, with_sources, file.fd);
-        if (status == TBD_OK)
-            status = tbd_new_file_finish(&file);
-        else
-            tbd_new_file_drop(&file);
-        if (status == TBD_OK)
-            close(file.fd);
-    }
+    if (why == NULL)
+        why = parent < 0 ? strerror(errno)
+                         : make_file(&packing, run->session, parent, name, with_sources);
     tbd_archive_free(packing.archive);
     if (packing.dir >= 0)
         close(packing.dir);
     if (parent >= 0)
         close(parent);
-    if (status != TBD_OK)
-        return say_failure(path, tbd_status_text(status));
-    say_packed(run, &packing, path);
-    return TBD_EXIT_FOUND;
+    if (why == NULL) {
+        say_packed(run, &packing, path);
+        return TBD_EXIT_FOUND;
+    }
+    return say_failure(packing.unread[0] != '\0' ? packing.unread : path, why);
 }
 
 enum tbd_exit tbd_command_pack(struct tbd_command_run *run)

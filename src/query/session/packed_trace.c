@@ -10,6 +10,7 @@
 #include "query/session/packed_trace.h"
 
 #include "base/open_file.h"
+#include "base/safe_stream.h"
 #include "format/files/trace_dir.h"
 #include "format/files/trace_remove.h"
 #include "format/packed/archive.h"
@@ -123,7 +124,7 @@ static enum tbd_status unpack_into(struct tbd_session *session, int fd, int cach
     dir = status == TBD_OK ? tbd_open_folder_below(cache, temporary) : -1;
     if (dir < 0)
         return tbd_error_set(&session->why, TBD_IO, path, 0, "the cache cannot be written");
-    fprintf(stderr, "tbdq: note: unpacking %s\n", path);
+    fprintf(stderr, "tbdq: note: unpacking %s\n", tbd_shown(path));
     status = tbd_archive_unpack(fd, dir, tbd_packed_most(fd), &why);
     close(dir);
     if (status == TBD_OK)
