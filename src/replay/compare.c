@@ -32,6 +32,7 @@ static enum tbd_status differs(const struct comparison *c, uint64_t time, uint32
     c->out->position = (struct tbd_position){ time, offset };
     c->out->window = c->play->index;
     c->out->thread = 0;
+    c->out->has_place = false;
     va_start(list, format);
     vsnprintf(c->out->what, sizeof(c->out->what), format, list);
     va_end(list);
@@ -61,6 +62,7 @@ static const char *const message_names[TBD_MSG_KIND_COUNT] = {
     [TBD_MSG_RSEQ] = "restartable sequence",
     [TBD_MSG_CUT] = "cut of a computation",
     [TBD_MSG_TRANSLATED] = "begin of translated code",
+    [TBD_MSG_STOPS] = "mark of a window that is not counted",
     [TBD_MSG_READ] = "load of a special instruction",
     [TBD_MSG_SHARED] = "set of instructions that access shared memory",
 };

@@ -150,6 +150,7 @@ static void fill_damage(const struct tbd_worker *worker, const struct tbd_window
     divergence->position = (struct tbd_position){ window->first_time + window->blocks, 0 };
     divergence->window = worker->window->index;
     divergence->thread = 0;
+    divergence->has_place = false;
     snprintf(divergence->what, sizeof(divergence->what), "%s", what);
 }
 

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION   11
+#define TBD_PLAN_VERSION   12
 #define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before it, the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
@@ -148,7 +148,11 @@ struct tbd_plan_report {
     uint32_t thread;      /* 16: tid: of the divergence */
     /* 20: executable mappings were replaced: keep no code for the next window */
     uint32_t code_changed;
-    char what[256];      /* 24 */
+    char what[256]; /* 24 */
+    /* of the divergence: the thread's registers, the log's next message, and whether the thread is at a system call */
+    struct tbd_regs regs;
+    uint64_t log_next;
+    uint64_t is_call;
     uint64_t area_count; /* patch areas reserved so far, for collisions with later windows */
     struct tbd_plan_range areas[TBD_PLAN_AREAS];
 };

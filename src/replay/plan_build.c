@@ -373,11 +373,13 @@ static uint64_t heap_end(const struct tbd_worker *worker)
 /* No replay would finish a longer window. */
 #define MOST_BLOCKS (1ull << 34)
 
-/* Native play had the window's code translated: its log begins with the message that says so, and is like that of traced
- * play from there on. */
-static bool begins_translated(const struct tbd_window *window)
+/* Where native play had the window's code translated, its log begins with the message that says so, and is like that of
+ * traced play from there on. */
+static bool counts_stops(const struct tbd_worker *worker)
 {
-    return window->log_count && tbd_message_kind(window->log[0].message) == TBD_MSG_TRANSLATED;
+    if (tbd_trace_info(worker->trace)->counts_stops)
+        return !tbd_window_begins_with(worker->window, TBD_MSG_TRANSLATED);
+    return tbd_window_begins_with(worker->window, TBD_MSG_STOPS);
 }
 
 static void put_times(struct tbd_worker *worker)
@@ -391,8 +393,7 @@ static void put_times(struct tbd_worker *worker)
     plan->until = worker->range.until ? worker->range.until - before : plan->blocks;
     plan->slice = worker->range.slice;
     plan->complete = worker->window->complete;
-    plan->counts_stops =
-        tbd_trace_info(worker->trace)->counts_stops && !begins_translated(worker->window);
+    plan->counts_stops = counts_stops(worker);
     plan->own_code = tbd_trace_info(worker->trace)->own_code;
     if (plan->counts_stops)
         plan->until = MOST_BLOCKS;

@@ -35,6 +35,12 @@ struct tbd_divergence {
     uint32_t window;
     uint32_t thread; /* tid; 0: the window as a whole */
     char what[256];  /* "system call 1 (write) where play had 0 (read)", ... */
+    /* The replay itself has met the divergence, not a comparison of ends: where it was then, and which of the window's
+     * logged messages it would have met next. */
+    bool has_place;
+    bool is_call; /* at a system call */
+    struct tbd_regs regs;
+    uint64_t log_next;
 };
 
 /* Full replay: *out is the window with all events (owned by the caller), equal to what play

@@ -11,6 +11,7 @@
 #include "format/window/window_make.h"
 #include "replay/compare.h"
 #include "replay/full.h"
+#include "replay/native/stops_window.h"
 #include "replay/replayer_private.h"
 #include "replay/run_plan.h"
 
@@ -214,7 +215,9 @@ static bool put_waiting(struct tbd_reg_state *state, const struct tbd_thread_sta
 /* Does a signal or a turn precede its first block? */
 static bool begins_with_message(const struct tbd_window *window)
 {
-    return window->log_count && !window->log[0].time;
+    size_t first = tbd_window_begins_with(window, TBD_MSG_STOPS); /* about the window as a whole */
+
+    return window->log_count > first && !window->log[first].time;
 }
 
 /* Positions that need no replay: the window's start and end. */
@@ -477,6 +480,16 @@ static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned work
                  how == TBD_VERIFY_ALL && summary->level >= TBD_LEVEL_EVENTS, out, why);
 }
 
+/* The end of a window that is not counted is compared already. */
+static enum tbd_status replay_to_compare(struct tbd_worker *worker, uint32_t hooks,
+                                         struct tbd_window **out, struct tbd_divergence *divergence,
+                                         struct tbd_error *why)
+{
+    return tbd_window_begins_with(worker->window, TBD_MSG_STOPS)
+               ? tbd_stops_end(worker, out, divergence, why)
+               : tbd_full_events(worker, hooks, out, divergence, why);
+}
+
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                   enum tbd_verify how, struct tbd_divergence *divergence,
                                   struct tbd_error *why)
@@ -494,8 +507,8 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
     if (status == TBD_OK && !play->complete)
         hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
     if (status == TBD_OK)
-        status = tbd_full_events(&replayer->workers[worker], hooks, &replay, divergence, why);
-    if (status == TBD_OK)
+        status = replay_to_compare(&replayer->workers[worker], hooks, &replay, divergence, why);
+    if (status == TBD_OK && !tbd_window_begins_with(play, TBD_MSG_STOPS))
         status = compare(&replayer->workers[worker], play, replay, divergence, why);
     tbd_replayer_finish(replayer, worker, play);
     tbd_window_free(replay);

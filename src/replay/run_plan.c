@@ -10,6 +10,7 @@
 #include "format/files/file.h"
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
+#include "format/window/window_make.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -174,6 +175,10 @@ static void fill_divergence(struct tbd_worker *worker, struct tbd_divergence *di
     divergence->window = worker->window->index;
     divergence->thread = report->thread;
     snprintf(divergence->what, sizeof(divergence->what), "%s", what);
+    divergence->has_place = true;
+    divergence->is_call = report->is_call != 0;
+    divergence->regs = report->regs;
+    divergence->log_next = report->log_next;
 }
 
 static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence *divergence,
@@ -192,6 +197,25 @@ static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence 
     case TBD_OUTCOME_NO_STOP: return tbd_error_set(why, TBD_NOTIME, "", 0, "%.250s", what);
     default: return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);
     }
+}
+
+static bool is_lost(const struct tbd_worker *worker, const struct tbd_run_consumer *consumer)
+{
+    return !(consumer && consumer->takes_stops) &&
+           tbd_window_begins_with(worker->window, TBD_MSG_STOPS);
+}
+
+static enum tbd_status refuse_lost(const struct tbd_worker *worker,
+                                   struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    static const char what[] = "no replay comes to the window's end";
+
+    if (divergence) {
+        *divergence = (struct tbd_divergence){ .position.time = worker->window->first_time,
+                                               .window = worker->window->index };
+        snprintf(divergence->what, sizeof(divergence->what), "%s", what);
+    }
+    return tbd_process_error(why, TBD_DIVERGED, "%s", what);
 }
 
 enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
@@ -229,7 +253,10 @@ enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
                              struct tbd_divergence *divergence, struct tbd_error *why)
 {
     bool is_over;
-    enum tbd_status status = tbd_run_begin(worker, hook_set, states, count, consumer, why);
+    enum tbd_status status;
 
+    if (is_lost(worker, consumer))
+        return refuse_lost(worker, divergence, why);
+    status = tbd_run_begin(worker, hook_set, states, count, consumer, why);
     return status == TBD_OK ? tbd_run_on(worker, consumer, &is_over, divergence, why) : status;
 }

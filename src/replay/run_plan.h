@@ -13,6 +13,8 @@ struct tbd_run_consumer {
     enum tbd_status (*begin)(void *context, struct tbd_error *why);
     enum tbd_status (*take)(void *context, struct tbd_error *why);
     bool (*has_enough)(void *context); /* for tbd_run_on(); NULL: never */
+    bool
+        takes_stops; /* windows that are not counted, too: how many blocks they have nobody knows */
     void *context;
 };
 

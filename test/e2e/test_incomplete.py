@@ -32,8 +32,11 @@ def lose(trace, window):
     return lambda: [os.replace(file + ".whole", file) for file in files]
 
 
-def diverge(trace, window):
-    """Another r12 at the window's end than play had; its events are not kept."""
+START, END = 160, 328  # of general registers, in the TOC's section of registers
+
+
+def diverge(trace, window, register=END + 8 * 12):
+    """Another r12 at the window's end than play had, or another one at its start; its events are not kept."""
     try:
         xxhash = ctypes.CDLL("libxxhash.so.0")
     except OSError as error:
@@ -47,7 +50,7 @@ def diverge(trace, window):
     at = struct.unpack_from("<I", data, 16)[0]
     kind, _, size = struct.unpack_from("<IIQ", data, at)
     assert kind == 30 and size == 496, (kind, size)
-    data[at + 24 + 424] ^= 4
+    data[at + 24 + register] ^= 4
     seed = xxhash.XXH3_64bits(bytes(data[at:at + 16]), 16)
     struct.pack_into("<Q", data, at + 16, xxhash.XXH3_64bits_withSeed(bytes(data[at + 24:at + 24 + size]), size, seed))
     with open(name, "wb") as file:
@@ -146,6 +149,38 @@ def test_a_window_that_diverges_is_left_out(folder):
     result = trace.tbdq("verify")
     summary = json.loads(result.out.splitlines()[-1])
     assert result.code == 3 and summary["incomplete"] is True and summary["not_replayed"] >= 1, result
+
+
+def differing(trace):
+    """What `diverge` says: its first row, registers, pages."""
+    rows = trace.ask("diverge")
+    return rows[0], {row["register"]: row for row in rows if "register" in row}, {row["page"]: row for row in rows if "page" in row}
+
+
+def test_diverge_tells_all_that_differs_at_a_windows_end(folder):
+    trace = recorded(folder)
+    whole = trace.tbdq("diverge")
+    assert whole.code == 1 and not whole.out, whole
+    last = len(windows_of(trace)) - 4
+    diverge(trace, last)
+    first, registers, pages = differing(trace)
+    assert first["window"] == last and "r12" in first["what"] and not pages and set(registers) == {"r12"}, (first, registers, pages)
+    assert int(registers["r12"]["play"], 16) ^ int(registers["r12"]["replay"], 16) == 4, registers
+    assert trace.tbdq("diverge", str(last - 1)).code == 1 and trace.tbdq("diverge", str(last)).code == 0
+    assert trace.tbdq("diverge", "1000").code == 2 and trace.tbdq("diverge", "1", "2").code == 2
+
+
+def test_diverge_tells_a_page_and_a_message(folder):
+    """Another rbx at a window's start is saved on the stack; another rdx leads another way."""
+    trace = recorded(os.path.join(folder, "page"))
+    window = len(windows_of(trace)) - 3
+    diverge(trace, window, START + 8 * 3)
+    first, _, pages = differing(trace)
+    assert first["window"] == window and "the byte at" in first["what"] and "play" not in first, first
+    assert all(len(row["play"]) == len(row["replay"]) and row["play"] != row["replay"] and row["differing"] for row in pages.values()), pages
+    assert any(int(row["address"], 16) == int(first["what"].split()[3], 16) for row in pages.values()), (first, pages)
+    text = trace.tbdq("diverge", json_output=False).out.decode()
+    assert "bytes differ" in text and "    replay   " in text, text
 
 
 def test_incomplete_answers_are_not_kept(folder):

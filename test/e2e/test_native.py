@@ -280,6 +280,21 @@ def test_a_window_that_does_not_replay_is_named_and_others_are_whole(folder):
     assert trace.info()["windows"] > len(lost) + 3 and len(lost) <= 2, trace.info()
 
 
+def test_the_first_event_that_differs_is_told_of_a_window_that_is_not_counted(folder):
+    """An rdtsc that native play does not see: its replay does, where play has the next system call."""
+    argv = [tbdtest.program("hidden")]
+    result, trace = record(argv, folder, "mode=native,cut=0")
+    assert result.out == b"before\nafter\n", result
+    (first,) = trace.ask("diverge")
+    assert "special instruction" in first["what"] and "write(1" in first["play"] and first["likely"], first
+    assert first["replay"]["function"] == "main" and first["replay"]["file"].endswith("hidden.c") and first["replay"]["call"] is None, first
+    assert first["window"] < len(trace.ask("windows")) and trace.tbdq("verify").code == 1, first
+    told = trace.tbdq("diverge", json_output=False).out.decode()
+    assert "  play     " in told and "  replay   " in told and "hidden!main" in told, told
+    lacking = trace.tbdq("count", "store", "by", "func")
+    assert lacking.code == 3 and b"no replay comes" in lacking.err, lacking
+
+
 def test_every_program(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("for scripts/check --long")

@@ -48,6 +48,8 @@ enum tbd_message_kind {
     TBD_MSG_TRANSLATED =
         23,            /* struct tbd_msg_translated: only in the log of a trace that counts stops */
     TBD_MSG_READ = 24, /* struct tbd_msg_read: only in replays with TBD_HOOK_LOADS */
+    /* struct tbd_msg_stops: first in the log of a window of native play that no replay has counted */
+    TBD_MSG_STOPS = 25,
     TBD_MSG_KIND_COUNT
 };
 
@@ -312,6 +314,11 @@ _Static_assert(sizeof(struct tbd_msg_cut) == 16, "tbd_msg_cut is 16 bytes");
 /* Native play goes on with translated code: each window from here on begins with this message, and has block entries
  * where the windows before have stops. */
 struct tbd_msg_translated {
+    uint64_t reserved;
+};
+
+/* The window's times are numbers of stops, among windows whose times are block entries. */
+struct tbd_msg_stops {
     uint64_t reserved;
 };
 

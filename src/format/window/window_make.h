@@ -55,14 +55,16 @@ static inline bool tbd_message_is_event(uint32_t kind)
     return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
            kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
            kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED || kind == TBD_MSG_RSEQ ||
-           kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED || kind == TBD_MSG_READ;
+           kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED || kind == TBD_MSG_READ ||
+           kind == TBD_MSG_STOPS;
 }
 
 /* Does the thread in control do something with it?  Not with what the kernel does for it in between:
  * the block that comes next may still be one that it calls. */
 static inline bool tbd_message_is_done_by_thread(uint32_t kind)
 {
-    return kind != TBD_MSG_RSEQ && kind != TBD_MSG_CUT && kind != TBD_MSG_TRANSLATED;
+    return kind != TBD_MSG_RSEQ && kind != TBD_MSG_CUT && kind != TBD_MSG_TRANSLATED &&
+           kind != TBD_MSG_STOPS;
 }
 
 /* Are fixed part and writes of such a message inside its payload? */
@@ -83,6 +85,12 @@ static inline uint32_t tbd_message_kind(const struct tbd_message *message)
 
     __builtin_memcpy(&kind, (const void *)message, sizeof(kind));
     return kind;
+}
+
+/* Does its log begin with such a message? */
+static inline bool tbd_window_begins_with(const struct tbd_window *window, uint32_t kind)
+{
+    return window->log_count && tbd_message_kind(window->log[0].message) == kind;
 }
 static inline uint32_t tbd_message_payload_bytes(const struct tbd_message *message)
 {

@@ -286,6 +286,35 @@ static uint32_t batch_of(uint32_t windows, unsigned workers)
     return share < 1 ? 1 : share < BATCH_MOST ? share : BATCH_MOST;
 }
 
+/* Replays all windows, each by itself. */
+static enum tbd_status verify_all(const struct tbd_command_run *run, struct verify *verify)
+{
+    enum tbd_status status;
+
+    verify->windows = tbd_trace_window_count(run->session->trace);
+    verify->batch = batch_of(verify->windows, run->session->workers);
+    verify->outcomes = calloc(verify->windows + 1, sizeof(*verify->outcomes));
+    status = verify->outcomes == NULL ? TBD_NOMEM : tbd_session_replayer(run->session);
+    if (status == TBD_OK)
+        status = run_workers(verify, run->session->workers, run->quiet);
+    return status == TBD_OK && tbd_is_interrupted() ? TBD_INTERRUPTED : status;
+}
+
+enum tbd_status tbd_verify_find(struct tbd_command_run *run, uint32_t *out)
+{
+    struct verify verify = { .session = run->session };
+    enum tbd_status status = verify_all(run, &verify);
+    uint32_t i = 0;
+
+    while (status == TBD_OK && i < verify.windows && verify.outcomes[i].status != TBD_DIVERGED)
+        i++;
+    if (status == TBD_OK && i == verify.windows)
+        status = TBD_NOTFOUND;
+    *out = i;
+    free(verify.outcomes);
+    return status;
+}
+
 enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
 {
     struct verify verify = { .session = run->session };
@@ -296,14 +325,7 @@ enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
 
     if (wrong != NULL)
         return tbd_command_usage(run, wrong);
-    verify.windows = tbd_trace_window_count(run->session->trace);
-    verify.batch = batch_of(verify.windows, run->session->workers);
-    verify.outcomes = calloc(verify.windows + 1, sizeof(*verify.outcomes));
-    status = verify.outcomes == NULL ? TBD_NOMEM : tbd_session_replayer(run->session);
-    if (status == TBD_OK)
-        status = run_workers(&verify, run->session->workers, run->quiet);
-    if (status == TBD_OK && tbd_is_interrupted())
-        status = TBD_INTERRUPTED;
+    status = verify_all(run, &verify);
     result = status == TBD_OK ? print_result(run, &verify, tbd_progress_now() - started)
                               : tbd_command_fail(run, status);
     free(verify.outcomes);

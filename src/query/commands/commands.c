@@ -432,6 +432,12 @@ const struct tbd_command tbd_commands[] = {
       "Registers, memory, system calls and every event.  With --quick as a question replays it:\n"
       "each window's end state and system calls.  Exit status 1 if a window diverges.",
       "tbdq verify -j 4", false, false, false },
+    { "diverge", tbd_command_diverge, "[WINDOW]",
+      "what differs in a window that does not replay as it was recorded",
+      "The first system call or other event that differs, or else every register and page that does at the\n"
+      "window's end, as recorded and as replayed.  Without WINDOW: the first one that `verify` finds.\n"
+      "Exit status 1 if none differs.",
+      "tbdq diverge", false, false, false },
     { "dump", tbd_command_dump, "WINDOW",
       "everything a window holds, in order",
       "Block entries, ops and messages as recorded.",

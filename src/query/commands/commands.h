@@ -238,6 +238,7 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run);
 enum tbd_exit tbd_command_ptype(struct tbd_command_run *run);
 enum tbd_exit tbd_command_disas(struct tbd_command_run *run);
 enum tbd_exit tbd_command_verify(struct tbd_command_run *run);
+enum tbd_exit tbd_command_diverge(struct tbd_command_run *run);
 enum tbd_exit tbd_command_lower(struct tbd_command_run *run);
 enum tbd_exit tbd_command_raise(struct tbd_command_run *run);
 enum tbd_exit tbd_command_merge(struct tbd_command_run *run);

@@ -22,6 +22,9 @@ struct cause {
 };
 
 static const struct cause causes[] = {
+    { "a special instruction at",
+      "native play did not stop for this instruction: its bytes lie within another one's, or control went another way "
+      "before" },
     { "before it is overwritten",
       "memory was changed by a writer that the trace does not know: the kernel (a system "
       "call's row in syscalls.def), another process, a device" },
@@ -65,16 +68,34 @@ const char *tbd_diverged_cause(const char *what)
 
 /* ---- before ---- */
 
-static void describe_thread(const struct tbd_cursor *cursor, char *out, size_t bytes)
+/* A message, and when it came. */
+struct logged {
+    const struct tbd_message *message;
+    uint64_t time;
+    uint32_t thread; /* 0: not known */
+};
+
+static void describe_thread(const struct logged *logged, char *out, size_t bytes)
 {
     static const char *const events[] = { "?", "made", "given control", "ended" };
-    struct tbd_msg_thread message = tbd_thread_message(cursor->message);
+    struct tbd_msg_thread message = tbd_thread_message(logged->message);
 
-    snprintf(out, bytes, "%" PRIu64 " thread %" PRIu32 " %s", cursor->time, message.thread,
+    snprintf(out, bytes, "%" PRIu64 " thread %" PRIu32 " %s", logged->time, message.thread,
              events[message.event <= TBD_THREAD_END ? message.event : 0]);
 }
 
-static void describe_message(const struct tbd_cursor *cursor, char *out, size_t bytes)
+static void describe_call(const struct tbd_message *at, char *out, size_t bytes)
+{
+    struct tbd_sys_call call = { 0 };
+    struct tbd_msg_syscall message;
+
+    memcpy(&message, (const uint8_t *)at + sizeof(struct tbd_message), sizeof(message));
+    call.number = message.number;
+    memcpy(call.args, message.args, sizeof(call.args));
+    tbd_syscall_print(&call, (int64_t)message.result, NULL, NULL, out, bytes);
+}
+
+static const char *name_of(uint32_t kind)
 {
     static const char *const names[TBD_MSG_KIND_COUNT] = {
         [TBD_MSG_SPECIAL] = "special instruction",
@@ -83,28 +104,41 @@ static void describe_message(const struct tbd_cursor *cursor, char *out, size_t 
         [TBD_MSG_RSEQ] = "restartable sequence",
         [TBD_MSG_CUT] = "computation cut",
         [TBD_MSG_TRANSLATED] = "translated code",
+        [TBD_MSG_STOPS] = "times are numbers of stops",
         [TBD_MSG_READ] = "load of a special instruction",
     };
-    uint32_t kind = tbd_message_kind(cursor->message);
-    struct tbd_sys_call call = { 0 };
-    struct tbd_msg_syscall message;
-    char line[160];
+
+    return kind < TBD_MSG_KIND_COUNT && names[kind] ? names[kind] : "message";
+}
+
+static void describe_message(const struct logged *logged, char *out, size_t bytes)
+{
+    uint32_t kind = tbd_message_kind(logged->message);
+    char line[160], thread[24] = "";
 
     if (kind == TBD_MSG_THREAD) {
-        describe_thread(cursor, out, bytes);
+        describe_thread(logged, out, bytes);
         return;
     }
-    if (kind != TBD_MSG_SYSCALL) {
-        snprintf(out, bytes, "%" PRIu64 " thread %" PRIu32 " %s", cursor->time, cursor->thread,
-                 names[kind] == NULL ? "message" : names[kind]);
-        return;
-    }
-    memcpy(&message, (const uint8_t *)cursor->message + sizeof(struct tbd_message),
-           sizeof(message));
-    call.number = message.number;
-    memcpy(call.args, message.args, sizeof(call.args));
-    tbd_syscall_print(&call, (int64_t)message.result, NULL, NULL, line, sizeof(line));
-    snprintf(out, bytes, "%" PRIu64 " thread %" PRIu32 " %s", cursor->time, cursor->thread, line);
+    snprintf(line, sizeof(line), "%s", name_of(kind));
+    if (kind == TBD_MSG_SYSCALL)
+        describe_call(logged->message, line, sizeof(line));
+    if (logged->thread)
+        snprintf(thread, sizeof(thread), " thread %" PRIu32, logged->thread);
+    snprintf(out, bytes, "%" PRIu64 "%s %s", logged->time, thread, line);
+}
+
+/* It follows the block entry of the time before. */
+bool tbd_diverged_logged(const struct tbd_window *window, uint64_t index, char *out, size_t bytes)
+{
+    struct logged logged = { 0 };
+
+    if (index >= window->log_count)
+        return false;
+    logged.message = window->log[index].message;
+    logged.time = window->first_time + window->log[index].time - (window->log[index].time > 0);
+    describe_message(&logged, out, bytes);
+    return true;
 }
 
 static void describe(struct tbd_session *session, const struct tbd_cursor *cursor, char *out,
@@ -113,7 +147,9 @@ static void describe(struct tbd_session *session, const struct tbd_cursor *curso
     char name[256];
 
     if (cursor->kind == TBD_AT_MESSAGE) {
-        describe_message(cursor, out, bytes);
+        struct logged logged = { cursor->message, cursor->time, cursor->thread };
+
+        describe_message(&logged, out, bytes);
         return;
     }
     tbd_symbols_format(session->symbols, cursor->window->index, cursor->block->def.start, name,

@@ -2,6 +2,7 @@
 /* stops_lost.c - see stops_lost.h */
 #include "replay/native/stops_lost.h"
 
+#include "format/window/window_make.h"
 #include "organizer/stops.h"
 
 #include <string.h>
@@ -75,7 +76,6 @@ static bool send(struct tbd_stops_lost *lost, const struct tbd_message *head,
     case TBD_MSG_THREAD: return send_turn(lost, head, payload);
     case TBD_MSG_WINDOW_END: return send_window_end(lost, head, payload);
     case TBD_MSG_TRANSLATED: lost->is_translated = true; return true;
-    case TBD_MSG_CUT: return true; /* its registers are the window's end */
     default: return tbd_feed_message(lost->feed, head, payload);
     }
 }
@@ -93,7 +93,16 @@ static bool send_note(struct tbd_stops_lost *lost)
     return tbd_feed_message(lost->feed, &head, payload);
 }
 
-/* The note comes before the window's end, after what a trace begins with. */
+/* A window of translated code has times already. */
+static bool send_mark(struct tbd_stops_lost *lost, uint32_t first)
+{
+    const struct tbd_msg_stops stops = { 0 };
+    struct tbd_message head = { TBD_MSG_STOPS, sizeof(stops) };
+
+    return first == TBD_MSG_TRANSLATED || tbd_feed_message(lost->feed, &head, &stops);
+}
+
+/* Mark and note come before the window's first event, after what a trace begins with. */
 bool tbd_stops_send_lost(struct tbd_stops_lost *lost, struct tbd_reader stops)
 {
     struct tbd_message head;
@@ -101,9 +110,9 @@ bool tbd_stops_send_lost(struct tbd_stops_lost *lost, struct tbd_reader stops)
     bool is_noted = false;
 
     while ((payload = tbd_stops_next(&stops, &head))) {
-        if (!is_noted && head.kind == TBD_MSG_PASSED) {
+        if (!is_noted && (head.kind == TBD_MSG_PASSED || tbd_message_is_event(head.kind))) {
             is_noted = true;
-            if (!send_note(lost))
+            if (!send_note(lost) || !send_mark(lost, head.kind))
                 return false;
         }
         if (!send(lost, &head, payload))

@@ -204,7 +204,9 @@ static enum tbd_status compare(struct stops_run *run, struct tbd_divergence *div
 static enum tbd_status replay(struct stops_run *run, struct tbd_divergence *divergence,
                               struct tbd_error *why)
 {
-    struct tbd_run_consumer consumer = { .begin = begin, .take = take, .context = run };
+    struct tbd_run_consumer consumer = {
+        .begin = begin, .take = take, .takes_stops = true, .context = run
+    };
     enum tbd_status status;
 
     run->window = tbd_window_new(run->blocks->table);
@@ -231,5 +233,28 @@ enum tbd_status tbd_stops_replay(struct tbd_replayer *replayer, unsigned worker,
     tbd_window_free(run.window);
     tbd_replay_end_free(&run.end);
     tbd_replayer_finish(replayer, worker, window);
+    return status;
+}
+
+/* The consumer of another replay has a table of its own. */
+enum tbd_status tbd_stops_end(struct tbd_worker *worker, struct tbd_window **out,
+                              struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_stops_blocks blocks = { .table = tbd_block_table_new(),
+                                       .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct tbd_buffer events = { 0 };
+    struct stops_run run = { .worker = worker, .blocks = &blocks, .out = &events };
+    enum tbd_status status = TBD_NOMEM;
+
+    tbd_worker_stop(worker);
+    if (blocks.table)
+        status = replay(&run, divergence, why);
+    tbd_worker_stop(worker);
+    *out = run.is_over ? run.window : NULL;
+    if (!run.is_over)
+        tbd_window_free(run.window);
+    tbd_replay_end_free(&run.end);
+    tbd_buffer_free(&events);
+    tbd_block_table_release(blocks.table);
     return status;
 }

@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 
+struct tbd_worker;
+
 /* The blocks of all windows, with the ids of the trace that is made. */
 struct tbd_stops_blocks {
     struct tbd_block_table *table;
@@ -25,5 +27,11 @@ TBD_MUST_CHECK enum tbd_status tbd_stops_replay(struct tbd_replayer *replayer, u
                                                 struct tbd_buffer *out,
                                                 struct tbd_divergence *divergence,
                                                 struct tbd_error *why);
+
+/* A window of a counted trace that was not counted (TBD_MSG_STOPS), which the worker has: *out (owned by the caller) is its
+ * end as the replay has it, NULL if it does not get there.  TBD_DIVERGED as above. */
+TBD_MUST_CHECK enum tbd_status tbd_stops_end(struct tbd_worker *worker, struct tbd_window **out,
+                                             struct tbd_divergence *divergence,
+                                             struct tbd_error *why);
 
 #endif

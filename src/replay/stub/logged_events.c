@@ -310,9 +310,11 @@ void tbd_stub_go_on_with_call(struct tbd_thread *thread, uint32_t insn_bytes)
     }
     if (tbd_log_peek(TBD_MSG_THREAD)) /* the call waits, other threads run */
         return;
+    tbd_stub.is_in_call = true; /* for a divergence */
     message = expect(TBD_MSG_SYSCALL, "a system call");
     memcpy(&call, message + 1, sizeof(call));
     check_call(&call, thread);
+    tbd_stub.is_in_call = false;
     tbd_x87_settle();
     if (!is_refused(&call))
         tbd_maps_before(&call);

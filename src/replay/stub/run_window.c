@@ -57,6 +57,15 @@ static bool has_stopped_last(void)
            tbd_stub.log_next >= tbd_stub.plan->log.count;
 }
 
+/* Block entries of the replay are no times of this window. */
+static uint64_t stops_before(void)
+{
+    uint64_t last = tbd_stub.plan->blocks ? tbd_stub.plan->blocks - 1 : 0;
+    uint64_t now = tbd_stub.stops ? tbd_stub.stops - 1 : 0;
+
+    return now < last ? now : last;
+}
+
 void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
@@ -67,9 +76,12 @@ void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     va_start(list, format);
     tbd_fmt_list(what, sizeof(what), format, list);
     va_end(list);
-    plan->report.time = next ? next - 1 : 0;
-    plan->report.instruction = instruction;
+    plan->report.time = plan->counts_stops ? stops_before() : next ? next - 1 : 0;
+    plan->report.instruction = plan->counts_stops ? 0 : instruction;
     plan->report.thread = tbd_thread_now()->tid;
+    plan->report.regs = tbd_thread_now()->regs;
+    plan->report.log_next = tbd_stub.log_next;
+    plan->report.is_call = tbd_stub.is_in_call;
     tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
 }
 
@@ -427,9 +439,11 @@ static void configure(uint32_t hook_set)
     tbd_stub.hook_set = config.hook_set;
 }
 
-static bool begins_translated(const struct tbd_plan_head *plan)
+/* Is the log's first message about the window as a whole? */
+static bool begins_with_mark(const struct tbd_plan_head *plan)
 {
-    return plan->log.count && tbd_log_message(0)->kind == TBD_MSG_TRANSLATED;
+    return plan->log.count && (tbd_log_message(0)->kind == TBD_MSG_TRANSLATED ||
+                               tbd_log_message(0)->kind == TBD_MSG_STOPS);
 }
 
 void tbd_stub_run(void)
@@ -448,8 +462,8 @@ void tbd_stub_run(void)
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
     tbd_stub.stops = 0;
-    tbd_stub.is_in_special = false;
-    tbd_stub.log_next = begins_translated(plan) ? 1 : 0;
+    tbd_stub.is_in_special = tbd_stub.is_in_call = false;
+    tbd_stub.log_next = begins_with_mark(plan) ? 1 : 0;
     tbd_stub.extra = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;

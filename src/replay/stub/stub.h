@@ -46,6 +46,7 @@ struct tbd_stub {
     bool is_inside;     /* translated code stops at next_stop(), inside the present block */
     uint64_t brk;       /* page-aligned end of the heap */
     uint64_t stops;     /* of native play, so far in the window */
+    bool is_in_call;    /* a system call that was not compared with play's yet */
     bool is_in_special; /* an instruction that native play has stopped for has not ended yet */
 };
 extern struct tbd_stub tbd_stub;
