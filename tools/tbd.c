@@ -2,13 +2,12 @@
 /* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and
  * runs the program; tbd crash is tbd record --mode=crash, tbd arm is tbd record --mode=armed
  *
- * tbd probe is the program tbd-probe beside this one.
+ * tbd probe, set, dump and stop are the program tbd-probe beside this one.
  *
  * Every option of TBD_OPTIONS is a flag here (hooks/boot/options.c is the table).  A program that
  * cannot be traced runs untraced, after one line that says why. */
 #include "hooks/boot/options.h"
 
-#include "base/layout.h"
 #include "base/safe_stream.h"
 
 #include <elf.h>
@@ -16,7 +15,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,7 +270,7 @@ static int run(char **argv)
     return EXIT_CANNOT_RUN;
 }
 
-/* ---- probe, set ---- */
+/* ---- probe, set, dump, stop ---- */
 
 static int probe(char **argv)
 {
@@ -523,42 +521,6 @@ static int record(char **argv, const char *mode)
     return run(argv);
 }
 
-/* ---- dump ---- */
-
-/* Another program would die of the signal. */
-static bool runs_under_engine(long pid)
-{
-    char path[64], line[PATH_MAX + 128];
-    bool found = false;
-    FILE *maps;
-
-    snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
-    maps = fopen(path, "re");
-    while (maps && !found && fgets(line, sizeof(line), maps))
-        found = strstr(line, "/memfd:tbd-stream") != NULL;
-    if (maps)
-        fclose(maps);
-    return found;
-}
-
-static int dump(char **argv)
-{
-    union sigval value = { .sival_ptr = (void *)TBD_CRASH_ASKED };
-    char *end = *argv;
-    long pid = *argv ? strtol(*argv, &end, 10) : 0;
-
-    if (!*argv || argv[1] || *end || pid <= 0 || pid > INT_MAX)
-        return wrong_usage("dump", "it takes the number of a process");
-    if (!runs_under_engine(pid)) {
-        fprintf(stderr, "tbd: process %ld does not run under `tbd crash`, or is not yours\n", pid);
-        return EXIT_USAGE;
-    }
-    if (sigqueue((pid_t)pid, SIGTRAP, value) == 0)
-        return 0;
-    fprintf(stderr, "tbd: process %ld: %s\n", pid, strerror(errno));
-    return EXIT_CANNOT_RUN;
-}
-
 int main(int argc, char **argv)
 {
     char path[PATH_MAX];
@@ -573,12 +535,10 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "arm") == 0)
         return record(argv + 2, "armed");
     if (strcmp(argv[1], "probe") == 0 || strcmp(argv[1], "set") == 0 ||
-        strcmp(argv[1], "stop") == 0)
+        strcmp(argv[1], "dump") == 0 || strcmp(argv[1], "stop") == 0)
         return probe(argv + 1);
     if (strcmp(argv[1], "advise") == 0)
         return advise(argv + 2);
-    if (strcmp(argv[1], "dump") == 0)
-        return dump(argv + 2);
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
         return usage(stdout);
     if (strcmp(argv[1], "--version") == 0)

@@ -225,6 +225,23 @@ def test_dumps_of_a_program_that_goes_on(folder):
         assert tbdtest.run([tbdtest.TBD, *words]).code == 2, words
 
 
+def test_no_request_is_lost_behind_another(folder):
+    """The kernel drops a signal while another of its number waits: a dump is made all the same each time, and all others get what they ask."""
+    process = tbdtest.start(["cat"], folder, "mode=crash,memory=stacks", stdin=subprocess.PIPE)
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    assert process.stdout.read(1) == b"x"
+    for n in range(1, 13):
+        others = [subprocess.Popen([tbdtest.TBD, "set", str(process.pid), "ring=%dK" % (256 << n % 2)], stderr=subprocess.PIPE) for _ in range(3)]
+        result = tbdtest.run([tbdtest.TBD, "dump", str(process.pid)])
+        assert result.code == 0 and not result.err, result
+        for other in others:
+            assert other.communicate(timeout=60)[1] == b"" and other.returncode == 0, other
+    assert process.communicate(timeout=60) == (b"", b"") and process.returncode == 0, process
+    tbdtest.wait_organizers(folder)
+    assert sorted(name for name in os.listdir(folder) if name.startswith("cat-")) == sorted("cat-%d" % n for n in range(1, 13)), os.listdir(folder)
+
+
 def test_facts_of_the_system(folder):
     """As the process sees them itself; each can be left out."""
     argv = ["sh", "-c", "exec 5<%s; read line <&5; ulimit -c 0; kill -ABRT $$" % __file__]

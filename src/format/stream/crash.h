@@ -139,7 +139,7 @@ struct tbd_crash {
     struct tbd_crash_look look;
     uint32_t
         keeps; /* what the dump that is being sent has: bit N for part N, TBD_CRASH_KEEPS_RINGS; 0: everything */
-    uint32_t reserved_2;
+    uint32_t asked_dumps; /* how many `tbd dump` has asked for, each as it begins */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

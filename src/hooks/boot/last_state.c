@@ -462,8 +462,10 @@ void tbd_last_state_if_asked(struct tbd_thread *thread)
         return;
     if (__atomic_exchange_n(&is_to_change, 0, __ATOMIC_ACQUIRE))
         while_others_wait(thread, change, "");
-    if (__atomic_exchange_n(&is_asked, 0, __ATOMIC_ACQUIRE))
-        tbd_last_state_take(thread, "a dump was asked for; the program went on");
+    if (!__atomic_exchange_n(&is_asked, 0, __ATOMIC_ACQUIRE))
+        return;
+    tbd_crash_note_asked();
+    tbd_last_state_take(thread, "a dump was asked for; the program went on");
 }
 
 /* The kernel keeps 8 bits of the status. */

@@ -344,6 +344,11 @@ void tbd_crash_goes_on(bool goes_on)
     __atomic_store_n(&crash->goes_on, goes_on, __ATOMIC_RELEASE);
 }
 
+void tbd_crash_note_asked(void)
+{
+    __atomic_fetch_add(&crash->asked_dumps, 1, __ATOMIC_RELEASE);
+}
+
 void tbd_crash_keeps(uint32_t keeps)
 {
     if (crash)

@@ -9,6 +9,7 @@
 #include "query/attach/engine_image.h"
 #include "query/attach/held_threads.h"
 #include "query/attach/old_engine.h"
+#include "query/attach/tell_engine.h"
 
 #include <errno.h>
 #include <linux/rseq.h>
@@ -355,38 +356,12 @@ bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *ou
 
 /* ---- letting go ---- */
 
-/* Without the engine's handler, which it has until it leaves, the process would die of the signal. */
-static bool catches_trap(pid_t pid)
-{
-    struct tbd_attach_thread first;
-
-    tbd_attach_read_thread(pid, pid, &first);
-    return first.caught >> (SIGTRAP - 1) & 1;
-}
-
-/* The kernel drops a signal while another of the same number waits, that of `tbd dump` for instance. */
-static void await_no_trap(pid_t pid)
-{
-    const struct timespec moment = { 0, LET_GO_NS };
-    struct tbd_attach_thread first;
-
-    for (int i = 0; i < LET_GO_TRIES; i++) {
-        tbd_attach_read_thread(pid, pid, &first);
-        if ((first.shared_pending >> (SIGTRAP - 1) & 1) == 0)
-            return;
-        nanosleep(&moment, NULL);
-    }
-}
-
 bool tbd_let_go_process(pid_t pid, struct tbd_query_error *error)
 {
-    const union sigval value = { .sival_ptr = (void *)TBD_STOP_VALUE };
     const struct timespec moment = { 0, LET_GO_NS };
 
-    await_no_trap(pid);
-    if (catches_trap(pid) && sigqueue(pid, SIGTRAP, value) != 0)
-        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
-                               strerror(errno));
+    if (!tbd_tell_engine(pid, TBD_STOP_VALUE, error))
+        return false;
     for (int i = 0; i < LET_GO_TRIES; i++) {
         if (!tbd_attach_has_stream(pid))
             return true;

@@ -5,6 +5,7 @@
 #include "base/layout.h"
 #include "base/string.h"
 #include "format/files/crash_file.h"
+#include "query/attach/tell_engine.h"
 #include "query/probe/probe_client.h"
 
 #include <dirent.h>
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP_MS = 20, LOCK_MS = 3000, TELL_MS = 1000 };
+enum { STEP_MS = 20, LOCK_MS = 3000 };
 
 /* ---- finding the collector ---- */
 
@@ -219,26 +219,26 @@ bool tbd_ring_memory_await(struct tbd_ring_memory *memory, int ms, struct tbd_qu
     return tbd_query_wrong(error, TBD_BUSY, 0, 0, "the program does not answer");
 }
 
-static bool tell(pid_t pid, struct tbd_query_error *error)
-{
-    const union sigval value = { .sival_ptr = (void *)TBD_CRASH_SET };
+struct waiting {
+    struct tbd_ring_memory *memory;
+    struct tbd_query_error *error; /* TBD_BUSY: there is no answer yet */
+    bool done;
+};
 
-    return sigqueue(pid, SIGTRAP, value) == 0 ||
-           tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
+static bool has_answer(void *context, int ms)
+{
+    struct waiting *waiting = context;
+
+    *waiting->error = (struct tbd_query_error){ 0 };
+    waiting->done = tbd_ring_memory_await(waiting->memory, ms, waiting->error);
+    return waiting->done || waiting->error->status != TBD_BUSY;
 }
 
-/* Every second: the kernel drops a signal while another of the same number waits, that of `tbd dump` for instance. */
 bool tbd_ring_memory_tell(struct tbd_ring_memory *memory, pid_t pid, int ms,
                           struct tbd_query_error *error)
 {
-    for (int waited = 0; waited < ms; waited += TELL_MS) {
-        *error = (struct tbd_query_error){ 0 };
-        if (!tell(pid, error))
-            return false;
-        if (tbd_ring_memory_await(memory, TELL_MS, error))
-            return true;
-        if (error->status != TBD_BUSY)
-            return false;
-    }
-    return false;
+    struct waiting waiting = { .memory = memory, .error = error };
+
+    return tbd_tell_engine_until(pid, TBD_CRASH_SET, has_answer, &waiting, ms, error) &&
+           waiting.done;
 }
