@@ -3,6 +3,8 @@
 /* test_simulate_memory.c - what a simulation takes from memory across stores to addresses that nobody knows
  *
  * Short sequences with a load by rsi and a store by rdi, which is not known. */
+#include "base/hash.h"
+#include "replay/simulate/memory_image.h"
 #include "replay/simulate/simulate.h"
 
 #include <setjmp.h>
@@ -160,6 +162,98 @@ static void test_what_was_popped_is_not_assumed_to_be_there_later(void **state)
     assert_int_equal(out.exact, 0);
 }
 
+/* ---- what a store may change, against trying each place bit by bit ---- */
+
+static uint64_t next_random(void)
+{
+    static uint64_t seed = 1;
+
+    return tbd_hash64_mix(seed++ * 0x9e3779b97f4a7c15ull);
+}
+
+/* Bytes of few values, so that many are equal; bits of some are not known. */
+static struct tbd_bits random_bits(unsigned bytes)
+{
+    struct tbd_bits bits = { 0, UINT64_MAX };
+    uint64_t random = next_random();
+
+    for (unsigned i = 0; i < bytes; i++, random >>= 4) {
+        bits.value |= (random & 1) << 8 * i;
+        if ((random & 14) == 0)
+            bits.known &= ~(0xffull << 8 * i);
+        else if ((random & 14) == 2)
+            bits.known &= ~(0x5aull << 8 * i);
+    }
+    bits.value &= bits.known;
+    return bits;
+}
+
+/* What the store writes to bit `at` of the word if it begins at `begin`; false: it does not reach it. */
+static bool stored_bit(const struct tbd_image_store *one, uint64_t begin, uint64_t word, int at,
+                       bool *known, bool *value)
+{
+    int64_t in_data = (int64_t)(word - begin) * 8 + at;
+
+    if (in_data < 0 || in_data >= 8 * one->bytes)
+        return false;
+    *known = one->data.known >> in_data & 1;
+    *value = one->data.value >> in_data & 1;
+    return true;
+}
+
+static uint64_t changed_from(const struct tbd_image_store *one, const struct tbd_image_word *word,
+                             uint64_t begin, bool back)
+{
+    uint64_t covered = 0, same = 0;
+    bool fits = true;
+
+    for (int at = 0; at < 64; at++) {
+        bool known = false, value = false, is_known = word->bits.known >> at & 1;
+
+        if (!stored_bit(one, begin, word->address, at, &known, &value))
+            continue;
+        covered |= 1ull << at;
+        if (!known || !is_known)
+            continue;
+        if (value == (word->bits.value >> at & 1))
+            same |= 1ull << at;
+        else
+            fits = false;
+    }
+    return back ? (fits ? covered : 0) : covered & ~same;
+}
+
+static uint64_t may_change(const struct tbd_image_store *one, const struct tbd_image_word *word,
+                           bool back)
+{
+    uint64_t changed = 0;
+
+    for (uint64_t begin = word->address - 7; begin != word->address + 8; begin++)
+        if (((begin ^ one->address.value) & one->address.known) == 0)
+            changed |= changed_from(one, word, begin, back);
+    return changed;
+}
+
+static void test_what_a_store_may_change_is_what_each_of_its_places_may(void **state)
+{
+    static const uint64_t address_bits[] = { 0, 7, ~7ull, ~15ull, UINT64_MAX, 0xff, 1 };
+
+    (void)state;
+    for (unsigned i = 0; i < 200000; i++) {
+        struct tbd_image_word word = { .address = WORD + 8 * (next_random() & 1),
+                                       .bits = random_bits(8) };
+        struct tbd_image_store one = { .bytes = (uint8_t)(1 + next_random() % 8) };
+        bool back = i & 1;
+
+        one.data = random_bits(one.bytes);
+        one.address.known = address_bits[next_random() % 7];
+        one.address.value = (WORD + next_random() % 16 - 4) & one.address.known;
+        if (one.data.known == 0 && one.address.known == 0)
+            continue;
+        assert_int_equal(tbd_image_may_change(&one, &word, back), may_change(&one, &word, back));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),
         cmocka_unit_test(test_what_was_popped_is_not_assumed_to_be_there_later),
+        cmocka_unit_test(test_what_a_store_may_change_is_what_each_of_its_places_may),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,22 +126,88 @@ static bool may_be_near(const struct tbd_image_store *store, uint64_t address)
            (((address + 7) ^ store->address.value) & upper) == 0;
 }
 
-/* The bits of a word in which data that begin `offset` bytes after it, or before it if that is negative, lie. */
-static struct tbd_bits shifted(struct tbd_bits data, int offset)
-{
-    unsigned by = 8u * (unsigned)(offset < 0 ? -offset : offset);
+/* ---- where a store may have been ---- */
 
-    return offset < 0 ? (struct tbd_bits){ data.value >> by, data.known >> by }
-                      : (struct tbd_bits){ data.value << by, data.known << by };
+/* Places of a store's first byte as a set: bit i stands for the byte i - 7 of the word.  So byte j of the data lies in byte k of the
+ * word from place k + 7 - j. */
+enum { PLACES = 15, FIRST_PLACE = 7 };
+
+#define EACH_BYTE 0x0101010101010101ull
+
+/* The bytes of `x` that are not 0, as a set. */
+static unsigned set_of_bytes(uint64_t x)
+{
+    const uint64_t low = 0x7f * EACH_BYTE;
+    uint64_t tops = (((x & low) + low) | x) & ~low;
+
+    return (unsigned)((tops >> 7) * 0x0102040810204080ull >> 56);
 }
 
-/* Each place that the store may have had in the word is tried.  Afterwards the word has what was stored: where it has something
- * else, the store was not there.  Before, a bit that is as what was stored is not changed. */
+/* All bits of the bytes in a set. */
+static uint64_t bits_of_bytes(unsigned set)
+{
+    const uint64_t low = 0x7f * EACH_BYTE;
+    uint64_t one_each = (set & 0xff) * EACH_BYTE & 0x8040201008040201ull;
+
+    return ((((one_each & low) + low) | one_each) >> 7 & EACH_BYTE) * 0xff;
+}
+
+/* The places that the address allows. */
+static unsigned places_of(const struct tbd_image_store *store, uint64_t word)
+{
+    unsigned all = (1u << PLACES) - (1u << (8 - store->bytes)), places = 0;
+
+    if (word >> 63 != 0 || store->address.known == 0)
+        return all;
+    for (unsigned i = 8u - store->bytes; i < PLACES; i++)
+        if (may_begin_at(store, word + i - FIRST_PLACE))
+            places |= 1u << i;
+    return places;
+}
+
+static struct tbd_bits repeated(struct tbd_bits data, unsigned byte)
+{
+    return (struct tbd_bits){ (data.value >> 8 * byte & 0xff) * EACH_BYTE,
+                              (data.known >> 8 * byte & 0xff) * EACH_BYTE };
+}
+
+/* Afterwards the word has what was stored: where it has something else, the store was not there. */
+static uint64_t may_have_written(const struct tbd_image_store *store, struct tbd_bits word,
+                                 unsigned places)
+{
+    unsigned covered = 0;
+
+    for (unsigned j = 0; j < store->bytes && places != 0; j++) {
+        struct tbd_bits byte = repeated(store->data, j);
+        unsigned differs = set_of_bytes((word.value ^ byte.value) & word.known & byte.known);
+
+        places &= ~(differs << (FIRST_PLACE - j));
+    }
+    for (unsigned j = 0; j < store->bytes; j++)
+        covered |= places << j;
+    return bits_of_bytes(covered >> FIRST_PLACE);
+}
+
+/* Before it, a bit that is as what was stored is not changed. */
+static uint64_t may_write(const struct tbd_image_store *store, struct tbd_bits word,
+                          unsigned places)
+{
+    uint64_t changed = 0;
+
+    for (unsigned j = 0; j < store->bytes && changed != UINT64_MAX; j++) {
+        struct tbd_bits byte = repeated(store->data, j);
+        uint64_t same = word.known & byte.known & ~(word.value ^ byte.value);
+
+        changed |= ~same & bits_of_bytes(places >> (FIRST_PLACE - j));
+    }
+    return changed;
+}
+
 uint64_t tbd_image_may_change(const struct tbd_image_store *store,
                               const struct tbd_image_word *word, bool back)
 {
-    uint64_t low = tbd_bits_low(8u * store->bytes), changed = 0;
     bool stands_in = word->address >> 63 != 0;
+    unsigned places;
 
     if (store->bytes == 0)
         return UINT64_MAX;
@@ -151,22 +217,9 @@ uint64_t tbd_image_may_change(const struct tbd_image_store *store,
         return UINT64_MAX; /* it is anywhere, and anything */
     if (!stands_in && !may_be_near(store, word->address))
         return 0;
-    for (int offset = 1 - (int)store->bytes; offset < 8 && changed != UINT64_MAX; offset++) {
-        struct tbd_bits data;
-        uint64_t covered, both, differs;
-
-        if (!stands_in && !may_begin_at(store, word->address + (uint64_t)(int64_t)offset))
-            continue;
-        data = shifted(tbd_bits_only(store->data, low), offset);
-        covered = shifted((struct tbd_bits){ low, low }, offset).known;
-        both = word->bits.known & data.known & covered;
-        differs = (word->bits.value ^ data.value) & both;
-        if (!back)
-            changed |= covered & ~(both & ~differs);
-        else if (differs == 0)
-            changed |= covered;
-    }
-    return changed;
+    places = places_of(store, word->address);
+    return back ? may_have_written(store, word->bits, places)
+                : may_write(store, word->bits, places);
 }
 
 static struct tbd_bits first_bits(const struct tbd_image *image, uint64_t address)

@@ -87,6 +87,7 @@ static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct
         return;
     *at = bits;
     sim->changed = true;
+    sim->changed_at[variable] = ++sim->changes;
     if (sim->infers)
         sim->why[variable] = tbd_sim_weaker(sim, sim->why[variable], why);
 }
@@ -316,6 +317,14 @@ static void contradict(struct step_visit *v)
 static void solve(struct step_visit *v)
 {
     tbd_solver_solve(&v->solver, v->step->insn);
+    v->solver.changed = false;
+}
+
+/* Again, if memory has said something since. */
+static void solve_again(struct step_visit *v)
+{
+    if (v->solver.changed)
+        solve(v);
 }
 
 /* Does a load of it become known only now?  Then the steps that use it are looked at, too. */
@@ -338,6 +347,14 @@ static bool no_writes(const struct tbd_sim_insn *insn)
     return true;
 }
 
+static void learn_all(struct step_visit *v)
+{
+    tbd_sim_learn(v->sim, v->step, &v->solver, v->why);
+    tbd_sim_settle(v->sim, v->index, &v->solver);
+    if (!v->solver.changed)
+        tbd_sim_note_solved(v->sim, v->index, &v->solver);
+}
+
 static void visit_step(struct step_visit *v, bool forward)
 {
     bool found;
@@ -345,18 +362,16 @@ static void visit_step(struct step_visit *v, bool forward)
     tbd_sim_load(v->sim, v->index, v->sim->exact_only, &v->solver);
     v->why = v->sim->infers ? tbd_sim_why_of(v->sim, v->step) : 0;
     solve(v);
-    if (v->sim->source.others)
-        tbd_sim_unknown_store(v->sim, v->index);
     if (forward) {
         read_memory(v);
-        solve(v);
+        solve_again(v);
         read_memory(v);
         write_memory(v, true);
     } else {
         write_memory(v, false);
-        solve(v);
+        solve_again(v);
         read_memory(v);
-        solve(v);
+        solve_again(v);
         read_memory(v);
     }
     tbd_sim_note_stack(v->sim, v->index, read_of(v, STACK_POINTER));
@@ -364,9 +379,7 @@ static void visit_step(struct step_visit *v, bool forward)
     if (v->solver.conflict)
         contradict(v);
     else
-        tbd_sim_learn(v->sim, v->step, &v->solver, v->why);
-    if (!v->solver.conflict)
-        tbd_sim_settle(v->sim, v->index, &v->solver);
+        learn_all(v);
     if (found && no_writes(v->step->insn) && !v->step->is_interrupted)
         tbd_sim_chase(v->sim, v->index + 1);
 }
@@ -380,17 +393,37 @@ static bool is_part(const struct tbd_simulation *sim, size_t i)
            (i + 1 < sim->step_count ? sim->steps[i + 1].insn->address : sim->end) == insn->address;
 }
 
+/* Does a visit change anything?  While variables are frozen, only memory is taken along. */
+static bool has_effect(const struct tbd_simulation *sim, const struct tbd_sim_insn *insn)
+{
+    if (insn->memory_count != 0 || insn->barrier)
+        return true;
+    if (sim->frozen && !sim->source.others && insn->kind == TBD_INSN_PLAIN)
+        return false;
+    return insn->op_count != 0 || insn->constant_count != 0;
+}
+
 static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
 {
-    struct step_visit v = { .sim = sim, .step = &sim->steps[i], .index = i };
+    const struct tbd_sim_step *step = &sim->steps[i];
+    struct step_visit v; /* large: its solver is filled by tbd_sim_load() */
 
-    if (v.step->unsure || v.step->insn->kind == TBD_INSN_HAVOC || is_part(sim, i))
+    if (step->unsure || step->insn->kind == TBD_INSN_HAVOC || is_part(sim, i)) {
         tbd_sim_unknown_store(sim, i);
-    else if (tbd_sim_is_settled(sim, v.step))
+        return;
+    }
+    if (!has_effect(sim, step->insn))
+        return;
+    if (sim->source.others)
+        tbd_sim_unknown_store(sim, i);
+    if (tbd_sim_is_settled(sim, step)) {
         tbd_sim_visit_settled(sim, i, forward);
-    else if (v.step->insn->op_count != 0 || v.step->insn->memory_count != 0 ||
-             v.step->insn->constant_count != 0 || v.step->insn->barrier)
+    } else if (!tbd_sim_visit_idle(sim, i, forward)) {
+        v.sim = sim;
+        v.step = step;
+        v.index = i;
         visit_step(&v, forward);
+    }
 }
 
 static void visit(struct tbd_simulation *sim, size_t i, bool forward)
@@ -441,6 +474,8 @@ static bool reserve(struct tbd_simulation *sim)
                              sizeof(*sim->exact)) &&
            tbd_array_reserve(&sim->addresses, sim->variable_count, &sim->address_capacity,
                              sizeof(*sim->addresses)) &&
+           tbd_array_reserve(&sim->changed_at, sim->variable_count, &sim->changed_capacity,
+                             sizeof(*sim->changed_at)) &&
            tbd_array_reserve(&sim->why, sim->variable_count, &sim->why_capacity, sizeof(*sim->why));
 }
 
@@ -457,6 +492,7 @@ static void forget_inferred(struct tbd_simulation *sim)
     for (size_t i = 0; i < sim->variable_count; i++)
         sim->variables[i] = tbd_bits_only(sim->variables[i], sim->exact[i]);
     tbd_sim_unsettle(sim, TBD_SETTLED_INFERRED);
+    tbd_sim_forget_solved(sim);
     memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
     sim->assumption_count = 0;
 }
@@ -505,6 +541,7 @@ enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred)
     if (!reserve(sim))
         return TBD_NOMEM;
     memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
+    memset(sim->changed_at, 0, sim->variable_count * sizeof(*sim->changed_at));
     phase_one(sim);
     if (inferred)
         phase_two(sim);

@@ -168,6 +168,10 @@ static void look_at_stores(struct tbd_simulation *sim, struct tbd_image_word *wo
     const struct tbd_image *image = &sim->image;
     uint32_t count = (uint32_t)image->store_count;
 
+    if (word->bits.known == 0)
+        word->counter = count;
+    if (word->counter == count)
+        return;
     if (word->counter < image->anything || count - word->counter > STORES_MOST) {
         uint32_t stores = count - word->counter;
 
@@ -193,8 +197,7 @@ static struct tbd_image_word *word_at(struct tbd_simulation *sim, size_t step, u
 
     if (word == NULL)
         return NULL;
-    if (word->counter != sim->image.store_count)
-        look_at_stores(sim, word);
+    look_at_stores(sim, word);
     if (word->doubt != 0 && is_barred(sim, address, word->step, (uint32_t)step))
         drop(sim, word, word->doubt);
     if (word->bits.known == 0) {
@@ -324,8 +327,9 @@ void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
 
         if (word == NULL)
             continue;
-        if (word->counter != sim->image.store_count)
+        if ((word->bits.known & ~mask) != 0)
             look_at_stores(sim, word); /* with all of its bits */
+        word->counter = (uint32_t)sim->image.store_count;
         word->bits = tbd_bits_only(word->bits, ~mask);
         word->doubt &= ~mask;
         if (word->bits.known == 0)

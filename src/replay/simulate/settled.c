@@ -111,8 +111,6 @@ void tbd_sim_visit_settled(struct tbd_simulation *sim, size_t index, bool forwar
     const struct tbd_sim_step *step = &sim->steps[index];
     uint32_t why = step->settled == TBD_SETTLED_INFERRED ? tbd_sim_why_of(sim, step) : 0;
 
-    if (sim->source.others)
-        tbd_sim_unknown_store(sim, index);
     if (step->insn->memory_count == 0)
         return;
     if (forward)

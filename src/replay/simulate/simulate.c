@@ -66,6 +66,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->variables);
     free(sim->linear);
     free(sim->addresses);
+    free(sim->changed_at);
     free(sim->exact);
     free(sim->why);
     free(sim->checkpoints);

@@ -22,6 +22,8 @@ struct tbd_sim_step {
     const struct tbd_sim_insn *insn; /* borrowed from the simulation's table */
     uint32_t first_use;
     uint32_t first_variable;
+    uint32_t solved;     /* the last change of a variable before it was solved (idle.c) */
+    bool is_solved;      /* `solved` counts, and the addresses of its memory are known */
     uint8_t settled;     /* enum tbd_sim_settled: all of it is known (settled.c) */
     bool unsure;         /* may not have run as a whole: it says nothing */
     bool is_interrupted; /* anything may have happened after it */
@@ -87,9 +89,11 @@ struct tbd_simulation {
     uint64_t *exact;
     uint32_t *why;
     struct tbd_sim_linear *linear;
-    uint64_t *addresses; /* of settled steps' memory, by its variable */
+    uint64_t *addresses;  /* of settled and solved steps' memory, by its variable */
+    uint32_t *changed_at; /* the last change of each variable */
+    uint32_t changes;     /* how many there were */
     size_t variable_count, variable_capacity, exact_capacity, why_capacity, linear_capacity;
-    size_t address_capacity;
+    size_t address_capacity, changed_capacity;
     struct tbd_sim_checkpoint current;
     struct tbd_sim_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
@@ -161,6 +165,13 @@ bool tbd_sim_is_settled(const struct tbd_simulation *sim, const struct tbd_sim_s
 void tbd_sim_visit_settled(struct tbd_simulation *sim, size_t index, bool forward);
 /* Those that are settled as `from`, or later, are not any more: values were forgotten. */
 void tbd_sim_unsettle(struct tbd_simulation *sim, enum tbd_sim_settled from);
+
+/* idle.c: the step has just been solved, and its variables know what that said. */
+void tbd_sim_note_solved(struct tbd_simulation *sim, size_t index, const struct tbd_solver *solver);
+/* False: it has to be solved. */
+bool tbd_sim_visit_idle(struct tbd_simulation *sim, size_t index, bool forward);
+/* All steps have to be solved again: values were forgotten. */
+void tbd_sim_forget_solved(struct tbd_simulation *sim);
 
 /* Passes over the steps [from, to), forward or back. */
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
