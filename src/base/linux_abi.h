@@ -28,7 +28,7 @@
 #include <linux/msg.h>        /* MSG_STAT, MSG_INFO, ... */
 #include <linux/ptrace.h>     /* PTRACE_... */
 #include <linux/quota.h>      /* Q_... */
-#include <linux/resource.h>   /* RLIMIT_... */
+#include <linux/resource.h>   /* RLIMIT_..., PRIO_... */
 #include <linux/rseq.h>       /* struct rseq, RSEQ_... */
 #include <linux/sem.h>        /* GETALL, SEM_STAT, SEM_INFO, struct semid64_ds */
 #include <linux/shm.h>        /* SHM_..., struct shmid64_ds; includes <unistd.h>: X_OK */

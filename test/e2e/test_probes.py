@@ -60,7 +60,7 @@ class Session:
             self.fd = array.array("i", data[:4])[0]
         return struct.unpack("<IIQ", reply)
 
-    def open(self, maps=(), version=1, count=None):
+    def open(self, maps=(), version=2, count=None):
         packet = struct.pack("<IIII", OPEN, len(maps) if count is None else count, version, 0)
         return self.ask((packet + b"".join(struct.pack("<IIIIqQ", *m) for m in maps)).ljust(16 + 32 * 32, b"\0"))
 
@@ -545,6 +545,76 @@ def test_threads_that_block_all_signals(_):
         assert "1 probes" in line and out == "@: %d\n" % (own["do_add"] + 2 * own["do_call"]), (line, out, own)
 
 
+MOMENTS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int is_over;
+static void *nothing(void *x) { free(malloc(100)); return x; }
+static void *make_threads(void *x)
+{
+    pthread_t thread;
+    while (!is_over) {
+        if (pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0)
+            abort();
+        usleep(100);
+    }
+    return x;
+}
+static void *make_programs(void *x)
+{
+    char *argv[] = { "true", NULL }, *none[] = { NULL };
+    int status;
+    pid_t child;
+    while (!is_over) {
+        if (posix_spawnp(&child, "true", NULL, NULL, argv, none) != 0 || waitpid(child, &status, 0) != child || status != 0)
+            abort();
+        usleep(1000);
+    }
+    return x;
+}
+int main(int argc, char **argv)
+{
+    void *(*const kinds[])(void *) = { make_threads, make_threads, make_programs };
+    pthread_t threads[3];
+    (void)argv;
+    for (int i = 0; i < 3; i++)
+        if (pthread_create(&threads[i], NULL, kinds[i], NULL) != 0)
+            return 1;
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    is_over = argc;
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    puts("done");
+    return 0;
+}
+"""
+
+
+def test_sessions_begin_and_end_while_signals_are_blocked_for_moments(folder):
+    """The C library blocks all signals while it makes a thread, ends one, or starts a program: the kernel would end the process at a trap there.
+    Sessions begin and end at any moment of that."""
+    source, program = os.path.join(folder, "moments.c"), os.path.join(folder, "moments")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(MOMENTS)
+    subprocess.run([tbdtest.need("cc"), "-O1", "-o", program, source, "-lpthread"], check=True)
+    process = armed([program])
+    begun = 0
+    for _ in range(200 if tbdtest.LONG else 12):
+        result = subprocess.run([tbdtest.TBD, "probe", "-q", "-p", str(process.pid), "uprobe:libc:malloc { @ = count() } interval:ms:5 { exit() }"],
+                                capture_output=True, text=True, timeout=150, check=False)
+        begun += result.returncode == 0
+        assert process.poll() is None and (result.returncode == 0 or "blocks SIGTRAP" in result.stderr), (process.returncode, result)
+    text = process.communicate("\n")[0]
+    assert process.returncode == 0 and text == "done\n" and begun > 0, (process.returncode, text, begun)
+
+
 def test_armed_program_is_as_without(_):
     """No thread, descriptor or child more than natively; the keeper goes with the program."""
     script = ("import os, threading; print(sorted(os.listdir('/proc/self/fd')), os.listdir('/proc/self/task').__len__());"
@@ -628,5 +698,6 @@ if __name__ == "__main__":
                  test_a_script_goes_on_in_a_program_that_is_executed,
                  test_inlined_copies_and_ranges,
                  test_threads_that_block_all_signals,
+                 test_sessions_begin_and_end_while_signals_are_blocked_for_moments,
                  test_armed_program_is_as_without,
                  test_wrong_packets_do_no_harm)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TBD_PROBE_VERSION      1u
+#define TBD_PROBE_VERSION      2u
 #define TBD_PROBE_MAGIC        0x65626f7270646274ull /* "tbdprobe" */
 #define TBD_PROBE_PACKET_BYTES 32768u
 /* Without its leading zero: the number of the process' pid namespace, and its pid there. */
@@ -47,6 +47,7 @@ enum tbd_probe_kind {
     TBD_PROBE_START, /* hits count from now on */
     TBD_PROBE_STOP,  /* the reply comes when no thread is in a probe any more */
     TBD_PROBE_LEAVE, /* instead of OPEN: the keeper ends */
+    TBD_PROBE_GUARD_FIRST, /* as GUARD, and before it: where a thread that blocks signals does not come to unblock them */
 };
 
 struct tbd_probe_head {

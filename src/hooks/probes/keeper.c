@@ -10,7 +10,7 @@
  *
  * KEEPER-1  Only the keeper's own user, or root, is listened to. (not checked: is_allowed() asks the kernel)
  * KEEPER-2  Traps are placed only while no thread of the program blocks SIGTRAP: the kernel would end the
- *     program. (not checked: refused_now() reads it from /proc) */
+ *     program. (not checked: thread_masks.h reads it from /proc) */
 #include "hooks/probes/keeper.h"
 
 #include "base/fmt.h"
@@ -22,19 +22,16 @@
 #include "hooks/probes/placing.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/session_memory.h"
+#include "hooks/probes/thread_masks.h"
 #include "hooks/probes/trap.h"
 
-#define LOOK_MS         5000
-#define TRIES           200
-#define TRY_MS          5
-#define LOOKS           4
-#define LOOK_PAUSE_MS   2
-#define LEAVE_MS        20
-#define QUIET_TRIES     2000
-#define BACKLOG         8
-#define FOLLOWER_MS     20
-#define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
-#define DIRECTORY_BYTES 4096
+#define LOOK_MS     5000
+#define TRIES       200
+#define TRY_MS      5
+#define LEAVE_MS    20
+#define QUIET_TRIES 2000
+#define BACKLOG     8
+#define FOLLOWER_MS 20
 
 struct keeper_credentials {
     uint32_t pid, uid, gid;
@@ -84,50 +81,6 @@ static bool executes_another(void)
     return keeper.memory_mark && now && now != keeper.memory_mark;
 }
 
-struct status_facts {
-    bool blocks_trap;
-    bool is_traced;
-    bool has_shadow_stack;
-};
-
-static bool ends_with_zero(const char *text)
-{
-    while (*text == ' ' || *text == '\t')
-        text++;
-    return text[0] == '0' && !text[1];
-}
-
-static bool has_word(const char *text, const char *word)
-{
-    for (; *text; text++)
-        if (tbd_starts_with(text, word))
-            return true;
-    return false;
-}
-
-static uint64_t hexadecimal(const char *text)
-{
-    uint64_t value = 0;
-
-    for (; *text; text++)
-        if (*text > ' ')
-            value = value << 4 | (uint64_t)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
-    return value;
-}
-
-static bool note_status(void *context, char *line)
-{
-    struct status_facts *facts = context;
-
-    if (tbd_starts_with(line, "SigBlk:"))
-        facts->blocks_trap |= (hexadecimal(line + 7) & SIGTRAP_BIT) != 0;
-    if (tbd_starts_with(line, "TracerPid:"))
-        facts->is_traced = !ends_with_zero(line + 10);
-    if (tbd_starts_with(line, "x86_Thread_features:"))
-        facts->has_shadow_stack = has_word(line, "shstk");
-    return true;
-}
-
 static uint64_t number_of(const char *name)
 {
     uint64_t value = 0;
@@ -142,147 +95,6 @@ static void pause_ms(int64_t milliseconds)
     int64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
 
     tbd_sys3(__NR_nanosleep, tbd_sys_pointer(time), 0, 0);
-}
-
-#define WAIT_TEXT "128 0x" /* rt_sigtimedwait, and its first argument: proc_pid_syscall(5) */
-#define RUN_TRIES 1000     /* of a millisecond */
-
-/* The system call in which the thread waits, or its place in the kernel where we may not know that. */
-static long read_wait(const char *thread, char *text, size_t bytes)
-{
-    char path[96];
-    long got;
-
-    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/syscall", keeper.program, thread);
-    got = tbd_proc_read(path, text, bytes);
-    if (got > 0)
-        return got;
-    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/wchan", keeper.program, thread);
-    return tbd_proc_read(path, text, bytes);
-}
-
-static bool is_running(const char *text)
-{
-    return tbd_starts_with(text, "running") || (text[0] == '0' && !text[1]);
-}
-
-/* Nanoseconds on a processor; 0: not known. */
-static uint64_t run_time(const char *thread)
-{
-    char path[96], text[64];
-
-    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/schedstat", keeper.program, thread);
-    return tbd_proc_read(path, text, sizeof(text)) > 0 ? number_of(text) : 0;
-}
-
-/* A thread that is about to run may still be in the call: waits until it has run.  False: it does not come to it. */
-static bool wait_until_it_ran(const char *thread, char *text, size_t bytes)
-{
-    uint64_t first = run_time(thread);
-
-    for (int i = 0; i < RUN_TRIES; i++) {
-        if (read_wait(thread, text, bytes) <= 0 || !is_running(text))
-            return true;
-        if (!first || run_time(thread) != first) {
-            read_wait(thread, text, bytes);
-            return true;
-        }
-        pause_ms(1);
-    }
-    return false;
-}
-
-/* A thread that waits for signals does not seem to block them meanwhile (kernel/signal.c, do_sigtimedwait()), but does
- * afterwards.  What it waits for may not be told to us: then it is taken for the worst. */
-static bool waits_for_trap(const char *thread)
-{
-    char text[256] = "";
-    uint64_t set = UINT64_MAX;
-    struct {
-        uint64_t base, length;
-    } to = { tbd_sys_pointer(&set), sizeof(set) }, from = { 0, sizeof(set) };
-
-    if (!wait_until_it_ran(thread, text, sizeof(text)) || tbd_starts_with(text, "do_sigtimedwait"))
-        return true;
-    if (!tbd_starts_with(text, WAIT_TEXT))
-        return false;
-    for (const char *at = text + sizeof(WAIT_TEXT) - 1; *at && *at != ' '; at++)
-        from.base = from.base << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-    tbd_sys6(__NR_process_vm_readv, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&to), 1,
-             tbd_sys_pointer(&from), 1, 0);
-    return set & SIGTRAP_BIT;
-}
-
-static enum tbd_probe_refusal refusal_of_thread(const char *name)
-{
-    struct status_facts facts = { 0 };
-    char path[96];
-
-    tbd_fmt(path, sizeof(path), "/proc/%u/task/%s/status", keeper.program, name);
-    facts.blocks_trap = waits_for_trap(name);
-    tbd_proc_lines(path, note_status, &facts);
-    return facts.is_traced          ? TBD_PROBE_TRACED
-           : facts.has_shadow_stack ? TBD_PROBE_SHADOW_STACK
-           : facts.blocks_trap      ? TBD_PROBE_SIGNAL_BLOCKED
-                                    : TBD_PROBE_OK;
-}
-
-/* struct linux_dirent64: ino, off, reclen, type, name */
-static struct tbd_probe_reply refusal_of_entries(const uint8_t *entries, long bytes)
-{
-    for (long at = 0; at < bytes;) {
-        const char *name = (const char *)entries + at + 19;
-        enum tbd_probe_refusal refusal = *name == '.' ? TBD_PROBE_OK : refusal_of_thread(name);
-        uint16_t length;
-
-        if (refusal != TBD_PROBE_OK)
-            return (struct tbd_probe_reply){ .refusal = refusal, .detail = number_of(name) };
-        memcpy(&length, entries + at + 16, sizeof(length));
-        at += length;
-    }
-    return (struct tbd_probe_reply){ 0 };
-}
-
-/* A thread that blocks all signals does so for a short time in most programs: a few tries. */
-static struct tbd_probe_reply refused_now(void)
-{
-    static _Alignas(8) uint8_t entries[DIRECTORY_BYTES];
-    struct tbd_probe_reply reply = { 0 };
-    char path[64];
-    long bytes, fd;
-
-    tbd_fmt(path, sizeof(path), "/proc/%u/task", keeper.program);
-    fd = tbd_sys_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    while (fd >= 0 && !reply.refusal &&
-           (bytes = tbd_sys3(__NR_getdents64, (uint64_t)fd, tbd_sys_pointer(entries),
-                             sizeof(entries))) > 0)
-        reply = refusal_of_entries(entries, bytes);
-    if (fd >= 0)
-        tbd_sys_close((int)fd);
-    return reply;
-}
-
-/* One look may miss a thread that is just about to wait: some in a row, or the first refusal. */
-static struct tbd_probe_reply refused_in_a_row(void)
-{
-    struct tbd_probe_reply reply = refused_now();
-
-    for (int i = 1; i < LOOKS && reply.refusal == TBD_PROBE_OK; i++) {
-        pause_ms(LOOK_PAUSE_MS);
-        reply = refused_now();
-    }
-    return reply;
-}
-
-static struct tbd_probe_reply refused_after_tries(void)
-{
-    struct tbd_probe_reply reply = refused_in_a_row();
-
-    for (int i = 0; i < TRIES && reply.refusal == TBD_PROBE_SIGNAL_BLOCKED; i++) {
-        pause_ms(TRY_MS);
-        reply = refused_in_a_row();
-    }
-    return reply;
 }
 
 /* ---- the session's end ---- */
@@ -360,7 +172,7 @@ static struct tbd_probe_reply open_session(long bytes, int *out_fd)
         return refuse(TBD_PROBE_BAD_PACKET, 0);
     if (request->version != TBD_PROBE_VERSION)
         return refuse(TBD_PROBE_OTHER_VERSION, 0);
-    reply = refused_after_tries();
+    reply = tbd_thread_masks_refuse_still(keeper.program);
     if (reply.refusal != TBD_PROBE_OK)
         return reply;
     refusal = tbd_placing_begin();
@@ -421,9 +233,7 @@ static struct tbd_probe_reply place(long bytes)
     return refuse(refusal, 0);
 }
 
-/* A thread that blocks SIGTRAP must not come to a guard: nobody blocks it just before, nor just after.  Otherwise
- * the guards go away again, and the consumer may ask once more. */
-static struct tbd_probe_reply guard(long bytes)
+static struct tbd_probe_reply prepare_guards(long bytes)
 {
     const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
     const struct tbd_probe_place *places =
@@ -435,12 +245,44 @@ static struct tbd_probe_reply guard(long bytes)
     reply = refuse(tbd_placing_look(), 0);
     for (uint32_t i = 0; i < head->count && reply.refusal == TBD_PROBE_OK; i++)
         reply = refuse(tbd_placing_prepare_guard(places[i].address), i);
-    if (reply.refusal == TBD_PROBE_OK)
-        reply = refused_after_tries();
+    return reply;
+}
+
+/* Who blocks all signals for a moment, as the C library does in pthread_create(), comes back by calls that are not guarded
+ * yet.  From now on it blocks all but SIGTRAP, so that the other guards find a moment at which nobody does. */
+static struct tbd_probe_reply guard_first(long bytes)
+{
+    struct tbd_probe_reply reply = prepare_guards(bytes);
+
     if (reply.refusal != TBD_PROBE_OK)
         return reply;
-    tbd_placing_guards();
-    reply = refused_in_a_row();
+    reply = tbd_thread_masks_refuse_still(keeper.program);
+    if (reply.refusal == TBD_PROBE_OK)
+        tbd_placing_guards();
+    else
+        tbd_placing_clear();
+    return reply;
+}
+
+/* A thread that blocks SIGTRAP must not come to a guard: nobody blocks it just before, nor just after.  Otherwise
+ * the guards go away again, and the consumer may ask once more. */
+static struct tbd_probe_reply guard(long bytes)
+{
+    struct tbd_probe_reply reply = prepare_guards(bytes);
+
+    if (reply.refusal != TBD_PROBE_OK)
+        return reply;
+    tbd_thread_masks_watch(true);
+    reply = tbd_thread_masks_refuse_still(keeper.program);
+    if (reply.refusal == TBD_PROBE_OK)
+        reply = tbd_thread_masks_refuse(keeper.program);
+    if (reply.refusal == TBD_PROBE_OK) /* that took its time */
+        reply = tbd_thread_masks_refuse_still(keeper.program);
+    if (reply.refusal == TBD_PROBE_OK) {
+        tbd_placing_guards();
+        reply = tbd_thread_masks_refuse(keeper.program);
+    }
+    tbd_thread_masks_watch(false);
     if (reply.refusal != TBD_PROBE_OK)
         tbd_placing_clear();
     return reply;
@@ -503,6 +345,7 @@ static struct tbd_probe_reply answer(long bytes, int *out_fd)
     case TBD_PROBE_CODE: return take_code(bytes);
     case TBD_PROBE_PLACE: return place(bytes);
     case TBD_PROBE_GUARD: return guard(bytes);
+    case TBD_PROBE_GUARD_FIRST: return guard_first(bytes);
     case TBD_PROBE_TAKE: return take_away(bytes);
     case TBD_PROBE_START: return start_session();
     case TBD_PROBE_STOP: return stop_session();

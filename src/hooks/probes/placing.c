@@ -312,11 +312,16 @@ static void clear_jumps(void)
     tbd_jumps_take(batch, count, memory);
 }
 
+/* A guard goes when no other trap is there that a thread could meet without it; so the first one goes last. */
 void tbd_placing_clear(void)
 {
     clear_jumps();
     tbd_handlers_end();
     for (uint32_t i = 0; i < placed_count; i++)
-        clear_one(placed[i]);
+        if (!is_guard(placed[i]))
+            clear_one(placed[i]);
+    for (uint32_t i = guard_count; i > 0; i--)
+        if (guards[i - 1]->is_placed)
+            clear_one(guards[i - 1]);
     placed_count = guard_count = 0;
 }

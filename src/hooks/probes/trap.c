@@ -18,6 +18,7 @@
 #include "hooks/probes/probe_code.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/probe_table.h"
+#include "hooks/probes/thread_masks.h"
 #include "hooks/threads/sigframe.h"
 #include "patcher/native_patch.h"
 
@@ -245,6 +246,7 @@ void tbd_probe_jumped(uint64_t *registers, struct tbd_probe *probe)
 void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_probe *probe = tbd_probe_find(context->rip - 1);
+    uint32_t *mark;
     int32_t code;
 
     memcpy(&code, info + 8, sizeof(code));
@@ -256,8 +258,10 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
             pass_on(signal, info, context);
         return;
     }
+    mark = tbd_thread_masks_enter();
     tbd_probe_report(probe, context->gregs);
     tbd_trap_run_instruction(&probe->step, context);
+    tbd_thread_masks_leave(mark);
 }
 
 /* ---- beginning ---- */

@@ -206,9 +206,8 @@ static bool is_program(const struct tbd_probe_process *process, const char *name
            (process->comm[0] && strncmp(name, process->comm, COMM_LENGTH) == 0);
 }
 
-/* "libc" is libc.so.6; "*" is any; else the name, or the path. */
-static bool is_called(const struct tbd_probe_process *process,
-                      const struct tbd_process_module *module, const char *name)
+bool tbd_process_is_called(const struct tbd_probe_process *process,
+                           const struct tbd_process_module *module, const char *name)
 {
     const char *base = tbd_base_name(module->path);
     size_t length = strlen(name);
@@ -471,7 +470,7 @@ static bool find_lines(struct tbd_probe_process *process, struct tbd_process_mod
 static bool looks_at(const struct tbd_probe_process *process,
                      const struct tbd_process_module *module, const struct tbd_where *where)
 {
-    return where->kind == TBD_WHERE_LINE || is_called(process, module, where->module);
+    return where->kind == TBD_WHERE_LINE || tbd_process_is_called(process, module, where->module);
 }
 
 static bool say_nothing_there(const struct tbd_where *where, bool has_module,
@@ -559,77 +558,11 @@ bool tbd_process_find_inlined(struct tbd_probe_process *process, const struct tb
     for (size_t i = 0; i < process->module_count && done; i++) {
         struct tbd_process_module *module = &process->modules[i];
 
-        if ((!only_new || module->is_other) && is_called(process, module, where->module))
+        if ((!only_new || module->is_other) &&
+            tbd_process_is_called(process, module, where->module))
             done = add_copies(process, module, where->name, out);
     }
     return done;
-}
-
-/* ---- guards ---- */
-
-#define CALL_SIGACTION   13
-#define CALL_SIGPROCMASK 14
-
-static bool sets_eax(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
-{
-    return insn->operand_count_visible && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           (operands[0].reg.value == ZYDIS_REGISTER_EAX ||
-            operands[0].reg.value == ZYDIS_REGISTER_RAX);
-}
-
-/* syscall instructions of a function that are reached with one of the two numbers in eax: loaded since the last
- * branch, in the order of the code. */
-static bool find_guards_in(struct tbd_elf_file *file, uint64_t bias,
-                           const struct tbd_elf_symbol *symbol, struct tbd_probe_places *out)
-{
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    uint8_t code[4096];
-    size_t bytes = (size_t)(symbol->end - symbol->start), got;
-    ZydisDecodedInstruction insn;
-    ZydisDecoder decoder;
-    uint64_t number = 0;
-
-    got = tbd_elf_read(file, symbol->start, code, bytes < sizeof(code) ? bytes : sizeof(code));
-    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    for (size_t at = 0; at < got; at += insn.length) {
-        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + at, got - at, &insn, operands)))
-            return true;
-        if (insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL &&
-            (number == CALL_SIGACTION || number == CALL_SIGPROCMASK) &&
-            !tbd_process_add_place(out, bias + symbol->start + at))
-            return false;
-        if (sets_eax(&insn, operands))
-            number = insn.mnemonic == ZYDIS_MNEMONIC_MOV &&
-                             operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE
-                         ? operands[1].imm.value.u
-                         : 0;
-    }
-    return true;
-}
-
-bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe_places *out)
-{
-    for (size_t i = 0; i < process->module_count; i++) {
-        struct tbd_process_module *module = &process->modules[i];
-        const struct tbd_elf_symbols *symbols;
-        struct tbd_elf_file *file;
-        uint64_t last = UINT64_MAX;
-
-        if (!is_called(process, module, "libc"))
-            continue;
-        file = tbd_process_file(process, module);
-        symbols = file ? tbd_elf_symbols(file) : NULL;
-        for (size_t k = 0; symbols && k < symbols->count; k++) {
-            const struct tbd_elf_symbol *symbol = &symbols->all[k];
-
-            if (!symbol->is_function || symbol->is_stub || symbol->start == last)
-                continue;
-            last = symbol->start;
-            if (!find_guards_in(file, module->bias, symbol, out))
-                return false;
-        }
-    }
-    return true;
 }
 
 /* ---- names ---- */

@@ -45,6 +45,10 @@ void tbd_process_free(struct tbd_probe_process *process);
 struct tbd_elf_file *tbd_process_file(struct tbd_probe_process *process,
                                       struct tbd_process_module *module);
 
+/* "libc" is libc.so.6; "*" is any; else the name, or the path. */
+bool tbd_process_is_called(const struct tbd_probe_process *process,
+                           const struct tbd_process_module *module, const char *name);
+
 struct tbd_probe_places {
     struct tbd_probe_place *all; /* owned */
     size_t count, capacity;
@@ -63,9 +67,6 @@ bool tbd_process_find_inlined(struct tbd_probe_process *process, const struct tb
                               bool only_new, struct tbd_probe_places *out);
 /* False: no memory. */
 bool tbd_process_add_place(struct tbd_probe_places *out, uint64_t address);
-
-/* The system calls of the C library that change signal masks and handlers; none found is no error. */
-bool tbd_process_find_guards(struct tbd_probe_process *process, struct tbd_probe_places *out);
 
 /* NULL: none has the address in its code. */
 struct tbd_process_module *tbd_process_module_at(struct tbd_probe_process *process,

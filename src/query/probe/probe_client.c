@@ -274,18 +274,24 @@ bool tbd_client_take(struct tbd_probe_client *client, const struct tbd_probe_pla
 
 #define GUARD_TRIES 20
 
-bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,
-                      size_t count, struct tbd_query_error *error)
+/* At most TBD_PROBE_PER_PACKET: all at one moment. */
+static bool send_guards(struct tbd_probe_client *client, enum tbd_probe_kind kind,
+                        const struct tbd_probe_places *places, struct tbd_query_error *error)
 {
-    if (count > TBD_PROBE_PER_PACKET)
-        count = TBD_PROBE_PER_PACKET;
-    for (int i = 0; i < GUARD_TRIES; i++) {
-        size_t wrong;
+    size_t count = places->count < TBD_PROBE_PER_PACKET ? places->count : TBD_PROBE_PER_PACKET;
+    size_t wrong;
 
-        *error = (struct tbd_query_error){ 0 };
-        if (send_items(client, TBD_PROBE_GUARD, places, count, sizeof(places[0]), &wrong, error))
+    *error = (struct tbd_query_error){ 0 };
+    return send_items(client, kind, places->all, count, sizeof(places->all[0]), &wrong, error);
+}
+
+bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_guard_places *places,
+                      struct tbd_query_error *error)
+{
+    for (int i = 0; i < GUARD_TRIES; i++)
+        if (send_guards(client, TBD_PROBE_GUARD_FIRST, &places->blocks, error) &&
+            send_guards(client, TBD_PROBE_GUARD, &places->others, error))
             return true;
-    }
     return false;
 }
 

@@ -6,6 +6,7 @@
 #define TBD_QUERY_PROBE_CLIENT_H
 
 #include "format/probe/probe.h"
+#include "query/places/guard_places.h"
 #include "query/text/query_error.h"
 
 #include <sys/socket.h>
@@ -38,9 +39,9 @@ bool tbd_client_place(struct tbd_probe_client *client, const struct tbd_probe_pl
 /* Takes their probes away. */
 bool tbd_client_take(struct tbd_probe_client *client, const struct tbd_probe_place *places,
                      size_t count, size_t *out_wrong, struct tbd_query_error *error);
-/* Guards at these places (TBD_PROBE_GUARD), at most TBD_PROBE_PER_PACKET; tries again for a while. */
-bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_probe_place *places,
-                      size_t count, struct tbd_query_error *error);
+/* Guards, first where masks are made that block more; tries again for a while. */
+bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_guard_places *places,
+                      struct tbd_query_error *error);
 bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
                       uint64_t *out_detail, struct tbd_query_error *error);
 void tbd_client_close(struct tbd_probe_client *client);

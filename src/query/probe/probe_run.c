@@ -180,7 +180,7 @@ struct probe_run {
     struct tbd_probe_process process;
     struct tbd_script_places places;
     uint32_t sent; /* instructions of the script */
-    struct tbd_probe_places guards;
+    struct tbd_guard_places guards;
     struct tbd_probe_client client;
     struct tbd_probe_output output;
     struct tbd_query_error error;
@@ -260,9 +260,9 @@ static void name_refused(struct probe_run *run, size_t wrong)
 
 static bool place_guards(struct probe_run *run)
 {
-    if (!tbd_process_find_guards(&run->process, &run->guards))
+    if (!tbd_guard_places_find(&run->process, &run->guards))
         return tbd_query_wrong(&run->error, TBD_NOMEM, 0, 0, "no memory");
-    return tbd_client_guard(&run->client, run->guards.all, run->guards.count, &run->error);
+    return tbd_client_guard(&run->client, &run->guards, &run->error);
 }
 
 #define KEEPER_TRIES  500
@@ -441,8 +441,7 @@ static void leave_program(struct probe_run *run)
     tbd_client_close(&run->client);
     tbd_process_free(&run->process);
     tbd_script_places_free(&run->places);
-    free(run->guards.all);
-    run->guards = (struct tbd_probe_places){ 0 };
+    tbd_guard_places_free(&run->guards);
     run->process = (struct tbd_probe_process){ 0 };
     run->places = (struct tbd_script_places){ 0 };
     tbd_script_free(run->script);
@@ -582,7 +581,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
     }
     tbd_process_free(&run.process);
     tbd_script_places_free(&run.places);
-    free(run.guards.all);
+    tbd_guard_places_free(&run.guards);
     tbd_script_free(run.script);
     return status;
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+/* thread_masks.h - may the program's threads meet traps?  The kernel would end it at one that blocks SIGTRAP
+ *
+ * A thread that is in the trap's own handler has it blocked, too.  While the keeper watches, threads leave a mark there.
+ *
+ * Contexts: keeper; SIG to enter and leave. */
+#ifndef TBD_HOOKS_THREAD_MASKS_H
+#define TBD_HOOKS_THREAD_MASKS_H
+
+#include "format/probe/probe.h"
+
+#include <stdbool.h>
+
+/* Looks at all threads, which have to run meanwhile where that is needed to know it (some seconds if many want to).
+ * detail: the thread. */
+struct tbd_probe_reply tbd_thread_masks_refuse(uint32_t program);
+/* The same without waiting for them, so that it may miss one, and again and again for a second while there is one: a
+ * thread that blocks all signals does so for a short time in most programs. */
+struct tbd_probe_reply tbd_thread_masks_refuse_still(uint32_t program);
+
+/* From now on, or no more. */
+void tbd_thread_masks_watch(bool watches);
+/* The handler begins: what to give back at its end.  NULL: nobody watches, or no mark is free. */
+uint32_t *tbd_thread_masks_enter(void);
+void tbd_thread_masks_leave(uint32_t *mark);
+
+#endif
