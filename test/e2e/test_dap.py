@@ -228,6 +228,10 @@ def test_no_client_stops_the_adapter(folder):
             client.raw(body)
             message = client.next(lambda m: m["type"] == "response" and m["request_seq"] == 0)
             assert not message["success"] and message["message"], message
+        for number, odd in enumerate((b"\\ud800", b"\\udc00\\ud83d", b"\\u0000", b"\xff", b"\xed\xa0\x80"), 100000):  # no string of UTF-8
+            client.raw(b'{"type":"request","command":"evaluate","seq":%d,"arguments":{"expression":"%s","context":"watch"}}' % (number, odd))
+            message = client.next(lambda m, seq=number: m["type"] == "response" and m["request_seq"] == seq)
+            assert not message["success"] and message["message"] and message["command"] == "evaluate", message
         client.write(b"Content-Length: 99999999999\r\n\r\n")
         client.write(b"x" * 10)
         assert "4 MiB" in client.next(lambda m: m["type"] == "response" and m["request_seq"] == 0)["message"]
@@ -270,7 +274,13 @@ def test_two_clients_and_a_program_that_is_recorded(folder):
     sources = second.ask("loadedSources")["sources"]
     text = second.ask("source", source=[s for s in sources if s["name"] == "overflow.c"][0], sourceReference=0)["content"]
     assert "void set_name(const char *name)" in text and second.refused("source", source={"path": "/etc/passwd"}, sourceReference=0)
-    assert second.ask("breakpointLocations", source={"path": "overflow.c"}, line=30, endLine=38)["breakpoints"]
+    lines = [row["line"] for row in second.ask("breakpointLocations", source={"path": "overflow.c"}, line=30, endLine=38)["breakpoints"]]
+    assert lines, lines
+    for line in range(30, 39):  # a line without code means the next one that has some
+        set_at = second.ask("setBreakpoints", source={"path": "overflow.c"}, breakpoints=[{"line": line}])["breakpoints"][0]
+        assert set_at["line"] == min([there for there in lines if there >= line], default=set_at["line"]), (line, set_at, lines)
+    second.ask("setBreakpoints", source={"path": "overflow.c"}, breakpoints=[])
+    assert second.ask("breakpointLocations", source={"path": "overflow.c"}, line=1 << 62, endLine=1 << 63 - 1)["breakpoints"] == []
     assert any(m["name"] == "overflow" for m in second.ask("modules")["modules"])
     second.close()
     client.close()

@@ -111,7 +111,9 @@ void tbd_dap_refuse_status(struct tbd_dap *dap, enum tbd_status status);
 void tbd_dap_event(struct tbd_dap *dap, const char *event, json_t *body);
 /* Text for the client's console; category "console", "stdout", "stderr", "important". */
 void tbd_dap_print(struct tbd_dap *dap, const char *category, const char *text);
-/* An argument; "", 0 and `otherwise` if it is missing or of another type. */
+/* An argument; "", 0 and `otherwise` if it is missing or of another type.  Numbers are no further from 0 than clients have them, so that
+ * a sum of some is one. */
+#define TBD_DAP_NUMBER_MOST ((json_int_t)1 << 53)
 const char *tbd_dap_text(const json_t *arguments, const char *name);
 json_int_t tbd_dap_number(const json_t *arguments, const char *name, json_int_t otherwise);
 /* "0x7ffe10"; false: it is no address. */

@@ -2,6 +2,7 @@
 /* dap_link.c - see dap_link.h */
 #include "query/dap/dap_link.h"
 
+#include "query/dap/dap_mend.h"
 #include "query/text/user_interrupt.h"
 
 #include <errno.h>
@@ -69,9 +70,23 @@ static void put(struct tbd_dap_link *link, const struct tbd_dap_waiting *waiting
     pthread_mutex_unlock(&link->lock);
 }
 
+static json_t *load(const char *text, size_t bytes)
+{
+    json_t *value = json_loadb(text, bytes, 0, NULL);
+    char *mended;
+
+    if (value != NULL)
+        return value;
+    mended = tbd_dap_mend(text, bytes, &bytes);
+    if (mended != NULL)
+        value = json_loadb(mended, bytes, 0, NULL);
+    free(mended);
+    return value;
+}
+
 static void put_message(struct tbd_dap_link *link, const char *text, size_t bytes)
 {
-    struct tbd_dap_waiting waiting = { .request = json_loadb(text, bytes, 0, NULL),
+    struct tbd_dap_waiting waiting = { .request = load(text, bytes),
                                        .why = "a message was no JSON object" };
     const char *type = json_string_value(json_object_get(waiting.request, "type"));
 

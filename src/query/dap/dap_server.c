@@ -92,8 +92,11 @@ const char *tbd_dap_text(const json_t *arguments, const char *name)
 json_int_t tbd_dap_number(const json_t *arguments, const char *name, json_int_t otherwise)
 {
     const json_t *value = json_object_get(arguments, name);
+    json_int_t number = json_is_integer(value) ? json_integer_value(value) : otherwise;
 
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+    if (number > TBD_DAP_NUMBER_MOST)
+        return TBD_DAP_NUMBER_MOST;
+    return number < -TBD_DAP_NUMBER_MOST ? -TBD_DAP_NUMBER_MOST : number;
 }
 
 bool tbd_dap_address(const char *text, uint64_t *out)
@@ -289,7 +292,7 @@ static void answer(struct tbd_dap *dap, const json_t *arguments)
 static void carry_out(struct tbd_dap *dap, const struct tbd_dap_waiting *waiting)
 {
     dap->has_replied = false;
-    dap->request = tbd_dap_number(waiting->request, "seq", 0);
+    dap->request = json_integer_value(json_object_get(waiting->request, "seq"));
     snprintf(dap->command, sizeof(dap->command), "%s", tbd_dap_text(waiting->request, "command"));
     memset(&dap->session.why, 0, sizeof(dap->session.why));
     if (waiting->request == NULL)

@@ -14,10 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINES_AHEAD    100u /* a line without code means the next one with code, this near */
-#define LOCATIONS_MOST 100  /* lines that are looked at for one request */
-#define SOURCES_MAX    20000u
-#define RANGES_MAX     16u
+#define LINES_MOST                                                                                 \
+    100u /* lines that are looked at for one request: one without code means the next one that has some */
+#define SOURCES_MAX 20000u
 
 /* ---- files ---- */
 
@@ -128,19 +127,31 @@ void tbd_dap_loaded_sources(struct tbd_dap *dap, const json_t *arguments)
 
 /* ---- lines ---- */
 
-/* Is there code of this line (0: of any) in some module? */
-static bool has_code(const struct tbd_module *modules, size_t count, const char *file,
-                     uint32_t line)
+/* Does some module have code of the file? */
+static bool has_code(const struct tbd_module *modules, size_t count, const char *file)
 {
     struct tbd_elf_range range;
 
     for (size_t i = 0; i < count; i++) {
         struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
 
-        if (dwarf != NULL && tbd_dwarf_line_ranges(dwarf, file, line, &range, 1) != 0)
+        if (dwarf != NULL && tbd_dwarf_line_ranges(dwarf, file, 0, &range, 1) != 0)
             return true;
     }
     return false;
+}
+
+/* Which of the lines from `first` on have code? */
+static void find_lines(const struct tbd_module *modules, size_t count, const char *file,
+                       uint32_t first, bool has[LINES_MOST])
+{
+    memset(has, 0, LINES_MOST * sizeof(*has));
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+
+        if (dwarf != NULL)
+            tbd_dwarf_code_lines(dwarf, file, first, LINES_MOST, has);
+    }
 }
 
 /* The longest end of the client's path that names a file of the debug information and can stand in a condition;
@@ -149,7 +160,7 @@ static const char *known_end(const struct tbd_module *modules, size_t count, con
 {
     while (path != NULL && *path != '\0') {
         if (strpbrk(path, ",<> ") == NULL && strlen(path) < 200 && strstr(path, "..") == NULL &&
-            has_code(modules, count, path, 0))
+            has_code(modules, count, path))
             return path;
         path = strchr(path, '/');
         if (path != NULL)
@@ -158,36 +169,25 @@ static const char *known_end(const struct tbd_module *modules, size_t count, con
     return NULL;
 }
 
-/* How many lines after `line` the module has code of the file; `most`: none before that many.  A module that does not know the file, as
- * most of them, is asked once. */
-static uint32_t lines_ahead(const struct tbd_module *module, const char *file, uint32_t line,
-                            uint32_t most)
-{
-    if (!has_code(module, 1, file, 0))
-        return most;
-    for (uint32_t i = 0; i < most; i++)
-        if (has_code(module, 1, file, line + i))
-            return i;
-    return most;
-}
-
 bool tbd_dap_line_question(struct tbd_dap *dap, const char *path, uint32_t line, uint32_t *out_line,
                            char out[512])
 {
     const struct tbd_module *modules;
     const char *file;
     size_t count;
-    uint32_t ahead = LINES_AHEAD;
+    uint32_t ahead = 0;
+    bool has[LINES_MOST];
 
-    if (line == 0 || line > UINT32_MAX - LINES_AHEAD ||
+    if (line == 0 || line > UINT32_MAX - LINES_MOST ||
         modules_here(dap, &modules, &count) != TBD_OK)
         return false;
     file = known_end(modules, count, path);
     if (file == NULL)
         return false;
-    for (size_t i = 0; i < count; i++)
-        ahead = lines_ahead(&modules[i], file, line, ahead);
-    if (ahead == LINES_AHEAD)
+    find_lines(modules, count, file, line, has);
+    while (ahead < LINES_MOST && !has[ahead])
+        ahead++;
+    if (ahead == LINES_MOST)
         return false;
     *out_line = line + ahead;
     snprintf(out, 512, "line where src=<%s,%" PRIu32 ">", file, line + ahead);
@@ -196,20 +196,23 @@ bool tbd_dap_line_question(struct tbd_dap *dap, const char *path, uint32_t line,
 
 void tbd_dap_breakpoint_locations(struct tbd_dap *dap, const json_t *arguments)
 {
-    json_int_t first = tbd_dap_number(arguments, "line", 1) + dap->client.lines_from_0;
-    json_int_t last = tbd_dap_number(arguments, "endLine", first - dap->client.lines_from_0) +
-                      dap->client.lines_from_0;
+    json_int_t from_0 = dap->client.lines_from_0;
+    json_int_t first = tbd_dap_number(arguments, "line", 1) + from_0;
+    json_int_t last = tbd_dap_number(arguments, "endLine", first - from_0) + from_0;
     json_t *found = json_array();
     const struct tbd_module *modules;
     const char *file = NULL;
+    bool has[LINES_MOST];
     size_t count;
 
-    if (modules_here(dap, &modules, &count) == TBD_OK)
+    if (first > 0 && first <= last && first <= UINT32_MAX - LINES_MOST &&
+        modules_here(dap, &modules, &count) == TBD_OK)
         file = known_end(modules, count, path_of(dap, arguments));
-    for (json_int_t i = first; file != NULL && i > 0 && i <= last && i < first + LOCATIONS_MOST;
-         i++)
-        if (has_code(modules, count, file, (uint32_t)i))
-            json_array_append_new(found, json_pack("{s:I}", "line", i - dap->client.lines_from_0));
+    if (file != NULL)
+        find_lines(modules, count, file, (uint32_t)first, has);
+    for (json_int_t i = 0; file != NULL && i < LINES_MOST && first + i <= last; i++)
+        if (has[i])
+            json_array_append_new(found, json_pack("{s:I}", "line", first + i - from_0));
     tbd_dap_reply(dap, json_pack("{s:o}", "breakpoints", found));
 }
 

@@ -43,6 +43,10 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
 size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,
                              struct tbd_elf_range *out, size_t max);
 
+/* Sets has[i] where there is code of line `first` + i of such a file, i < count; leaves the others alone.  As much work as one line. */
+void tbd_dwarf_code_lines(struct tbd_dwarf *dwarf, const char *file, uint32_t first, size_t count,
+                          bool *has);
+
 /* All code of the units of compilation whose file is called so, functions of headers in them included, in order; what adjoins is one
  * range.  As above. */
 size_t tbd_dwarf_file_ranges(struct tbd_dwarf *dwarf, const char *file, struct tbd_elf_range *out,

@@ -162,39 +162,102 @@ static bool is_file_called(const char *path, const char *name)
            (all == end || path[all - end - 1] == '/');
 }
 
-static size_t unit_line_ranges(Dwarf_Die *unit, const char *file, uint32_t line,
-                               struct tbd_elf_range *out, size_t max, size_t found)
+/* Is it among the unit's files? Most units are left out by that, without a look at their rows. */
+static bool has_file(Dwarf_Die *unit, const char *file)
+{
+    Dwarf_Files *files;
+    size_t count;
+
+    if (dwarf_getsrcfiles(unit, &files, &count) != 0)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const char *path = dwarf_filesrc(files, i, NULL, NULL);
+
+        if (path != NULL && is_file_called(path, file))
+            return true;
+    }
+    return false;
+}
+
+/* Calls `take` for all stretches of code that belong to a line of the file. */
+static void unit_code(Dwarf_Die *unit, const char *file,
+                      void (*take)(void *context, uint32_t line, struct tbd_elf_range range),
+                      void *context)
 {
     Dwarf_Lines *lines;
     size_t count;
 
-    if (dwarf_getsrclines(unit, &lines, &count) != 0)
-        return found;
+    if (!has_file(unit, file) || dwarf_getsrclines(unit, &lines, &count) != 0)
+        return;
     for (size_t i = 0; i + 1 < count; i++) {
         struct tbd_elf_range range = { line_address(lines, i), line_address(lines, i + 1) };
         struct tbd_source_line row;
 
-        if (range.end <= range.start || !take_row(best_row(lines, i), &row) ||
-            (line != 0 && row.line != line) || !is_file_called(row.file, file))
-            continue;
-        if (found < max)
-            out[found] = range;
-        found++;
+        if (range.end > range.start && take_row(best_row(lines, i), &row) &&
+            is_file_called(row.file, file))
+            take(context, row.line, range);
     }
-    return found;
+}
+
+static void file_code(struct tbd_dwarf *dwarf, const char *file,
+                      void (*take)(void *context, uint32_t line, struct tbd_elf_range range),
+                      void *context)
+{
+    Dwarf_Die unit;
+
+    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
+        if (tbd_dwarf_unit(dwarf, i, &unit) && !tbd_dwarf_is_shared_unit(&unit))
+            unit_code(&unit, file, take, context);
+    }
+}
+
+struct wanted_ranges {
+    uint32_t line; /* 0: any */
+    struct tbd_elf_range *out;
+    size_t max, found;
+};
+
+static void take_range(void *context, uint32_t line, struct tbd_elf_range range)
+{
+    struct wanted_ranges *wanted = context;
+
+    if (wanted->line != 0 && line != wanted->line)
+        return;
+    if (wanted->found < wanted->max)
+        wanted->out[wanted->found] = range;
+    wanted->found++;
 }
 
 size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,
                              struct tbd_elf_range *out, size_t max)
 {
-    size_t found = 0;
-    Dwarf_Die unit;
+    struct wanted_ranges wanted = { .line = line, .out = out, .max = max };
 
-    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit) && !tbd_dwarf_is_shared_unit(&unit))
-            found = unit_line_ranges(&unit, file, line, out, max, found);
-    }
-    return found;
+    file_code(dwarf, file, take_range, &wanted);
+    return wanted.found;
+}
+
+struct wanted_lines {
+    uint32_t first;
+    size_t count;
+    bool *has;
+};
+
+static void take_line(void *context, uint32_t line, struct tbd_elf_range range)
+{
+    struct wanted_lines *wanted = context;
+
+    (void)range;
+    if (line >= wanted->first && line - wanted->first < wanted->count)
+        wanted->has[line - wanted->first] = true;
+}
+
+void tbd_dwarf_code_lines(struct tbd_dwarf *dwarf, const char *file, uint32_t first, size_t count,
+                          bool *has)
+{
+    struct wanted_lines wanted = { first, count, has };
+
+    file_code(dwarf, file, take_line, &wanted);
 }
 
 /* ---- files ---- */

@@ -391,6 +391,7 @@ void tbd_search_release(struct tbd_search_run *run)
     tbd_callers_free(&run->callers);
     tbd_search_free_returns(run);
     tbd_search_forget_candidates(run);
+    tbd_note_sites_free(&run->known);
     free(run->memory);
     free(run->kept);
     free(run->candidates);

@@ -67,6 +67,7 @@ static void take_note(struct tbd_search_run *run, const struct tbd_event *event)
     if (run->notes.window == NULL || (run->here->uses & TBD_USES_REGS) == 0)
         return;
     noted = tbd_notes_at(&run->notes, event);
+    run->noted++;
     run->unnoted += noted == NULL;
     run->env.regs = noted == NULL ? NULL : &noted->regs;
     run->env.vector = noted == NULL ? NULL : noted->vector;

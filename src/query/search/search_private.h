@@ -44,6 +44,11 @@ struct tbd_search_returns {
     size_t count, capacity;
 };
 
+/* Events at which the condition has no value, by cause. */
+struct tbd_search_bad {
+    uint64_t divisions, unmapped, optimized;
+};
+
 struct tbd_search_run {
     struct tbd_search *search;
     struct tbd_session *session;
@@ -70,12 +75,16 @@ struct tbd_search_run {
     uint32_t answered;                        /* walks whose probes are answered */
     uint32_t levels;             /* the most of all meanings so far; 0: they read no memory */
     bool asked;                  /* the current walk has asked for memory */
+    bool undecided;              /* ... and has events that it has not decided against */
+    struct tbd_search_bad bad;   /* of the last walk that was not counted */
     bool has_callers;            /* the current walk keeps `callers` up to date */
     bool again;                  /* the walks lacked a part of the window: repeat them with it */
     struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
     uint64_t missed;             /* ... and at how many events */
+    struct tbd_note_sites known; /* those of an earlier window, sorted */
     struct tbd_notes notes;      /* those registers */
-    uint64_t unnoted;            /* events that still miss registers */
+    uint64_t noted;              /* events that have looked for theirs, and ... */
+    uint64_t unnoted;            /* ... those that still miss them */
     struct tbd_callers callers;  /* the stack of the running thread */
     struct tbd_inlined_calls *inlined; /* owned: of that stack's addresses; NULL: no stack=<...> */
     struct tbd_thread_callers *others;

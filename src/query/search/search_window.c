@@ -33,6 +33,7 @@ static bool ask_event(void *context, struct tbd_event *event)
     enum tbd_verdict verdict =
         is_return(run, event) ? TBD_VERDICT_MISS : tbd_search_judge_answered(run, event);
 
+    run->undecided |= verdict != TBD_VERDICT_MISS;
     if (tbd_search_asks(run, verdict) && run->status == TBD_OK) {
         run->session->stats.candidates += walk == 0;
         tbd_search_ask(run, event, verdict);
@@ -169,18 +170,20 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
     run->env.frames = NULL;
 }
 
-/* A walk that does not count bad events, because another walk counts them. */
+/* A walk that does not count bad events, because another walk counts them.  What it would have
+ * counted is in run->bad. */
 static void walk_uncounted(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
                            struct tbd_probes *feed)
 {
-    uint64_t divisions = run->env.divisions;
-    uint64_t unmapped = run->env.unmapped;
-    uint64_t optimized = run->env.optimized;
+    struct tbd_search_bad before = { run->env.divisions, run->env.unmapped, run->env.optimized };
 
     walk(run, emit, feed);
-    run->env.divisions = divisions;
-    run->env.unmapped = unmapped;
-    run->env.optimized = optimized;
+    run->bad = (struct tbd_search_bad){ run->env.divisions - before.divisions,
+                                        run->env.unmapped - before.unmapped,
+                                        run->env.optimized - before.optimized };
+    run->env.divisions = before.divisions;
+    run->env.unmapped = before.unmapped;
+    run->env.optimized = before.optimized;
 }
 
 static void count_walk(struct tbd_search_run *run, uint64_t wanted)
@@ -273,7 +276,7 @@ static enum tbd_status ask_window(struct tbd_search_run *run)
     enum tbd_status status = TBD_OK;
 
     do {
-        run->asked = false;
+        run->asked = run->undecided = false;
         status = tbd_probes_new(run->session->trace, run->window, &run->probes[run->answered]);
         if (status != TBD_OK)
             return status;
@@ -290,6 +293,20 @@ static void forget_answers(struct tbd_search_run *run)
         run->probes[i] = NULL;
     }
     run->answered = 0;
+}
+
+/* Has the last walk decided against all events?  Then nothing is left to count. */
+static bool has_none(const struct tbd_search_run *run)
+{
+    return run->answered != 0 && !run->undecided && !run->question->with_returns &&
+           !run->question->own_returns;
+}
+
+static void count_bad(struct tbd_search_run *run)
+{
+    run->env.divisions += run->bad.divisions;
+    run->env.unmapped += run->bad.unmapped;
+    run->env.optimized += run->bad.optimized;
 }
 
 /* A replay with notes costs as much as a replay that stops once in this many of a window's
@@ -323,13 +340,13 @@ static enum tbd_status ask_with_notes(struct tbd_search_run *run)
         return status;
     run->picking.is_off = true;
     forget_answers(run);
-    run->unnoted = 0;
+    run->unnoted = run->noted = 0;
     status = open_again(run);
     return status == TBD_OK ? ask_window(run) : status;
 }
 
-/* Gets the registers that the first walk missed; then repeats all walks. If that replay fails, the
- * replays that stop at positions will say why. */
+/* Gets the registers that were missed at the sites; then repeats all walks.  If that replay fails,
+ * the replays that stop at positions will say why. */
 static enum tbd_status note_window(struct tbd_search_run *run)
 {
     struct tbd_session *session = run->session;
@@ -338,16 +355,25 @@ static enum tbd_status note_window(struct tbd_search_run *run)
 
     if (status != TBD_OK)
         return status;
-    tbd_note_sites_sort(&run->sites);
-    if (tbd_replay_notes(session->replayer, session->worker, run->window, run->sites.table.entries,
-                         run->sites.table.count, &window, &session->divergence,
+    if (tbd_replay_notes(session->replayer, session->worker, run->window, run->known.table.entries,
+                         run->known.table.count, &window, &session->divergence,
                          &session->why) != TBD_OK)
         return TBD_OK;
     session->stats.noted++;
     tbd_notes_take(&run->notes, window);
     forget_answers(run);
-    run->unnoted = 0;
+    run->unnoted = run->noted = 0;
     return ask_with_notes(run);
+}
+
+/* The next window will probably miss the same registers as this one. */
+static enum tbd_status note_missed(struct tbd_search_run *run)
+{
+    tbd_note_sites_free(&run->known);
+    run->known = run->sites;
+    run->sites = (struct tbd_note_sites){ 0 };
+    tbd_note_sites_sort(&run->known);
+    return note_window(run);
 }
 
 /* Most conditions over variables need no stack of callers: it is kept from the first place whose
@@ -370,6 +396,33 @@ static enum tbd_status ask_first(struct tbd_search_run *run)
     return status;
 }
 
+/* Notes at the sites of the window before, if these are all.  Where few events were at them, the
+ * next window is asked first. */
+static enum tbd_status note_known(struct tbd_search_run *run)
+{
+    uint64_t candidates = run->session->stats.candidates;
+    enum tbd_status status = note_window(run);
+
+    if (run->notes.window == NULL || run->unnoted != 0 || run->noted < STOPS_MIN)
+        tbd_note_sites_free(&run->known);
+    if (status != TBD_OK || (run->notes.window != NULL && run->unnoted == 0))
+        return status;
+    run->session->stats.candidates = candidates;
+    tbd_notes_free(&run->notes);
+    return TBD_OK;
+}
+
+static enum tbd_status ask_all(struct tbd_search_run *run)
+{
+    enum tbd_status status =
+        run->known.table.count != 0 && run->window->complete ? note_known(run) : TBD_OK;
+
+    if (status != TBD_OK || run->notes.window != NULL)
+        return status;
+    status = ask_first(run);
+    return status == TBD_OK && wants_notes(run) ? note_missed(run) : status;
+}
+
 enum tbd_status tbd_search_one(struct tbd_search_run *run)
 {
     enum tbd_status status;
@@ -377,11 +430,11 @@ enum tbd_status tbd_search_one(struct tbd_search_run *run)
     run->status = TBD_OK;
     if (run->scopes != NULL)
         tbd_scopes_set_window(run->scopes, run->window);
-    status = ask_first(run);
-    if (status == TBD_OK && wants_notes(run))
-        status = note_window(run);
-    if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0 &&
-        (run->notes.window == NULL || run->unnoted != 0))
+    status = ask_all(run);
+    if (status == TBD_OK && has_none(run))
+        count_bad(run);
+    else if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0 &&
+             (run->notes.window == NULL || run->unnoted != 0))
         status = collect_window(run);
     else if (status == TBD_OK)
         count_window(run);

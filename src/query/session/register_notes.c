@@ -67,11 +67,16 @@ void tbd_notes_free(struct tbd_notes *notes)
 static bool go_to(struct tbd_notes *notes, uint64_t time)
 {
     struct tbd_cursor *cursor = &notes->cursor;
+    struct tbd_pass pass = { .until = time - 1 };
 
     if (cursor->kind == TBD_AT_END || cursor->time > time)
         return tbd_cursor_seek(notes->window, time, cursor);
-    while (cursor->kind != TBD_AT_END && (cursor->kind != TBD_AT_BLOCK || cursor->time < time))
-        tbd_cursor_skip_block(cursor);
+    while (cursor->kind != TBD_AT_END && (cursor->kind != TBD_AT_BLOCK || cursor->time < time)) {
+        if (cursor->kind == TBD_AT_BLOCK)
+            tbd_cursor_pass(cursor, &pass);
+        if (cursor->kind != TBD_AT_BLOCK || cursor->time < time)
+            tbd_cursor_skip_block(cursor);
+    }
     TBD_INVARIANT("REGISTER_NOTES-1", cursor->kind == TBD_AT_BLOCK || cursor->kind == TBD_AT_END);
     return cursor->kind == TBD_AT_BLOCK && cursor->time == time;
 }
