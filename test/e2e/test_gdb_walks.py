@@ -128,5 +128,91 @@ for number in range(%d):
     assert sum(len(forward) for forward, _ in said) > 5 * COUNT
 
 
+MIRROR = """
+stopped = []
+gdb.events.stop.connect(lambda event: stopped.append([[point.number, point.type != gdb.BP_BREAKPOINT] for point in getattr(event, "breakpoints", [])]))
+def at():
+    time, offset = run("monitor where").split()[0].split("+")
+    return [int(time), int(offset)]
+def stops(word):
+    # Each thing at which a run stops, in the order in which the run meets it: an access to watched memory comes before what is after it.
+    found, before = [], None
+    while len(found) < 400:
+        stopped.clear()
+        run(word)
+        here = at()
+        if here in ends:
+            return found
+        for number, watches in sorted(stopped[0], key=lambda row: (not row[1], row[0])):
+            found.append([number, watches] + here)
+    return found
+run("monitor goto last")
+ends = [at()]
+run("monitor goto first")
+ends.append(at())
+def mirror(number):
+    begin()
+    run("reverse-continue"); run("reverse-continue")
+    made = [line for line in points(random.Random(number), True) if not line.startswith("tbreak")]
+    for line in made:
+        run(line)
+    forward = stops("continue")
+    say([made, forward, stops("reverse-continue")[::-1]])
+"""
+
+
+def follows(before, after):
+    """Is `after` the position one instruction later?"""
+    return after in ([before[0], before[1] + 1], [before[0] + 1, 0])
+
+
+def is_mirror(forward, backward):
+    """Forward a run stops after an access, backward before it."""
+    if len(forward) != len(backward):
+        return False
+    key = lambda row: row[:2] + (row[2:] if not row[1] else [])
+    return all(key(a) == key(b) and (not a[1] or follows(b[2:], a[2:])) for a, b in zip(forward, backward))
+
+
+def test_watched_memory_stops_runs_both_ways(folder):
+    """Breakpoints and watchpoints together, to the end and back again."""
+    trace = tbdtest.record([tbdtest.program("gdb_walk")], folder)[1]
+    said = test_remote.in_trace(trace, IN_TRACE + WALK + MIRROR + "for number in range(2000, %d):\n    mirror(number)\n" % (2000 + COUNT), timeout=1500)
+    assert len(said) == COUNT
+    wrong = [(2000 + i, row[0], len(row[1]), len(row[2]), [x for x in zip(row[1], row[2]) if not is_mirror([x[0]], [x[1]])][:2])
+             for i, row in enumerate(said) if not is_mirror(row[1], row[2])]
+    assert not wrong, "%d of %d; the first: %r" % (len(wrong), COUNT, wrong[:3])
+    assert sum(row[1] for _, forward, _ in said for row in forward) > COUNT and sum(not row[1] for _, forward, _ in said for row in forward) > COUNT
+
+
+def test_watchpoints_that_gdb_carries_out_itself(folder):
+    """A watch that gdb looks at after each instruction stops where one of ours does, both ways."""
+    trace = tbdtest.record([tbdtest.program("gdb_walk")], folder)[1]
+    found = []
+    for hardware in (1, 0):
+        found.append(test_remote.in_trace(trace, """
+run("set can-use-hw-watchpoints %d")
+def at():
+    return run("monitor where").split()[0]
+def go(word, count):
+    rows = []
+    for _ in range(count):
+        run(word)
+        rows.append([at(), value(expression)])
+    return rows
+run("tbreak mark if n == 2"); run("continue")
+begin = at()
+for expression, count in (("flags", 3), ("table[1]", 2), ("i", 2)):
+    run("monitor goto " + begin); run("stepi"); run("reverse-stepi")
+    kind = run("watch " + expression).split()[0]
+    said = [kind, go("continue", count), go("reverse-continue", count - 1)]
+    run("delete")
+    say(said)
+""" % hardware, timeout=600))
+    assert [row[0] for row in found[0]] == ["Hardware"] * 3 and [row[0] for row in found[1]] == ["Watchpoint"] * 3, found
+    assert [row[1:] for row in found[0]] == [row[1:] for row in found[1]], found
+
+
 if __name__ == "__main__":
-    tbdtest.main(test_random_walks_stop_as_over_the_program, test_runs_back_are_the_mirror_of_runs)
+    tbdtest.main(test_random_walks_stop_as_over_the_program, test_runs_back_are_the_mirror_of_runs, test_watched_memory_stops_runs_both_ways,
+                 test_watchpoints_that_gdb_carries_out_itself)
