@@ -11,6 +11,7 @@
 #include "format/files/file.h"
 #include "format/files/trace_remove.h"
 #include "format/merging/change.h"
+#include "replay/native/count_stops.h"
 #include "replay/raise.h"
 
 #include <errno.h>
@@ -26,6 +27,8 @@
 
 /* This part of a budget stays free: the index over windows grows, too. */
 #define BUDGET_SHARE 16u
+/* A trace of native play is at most this many times as large when it is counted. */
+#define NEW_TRACE 4u
 /* In the trace root. */
 #define LIST_NAME ".counting"
 
@@ -98,20 +101,51 @@ static enum tbd_status count_windows(struct tbd_trace *trace, struct tbd_writer 
     return raise.most_bytes ? tbd_raise_windows(&raise, &raised, &divergence, why) : TBD_OK;
 }
 
+/* Native play: a new trace is made, and the old one is there until it is complete. */
+static bool has_space(const char *path, const struct tbd_count_later *how)
+{
+    int dir = tbd_dir_open(path);
+    struct statvfs disk;
+    bool has = false;
+
+    if (dir < 0)
+        return false;
+    if (!fstatvfs(dir, &disk))
+        has = (uint64_t)disk.f_bavail * disk.f_frsize >
+              how->disk_left + NEW_TRACE * tbd_trace_disk_bytes(dir);
+    close(dir);
+    return has;
+}
+
+static enum tbd_status count_stops(const char *path, const struct tbd_count_later *how,
+                                   struct tbd_error *why)
+{
+    const struct tbd_count_stops counting = { .path = path,
+                                              .workers = 1,
+                                              .is_aside = true,
+                                              .goes_on = how->goes_on,
+                                              .context = how->context };
+
+    return has_space(path, how) ? tbd_count_stops(&counting, why) : TBD_NOSPACE;
+}
+
 enum tbd_status tbd_count_trace(const char *path, const struct tbd_count_later *how,
                                 struct tbd_error *why)
 {
     struct tbd_writer *writer = NULL;
     struct tbd_trace *trace;
     enum tbd_status status = tbd_trace_open_summary(path, &trace, why);
-    bool is_wanted;
+    bool is_wanted, counts_stops;
 
     if (status)
         return status;
-    is_wanted = has_uncounted(trace);
+    counts_stops = tbd_trace_info(trace)->counts_stops;
+    is_wanted = counts_stops || has_uncounted(trace);
     tbd_trace_close(trace);
-    if (!is_wanted)
-        return TBD_OK;
+    if (counts_stops)
+        status = count_stops(path, how, why);
+    if (!is_wanted || status)
+        return status;
     status = tbd_writer_open(path, &writer, why);
     if (status)
         return status;

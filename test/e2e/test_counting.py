@@ -59,6 +59,59 @@ def test_windows_are_counted_after_the_programs_end(folder):
     trace.verify()
 
 
+def record_native(folder, after="no"):
+    result, trace = tbdtest.record([tbdtest.program("many_windows"), "3000000"], folder, "mode=native,cut=5000,aftercount=" + after, env=HURRIED)
+    if b"runs translated" in result.err:
+        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
+    return trace
+
+
+def is_uncounted(trace):
+    """Does it still have the messages of its stops?"""
+    return os.path.isdir(os.path.join(trace.path, "stops"))
+
+
+def test_a_recording_of_native_play_is_counted_after_the_programs_end(folder):
+    now, after = os.path.join(folder, "now"), os.path.join(folder, "aft")
+    question = ("count", "func_enter", "by", "func")
+    expected = record_native(now).ask(*question)
+    trace = record_native(after, "yes")
+    tbdtest.wait_counters(after)
+    assert not is_uncounted(trace) and os.listdir(after).count("many_windows-1") == 1, os.listdir(trace.path)
+    assert expected and trace.ask(*question) == expected and trace.info()["uncounted"] == 0, trace.info()
+    assert trace.info()["window_blocks"] is None and not [name for name in os.listdir(after) if name.endswith(".counted")], os.listdir(after)
+    trace.verify()
+
+
+def test_questions_come_while_native_play_is_counted(folder):
+    """Whoever asks does not wait for the process that counts beside others, and several may ask."""
+    expected = None
+    for i, chance in enumerate((0, 0.05, 0.2)):
+        trace = record_native(os.path.join(folder, str(i)))
+        counting = count(trace)
+        time.sleep(chance)
+        asking = [subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "--json", "count", "func_enter", "by", "func"], env=tbdtest.clean_env(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for _ in range(3)]
+        told = [process.communicate(timeout=300)[0] for process in asking]
+        assert counting.wait() == 0 and all(process.returncode == 0 for process in asking), told
+        assert told[0] and told[0] == told[1] == told[2] and expected in (None, told[0]), told
+        expected = told[0]
+        assert not is_uncounted(trace)
+        trace.verify()
+
+
+def test_counting_native_play_may_be_killed_at_any_moment(folder):
+    trace, chance = record_native(folder), random.Random(3)
+    for _ in range(3):
+        process = count(trace)
+        time.sleep(chance.uniform(0.02, 0.3))
+        process.send_signal(chance.choice((signal.SIGKILL, signal.SIGTERM)))
+        process.wait()
+    assert count(trace).wait() == 0 and not is_uncounted(trace)
+    trace.verify()
+    assert trace.ask("count", "func_enter", "by", "func")
+
+
 def test_counting_may_be_killed_at_any_moment(folder):
     trace, chance = record(folder), random.Random(7)
     expected, left = answers(trace), trace.info()["uncounted"]

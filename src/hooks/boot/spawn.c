@@ -251,8 +251,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
         argv[last++] =
             tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
-    if (tbd_mode()->omits_records && tbd_mode()->code != TBD_CODE_OWN &&
-        tbd_runtime.options.aftercount)
+    if (tbd_mode()->omits_records && tbd_runtime.options.aftercount)
         argv[last++] = "--aftercount";
     if (tbd_runtime.options.save != TBD_SAVE_ALWAYS)
         argv[last++] = tbd_runtime.options.save == TBD_SAVE_EXIT      ? "--save-on=exit"

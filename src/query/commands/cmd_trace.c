@@ -249,7 +249,9 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     json_object_set_new(object, "started", json_string(first));
     put_count(object, "blocks", info->blocks);
     put_count(object, "windows", tbd_trace_window_count(session->trace));
-    put_count(object, "window_blocks", info->window_blocks);
+    json_object_set_new(object, "window_blocks",
+                        info->own_code ? json_null()
+                                       : json_integer((json_int_t)info->window_blocks));
     put_count(object, "uncounted", count_uncounted(session));
     put_count(object, "distinct_blocks", tbd_trace_block_count(session->trace));
     put_count(object, "stores", info->stores);
@@ -277,8 +279,11 @@ static void print_extent(struct tbd_session *session, const struct level_sum sum
 
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
-    fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n",
-            tbd_trace_window_count(session->trace), info->window_blocks);
+    fprintf(out, "windows    %" PRIu32 " of ", tbd_trace_window_count(session->trace));
+    if (info->own_code)
+        fprintf(out, "native play, by processor time\n");
+    else
+        fprintf(out, "%" PRIu64 " blocks\n", info->window_blocks);
     fprintf(out,
             "events     %" PRIu64 " stores, %" PRIu64 " calls, %" PRIu64 " returns, %" PRIu64
             " system calls, %" PRIu64 " special instructions, %" PRIu64 " signals\n",

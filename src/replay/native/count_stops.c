@@ -9,7 +9,8 @@
  * A window that does not replay is not counted (stops_lost.h); those around it are.
  *
  * COUNT_STOPS-1  The new trace takes the old one's place, in one step, when it is complete. (not checked: renameat2
- *     exchanges the two) */
+ *     exchanges the two)
+ * COUNT_STOPS-2  Whoever writes to the folder of the new trace has the claim. (not checked: count_in() is called with it) */
 #include "replay/native/count_stops.h"
 
 #include "format/files/file.h"
@@ -20,6 +21,7 @@
 #include "organizer/organize.h"
 #include "organizer/stops.h"
 #include "replay/native/feed.h"
+#include "replay/native/stops_claim.h"
 #include "replay/native/stops_lost.h"
 #include "replay/native/stops_turns.h"
 #include "replay/native/stops_window.h"
@@ -49,6 +51,7 @@ struct stops_counting {
     const struct tbd_count_stops *how;
     struct tbd_trace *trace;
     struct tbd_dir dir;
+    struct tbd_stops_claim claim;
     char root[4096]; /* folder in which the new trace is made */
     struct tbd_replayer *replayer;
     struct tbd_stops_blocks blocks;
@@ -402,12 +405,24 @@ static enum tbd_status put_end(struct stops_counting *c, struct tbd_error *why)
                                    : not_taken(c, c->windows, "events after the last one", why);
 }
 
+static bool goes_on(const struct stops_counting *c)
+{
+    const struct tbd_count_stops *how = c->how;
+
+    return (!how->goes_on || how->goes_on(how->context)) &&
+           !(how->is_aside && tbd_stops_claim_is_wanted(&c->claim));
+}
+
 static enum tbd_status put_windows(struct stops_counting *c, struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
     for (uint32_t i = 0; i < c->windows && !status; i++) {
-        struct stops_place place = await(c, i);
+        struct stops_place place;
+
+        if (!goes_on(c))
+            return TBD_INTERRUPTED;
+        place = await(c, i);
 
         status = place.status;
         if (is_lost(status)) {
@@ -569,17 +584,32 @@ static enum tbd_status count_in(struct stops_counting *c, struct tbd_error *why)
     char made[8192];
     enum tbd_status status;
 
-    c->dir = (struct tbd_dir){ tbd_dir_open(c->how->path), c->how->path };
-    if (c->dir.fd < 0)
-        return tbd_error_set(why, TBD_NOTRACE, c->how->path, 0, "%s", strerror(errno));
-    snprintf(c->root, sizeof(c->root), "%s" NEW_SUFFIX, c->how->path);
+    c->dir = (struct tbd_dir){ c->claim.trace, c->how->path };
     remove_root(c);
     snprintf(made, sizeof(made), "%s/" NEW_NAME "-1", c->root);
     status = count(c, why);
     if (!status)
         status = replace(c, made, why);
     remove_root(c);
-    close(c->dir.fd);
+    return status;
+}
+
+static enum tbd_status count_claimed(struct stops_counting *c, struct tbd_error *why)
+{
+    enum tbd_status status = tbd_trace_open(c->how->path, &c->trace, why);
+    const struct tbd_trace_info *info;
+
+    if (status)
+        return status;
+    info = tbd_trace_info(c->trace);
+    if (info->counts_stops && !info->finished)
+        status = tbd_error_set(why, TBD_BUSY, c->how->path, 0, "it is still being recorded");
+    else if (info->counts_stops && info->is_foreign)
+        status = tbd_error_set(why, TBD_NOREPLAY, c->how->path, 0,
+                               "it is another user's, who has to ask it first");
+    else if (info->counts_stops && tbd_trace_window_count(c->trace))
+        status = count_in(c, why);
+    tbd_trace_close(c->trace);
     return status;
 }
 
@@ -589,19 +619,13 @@ enum tbd_status tbd_count_stops(const struct tbd_count_stops *how, struct tbd_er
                                 .lock = PTHREAD_MUTEX_INITIALIZER,
                                 .change = PTHREAD_COND_INITIALIZER,
                                 .blocks = { .lock = PTHREAD_MUTEX_INITIALIZER } };
-    enum tbd_status status = tbd_trace_open(how->path, &c.trace, why);
-    const struct tbd_trace_info *info;
+    enum tbd_status status;
 
+    snprintf(c.root, sizeof(c.root), "%s" NEW_SUFFIX, how->path);
+    status = tbd_stops_claim(&c.claim, how->path, c.root, how->is_aside, why);
     if (status)
         return status;
-    info = tbd_trace_info(c.trace);
-    if (info->counts_stops && !info->finished)
-        status = tbd_error_set(why, TBD_BUSY, how->path, 0, "it is still being recorded");
-    else if (info->counts_stops && info->is_foreign)
-        status = tbd_error_set(why, TBD_NOREPLAY, how->path, 0,
-                               "it is another user's, who has to ask it first");
-    else if (info->counts_stops && tbd_trace_window_count(c.trace))
-        status = count_in(&c, why);
-    tbd_trace_close(c.trace);
+    status = count_claimed(&c, why);
+    tbd_stops_claim_end(&c.claim);
     return status;
 }

@@ -10,12 +10,17 @@
 struct tbd_count_stops {
     const char *path; /* the trace */
     unsigned workers;
+    bool
+        is_aside; /* nobody waits: TBD_BUSY while somebody else counts it, TBD_INTERRUPTED as soon as somebody wants to */
+    bool (*goes_on)(
+        void *context); /* asked before each window; false: TBD_INTERRUPTED.  May be NULL */
     /* called after each window; may be NULL */
     void (*progress)(void *context, uint32_t done, uint32_t count);
     void *context;
 };
 
-/* Replays all windows, and replaces the trace in one step.  TBD_OK also for a trace that is like any other already.
+/* Replays all windows, and replaces the trace in one step.  TBD_OK also for a trace that is like any other already, which it may
+ * have become by another one's hand: only one counts a trace at a time.
  * TBD_BUSY: it is still being recorded.  Otherwise the trace stays as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
                                                struct tbd_error *why);
