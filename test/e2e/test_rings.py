@@ -152,6 +152,7 @@ STEPPED_LONG = {
     "die_ud2": "faults",
     "emptied": "memory that goes away",
     "engine_loads": "special instructions",
+    "far_loads": "rep, a fault whose handler leaves by longjmp",
     "floating": "floating point",
     "folded": "inlined loops",
     "funcptr": "indirect calls",

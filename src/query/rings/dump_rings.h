@@ -113,7 +113,9 @@ bool tbd_rings_can_follow(const struct tbd_rings_block *block, uint64_t next);
 /* NULL without memory.  Borrowed until the next call. */
 const struct tbd_rings_place *tbd_rings_place(struct tbd_rings *ring, uint32_t block,
                                               uint32_t insn);
-/* The same for an address that no block need have. */
+/* Is its first instruction the first one of a function, as symbols say? */
+bool tbd_rings_begins_function(struct tbd_rings *ring, uint32_t block);
+/* The place of an address that no block need have. */
 struct tbd_rings_place tbd_rings_place_at(struct tbd_rings *ring, uint64_t address);
 
 /* ---- calls ---- */

@@ -53,6 +53,24 @@ static struct tbd_rings_place find_place(struct tbd_rings *ring, uint32_t index,
     return place;
 }
 
+/* Without debug information, which takes long to open. */
+bool tbd_rings_begins_function(struct tbd_rings *ring, uint32_t block)
+{
+    const struct tbd_crash_block *at = &ring->dump.blocks[block];
+    struct tbd_elf_file *file = at->module != TBD_NO_MODULE ? file_of(ring, at->module) : NULL;
+    const struct tbd_crash_module *module;
+    const struct tbd_elf_symbol *symbol;
+    uint64_t bias;
+
+    if (file == NULL)
+        return false;
+    module = &ring->dump.modules[at->module];
+    if (!tbd_elf_bias(file, module->start, module->file_offset, &bias))
+        return false;
+    symbol = tbd_elf_symbol_at(file, at->start - bias);
+    return symbol != NULL && symbol->start + bias == at->start;
+}
+
 static bool make_space(struct tbd_rings *ring)
 {
     size_t wanted = ring->place_capacity != 0 ? ring->place_capacity * 2 : 1024;

@@ -7,7 +7,8 @@
  *     main+10 (5 instructions)    handler+0    ... sigreturn    main+17 (the last 3 of them)
  *
  * A block that ends with an indirect transfer may be followed by anything: only the handler's return tells that it was
- * interrupted.  A handler that returns to somewhere else in the same block, over the instruction that faulted, is taken at its word: what
+ * interrupted.  If a return seems to lead to a function's first instruction, to where no call of the ring returns, that may be a
+ * handler that was left by longjmp: how far the block came is uncertain.  A handler that returns to somewhere else in the same block, over the instruction that faulted, is taken at its word: what
  * lies before that place counts as run.  The last entry of the thread that died ends at its instruction pointer. */
 #include "query/rings/dump_rings.h"
 
@@ -19,6 +20,8 @@ struct ring_walk {
     struct tbd_rings *ring;
     const struct tbd_rings_thread *thread;
     struct tbd_rings_step *steps;
+    uint64_t *return_sites; /* owned, sorted: where calls of the thread return to */
+    size_t site_count;
     uint64_t cuts[MAX_CUTS]; /* interrupted steps whose handler has not returned, the latest last */
     size_t cut_count;
 };
@@ -110,6 +113,41 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
         w->cut_count--;
 }
 
+/* ---- returns ---- */
+
+static bool is_call(const struct tbd_rings_block *block)
+{
+    return block->end == TBD_RINGS_CALLS || block->end == TBD_RINGS_CALLS_ANYWHERE;
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* False: no memory. */
+static bool find_return_sites(struct ring_walk *w)
+{
+    w->return_sites = calloc(w->thread->count + 1, sizeof(*w->return_sites));
+    for (uint64_t i = 0; w->return_sites != NULL && i < w->thread->count; i++)
+        if (is_call(block_at(w, i)))
+            w->return_sites[w->site_count++] = block_at(w, i)->after;
+    if (w->return_sites != NULL)
+        qsort(w->return_sites, w->site_count, sizeof(*w->return_sites), compare_sites);
+    return w->return_sites != NULL;
+}
+
+static bool seems_a_handler(struct ring_walk *w, uint64_t at, uint64_t next)
+{
+    return block_at(w, at)->end == TBD_RINGS_RETURNS && block_at(w, at)->insn_count > 1 &&
+           bsearch(&next, w->return_sites, w->site_count, sizeof(next), compare_sites) == NULL &&
+           tbd_rings_begins_function(w->ring, w->steps[at + 1].block);
+}
+
+/* ---- the walk ---- */
+
 /* Where the thread that died was. */
 static void end_walk(struct ring_walk *w)
 {
@@ -156,11 +194,12 @@ const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
         return NULL;
     }
     *w = (struct ring_walk){ .ring = ring, .thread = thread, .steps = thread->steps };
-    if (!fill(w)) {
+    if (!fill(w) || !find_return_sites(w)) {
         free(thread->steps);
         thread->steps = NULL;
     }
     if (thread->when != NULL) { /* nothing follows from their order */
+        free(w->return_sites);
         free(w);
         return thread->steps;
     }
@@ -171,9 +210,12 @@ const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
             come_back(w, i, next);
         else if (!tbd_rings_can_follow(block_at(w, i), next))
             cut(w, i);
+        else if (seems_a_handler(w, i, next))
+            w->steps[i].flags |= TBD_RINGS_UNCERTAIN;
     }
     if (thread->steps != NULL && thread->count != 0)
         end_walk(w);
+    free(w->return_sites);
     free(w);
     return thread->steps;
 }
