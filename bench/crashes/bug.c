@@ -2,21 +2,30 @@
 /* bug.c - a library with a bug, for programs that have none (bench/values)
  *
  * From call number BUG_AFTER on, strlen says that strings are longer than they are, or memchr and strchr find what is not there: the
- * program reads or writes beyond what it has, by itself. */
+ * program reads or writes beyond what it has, by itself.  At call number BUG_TRAP, if that is said, it traps: what looks at the
+ * crash begins there (test/tools/step_values.c). */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdlib.h>
 
-static unsigned long calls, after;
+static unsigned long calls, after, trap;
+
+static unsigned long number(const char *name, unsigned long otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? strtoul(text, NULL, 10) : otherwise;
+}
 
 static int is_due(void)
 {
-    if (after == 0) {
-        const char *text = getenv("BUG_AFTER");
-
-        after = text ? strtoul(text, NULL, 10) : 1000000000ul;
+    if (calls++ == 0) {
+        after = number("BUG_AFTER", 1000000000ul);
+        trap = number("BUG_TRAP", 0);
     }
-    return ++calls > after;
+    if (calls == trap)
+        __asm__ volatile("int3");
+    return calls > after;
 }
 
 size_t strlen(const char *s)

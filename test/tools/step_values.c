@@ -7,7 +7,8 @@
  * operands held before each of the last LAST instructions, and half as many before them.  A simulation then gets the instructions, the registers and memory
  * at the end, and what the option record=RECORD would have recorded on the way (recorded.h).  Prints, for each distance from the end, how
  * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
- * value is wrong.  STEP_PRELOAD: a library for the program alone.  STEP_WHY=N: also says where what is unknown in the last N
+ * value is wrong.  STEP_PRELOAD: a library for the program alone.  STEP_FROM_TRAP: the program runs at
+ * full speed up to a trap instruction in it; what it does after is what is stepped.  STEP_WHY=N: also says where what is unknown in the last N
  * instructions begins, and what wrong values rest on.  Repeated string instructions count as one.  One thread. */
 #include "reasons.h"
 #include "recorded.h"
@@ -98,6 +99,20 @@ static void start(char **argv)
     run.mem = open(path, O_RDONLY | O_CLOEXEC);
     if (run.mem < 0)
         give_up(path);
+}
+
+/* Lets it run to a trap instruction. */
+static bool run_to_trap(void)
+{
+    int status, send = 0;
+
+    do {
+        if (ptrace(PTRACE_CONT, run.pid, NULL, (void *)(intptr_t)send) != 0 ||
+            waitpid(run.pid, &status, 0) != run.pid || !WIFSTOPPED(status))
+            return false;
+        send = WSTOPSIG(status);
+    } while (send != SIGTRAP);
+    return true;
 }
 
 static bool peek(uint64_t address, void *out, size_t bytes)
@@ -508,7 +523,7 @@ int main(int argc, char **argv)
         give_up("memory");
     start(argv + 3);
     recorded_begin(&run.recorded, (unsigned)strtoul(argv[2], NULL, 10), run.mem);
-    if (!step_to_end(&end, &signo)) {
+    if ((getenv("STEP_FROM_TRAP") && !run_to_trap()) || !step_to_end(&end, &signo)) {
         fprintf(stderr, "step_values: it did not die of a signal\n");
         return 2;
     }
