@@ -138,6 +138,14 @@ def test_path_shows_values(folder):
     assert killed.code == 3 and b"only what ran last" in killed.err and b'"values"' not in killed.out, killed
 
 
+def test_answers_do_not_depend_on_what_was_asked_before(folder):
+    dump, _ = both("crash_callback", folder)
+    lines = [line for n in (1, 30, 200, 40, 2) for line in ("goto -%d" % n, "regs", "path 12 --values --why")]
+    together = tbdtest.run([tbdtest.TBDQ, "-t", dump.path, "-q"], stdin="\n".join(lines).encode() + b"\n")
+    alone = [tbdtest.run([tbdtest.TBDQ, "-t", dump.path, "-q"], stdin="\n".join(lines[at:at + 3]).encode() + b"\n") for at in range(0, len(lines), 3)]
+    assert together.out == b"".join(one.out for one in alone) and b"unknown" in together.out, together
+
+
 def test_a_name_is_the_same_variable_after_a_row(folder):
     """A line that calls walk(), which has a sum of its own: afterwards the name means that one; and where a function returns."""
     dump, _ = both("list", folder)

@@ -8,6 +8,7 @@
 #include "query/debuginfo/register_names.h"
 #include "query/output/output.h"
 #include "query/past/past_condition.h"
+#include "query/past/past_kept.h"
 #include "query/session/source/source_place.h"
 
 #include <ctype.h>
@@ -25,8 +26,9 @@ struct wanted_value {
 struct tbd_path_values {
     struct tbd_command_run *run;
     struct tbd_rings *ring;
-    struct tbd_session session; /* on the dump */
-    bool is_open;               /* it was tried */
+    struct tbd_session *session; /* on the dump: the command's own, or `other` */
+    struct tbd_session other;
+    bool is_open; /* it was tried */
     struct tbd_path_wanted what;
     struct tbd_past_condition condition;
     enum tbd_status opened;
@@ -325,8 +327,8 @@ static bool evaluate(struct tbd_path_values *values, const char *name, bool exac
 
     *out = NULL;
     tbd_past_enter(values->past, exact_only);
-    status = tbd_source_evaluate(&values->session, (struct tbd_position){ 0 }, name, 0,
-                                 strlen(name), &place, &data, &error);
+    status = tbd_source_evaluate(values->session, (struct tbd_position){ 0 }, name, 0, strlen(name),
+                                 &place, &data, &error);
     if (status == TBD_OK) {
         struct tbd_type_view view = tbd_type_look(&data.type);
 
@@ -520,11 +522,42 @@ void tbd_path_values_free(struct tbd_path_values *values)
 {
     if (values == NULL)
         return;
-    tbd_past_free(values->past);
+    tbd_past_give_back(values->past);
     if (values->is_open)
-        tbd_session_close(&values->session);
+        tbd_session_close(&values->other);
     free(values->words);
     free(values);
+}
+
+/* Questions that follow in the same session find the simulation there. */
+static void open_session(struct tbd_path_values *values)
+{
+    struct tbd_session *session = values->run->session;
+
+    if (session->trace != NULL && strcmp(session->info->path, values->ring->path) == 0) {
+        values->session = session;
+        return;
+    }
+    values->session = &values->other;
+    values->is_open = true;
+    values->opened = tbd_session_open(values->session, values->ring->path);
+}
+
+/* The session has the dump's threads for itself: in the same order. */
+static enum tbd_status take_past(struct tbd_path_values *values,
+                                 const struct tbd_rings_thread *thread, uint64_t first)
+{
+    struct tbd_rings *rings;
+    enum tbd_status status = tbd_past_rings(values->session, &rings);
+    size_t number = (size_t)(thread - values->ring->threads);
+
+    if (status != TBD_OK)
+        return status;
+    if (number >= rings->dump.head->thread_count ||
+        tbd_rings_steps(rings, &rings->threads[number]) == NULL)
+        return TBD_NOMEM;
+    return tbd_past_take(values->session, &rings->threads[number], first, TBD_PAST_BEFORE,
+                         &values->past);
 }
 
 enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
@@ -532,16 +565,13 @@ enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
 {
     enum tbd_status status;
 
-    tbd_past_free(values->past);
+    tbd_past_give_back(values->past);
     values->past = NULL;
-    if (!values->is_open) {
-        values->is_open = true;
-        values->opened = tbd_session_open(&values->session, values->ring->path);
-    }
+    if (values->session == NULL)
+        open_session(values);
     status = values->opened;
     if (status == TBD_OK)
-        status = tbd_past_new(&values->session, values->ring, thread, first, TBD_PAST_BEFORE,
-                              &values->past);
+        status = take_past(values, thread, first);
     if (status != TBD_OK && values->failed == TBD_OK)
         values->failed = status;
     return status;
@@ -553,6 +583,6 @@ enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values)
         return values->what.where == NULL || tbd_past_condition_tell(&values->condition)
                    ? TBD_EXIT_FOUND
                    : TBD_EXIT_USAGE;
-    values->run->session->why = values->session.why;
+    values->run->session->why = values->session->why;
     return tbd_command_fail(values->run, values->failed);
 }

@@ -86,8 +86,8 @@ static void probe_text(struct advice *advice, const struct tbd_dump_place *place
                        size_t bytes)
 {
     const struct tbd_rings_step *step = &place->thread->steps[place->step];
-    const struct tbd_rings_insn *insn = &advice->dump.ring.blocks[step->block].insns[place->insn];
-    const uint8_t *code = tbd_rings_code(&advice->dump.ring, step->block, place->insn);
+    const struct tbd_rings_insn *insn = &advice->dump.ring->blocks[step->block].insns[place->insn];
+    const uint8_t *code = tbd_rings_code(advice->dump.ring, step->block, place->insn);
     char text[256] = "?";
 
     if (code != NULL &&
@@ -151,7 +151,7 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
         fprintf(stderr, "tbdq: advise: the thread has no ring\n");
         return TBD_EXIT_NOT_FOUND;
     }
-    status = tbd_past_new(run->session, &advice->dump.ring, thread, thread->count - 1, insns,
+    status = tbd_past_new(run->session, advice->dump.ring, thread, thread->count - 1, insns,
                           &advice->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);

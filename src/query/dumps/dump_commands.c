@@ -71,7 +71,7 @@ static bool is_wanted(const struct tbd_dump_run *dump, const struct tbd_rings_th
 static bool add_lines(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
                       const struct dump_line_name *wanted, struct tbd_rows *rows)
 {
-    const struct tbd_rings_step *steps = tbd_rings_steps(&dump->ring, thread);
+    const struct tbd_rings_step *steps = tbd_rings_steps(dump->ring, thread);
 
     for (uint64_t i = 0; steps != NULL && i < thread->count; i++)
         for (uint32_t k = 0; k < steps[i].insns; k++) {
@@ -89,9 +89,9 @@ static enum tbd_exit print_lines(struct tbd_dump_run *dump, const struct dump_li
     struct tbd_rows rows;
 
     tbd_rows_start(&rows, dump->run, columns);
-    for (uint32_t i = 0; i < dump->ring.dump.head->thread_count; i++)
-        if (is_wanted(dump, &dump->ring.threads[i]) &&
-            !add_lines(dump, &dump->ring.threads[i], wanted, &rows)) {
+    for (uint32_t i = 0; i < dump->ring->dump.head->thread_count; i++)
+        if (is_wanted(dump, &dump->ring->threads[i]) &&
+            !add_lines(dump, &dump->ring->threads[i], wanted, &rows)) {
             tbd_rows_drop(&rows);
             return tbd_command_no_memory();
         }
@@ -162,7 +162,7 @@ static enum tbd_status add_calls(struct tbd_dump_run *dump, struct tbd_rings_thr
     struct tbd_rings_call *calls;
     size_t count;
     uint32_t open_count = 0;
-    enum tbd_status status = tbd_rings_calls(&dump->ring, thread, &calls, &count);
+    enum tbd_status status = tbd_rings_calls(dump->ring, thread, &calls, &count);
     uint64_t *open = calloc(count + 1, sizeof(*open));
 
     for (size_t i = 0; status == TBD_OK && open != NULL && i < count; i++) {
@@ -188,9 +188,9 @@ static enum tbd_exit print_calls(struct tbd_dump_run *dump, const char *name)
     struct tbd_rows rows;
 
     tbd_rows_start(&rows, dump->run, columns);
-    for (uint32_t i = 0; status == TBD_OK && i < dump->ring.dump.head->thread_count; i++)
-        if (is_wanted(dump, &dump->ring.threads[i]))
-            status = add_calls(dump, &dump->ring.threads[i], name, &rows);
+    for (uint32_t i = 0; status == TBD_OK && i < dump->ring->dump.head->thread_count; i++)
+        if (is_wanted(dump, &dump->ring->threads[i]))
+            status = add_calls(dump, &dump->ring->threads[i], name, &rows);
     if (status == TBD_OK)
         return tbd_rows_end(&rows);
     tbd_rows_drop(&rows);
@@ -217,8 +217,8 @@ static enum tbd_exit print_place(struct tbd_dump_run *dump, const struct tbd_dum
     static const char *const columns[] = { "position", "thread", "pc", "insn",
                                            "function", "source", NULL };
     const struct tbd_rings_step *step = &place->thread->steps[place->step];
-    const struct tbd_rings_insn *insn = &dump->ring.blocks[step->block].insns[place->insn];
-    const uint8_t *code = tbd_rings_code(&dump->ring, step->block, place->insn);
+    const struct tbd_rings_insn *insn = &dump->ring->blocks[step->block].insns[place->insn];
+    const uint8_t *code = tbd_rings_code(dump->ring, step->block, place->insn);
     json_t *row = tbd_dump_row(dump, place);
     struct tbd_rows rows;
     char text[256];
@@ -291,7 +291,7 @@ static bool find_end(struct tbd_dump_run *dump, const char *name, struct tbd_dum
 static enum tbd_exit not_in_ring(const struct tbd_dump_run *dump, const char *name)
 {
     fprintf(stderr, "tbdq: goto: %s is not in the ring of thread %u\n", tbd_shown(name),
-            dump->tid != 0 ? dump->tid : dump->ring.dump.head->tid);
+            dump->tid != 0 ? dump->tid : dump->ring->dump.head->tid);
     return TBD_EXIT_NOT_FOUND;
 }
 
@@ -324,7 +324,7 @@ static enum tbd_exit goto_last(struct tbd_dump_run *dump, const char *name, char
                 tbd_shown(name), text);
     else if (!lies)
         result = not_in_ring(dump, name);
-    tbd_past_free(where.past);
+    tbd_past_give_back(where.past);
     return result;
 }
 
@@ -394,7 +394,7 @@ static json_t *frame_row(struct tbd_dump_run *dump, size_t number, uint32_t tid,
                          const struct tbd_rings_frame *frame)
 {
     bool after_call = number != 0 && !frame->is_signal;
-    struct tbd_rings_place names = tbd_rings_place_at(&dump->ring, frame->pc - after_call);
+    struct tbd_rings_place names = tbd_rings_place_at(dump->ring, frame->pc - after_call);
     json_t *row = json_object();
 
     json_object_set_new(row, "frame", json_integer((json_int_t)number));
@@ -423,7 +423,7 @@ static enum tbd_exit print_stack(struct tbd_dump_run *dump, const struct tbd_dum
     uint32_t block = place->thread->steps[place->step].block;
     struct tbd_rows rows;
 
-    stack->frames[0].pc = dump->ring.blocks[block].insns[place->insn].pc;
+    stack->frames[0].pc = dump->ring->blocks[block].insns[place->insn].pc;
     tbd_rows_start(&rows, dump->run, columns);
     for (size_t i = 0; i < stack->count && i < MAX_FRAMES; i++)
         tbd_rows_add(&rows, frame_row(dump, i, place->thread->tid, &stack->frames[i]));
@@ -439,7 +439,7 @@ static enum tbd_exit bt_at(struct tbd_dump_run *dump, const struct tbd_dump_plac
     struct tbd_rings_frame *last = last_stack(dump, place->thread, &last_count);
     struct tbd_rings_stack stack;
     enum tbd_status status =
-        tbd_rings_stack(&dump->ring, place->thread, place->step, last, last_count, &stack);
+        tbd_rings_stack(dump->ring, place->thread, place->step, last, last_count, &stack);
     enum tbd_exit result =
         status == TBD_OK ? print_stack(dump, place, &stack) : tbd_command_fail(dump->run, status);
 

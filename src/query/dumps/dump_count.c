@@ -80,8 +80,8 @@ static bool is_call(const struct tbd_rings_block *block)
 
 static bool ends_with_syscall(const struct dump_counting *c, const struct tbd_rings_step *step)
 {
-    const struct tbd_rings_block *block = &c->dump.ring.blocks[step->block];
-    const uint8_t *code = tbd_rings_code(&c->dump.ring, step->block, block->insn_count - 1);
+    const struct tbd_rings_block *block = &c->dump.ring->blocks[step->block];
+    const uint8_t *code = tbd_rings_code(c->dump.ring, step->block, block->insn_count - 1);
 
     return step->insns == block->insn_count && code != NULL && code[0] == 0x0f && code[1] == 0x05;
 }
@@ -107,7 +107,7 @@ static void add_insns(struct dump_counting *c, struct tbd_dump_place at, uint32_
 static void add_step(struct dump_counting *c, struct tbd_rings_thread *thread, uint64_t step)
 {
     const struct tbd_rings_step *one = &thread->steps[step];
-    const struct tbd_rings_block *block = &c->dump.ring.blocks[one->block];
+    const struct tbd_rings_block *block = &c->dump.ring->blocks[one->block];
     struct tbd_dump_place first = { thread, step, 0 };
     struct tbd_dump_place last = { thread, step, one->insns != 0 ? one->insns - 1u : 0 };
     bool is_complete = (one->flags & (TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN)) == 0;
@@ -134,12 +134,12 @@ static void add_step(struct dump_counting *c, struct tbd_rings_thread *thread, u
 
 static enum tbd_exit count_all(struct dump_counting *c)
 {
-    for (uint32_t i = 0; i < c->dump.ring.dump.head->thread_count; i++) {
-        struct tbd_rings_thread *thread = &c->dump.ring.threads[i];
+    for (uint32_t i = 0; i < c->dump.ring->dump.head->thread_count; i++) {
+        struct tbd_rings_thread *thread = &c->dump.ring->threads[i];
 
         if (c->dump.tid != 0 && thread->tid != c->dump.tid)
             continue;
-        if (tbd_rings_steps(&c->dump.ring, thread) == NULL)
+        if (tbd_rings_steps(c->dump.ring, thread) == NULL)
             return tbd_command_no_memory();
         for (uint64_t step = 0; step < thread->count; step++)
             add_step(c, thread, step);

@@ -20,7 +20,7 @@ enum { INSNS = 100000, ROWS_MAX = 200 };
 
 struct dump_history {
     struct tbd_dump_run dump;
-    struct tbd_past *past;         /* owned */
+    struct tbd_past *past;         /* to be given back */
     struct tbd_source_place place; /* where the expression was evaluated */
     bool is_open;
     struct tbd_data object;
@@ -217,7 +217,7 @@ enum tbd_exit tbd_dump_run_history(struct tbd_command_run *run)
     if (h.is_open)
         tbd_source_place_close(&h.place);
     free(h.stores);
-    tbd_past_free(h.past);
+    tbd_past_give_back(h.past);
     tbd_dump_close(&h.dump);
     return result;
 }

@@ -31,23 +31,22 @@ enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *ou
 
     *out = (struct tbd_dump_run){ .run = run };
     take_thread(out);
-    status = tbd_rings_open(run->session->info->path, &out->ring, &run->session->why);
+    status = tbd_past_rings(run->session, &out->ring);
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
 
 void tbd_dump_close(struct tbd_dump_run *dump)
 {
     tbd_disas_free(dump->disas);
-    tbd_rings_close(&dump->ring);
 }
 
 struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump)
 {
-    for (uint32_t i = 0; i < dump->ring.dump.head->thread_count; i++) {
-        struct tbd_rings_thread *thread = &dump->ring.threads[i];
+    for (uint32_t i = 0; i < dump->ring->dump.head->thread_count; i++) {
+        struct tbd_rings_thread *thread = &dump->ring->threads[i];
 
         if ((dump->tid != 0 ? thread->tid == dump->tid : thread->is_dying) &&
-            tbd_rings_steps(&dump->ring, thread) != NULL)
+            tbd_rings_steps(dump->ring, thread) != NULL)
             return thread;
     }
     return NULL;
@@ -73,7 +72,7 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
         return TBD_EXIT_NOT_FOUND;
     }
     step = thread->count - (before.back != 0 ? before.back : 1);
-    status = tbd_past_new(run->session, &out->ring, thread, step, insns, past);
+    status = tbd_past_take(run->session, thread, step, insns, past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     return tbd_past_go(*past, step, before.back != 0 ? before.insn : thread->steps[step].insns)
@@ -109,7 +108,7 @@ const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
 {
     static const struct tbd_rings_place none;
     const struct tbd_rings_place *found =
-        tbd_rings_place(&dump->ring, place->thread->steps[place->step].block, place->insn);
+        tbd_rings_place(dump->ring, place->thread->steps[place->step].block, place->insn);
 
     return found != NULL ? found : &none;
 }

@@ -4,12 +4,12 @@
 #define TBD_QUERY_DUMP_RUN_H
 
 #include "query/commands/rows.h"
-#include "query/past/past.h"
+#include "query/past/past_kept.h"
 #include "query/rings/dump_rings.h"
 
 struct tbd_dump_run {
     struct tbd_command_run *run;
-    struct tbd_rings ring;
+    struct tbd_rings *ring;  /* borrowed from the session */
     struct tbd_disas *disas; /* owned; NULL until needed */
     uint32_t tid;            /* 0: all threads */
 };
@@ -24,8 +24,8 @@ struct tbd_dump_place {
 /* Opens the session's dump, and takes "thread N" from the end of the arguments.  Prints errors; close it all the same. */
 enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *out);
 void tbd_dump_close(struct tbd_dump_run *dump);
-/* The same, with up to `insns` instructions before the position simulated, and the past standing there.  *past is the caller's
- * to free. */
+/* The same, with up to `insns` instructions before the position simulated, and the past standing there.  *past is to be
+ * given back. */
 enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_run *out,
                                  size_t insns, struct tbd_past **past);
 

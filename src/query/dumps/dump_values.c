@@ -22,7 +22,7 @@ enum { MEM_MAX = 16 << 20, LINE = 16 };
 /* A command at the session's position in a dump. */
 struct dump_values {
     struct tbd_dump_run dump;
-    struct tbd_past *past; /* owned */
+    struct tbd_past *past; /* to be given back */
 };
 
 /* ---- the position ---- */
@@ -58,8 +58,8 @@ static enum tbd_exit open_values(struct tbd_command_run *run, struct dump_values
     if (thread == NULL || before.back > thread->count ||
         before.insn >= thread->steps[thread->count - before.back].insns)
         return not_there(run, &before);
-    status = tbd_past_new(run->session, &out->dump.ring, thread, thread->count - before.back,
-                          TBD_PAST_BEFORE, &out->past);
+    status = tbd_past_take(run->session, thread, thread->count - before.back, TBD_PAST_BEFORE,
+                           &out->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     return tbd_past_go(out->past, thread->count - before.back, before.insn)
@@ -69,7 +69,7 @@ static enum tbd_exit open_values(struct tbd_command_run *run, struct dump_values
 
 static void close_values(struct dump_values *values)
 {
-    tbd_past_free(values->past);
+    tbd_past_give_back(values->past);
     tbd_dump_close(&values->dump);
 }
 

@@ -20,14 +20,14 @@ bool tbd_dump_where_holds(struct tbd_dump_run *dump, struct tbd_dump_where *wher
     if (!covers(where->past, place)) {
         uint64_t so_far = where->past == NULL ? 0 : tbd_simulation_counts(where->past->sim).steps;
 
-        tbd_past_free(where->past);
+        tbd_past_give_back(where->past);
         where->past = NULL;
-        where->status =
-            tbd_past_new(dump->run->session, &dump->ring, place->thread, place->step,
-                         so_far * 3 > TBD_PAST_BEFORE ? so_far * 3 : TBD_PAST_BEFORE, &where->past);
+        where->status = tbd_past_take(dump->run->session, place->thread, place->step,
+                                      so_far * 3 > TBD_PAST_BEFORE ? so_far * 3 : TBD_PAST_BEFORE,
+                                      &where->past);
         if (where->status == TBD_NOTKEPT) /* not as far, then */
-            where->status = tbd_past_new(dump->run->session, &dump->ring, place->thread,
-                                         place->step, TBD_PAST_BEFORE, &where->past);
+            where->status = tbd_past_take(dump->run->session, place->thread, place->step,
+                                          TBD_PAST_BEFORE, &where->past);
     }
     return where->status == TBD_OK && tbd_past_go(where->past, place->step, place->insn) &&
            tbd_past_decide(where->past, &where->condition, &certainty) == TBD_PAST_TRUE;

@@ -8,7 +8,7 @@
 
 struct tbd_dump_where {
     struct tbd_past_condition condition;
-    struct tbd_past *past;  /* owned; NULL: none yet */
+    struct tbd_past *past;  /* to be given back; NULL: none yet */
     enum tbd_status status; /* why the search cannot go on; the session says more */
 };
 

@@ -24,7 +24,7 @@ enum { INSNS = 100000, HOPS_MAX = 64, ROWS_MAX = 256, LIMIT_DEFAULT = 3, LIMIT_M
 
 struct dump_why {
     struct tbd_dump_run dump;
-    struct tbd_past *past; /* owned */
+    struct tbd_past *past; /* to be given back */
     ZydisDecoder decoder;
     struct tbd_rows rows;
     size_t row_count;
@@ -392,7 +392,7 @@ enum tbd_exit tbd_dump_run_why(struct tbd_command_run *run)
     result = tbd_dump_open_past(run, &why->dump, INSNS, &why->past);
     if (result == TBD_EXIT_FOUND)
         result = answer(why);
-    tbd_past_free(why->past);
+    tbd_past_give_back(why->past);
     tbd_dump_close(&why->dump);
     free(why);
     return result;

@@ -218,17 +218,24 @@ static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state
 
 /* ---- new ---- */
 
+uint64_t tbd_past_insns_from(const struct tbd_rings_thread *thread, uint64_t step)
+{
+    uint64_t insns = 0;
+
+    for (; step < thread->count && insns < TBD_PAST_MOST; step++)
+        insns += thread->steps[step].insns;
+    return insns;
+}
+
 /* Memory that was written before the first step is not known: so the farther from the end, the more is simulated before. */
 static uint64_t margin_of(const struct tbd_rings_thread *thread, uint64_t step, uint64_t before)
 {
-    uint64_t after = 0;
+    uint64_t after = tbd_past_insns_from(thread, step);
 
-    for (; step < thread->count && after < TBD_PAST_MOST; step++)
-        after += thread->steps[step].insns;
     return before > after / 2 ? before : after / 2;
 }
 
-static uint64_t step_before(const struct tbd_rings_thread *thread, uint64_t step, uint64_t insns)
+uint64_t tbd_past_step_before(const struct tbd_rings_thread *thread, uint64_t step, uint64_t insns)
 {
     while (step > 0 && insns > 0) {
         uint32_t here = thread->steps[--step].insns;
@@ -302,7 +309,7 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->session = session;
     past->ring = ring;
     past->thread = thread;
-    past->first_step = step_before(thread, step, margin_of(thread, step, before));
+    past->first_step = tbd_past_step_before(thread, step, margin_of(thread, step, before));
     status =
         is_too_far(thread, past->first_step)
             ? tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,

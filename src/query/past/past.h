@@ -55,6 +55,10 @@ TBD_MUST_CHECK enum tbd_status tbd_past_new(struct tbd_session *session, struct 
                                             struct tbd_rings_thread *thread, uint64_t step,
                                             uint64_t before, struct tbd_past **out);
 void tbd_past_free(struct tbd_past *past);
+/* How many instructions ran from the step on, or TBD_PAST_MOST if there are as many. */
+uint64_t tbd_past_insns_from(const struct tbd_rings_thread *thread, uint64_t step);
+/* The last step from which to before `step` at least `insns` instructions ran; else the first one. */
+uint64_t tbd_past_step_before(const struct tbd_rings_thread *thread, uint64_t step, uint64_t insns);
 
 /* Before instruction `insn` of ring step `step`; `insn` may be the number of those that ran.  False: the simulation does not
  * have it. */

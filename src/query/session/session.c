@@ -98,6 +98,8 @@ enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struc
 
 void tbd_session_close(struct tbd_session *session)
 {
+    if (session->kept.what != NULL)
+        session->kept.free(session->kept.what);
     tbd_user_values_free(&session->values);
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);

@@ -62,6 +62,12 @@ struct tbd_session_past {
     bool (*read)(void *context, uint64_t address, void *out, size_t bytes); /* false: unknown */
 };
 
+/* What questions about a crash dump keep for those that follow (query/past). */
+struct tbd_session_kept {
+    void *what; /* owned; NULL: nothing */
+    void (*free)(void *what);
+};
+
 /* A position of a crash dump's rings: instruction `insn` of the `back`-th block before a thread's end. */
 struct tbd_session_before {
     uint64_t back; /* 0: the dump's end itself */
@@ -111,6 +117,7 @@ struct tbd_session {
     struct tbd_position at;
     struct tbd_session_before before;    /* --at, in a crash dump */
     const struct tbd_session_past *past; /* borrowed; NULL: questions are about the trace */
+    struct tbd_session_kept kept;
     struct {
         bool has_position, has_frame;
         struct tbd_position position;

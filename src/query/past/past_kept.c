@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/* past_kept.c - see past_kept.h
+ *
+ * Stretches that are simulated have one of a few lengths, so that places near each other have the same one.  What was given back last is
+ * kept, together no more instructions than one simulation may have. */
+#include "query/past/past_kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PASTS = 4, LEAST = 16384 };
+
+struct past_kept {
+    struct tbd_rings rings;
+    struct tbd_past *pasts[PASTS]; /* owned; the one given back last comes first, NULLs last */
+};
+
+static void forget_last(struct past_kept *kept, size_t count)
+{
+    while (count < PASTS && kept->pasts[count] != NULL) {
+        size_t last = PASTS;
+
+        while (kept->pasts[--last] == NULL)
+            ;
+        tbd_past_free(kept->pasts[last]);
+        kept->pasts[last] = NULL;
+    }
+}
+
+static void free_kept(void *what)
+{
+    struct past_kept *kept = what;
+
+    forget_last(kept, 0);
+    tbd_rings_close(&kept->rings);
+    free(kept);
+}
+
+static struct past_kept *kept_of(const struct tbd_session *session)
+{
+    return session->kept.what;
+}
+
+enum tbd_status tbd_past_rings(struct tbd_session *session, struct tbd_rings **out)
+{
+    struct past_kept *kept = kept_of(session);
+    enum tbd_status status;
+
+    *out = NULL;
+    if (kept == NULL) {
+        kept = calloc(1, sizeof(*kept));
+        if (kept == NULL)
+            return TBD_NOMEM;
+        status = tbd_rings_open(session->info->path, &kept->rings, &session->why);
+        if (status != TBD_OK) {
+            free_kept(kept);
+            return status;
+        }
+        session->kept = (struct tbd_session_kept){ .what = kept, .free = free_kept };
+    }
+    *out = &kept->rings;
+    return TBD_OK;
+}
+
+/* ---- simulations ---- */
+
+/* Instructions before the step that are simulated, so that their number up to the thread's end is a power of two. */
+static uint64_t rounded(const struct tbd_rings_thread *thread, uint64_t step, uint64_t before)
+{
+    uint64_t after = tbd_past_insns_from(thread, step), least = LEAST;
+    uint64_t all = after + (before > after / 2 ? before : after / 2);
+
+    while (least < all)
+        least *= 2;
+    if (least > TBD_PAST_MOST)
+        least = all < TBD_PAST_MOST ? TBD_PAST_MOST : all;
+    return least - after;
+}
+
+/* Takes the first one that fits out of the list. */
+static struct tbd_past *find_past(struct past_kept *kept, const struct tbd_rings_thread *thread,
+                                  uint64_t first_step)
+{
+    for (size_t i = 0; i < PASTS && kept->pasts[i] != NULL; i++) {
+        struct tbd_past *past = kept->pasts[i];
+
+        if (past->thread != thread || past->first_step != first_step)
+            continue;
+        memmove(&kept->pasts[i], &kept->pasts[i + 1], (PASTS - 1 - i) * sizeof(past));
+        kept->pasts[PASTS - 1] = NULL;
+        return past;
+    }
+    return NULL;
+}
+
+enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thread *thread,
+                              uint64_t step, uint64_t before, struct tbd_past **out)
+{
+    struct tbd_rings *rings;
+    enum tbd_status status = tbd_past_rings(session, &rings);
+
+    *out = NULL;
+    if (status != TBD_OK)
+        return status;
+    before = rounded(thread, step, before);
+    *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, before));
+    return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, step, before, out);
+}
+
+/* As many of those kept as have no more instructions together than one may have. */
+static size_t how_many(const struct past_kept *kept)
+{
+    size_t count = 0, steps = 0;
+
+    for (; count < PASTS && kept->pasts[count] != NULL; count++) {
+        steps += tbd_simulation_counts(kept->pasts[count]->sim).steps;
+        if (count > 0 && steps > TBD_PAST_MOST)
+            break;
+    }
+    return count;
+}
+
+void tbd_past_give_back(struct tbd_past *past)
+{
+    struct past_kept *kept;
+
+    if (past == NULL)
+        return;
+    tbd_past_leave(past);
+    kept = kept_of(past->session);
+    forget_last(kept, PASTS - 1);
+    memmove(&kept->pasts[1], &kept->pasts[0], (PASTS - 1) * sizeof(past));
+    kept->pasts[0] = past;
+    forget_last(kept, how_many(kept));
+}

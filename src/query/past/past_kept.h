@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+/* past_kept.h - a dump's rings and simulations, kept from one question of a session to the next
+ *
+ * A prompt's or a page's questions are mostly about places near each other.  A session keeps what it needed last until it is closed. */
+#ifndef TBD_QUERY_PAST_PAST_KEPT_H
+#define TBD_QUERY_PAST_PAST_KEPT_H
+
+#include "query/past/past.h"
+
+/* The rings of the session's dump; borrowed until the session is closed. */
+TBD_MUST_CHECK enum tbd_status tbd_past_rings(struct tbd_session *session, struct tbd_rings **out);
+
+/* Like tbd_past_new() with these rings, but perhaps more is simulated: how much depends on `step` and `before` alone, not on what was
+ * asked before.  *out is the caller's until tbd_past_give_back(). */
+TBD_MUST_CHECK enum tbd_status tbd_past_take(struct tbd_session *session,
+                                             struct tbd_rings_thread *thread, uint64_t step,
+                                             uint64_t before, struct tbd_past **out);
+/* NULL: nothing. */
+void tbd_past_give_back(struct tbd_past *past);
+
+#endif
