@@ -179,10 +179,7 @@ static void narrow_to_shard(struct tbd_session *session)
     const struct tbd_window_summary *at = tbd_trace_window(session->trace, (uint32_t)first);
     const struct tbd_window_summary *after = tbd_trace_window(session->trace, (uint32_t)end);
 
-    session->shard.has_since = session->span.has_since;
-    session->shard.has_until = session->span.has_until;
-    session->shard.since = session->span.since;
-    session->shard.until = session->span.until;
+    session->shard.given = session->span;
     session->shard.from = first < windows && at != NULL ? at->first_time : session->info->blocks;
     session->shard.to = end < windows && after != NULL ? after->first_time : session->info->blocks;
     if (session->shard.number != 1 &&

@@ -127,7 +127,7 @@ def test_what_does_not_fit(folder):
         result = united(wrong)
         assert result.code == 2 and not result.out and b"unite" in result.err, (wrong, result)
     assert united(paths, "--json").code == 2
-    for words in (["info"], ["heap", "leaks"], ["goto", "5"], ["goto", "first", "then", "forward", "store"]):
+    for words in (["info"], ["fds"], ["goto", "5"], ["goto", "first", "then", "forward", "store"]):
         assert alone(trace, words, ["--shard", "1/2"]).code == 2, words
     for shard in ("0/2", "3/2", "1", "x", "1/0", "-1/2"):
         assert alone(trace, ["syscalls"], ["--shard", shard]).code == 2, shard
@@ -166,6 +166,86 @@ def test_ranks(folder):
     assert (process.returncode, out) == (whole.code, whole.out) and b"rank 2 is not heard of" in err, (process.returncode, err)
 
 
+ALLOCATOR = """
+#include <stddef.h>
+#include <stdio.h>
+static _Alignas(64) char memory[1 << 20];
+static size_t used;
+void *malloc(size_t size)
+{
+    char *block = memory + used;
+
+    used += (size + 63) & ~(size_t)63;
+    return block;
+}
+void free(void *block)
+{
+    (void)block;
+}
+static char *volatile kept[4];
+int main(void)
+{
+    for (int i = 0; i < 4; i++)
+        kept[i] = malloc(100);
+    for (int round = 0; round < 300; round++) {
+        char *volatile block = malloc(40 + round % 3);
+
+        if (round % 3 != 0)
+            free(block);
+        if (round % 50 == 0)
+            free(kept[1]);
+        kept[round % 2][round % 90] = (char)(kept[1][7] + round);
+        if (round == 120)
+            free(kept[2] + 8);
+        if (round == 200)
+            free((char *)memory + sizeof(memory) - 64);
+    }
+    return 0;
+}
+"""
+
+
+def test_heap_is_that_of_the_whole_run(folder):
+    """Blocks that live over many shards, frees that are wrong, more accesses to a freed block than are shown, vectors at the edges."""
+    with open(folder + "/allocator.c", "w", encoding="utf-8") as file:
+        file.write(ALLOCATOR)
+    programs = [(folder + "/allocator.c", 100), (tbdtest.SOURCE + "/test/programs/heap.c", 200), (tbdtest.SOURCE + "/test/programs/questions/over_reads.c", 40)]
+    for i, (source, window) in enumerate(programs):
+        path = "%s/p%d" % (folder, i)
+        made = tbdtest.run([tbdtest.need("cc"), "-g", "-O0", "-fno-builtin", "-D_GNU_SOURCE", source, "-o", path, "-I", tbdtest.SOURCE + "/test/programs"])
+        assert made.code == 0, made
+        _, trace = tbdtest.record([path], "%s/traces%d" % (folder, i), "window=%d" % window)
+        errors = trace.ask("heap", "errors")
+        positions = [tuple(map(int, (row["position"] + "+0").split("+")[:2])) for row in errors]
+        assert errors and positions == sorted(positions), errors
+        if i == 0:
+            kinds = [row["error"] for row in errors]
+            assert [kinds.count(kind) for kind in ("double free", "free inside a block", "free of no block", "load after free", "store after free")] == [5, 1, 1, 4, 4], kinds
+        middle = str(trace.info()["blocks"] // 2)
+        questions = [(["heap", "leaks"], []), (["heap", "errors"], ["--json"]), (["heap", "of", errors[0]["addr"]], ["--json"]), (["heap"], ["--at", middle])]
+        if tbdtest.LONG:
+            questions += [(["heap", "leaks"], ["--json"]), (["heap", "errors"], ["--csv"]), (["heap", "of", errors[-1]["addr"]], []), (["heap", "of", "1"], [])]
+        for question, options in questions:
+            whole = alone(trace, question, options)
+            for count in (2, 11, 40) if tbdtest.LONG else (5,):
+                paths = shards(trace, folder + "/parts", count, question, options)
+                check_same(whole, united(paths))
+                shutil.rmtree(folder + "/parts")
+    paths = shards(trace, folder + "/parts", 3, ["heap", "leaks"], [])
+    assert united(paths[1:]).code == 3
+    with open(paths[1], "rb") as file:
+        good = file.read()
+    numbers = random.Random(os.urandom(8) if tbdtest.LONG else 5)
+    for _ in range(1000 if tbdtest.LONG else 40):
+        bytes_ = bytearray(good)
+        for _ in range(numbers.randint(1, 4)):
+            bytes_[numbers.randrange(len(bytes_))] = numbers.choice(b'"{}[]:,0189-\n\xffnte ')
+        with open(paths[1], "wb") as file:
+            file.write(bytes_)
+        result = united(paths)
+        assert result.code in (0, 2, 3), (result, bytes(bytes_))
+
+
 def rank_of(mpirun, number):
     """The process of a rank."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -195,4 +275,4 @@ def test_recipes(folder):
     check_same(whole, united(sorted(glob.glob(folder + "/answer/*"))))
 
 
-tbdtest.main(test_same_as_alone, test_what_is_missing, test_what_does_not_fit, test_ranks, test_recipes)
+tbdtest.main(test_same_as_alone, test_what_is_missing, test_what_does_not_fit, test_heap_is_that_of_the_whole_run, test_ranks, test_recipes)

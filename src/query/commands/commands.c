@@ -462,8 +462,9 @@ const struct tbd_command tbd_commands[] = {
 // clang-format on
 
 /* What `--shard` can ask: the answer for some windows is a part of that for all. */
-static const char *const of_shards[] = { "goto",    "all",   "stores", "lines", "syscalls",
-                                         "signals", "count", "calls",  "log",   "history" };
+static const char *const of_shards[] = { "goto",     "all",     "stores", "lines",
+                                         "syscalls", "signals", "count",  "calls",
+                                         "log",      "history", "heap" };
 
 bool tbd_command_takes_shards(const struct tbd_command *command)
 {

@@ -12,6 +12,8 @@
 #define TBD_HEAP_NONE       UINT32_MAX
 #define TBD_HEAP_FRAMES_MAX 32u
 
+#define TBD_HEAP_ERRORS_SHOWN 4u /* stores to one freed block that are shown, and loads */
+
 struct tbd_heap_call {
     const char *name; /* "malloc" */
     struct tbd_position enter, exit;
@@ -36,22 +38,34 @@ struct tbd_heap_change {
     bool is_free;
 };
 
+/* Read from a trace, calls have frames; united from shards, each has one frame, which is the index of its text. */
 struct tbd_heap {
+    bool is_known;               /* the program has such functions */
     struct tbd_heap_call *calls; /* owned; by entry */
     size_t call_count, call_capacity;
     uint64_t *frames; /* owned: addresses of the calls around each call, innermost first */
     size_t frame_count, frame_capacity;
+    char **texts; /* owned; NULL: there are frames */
+    size_t text_count, text_capacity;
     struct tbd_heap_block *blocks; /* owned; in the order in which they are made */
     size_t block_count, block_capacity;
     struct tbd_heap_change *changes; /* owned; in order */
     size_t change_count, change_capacity;
 };
 
-/* heap_calls.c: finds all of them, with a search over the whole run.  Free it in any case. */
-enum tbd_exit tbd_heap_read(struct tbd_command_run *run, struct tbd_heap *out);
+/* heap_calls.c: finds all of them that begin in these times, with a search.  Free it in any case. */
+enum tbd_exit tbd_heap_read(struct tbd_command_run *run, const struct tbd_asked_span *span,
+                            struct tbd_heap *out);
+/* heap_calls.c: only events in these times. */
+void tbd_heap_narrow(struct tbd_question *question, const struct tbd_asked_span *span);
 void tbd_heap_free(struct tbd_heap *heap);
 /* heap_blocks.c: pairs the calls; false without memory. */
 bool tbd_heap_pair(struct tbd_heap *heap);
+
+/* heap_blocks.c: is a call that comes next inside one of its thread that is in the list? */
+bool tbd_heap_is_inner(const struct tbd_heap *heap, uint32_t thread, struct tbd_position enter);
+/* heap_blocks.c: the order of stacks; 0: they are the same. */
+int tbd_heap_compare_stacks(const struct tbd_heap *heap, uint32_t call, uint32_t other);
 
 /* heap_errors.c: wrong frees, and accesses to freed blocks. */
 enum tbd_exit tbd_heap_errors(struct tbd_command_run *run, const struct tbd_heap *heap);
@@ -59,5 +73,11 @@ enum tbd_exit tbd_heap_errors(struct tbd_command_run *run, const struct tbd_heap
 /* heap_rows.c: a call as people read it: "malloc < main main.c:12 < _start"; of `max` frames. */
 void tbd_heap_stack_text(struct tbd_command_run *run, const struct tbd_heap *heap, uint32_t call,
                          size_t max, char *out, size_t bytes);
+
+/* The blocks that live at `position`, by stack. */
+enum tbd_exit tbd_heap_print_live(struct tbd_command_run *run, struct tbd_heap *heap,
+                                  struct tbd_position position);
+void tbd_heap_say_unknown(void);
+extern const char *const tbd_heap_block_columns[], *const tbd_heap_error_columns[];
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- live blocks by address ---- */
 
@@ -24,6 +25,31 @@ static int compare_live(const void *left, const void *right)
     const struct live *a = left, *b = right;
 
     return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* ---- calls ---- */
+
+bool tbd_heap_is_inner(const struct tbd_heap *heap, uint32_t thread, struct tbd_position enter)
+{
+    for (size_t i = heap->call_count; i-- > 0;) {
+        const struct tbd_heap_call *outer = &heap->calls[i];
+
+        if (outer->thread == thread)
+            return outer->has_ended && tbd_position_compare(enter, outer->exit) < 0;
+    }
+    return false;
+}
+
+int tbd_heap_compare_stacks(const struct tbd_heap *heap, uint32_t call, uint32_t other)
+{
+    const struct tbd_heap_call *a = &heap->calls[call], *b = &heap->calls[other];
+    size_t bytes = a->frame_count * sizeof(*heap->frames);
+
+    if (a->name != b->name)
+        return strcmp(a->name, b->name);
+    if (a->frame_count != b->frame_count)
+        return a->frame_count < b->frame_count ? -1 : 1;
+    return bytes == 0 ? 0 : memcmp(heap->frames + a->frames, heap->frames + b->frames, bytes);
 }
 
 /* ---- changes ---- */
@@ -140,6 +166,9 @@ void tbd_heap_free(struct tbd_heap *heap)
 {
     free(heap->calls);
     free(heap->frames);
+    for (size_t i = 0; i < heap->text_count; i++)
+        free(heap->texts[i]);
+    free(heap->texts);
     free(heap->blocks);
     free(heap->changes);
     *heap = (struct tbd_heap){ 0 };

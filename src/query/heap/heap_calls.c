@@ -196,29 +196,26 @@ static void add_call(struct heap_reading *r, const struct allocator_function *fu
     take_frames(r, enter, call);
 }
 
-/* Is the call inside one of its thread that is in the list? */
-static bool is_inner(const struct tbd_heap *heap, const struct tbd_listed_call *call)
-{
-    for (size_t i = heap->call_count; i-- > 0;) {
-        const struct tbd_heap_call *outer = &heap->calls[i];
-
-        if (outer->thread == call->enter.thread)
-            return outer->has_ended && tbd_position_compare(call->enter.position, outer->exit) < 0;
-    }
-    return false;
-}
-
 static void take_calls(struct heap_reading *r, const struct tbd_call_list *list)
 {
     for (size_t i = 0; i < list->count && !r->no_memory; i++) {
         const struct allocator_function *function = function_at(r, list->all[i].enter.pc);
 
-        if (function != NULL && !is_inner(r->heap, &list->all[i]))
+        if (function != NULL &&
+            !tbd_heap_is_inner(r->heap, list->all[i].enter.thread, list->all[i].enter.position))
             add_call(r, function, &list->all[i]);
     }
 }
 
-enum tbd_exit tbd_heap_read(struct tbd_command_run *run, struct tbd_heap *out)
+void tbd_heap_narrow(struct tbd_question *question, const struct tbd_asked_span *span)
+{
+    question->since = span->has_since ? span->since : 0;
+    question->has_until = span->has_until;
+    question->until = span->until;
+}
+
+enum tbd_exit tbd_heap_read(struct tbd_command_run *run, const struct tbd_asked_span *span,
+                            struct tbd_heap *out)
 {
     struct heap_reading r = { .run = run, .heap = out };
     struct tbd_question question = tbd_question_all(TBD_EVENT_FUNC_ENTER);
@@ -235,14 +232,16 @@ enum tbd_exit tbd_heap_read(struct tbd_command_run *run, struct tbd_heap *out)
         free(r.entries);
         return r.no_memory ? tbd_command_no_memory() : TBD_EXIT_NOT_FOUND;
     }
+    out->is_known = true;
     tbd_question_where(&question, where);
+    tbd_heap_narrow(&question, span);
     question.keeps_stack = true;
     result = tbd_call_list_find(run, &question, &list);
-    if (result == TBD_EXIT_FOUND)
+    if (result <= TBD_EXIT_NOT_FOUND)
         take_calls(&r, &list);
     tbd_call_list_free(&list);
     free(r.entries);
-    if (r.no_memory || (result == TBD_EXIT_FOUND && !tbd_heap_pair(out)))
+    if (r.no_memory || (result <= TBD_EXIT_NOT_FOUND && !tbd_heap_pair(out)))
         return tbd_command_no_memory();
-    return result;
+    return result <= TBD_EXIT_NOT_FOUND ? TBD_EXIT_FOUND : result;
 }

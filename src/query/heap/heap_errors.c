@@ -4,13 +4,16 @@
  * Wrong frees follow from the calls alone: of a block that was freed already, of an address where no block
  * begins.  Accesses to freed memory are searched: blocks near each other make a range; all stores and loads in it
  * are looked at, in order, while a map says which block last had each 16 bytes.  What a thread does inside a call of
- * the allocator is the allocator's own business.
+ * the allocator is the allocator's own business.  Rows are shown in the order of time.
  *
- * Vectors that reach over the ends of a live block are no errors (heap_vectors.h).
+ * Vectors that reach over the ends of a live block are no errors (heap_vectors.h).  They are judged with their
+ * neighbours: so a range has a page around its blocks, and a shard in which one lies at the edge is searched again
+ * with some block entries of its neighbours.
  *
  * HEAP_ERRORS-1  A block that reuses memory takes its place in the map, so that an access to freed memory that was
  *     given out again is not seen. (not checked: it says what is not found) */
 #include "query/heap/heap.h"
+#include "query/heap/heap_shards.h"
 #include "query/heap/heap_vectors.h"
 
 #include "base/array.h"
@@ -26,21 +29,31 @@
 #define GAP_MAX         (1u << 20) /* blocks that are nearer than this are in one range */
 #define RANGE_MAX       (16ull << 30)
 #define OWN_MAPPING_MIN (128u << 10)
-#define PER_BLOCK       4u /* accesses to one freed block that are shown */
 #define RANGES_MAX      64u
 
 struct heap_range {
     uint64_t start, end;
 };
 
+const char *const tbd_heap_error_columns[] = { "error",  "position", "addr",  "into",      "bytes",
+                                               "source", "function", "freed", "allocated", NULL };
+
 struct thread_call {
     uint32_t thread, call;
+};
+
+struct found_error {
+    struct tbd_position at;
+    const char *error;
+    uint64_t address;
+    json_t *row; /* owned */
 };
 
 struct checking {
     struct tbd_command_run *run;
     const struct tbd_heap *heap;
-    struct tbd_rows *rows;
+    struct found_error *found; /* owned */
+    size_t found_count, found_capacity;
     struct heap_range range;     /* being searched */
     uint32_t *map;               /* owned: 1 + the block, for each granule of the range */
     uint8_t *shown;              /* owned: rows of each block */
@@ -48,17 +61,51 @@ struct checking {
     struct thread_call *threads; /* owned: the last call of each thread */
     size_t thread_count, thread_capacity;
     struct tbd_heap_vectors vectors;
+    struct tbd_asked_span asked, wide; /* the times that are asked, with some around a shard's */
+    bool is_wide;                      /* that is searched */
+    bool is_at_edge;                   /* a vector was judged without some of its neighbours */
     bool no_memory;
 };
 
+/* Does the question, or the shard, ask about this time? */
+static bool is_asked(const struct checking *c, uint64_t time)
+{
+    return (!c->asked.has_since || time >= c->asked.since) &&
+           (!c->asked.has_until || time < c->asked.until);
+}
+
 /* ---- rows ---- */
+
+static void put_block(struct checking *c, const struct tbd_heap_block *block,
+                      struct tbd_position at, json_t *row)
+{
+    const struct tbd_heap *heap = c->heap;
+    char text[2048];
+
+    json_object_set_new(row, "bytes", json_integer((json_int_t)block->size));
+    tbd_heap_stack_text(c->run, heap, block->made, 4, text, sizeof(text));
+    json_object_set_new(row, "allocated", tbd_output_text(text));
+    json_object_set_new(row, "allocated_at", tbd_rows_position(heap->calls[block->made].enter));
+    if (block->freed == TBD_HEAP_NONE ||
+        tbd_position_compare(heap->calls[block->freed].enter, at) >= 0)
+        return;
+    tbd_heap_stack_text(c->run, heap, block->freed, 4, text, sizeof(text));
+    json_object_set_new(row, "freed", tbd_output_text(text));
+    json_object_set_new(row, "freed_at", tbd_rows_position(heap->calls[block->freed].enter));
+}
 
 static void add_row(struct checking *c, const char *error, const struct tbd_event *event,
                     uint32_t block, uint64_t address)
 {
-    const struct tbd_heap *heap = c->heap;
-    json_t *row = json_object();
-    char text[2048];
+    json_t *row;
+    char text[300];
+
+    if (!tbd_array_grow(&c->found, c->found_count, &c->found_capacity, sizeof(*c->found))) {
+        c->no_memory = true;
+        return;
+    }
+    row = json_object();
+    c->found[c->found_count++] = (struct found_error){ event->position, error, address, row };
 
     json_object_set_new(row, "error", json_string(error));
     json_object_set_new(row, "position", tbd_rows_position(event->position));
@@ -77,19 +124,34 @@ static void add_row(struct checking *c, const char *error, const struct tbd_even
         json_object_set_new(row, "source", tbd_output_text(text));
     }
     if (block != TBD_HEAP_NONE) {
-        const struct tbd_heap_block *own = &heap->blocks[block];
-
-        json_object_set_new(row, "bytes", json_integer((json_int_t)own->size));
-        json_object_set_new(row, "into", json_integer((json_int_t)(address - own->start)));
-        tbd_heap_stack_text(c->run, heap, own->made, 4, text, sizeof(text));
-        json_object_set_new(row, "allocated", tbd_output_text(text));
-        if (own->freed != TBD_HEAP_NONE) {
-            tbd_heap_stack_text(c->run, heap, own->freed, 4, text, sizeof(text));
-            json_object_set_new(row, "freed", tbd_output_text(text));
-            json_object_set_new(row, "freed_at", tbd_rows_position(heap->calls[own->freed].enter));
-        }
+        json_object_set_new(row, "into",
+                            json_integer((json_int_t)(address - c->heap->blocks[block].start)));
+        put_block(c, &c->heap->blocks[block], event->position, row);
     }
-    tbd_rows_add(c->rows, row);
+}
+
+static int compare_errors(const void *left, const void *right)
+{
+    const struct found_error *a = left, *b = right;
+    int order = tbd_position_compare(a->at, b->at);
+
+    if (order == 0)
+        order = strcmp(a->error, b->error);
+    return order != 0 ? order : (a->address > b->address) - (a->address < b->address);
+}
+
+static void show_errors(struct checking *c, struct tbd_rows *rows)
+{
+    if (c->found_count != 0)
+        qsort(c->found, c->found_count, sizeof(*c->found), compare_errors);
+    for (size_t i = 0; i < c->found_count; i++)
+        tbd_rows_add(rows, json_incref(c->found[i].row));
+}
+
+static void forget_errors(struct checking *c, size_t from)
+{
+    while (c->found_count > from)
+        json_decref(c->found[--c->found_count].row);
 }
 
 /* ---- wrong frees ---- */
@@ -120,7 +182,7 @@ static void check_frees(struct checking *c)
         uint32_t block;
         bool is_freed;
 
-        if (!change->is_free || change->block != TBD_HEAP_NONE)
+        if (!change->is_free || change->block != TBD_HEAP_NONE || !is_asked(c, change->at.time))
             continue;
         block = earlier_block(heap, i, call->old);
         is_freed =
@@ -152,17 +214,18 @@ static void go_on(struct checking *c, struct tbd_position to)
     for (; c->change < heap->change_count; c->change++) {
         const struct tbd_heap_change *change = &heap->changes[c->change];
         const struct tbd_heap_block *block;
-        uint64_t end;
+        uint64_t start, end;
 
         if (tbd_position_compare(change->at, to) > 0)
             return;
         if (change->is_free || change->block == TBD_HEAP_NONE)
             continue;
         block = &heap->blocks[change->block];
-        if (block->start < c->range.start || block->start >= c->range.end || has_own_mapping(block))
-            continue;
+        start = block->start > c->range.start ? block->start : c->range.start;
         end = block->start + block->size < c->range.end ? block->start + block->size : c->range.end;
-        for (uint64_t at = block->start; at < end; at += GRANULE)
+        if (has_own_mapping(block))
+            continue;
+        for (uint64_t at = start; at < end; at += GRANULE)
             c->map[(at - c->range.start) / GRANULE] = change->block + 1;
     }
 }
@@ -235,7 +298,7 @@ static bool is_in_freed(const struct checking *c, uint32_t number, const struct 
 
 static void add_access(struct checking *c, const struct tbd_event *event, uint32_t block)
 {
-    if (c->shown[block] >= PER_BLOCK)
+    if (!is_asked(c, event->position.time) || c->shown[block] >= TBD_HEAP_ERRORS_SHOWN)
         return;
     c->shown[block]++;
     add_row(c, event->type == TBD_EVENT_STORE ? "store after free" : "load after free", event,
@@ -245,6 +308,13 @@ static void add_access(struct checking *c, const struct tbd_event *event, uint32
 static void add_vector(void *context, const struct tbd_waiting_vector *vector)
 {
     add_access(context, &vector->event, vector->block);
+}
+
+/* May neighbours of the vector lie beyond the shard? */
+static bool is_near_edge(const struct checking *c, uint64_t time)
+{
+    return (c->wide.since < c->asked.since && time < c->asked.since + TBD_HEAP_EDGE) ||
+           (c->wide.until > c->asked.until && time + TBD_HEAP_EDGE >= c->asked.until);
 }
 
 static bool check_access(void *context, const struct tbd_event *event)
@@ -264,12 +334,14 @@ static bool check_access(void *context, const struct tbd_event *event)
         block = number - 1;
     answer = tbd_heap_vectors_take(&c->vectors, event,
                                    event->size > sizeof(uint64_t) && touches_live(c, event), block);
+    c->is_at_edge |= block != TBD_HEAP_NONE && event->size > sizeof(uint64_t) &&
+                     is_near_edge(c, event->position.time);
     if (block != TBD_HEAP_NONE && answer == TBD_VECTOR_IS_NONE)
         add_access(c, event, block);
     return !c->no_memory;
 }
 
-static enum tbd_exit search_range(struct checking *c, enum tbd_event_type type)
+static enum tbd_exit search_once(struct checking *c, enum tbd_event_type type)
 {
     struct tbd_question question = tbd_question_all(type);
     enum tbd_exit result;
@@ -283,11 +355,28 @@ static enum tbd_exit search_range(struct checking *c, enum tbd_event_type type)
     c->vectors = (struct tbd_heap_vectors){ .session = c->run->session };
     memset(c->shown, 0, c->heap->block_count);
     tbd_question_where(&question, tbd_expr_touches(c->range.start, c->range.end - c->range.start));
+    tbd_heap_narrow(&question, c->is_wide ? &c->wide : &c->asked);
     result = tbd_command_each(c->run, &question, check_access, c);
     tbd_heap_vectors_settle(&c->vectors, NULL, add_vector, c);
     free(c->map);
     c->map = NULL;
     return c->no_memory ? tbd_command_no_memory() : result;
+}
+
+static enum tbd_exit search_range(struct checking *c, enum tbd_event_type type)
+{
+    size_t before = c->found_count;
+    enum tbd_exit result;
+
+    c->is_at_edge = false;
+    result = search_once(c, type);
+    if (!c->is_at_edge || result > TBD_EXIT_NOT_FOUND)
+        return result;
+    forget_errors(c, before);
+    c->is_wide = true;
+    result = search_once(c, type);
+    c->is_wide = false;
+    return result;
 }
 
 /* ---- ranges ---- */
@@ -299,7 +388,16 @@ static int compare_ranges(const void *left, const void *right)
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Ranges of blocks that were freed. */
+/* A page before and after a block. */
+static struct heap_range around(const struct tbd_heap_block *block)
+{
+    uint64_t start = block->start & ~(uint64_t)(GRANULE - 1);
+
+    return (struct heap_range){ start < TBD_PAGE_SIZE ? 0 : start - TBD_PAGE_SIZE,
+                                block->start + block->size + TBD_PAGE_SIZE };
+}
+
+/* Ranges of blocks that were freed; `out` has space for one of each. */
 static size_t find_ranges(const struct tbd_heap *heap, struct heap_range *out)
 {
     size_t count = 0, used = 0;
@@ -308,8 +406,7 @@ static size_t find_ranges(const struct tbd_heap *heap, struct heap_range *out)
         const struct tbd_heap_block *block = &heap->blocks[i];
 
         if (block->freed != TBD_HEAP_NONE && block->size < RANGE_MAX && !has_own_mapping(block))
-            out[count++] = (struct heap_range){ block->start & ~(uint64_t)(GRANULE - 1),
-                                                block->start + block->size };
+            out[count++] = around(block);
     }
     if (count == 0)
         return 0;
@@ -322,6 +419,12 @@ static size_t find_ranges(const struct tbd_heap *heap, struct heap_range *out)
             out[++used] = out[i];
         }
     }
+    if (used + 1 > RANGES_MAX)
+        fprintf(
+            stderr,
+            "tbdq: note: freed blocks lie in %zu places far from each other; accesses to those of the "
+            "first %u are looked for\n",
+            used + 1, RANGES_MAX);
     return used + 1 < RANGES_MAX ? used + 1 : RANGES_MAX;
 }
 
@@ -345,13 +448,14 @@ static enum tbd_exit check_accesses(struct checking *c)
 
 enum tbd_exit tbd_heap_errors(struct tbd_command_run *run, const struct tbd_heap *heap)
 {
-    static const char *const columns[] = { "error",  "position", "addr",  "into",      "bytes",
-                                           "source", "function", "freed", "allocated", NULL };
     struct tbd_rows rows;
-    struct checking c = { .run = run, .heap = heap, .rows = &rows };
+    struct checking c = { .run = run,
+                          .heap = heap,
+                          .asked = run->session->span,
+                          .wide = tbd_heap_span_around(run->session) };
     enum tbd_exit result = TBD_EXIT_SYSTEM;
 
-    tbd_rows_start(&rows, run, columns);
+    tbd_rows_start(&rows, run, tbd_heap_error_columns);
     c.shown = calloc(heap->block_count + 1, 1);
     if (c.shown != NULL) {
         check_frees(&c);
@@ -359,6 +463,10 @@ enum tbd_exit tbd_heap_errors(struct tbd_command_run *run, const struct tbd_heap
     }
     free(c.shown);
     free(c.threads);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        show_errors(&c, &rows);
+    forget_errors(&c, 0);
+    free(c.found);
     if (result <= TBD_EXIT_NOT_FOUND)
         return tbd_rows_end(&rows);
     tbd_rows_drop(&rows);

@@ -5,10 +5,12 @@
  *   heap of ADDR        each block that contained it: who allocated and who freed it, and the stores to it
  *   heap errors         wrong frees, and accesses to freed memory */
 #include "query/heap/heap.h"
+#include "query/heap/heap_shards.h"
 
 #include "query/commands/rows.h"
 #include "query/output/output.h"
 #include "query/output/output_stack.h"
+#include "query/output/shard.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,11 +24,15 @@ void tbd_heap_stack_text(struct tbd_command_run *run, const struct tbd_heap *hea
     const struct tbd_heap_call *own = &heap->calls[call];
     struct tbd_output_stack stack = {
         .name = own->name,
-        .window = tbd_trace_window_of(run->session->trace, own->enter.time),
         .pcs = heap->frames + own->frames,
         .count = own->frame_count < max ? own->frame_count : max,
     };
 
+    if (heap->texts != NULL) {
+        snprintf(out, bytes, "%s", own->frame_count == 0 ? "" : heap->texts[own->frames]);
+        return;
+    }
+    stack.window = tbd_trace_window_of(run->session->trace, own->enter.time);
     tbd_output_stack_text(run->session, &stack, out, bytes);
 }
 
@@ -52,23 +58,11 @@ struct heap_group {
     char *text;                 /* owned: its stack */
 };
 
-static int compare_frames(const struct tbd_heap *heap, uint32_t left, uint32_t right)
-{
-    const struct tbd_heap_call *a = &heap->calls[left], *b = &heap->calls[right];
-    size_t bytes = a->frame_count * sizeof(*heap->frames);
-
-    if (a->name != b->name)
-        return strcmp(a->name, b->name);
-    if (a->frame_count != b->frame_count)
-        return a->frame_count < b->frame_count ? -1 : 1;
-    return bytes == 0 ? 0 : memcmp(heap->frames + a->frames, heap->frames + b->frames, bytes);
-}
-
 static int compare_by_stack(const void *left, const void *right, void *context)
 {
     const struct tbd_heap *heap = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    int order = compare_frames(heap, heap->blocks[a].made, heap->blocks[b].made);
+    int order = tbd_heap_compare_stacks(heap, heap->blocks[a].made, heap->blocks[b].made);
 
     return order != 0 ? order : a < b ? -1 : a > b;
 }
@@ -157,7 +151,7 @@ static size_t make_groups(struct tbd_heap *heap, uint32_t *live, size_t count,
     for (size_t i = 0; i < count; i++) {
         const struct tbd_heap_block *block = &heap->blocks[live[i]];
 
-        if (used == 0 || compare_frames(heap, out[used - 1].call, block->made) != 0)
+        if (used == 0 || tbd_heap_compare_stacks(heap, out[used - 1].call, block->made) != 0)
             out[used++] = (struct heap_group){ .call = block->made, .first = live[i] };
         out[used - 1].bytes += block->size;
         out[used - 1].blocks++;
@@ -194,8 +188,8 @@ static void print_total(const struct tbd_command_run *run, const struct tbd_heap
                 blocks, heap->block_count);
 }
 
-static enum tbd_exit print_live(struct tbd_command_run *run, struct tbd_heap *heap,
-                                struct tbd_position position)
+enum tbd_exit tbd_heap_print_live(struct tbd_command_run *run, struct tbd_heap *heap,
+                                  struct tbd_position position)
 {
     static const char *const columns[] = { "bytes", "blocks", "first", "last", "allocated", NULL };
     uint32_t *live = calloc(heap->block_count + 1, sizeof(*live));
@@ -254,6 +248,7 @@ static enum tbd_exit find_stores(struct tbd_command_run *run, struct stores *sto
     if (stores->block->freed != TBD_HEAP_NONE)
         tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LT,
                                  stores->heap->calls[stores->block->freed].enter.time);
+    tbd_heap_narrow(&question, &run->session->span);
     return tbd_command_each(run, &question, count_store, stores);
 }
 
@@ -279,21 +274,32 @@ static json_t *block_row(struct tbd_command_run *run, const struct tbd_heap *hea
     return row;
 }
 
+const char *const tbd_heap_block_columns[] = { "block",      "bytes",     "from",  "to", "stores",
+                                               "last_store", "allocated", "freed", NULL };
+
+/* Was it freed before the times that are asked? */
+static bool is_of_before(const struct tbd_command_run *run, const struct tbd_heap *heap,
+                         const struct tbd_heap_block *block)
+{
+    return tbd_shard_is_on(run->session) && run->session->span.has_since &&
+           block->freed != TBD_HEAP_NONE &&
+           heap->calls[block->freed].enter.time < run->session->span.since;
+}
+
 static enum tbd_exit print_blocks_of(struct tbd_command_run *run, const struct tbd_heap *heap,
                                      uint64_t address)
 {
-    static const char *const columns[] = { "block",      "bytes",     "from",  "to", "stores",
-                                           "last_store", "allocated", "freed", NULL };
     enum tbd_exit result = TBD_EXIT_FOUND;
     struct tbd_rows rows;
 
-    tbd_rows_start(&rows, run, columns);
+    tbd_rows_start(&rows, run, tbd_heap_block_columns);
     for (size_t i = 0; i < heap->block_count && result <= TBD_EXIT_NOT_FOUND; i++) {
         const struct tbd_heap_block *block = &heap->blocks[i];
         struct stores stores = { .heap = heap, .block = block };
 
         if (address < block->start ||
-            address - block->start >= (block->size == 0 ? 1 : block->size))
+            address - block->start >= (block->size == 0 ? 1 : block->size) ||
+            is_of_before(run, heap, block))
             continue;
         result = find_stores(run, &stores);
         if (result <= TBD_EXIT_NOT_FOUND)
@@ -307,30 +313,62 @@ static enum tbd_exit print_blocks_of(struct tbd_command_run *run, const struct t
 
 /* ---- the command ---- */
 
+void tbd_heap_say_unknown(void)
+{
+    fprintf(stderr, "tbdq: no call of malloc, operator new or their family is in this trace\n");
+}
+
+static enum tbd_exit read_all(struct tbd_command_run *run, const struct tbd_heap_form *form,
+                              struct tbd_heap *heap)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_asked_span span =
+        form->is_of || form->is_errors ? tbd_heap_span_before(session) : tbd_heap_span_own(session);
+    enum tbd_exit result;
+
+    if (tbd_shard_is_on(session))
+        tbd_heap_begin_shard(run, form);
+    result = tbd_heap_read(run, &span, heap);
+    if (tbd_shard_is_on(session))
+        tbd_heap_write_known(run, heap);
+    else if (result == TBD_EXIT_NOT_FOUND)
+        tbd_heap_say_unknown();
+    return result;
+}
+
+static enum tbd_exit print(struct tbd_command_run *run, const struct tbd_heap_form *form,
+                           struct tbd_heap *heap, uint64_t address)
+{
+    if (form->is_errors)
+        return tbd_heap_errors(run, heap);
+    if (form->is_of)
+        return print_blocks_of(run, heap, address);
+    return tbd_shard_is_on(run->session) ? tbd_heap_write_calls(run, heap)
+                                         : tbd_heap_print_live(run, heap, form->position);
+}
+
 enum tbd_exit tbd_command_heap(struct tbd_command_run *run)
 {
-    struct tbd_position position = tbd_session_current(run->session);
-    bool is_of = run->argc == 2 && strcmp(run->argv[0], "of") == 0;
+    struct tbd_heap_form form = {
+        .position = tbd_session_current(run->session),
+        .is_of = run->argc == 2 && strcmp(run->argv[0], "of") == 0,
+        .is_errors = run->argc == 1 && strcmp(run->argv[0], "errors") == 0,
+    };
     bool is_leaks = run->argc == 1 && strcmp(run->argv[0], "leaks") == 0;
-    bool is_errors = run->argc == 1 && strcmp(run->argv[0], "errors") == 0;
     struct tbd_heap heap = { 0 };
     uint64_t address = 0;
     enum tbd_exit result = TBD_EXIT_FOUND;
 
-    if (run->argc != 0 && !is_of && !is_leaks && !is_errors)
+    if (run->argc != 0 && !form.is_of && !is_leaks && !form.is_errors)
         return tbd_command_usage(run, "heap takes nothing, leaks, errors, or of ADDR");
-    if (is_of)
-        result = tbd_command_value(run, 1, position, &address);
+    if (form.is_of)
+        result = tbd_command_value(run, 1, form.position, &address);
     if (is_leaks)
-        position = tbd_session_last(run->session);
+        form.position = tbd_session_last(run->session);
     if (result == TBD_EXIT_FOUND)
-        result = tbd_heap_read(run, &heap);
-    if (result == TBD_EXIT_NOT_FOUND)
-        fprintf(stderr, "tbdq: no call of malloc, operator new or their family is in this trace\n");
-    if (result == TBD_EXIT_FOUND && is_errors)
-        result = tbd_heap_errors(run, &heap);
-    else if (result == TBD_EXIT_FOUND)
-        result = is_of ? print_blocks_of(run, &heap, address) : print_live(run, &heap, position);
+        result = read_all(run, &form, &heap);
+    if (result == TBD_EXIT_FOUND)
+        result = print(run, &form, &heap, address);
     tbd_heap_free(&heap);
     return result;
 }

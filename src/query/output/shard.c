@@ -27,6 +27,8 @@ static json_t *common(const struct tbd_session *session, const struct tbd_shard_
     json_object_set_new(object, "type", json_string(kind->type == NULL ? "" : kind->type));
     json_object_set_new(object, "backward", json_boolean(kind->backward));
     put(object, "wanted", kind->wanted);
+    if (kind->at != NULL)
+        json_object_set_new(object, "at", json_string(kind->at));
     json_object_set_new(object, "form",
                         json_string(session->json  ? "json"
                                     : session->csv ? "csv"
@@ -36,10 +38,10 @@ static json_t *common(const struct tbd_session *session, const struct tbd_shard_
                         json_boolean(tbd_trace_thread_count(session->trace) > 1));
     json_object_set_new(
         object, "since",
-        json_integer(session->shard.has_since ? (json_int_t)session->shard.since : -1));
+        json_integer(session->shard.given.has_since ? (json_int_t)session->shard.given.since : -1));
     json_object_set_new(
         object, "until",
-        json_integer(session->shard.has_until ? (json_int_t)session->shard.until : -1));
+        json_integer(session->shard.given.has_until ? (json_int_t)session->shard.given.until : -1));
     return object;
 }
 

@@ -20,12 +20,13 @@
 
 /* What a reader needs to show the rows. */
 struct tbd_shard_kind {
-    const char *name; /* rows, counts, events, found */
+    const char *name; /* rows, counts, events, found, log, heap, "heap of", "heap errors" */
     const char *question;
     const char *const *columns; /* of rows; NULL: none */
     const char *type;           /* of events; NULL: none */
     bool backward;              /* events come in that order */
     uint64_t wanted;            /* the event that counts, from 1; 0: all */
+    const char *at;             /* the position that the answer is about; NULL: none */
 };
 
 /* Writes the first line. */

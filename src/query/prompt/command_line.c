@@ -204,7 +204,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     if (tbd_shard_is_on(session) && !tbd_command_takes_shards(command))
         return tbd_command_usage(&run,
                                  "--shard is for goto, all, stores, lines, syscalls, signals, "
-                                 "count, calls, log and history");
+                                 "count, calls, log, history and heap");
     if (session->trace != NULL && session->info->is_dump) {
         const struct tbd_dump_command *of_ring = tbd_dump_command_find(&run, words[0]);
 

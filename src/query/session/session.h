@@ -68,6 +68,12 @@ struct tbd_session_kept {
     void (*free)(void *what);
 };
 
+/* Times of block entries: [since, until). */
+struct tbd_asked_span {
+    bool has_since, has_until;
+    uint64_t since, until;
+};
+
 /* A position of a crash dump's rings: instruction `insn` of the `back`-th block before a thread's end. */
 struct tbd_session_before {
     uint64_t back; /* 0: the dump's end itself */
@@ -97,18 +103,14 @@ struct tbd_session {
         char format;   /* 0: nothing was examined yet */
         unsigned long count;
         unsigned bytes;
-    } examined;         /* by `x`, which goes on from there */
-    bool shows_wall;    /* events show the clock's time */
-    bool shows_threads; /* without a trace: events name their threads */
-    struct {
-        bool has_since, has_until;
-        uint64_t since, until; /* times of block entries: [since, until) */
-    } span;                    /* --since, --until: questions are about these events */
+    } examined;                 /* by `x`, which goes on from there */
+    bool shows_wall;            /* events show the clock's time */
+    bool shows_threads;         /* without a trace: events name their threads */
+    struct tbd_asked_span span; /* --since, --until: questions are about these events */
     struct {
         uint32_t number, count; /* count 0: questions are about the whole run */
         uint64_t from, to; /* the block entries of its windows; --since and --until narrow them */
-        bool has_since, has_until; /* as the user gave them: `span` is narrower */
-        uint64_t since, until;
+        struct tbd_asked_span given; /* by the user: `span` is narrower */
         bool has_begun;
         uint64_t rows;
     } shard;         /* --shard K/N: answers go into a file for `unite` (query/output/shard.h) */

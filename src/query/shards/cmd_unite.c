@@ -5,6 +5,7 @@
  * them without --shard, in the order of the search, one file at a time. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
+#include "query/heap/heap_shards.h"
 #include "query/output/log_line.h"
 #include "query/output/output.h"
 #include "query/shards/shard_file.h"
@@ -15,8 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum row_kind { KIND_ROWS, KIND_COUNTS, KIND_EVENTS, KIND_FOUND, KIND_LOG, KIND_COUNT };
-static const char *const kinds[KIND_COUNT] = { "rows", "counts", "events", "found", "log" };
+enum row_kind {
+    KIND_ROWS,
+    KIND_COUNTS,
+    KIND_EVENTS,
+    KIND_FOUND,
+    KIND_LOG,
+    KIND_HEAP,
+    KIND_HEAP_OF,
+    KIND_HEAP_ERRORS,
+    KIND_COUNT
+};
+static const char *const kinds[KIND_COUNT] = { "rows", "counts", "events",  "found",
+                                               "log",  "heap",   "heap of", "heap errors" };
 
 struct uniting {
     struct tbd_command_run *run;
@@ -27,6 +39,7 @@ struct uniting {
     struct tbd_rows rows;
     json_t *counts; /* owned: by text */
     json_t *found;  /* owned */
+    struct tbd_heap_parts heap;
     uint64_t seen, wanted;
     json_t *missing; /* owned: numbers of shards */
     enum tbd_exit worst;
@@ -149,7 +162,7 @@ static enum tbd_exit begin_rows(struct uniting *u)
     const json_t *given = json_object_get(u->of, "columns");
     size_t count = json_array_size(given);
 
-    if (u->kind != KIND_ROWS)
+    if (u->kind != KIND_ROWS && u->kind != KIND_HEAP_OF && u->kind != KIND_HEAP_ERRORS)
         return TBD_EXIT_FOUND;
     for (size_t i = 0; i < count && i < TBD_ROWS_MAX_COLUMNS - 1; i++)
         columns[i] = json_string_value(json_array_get(given, i));
@@ -204,6 +217,9 @@ static bool take_row(struct uniting *u, json_t *row)
     case KIND_COUNTS: good = add_count(u, row); break;
     case KIND_EVENTS: tbd_output_print_event(u->run->session, row, u->run->out); break;
     case KIND_LOG: good = print_log(u, row); break;
+    case KIND_HEAP: good = tbd_heap_parts_call(&u->heap, row); break;
+    case KIND_HEAP_OF: good = tbd_heap_parts_block(&u->heap, row); break;
+    case KIND_HEAP_ERRORS: good = tbd_heap_parts_error(&u->heap, row, &u->rows); break;
     default:
         if (u->seen == u->wanted)
             u->found = json_incref(row);
@@ -266,6 +282,7 @@ static void read_shard(struct uniting *u, const struct tbd_shard_file *first)
     bool good = tbd_shard_file_open(&shard, first->path);
     json_t *row;
 
+    tbd_heap_parts_next(&u->heap);
     if (good && (shard.number != first->number || !json_equal(shard.of, first->of))) {
         snprintf(shard.why, sizeof(shard.why), "it has changed meanwhile");
         good = false;
@@ -286,9 +303,29 @@ static void read_shard(struct uniting *u, const struct tbd_shard_file *first)
 
 /* ---- the answer ---- */
 
+static enum tbd_exit finish_heap(struct uniting *u)
+{
+    size_t index;
+    json_t *block;
+
+    if (!u->heap.heap.is_known) {
+        tbd_heap_say_unknown();
+        if (u->kind != KIND_HEAP)
+            tbd_rows_drop(&u->rows);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    if (u->kind == KIND_HEAP)
+        return tbd_heap_parts_live(u->run, &u->heap, tbd_shard_text(u->of, "at"));
+    json_array_foreach(u->heap.blocks, index, block) tbd_rows_add(&u->rows, json_incref(block));
+    return tbd_rows_end(&u->rows);
+}
+
 static enum tbd_exit finish(struct uniting *u)
 {
     switch (u->kind) {
+    case KIND_HEAP:
+    case KIND_HEAP_OF:
+    case KIND_HEAP_ERRORS: return finish_heap(u);
     case KIND_ROWS: return tbd_rows_end(&u->rows);
     case KIND_COUNTS: return tbd_rows_counts(u->run, u->counts);
     case KIND_LOG:
@@ -354,12 +391,19 @@ static enum tbd_exit unite(struct uniting *u)
 enum tbd_exit tbd_command_unite(struct tbd_command_run *run)
 {
     struct uniting u = { .run = run, .counts = json_object(), .missing = json_array() };
-    enum tbd_exit result =
-        run->argc == 0 ? tbd_command_usage(run, "unite takes the answers of shards") : unite(&u);
+    enum tbd_exit result = TBD_EXIT_FOUND;
 
+    if (run->argc == 0)
+        result = tbd_command_usage(run, "unite takes the answers of shards");
+    else if (!tbd_heap_parts_new(&u.heap))
+        result = tbd_command_no_memory();
+    else
+        result = unite(&u);
     for (size_t i = 0; i < u.count; i++)
         tbd_shard_file_close(&u.shards[i]);
     free(u.shards);
+    if (run->argc != 0)
+        tbd_heap_parts_free(&u.heap);
     json_decref(u.counts);
     json_decref(u.found);
     json_decref(u.missing);
