@@ -12,7 +12,8 @@
 #include "query/commands/rows.h"
 #include "query/heap/heap.h"
 
-#define TBD_HEAP_EDGE 4u /* block entries beyond a shard's times in which vectors may have neighbours */
+#define TBD_HEAP_EDGE                                                                              \
+    4u /* block entries beyond a shard's times in which vectors may have neighbours */
 
 struct tbd_heap_form {
     bool is_of, is_errors;
