@@ -136,6 +136,7 @@ def at():
     return [int(time), int(offset)]
 def stops(word):
     # Each thing at which a run stops, in the order in which the run meets it: an access to watched memory comes before what is after it.
+    turn = -1 if word.startswith("reverse") else 1
     found, before = [], None
     while len(found) < 400:
         stopped.clear()
@@ -143,7 +144,7 @@ def stops(word):
         here = at()
         if here in ends:
             return found
-        for number, watches in sorted(stopped[0], key=lambda row: (not row[1], row[0])):
+        for number, watches in sorted(stopped[0], key=lambda row: (not row[1], turn * row[0])):
             found.append([number, watches] + here)
     return found
 run("monitor goto last")

@@ -60,6 +60,11 @@ def test_positions_before_the_end_are_asked(folder):
             assert status == 400, (at, status, body)
         assert json.loads(page.request("/%s/dial" % page.token)[1]) == {"record": None}  # it has ended
         assert not os.path.exists(os.path.join(dump.path, "position"))
+    # A frame that is selected at one position is that of no other.
+    for here, others in (("-5", ("-5+1", "-6", "-400", "last")), ("last", ("-5",))):
+        for other in others:
+            assert dump.tbdq("frame", "1", at=here).code == 0
+            assert [dump.one("frame", at=at)["frame"] for at in (here, other)] == [1, 0], (here, other)
 
 
 def test_a_recording_has_no_such_positions(folder):
@@ -280,6 +285,18 @@ def check_links(_folder, browser, dump):
             names = dump.ask("locals", at=back)
             assert browser.run("return [...document.querySelectorAll('#variables summary')].map((r) => [r.querySelector('.name').innerText, r.querySelector('.mark').innerText])") == [[row["name"], row["certainty"]] for row in names]
         assert has_source
+        # A caller's frame there: its line and variables; other positions have their own frame selected.
+        back = next(back for back in reversed(backs) if len(dump.ask("bt", at=back)) > 1)
+        open_dump(browser, page, "#%s,thread=%d" % (back, thread))
+        browser.await_true(SHOWN, back)
+        browser.click("#frames .frame:nth-child(2)")
+        browser.await_true("document.querySelector('#frames .frame:nth-child(2)').classList.contains('selected') && location.hash.includes('frame=1')")
+        frame, names = (answer["objects"] for answer in page.ask(lines=["frame", "locals"], at=[int(part) for part in (back + "+0").split("+")[:2]], thread=thread, frame=1)["answers"])
+        browser.await_true("document.querySelector('#file').innerText.endsWith(arguments[0])", ":%d" % frame[0]["line"] if "line" in frame[0] else "Source")
+        browser.await_true("JSON.stringify([...document.querySelectorAll('#variables summary .name')].map((e) => e.innerText)) === JSON.stringify(arguments[0])", [row["name"] for row in names])
+        open_dump(browser, page, "#%s,thread=%d" % (far, thread))
+        browser.await_true(SHOWN, far)
+        assert browser.run("return [...document.querySelectorAll('#frames .frame')].findIndex((e) => e.classList.contains('selected'))") == 0
         browser.run("[...document.querySelectorAll('#rows > .ran:not(.current) > .at')].at(-1).click()")
         browser.await_true("document.documentElement.dataset.at !== arguments[0]", far)
         assert browser.url().split("#")[1].startswith("-") and browser.run("return document.title").startswith("-")

@@ -9,16 +9,7 @@ import { sourceButton, sourceOf } from "./rows.js";
 
 // ---- stack ----
 
-// A frame before a dump's end is found from what ran; it cannot be selected.
-function frameBefore(frame) {
-  return element("div", {class: frame.frame === 0 ? "frame selected" : "frame", title: `${frame.module || ""} ${frame.pc}`},
-    element("span", {class: "digits"}, String(frame.frame)), element("span", {class: "function"}, frame.function || frame.pc, frame.guess ? " ?" : null),
-    element("span", {class: "where"}, sourceOf(frame) ? sourceButton(frame, sourceOf(frame)) : frame.module || ""));
-}
-
 function frameRow(frame) {
-  if (isBefore(place.at))
-    return frameBefore(frame);
   const selected = frame.frame === place.frame;
   return element("a", {href: hashOf({at: place.at, thread: place.thread, frame: frame.frame}), class: selected ? "frame selected" : "frame", "aria-current": selected ? "true" : null,
     title: `${frame.module || ""} ${frame.pc}`},

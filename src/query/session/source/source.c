@@ -92,37 +92,62 @@ static enum tbd_status add_calls(struct tbd_session *session, struct tbd_source_
     return TBD_OK;
 }
 
-/* A line "TIME+K NUMBER": it is valid only at this position. */
+/* ---- the selected frame: it is valid only at its position ---- */
+
+static bool is_same(struct tbd_session_before a, struct tbd_session_before b)
+{
+    return a.back == b.back && (a.back == 0 || (a.insn == b.insn && a.thread == b.thread));
+}
+
+/* A line "TIME+K NUMBER", and before a crash dump's end " BACK INSN THREAD" after it.  False: there is none. */
+static bool read_selected(const struct tbd_session *session, struct tbd_position *at,
+                          struct tbd_session_before *before, size_t *number)
+{
+    FILE *file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "frame");
+    int fields;
+
+    *before = (struct tbd_session_before){ 0 };
+    if (file == NULL)
+        return false;
+    fields = fscanf(file, "%" SCNu64 "+%" SCNu32 " %zu %" SCNu64 " %" SCNu32 " %" SCNu32, &at->time,
+                    &at->offset, number, &before->back, &before->insn, &before->thread);
+    fclose(file);
+    return fields == 3 || fields == 6;
+}
+
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
 {
     struct tbd_position at = session->unwritten.position;
-    size_t number = 0;
-    FILE *file;
+    struct tbd_session_before before = session->unwritten.before;
+    size_t number = session->unwritten.frame;
 
-    if (session->unwritten.has_position || session->unwritten.has_frame)
-        return at.time == position.time && at.offset == position.offset ? session->unwritten.frame
-                                                                        : 0;
-    file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "frame");
-    if (file == NULL)
+    if (!session->unwritten.has_position && !session->unwritten.has_frame &&
+        !read_selected(session, &at, &before, &number))
         return 0;
-    if (fscanf(file, "%" SCNu64 "+%" SCNu32 " %zu", &at.time, &at.offset, &number) != 3 ||
-        at.time != position.time || at.offset != position.offset)
-        number = 0;
-    fclose(file);
-    return number;
+    return at.time == position.time && at.offset == position.offset &&
+                   is_same(before, tbd_session_before(session))
+               ? number
+               : 0;
 }
 
 void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number)
 {
-    char text[96];
-    int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32 " %zu\n", position.time,
+    struct tbd_session_before before = tbd_session_before(session);
+    char text[160];
+    int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32 " %zu", position.time,
                         position.offset, number);
 
+    if (before.back != 0)
+        used +=
+            snprintf(text + used, sizeof(text) - (size_t)used, " %" PRIu64 " %" PRIu32 " %" PRIu32,
+                     before.back, before.insn, before.thread);
+    text[used++] = '\n';
     if (!session->is_private &&
         tbd_dir_write(tbd_trace_dir(session->trace).fd, "frame", text, (size_t)used) == TBD_OK)
         return;
     session->unwritten.has_frame = true;
     session->unwritten.position = position;
+    session->unwritten.before = before;
     session->unwritten.frame = number;
 }
 
