@@ -75,10 +75,13 @@ def hurt(chance, dump):
     return os.path.basename(path), how
 
 
-def ask(dump, commands):
+def ask(dump, commands, what=""):
     # a command that fails ends a script: each line has a dash before it
     text = "".join("- %s\n" % command for command in commands)
-    return tbdtest.run([tbdtest.TBDQ, "-t", dump, "--no-cache", *(["--json"] if len(commands) % 2 else [])], stdin=text.encode(), timeout=120)
+    try:
+        return tbdtest.run([tbdtest.TBDQ, "-t", dump, "--no-cache", *(["--json"] if len(commands) % 2 else [])], stdin=text.encode(), timeout=300)
+    except AssertionError as error:
+        raise AssertionError(what, commands) from error
 
 
 def test_damaged_dumps(folder):
@@ -86,7 +89,7 @@ def test_damaged_dumps(folder):
     good = good_dump(folder, [tbdtest.program("die_state"), "abort"], "tables=both,parts=libc.so.6;modules")
     result = ask(good, COMMANDS)
     assert result.code in (0, 1) and len(result.out) > 10000, result
-    seed = random.randrange(1 << 32)
+    seed = int(os.environ.get("TBD_SEED") or random.randrange(1 << 32))
     opened = 0
     for number in range(ROUNDS):
         chance = random.Random(seed + number)
@@ -94,7 +97,7 @@ def test_damaged_dumps(folder):
         shutil.copytree(good, dump, symlinks=True)
         done = [hurt(chance, dump) for _ in range(chance.choice((1, 1, 2)))]
         commands = chance.sample(COMMANDS, len(COMMANDS) if tbdtest.LONG else 15)
-        result = ask(dump, commands)
+        result = ask(dump, commands, "seed %d" % (seed + number))
         shown = ("seed %d" % (seed + number), done, commands, result)
         assert result.code in (0, 1, 2, 3, 4), shown
         assert b"Sanitizer" not in result.err and b"runtime error" not in result.err and b"TBD_INVARIANT" not in result.err, shown
