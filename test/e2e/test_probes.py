@@ -402,6 +402,53 @@ def test_what_cannot_be_probed_is_said(_):
     assert process.returncode == 0
 
 
+ODD = r"""
+#include <stdio.h>
+__attribute__((noinline)) long f_even(long x) { __asm__ volatile("" : "+r"(x)); return x * 1234567 + 3; }
+__asm__(".globl f_odd\n.type f_odd, @function\nf_odd = f_even + 1\n.size f_odd, 2\n"
+        ".globl f_raises\n.type f_raises, @function\nf_raises: ud2\n.size f_raises, 2");
+int main(void)
+{
+    long sum = 0;
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    for (long i = 0; i < 1000; i++)
+        sum = f_even(sum + i);
+    printf("%ld\n", sum);
+    return 0;
+}
+"""
+
+
+def test_places_that_cannot_be_probed_are_left_out(folder):
+    """A trap in the middle of an instruction would change what the program computes: no symbol, address or packet leads to one. Of a pattern
+    the rest is probed, and what is left out is said; all functions of libc can be asked for."""
+    source, program = os.path.join(folder, "odd.c"), os.path.join(folder, "odd")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(ODD)
+    subprocess.run([tbdtest.need("cc"), "-O1", "-o", program, source], check=True)
+    expected = subprocess.run([program], input="\n", capture_output=True, text=True, check=True).stdout
+    result = subprocess.run([tbdtest.TBD, "probe", "uprobe:odd:f_* { @ = count() } uprobe:libc:* { @libc = count() }", "--", program], input="\n",
+                            capture_output=True, text=True, timeout=150, env=tbdtest.clean_env(), check=False)
+    assert result.returncode == 0 and re.sub(r"^@.*\n", "", result.stdout, flags=re.M) == expected and "@: 1000\n" in result.stdout, result
+    assert re.search(r"^tbd probe: 1 of \d+ places are left out: the instruction there raises a signal itself \(odd!f_raises\)$", result.stderr, re.M), result
+    for function, code, text in (("f_raises", 4, "raises a signal itself"), ("f_odd", 1, "no function f_odd, or no instruction there")):
+        result = probe("uprobe:odd:%s { @ = count() }" % function, [program], input="\n")
+        assert result.returncode == code and text in result.stderr, result
+    process = armed([program])
+    at = addresses(process.pid, program, ["f_even"])["f_even"]
+    result = subprocess.run([tbdtest.TBD, "probe", "-p", str(process.pid), "address:%d { @ = count() }" % (at + 1)], capture_output=True, text=True,
+                            timeout=60, check=False)
+    assert result.returncode == 4 and "in the middle of an instruction" in result.stderr, result
+    session = Session(process.pid)
+    assert session.open([(COUNT, 0, 1, 0, 0, 0)])[0] == 0 and session.code((PUT, 0, 0, 0, 0), (END, 0, 0, 0, 0))[0] == 0
+    assert session.places(PLACE, [(at + 1, 0)])[0] == 0 and session.places(PLACE, [(at, 0)])[0] != 0  # they overlap
+    assert session.order(STOP)[0] == 0
+    session.socket.close()
+    assert "ready\n" + process.communicate("\n")[0] == expected and process.returncode == 0, process.returncode
+
+
 LATE = r"""
 #include <dlfcn.h>
 #include <stdio.h>
@@ -694,6 +741,7 @@ if __name__ == "__main__":
                  test_hits_are_triggers,
                  test_records_come_in_order_and_whole,
                  test_what_cannot_be_probed_is_said,
+                 test_places_that_cannot_be_probed_are_left_out,
                  test_what_comes_later_is_waited_for,
                  test_a_script_goes_on_in_a_program_that_is_executed,
                  test_inlined_copies_and_ranges,

@@ -137,6 +137,18 @@ static bool is_inside_another(uint64_t address)
     return false;
 }
 
+/* Its own instruction goes on over another probe. */
+static bool is_over_another(const struct tbd_probe *probe)
+{
+    for (uint64_t address = probe->step.pc + 1; address < probe->step.next; address++) {
+        const struct tbd_probe *other = tbd_probe_find(address);
+
+        if (other && other->is_placed)
+            return true;
+    }
+    return false;
+}
+
 /* A jump over the address becomes a trap. */
 static void release(uint64_t address)
 {
@@ -175,6 +187,8 @@ enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
     refusal = tbd_probe_make(memory, place->address, &probe);
     if (refusal != TBD_PROBE_OK || !probe)
         return refusal;
+    if (!probe->is_placed && is_over_another(probe))
+        return TBD_PROBE_NO_INSTRUCTION;
     add_use(probe, place->code);
     if (probe->is_placed)
         return TBD_PROBE_OK;
@@ -283,6 +297,17 @@ static bool may_jump(const struct tbd_probe *probe)
            probe->step.pc + TBD_JUMP_BYTES <= range->end;
 }
 
+/* The one in the loader is the consumer's own, if nobody asks for it, too. */
+static bool is_asked_for(const struct tbd_probe *probe)
+{
+    const struct tbd_probe_session *session = &tbd_probe_session;
+
+    for (uint32_t use = probe->uses; use; use = session->uses[use - 1].next)
+        if (session->code[session->uses[use - 1].code].op != TBD_PROBE_AWAIT)
+            return true;
+    return false;
+}
+
 uint32_t tbd_placing_jump(void)
 {
     uint32_t count = 0, jumps = 0;
@@ -298,7 +323,7 @@ uint32_t tbd_placing_jump(void)
     }
     tbd_jumps_put(batch, count, memory);
     for (uint32_t i = 0; i < placed_count; i++)
-        jumps += placed[i]->is_jump;
+        jumps += placed[i]->is_jump && is_asked_for(placed[i]);
     return jumps;
 }
 

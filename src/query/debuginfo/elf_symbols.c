@@ -402,6 +402,15 @@ static void add_made_up(struct tbd_elf_file *file, const struct tbd_elf_range *r
                                     .rank = rank_of(kept, KIND_FUNCTION, true) };
 }
 
+/* A function that the kernel's signal frames return to has its description from the byte before on, so that who looks for the
+ * caller of the instruction before its first one finds it. */
+static bool is_before_a_function(const struct tbd_elf_symbols *symbols, uint64_t address)
+{
+    const struct tbd_elf_symbol *next = span_at(symbols, address + 1);
+
+    return next && next->is_function && next->start == address + 1;
+}
+
 /* Needs the spans of all real symbols; true if it added any. */
 static bool take_unnamed(struct tbd_elf_file *file)
 {
@@ -411,7 +420,8 @@ static bool take_unnamed(struct tbd_elf_file *file)
     for (size_t i = 0; i < count; i++) {
         const struct tbd_elf_symbol *known = span_at(&file->symbols, ranges[i].start);
 
-        if (!known || !known->is_function)
+        if ((!known || !known->is_function) &&
+            !is_before_a_function(&file->symbols, ranges[i].start))
             add_made_up(file, &ranges[i]);
     }
     free(ranges);

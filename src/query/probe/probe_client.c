@@ -32,6 +32,11 @@ static const char *const refusals[TBD_PROBE_REFUSALS] = {
     [TBD_PROBE_SHADOW_STACK] = "the program uses a shadow stack",
 };
 
+const char *tbd_client_refusal(uint32_t refusal)
+{
+    return refusal < TBD_PROBE_REFUSALS ? refusals[refusal] : "the engine refuses";
+}
+
 /* ---- finding the keeper ---- */
 
 bool tbd_client_read_pid(const char *text, pid_t *out)
@@ -162,8 +167,10 @@ static bool ask(struct tbd_probe_client *client, const void *packet, size_t byte
     do
         sent = send(client->connection, packet, bytes, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
+    client->refusal = TBD_PROBE_OK;
     if (sent != (ssize_t)bytes || !receive(client, reply, out_fd))
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the program has ended");
+    client->refusal = reply->refusal;
     if (reply->refusal == TBD_PROBE_OK)
         return true;
     if (reply->refusal == TBD_PROBE_SIGNAL_BLOCKED) {
@@ -172,9 +179,7 @@ static bool ask(struct tbd_probe_client *client, const void *packet, size_t byte
         strcpy(error->hint, "a probe in its code would end the program; try again");
         return false;
     }
-    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "%s",
-                           reply->refusal < TBD_PROBE_REFUSALS ? refusals[reply->refusal]
-                                                               : "the engine refuses");
+    return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "%s", tbd_client_refusal(reply->refusal));
 }
 
 static bool map_shared(struct tbd_probe_client *client, int fd, uint64_t bytes,

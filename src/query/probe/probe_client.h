@@ -18,7 +18,11 @@ struct tbd_probe_client {
     struct tbd_probe_shared *shared; /* mapped */
     uint64_t bytes;
     uint32_t flags;
+    uint32_t refusal; /* of the last packet: enum tbd_probe_refusal */
 };
+
+/* Why, in words. */
+const char *tbd_client_refusal(uint32_t refusal);
 
 /* A process' number as a user gives it. */
 bool tbd_client_read_pid(const char *text, pid_t *out);

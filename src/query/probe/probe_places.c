@@ -151,20 +151,28 @@ static bool awaits_memory(const struct tbd_script_places *places, uint32_t index
            !tbd_process_has_code(places->process, where->number);
 }
 
+/* A clause that is nowhere waits, if it may. */
+static bool find_first(struct tbd_script_places *places, uint32_t index,
+                       struct tbd_query_error *error)
+{
+    places->waits[index] = places->may_wait && awaits_memory(places, index);
+    if (places->waits[index] || find_clause(places, index, false, error))
+        return true;
+    if (error->status == TBD_NOTFOUND && !places->may_wait && !error->hint[0])
+        strcpy(error->hint, "--pending waits until it is loaded");
+    if (error->status != TBD_NOTFOUND || !places->may_wait)
+        return false;
+    *error = (struct tbd_query_error){ 0 };
+    places->waits[index] = true;
+    return true;
+}
+
 bool tbd_script_places_find(struct tbd_script_places *places, struct tbd_query_error *error)
 {
     for (uint32_t i = 0; i < places->script->where_count; i++) {
-        if (!is_in_program(places, i))
-            continue;
-        places->waits[i] = places->may_wait && awaits_memory(places, i);
-        if (places->waits[i] || find_clause(places, i, false, error))
-            continue;
-        if (error->status == TBD_NOTFOUND && !places->may_wait && !error->hint[0])
-            strcpy(error->hint, "--pending waits until it is loaded");
-        if (error->status != TBD_NOTFOUND || !places->may_wait)
+        if (is_in_program(places, i) && !find_first(places, i, error))
             return false;
-        *error = (struct tbd_query_error){ 0 };
-        places->waits[i] = true;
+        places->ends[i] = places->now.count;
     }
     if (places->may_wait || places->script->walks_stacks)
         watch_loader(places);

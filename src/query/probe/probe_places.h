@@ -15,6 +15,8 @@ struct tbd_script_places {
     struct tbd_probe_places now;       /* that have a probe, or are to have one */
     struct tbd_probe_places gone;      /* whose library has gone since the last look */
     size_t fresh;                      /* in `now`: the first one that this look has found */
+    size_t
+        ends[TBD_SCRIPT_MAX_CLAUSES]; /* where each clause's end in `now`, after the first look */
     bool may_wait;
     size_t loaders; /* probes in the loader; in `now` like all others */
     bool waits[TBD_SCRIPT_MAX_CLAUSES];

@@ -12,6 +12,7 @@
 #include "query/probe/probe_follow.h"
 #include "query/probe/probe_places.h"
 #include "query/probe/probe_records_read.h"
+#include "query/probe/probe_refused.h"
 #include "query/probe/probe_show.h"
 #include "query/probe/probe_start.h"
 #include "query/probe/probe_trigger.h"
@@ -248,16 +249,6 @@ static bool find_places(struct probe_run *run)
            tbd_script_places_find(&run->places, &run->error);
 }
 
-static void name_refused(struct probe_run *run, size_t wrong)
-{
-    char name[512];
-
-    if (wrong >= run->places.now.count)
-        return;
-    tbd_process_name(&run->process, run->places.now.all[wrong].address, name, sizeof(name));
-    snprintf(run->error.hint, sizeof(run->error.hint), "it is about %.160s", tbd_shown(name));
-}
-
 static bool place_guards(struct probe_run *run)
 {
     if (!tbd_guard_places_find(&run->process, &run->guards))
@@ -301,18 +292,6 @@ static bool send_code(struct probe_run *run)
                                 &run->error);
 }
 
-/* Probes at the places from `first` on. */
-static bool place_from(struct probe_run *run, size_t first)
-{
-    size_t wrong = 0;
-
-    if (tbd_client_place(&run->client, run->places.now.all + first, run->places.now.count - first,
-                         &wrong, &run->error))
-        return true;
-    name_refused(run, first + wrong);
-    return false;
-}
-
 static bool begin_session(struct probe_run *run)
 {
     struct tbd_probe_script *script = run->script;
@@ -325,7 +304,7 @@ static bool begin_session(struct probe_run *run)
     if (!tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
         !send_code(run) || !place_guards(run))
         return false;
-    if (!place_from(run, 0))
+    if (!tbd_probes_place(&run->client, &run->places, &run->error))
         return false;
     run->output = (struct tbd_probe_output){ .out = stdout,
                                              .json = run->options->json,
@@ -370,7 +349,7 @@ static void look_again(struct probe_run *run)
             tbd_client_order(client, TBD_PROBE_PLACE, NULL, &run->error);
         return;
     }
-    if (send_code(run) && place_from(run, run->places.fresh))
+    if (send_code(run) && tbd_probes_place_fresh(client, &run->places, &run->error))
         say_more(run);
     else
         fail(&run->error, run->options->text);
@@ -483,10 +462,9 @@ static void say_placed(const struct probe_run *run)
 {
     size_t waiting = tbd_script_places_waiting(&run->places);
     size_t probes = run->places.fresh - run->places.loaders;
-    uint64_t jumps = run->jumps < probes ? run->jumps : probes; /* the loader's may be one */
 
     fprintf(stderr, "tbd probe: %zu probes in process %d, %" PRIu64 " as jumps", probes,
-            (int)run->options->pid, jumps);
+            (int)run->options->pid, run->jumps);
     if (waiting)
         fprintf(stderr, "; %zu clauses wait", waiting);
     fputc('\n', stderr);
