@@ -43,7 +43,7 @@ DETERMINISTIC = ("funcptr", "strings", "planted", "pairs", "rep", "branches", "e
 ANSWERS = (("all", "syscall"), ("all", "signal"), ("count", "func_enter", "by", "func"), ("count", "store", "by", "func"), ("count", "load", "by", "func"),
            ("goto", "last", "backward", "store", "3"), ("goto", "first", "forward", "func_enter", "5"))
 # When it ran, where the trace is, and what is known of windows without a replay.
-INFO_OF_THE_RECORDING = {"trace", "pid", "started", "ended", "windows", "uncounted", "needing_windows", "levels", "calls", "returns", "stores"}
+INFO_OF_THE_RECORDING = {"trace", "pid", "started", "ended", "windows", "window_blocks", "uncounted", "needing_windows", "levels", "calls", "returns", "stores"}
 
 
 def answers_of_both(name, folder):
