@@ -6,6 +6,8 @@
  * C code runs.  The decoder library's imports resolve to these, too. */
 #include "base/string.h"
 
+#undef memcpy
+
 #define SHORT_BYTES 64u /* `rep movsb` takes some 20 ns to begin */
 
 /* Forward, as memmove() needs it. */

@@ -422,6 +422,15 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
     return true;
 }
 
+uint32_t tbd_decode_length(const uint8_t *bytes, size_t limit)
+{
+    ZydisDecodedInstruction insn;
+
+    return state.api.decode_instruction(&state.decoder, NULL, bytes, limit, &insn) & 0x80000000u
+               ? 0
+               : insn.length;
+}
+
 /* ---- by the bytes alone ---- */
 
 static size_t skip_prefixes(const uint8_t *bytes, size_t limit)

@@ -103,13 +103,16 @@ struct tbd_codegen_config {
         is_free; /* threads run at the same time, and nothing is recorded or supplied: set at init */
 };
 
-/* The decoder library's two functions that the patcher needs: in the engine those of the private
+/* The decoder library's functions that the patcher needs: in the engine those of the private
  * copy, in unit tests the ordinary library's.  Types as in Zydis/Decoder.h (4.0).  Only called
  * inside with_vector_state.  Set before tbd_patcher_init(). */
 struct tbd_decoder_api {
     uint32_t (*init)(void *decoder, int machine_mode, int stack_width); /* ZydisDecoderInit */
     uint32_t (*decode_full)(const void *decoder, const void *bytes, uint64_t length,
                             void *instruction, void *operands); /* ZydisDecoderDecodeFull */
+    /* ZydisDecoderDecodeInstruction; NULL: tbd_decode_length() is not called */
+    uint32_t (*decode_instruction)(const void *decoder, void *context, const void *bytes,
+                                   uint64_t length, void *instruction);
 };
 void tbd_patcher_set_decoder(const struct tbd_decoder_api *api);
 

@@ -333,7 +333,7 @@ const char *harness_obstacle(void)
 
 static void init(const struct tbd_codegen_config *config)
 {
-    static const struct tbd_decoder_api api = { decoder_init, decode_full };
+    static const struct tbd_decoder_api api = { decoder_init, decode_full, NULL };
     uint8_t *area = map_at(0x100000000000, TBD_THREAD_AREA_BYTES, PROT_READ | PROT_WRITE);
 
     h.hook_set = config->hook_set;

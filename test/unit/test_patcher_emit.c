@@ -371,7 +371,7 @@ static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t len
 
 int main(void)
 {
-    static const struct tbd_decoder_api api = { decoder_init, decode_full };
+    static const struct tbd_decoder_api api = { decoder_init, decode_full, NULL };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(moves_between_registers_and_the_thread_block),
         cmocka_unit_test(immediates_take_the_shortest_form_that_holds_them),

@@ -340,7 +340,7 @@ static uint32_t decode(const void *decoder, const void *bytes, uint64_t length, 
 
 static void start_patcher(void)
 {
-    static const struct tbd_decoder_api api = { init_decoder, decode };
+    static const struct tbd_decoder_api api = { init_decoder, decode, NULL };
     static const struct tbd_codegen_config config = {
         .max_insns = 64, .link = true, .area_bytes = AREA_BYTES, .is_free = true
     };

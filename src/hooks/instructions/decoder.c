@@ -185,5 +185,9 @@ const char *tbd_decoder_load(struct tbd_decoder_api *api)
     api->init = (__typeof__(api->init))find_export(&dynamic, "ZydisDecoderInit");
     api->decode_full =
         (__typeof__(api->decode_full))find_export(&dynamic, "ZydisDecoderDecodeFull");
-    return api->init && api->decode_full ? NULL : "the decoder library lacks a function";
+    api->decode_instruction =
+        (__typeof__(api->decode_instruction))find_export(&dynamic, "ZydisDecoderDecodeInstruction");
+    return api->init && api->decode_full && api->decode_instruction
+               ? NULL
+               : "the decoder library lacks a function";
 }

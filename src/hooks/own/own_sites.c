@@ -37,7 +37,39 @@ bool tbd_own_must_stop(const struct tbd_insn *insn)
             tbd_decode_reads_processor(insn->bytes, insn->length));
 }
 
-static const bool begins_find[256] = { [0x0f] = true, [0xc7] = true, [0xd9] = true, [0xdd] = true };
+/* Pairs of bytes, a bit each: those that nearly nothing but a find begins with, and 60 ff, with which the address of a
+ * vsyscall function ends.  Most of a program's code is passed by them. */
+static uint64_t pairs[65536 / 64];
+
+static void add_pair(unsigned first, unsigned second)
+{
+    unsigned pair = first | second << 8; /* as it is loaded */
+
+    pairs[pair / 64] |= 1ull << pair % 64;
+}
+
+static bool is_pair(const uint8_t *at)
+{
+    uint16_t pair;
+
+    memcpy(&pair, at, sizeof(pair));
+    return pairs[pair / 64] >> pair % 64 & 1;
+}
+
+static void make_pairs(void)
+{
+    static const uint8_t after_0f[] = { 0x03, 0x31, 0xa2, 0x01, 0xc7, 0xae };
+
+    for (size_t i = 0; i < sizeof(after_0f); i++)
+        add_pair(0x0f, after_0f[i]);
+    for (unsigned modrm = 0; modrm < 0xc0; modrm++)
+        if ((modrm >> 3 & 7) == 6) {
+            add_pair(0xd9, modrm);
+            add_pair(0xdd, modrm);
+        }
+    add_pair(0xc7, 0xf8);
+    add_pair(0x60, 0xff);
+}
 
 /* May an instruction with these opcode bytes be one of them? */
 static bool is_find(const uint8_t *at)
@@ -72,6 +104,18 @@ struct decision {
 
 enum find_verdict { NOT_YET, SURE, UNLIKELY };
 
+/* The instruction at `at` holds the find. */
+static enum find_verdict judge(struct decision *d, uint64_t at)
+{
+    const uint8_t *bytes = d->code + (at - d->start);
+    struct tbd_insn insn;
+
+    if (!tbd_decode(&insn, at, bytes, d->bytes - (at - d->start)) || !tbd_own_must_stop(&insn))
+        return UNLIKELY;
+    d->site = at;
+    return SURE;
+}
+
 /* Decodes from `at` up to the instruction that holds the find: is it one that must stop?  Most votes soon meet the way of
  * an earlier one, which knows. */
 static enum find_verdict follow(struct decision *d, uint64_t at, uint8_t *seen)
@@ -82,19 +126,16 @@ static enum find_verdict follow(struct decision *d, uint64_t at, uint8_t *seen)
     size_t steps = 0;
 
     while (outcome == NOT_YET) {
-        struct tbd_insn insn;
-        bool good;
+        uint32_t length;
 
         outcome = (enum find_verdict)seen[at - low];
         if (outcome != NOT_YET)
             break;
         way[steps++] = at;
-        good = tbd_decode(&insn, at, d->code + (at - d->start), d->bytes - (at - d->start));
-        if (good && at + insn.length > d->find) {
-            outcome = tbd_own_must_stop(&insn) ? SURE : UNLIKELY;
-            d->site = outcome == SURE ? at : d->site;
-        }
-        at += good ? insn.length : 1;
+        length = tbd_decode_length(d->code + (at - d->start), d->bytes - (at - d->start));
+        if (length && at + length > d->find)
+            outcome = judge(d, at);
+        at += length ? length : 1;
         if (outcome == NOT_YET && at > d->find)
             outcome = UNLIKELY;
     }
@@ -179,10 +220,13 @@ static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t
                          size_t after)
 {
     for (size_t i = before; i < before + bytes; i++) {
-        if (copy[i] == 0xff && i >= MOV_MOST + 4 && is_vsyscall(copy + i + 1))
+        if (!is_pair(copy + i)) /* the copy has space for a byte more */
+            continue;
+        if (copy[i] == 0x60 && i >= MOV_MOST + 3 && i + 1 < before + bytes + after &&
+            is_vsyscall(copy + i + 2))
             tbd_own_translate_soon(
                 "it calls the kernel's vsyscall page, which native play cannot follow");
-        if (begins_find[copy[i]] && i + 2 < before + bytes + after && is_find(copy + i)) {
+        if (copy[i] != 0x60 && i + 2 < before + bytes + after && is_find(copy + i)) {
             struct decision d = { .code = copy,
                                   .bytes = before + bytes + after,
                                   .start = at - before,
@@ -196,6 +240,9 @@ static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t
 static void look_at_region(const struct tbd_msg_region *map)
 {
     static uint8_t copy[BEFORE + CHUNK + TBD_INSN_MAX_BYTES];
+
+    if (!pairs[0x310f / 64])
+        make_pairs();
 
     for (uint64_t at = map->start; at < map->end; at += CHUNK) {
         size_t before = at - map->start < BEFORE ? at - map->start : BEFORE;
