@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
 struct word {
     struct word *next;
@@ -218,6 +219,28 @@ static void by_signal(void)
     raise(SIGABRT);
 }
 
+static struct word *volatile shared;
+
+static void take_away(int signal)
+{
+    (void)signal;
+    shared = shared ? NULL : lookup("winter");
+}
+
+/* The handler may come between the test and the use. */
+static void race(void)
+{
+    const struct itimerval often = { { 0, 5000 }, { 0, 5000 } };
+
+    signal(SIGALRM, take_away);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (;;)
+        if (shared) {
+            mix(20);
+            steps[0] += (int)shared->count;
+        }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -226,7 +249,7 @@ static const struct {
     { "wild_jump", wild_jump },     { "use_after_free", use_after_free }, { "stack_smash", stack_smash },
     { "heap_overflow", heap_overflow }, { "divide", divide },           { "recursion", recursion },
     { "free_twice", free_twice },   { "unterminated", unterminated },   { "wrong_type", wrong_type },
-    { "by_signal", by_signal },
+    { "by_signal", by_signal },     { "race", race },
 };
 
 int main(int argc, char **argv)

@@ -41,6 +41,7 @@ struct moment {
     uint8_t code[16];
     uint64_t memory[READS]; /* of its first memory operands, as far as they were read */
     uint8_t read;           /* mask of those */
+    bool is_cut;            /* a signal came before it, or while it ran */
 };
 
 struct code {
@@ -199,6 +200,7 @@ static bool step_to_end(struct user_regs_struct *regs, int *signo)
     for (;;) {
         ptrace(PTRACE_GETREGS, run.pid, NULL, regs);
         note(regs);
+        run.ring[(run.count - 1) % run.last].is_cut |= send != 0;
         if (ptrace(PTRACE_SINGLESTEP, run.pid, NULL, (void *)(intptr_t)send) != 0 ||
             waitpid(run.pid, &status, 0) != run.pid || !WIFSTOPPED(status))
             return false;
@@ -384,7 +386,8 @@ static size_t add_steps(struct tbd_simulation *sim, size_t steps)
         know_recorded(sim, first, i);
         if (tbd_simulation_add(sim, moment->regs.rip, moment->code, length) != TBD_OK)
             give_up("a step");
-        if (i + 1 < steps && !tbd_insn_leads_to(insn, moment_at(i + 1)->regs.rip))
+        if (i + 1 < steps &&
+            (moment->is_cut || !tbd_insn_leads_to(insn, moment_at(i + 1)->regs.rip)))
             tbd_simulation_break(sim, i);
         tbd_insn_free(insn);
     }

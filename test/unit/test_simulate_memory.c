@@ -162,6 +162,37 @@ static void test_what_was_popped_is_not_assumed_to_be_there_later(void **state)
     assert_int_equal(out.exact, 0);
 }
 
+/* What a step loads by a register that is known before it, if a signal comes after it. */
+static struct tbd_simulated loaded_before_a_signal(struct code code, unsigned place)
+{
+    struct tbd_simulation *sim = begin(NULL, 0);
+    struct tbd_simulated out;
+
+    word_at_end = 42;
+    tbd_simulation_know(sim, place, tbd_bits_of(WORD));
+    assert_int_equal(tbd_simulation_add(sim, CODE, (const uint8_t *)code.bytes, code.length),
+                     TBD_OK);
+    assert_int_equal(tbd_simulation_break(sim, 1), TBD_OK);
+    assert_int_equal(tbd_simulation_add(sim, CODE + 64, (const uint8_t *)store.bytes, store.length),
+                     TBD_OK);
+    assert_int_equal(tbd_simulation_run(sim, true), TBD_OK);
+    out = tbd_simulation_data(sim, 0, 0);
+    tbd_simulation_free(sim);
+    return out;
+}
+
+static void test_across_a_signal_only_what_was_saved_is_assumed_to_be_there(void **state)
+{
+    struct tbd_simulated out = loaded_before_a_signal(load, RSI);
+
+    (void)state;
+    assert_int_equal(out.bits.known, 0);
+    out = loaded_before_a_signal(pop, RSP);
+    assert_int_equal(out.bits.known, UINT64_MAX);
+    assert_int_equal(out.bits.value, 42);
+    assert_int_equal(out.exact, 0);
+}
+
 /* ---- what a store may change, against trying each place bit by bit ---- */
 
 static uint64_t next_random(void)
@@ -262,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),
         cmocka_unit_test(test_what_was_popped_is_not_assumed_to_be_there_later),
+        cmocka_unit_test(test_across_a_signal_only_what_was_saved_is_assumed_to_be_there),
         cmocka_unit_test(test_what_a_store_may_change_is_what_each_of_its_places_may),
     };
 

@@ -17,6 +17,7 @@ void tbd_image_begin(struct tbd_image *image, uint32_t begin, tbd_image_source s
     image->arg = arg;
     image->store_count = 0;
     image->anything = 0;
+    image->stirred = 0;
     image->begin_counter = 0;
 }
 
@@ -108,6 +109,8 @@ void tbd_image_note_store(struct tbd_image *image, const struct tbd_image_store 
     image->stores[image->store_count++] = *store;
     if (store->bytes == 0)
         image->anything = (uint32_t)image->store_count;
+    if (store->stirs)
+        image->stirred = (uint32_t)image->store_count;
 }
 
 static bool may_begin_at(const struct tbd_image_store *store, uint64_t address)

@@ -27,6 +27,7 @@ struct tbd_image_word {
     uint64_t fields;     /* set of struct tbd_sim_insn's `field` of these */
     uint32_t stores;     /* how many */
     uint32_t store;      /* the last one's step */
+    bool crossed;        /* there was an interruption among them */
 };
 
 /* A store of `bytes` bytes at an address that is not known, or only in part; 0 bytes: anywhere, anything. */
@@ -37,6 +38,7 @@ struct tbd_image_store {
     uint32_t why; /* what its address and data rest on */
     uint8_t bytes;
     uint8_t field; /* of its instruction (insn.h) */
+    bool stirs;    /* of 0 bytes: steps are missing there, those of a signal's way */
 };
 
 /* Words from `from` to before `to`. */
@@ -51,6 +53,7 @@ struct tbd_image {
     struct tbd_image_store *stores; /* owned; unknown ones, as the pass came by */
     size_t store_count, store_capacity;
     uint32_t anything;                /* 1 + the number of the last one of 0 bytes; 0: none */
+    uint32_t stirred;                 /* the same of the last one that stirs */
     uint32_t begin;                   /* the step where words that come from the source are known */
     uint32_t begin_counter;           /* how many unknown stores there were then */
     struct tbd_image_range *replaced; /* owned */

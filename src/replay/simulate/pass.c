@@ -426,15 +426,21 @@ static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
     }
 }
 
+static void stir(struct tbd_simulation *sim, size_t i)
+{
+    tbd_sim_stir(sim, i);
+    tbd_sim_erase_frame(sim, i);
+}
+
 static void visit(struct tbd_simulation *sim, size_t i, bool forward)
 {
     bool stirs = sim->steps[i].is_interrupted;
 
     if (stirs && !forward)
-        tbd_sim_unknown_store(sim, i);
+        stir(sim, i);
     visit_whole(sim, i, forward);
     if (stirs && forward)
-        tbd_sim_unknown_store(sim, i);
+        stir(sim, i);
 }
 
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward)

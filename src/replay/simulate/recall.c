@@ -155,6 +155,7 @@ static void doubt(struct tbd_simulation *sim, struct tbd_image_word *word, uint6
     if (word->doubt == 0) {
         word->stores = 0;
         word->fields = 0;
+        word->crossed = false;
     }
     word->stores++;
     word->fields |= 1ull << store->field;
@@ -177,6 +178,7 @@ static void look_at_stores(struct tbd_simulation *sim, struct tbd_image_word *wo
 
         doubt(sim, word, UINT64_MAX, &image->stores[count - 1]);
         word->stores += word->doubt != 0 ? stores - 1 : 0;
+        word->crossed |= word->counter < image->stirred;
         word->counter = count;
         return;
     }
@@ -227,12 +229,15 @@ static bool fits(uint64_t address, uint64_t bytes)
     return bytes > 0 && address <= UINT64_MAX - 16 && bytes <= UINT64_MAX - 16 - address;
 }
 
-/* A store by the same displacement probably hit it: both are for the same field of a structure. */
+/* A store by the same displacement probably hit it: both are for the same field of a structure.  After an interruption registers are
+ * unknown, and so is where the code that was interrupted stores; only what it saved is still there. */
 static bool may_assume(const struct tbd_simulation *sim, size_t step,
                        const struct tbd_image_word *word)
 {
     unsigned field = step < sim->step_count ? sim->steps[step].insn->field : 0;
 
+    if (word->crossed && !is_saving(sim, step))
+        return false;
     return (field == 0 || (word->fields >> field & 1) == 0) &&
            doubt_of(sim, step, word) <= sim->doubt_most;
 }
@@ -347,6 +352,16 @@ void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t byte
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step)
 {
     const struct tbd_image_store store = { .step = (uint32_t)step };
+
+    if (!sim->infers)
+        tbd_image_forget(&sim->image, tbd_sim_constant);
+    else
+        tbd_image_note_store(&sim->image, &store);
+}
+
+void tbd_sim_stir(struct tbd_simulation *sim, size_t step)
+{
+    const struct tbd_image_store store = { .step = (uint32_t)step, .stirs = true };
 
     if (!sim->infers)
         tbd_image_forget(&sim->image, tbd_sim_constant);

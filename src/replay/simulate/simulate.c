@@ -76,6 +76,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->calls);
     free(sim->stack.at);
     free(sim->stack.most);
+    free(sim->stack.variable);
     tbd_image_free(&sim->image);
     free(sim);
 }

@@ -64,8 +64,9 @@ struct tbd_sim_fact {
 
 /* The stack pointer before each step, as far as steps that use it are known (dead_stack.c). */
 struct tbd_sim_stack {
-    uint64_t *at;   /* owned; 0: not known */
-    uint64_t *most; /* owned; the largest one of each block of steps */
+    uint64_t *at;       /* owned; 0: not known */
+    uint32_t *variable; /* owned; that which it is */
+    uint64_t *most;     /* owned; the largest one of each block of steps */
     uint64_t least;
 };
 
@@ -153,6 +154,8 @@ void tbd_sim_learn(struct tbd_simulation *sim, const struct tbd_sim_step *step,
 /* dead_stack.c */
 bool tbd_sim_begin_stack(struct tbd_simulation *sim);
 void tbd_sim_note_stack(struct tbd_simulation *sim, size_t step, struct tbd_bits pointer);
+/* If a signal's handler begins after the step: the frame that the kernel wrote has other values before. */
+void tbd_sim_erase_frame(struct tbd_simulation *sim, size_t step);
 /* Did a word of the stack lie outside of all frames at some time between the two steps? */
 bool tbd_sim_was_dead(const struct tbd_simulation *sim, uint64_t address, size_t one, size_t other);
 
@@ -197,6 +200,8 @@ void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
 void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t bytes);
 /* A store to somewhere. */
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step);
+/* Anything happened between the step and the next one. */
+void tbd_sim_stir(struct tbd_simulation *sim, size_t step);
 /* A store of one piece to an address that is not known, or only in part. */
 void tbd_sim_unknown_piece(struct tbd_simulation *sim, const struct tbd_image_store *store);
 /* The more doubtful one of two assumptions; 0: none. */
