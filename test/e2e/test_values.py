@@ -220,6 +220,13 @@ def test_why_finds_the_same_instructions(folder):
     called = dump.ask("--at", "-2+12", "why", "$rdx")
     assert called[1]["source"] == ours[0]["source"] and "memory at" in called[0]["what"], called
     assert dump.tbdq("why").code == 2 and dump.tbdq("why", "no_such_name").code == 2
+    # Of a register that is named by its lower half, that half is followed.
+    halves = []
+    for n in range(1, 30):
+        rows = dump.tbdq("--json", "--at", "-%d" % n, "why", "/1", "$rdx").out.decode().splitlines()
+        rows = [json.loads(row) for row in rows]
+        halves += [after["value"] for row, after in zip(rows, rows[1:]) if row["what"].startswith("copied from e") and after["depth"] == row["depth"]]
+    assert halves and all(value is None or int(value, 16) < 1 << 32 for value in halves), halves
 
 
 def test_more_is_known_with_the_dial(folder):

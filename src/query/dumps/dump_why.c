@@ -36,7 +36,8 @@ struct dump_why {
 struct dump_why_value {
     size_t at;
     unsigned place; /* of the simulation; TBD_PLACE_COUNT: memory */
-    uint64_t address, bytes;
+    uint64_t address;
+    uint64_t bytes;             /* of memory; of a register the lowest ones, 0: all */
     struct tbd_simulated value; /* where it is used */
 };
 
@@ -54,10 +55,9 @@ __attribute__((format(printf, 2, 3))) static void say(struct dump_why *why, cons
 
 static void put_value(const struct dump_why_value *wanted, json_t *row)
 {
-    uint64_t all = wanted->place == TBD_PLACE_FLAGS ? (uint64_t)TBD_STATUS_FLAGS
-                   : wanted->place == TBD_PLACE_COUNT && wanted->bytes < 8
-                       ? (1ull << 8 * wanted->bytes) - 1
-                       : UINT64_MAX;
+    uint64_t all = wanted->place == TBD_PLACE_FLAGS         ? (uint64_t)TBD_STATUS_FLAGS
+                   : wanted->bytes > 0 && wanted->bytes < 8 ? (1ull << 8 * wanted->bytes) - 1
+                                                            : UINT64_MAX;
     enum tbd_certainty certainty = tbd_past_certainty(wanted->value, all);
 
     json_object_set_new(row, "value",
@@ -155,6 +155,14 @@ static bool take_memory(struct dump_why *why, size_t step, struct dump_why_value
     return false;
 }
 
+/* 0: not the lowest bytes of it. */
+static uint64_t bytes_of(ZydisRegister named)
+{
+    if (named >= ZYDIS_REGISTER_AH && named <= ZYDIS_REGISTER_BH)
+        return 0;
+    return ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, named) / 8;
+}
+
 /* Describes an input of the step in words, and as a value to follow; false: there is nothing to follow. */
 static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_input *input,
                        struct dump_why_value *out)
@@ -164,6 +172,7 @@ static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_i
     case TBD_WHY_REGISTER:
         say(why, "%s", ZydisRegisterGetString(input->named));
         out->place = place_of(input->reg);
+        out->bytes = bytes_of(input->named);
         break;
     case TBD_WHY_FLAGS:
         say(why, "the flags");
@@ -343,6 +352,7 @@ static enum tbd_exit start_at_variable(struct dump_why *why, size_t from,
     *out = (struct dump_why_value){ .at = why->past->at, .place = TBD_PLACE_COUNT };
     if (data.is_known && data.in_register != 0) {
         out->place = data.in_register - 1;
+        out->bytes = tbd_type_look(&data.type).bytes;
         out->value = tbd_past_place(why->past, out->place);
     } else if (data.is_known && data.in_memory) {
         out->address = data.address;
