@@ -324,6 +324,7 @@ static struct tbd_probe_reply leave(void)
     if (tbd_probe_session.shared)
         return refuse(TBD_PROBE_BUSY, 0);
     pause_ms(LEAVE_MS);
+    tbd_thread_masks_await_handlers(keeper.program);
     tbd_trap_end();
     keeper.leaves = true;
     return refuse(TBD_PROBE_OK, 0);

@@ -107,6 +107,7 @@ static bool is_in_handler(uint32_t tid)
 
 struct status_facts {
     bool blocks_trap;
+    bool has_trap; /* that waits: it has met one, and has not come to the handler yet */
     bool is_traced;
     bool has_shadow_stack;
 };
@@ -132,6 +133,8 @@ static bool note_status(void *context, char *line)
 
     if (tbd_starts_with(line, "SigBlk:"))
         facts->blocks_trap |= (hexadecimal(after_spaces(line + 7)) & SIGTRAP_BIT) != 0;
+    if (tbd_starts_with(line, "SigPnd:"))
+        facts->has_trap = (hexadecimal(after_spaces(line + 7)) & SIGTRAP_BIT) != 0;
     if (tbd_starts_with(line, "TracerPid:"))
         facts->is_traced = strcmp(after_spaces(line + 10), "0") != 0;
     if (tbd_starts_with(line, "x86_Thread_features:"))
@@ -287,15 +290,62 @@ static struct tbd_probe_reply await_unseen(uint32_t program)
     return reply;
 }
 
+/* A thread that waits for a processor may have met a trap already. */
+static void note_for_handler(uint32_t program, uint32_t tid)
+{
+    struct status_facts facts = { 0 };
+    char text[TEXT_BYTES] = "";
+    uint64_t run_ns = run_time(program, tid);
+    bool runs = read_wait(program, tid, text) > 0 && is_running(text);
+
+    read_status(program, tid, &facts);
+    if (runs || facts.has_trap)
+        unseen[unseen_count++] = (struct unseen_thread){ tid, runs ? run_ns : 0 };
+}
+
+static bool may_have_met_trap(uint32_t program, const struct unseen_thread *thread)
+{
+    struct status_facts facts = { 0 };
+
+    if (thread->run_ns && run_time(program, thread->tid) == thread->run_ns)
+        return true;
+    read_status(program, thread->tid, &facts);
+    return facts.has_trap;
+}
+
+static void await_handlers(uint32_t program)
+{
+    for (int64_t ms = 1, all = 0; all < RUN_MS && unseen_count; all += ms) {
+        pause_ms(ms);
+        for (uint32_t i = 0; i < unseen_count;)
+            if (may_have_met_trap(program, &unseen[i]))
+                i++;
+            else
+                unseen[i] = unseen[--unseen_count];
+        ms = ms < LONGEST_MS ? 2 * ms : ms;
+    }
+}
+
+/* A look at once, one at threads that have run since, or only until they have come to the handler of a trap. */
+enum look_way { LOOK_AT_ONCE, LOOK_AFTER_RUN, LOOK_FOR_HANDLERS };
+
+static enum tbd_probe_refusal look_in_way(uint32_t program, uint32_t tid, enum look_way way)
+{
+    if (way != LOOK_FOR_HANDLERS)
+        return look_first(program, tid);
+    note_for_handler(program, tid);
+    return TBD_PROBE_OK;
+}
+
 /* struct linux_dirent64: ino, off, reclen, type, name */
 static struct tbd_probe_reply look_at_entries(uint32_t program, const uint8_t *entries, long bytes,
-                                              bool waits)
+                                              enum look_way way)
 {
     unseen_count = 0;
     for (long at = 0; at < bytes;) {
         const char *name = (const char *)entries + at + 19;
         uint32_t tid = (uint32_t)number_of(name);
-        enum tbd_probe_refusal refusal = tid ? look_first(program, tid) : TBD_PROBE_OK;
+        enum tbd_probe_refusal refusal = tid ? look_in_way(program, tid, way) : TBD_PROBE_OK;
         uint16_t length;
 
         if (refusal != TBD_PROBE_OK)
@@ -303,10 +353,12 @@ static struct tbd_probe_reply look_at_entries(uint32_t program, const uint8_t *e
         memcpy(&length, entries + at + 16, sizeof(length));
         at += length;
     }
-    return waits ? await_unseen(program) : (struct tbd_probe_reply){ 0 };
+    if (way == LOOK_FOR_HANDLERS)
+        await_handlers(program);
+    return way == LOOK_AFTER_RUN ? await_unseen(program) : (struct tbd_probe_reply){ 0 };
 }
 
-static struct tbd_probe_reply look(uint32_t program, bool waits)
+static struct tbd_probe_reply look(uint32_t program, enum look_way way)
 {
     static _Alignas(8) uint8_t entries[DIRECTORY_BYTES];
     struct tbd_probe_reply reply = { 0 };
@@ -318,7 +370,7 @@ static struct tbd_probe_reply look(uint32_t program, bool waits)
     while (fd >= 0 && !reply.refusal &&
            (bytes = tbd_sys3(__NR_getdents64, (uint64_t)fd, tbd_sys_pointer(entries),
                              sizeof(entries))) > 0)
-        reply = look_at_entries(program, entries, bytes, waits);
+        reply = look_at_entries(program, entries, bytes, way);
     if (fd >= 0)
         tbd_sys_close((int)fd);
     return reply;
@@ -336,10 +388,10 @@ static int64_t set_priority(int64_t nice)
     return before;
 }
 
-static struct tbd_probe_reply look_before_others(uint32_t program, bool waits)
+static struct tbd_probe_reply look_before_others(uint32_t program, enum look_way way)
 {
     int64_t nice = set_priority(FIRST);
-    struct tbd_probe_reply reply = look(program, waits);
+    struct tbd_probe_reply reply = look(program, way);
 
     set_priority(nice);
     return reply;
@@ -348,22 +400,27 @@ static struct tbd_probe_reply look_before_others(uint32_t program, bool waits)
 /* In a row: one look may miss a thread that is just about to wait. */
 struct tbd_probe_reply tbd_thread_masks_refuse(uint32_t program)
 {
-    struct tbd_probe_reply reply = look_before_others(program, true);
+    struct tbd_probe_reply reply = look_before_others(program, LOOK_AFTER_RUN);
 
     for (int i = 1; i < LOOKS && reply.refusal == TBD_PROBE_OK; i++) {
         pause_ms(LOOK_PAUSE_MS);
-        reply = look_before_others(program, true);
+        reply = look_before_others(program, LOOK_AFTER_RUN);
     }
     return reply;
 }
 
 struct tbd_probe_reply tbd_thread_masks_refuse_still(uint32_t program)
 {
-    struct tbd_probe_reply reply = look_before_others(program, false);
+    struct tbd_probe_reply reply = look_before_others(program, LOOK_AT_ONCE);
 
     for (int i = 0; i < TRIES && reply.refusal == TBD_PROBE_SIGNAL_BLOCKED; i++) {
         pause_ms(TRY_MS);
-        reply = look_before_others(program, false);
+        reply = look_before_others(program, LOOK_AT_ONCE);
     }
     return reply;
+}
+
+void tbd_thread_masks_await_handlers(uint32_t program)
+{
+    look_before_others(program, LOOK_FOR_HANDLERS);
 }

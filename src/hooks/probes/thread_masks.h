@@ -18,6 +18,9 @@ struct tbd_probe_reply tbd_thread_masks_refuse(uint32_t program);
  * thread that blocks all signals does so for a short time in most programs. */
 struct tbd_probe_reply tbd_thread_masks_refuse_still(uint32_t program);
 
+/* There are no traps any more: returns when those who have met one before are in its handler, or after some seconds. */
+void tbd_thread_masks_await_handlers(uint32_t program);
+
 /* From now on, or no more. */
 void tbd_thread_masks_watch(bool watches);
 /* The handler begins: what to give back at its end.  NULL: nobody watches, or no mark is free. */

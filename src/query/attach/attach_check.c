@@ -185,6 +185,35 @@ void tbd_attach_read_thread(pid_t pid, pid_t tid, struct tbd_attach_thread *out)
         fclose(status);
 }
 
+uint64_t tbd_attach_waits_in(pid_t pid, pid_t tid)
+{
+    static const struct {
+        const char *begins;
+        uint64_t number;
+    } places[] = {
+        { "futex_", SYS_futex },
+        { "__futex_", SYS_futex },
+        { "hrtimer_nanosleep", SYS_nanosleep },
+        { "do_nanosleep", SYS_nanosleep },
+        { "poll_schedule_timeout", SYS_poll },
+        { "do_poll", SYS_poll },
+        { "do_sys_poll", SYS_poll },
+    };
+    char path[64], name[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
+    file = fopen(path, "re");
+    if (file && !fgets(name, sizeof(name), file))
+        name[0] = '\0';
+    if (file)
+        fclose(file);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (strncmp(name, places[i].begins, strlen(places[i].begins)) == 0)
+            return places[i].number;
+    return 0;
+}
+
 static bool read_program(const char *name, char *out, size_t bytes)
 {
     char path[64];

@@ -31,6 +31,10 @@ struct tbd_attach_thread {
 };
 void tbd_attach_read_thread(pid_t pid, pid_t tid, struct tbd_attach_thread *out);
 
+/* Which of the calls that restart_syscall resumes a thread waits in, by the name of its place in the kernel: SYS_futex, SYS_poll, or
+ * SYS_nanosleep, which may be clock_nanosleep.  0: in none, or it is not known. */
+uint64_t tbd_attach_waits_in(pid_t pid, pid_t tid);
+
 /* Where "[vdso]" is mapped; false: it is not. */
 struct tbd_attach_range {
     uint64_t start, end;

@@ -97,6 +97,8 @@ static bool has_ended(pid_t pid, pid_t tid)
 
 static bool seize(struct tbd_held *held, pid_t tid, struct tbd_query_error *error)
 {
+    uint64_t waits_in = tbd_attach_waits_in(held->pid, tid);
+
     if (trace(PTRACE_SEIZE, tid, 0, NULL) != 0) {
         int number = errno;
 
@@ -106,6 +108,7 @@ static bool seize(struct tbd_held *held, pid_t tid, struct tbd_query_error *erro
         trace(PTRACE_INTERRUPT, tid, 0, NULL);
         return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
     }
+    held->all[held->count - 1].waits_in = waits_in;
     trace(PTRACE_INTERRUPT, tid, 0, NULL);
     return true;
 }
@@ -390,14 +393,22 @@ bool tbd_held_let_run(struct tbd_held *held, struct tbd_held *io_before,
     return done;
 }
 
-/* After an earlier stop the kernel has resumed the call by restart_syscall, and only the code before the instruction says which one it
- * was: mov $number, %eax.  These four are resumed so.  0: not known. */
-static uint64_t find_resumed(int memory, uint64_t rip)
+#define CLOCKS 64u /* more than clock_nanosleep() has; no pointer is so small */
+
+/* After an earlier stop the kernel has resumed the call by restart_syscall.  Which one it was is known by where the thread has waited in the
+ * kernel, since it can only have been in that call; else only the code before the instruction may say it: mov $number, %eax.  These four are
+ * resumed so.  0: not known. */
+static uint64_t find_resumed(int memory, uint64_t waits_in, const struct user_regs_struct *regs)
 {
+    uint64_t rip = regs->rip - SYSCALL_BYTES;
     static const uint32_t numbers[] = { SYS_futex, SYS_clock_nanosleep, SYS_nanosleep, SYS_poll };
     uint8_t code[CODE_BEFORE];
     uint32_t number;
 
+    if (waits_in == SYS_nanosleep && regs->rdi < CLOCKS)
+        return SYS_clock_nanosleep;
+    if (waits_in)
+        return waits_in;
     if (pread(memory, code, sizeof(code), (off_t)(rip - sizeof(code))) != (ssize_t)sizeof(code))
         return 0;
     for (size_t at = sizeof(code) - 5; at > 0; at--) {
@@ -409,7 +420,8 @@ static uint64_t find_resumed(int memory, uint64_t rip)
     return 0;
 }
 
-bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_resumes)
+bool tbd_held_resume(int memory, uint64_t waits_in, struct user_regs_struct *regs,
+                     uint64_t *out_resumes)
 {
     static const uint8_t instruction[SYSCALL_BYTES] = { 0x0f, 0x05 };
     uint8_t code[SYSCALL_BYTES];
@@ -424,9 +436,8 @@ bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_re
         memcmp(code, instruction, sizeof(code)) != 0)
         return false;
     if (result == -RESTART_BLOCK)
-        *out_resumes = regs->orig_rax == SYS_restart_syscall
-                           ? find_resumed(memory, regs->rip - sizeof(code))
-                           : regs->orig_rax;
+        *out_resumes = regs->orig_rax == SYS_restart_syscall ? find_resumed(memory, waits_in, regs)
+                                                             : regs->orig_rax;
     if (result == -RESTART_BLOCK && !*out_resumes)
         return false;
     regs->rax = result == -RESTART_BLOCK ? (unsigned long long)SYS_restart_syscall : regs->orig_rax;

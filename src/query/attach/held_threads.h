@@ -24,8 +24,9 @@ struct tbd_held_thread {
     bool is_moved;  /* it has made calls or steps for us, with all signals blocked */
     struct user_regs_struct regs;
     uint64_t mask;
-    uint64_t resumes; /* rax is restart_syscall, for this call */
-    uint64_t rseq;    /* area; 0: none */
+    uint64_t waits_in; /* before it was stopped: tbd_attach_waits_in() */
+    uint64_t resumes;  /* rax is restart_syscall, for this call */
+    uint64_t rseq;     /* area; 0: none */
     uint32_t rseq_bytes, rseq_signature;
 };
 
@@ -62,6 +63,7 @@ bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t 
 void tbd_held_read_rseq(pid_t tid, struct tbd_held_thread *out);
 /* Changes the registers of a stopped thread that is to go on elsewhere first: so that a call that was interrupted is resumed by
  * them.  False: it made a call by another instruction than syscall, or it is not known which call sleeps. */
-bool tbd_held_resume(int memory, struct user_regs_struct *regs, uint64_t *out_resumes);
+bool tbd_held_resume(int memory, uint64_t waits_in, struct user_regs_struct *regs,
+                     uint64_t *out_resumes);
 
 #endif

@@ -234,6 +234,7 @@ bool tbd_remote_borrow(struct tbd_remote *remote, pid_t pid, pid_t tid,
     char path[64];
 
     *remote = (struct tbd_remote){ .pid = pid, .tid = tid ? tid : best_thread(pid), .memory = -1 };
+    remote->waits_in = tbd_attach_waits_in(pid, remote->tid);
     if (trace(PTRACE_SEIZE, remote->tid, 0, NULL) != 0)
         return tbd_attach_refused(pid, errno, error);
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);

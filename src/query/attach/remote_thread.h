@@ -18,6 +18,7 @@ struct tbd_remote {
     int memory;          /* /proc/PID/mem */
     uint64_t syscall_at; /* of an instruction `syscall` */
     uint64_t mask;
+    uint64_t waits_in; /* before it was stopped: tbd_attach_waits_in() */
     struct user_regs_struct saved;
     void *vectors; /* kept by tbd_remote_keep_vectors(), NULL: they are not */
     size_t vector_bytes;

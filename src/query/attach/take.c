@@ -67,7 +67,7 @@ static bool describe(const struct tbd_remote *remote, const struct tbd_held_thre
                                          .rseq = thread->rseq,
                                          .rseq_bytes = thread->rseq_bytes,
                                          .rseq_signature = thread->rseq_signature };
-    if (!tbd_held_resume(remote->memory, &regs, &out->resumes))
+    if (!tbd_held_resume(remote->memory, thread->waits_in, &regs, &out->resumes))
         return false;
     out->regs = engine_regs(&regs, thread->tid);
     return true;
@@ -222,7 +222,8 @@ static bool describe_all(struct take_over *taking, struct tbd_query_error *error
 {
     struct tbd_held_thread borrowed = { .tid = taking->remote.tid,
                                         .regs = taking->remote.saved,
-                                        .mask = taking->remote.mask };
+                                        .mask = taking->remote.mask,
+                                        .waits_in = taking->remote.waits_in };
     bool done = taking->held.count + 1 <= TBD_TAKEOVER_THREADS;
 
     taking->count = taking->held.count + 1;

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { EXIT_USAGE = 2 };
 
@@ -20,14 +21,32 @@ static int fail(const char *command, const struct tbd_query_error *error)
     return error->status == TBD_NOTFOUND ? 1 : error->status == TBD_USAGE ? EXIT_USAGE : 4;
 }
 
+#define LEAVE_TRIES 400
+#define LEAVE_NS    5000000L
+
+/* Returns when it has gone, so that who comes next does not meet it. */
 static bool send_keeper_away(pid_t pid, struct tbd_query_error *error)
 {
+    const struct timespec moment = { 0, LEAVE_NS };
+    struct tbd_query_error ignored = { 0 };
     struct tbd_probe_client client;
-    bool done = tbd_client_connect(&client, pid, error) &&
-                tbd_client_order(&client, TBD_PROBE_LEAVE, NULL, error);
+    bool is_there = tbd_client_connect(&client, pid, error);
 
+    if (!is_there)
+        return false;
+    for (int i = 0; i < LEAVE_TRIES && is_there; i++) {
+        if (!tbd_client_order(&client, TBD_PROBE_LEAVE, NULL, error) && client.refusal) {
+            tbd_client_close(&client);
+            return false;
+        }
+        tbd_client_close(&client);
+        nanosleep(&moment, NULL);
+        is_there = tbd_client_connect(&client, pid, &ignored);
+    }
+    *error = (struct tbd_query_error){ 0 };
     tbd_client_close(&client);
-    return done;
+    return !is_there || tbd_query_wrong(error, TBD_BUSY, 0, 0,
+                                        "process %d: what waits beside it does not go", (int)pid);
 }
 
 /* False: somebody probes it. */
