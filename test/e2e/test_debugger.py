@@ -280,6 +280,50 @@ def test_what_reverse_debugging_is_tested_for(folder):
     assert rest[12] is True and rest[14][0] >= 3 and rest[14][1:] == [True, True], rest[12:]
 
 
+EVERY = """
+stopped = []
+gdb.events.stop.connect(lambda event: stopped.append(getattr(event, "stop_signal", "breakpoint")))
+run("handle all stop print pass")
+run("handle SIGTRAP nopass")
+def stops(word):
+    found = []
+    while len(found) < 300:
+        stopped.clear()
+        run(word)
+        if ended():
+            return found
+        frame = gdb.newest_frame()
+        found.append([stopped[0], frame.name(), int(gdb.parse_and_eval("wanted")), int(gdb.parse_and_eval("caught"))])
+    return found
+"""
+
+
+def test_every_signal_stops_both_ways(folder):
+    """Before its handler, and in it, as over the program itself; backward the same, the last one first."""
+    program = tbdtest.program("every_signal")
+    native = othertools.gdb_script([program], EVERY.replace("run(", "order(").replace("stopped = []", """
+order = lambda line: gdb.execute(line, to_string=True)
+def ended():
+    return gdb.selected_inferior().pid == 0
+stopped = []""", 1) + """
+order("tbreak main"); run(); order("break handle")
+say(stops("continue"))
+""", timeout=300)[0]
+    trace = tbdtest.record([program], folder)[1]
+    forward, backward = replayed(trace, """
+def ended():
+    return gdb.newest_frame().name() in ("_exit", "__GI__exit") or value("wanted") == 0
+""" + EVERY + """
+run("break handle")
+say(stops("continue"))
+say(stops("reverse-continue"))
+""")
+    names = {row[0] for row in native}
+    assert len(native) > 110 and len(names) > 50, (len(native), sorted(names))
+    assert forward == native, (len(forward), len(native), [pair for pair in zip(forward, native) if pair[0] != pair[1]][:3])
+    assert backward == forward[::-1], (len(forward), len(backward), backward[-1], [pair for pair in zip(backward, forward[::-1]) if pair[0] != pair[1]][:3])
+
+
 def lldb(trace, program, *commands):
     """What lldb says to these commands; it has the last word by `continue`."""
     path = tbdtest.need("lldb-14") if shutil.which("lldb-14") else tbdtest.need("lldb")
@@ -312,4 +356,4 @@ def test_lldb_steps_both_ways(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_stops_are_those_of_gdb_over_the_program, test_random_sequences_are_those_of_gdb_over_the_program, test_what_reverse_debugging_is_tested_for, test_lldb_steps_both_ways)
+    tbdtest.main(test_every_signal_stops_both_ways, test_stops_are_those_of_gdb_over_the_program, test_random_sequences_are_those_of_gdb_over_the_program, test_what_reverse_debugging_is_tested_for, test_lldb_steps_both_ways)
