@@ -169,6 +169,44 @@ def test_a_changed_line_is_to_blame(folder):
         blame(os.path.join(folder, "O2"), "bound", "-O2")
 
 
+WEIGHTS = """#include <stdio.h>
+static int weight(int c)
+{
+    return c >= 'a' ? c - 'a' + 1 : 30; /* planted */
+}
+int main(void)
+{
+    int c, sum = 0;
+    while ((c = getchar()) != EOF)
+        sum += weight(c);
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
+def test_output_differs_where_no_branch_does(folder):
+    """Two builds, and two inputs, that only calculate other values: the call that writes them, and where they come from."""
+    source, paths = os.path.join(folder, "weights.c"), []
+    for side, text in (("good", WEIGHTS), ("bad", WEIGHTS.replace("'a' + 1", "'a'"))):
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        paths.append(compile_to(os.path.join(folder, side, "weights"), source))
+    line = "weights.c:%d" % next(number for number, text in enumerate(WEIGHTS.splitlines(), 1) if "planted" in text)
+    numbers = os.path.join(folder, "numbers")
+    with open(numbers, "wb") as file:
+        file.write(b"hello world")
+    for one, other, code, out in ((*paths, 0, line), (paths[0], paths[0], 1, "")):
+        said = tbdtest.run([REGRESSION, one, other, numbers], env={"TBD": tbdtest.TBD, "TBDQ": tbdtest.TBDQ})
+        assert (said.code, said.out.decode().strip()) == (code, out), said
+    a, b = (tbdtest.record([paths[0]], os.path.join(folder, name), stdin=text)[1] for name, text in (("a", b"hello world"), ("b", b"hellp world")))
+    found = first_of(ask(a, b, "--ignore", "libc"))
+    assert found["how"] == "output" and found["byte"] == 2 and found["origin"] == "input" and "from number 4 of" in found["cause"], found
+    assert all("write" in found[side]["branch"]["function"] for side in "ab"), found
+    text = a.tbdq("diff", a.path, b.path, "--ignore", "libc", "--brief", json_output=False)
+    assert b"all steps are equal\nthey give out other bytes, from number 2 of the call" in text.out, text
+
+
 def test_counts_and_text(folder):
     path = compile_to(os.path.join(folder, "pairs"), SOURCE)
     a, b = (one_run(path, os.path.join(folder, side), "recursion", text) for side, text in (("a", "5"), ("b", "9")))
@@ -188,4 +226,4 @@ def test_counts_and_text(folder):
 
 if __name__ == "__main__":
     tbdtest.main(test_pairs_part_at_the_planted_branch, test_chance_is_named_and_passed_over, test_a_changed_line_is_to_blame,
-                 test_counts_and_text)
+                 test_output_differs_where_no_branch_does, test_counts_and_text)

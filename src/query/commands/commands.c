@@ -275,7 +275,7 @@ const struct tbd_command tbd_commands[] = {
       "system call that gave other bytes, the environment, another order of threads, or code that differs.  Then the\n"
       "functions and lines that ran more often on one side.  Addresses do not count as differences, nor does where signals\n"
       "come.  Two builds of a program are compared by function and line.  The C library is compared only if nothing else\n"
-      "differs, or with --all.  RULE is a module, whose code is not compared (libc: not even then), or addresses, pids, times:\n"
+      "differs, or with --all; then the bytes that write(), pwrite() and send() gave out.  RULE is a module, whose code is not compared (libc: not even then), or addresses, pids, times:\n"
       "differences that come from these are passed over.  --max N shows N differences of each thread.  --first ends with the first one.  --brief\n"
       "does not follow it back.",
       "tbdq diff good-1 bad-1", false, true, false },

@@ -8,7 +8,9 @@
  *   3. of each: the branch (diff_branch.c), what it depended on, back to where both agree (diff_cause.c)
  *   4. a difference whose origin is to be ignored is passed over: the comparison goes on where both are at the
  *      same place again
- *   5. functions and lines that ran more often on one side (diff_counts.c) */
+ *   5. without any: the first bytes that were given out differently (diff_output.c), followed back likewise
+ *   6. functions and lines that ran more often on one side (diff_counts.c) */
+#include "query/diff/diff_output.h"
 #include "query/diff/diff_show.h"
 
 #include "base/safe_stream.h"
@@ -236,6 +238,42 @@ static enum tbd_status look_at_stream(struct diffing *diffing, uint32_t stream)
     return TBD_OK;
 }
 
+/* Two runs with equal steps may give out other bytes: the first ones whose origin counts are shown. */
+static enum tbd_status look_at_outputs(struct diffing *diffing)
+{
+    struct tbd_diff_output_calls calls[2] = { { .all = NULL } };
+    struct tbd_diff_value values[2];
+    struct tbd_diff_point point = { .is_there = true };
+    struct tbd_diff_branch branch = { .how = TBD_DIFF_PARTS_IN_OUTPUT };
+    enum tbd_status status = TBD_OK;
+    uint32_t stream;
+
+    for (unsigned side = 0; side < 2 && status == TBD_OK; side++)
+        status = tbd_diff_output_read(diffing->run, &diffing->sides[side], &calls[side]);
+    while (status == TBD_OK && diffing->shown == 0 && diffing->passed < PASSED_MAX &&
+           tbd_diff_output_next(diffing->sides, calls, values, &stream, &branch.byte)) {
+        struct tbd_diff_cause cause = { .rows = NULL };
+        struct tbd_diff_found found = {
+            .stream = stream, .point = &point, .branch = &branch, .cause = &cause
+        };
+
+        branch.at[0] = values[0].at;
+        branch.at[1] = values[1].at;
+        if (!diffing->rules.is_brief)
+            status = tbd_diff_cause_of(diffing->sides, values, &cause);
+        if (status == TBD_OK && is_passed_over(&diffing->rules, &cause)) {
+            diffing->passed++;
+        } else if (status == TBD_OK) {
+            diffing->shown++;
+            tbd_diff_show(diffing->run, diffing->sides, &found);
+        }
+        tbd_diff_cause_free(&cause);
+    }
+    tbd_diff_output_free(&calls[0]);
+    tbd_diff_output_free(&calls[1]);
+    return status;
+}
+
 static enum tbd_status show_counts(struct diffing *diffing)
 {
     static const char *const names[] = { "function", "line" };
@@ -305,6 +343,12 @@ static enum tbd_exit compare(struct diffing *diffing)
         forget(diffing);
         return compare(diffing);
     }
+    if (diffing->passed == 0)
+        status = look_at_outputs(diffing);
+    if (status != TBD_OK)
+        return fail(diffing, NULL, status);
+    if (diffing->shown != 0)
+        return TBD_EXIT_FOUND;
     if (!diffing->run->session->json)
         fprintf(diffing->run->out, "no difference%s\n",
                 diffing->passed == 0 && !diffing->rules.without_libc

@@ -9,12 +9,14 @@ enum tbd_diff_parting {
     TBD_DIFF_PARTS_NOWHERE = 0, /* there is no common step, or the branch was not found */
     TBD_DIFF_PARTS_AT_BRANCH,   /* an instruction that may go on in several places */
     TBD_DIFF_PARTS_IN_CODE,     /* other code follows without a branch: two builds */
-    TBD_DIFF_PARTS_AT_FAULT     /* one side dies at this instruction */
+    TBD_DIFF_PARTS_AT_FAULT,    /* one side dies at this instruction */
+    TBD_DIFF_PARTS_IN_OUTPUT    /* all steps are equal, but what this system call gave out is not */
 };
 
 struct tbd_diff_branch {
     enum tbd_diff_parting how;
     struct tbd_position at[2];
+    uint64_t byte; /* IN_OUTPUT: the first one that differs */
 };
 
 TBD_MUST_CHECK enum tbd_status tbd_diff_branch_find(struct tbd_diff_side sides[2],

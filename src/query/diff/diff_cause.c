@@ -517,6 +517,19 @@ enum tbd_status tbd_diff_cause_find(struct tbd_diff_side sides[2],
     return following.status;
 }
 
+enum tbd_status tbd_diff_cause_of(struct tbd_diff_side sides[2],
+                                  const struct tbd_diff_value values[2], struct tbd_diff_cause *out)
+{
+    struct cause_following following = { .sides = sides,
+                                         .cause = out,
+                                         .limit = { values[0].at.time, values[1].at.time } };
+    struct tbd_diff_value own[2] = { values[0], values[1] };
+
+    *out = (struct tbd_diff_cause){ .rows = json_array() };
+    (void)follow(&following, own);
+    return following.status;
+}
+
 void tbd_diff_cause_free(struct tbd_diff_cause *cause)
 {
     json_decref(cause->rows);

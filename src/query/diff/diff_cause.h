@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_DIFF_CAUSE_H
 #define TBD_QUERY_DIFF_CAUSE_H
 
-#include "query/diff/diff.h"
+#include "query/diff/diff_writer.h"
 
 #include <jansson.h>
 
@@ -31,6 +31,10 @@ struct tbd_diff_cause {
 TBD_MUST_CHECK enum tbd_status tbd_diff_cause_find(struct tbd_diff_side sides[2],
                                                    const struct tbd_position branch[2],
                                                    bool is_fault, struct tbd_diff_cause *out);
+/* Follows bytes of memory that differ. */
+TBD_MUST_CHECK enum tbd_status tbd_diff_cause_of(struct tbd_diff_side sides[2],
+                                                 const struct tbd_diff_value values[2],
+                                                 struct tbd_diff_cause *out);
 void tbd_diff_cause_free(struct tbd_diff_cause *cause);
 /* "code", "input", ... */
 const char *tbd_diff_origin_name(enum tbd_diff_origin origin);

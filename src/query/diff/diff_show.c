@@ -172,9 +172,10 @@ static void put_side(struct tbd_diff_side *side, const struct tbd_diff_found *fo
         json_object_set_new(half, "branch", tbd_diff_instruction(side, found->branch->at[number]));
         json_object_set_new(half, "stack", stack_of(side, found->branch->at[number]));
     }
-    json_object_set_new(half, "next",
-                        point->has_step[number] ? step_of(side, &point->step[number])
-                                                : end_of(side, found->stream));
+    if (found->branch->how != TBD_DIFF_PARTS_IN_OUTPUT)
+        json_object_set_new(half, "next",
+                            point->has_step[number] ? step_of(side, &point->step[number])
+                                                    : end_of(side, found->stream));
     json_object_set_new(object, number == 0 ? "a" : "b", half);
 }
 
@@ -184,6 +185,7 @@ static const char *how_text(enum tbd_diff_parting how)
     case TBD_DIFF_PARTS_AT_BRANCH: return "branch";
     case TBD_DIFF_PARTS_IN_CODE: return "code";
     case TBD_DIFF_PARTS_AT_FAULT: return "fault";
+    case TBD_DIFF_PARTS_IN_OUTPUT: return "output";
     default: return "start";
     }
 }
@@ -196,7 +198,10 @@ static json_t *object_of(struct tbd_diff_side sides[2], const struct tbd_diff_fo
     json_object_set_new(object, "type", json_string("difference"));
     json_object_set_new(object, "thread", json_integer(found->stream / 2 + 1));
     json_object_set_new(object, "in_handlers", json_boolean(found->stream % 2 != 0));
-    json_object_set_new(object, "steps", json_integer((json_int_t)found->point->number));
+    if (found->branch->how == TBD_DIFF_PARTS_IN_OUTPUT)
+        json_object_set_new(object, "byte", json_integer((json_int_t)found->branch->byte));
+    else
+        json_object_set_new(object, "steps", json_integer((json_int_t)found->point->number));
     json_object_set_new(object, "how", json_string(how_text(found->branch->how)));
     put_side(&sides[0], found, object);
     put_side(&sides[1], found, object);
@@ -282,22 +287,34 @@ static void print_text(FILE *out, const json_t *object)
     const json_t *a = json_object_get(object, "a"), *b = json_object_get(object, "b");
     const char *how = text_at(object, "how");
 
-    fprintf(out, "thread %lld%s: %lld equal steps\n",
-            json_integer_value(json_object_get(object, "thread")),
-            json_is_true(json_object_get(object, "in_handlers")) ? ", in its signal handlers" : "",
-            json_integer_value(json_object_get(object, "steps")));
+    if (strcmp(how, "output") == 0) {
+        fprintf(out,
+                "thread %lld: all steps are equal\nthey give out other bytes, from number %lld of "
+                "the call\n",
+                json_integer_value(json_object_get(object, "thread")),
+                json_integer_value(json_object_get(object, "byte")));
+    } else {
+        fprintf(out, "thread %lld%s: %lld equal steps\n",
+                json_integer_value(json_object_get(object, "thread")),
+                json_is_true(json_object_get(object, "in_handlers")) ? ", in its signal handlers"
+                                                                     : "",
+                json_integer_value(json_object_get(object, "steps")));
+    }
     if (json_object_get(a, "branch") != NULL) {
-        fprintf(out, "%s\n",
-                strcmp(how, "branch") == 0  ? "they part at the branch"
-                : strcmp(how, "fault") == 0 ? "one of them dies at the instruction"
-                                            : "other code follows after");
+        fprintf(out, "%s",
+                strcmp(how, "output") == 0   ? ""
+                : strcmp(how, "branch") == 0 ? "they part at the branch\n"
+                : strcmp(how, "fault") == 0  ? "one of them dies at the instruction\n"
+                                             : "other code follows after\n");
         print_place(out, "A", json_object_get(a, "branch"));
         print_place(out, "B", json_object_get(b, "branch"));
         print_stacks(out, json_object_get(a, "stack"), json_object_get(b, "stack"));
     }
-    fprintf(out, "and go on at\n");
-    print_place(out, "A", json_object_get(a, "next"));
-    print_place(out, "B", json_object_get(b, "next"));
+    if (strcmp(how, "output") != 0) {
+        fprintf(out, "and go on at\n");
+        print_place(out, "A", json_object_get(a, "next"));
+        print_place(out, "B", json_object_get(b, "next"));
+    }
     if (json_object_get(object, "origin") == NULL)
         return;
     fprintf(out, "back to where they agree\n");
