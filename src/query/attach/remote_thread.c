@@ -110,10 +110,10 @@ static pid_t best_thread(pid_t pid)
 
 /* ---- stops ---- */
 
-/* False: the thread has ended, or does not stop. */
-static bool wait_for_stop(const struct tbd_remote *remote, int *out_status)
+/* False: the thread has ended, or does not stop; without a limit it is waited for. */
+static bool wait_for_stop(const struct tbd_remote *remote, bool has_limit, int *out_status)
 {
-    for (int i = 0; i < STOP_TRIES; i++) {
+    for (int i = 0; i < STOP_TRIES || !has_limit; i += i < STOP_TRIES) {
         const struct timespec moment = { 0, i < QUICK_TRIES ? QUICK_NS : TRY_NS };
         pid_t got = waitpid(remote->tid, out_status, __WALL | WNOHANG);
 
@@ -131,7 +131,7 @@ static bool stop(const struct tbd_remote *remote, struct tbd_query_error *error)
 {
     int status;
 
-    while (wait_for_stop(remote, &status)) {
+    while (wait_for_stop(remote, true, &status)) {
         if (status >> 16 == EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
             return true;
         if (status >> 16 == EVENT_STOP)
@@ -151,14 +151,15 @@ static bool is_fault(pid_t tid)
            (info.si_signo == SIGSEGV || info.si_signo == SIGBUS);
 }
 
-/* Runs on until the trap; faults are the engine's; other signals that cannot be blocked are kept for later. */
+/* Runs on until the trap, however long it waits for a processor: if it were left half-way, it would die of the trap.  Faults are the engine's; other
+ * signals that cannot be blocked are kept for later. */
 static bool run(struct tbd_remote *remote, long how)
 {
     int status, signo = 0;
 
     do {
         if (trace(how, remote->tid, 0, (void *)(intptr_t)signo) != 0 ||
-            !wait_for_stop(remote, &status))
+            !wait_for_stop(remote, false, &status))
             return false;
         signo = 0;
         if (WSTOPSIG(status) == SIGTRAP || status >> 16 != 0)
