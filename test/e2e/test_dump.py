@@ -148,7 +148,7 @@ def test_signals_and_ends(folder):
 def test_what_a_dump_cannot_answer(folder):
     dump = crash([tbdtest.program("die_segv")], folder)
     for words in ("step", "next", "finish", "reverse-step", "continue", "all store", "stores of bad", "syscalls", "trace 0+0 0+0",
-                  "verify", "raise 0", "lower 0", "first bad==0", "until main", "watch bad"):
+                  "verify", "diverge 0", "raise 0", "lower 0", "first bad==0", "until main", "watch bad"):
         result = dump.tbdq(*words.split(), json_output=False)
         assert result.code == 3 and not result.out, (words, result)
         first, hint = result.err.decode().splitlines()
