@@ -123,17 +123,20 @@ static bool write_back(const struct idle_visit *v)
     return true;
 }
 
-bool tbd_sim_visit_idle(struct tbd_simulation *sim, size_t index, bool forward)
+bool tbd_sim_visit_idle(struct tbd_simulation *sim, size_t index, bool forward, bool *out_written)
 {
     struct idle_visit v = { .sim = sim, .step = &sim->steps[index], .index = index };
 
+    *out_written = false;
     if (!v.step->is_solved || sim->exact_only || has_changed(sim, v.step))
         return false;
     if (v.step->insn->memory_count == 0)
         return true;
     v.why = sim->infers ? tbd_sim_why_of(sim, v.step) : 0;
-    if (!forward)
-        return write_back(&v) && visit_reads(&v);
+    if (!forward) {
+        *out_written = write_back(&v);
+        return *out_written && visit_reads(&v);
+    }
     if (!visit_reads(&v))
         return false;
     write_forward(&v);

@@ -116,6 +116,7 @@ struct step_visit {
     size_t index;
     struct tbd_solver solver;
     uint32_t why;
+    bool is_written; /* in a pass back: what it writes was visited */
 };
 
 /* The address of a piece of memory, or in phase two what stands for one that is not known. */
@@ -368,7 +369,8 @@ static void visit_step(struct step_visit *v, bool forward)
         read_memory(v);
         write_memory(v, true);
     } else {
-        write_memory(v, false);
+        if (!v->is_written)
+            write_memory(v, false);
         solve_again(v);
         read_memory(v);
         solve_again(v);
@@ -418,7 +420,7 @@ static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
         tbd_sim_unknown_store(sim, i);
     if (tbd_sim_is_settled(sim, step)) {
         tbd_sim_visit_settled(sim, i, forward);
-    } else if (!tbd_sim_visit_idle(sim, i, forward)) {
+    } else if (!tbd_sim_visit_idle(sim, i, forward, &v.is_written)) {
         v.sim = sim;
         v.step = step;
         v.index = i;

@@ -171,8 +171,8 @@ void tbd_sim_unsettle(struct tbd_simulation *sim, enum tbd_sim_settled from);
 
 /* idle.c: the step has just been solved, and its variables know what that said. */
 void tbd_sim_note_solved(struct tbd_simulation *sim, size_t index, const struct tbd_solver *solver);
-/* False: it has to be solved. */
-bool tbd_sim_visit_idle(struct tbd_simulation *sim, size_t index, bool forward);
+/* False: it has to be solved; *out_written: the image is already as before what it writes, in a pass back. */
+bool tbd_sim_visit_idle(struct tbd_simulation *sim, size_t index, bool forward, bool *out_written);
 /* All steps have to be solved again: values were forgotten. */
 void tbd_sim_forget_solved(struct tbd_simulation *sim);
 
