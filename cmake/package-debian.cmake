@@ -2,6 +2,19 @@
 set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 set(doc ${root}/share/doc/${CPACK_PACKAGE_NAME})
 
+# Not a folder just below usr/lib: for a library there cpack calls ldconfig when the package comes and goes, and dpkg
+# remembers a package that has something to do when it goes.
+set(private lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/tbd)
+if(IS_DIRECTORY ${root}/lib/tbd)
+  get_filename_component(parent ${root}/${private} DIRECTORY)
+  file(MAKE_DIRECTORY ${parent})
+  file(RENAME ${root}/lib/tbd ${root}/${private})
+  foreach(tool tbd tbdq)
+    file(REMOVE ${root}/bin/${tool})
+    file(CREATE_LINK ../${private}/${tool} ${root}/bin/${tool} SYMBOLIC)
+  endforeach()
+endif()
+
 # Policy 12.5: the licence.
 file(READ ${CPACK_RESOURCE_FILE_LICENSE} license)
 string(REGEX MATCH "Copyright[^\n]*" copyright "${license}")
@@ -20,11 +33,12 @@ License: Expat
 ")
 
 # Policy 12.7: the changelog.
+string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE ${doc}/changelog.Debian "${CPACK_PACKAGE_NAME} (${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium
 
   * Packed by cpack.
 
- -- ${CPACK_PACKAGE_CONTACT}  Thu, 01 Jan 2026 00:00:00 +0000
+ -- ${CPACK_PACKAGE_CONTACT}  ${now}
 ")
 
 # What lintian calls an error or asks about, and is meant.

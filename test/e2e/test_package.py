@@ -51,8 +51,10 @@ def test_the_package_installs_works_and_goes(folder):
     done = tbdtest.run(dpkg + ["--install", package])
     assert done.code == 0, done
     use(root, folder)
-    done = tbdtest.run(dpkg + ["--purge", "tbd"])
+    done = tbdtest.run(dpkg + ["--remove", "tbd"])
     assert done.code == 0, done
+    with open(os.path.join(root, "var/lib/dpkg/status"), encoding="utf-8") as status:
+        assert "Package: tbd\n" not in status.read()  # nothing is left to purge
     assert [name for name in files_of(root) if "/var/lib/dpkg/" not in name] == before
     assert not os.path.exists(root + "/usr"), os.listdir(root + "/usr")
     return None
