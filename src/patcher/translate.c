@@ -558,6 +558,7 @@ static void leave_switched(struct tbd_translation *t)
     set_phase(t, TBD_PHASE_TAIL);
     tbd_place_finish(t);
     end_record(t);
+    say_left(t);
     tbd_emit_store_gs(&t->e, TBD_R11, TBD_THREAD_GS(exit_arg));
     tbd_emit_jmp(&t->e, t->head[TBD_EXIT_SWITCH]);
 }

@@ -14,10 +14,10 @@ import test_rows
 EXAMPLE = os.path.join(tbdtest.BUILD, "examples", "context")
 SCHEMES = ("order", "xor", "sum")
 # test/programs whose ways to go on are many: threads, signals, processes, generated code, jumps out of functions
-PROGRAMS = ("clones", "dl", "exceptions", "forks", "frames", "generated", "int80", "jumps", "long_jumps", "odd_stack", "recursion",
+PROGRAMS = ("bad_targets", "clones", "dl", "exceptions", "forks", "frames", "generated", "int80", "jumps", "long_jumps", "odd_stack", "recursion",
             "segv_repair", "self_modifying", "sig_bad_frames", "sig_edits", "sig_frame", "sig_storm", "sigstack", "spawns", "thread_cancel",
             "thread_code", "thread_exec", "thread_let_go", "thread_mix", "thread_signals", "unwinding")
-NORMAL = ("exceptions", "forks", "jumps", "sig_edits", "sigstack", "thread_mix")  # of these
+NORMAL = ("bad_targets", "exceptions", "forks", "jumps", "sig_edits", "sigstack", "thread_mix")  # of these
 
 
 def with_context(argv, folder, scheme="order", **how):

@@ -51,6 +51,8 @@ static void test_jumps(void)
     BRANCH(rax, "mov %%rsp, %[stack]\n1: jmp *%%rax");
     target = bad;
     BRANCH(other, "mov %%rsp, %[stack]\n1: jmp *%[target]");
+    rax = bad; /* as longjmp does */
+    BRANCH(rax, "mov %%rsp, %[stack]; mov %[stack], %%rsp\n1: jmp *%%rax");
 }
 
 /* A call comes to a pop of the return address. */
