@@ -326,7 +326,7 @@ static bool evaluate(struct tbd_path_values *values, const char *name, bool exac
     enum tbd_status status;
 
     *out = NULL;
-    tbd_past_enter(values->past, exact_only);
+    tbd_past_enter_row(values->past, exact_only);
     status = tbd_source_evaluate(values->session, (struct tbd_position){ 0 }, name, 0, strlen(name),
                                  &place, &data, &error);
     if (status == TBD_OK) {

@@ -76,6 +76,8 @@ uint64_t tbd_past_pc(const struct tbd_past *past);
 
 /* Registers and memory of the session are those of the position.  `exact_only`: as far as they are exact. */
 void tbd_past_enter(struct tbd_past *past, bool exact_only);
+/* The same for one of many rows, which no selected frame is about. */
+void tbd_past_enter_row(struct tbd_past *past, bool exact_only);
 void tbd_past_leave(struct tbd_past *past);
 
 /* How well those bits of a value are known: as the least of them. */

@@ -22,7 +22,7 @@ static bool evaluate(struct tbd_past *past, struct tbd_past_condition *condition
     bool is_known = false;
     enum tbd_status status;
 
-    tbd_past_enter(past, exact_only);
+    tbd_past_enter_row(past, exact_only);
     status = tbd_source_evaluate(past->session, (struct tbd_position){ 0 }, condition->text, 0,
                                  strlen(condition->text), &place, &data, &error);
     if (status == TBD_OK) {

@@ -170,6 +170,12 @@ void tbd_past_enter(struct tbd_past *past, bool exact_only)
     past->has_entered = true;
 }
 
+void tbd_past_enter_row(struct tbd_past *past, bool exact_only)
+{
+    tbd_past_enter(past, exact_only);
+    past->hook.is_row = true;
+}
+
 void tbd_past_leave(struct tbd_past *past)
 {
     if (past->has_entered)

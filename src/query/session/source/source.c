@@ -121,6 +121,8 @@ size_t tbd_source_selected(const struct tbd_session *session, struct tbd_positio
     struct tbd_session_before before = session->unwritten.before;
     size_t number = session->unwritten.frame;
 
+    if (session->past != NULL && session->past->is_row)
+        return 0;
     if (!session->unwritten.has_position && !session->unwritten.has_frame &&
         !read_selected(session, &at, &before, &number))
         return 0;
