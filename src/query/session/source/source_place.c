@@ -79,8 +79,9 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
     const struct tbd_module *module;
     uint64_t pc;
     uint32_t window;
+    bool is_row = session->past != NULL && session->past->is_row;
 
-    if (session->thread != 0 || tbd_source_selected(session, position) != 0 ||
+    if ((session->thread != 0 && !is_row) || tbd_source_selected(session, position) != 0 ||
         tbd_session_pc(session, position, &window, &pc) != TBD_OK)
         return false;
     out->session = session;
