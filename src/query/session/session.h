@@ -60,7 +60,8 @@ struct tbd_session_past {
     void *context;
     enum tbd_status (*regs)(void *context, struct tbd_reg_state *out);
     bool (*read)(void *context, uint64_t address, void *out, size_t bytes); /* false: unknown */
-    bool is_row; /* one of many moments: about its innermost frame, whichever frame or thread is selected */
+    bool
+        is_row; /* one of many moments: about its innermost frame, whichever frame or thread is selected */
 };
 
 /* What questions about a crash dump keep for those that follow (query/past). */
