@@ -72,7 +72,10 @@ def place():
 def one(word):
     if word == "finish" and gdb.newest_frame().name() in ("main", "work"):
         word = "stepi 7"
-    run(word)
+    try:
+        run(word)
+    except gdb.error as error:  # no line, no function: a place that gdb knows nothing of
+        return [str(error)] + place()
     return place()
 def sequence(number):
     rng = random.Random(number)
@@ -114,7 +117,7 @@ for number in range(%d):
     assert all(replayed[1::2]) and len(native) == count, replayed[1::2]
     for number, (ours, theirs) in enumerate(zip(replayed[::2], native)):
         assert ours == theirs, (number, [x for x in zip(ours, theirs) if x[0] != x[1]][:2])
-    assert len({json.dumps(row[1:]) for rows in native for row in rows}) > count
+    assert len({json.dumps(row[1:]) for rows in native for row in rows}) > min(count, 100)
 
 
 def test_backward_is_the_mirror_of_forward(folder):
