@@ -93,6 +93,12 @@ static inline long tbd_sys_munmap(uint64_t address, uint64_t bytes)
 {
     return tbd_sys3(__NR_munmap, address, bytes, 0);
 }
+static inline void tbd_sys_pause_ms(uint64_t milliseconds)
+{
+    uint64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
+
+    tbd_sys3(__NR_nanosleep, (uint64_t)(uintptr_t)time, 0, 0);
+}
 static inline long tbd_sys_madvise(uint64_t address, uint64_t bytes, int advice)
 {
     return tbd_sys3(__NR_madvise, address, bytes, (uint64_t)(unsigned)advice);

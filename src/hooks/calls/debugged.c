@@ -77,38 +77,31 @@ static bool catches_trap(const char *status)
     return digit >= 'a' ? (digit - 'a' + 10) & 1 : digit & 1; /* bit 4: SIGTRAP */
 }
 
-static uint32_t number(const char *digits)
-{
-    uint32_t value = 0;
-
-    while (*digits >= '0' && *digits <= '9')
-        value = value * 10 + (uint32_t)(*digits++ - '0');
-    return value;
-}
-
 static bool ask(uint32_t tid)
 {
     siginfo_t info = { .si_signo = SIGTRAP, .si_code = SI_QUEUE };
     char status[40];
     char group[16];
+    uint64_t pid;
 
     tbd_fmt(status, sizeof(status), "/proc/%u/status", tid);
-    if (!find_line(status, "Tgid:\t", group, sizeof(group)) || number(group) == tbd_recording.pid ||
-        !catches_trap(status))
+    if (!find_line(status, "Tgid:\t", group, sizeof(group)))
+        return false;
+    tbd_proc_decimal(group, &pid);
+    if (pid == tbd_recording.pid || !catches_trap(status))
         return false;
     info.si_ptr = (void *)TBD_LET_GO_VALUE;
     return !tbd_sys_failed(
-        tbd_sys4(__NR_rt_tgsigqueueinfo, number(group), tid, SIGTRAP, tbd_sys_pointer(&info)));
+        tbd_sys4(__NR_rt_tgsigqueueinfo, pid, tid, SIGTRAP, tbd_sys_pointer(&info)));
 }
 
 void tbd_debugged_release(uint32_t tid)
 {
-    static const uint64_t moment[2] = { 0, 1000000 };
 
     if (!has_stream(tid) || !ask(tid))
         return;
     for (int i = 0; i < PATIENCE_MS && has_stream(tid); i++)
-        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
-    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0); /* its last steps */
+        tbd_sys_pause_ms(1);
+    tbd_sys_pause_ms(1); /* its last steps */
     tbd_recording_note(0, "process %u goes on natively: this program debugs it", tid);
 }

@@ -7,34 +7,6 @@
 #include "hooks/memory/proc.h"
 #include "hooks/memory/regions.h"
 
-static const char *take_hex(const char *text, uint64_t *out)
-{
-    uint64_t value = 0;
-
-    for (;; text++) {
-        char c = *text;
-
-        if (c >= '0' && c <= '9')
-            value = value << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            break;
-    }
-    *out = value;
-    return text;
-}
-
-static const char *take_decimal(const char *text, uint64_t *out)
-{
-    uint64_t value = 0;
-
-    for (; *text >= '0' && *text <= '9'; text++)
-        value = value * 10 + (uint64_t)(*text - '0');
-    *out = value;
-    return text;
-}
-
 static uint32_t special_flags(const char *path)
 {
     if (strcmp(path, "[stack]") == 0)
@@ -74,17 +46,17 @@ static const char *parse_line(char *text, struct tbd_msg_region *map)
     uint64_t minor;
 
     *map = (struct tbd_msg_region){ 0 };
-    line = take_hex(line, &map->start);
-    line = take_hex(line + (*line == '-'), &map->end);
+    line = tbd_proc_hexadecimal(line, &map->start);
+    line = tbd_proc_hexadecimal(line + (*line == '-'), &map->end);
     if (strlen(line) < 6)
         return NULL;
     map->prot = tbd_region_prot((line[1] == 'r' ? 1u : 0) | (line[2] == 'w' ? 2u : 0) |
                                 (line[3] == 'x' ? 4u : 0));
     map->map_flags = line[4] == 's' ? MAP_SHARED : MAP_PRIVATE;
-    line = take_hex(line + 6, &map->file_offset);
-    line = take_hex(line + (*line == ' '), &major);
-    line = take_hex(line + (*line == ':'), &minor);
-    line = take_decimal(line + (*line == ' '), &map->inode);
+    line = tbd_proc_hexadecimal(line + 6, &map->file_offset);
+    line = tbd_proc_hexadecimal(line + (*line == ' '), &major);
+    line = tbd_proc_hexadecimal(line + (*line == ':'), &minor);
+    line = tbd_proc_decimal(line + (*line == ' '), &map->inode);
     map->device = (uint32_t)((minor & 0xff) | major << 8 | (minor & ~0xffull) << 12);
     while (*line == ' ')
         line++;

@@ -77,3 +77,31 @@ size_t tbd_proc_path(int fd, char *path, size_t bytes)
     path[got > 0 ? got : 0] = '\0';
     return got > 0 ? (size_t)got : 0;
 }
+
+const char *tbd_proc_hexadecimal(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    for (;; text++) {
+        char c = *text;
+
+        if (c >= '0' && c <= '9')
+            value = value << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            break;
+    }
+    *out = value;
+    return text;
+}
+
+const char *tbd_proc_decimal(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    for (; *text >= '0' && *text <= '9'; text++)
+        value = value * 10 + (uint64_t)(*text - '0');
+    *out = value;
+    return text;
+}

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Called for every line, without its newline.  `line` is borrowed until the function returns and
  * may be changed.  False stops. */
@@ -23,5 +24,9 @@ long tbd_proc_read(const char *path, char *text, size_t bytes);
 /* The file of a descriptor, named as in /proc/self/maps, terminated and cut to `bytes` >= 1.
  * Returns its length; 0: there is no file. */
 size_t tbd_proc_path(int fd, char *path, size_t bytes);
+
+/* The number at `text`, in small letters if hexadecimal; 0: there is none.  Returns where it ends. */
+const char *tbd_proc_decimal(const char *text, uint64_t *out);
+const char *tbd_proc_hexadecimal(const char *text, uint64_t *out);
 
 #endif

@@ -67,8 +67,7 @@ static uint64_t stat_field(unsigned index)
             at = end;
     for (; *at && field < index; at++)
         field += *at == ' ';
-    for (; *at >= '0' && *at <= '9'; at++)
-        value = value * 10 + (uint64_t)(*at - '0');
+    tbd_proc_decimal(at, &value);
     return value;
 }
 
@@ -79,22 +78,6 @@ static bool executes_another(void)
     uint64_t now = stat_field(FIELD_ARG_START);
 
     return keeper.memory_mark && now && now != keeper.memory_mark;
-}
-
-static uint64_t number_of(const char *name)
-{
-    uint64_t value = 0;
-
-    for (; *name >= '0' && *name <= '9'; name++)
-        value = value * 10 + (uint64_t)(*name - '0');
-    return value;
-}
-
-static void pause_ms(int64_t milliseconds)
-{
-    int64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
-
-    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(time), 0, 0);
 }
 
 /* ---- the session's end ---- */
@@ -111,7 +94,7 @@ static bool becomes_quiet(void)
                !__atomic_load_n(&session->shard[shard].inside, __ATOMIC_SEQ_CST))
             shard++;
         if (shard < TBD_PROBE_SHARDS)
-            pause_ms(1);
+            tbd_sys_pause_ms(1);
     }
     return shard == TBD_PROBE_SHARDS;
 }
@@ -323,7 +306,7 @@ static struct tbd_probe_reply leave(void)
 {
     if (tbd_probe_session.shared)
         return refuse(TBD_PROBE_BUSY, 0);
-    pause_ms(LEAVE_MS);
+    tbd_sys_pause_ms(LEAVE_MS);
     tbd_thread_masks_await_handlers(keeper.program);
     tbd_trap_end();
     keeper.leaves = true;
@@ -454,10 +437,13 @@ static long listen_at(const char *name)
 static uint64_t pid_namespace(void)
 {
     char text[64] = "";
+    uint64_t number = 0;
 
     tbd_sys3(__NR_readlink, tbd_sys_pointer("/proc/self/ns/pid"), tbd_sys_pointer(text),
              sizeof(text) - 1);
-    return tbd_starts_with(text, "pid:[") ? number_of(text + 5) : 0;
+    if (tbd_starts_with(text, "pid:["))
+        tbd_proc_decimal(text + 5, &number);
+    return number;
 }
 
 long tbd_keeper_prepare(uint32_t program)
@@ -475,7 +461,7 @@ long tbd_keeper_prepare(uint32_t program)
     tbd_fmt(keeper.address, sizeof(keeper.address), TBD_PROBE_ADDRESS, pid_namespace(), program);
     fd = listen_at(keeper.address);
     for (int i = 0; i < TRIES && fd == -EADDRINUSE; i++) {
-        pause_ms(TRY_MS);
+        tbd_sys_pause_ms(TRY_MS);
         fd = listen_at(keeper.address);
     }
     keeper.listener = (int)fd;

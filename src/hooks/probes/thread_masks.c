@@ -38,31 +38,6 @@ static bool is_watching;      /* atomic; only the keeper changes it */
 static struct unseen_thread unseen[MAX_UNSEEN];
 static uint32_t unseen_count;
 
-static void pause_ms(int64_t milliseconds)
-{
-    int64_t time[2] = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
-
-    tbd_sys3(__NR_nanosleep, tbd_sys_pointer(time), 0, 0);
-}
-
-static uint64_t number_of(const char *name)
-{
-    uint64_t value = 0;
-
-    for (; *name >= '0' && *name <= '9'; name++)
-        value = value * 10 + (uint64_t)(*name - '0');
-    return value;
-}
-
-static uint64_t hexadecimal(const char *text)
-{
-    uint64_t value = 0;
-
-    for (; *text > ' '; text++)
-        value = value << 4 | (uint64_t)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
-    return value;
-}
-
 /* ---- in the handler ---- */
 
 void tbd_thread_masks_watch(bool watches)
@@ -127,14 +102,22 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+static bool has_sigtrap(const char *set)
+{
+    uint64_t bits;
+
+    tbd_proc_hexadecimal(after_spaces(set), &bits);
+    return bits & SIGTRAP_BIT;
+}
+
 static bool note_status(void *context, char *line)
 {
     struct status_facts *facts = context;
 
     if (tbd_starts_with(line, "SigBlk:"))
-        facts->blocks_trap |= (hexadecimal(after_spaces(line + 7)) & SIGTRAP_BIT) != 0;
+        facts->blocks_trap |= has_sigtrap(line + 7);
     if (tbd_starts_with(line, "SigPnd:"))
-        facts->has_trap = (hexadecimal(after_spaces(line + 7)) & SIGTRAP_BIT) != 0;
+        facts->has_trap = has_sigtrap(line + 7);
     if (tbd_starts_with(line, "TracerPid:"))
         facts->is_traced = strcmp(after_spaces(line + 10), "0") != 0;
     if (tbd_starts_with(line, "x86_Thread_features:"))
@@ -167,8 +150,11 @@ static bool is_running(const char *text)
 static uint64_t run_time(uint32_t program, uint32_t tid)
 {
     char text[64];
+    uint64_t run_ns = 0;
 
-    return read_fact(program, tid, "schedstat", text, sizeof(text)) > 0 ? number_of(text) : 0;
+    if (read_fact(program, tid, "schedstat", text, sizeof(text)) > 0)
+        tbd_proc_decimal(text, &run_ns);
+    return run_ns;
 }
 
 /* What it waits for may not be told to us: then it is taken for the worst. */
@@ -183,7 +169,7 @@ static bool waits_for_trap(const char *text)
         return true;
     if (!tbd_starts_with(text, WAIT_TEXT))
         return false;
-    from.base = hexadecimal(text + sizeof(WAIT_TEXT) - 1);
+    tbd_proc_hexadecimal(text + sizeof(WAIT_TEXT) - 1, &from.base);
     tbd_sys6(__NR_process_vm_readv, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&to), 1,
              tbd_sys_pointer(&from), 1, 0);
     return set & SIGTRAP_BIT;
@@ -279,8 +265,8 @@ static struct tbd_probe_reply await_unseen(uint32_t program)
 {
     struct tbd_probe_reply reply = look_at_unseen(program);
 
-    for (int64_t ms = 1, all = 0; all < RUN_MS && unseen_count && !reply.refusal; all += ms) {
-        pause_ms(ms);
+    for (uint64_t ms = 1, all = 0; all < RUN_MS && unseen_count && !reply.refusal; all += ms) {
+        tbd_sys_pause_ms(ms);
         reply = look_at_unseen(program);
         ms = ms < LONGEST_MS ? 2 * ms : ms;
     }
@@ -315,8 +301,8 @@ static bool may_have_met_trap(uint32_t program, const struct unseen_thread *thre
 
 static void await_handlers(uint32_t program)
 {
-    for (int64_t ms = 1, all = 0; all < RUN_MS && unseen_count; all += ms) {
-        pause_ms(ms);
+    for (uint64_t ms = 1, all = 0; all < RUN_MS && unseen_count; all += ms) {
+        tbd_sys_pause_ms(ms);
         for (uint32_t i = 0; i < unseen_count;)
             if (may_have_met_trap(program, &unseen[i]))
                 i++;
@@ -344,10 +330,14 @@ static struct tbd_probe_reply look_at_entries(uint32_t program, const uint8_t *e
     unseen_count = 0;
     for (long at = 0; at < bytes;) {
         const char *name = (const char *)entries + at + 19;
-        uint32_t tid = (uint32_t)number_of(name);
-        enum tbd_probe_refusal refusal = tid ? look_in_way(program, tid, way) : TBD_PROBE_OK;
+        enum tbd_probe_refusal refusal;
+        uint64_t number;
+        uint32_t tid;
         uint16_t length;
 
+        tbd_proc_decimal(name, &number);
+        tid = (uint32_t)number;
+        refusal = tid ? look_in_way(program, tid, way) : TBD_PROBE_OK;
         if (refusal != TBD_PROBE_OK)
             return (struct tbd_probe_reply){ .refusal = refusal, .detail = tid };
         memcpy(&length, entries + at + 16, sizeof(length));
@@ -397,27 +387,28 @@ static struct tbd_probe_reply look_before_others(uint32_t program, enum look_way
     return reply;
 }
 
-/* In a row: one look may miss a thread that is just about to wait. */
-struct tbd_probe_reply tbd_thread_masks_refuse(uint32_t program)
+/* Looks once, and up to `more` times again as long as that is the answer. */
+static struct tbd_probe_reply look_while(uint32_t program, enum look_way way,
+                                         enum tbd_probe_refusal answer, int more, uint64_t ms)
 {
-    struct tbd_probe_reply reply = look_before_others(program, LOOK_AFTER_RUN);
+    struct tbd_probe_reply reply = look_before_others(program, way);
 
-    for (int i = 1; i < LOOKS && reply.refusal == TBD_PROBE_OK; i++) {
-        pause_ms(LOOK_PAUSE_MS);
-        reply = look_before_others(program, LOOK_AFTER_RUN);
+    for (int i = 0; i < more && reply.refusal == answer; i++) {
+        tbd_sys_pause_ms(ms);
+        reply = look_before_others(program, way);
     }
     return reply;
 }
 
+/* In a row: one look may miss a thread that is just about to wait. */
+struct tbd_probe_reply tbd_thread_masks_refuse(uint32_t program)
+{
+    return look_while(program, LOOK_AFTER_RUN, TBD_PROBE_OK, LOOKS - 1, LOOK_PAUSE_MS);
+}
+
 struct tbd_probe_reply tbd_thread_masks_refuse_still(uint32_t program)
 {
-    struct tbd_probe_reply reply = look_before_others(program, LOOK_AT_ONCE);
-
-    for (int i = 0; i < TRIES && reply.refusal == TBD_PROBE_SIGNAL_BLOCKED; i++) {
-        pause_ms(TRY_MS);
-        reply = look_before_others(program, LOOK_AT_ONCE);
-    }
-    return reply;
+    return look_while(program, LOOK_AT_ONCE, TBD_PROBE_SIGNAL_BLOCKED, TRIES, TRY_MS);
 }
 
 void tbd_thread_masks_await_handlers(uint32_t program)

@@ -60,10 +60,9 @@ static bool nudge_all(const struct tbd_saved_context *own)
 /* Again and again: a thread may begin, or be between two places where it would notice. */
 static void gather(const struct tbd_saved_context *own, uint64_t most_ms)
 {
-    const int64_t moment[2] = { 0, NUDGE_EVERY_MS * 1000000 };
 
     for (uint64_t ms = 0; nudge_all(own) && ms < most_ms; ms += NUDGE_EVERY_MS)
-        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+        tbd_sys_pause_ms(NUDGE_EVERY_MS);
 }
 
 /* ---- this one ---- */
@@ -192,7 +191,6 @@ static bool some_wait(const struct tbd_saved_context *own)
 /* The last instructions of the engine in a thread take no time compared with the wait for it. */
 void tbd_free_let_others_go(void)
 {
-    const int64_t moment[2] = { 0, NUDGE_EVERY_MS * 1000000 };
 
     if (tbd_threads.saved_contexts == 1)
         return;
@@ -202,7 +200,7 @@ void tbd_free_let_others_go(void)
     for (uint64_t ms = 0; ms < LEAVING_WAITS_MS; ms += NUDGE_EVERY_MS) {
         bool wait = some_wait(tbd_context_now());
 
-        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+        tbd_sys_pause_ms(NUDGE_EVERY_MS);
         if (!wait)
             return;
     }

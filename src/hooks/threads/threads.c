@@ -896,12 +896,11 @@ static bool nudge_all(void)
 
 bool tbd_threads_call_in(uint64_t most_ms)
 {
-    static const int64_t moment[2] = { 0, 1000000 };
 
     for (uint64_t ms = 0; ms < most_ms; ms++) {
         if (!nudge_all())
             return true;
-        tbd_sys3(__NR_nanosleep, tbd_sys_pointer(moment), 0, 0);
+        tbd_sys_pause_ms(1);
     }
     return false;
 }
