@@ -88,7 +88,7 @@ def check_thread(who, ring, unsure, path, has_older):
         if len(kept) == len(known) and all(a in (b, ANYWHERE) for a, b in zip(kept, known)) and (has_older or len(kept) == count):
             return len(kept)
     ours, theirs = ring[::-1], truth[::-1]
-    n = next((n for n, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+    n = next((n for n, (a, b) in enumerate(zip(ours, theirs)) if a not in (b, ANYWHERE)), min(len(ours), len(theirs)))
     raise AssertionError("%s: %d in the ring, %d noted; note %d from the end differs: %s | %s" % (
         who, len(ring), count, n, [hex(place) for place in ours[max(0, n - 3):n + 3]], [hex(place) for place in theirs[max(0, n - 3):n + 3]]))
 
@@ -116,8 +116,8 @@ def check_program(name, folder):
     return compared
 
 
-# Names made by chance; a thread that outlives the first one; signals at all kinds of instructions, and while rings come round.
-NOTED = ["same_place", "thread_main_leaves", "sig_insns", "sig_full_rings"]
+# Names made by chance; a thread that outlives the first one; signals at all kinds of instructions, often, and while rings come round.
+NOTED = ["same_place", "thread_main_leaves", "sig_insns", "sig_often", "sig_full_rings"]
 # Not those whose threads go on natively, and note more, when the dump of a death has been taken.
 NOTED_LONG = [
     "threads", "thread_mix", "thread_exit", "thread_cancel", "thread_signals", "thread_locks", "thread_lives", "thread_pipes", "thread_registers",
@@ -133,6 +133,23 @@ def test_rings_are_what_programs_noted(folder):
         compared = check_program(name, folder)
         assert compared and sum(compared) > 1, (name, compared)
         print("compared: %s: %s notes" % (name, " + ".join(map(str, compared))))
+
+
+def test_stacks_under_handlers_that_come_anywhere(folder):
+    """Each ends at main, however often a handler came before that."""
+    program, arguments = build("sig_often", folder)
+    root = os.path.join(folder, "traces")
+    os.makedirs(root)
+    env = {**tbdtest.trace_env(root, "mode=crash,dump=exit,ring=" + RING), "NOTES_DIR": folder}
+    assert tbdtest.run([program, *arguments], env=env, timeout=60).code == 0
+    tbdtest.wait_organizers(root)
+    trace, = (trace for trace in tbdtest.traces(root) if os.path.exists(os.path.join(trace.path, "header")))
+    _, *rows = trace.ask("path", 1 << 24, "blocks")
+    places = [n for n, row in enumerate(rows) if row["function"] == "sig_often!main"]
+    inside = rows[places[0]:places[-1]]
+    for row in inside[:: len(inside) // 40 + 1]:
+        stack = [frame["function"] for frame in trace.ask("bt", at=row["back"]) if "function" in frame]
+        assert any(name.split("!")[-1] == "main" for name in stack), (row, stack)
 
 
 if __name__ == "__main__":

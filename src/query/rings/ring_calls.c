@@ -34,7 +34,8 @@ struct ring_call_walk {
     const struct tbd_rings_step *steps;
     struct ring_pushed *stack; /* owned */
     size_t depth, capacity;
-    uint64_t *under; /* owned: what was returned to when the stack was empty, in order */
+    uint64_t *
+        under; /* owned: what was returned to when the stack was empty, in order; 0: a handler ran instead, nobody knows */
     size_t under_count, under_capacity;
     struct tbd_rings_call *calls; /* owned */
     size_t call_count, call_capacity;
@@ -177,28 +178,54 @@ static void take_sigreturn(struct ring_call_walk *w, uint64_t at)
     }
 }
 
+/* Where the thread would go on after the step if no handler ran; 0: nobody knows. */
+static uint64_t next_without_handler(const struct ring_call_walk *w,
+                                     const struct tbd_rings_step *step)
+{
+    const struct tbd_rings_block *block = &w->ring->blocks[step->block];
+
+    if ((step->flags & TBD_RINGS_CUT) != 0)
+        return block->insns[step->insns < block->insn_count ? step->insns : 0].pc;
+    switch (block->end) {
+    case TBD_RINGS_GOES_ON: return block->after;
+    case TBD_RINGS_JUMPS:
+    case TBD_RINGS_CALLS: return block->target;
+    case TBD_RINGS_RETURNS: return w->depth != 0 ? w->stack[w->depth - 1].address : 0;
+    case TBD_RINGS_SIGRETURN:
+        for (size_t i = w->depth; i-- > 0;)
+            if (w->stack[i].is_signal)
+                return w->stack[i].address;
+        return 0;
+    case TBD_RINGS_BRANCHES:
+    case TBD_RINGS_JUMPS_ANYWHERE:
+    case TBD_RINGS_CALLS_ANYWHERE:
+    case TBD_RINGS_FAULTS:
+    case TBD_RINGS_UNKNOWN: break;
+    }
+    return 0;
+}
+
 /* From the end of a step to the beginning of the next. */
 static void take_step(struct ring_call_walk *w, uint64_t at)
 {
     const struct tbd_rings_step *step = &w->steps[at];
     const struct tbd_rings_block *block = &w->ring->blocks[step->block];
-    uint64_t next = w->ring->dump.blocks[step[1].block].start;
     bool is_cut = (step->flags & TBD_RINGS_CUT) != 0;
+    bool has_handler = (step[1].flags & TBD_RINGS_HANDLER) != 0;
+    uint64_t next =
+        has_handler ? next_without_handler(w, step) : w->ring->dump.blocks[step[1].block].start;
 
     if (!is_cut && (block->end == TBD_RINGS_CALLS || block->end == TBD_RINGS_CALLS_ANYWHERE))
         begin_call(w, at, block->after);
     else if (!is_cut && block->end == TBD_RINGS_RETURNS)
         take_return(w, at, next);
-    else if (!is_cut && block->end == TBD_RINGS_JUMPS_ANYWHERE)
+    else if (!is_cut && block->end == TBD_RINGS_JUMPS_ANYWHERE && next != 0)
         take_jump(w, at, next);
     else if (!is_cut && block->end == TBD_RINGS_SIGRETURN)
         take_sigreturn(w, at);
-    if ((step[1].flags & TBD_RINGS_HANDLER) == 0)
+    if (!has_handler)
         return;
-    push(w, (struct ring_pushed){
-                is_cut ? block->insns[step->insns < block->insn_count ? step->insns : 0].pc
-                       : block->after,
-                UINT64_MAX, true });
+    push(w, (struct ring_pushed){ next, UINT64_MAX, true });
     push(w, (struct ring_pushed){ 0, UINT64_MAX, false });
 }
 
@@ -300,7 +327,8 @@ enum tbd_status tbd_rings_stack(struct tbd_rings *ring, struct tbd_rings_thread 
         status = TBD_NOMEM;
     if (status == TBD_OK) {
         for (size_t i = under; i < w->under_count; i++)
-            add(out, w->under[i], false);
+            if (w->under[i] != 0)
+                add(out, w->under[i], false);
         out->is_whole = last != NULL && matches(w, last, last_count);
         for (size_t i = w->depth + 1; out->is_whole && i < last_count; i++)
             add(out, last[i].pc, last[i].is_signal);

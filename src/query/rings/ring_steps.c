@@ -7,9 +7,13 @@
  *     main+10 (5 instructions)    handler+0    ... sigreturn    main+17 (the last 3 of them)
  *
  * A block that ends with an indirect transfer may be followed by anything: only the handler's return tells that it was
- * interrupted.  If a return seems to lead to a function's first instruction, to where no call of the ring returns, that may be a
- * handler that was left by longjmp: how far the block came is uncertain.  A handler that returns to somewhere else in the same block, over the instruction that faulted, is taken at its word: what
- * lies before that place counts as run.  The last entry of the thread that died ends at its instruction pointer. */
+ * interrupted.  The depth of calls tells which block that was: all that a handler calls has returned before the handler does.
+ * Where the next handler begins before the interrupted block goes on, the last one's return says how far it came.
+ *
+ * If a return seems to lead to a function's first instruction, to where no call of the ring returns, that may be a handler that
+ * was left by longjmp: how far the block came is uncertain.  A handler that returns to somewhere else in the same block, over
+ * the instruction that faulted, is taken at its word: what lies before that place counts as run.  The last entry of the thread
+ * that died ends at its instruction pointer. */
 #include "query/rings/dump_rings.h"
 
 #include <stdlib.h>
@@ -22,6 +26,7 @@ struct ring_walk {
     struct tbd_rings_step *steps;
     uint64_t *return_sites; /* owned, sorted: where calls of the thread return to */
     size_t site_count;
+    uint8_t *is_handler;     /* owned: for each block: a handler has begun with it */
     uint64_t cuts[MAX_CUTS]; /* interrupted steps whose handler has not returned, the latest last */
     size_t cut_count;
 };
@@ -57,63 +62,7 @@ static uint32_t insns_before(const struct tbd_rings_block *block, uint64_t pc)
     return pc == block->after ? block->insn_count : UINT32_MAX;
 }
 
-static void cut(struct ring_walk *w, uint64_t at)
-{
-    w->steps[at].flags |= TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN;
-    w->steps[at + 1].flags |= TBD_RINGS_HANDLER;
-    if (w->cut_count == MAX_CUTS)
-        w->cut_count = 0; /* handlers that never return */
-    w->cuts[w->cut_count++] = at;
-}
-
-/* `insns` ran before the handler. */
-static void settle(struct ring_walk *w, uint64_t at, uint32_t insns)
-{
-    struct tbd_rings_step *step = &w->steps[at];
-
-    step->insns = (uint16_t)insns;
-    step->flags &= (uint16_t)~TBD_RINGS_UNCERTAIN;
-    if (insns == block_at(w, at)->insn_count)
-        step->flags &= (uint16_t)~TBD_RINGS_CUT;
-}
-
-/* An interrupted block that ends anywhere, so that its handler looked like its target. */
-static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
-{
-    uint64_t floor = w->cut_count != 0 ? w->cuts[w->cut_count - 1] + 1 : 0;
-
-    while (at-- > floor) {
-        const struct tbd_rings_block *block = block_at(w, at);
-        uint32_t insns = insns_before(block, next);
-
-        if (insns >= block->insn_count || block->end < TBD_RINGS_JUMPS_ANYWHERE ||
-            (w->steps[at].flags & TBD_RINGS_CUT) != 0)
-            continue;
-        w->steps[at].flags |= TBD_RINGS_CUT;
-        w->steps[at + 1].flags |= TBD_RINGS_HANDLER;
-        settle(w, at, insns);
-        return true;
-    }
-    return false;
-}
-
-/* A handler has returned to `next`.  One that had changed where it returns to leaves its step uncertain. */
-static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
-{
-    for (size_t i = w->cut_count; i-- > 0;) {
-        uint32_t insns = insns_before(block_at(w, w->cuts[i]), next);
-
-        if (insns == UINT32_MAX)
-            continue;
-        settle(w, w->cuts[i], insns);
-        w->cut_count = i;
-        return;
-    }
-    if (!find_unseen(w, at, next) && w->cut_count != 0)
-        w->cut_count--;
-}
-
-/* ---- returns ---- */
+/* ---- where calls return to ---- */
 
 static bool is_call(const struct tbd_rings_block *block)
 {
@@ -139,10 +88,136 @@ static bool find_return_sites(struct ring_walk *w)
     return w->return_sites != NULL;
 }
 
+static bool is_return_site(const struct ring_walk *w, uint64_t pc)
+{
+    return bsearch(&pc, w->return_sites, w->site_count, sizeof(pc), compare_sites) != NULL;
+}
+
+/* ---- interrupted blocks ---- */
+
+/* ... before a signal whose handler returns to `next`: all, if that is another block's. */
+static uint32_t insns_that_ran(const struct tbd_rings_block *block, uint64_t next)
+{
+    uint32_t insns = insns_before(block, next);
+
+    return insns < block->insn_count ? insns : block->insn_count;
+}
+
+static void begin_handler(struct ring_walk *w, uint64_t at)
+{
+    w->steps[at].flags |= TBD_RINGS_HANDLER;
+    w->is_handler[w->steps[at].block] = 1;
+}
+
+static void cut(struct ring_walk *w, uint64_t at)
+{
+    w->steps[at].flags |= TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN;
+    begin_handler(w, at + 1);
+    if (w->cut_count == MAX_CUTS)
+        w->cut_count = 0; /* handlers that never return */
+    w->cuts[w->cut_count++] = at;
+}
+
+/* `insns` ran before the handler. */
+static void settle(struct ring_walk *w, uint64_t at, uint32_t insns)
+{
+    struct tbd_rings_step *step = &w->steps[at];
+
+    step->insns = (uint16_t)insns;
+    step->flags &= (uint16_t)~TBD_RINGS_UNCERTAIN;
+    if (insns == block_at(w, at)->insn_count)
+        step->flags &= (uint16_t)~TBD_RINGS_CUT;
+}
+
+/* ---- interrupted blocks that end anywhere, so that the handler looked like their target ---- */
+
+/* May the next step be a handler's first? */
+static bool is_unseen(const struct ring_walk *w, uint64_t at)
+{
+    const struct tbd_rings_block *after = block_at(w, at + 1);
+
+    return block_at(w, at)->end >= TBD_RINGS_JUMPS_ANYWHERE && after->end != TBD_RINGS_SIGRETURN &&
+           (w->steps[at].flags & TBD_RINGS_CUT) == 0 &&
+           (w->steps[at + 1].flags & TBD_RINGS_HANDLER) == 0 &&
+           !(block_at(w, at)->end == TBD_RINGS_RETURNS && is_return_site(w, after->insns[0].pc));
+}
+
+/* Does the way back from that handler, to `next`, lead into the step?  A return to where no call returns to may be interrupted at its end. */
+static bool leads_back(const struct ring_walk *w, uint64_t at, uint64_t next, bool is_at_depth)
+{
+    const struct tbd_rings_block *block = block_at(w, at);
+
+    return (is_at_depth && block->end == TBD_RINGS_RETURNS) ||
+           insns_before(block, next) < block->insn_count;
+}
+
+/* How much deeper in calls a step was than the one after it. */
+static int deeper(const struct ring_walk *w, uint64_t at)
+{
+    if ((w->steps[at + 1].flags & TBD_RINGS_HANDLER) != 0 || is_call(block_at(w, at)))
+        return -1;
+    return block_at(w, at)->end == TBD_RINGS_RETURNS;
+}
+
+/* The step before the handler that step `at` returns from: the handler's first step is one call deeper than `at`.  With
+ * `any_depth` the nearest that fits: longjmp may have left out returns.  UINT64_MAX: there is none. */
+static uint64_t step_before_handler(const struct ring_walk *w, uint64_t at, uint64_t next,
+                                    bool any_depth)
+{
+    uint64_t floor = w->cut_count != 0 ? w->cuts[w->cut_count - 1] + 1 : 0;
+    int64_t depth = 0; /* of the step after it */
+
+    while (at-- > floor) {
+        if ((any_depth || depth == 1) && is_unseen(w, at) && leads_back(w, at, next, depth == 1))
+            return at;
+        depth += deeper(w, at);
+        if (!any_depth && depth <= 0 && block_at(w, at)->end != TBD_RINGS_SIGRETURN)
+            break;
+    }
+    return UINT64_MAX;
+}
+
+static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
+{
+    uint64_t before = step_before_handler(w, at, next, false);
+
+    if (before != UINT64_MAX) {
+        begin_handler(w, before + 1);
+        w->steps[before].flags |= TBD_RINGS_CUT;
+        settle(w, before, insns_that_ran(block_at(w, before), next));
+        return true;
+    }
+    before = step_before_handler(w, at, next, true);
+    if (before == UINT64_MAX)
+        return false;
+    begin_handler(w, before + 1);
+    w->steps[before].flags |= TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN;
+    return true;
+}
+
+/* A handler has returned to `next`, or the next handler begins before that.  One that had changed where it returns to leaves its
+ * step uncertain. */
+static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
+{
+    for (size_t i = w->cut_count; i-- > 0;) {
+        const struct tbd_rings_block *block = block_at(w, w->cuts[i]);
+
+        if (insns_before(block, next) == UINT32_MAX && !tbd_rings_can_follow(block, next))
+            continue;
+        settle(w, w->cuts[i], insns_that_ran(block, next));
+        w->cut_count = i;
+        return;
+    }
+    if (w->is_handler[w->steps[at + 1].block])
+        begin_handler(w, at + 1);
+    else if (!find_unseen(w, at, next) && w->cut_count != 0)
+        w->cut_count--;
+}
+
 static bool seems_a_handler(struct ring_walk *w, uint64_t at, uint64_t next)
 {
     return block_at(w, at)->end == TBD_RINGS_RETURNS && block_at(w, at)->insn_count > 1 &&
-           bsearch(&next, w->return_sites, w->site_count, sizeof(next), compare_sites) == NULL &&
+           !is_return_site(w, next) && block_at(w, at + 1)->end != TBD_RINGS_SIGRETURN &&
            tbd_rings_begins_function(w->ring, w->steps[at + 1].block);
 }
 
@@ -180,6 +255,24 @@ static bool fill(struct ring_walk *w)
     return true;
 }
 
+static void walk(struct ring_walk *w)
+{
+    if (w->thread->when != NULL)
+        return; /* of a table's entries nothing follows from their order */
+    for (uint64_t i = 0; i + 1 < w->thread->count; i++) {
+        uint64_t next = block_at(w, i + 1)->insns[0].pc;
+
+        if (block_at(w, i)->end == TBD_RINGS_SIGRETURN)
+            come_back(w, i, next);
+        else if (!tbd_rings_can_follow(block_at(w, i), next))
+            cut(w, i);
+        else if (seems_a_handler(w, i, next))
+            w->steps[i].flags |= TBD_RINGS_UNCERTAIN;
+    }
+    if (w->thread->count != 0)
+        end_walk(w);
+}
+
 const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
                                              struct tbd_rings_thread *thread)
 {
@@ -194,27 +287,14 @@ const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
         return NULL;
     }
     *w = (struct ring_walk){ .ring = ring, .thread = thread, .steps = thread->steps };
-    if (!fill(w) || !find_return_sites(w)) {
+    w->is_handler = calloc(ring->dump.head->block_count + 1, sizeof(*w->is_handler));
+    if (w->is_handler == NULL || !fill(w) || !find_return_sites(w)) {
         free(thread->steps);
         thread->steps = NULL;
     }
-    if (thread->when != NULL) { /* nothing follows from their order */
-        free(w->return_sites);
-        free(w);
-        return thread->steps;
-    }
-    for (uint64_t i = 0; thread->steps != NULL && i + 1 < thread->count; i++) {
-        uint64_t next = ring->dump.blocks[w->steps[i + 1].block].start;
-
-        if (block_at(w, i)->end == TBD_RINGS_SIGRETURN)
-            come_back(w, i, next);
-        else if (!tbd_rings_can_follow(block_at(w, i), next))
-            cut(w, i);
-        else if (seems_a_handler(w, i, next))
-            w->steps[i].flags |= TBD_RINGS_UNCERTAIN;
-    }
-    if (thread->steps != NULL && thread->count != 0)
-        end_walk(w);
+    if (thread->steps != NULL)
+        walk(w);
+    free(w->is_handler);
     free(w->return_sites);
     free(w);
     return thread->steps;
