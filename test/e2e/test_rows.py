@@ -289,7 +289,7 @@ def test_calls_search_each_window_once_and_only_those_with_ends(folder):
 def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
     """A bound of time has `calls` keep stacks of callers; without it, entries and returns of the function alone tell, or notice that they cannot."""
     alone = 0
-    for name in ("recursion", "exceptions", "long_jumps", "threads", "sig_calls"):
+    for name in ("recursion", "exceptions", "long_jumps", "tail_calls", "threads", "sig_calls"):
         trace = tbdtest.record([tbdtest.program(name)], os.path.join(folder, name), "window=20000")[1]
         called = [row["by"].split("!")[-1] for row in trace.ask("count", "func_enter", "where", "module==%s" % name, "by", "func")]
         assert called, name
@@ -307,6 +307,23 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
         alone += sum(bool(short) and all("left" not in row and row["exit"] for row in short) for short in rows.values())
     print("        %d functions whose calls all return" % alone)
     assert alone > 6
+
+
+TAILS = {"always": lambda n: 2 * (n + 1), "twice": lambda n: 2 * (n + 11), "sometimes": lambda n: n if n % 2 else 2 * n, "outer": lambda n: n * (n + 1) // 2 + 1,
+         "leaves": lambda n: None if n % 3 == 1 else n + 5, "around": lambda n: None if n % 3 == 1 else n + 8, "risky": lambda n: None if n % 3 == 1 else n + 5}
+
+
+def test_calls_that_end_by_a_jump_have_the_result_of_where_it_leads(folder):
+    """Of functions that were left by longjmp(), too: what they jump to is called at the same place of the stack afterwards."""
+    trace = tbdtest.record([tbdtest.program("tail_calls")], folder, "window=500")[1]
+    for function, truth in TAILS.items():
+        rows = trace.ask("calls", function)
+        assert len(rows) >= 60, (function, len(rows))
+        for row in rows:
+            result = row["retval"]
+            assert (None if result is None else int(result, 0)) == truth(row["parameters"]["n"]), (function, row)
+            assert ("left" in row) == (result is None), (function, row)
+        assert rows == trace.ask("calls", function, "where", "time >= 0"), function
 
 
 def test_history_has_the_values_that_a_condition_chooses(folder):

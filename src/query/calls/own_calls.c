@@ -54,7 +54,7 @@ bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event
                               sizeof(*list->returns)))
         return false;
     list->returns[list->return_count++] =
-        (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread };
+        (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread, exit->flags };
     return true;
 }
 
@@ -88,6 +88,7 @@ struct open_call {
     uint64_t sp;
     uint32_t thread;
     uint32_t nesting; /* open calls of its thread around it */
+    bool has_inner;   /* there were some inside it */
 };
 
 struct own_pairing {
@@ -132,15 +133,18 @@ static void end_below(struct own_pairing *p, const struct open_call *now, struct
 static void take_return(struct own_pairing *p, const struct tbd_own_return *exit)
 {
     const struct open_call now = { .sp = exit->sp, .thread = exit->thread };
+    bool is_call = (exit->flags & TBD_EVENT_OVERWRITES) != 0;
     struct tbd_listed_call *call;
     struct open_call *open;
 
-    end_below(p, &now, exit->position, false);
+    end_below(p, &now, exit->position, is_call);
     open = innermost(p, exit->thread);
-    if (open == NULL || open->sp != exit->sp) {
-        p->is_odd = true;
+    if (is_call || open == NULL || open->sp != exit->sp) {
+        p->is_odd |= (exit->flags & TBD_EVENT_ELSEWHERE) == 0; /* others are called by others, too */
         return;
     }
+    /* were those inside it made before it jumped away, or after? */
+    p->is_odd |= open->has_inner && (exit->flags & TBD_EVENT_ELSEWHERE) != 0;
     call = &p->list->all[open->call];
     call->end = TBD_FRAME_RETURNS;
     call->retval = exit->retval;
@@ -151,11 +155,13 @@ static bool take_entry(struct own_pairing *p, size_t number)
 {
     struct tbd_listed_call *call = &p->list->all[number];
     struct open_call now = { .call = number, .sp = call->enter.sp, .thread = call->enter.thread };
-    const struct open_call *outer;
+    struct open_call *outer;
 
     end_below(p, &now, call->enter.position, true);
     outer = innermost(p, now.thread);
     now.nesting = outer == NULL ? 0 : outer->nesting + 1;
+    if (outer != NULL)
+        outer->has_inner = true;
     call->enter.nesting = now.nesting;
     call->end = TBD_FRAME_STAYS;
     call->is_closed = false;

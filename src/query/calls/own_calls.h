@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* own_calls.h - calls whose ends are returns in the function's own code
+/* own_calls.h - calls whose ends are returns in the function's own code, or where it jumps to
  *
- * Most functions are entered by calls and end by one of their own `ret` instructions.  Then these two kinds
- * of events say everything about the calls, nesting too, and no stack of callers is needed: the search looks
- * at a few blocks instead of at all calls and returns.  Anything else (a tail call, an import stub, a frame
- * that was left or that lives on at the recording's end) is noticed, and nothing is concluded.  Slots of a
- * thread's open calls descend, and a return is at the innermost one's; else the list is odd. */
+ * Most functions are entered by calls and end by one of their own `ret` instructions, or by one of a function to
+ * which they jump (search/search_tails.h).  Then entries and returns say everything about the calls, nesting too,
+ * and no stack of callers is needed: the search looks at a few blocks instead of at all calls and returns.  A
+ * frame that was left is no longer there when a function that returns for it is called at its slot: so entries of
+ * these are looked at, too.  Anything else (a jump that cannot be followed, calls inside one that jumped away, an
+ * import stub, a frame that was left or that lives on at the recording's end) is noticed, and nothing is
+ * concluded.  Slots of a thread's open calls descend, and a return is at the innermost one's; else the list is
+ * odd.
+ */
 #ifndef TBD_QUERY_OWN_CALLS_H
 #define TBD_QUERY_OWN_CALLS_H
 

@@ -32,7 +32,8 @@ struct tbd_question {
      * `where` is not about them. */
     bool with_returns;
     /* func_enter without keeps_frames, in a function, which is the first name in `where`: also all events of
-     * func_exit in its own code, and entries for which `where` does not hold (TBD_EVENT_UNWANTED). */
+     * func_exit in its own code, those in functions to which it jumps that may end its frames
+     * (TBD_EVENT_ELSEWHERE), and entries for which `where` does not hold (TBD_EVENT_UNWANTED). */
     bool own_returns;
     /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */
     const uint8_t *only; /* only the windows with 1 are searched */

@@ -56,7 +56,7 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
         return status;
     tbd_plan_free(&run->plan);
     tbd_search_forget_picker(run);
-    return tbd_plan_make(run->question, run->session, &run->plan);
+    return tbd_plan_make(run->question, run->session, window, &run->plan);
 }
 
 static bool name_is_bound(const struct tbd_expr *expr)
@@ -169,7 +169,7 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
     if (status != TBD_OK)
         return status;
     if (run->where == NULL)
-        return tbd_plan_make(run->question, run->session, &run->plan);
+        return tbd_plan_make(run->question, run->session, start, &run->plan);
     status = bind_symbols(run, start);
     if (status == TBD_OK && run->where->name_count != 0)
         status = check_names(run, start);
@@ -200,7 +200,7 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
         if (status != TBD_OK)
             return status;
     }
-    return tbd_plan_make(run->question, run->session, &run->plan);
+    return tbd_plan_make(run->question, run->session, start, &run->plan);
 }
 
 /* Does the plan keep window `index`? A window that it skips is counted, with the reason. */

@@ -191,12 +191,19 @@ static bool is_possible_block(const struct tbd_search_plan *plan, const struct t
     return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
 }
 
-/* Does the function that is the condition's first name return in this block? */
-static bool is_return_of(const struct tbd_search_plan *plan, const struct tbd_block *block)
+/* What it holds of tbd_question.own_returns, for the function that is the condition's first name. */
+static uint8_t own_of(const struct tbd_search_plan *plan, const struct tbd_block *block)
 {
-    return tbd_scan_block_has(block, TBD_EVENT_FUNC_EXIT) &&
-           overlaps(&plan->where->names[0], block->def.start,
-                    block->def.start + block->def.code_bytes);
+    const struct tbd_expr_name *name = &plan->where->names[0];
+    uint64_t start = block->def.start, end = start + block->def.code_bytes;
+    uint8_t what = 0;
+
+    if (tbd_tails_begin(&plan->tails, start) && !tbd_expr_in_ranges(name, start))
+        what |= TBD_PLAN_OTHER;
+    if (tbd_scan_block_has(block, TBD_EVENT_FUNC_EXIT) &&
+        (overlaps(name, start, end) || tbd_tails_return(&plan->tails, start)))
+        what |= TBD_PLAN_RETURN;
+    return what;
 }
 
 /* Does the condition name addresses that summaries of words or of blocks hold? */
@@ -219,7 +226,7 @@ static void note_leaves(struct tbd_search_plan *plan)
 }
 
 enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
-                              struct tbd_search_plan *out)
+                              uint32_t window, struct tbd_search_plan *out)
 {
     *out = (struct tbd_search_plan){ .type = question->type,
                                      .where = question->where,
@@ -232,6 +239,9 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
         note_leaves(out);
     }
+    if (question->own_returns && tbd_tails_find(session, window, &out->where->names[0],
+                                                &out->tails) != TBD_OK)
+        return TBD_NOMEM;
     out->block_count = tbd_trace_block_count(session->trace) + 1;
     out->blocks = calloc(out->block_count, 1);
     if (out->blocks == NULL)
@@ -242,8 +252,8 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
         if (block == NULL)
             continue;
         out->blocks[id] = is_possible_block(out, block) ? TBD_PLAN_EVENT : 0;
-        if (question->own_returns && is_return_of(out, block))
-            out->blocks[id] |= TBD_PLAN_RETURN;
+        if (question->own_returns)
+            out->blocks[id] |= own_of(out, block);
     }
     return tbd_plan_make_keys(out, session->trace) ? TBD_OK : TBD_NOMEM;
 }

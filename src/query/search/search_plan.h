@@ -10,11 +10,14 @@
 
 #include "format/summaries/keys.h"
 #include "query/condition/question.h"
+#include "query/search/search_tails.h"
 #include "query/session/session.h"
 
-/* What a block may hold: a wanted event; a return of the function (tbd_question.own_returns). */
+/* What a block may hold: a wanted event; with tbd_question.own_returns a return that may be the function's, or
+ * the first instruction of another function that this return may belong to. */
 #define TBD_PLAN_EVENT  1u
 #define TBD_PLAN_RETURN 2u
+#define TBD_PLAN_OTHER  4u
 
 /* The plan for the windows of one segment of the index. */
 struct tbd_plan_segment {
@@ -40,6 +43,7 @@ struct tbd_search_plan {
     bool has_threads;
     bool has_blocks; /* `blocks` is narrower than "all blocks that have such events" */
     uint8_t *blocks; /* by id: TBD_PLAN_*; owned */
+    struct tbd_tails tails; /* with tbd_question.own_returns */
     uint32_t block_count;
     uint64_t *wanted; /* owned: a window must have one of these keys; ascending (has_blocks) */
     size_t wanted_count;
@@ -55,9 +59,9 @@ enum tbd_plan_verdict {
     TBD_PLAN_MAY_HOLD,
 };
 
-/* Call it after binding. Fills *out for the blocks that `table` knows. */
+/* Call it after binding, as of `window`. Fills *out for the blocks that `table` knows. */
 TBD_MUST_CHECK enum tbd_status tbd_plan_make(const struct tbd_question *question,
-                                             struct tbd_session *session,
+                                             struct tbd_session *session, uint32_t window,
                                              struct tbd_search_plan *out);
 void tbd_plan_free(struct tbd_search_plan *plan);
 /* May window `index` hold an answer? Yes, if nothing about it can be read. */

@@ -179,11 +179,15 @@ void tbd_search_change_turn(void *run, uint32_t from, uint32_t to);
 /* Frees run->others. */
 void tbd_search_forget_callers(struct tbd_search_run *run);
 
-/* ---- search_returns.c: questions that are with_returns ---- */
+/* ---- search_returns.c: questions that are with_returns, or own_returns ---- */
 
 void tbd_search_note_entry(struct tbd_search_run *run, struct tbd_event *enter);
 /* May this return end the frame of an entry, of one in an earlier window too? */
 bool tbd_search_wants_return(struct tbd_search_run *run, const struct tbd_event *exit);
+/* The same with own_returns: for entries of the function, and for all other events.  An entry of another
+ * function becomes an event of func_exit with TBD_EVENT_OVERWRITES. */
+void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_event *enter);
+bool tbd_search_wants_own(struct tbd_search_run *run, struct tbd_event *event);
 void tbd_search_free_returns(struct tbd_search_run *run);
 
 /* ---- windows ---- */

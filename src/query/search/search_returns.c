@@ -134,6 +134,62 @@ bool tbd_search_wants_return(struct tbd_search_run *run, const struct tbd_event 
     return comes_back(own, exit->sp) || ends || is_of_earlier || is_highest;
 }
 
+/* ---- own_returns ---- */
+
+void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_event *enter)
+{
+    struct tbd_thread_returns *own;
+
+    if (run->plan.tails.returning <= run->where->names[0].count) /* only its own code returns */
+        return;
+    own = returns_of(run, enter->thread);
+    if (own == NULL)
+        return;
+    (void)pass(run, own, enter->sp);
+    add(run, &own->open, enter->sp);
+}
+
+/* Does the entry of another function put a return address on the stack?  That of a tail call takes the one
+ * that is there. */
+static bool is_of_tails(const struct tbd_search_run *run, const struct tbd_event *enter)
+{
+    const struct tbd_tails *tails = &run->plan.tails;
+
+    return tbd_tails_begin(tails, enter->pc) &&
+           ((enter->flags & TBD_EVENT_BY_JUMP) == 0 || !tbd_tails_return(tails, enter->from));
+}
+
+/* Frames of earlier windows end at the highest places so far. */
+static bool may_end(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    struct tbd_thread_returns *own = returns_of(run, event->thread);
+    bool is_highest;
+
+    if (own == NULL)
+        return true;
+    is_highest = event->sp > own->highest;
+    if (is_highest)
+        own->highest = event->sp;
+    return pass(run, own, event->sp) || is_highest;
+}
+
+bool tbd_search_wants_own(struct tbd_search_run *run, struct tbd_event *event)
+{
+    bool is_own = tbd_expr_in_ranges(&run->where->names[0], event->pc);
+
+    if (event->type == TBD_EVENT_FUNC_ENTER) {
+        if (!is_of_tails(run, event))
+            return false;
+        event->type = TBD_EVENT_FUNC_EXIT;
+        event->flags |= TBD_EVENT_OVERWRITES;
+    }
+    if (run->plan.tails.returning <= run->where->names[0].count)
+        return is_own;
+    if (!is_own)
+        event->flags |= TBD_EVENT_ELSEWHERE;
+    return may_end(run, event) || is_own;
+}
+
 void tbd_search_free_returns(struct tbd_search_run *run)
 {
     for (size_t i = 0; i < run->returns.capacity; i++) {

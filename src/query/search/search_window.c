@@ -71,20 +71,30 @@ static enum tbd_verdict judge_entry(struct tbd_search_run *run, struct tbd_event
     return verdict;
 }
 
+static enum tbd_verdict judge_own(struct tbd_search_run *run, struct tbd_event *event)
+{
+    enum tbd_verdict verdict;
+
+    if (is_return(run, event) || !tbd_expr_in_ranges(&run->where->names[0], event->pc))
+        return tbd_search_wants_own(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+    verdict = judge_entry(run, event);
+    tbd_search_note_own_entry(run, event);
+    if (verdict != TBD_VERDICT_MISS)
+        return verdict;
+    event->flags |= TBD_EVENT_UNWANTED;
+    return TBD_VERDICT_MATCH;
+}
+
 static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
 {
     enum tbd_verdict verdict;
 
     event->kept = NULL;
+    if (run->question->own_returns)
+        return judge_own(run, event);
     if (is_return(run, event))
-        return run->question->own_returns || tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH
-                                                                                 : TBD_VERDICT_MISS;
+        return tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
     verdict = judge_entry(run, event);
-    if (run->question->own_returns && verdict == TBD_VERDICT_MISS &&
-        tbd_expr_in_ranges(&run->where->names[0], event->pc)) {
-        event->flags |= TBD_EVENT_UNWANTED;
-        return TBD_VERDICT_MATCH;
-    }
     if (run->question->with_returns && verdict != TBD_VERDICT_MISS)
         tbd_search_note_entry(run, event);
     return verdict;

@@ -61,11 +61,13 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_HAS_CALL 16u
 /* func_exit: calls that this frame made have not returned */
 #define TBD_EVENT_OVER 32u
-/* func_exit, of a question that is with_returns: no return, but a call.  It puts its return address at
+/* func_exit, of a question that is with_returns or has own_returns: no return, but a call.  It puts its return address at
  * `sp`, so no frame that had its own there, or further down on this stack, lives. */
 #define TBD_EVENT_OVERWRITES 2048u
 /* func_enter, of a question with own_returns: its condition does not hold */
 #define TBD_EVENT_UNWANTED 4096u
+/* func_exit, of a question with own_returns: in another function, to which this one may have jumped */
+#define TBD_EVENT_ELSEWHERE 16384u
 /* call: its frame ended by a return; `retval` and `began` are valid */
 #define TBD_EVENT_RETURNED 1024u
 /* load: of an instruction that the engine executes: all that it reads side by side, not one access */
