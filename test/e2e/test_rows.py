@@ -309,7 +309,7 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
     assert alone > 6
 
 
-TAILS = {"always": lambda n: 2 * (n + 1), "twice": lambda n: 2 * (n + 11), "sometimes": lambda n: n if n % 2 else 2 * n, "outer": lambda n: n * (n + 1) // 2 + 1,
+TAILS = {"work": lambda n: 2 * n, "always": lambda n: 2 * (n + 1), "twice": lambda n: 2 * (n + 11), "sometimes": lambda n: n if n % 2 else 2 * n, "outer": lambda n: n * (n + 1) // 2 + 1,
          "leaves": lambda n: None if n % 3 == 1 else n + 5, "around": lambda n: None if n % 3 == 1 else n + 8, "risky": lambda n: None if n % 3 == 1 else n + 5}
 
 

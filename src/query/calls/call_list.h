@@ -19,7 +19,7 @@ struct tbd_own_return {
     uint64_t sp;
     uint64_t retval;
     uint32_t thread;
-    uint32_t flags; /* TBD_EVENT_ELSEWHERE, TBD_EVENT_OVERWRITES */
+    uint32_t flags; /* TBD_EVENT_ELSEWHERE, TBD_EVENT_OF_OTHER, TBD_EVENT_OVERWRITES */
 };
 
 /* The arrays lie in large buffers. */

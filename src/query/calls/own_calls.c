@@ -54,7 +54,8 @@ bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event
                               sizeof(*list->returns)))
         return false;
     list->returns[list->return_count++] =
-        (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread, exit->flags };
+        (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread,
+                                 exit->flags };
     return true;
 }
 
@@ -140,7 +141,8 @@ static void take_return(struct own_pairing *p, const struct tbd_own_return *exit
     end_below(p, &now, exit->position, is_call);
     open = innermost(p, exit->thread);
     if (is_call || open == NULL || open->sp != exit->sp) {
-        p->is_odd |= (exit->flags & TBD_EVENT_ELSEWHERE) == 0; /* others are called by others, too */
+        /* others are called by others, too */
+        p->is_odd |= (exit->flags & (TBD_EVENT_ELSEWHERE | TBD_EVENT_OF_OTHER)) == 0;
         return;
     }
     /* were those inside it made before it jumped away, or after? */

@@ -50,8 +50,9 @@ struct tbd_scan {
     struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
     bool keeps_frames;             /* see tbd_question.keeps_frames; needs `callers` */
     bool with_returns;             /* func_enter: all events of func_exit too */
-    bool own_returns;              /* func_enter: those in blocks with TBD_PLAN_RETURN, entries with TBD_PLAN_OTHER */
-    uint64_t seeded_at;            /* `callers` are as of this block; 0: of the window's start */
+    bool
+        own_returns; /* func_enter: those in blocks with TBD_PLAN_RETURN, entries with TBD_PLAN_OTHER */
+    uint64_t seeded_at; /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */
     bool (*emit)(void *context, struct tbd_event *event);

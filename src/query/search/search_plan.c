@@ -239,8 +239,8 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
         note_leaves(out);
     }
-    if (question->own_returns && tbd_tails_find(session, window, &out->where->names[0],
-                                                &out->tails) != TBD_OK)
+    if (question->own_returns &&
+        tbd_tails_find(session, window, &out->where->names[0], &out->tails) != TBD_OK)
         return TBD_NOMEM;
     out->block_count = tbd_trace_block_count(session->trace) + 1;
     out->blocks = calloc(out->block_count, 1);

@@ -41,8 +41,8 @@ struct tbd_search_plan {
     uint64_t thread;
     /* the trace has several threads: a function may be entered windows after its call */
     bool has_threads;
-    bool has_blocks; /* `blocks` is narrower than "all blocks that have such events" */
-    uint8_t *blocks; /* by id: TBD_PLAN_*; owned */
+    bool has_blocks;        /* `blocks` is narrower than "all blocks that have such events" */
+    uint8_t *blocks;        /* by id: TBD_PLAN_*; owned */
     struct tbd_tails tails; /* with tbd_question.own_returns */
     uint32_t block_count;
     uint64_t *wanted; /* owned: a window must have one of these keys; ascending (has_blocks) */

@@ -7,6 +7,8 @@
  *   - it leaves a frame whose call was made before the window, or is not known
  *   - its stack pointer is the highest of the thread's returns in this window so far
  * Calls tell as much as returns: they overwrite slots of frames that are gone.
+ * With own_returns the returns are those of the function that is asked about, and of others to which it jumps;
+ * others that jump to it are called, too.
  * A thread may have several stacks (coroutines, sigaltstack): a frame that seems to be left, because a
  * return of another stack is above it, may still return, at its own slot. */
 #include "query/search/search_private.h"
@@ -26,6 +28,7 @@ struct tbd_thread_returns {
     uint64_t highest;
     struct slots open;   /* of entries; descending */
     struct slots passed; /* of frames that seem to be left */
+    struct slots others; /* own_returns: of calls of other functions; descending */
 };
 
 static struct tbd_thread_returns *returns_of(struct tbd_search_run *run, uint32_t thread)
@@ -45,7 +48,7 @@ static struct tbd_thread_returns *returns_of(struct tbd_search_run *run, uint32_
     own = &returns->threads[returns->count++];
     own->thread = thread;
     own->highest = 0;
-    own->open.count = own->passed.count = 0;
+    own->open.count = own->passed.count = own->others.count = 0;
     return own;
 }
 
@@ -136,58 +139,93 @@ bool tbd_search_wants_return(struct tbd_search_run *run, const struct tbd_event 
 
 /* ---- own_returns ---- */
 
+/* Something is at `sp`: calls below it have ended somehow.  Were there some of the function? */
+static bool pass_all(struct tbd_search_run *run, struct tbd_thread_returns *own, uint64_t sp)
+{
+    while (own->others.count != 0 && own->others.all[own->others.count - 1] < sp)
+        own->others.count--;
+    return pass(run, own, sp);
+}
+
+/* A call of another function is at `sp`, and ends. */
+static bool take_other(struct tbd_thread_returns *own, uint64_t sp)
+{
+    if (own->others.count == 0 || own->others.all[own->others.count - 1] != sp)
+        return false;
+    own->others.count--;
+    return true;
+}
+
+static bool is_highest(struct tbd_thread_returns *own, uint64_t sp)
+{
+    if (sp <= own->highest)
+        return false;
+    own->highest = sp;
+    return true;
+}
+
 void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_event *enter)
 {
     struct tbd_thread_returns *own;
 
-    if (run->plan.tails.returning <= run->where->names[0].count) /* only its own code returns */
+    if (run->plan.tails.others == 0)
         return;
     own = returns_of(run, enter->thread);
     if (own == NULL)
         return;
-    (void)pass(run, own, enter->sp);
+    (void)pass_all(run, own, enter->sp);
+    (void)take_other(own, enter->sp);
     add(run, &own->open, enter->sp);
 }
 
-/* Does the entry of another function put a return address on the stack?  That of a tail call takes the one
- * that is there. */
-static bool is_of_tails(const struct tbd_search_run *run, const struct tbd_event *enter)
+/* Another function is entered.  After a tail call of one of these it goes on in the frame that is there. */
+static bool wants_own_entry(struct tbd_search_run *run, struct tbd_event *event)
 {
     const struct tbd_tails *tails = &run->plan.tails;
+    struct tbd_thread_returns *own;
+    bool ends;
 
-    return tbd_tails_begin(tails, enter->pc) &&
-           ((enter->flags & TBD_EVENT_BY_JUMP) == 0 || !tbd_tails_return(tails, enter->from));
+    if (!tbd_tails_begin(tails, event->pc) ||
+        ((event->flags & TBD_EVENT_BY_JUMP) != 0 && tbd_tails_return(tails, event->from)))
+        return false;
+    own = returns_of(run, event->thread);
+    if (own == NULL)
+        return false;
+    ends = pass_all(run, own, event->sp);
+    (void)take_other(own, event->sp);
+    add(run, &own->others, event->sp);
+    event->type = TBD_EVENT_FUNC_EXIT;
+    event->flags |= TBD_EVENT_OVERWRITES | TBD_EVENT_ELSEWHERE;
+    return is_highest(own, event->sp) || ends;
 }
 
-/* Frames of earlier windows end at the highest places so far. */
-static bool may_end(struct tbd_search_run *run, const struct tbd_event *event)
+/* Its call may be in an earlier window, if nothing was as high on the stack since. */
+static bool wants_own_return(struct tbd_search_run *run, struct tbd_event *event)
 {
-    struct tbd_thread_returns *own = returns_of(run, event->thread);
-    bool is_highest;
+    bool is_own = tbd_expr_in_ranges(&run->where->names[0], event->pc);
+    struct tbd_thread_returns *own;
+    bool is_new, ends;
 
+    if (run->plan.tails.others == 0)
+        return is_own;
+    own = returns_of(run, event->thread);
     if (own == NULL)
-        return true;
-    is_highest = event->sp > own->highest;
-    if (is_highest)
-        own->highest = event->sp;
-    return pass(run, own, event->sp) || is_highest;
+        return false;
+    is_new = is_highest(own, event->sp);
+    ends = pass_all(run, own, event->sp);
+    event->flags |= is_own ? 0 : TBD_EVENT_ELSEWHERE;
+    if (take_other(own, event->sp)) {
+        event->flags |= TBD_EVENT_OF_OTHER;
+        return ends || is_new;
+    }
+    event->flags |= is_new && !ends ? TBD_EVENT_OF_OTHER : 0;
+    return is_own || is_new || ends;
 }
 
 bool tbd_search_wants_own(struct tbd_search_run *run, struct tbd_event *event)
 {
-    bool is_own = tbd_expr_in_ranges(&run->where->names[0], event->pc);
-
-    if (event->type == TBD_EVENT_FUNC_ENTER) {
-        if (!is_of_tails(run, event))
-            return false;
-        event->type = TBD_EVENT_FUNC_EXIT;
-        event->flags |= TBD_EVENT_OVERWRITES;
-    }
-    if (run->plan.tails.returning <= run->where->names[0].count)
-        return is_own;
-    if (!is_own)
-        event->flags |= TBD_EVENT_ELSEWHERE;
-    return may_end(run, event) || is_own;
+    return event->type == TBD_EVENT_FUNC_ENTER ? wants_own_entry(run, event)
+                                               : wants_own_return(run, event);
 }
 
 void tbd_search_free_returns(struct tbd_search_run *run)
@@ -195,6 +233,7 @@ void tbd_search_free_returns(struct tbd_search_run *run)
     for (size_t i = 0; i < run->returns.capacity; i++) {
         free(run->returns.threads[i].open.all);
         free(run->returns.threads[i].passed.all);
+        free(run->returns.threads[i].others.all);
     }
     free(run->returns.threads);
     run->returns = (struct tbd_search_returns){ 0 };

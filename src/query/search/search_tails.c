@@ -2,6 +2,8 @@
 /* search_tails.c - see search_tails.h */
 #include "query/search/search_tails.h"
 
+#include "base/binary_search.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,45 +83,48 @@ static bool list_jumps(struct tails_finding *f)
 
 /* ---- functions ---- */
 
-static bool is_in(const struct tbd_tails *tails, uint32_t count, uint64_t pc)
+static const struct tbd_tail *tail_at(const struct tbd_tails *tails, uint64_t pc)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (pc >= tails->ranges[i].start && pc < tails->ranges[i].end)
-            return true;
-    }
-    return false;
+    size_t i = TBD_COUNT_BEFORE(k, tails->count, tails->all[k].code.end <= pc);
+
+    return i < tails->count && tails->all[i].code.start <= pc ? &tails->all[i] : NULL;
 }
 
-static void add_range(struct tails_finding *f, struct tbd_range64 range)
+static void add_tail(struct tails_finding *f, struct tbd_range64 code, bool returns)
 {
-    if (f->tails->count == TBD_TAILS_MOST)
+    struct tbd_tails *tails = f->tails;
+    size_t i = TBD_COUNT_BEFORE(k, tails->count, tails->all[k].code.end <= code.start);
+
+    if (tails->count == TBD_TAILS_MOST || code.start >= code.end) {
         f->is_lost = true;
-    else
-        f->tails->ranges[f->tails->count++] = range;
+        return;
+    }
+    memmove(&tails->all[i + 1], &tails->all[i], (tails->count - i) * sizeof(tails->all[0]));
+    tails->all[i] = (struct tbd_tail){ code, returns };
+    tails->count++;
 }
 
-static void add_function_at(struct tails_finding *f, uint64_t pc)
+static void add_function_at(struct tails_finding *f, uint64_t pc, bool returns)
 {
     struct tbd_symbol symbol;
 
     if (!tbd_symbols_at(f->session->symbols, f->window, pc, &symbol) || symbol.name == NULL)
         f->is_lost = true;
     else
-        add_range(f, (struct tbd_range64){ symbol.start, symbol.end });
+        add_tail(f, (struct tbd_range64){ symbol.start, symbol.end }, returns);
 }
 
 /* Those to which the functions lead, and so on. */
 static void follow(struct tails_finding *f)
 {
-    const struct tbd_tails *tails = f->tails;
     uint32_t before = 0;
 
-    while (before != tails->count && !f->is_lost) {
-        before = tails->count;
+    while (before != f->tails->count && !f->is_lost) {
+        before = f->tails->count;
         for (size_t i = 0; i < f->count && !f->is_lost; i++) {
-            if (is_in(tails, before, f->jumps[i].from) &&
-                !is_in(tails, tails->count, f->jumps[i].to))
-                add_function_at(f, f->jumps[i].to);
+            if (tail_at(f->tails, f->jumps[i].from) != NULL &&
+                tail_at(f->tails, f->jumps[i].to) == NULL)
+                add_function_at(f, f->jumps[i].to, true);
         }
     }
 }
@@ -127,15 +132,14 @@ static void follow(struct tails_finding *f)
 /* Those that lead to the functions, and so on. */
 static void follow_back(struct tails_finding *f)
 {
-    const struct tbd_tails *tails = f->tails;
     uint32_t before = 0;
 
-    while (before != tails->count && !f->is_lost) {
-        before = tails->count;
+    while (before != f->tails->count && !f->is_lost) {
+        before = f->tails->count;
         for (size_t i = 0; i < f->count && !f->is_lost; i++) {
-            if (is_in(tails, before, f->jumps[i].to) &&
-                !is_in(tails, tails->count, f->jumps[i].from))
-                add_function_at(f, f->jumps[i].from);
+            if (tail_at(f->tails, f->jumps[i].to) != NULL &&
+                tail_at(f->tails, f->jumps[i].from) == NULL)
+                add_function_at(f, f->jumps[i].from, false);
         }
     }
 }
@@ -148,28 +152,29 @@ enum tbd_status tbd_tails_find(struct tbd_session *session, uint32_t window,
 
     *out = (struct tbd_tails){ 0 };
     for (size_t i = 0; i < name->count && has_memory; i++)
-        add_range(&f, name->ranges[i]);
-    if (has_memory)
+        add_tail(&f, name->ranges[i], true);
+    if (has_memory) {
         follow(&f);
-    out->returning = out->count;
-    if (has_memory && out->returning != name->count)
         follow_back(&f);
+    }
     if (f.is_lost)
         *out = (struct tbd_tails){ 0 };
+    else
+        out->others = out->count - (uint32_t)name->count;
     free(f.jumps);
     return has_memory ? TBD_OK : TBD_NOMEM;
 }
 
 bool tbd_tails_return(const struct tbd_tails *tails, uint64_t pc)
 {
-    return is_in(tails, tails->returning, pc);
+    const struct tbd_tail *tail = tail_at(tails, pc);
+
+    return tail != NULL && tail->returns;
 }
 
 bool tbd_tails_begin(const struct tbd_tails *tails, uint64_t pc)
 {
-    for (uint32_t i = 0; i < tails->count; i++) {
-        if (tails->ranges[i].start == pc)
-            return true;
-    }
-    return false;
+    const struct tbd_tail *tail = tail_at(tails, pc);
+
+    return tail != NULL && tail->code.start == pc;
 }

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: MIT
-/* search_tails.h - where the calls of a function may return, if its code leaves by jumps
+/* search_tails.h - which functions return for others, because code leaves by jumps
  *
  * A tail call is a jump: the function that it leads to returns for the one that was called.  Jumps between
  * functions are found in the blocks that ran.  Jumps to addresses that only registers or memory knew are
- * not found: then the calls seem to live on. */
+ * not found: then calls seem to live on, or there are returns without a call. */
 #ifndef TBD_QUERY_SEARCH_TAILS_H
 #define TBD_QUERY_SEARCH_TAILS_H
 
 #include "query/condition/expr.h"
 #include "query/session/session.h"
 
-#define TBD_TAILS_MOST 64u
+#define TBD_TAILS_MOST 256u
 
+struct tbd_tail {
+    struct tbd_range64 code;
+    bool
+        returns; /* for the function that is asked about: it is this one, or jumps of it lead here */
+};
+
+/* A function, those to which it leads, and those that lead to one of these. */
 struct tbd_tails {
-    struct tbd_range64 ranges[TBD_TAILS_MOST]; /* code of whole functions, ... */
-    uint32_t returning; /* ... of which this many come first: the function, and those that it leads to */
-    uint32_t count;     /* the others lead to these; 0: nothing is known */
+    struct tbd_tail all[TBD_TAILS_MOST]; /* by address */
+    uint32_t count;                      /* 0: nothing is known */
+    uint32_t others;                     /* all but the function itself */
 };
 
 /* `name` is bound as of `window`. */
@@ -23,7 +30,7 @@ TBD_MUST_CHECK enum tbd_status tbd_tails_find(struct tbd_session *session, uint3
                                               const struct tbd_expr_name *name,
                                               struct tbd_tails *out);
 
-/* May a return there end a call of the function? */
+/* May a return there end a call of the function that is asked about? */
 bool tbd_tails_return(const struct tbd_tails *tails, uint64_t pc);
 /* Does one of the functions begin there? */
 bool tbd_tails_begin(const struct tbd_tails *tails, uint64_t pc);

@@ -68,6 +68,8 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_UNWANTED 4096u
 /* func_exit, of a question with own_returns: in another function, to which this one may have jumped */
 #define TBD_EVENT_ELSEWHERE 16384u
+/* ... of a call of another function, that jumped here; or its call is in an earlier window and may be such a one */
+#define TBD_EVENT_OF_OTHER 32768u
 /* call: its frame ended by a return; `retval` and `began` are valid */
 #define TBD_EVENT_RETURNED 1024u
 /* load: of an instruction that the engine executes: all that it reads side by side, not one access */
