@@ -5,6 +5,8 @@ every run, and native results."""
 import glob
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 
@@ -257,6 +259,14 @@ int main(void)
     assert [row["function"].split("!")[-1] for row in rows[:3]] == ["say", "<no file>", "main"] and {row["stack"] for row in rows} == {1}, rows
 
 
+def learned_calls(path):
+    """The nodes of a dictionary: (1 + index of the parent, file, offset of the return address)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    path_bytes, count = struct.unpack_from("<IQ", data, 20)
+    return [struct.unpack_from("<IIQ", data, 32 + path_bytes + 16 * i) for i in range(count)]
+
+
 def test_stacks_of_recordings_are_known(folder):
     """Of a program that calls by pointers that the code does not tell: after one recording each value of another run has its stack."""
     source, binary, cache = (os.path.join(folder, name) for name in ("pointers.c", "pointers", "cache"))
@@ -273,6 +283,9 @@ static void one(int n) { if (n) steps[n % 4](n - 1); else say("one", n); __asm__
 static void two(int n) { say("two", n); if (n) steps[(n + 1) % 4](n - 1); __asm__(""); }
 static void three(int n) { if (n) steps[(n + 2) % 4](n - 1); say("three", n); }
 static void leaves(int n) { say("leaves", n); if (n % 3 == 0) longjmp(out, 1); __asm__(""); }
+/* what has arguments on the stack is called from further down */
+static void many(int a, int b, int c, int d, int e, int f, int g, int n) { say("many", n + a + b + c + d + e + f + g); }
+static void pushes(int n) { say("pushes", n); many(1, 2, 3, 4, 5, 6, 7, n); }
 static int compare(const void *a, const void *b) { say("compare", *(const int *)a); return *(const int *)a - *(const int *)b; }
 int main(void)
 {
@@ -283,6 +296,7 @@ int main(void)
         if (setjmp(out) == 0)
             steps[n % 4](n);
     qsort(numbers, 3, sizeof(int), compare);
+    pushes(1);
     say("main", 0);
     return 0;
 }
@@ -303,8 +317,13 @@ int main(void)
             rows = [json.loads(line) for line in result.out.splitlines()]
             assert result.code == 0 and names(rows)[:2] == ["say", function] and "_start" in names(rows) and "main" in names(rows), (scheme, function, result)
             assert scheme != "order" or {row["stack"] for row in rows} == {1}, rows
-    # a dictionary that is damaged is none
     path, = glob.glob(cache + "/tbd/contexts/*")
+    # a call that has returned is no caller of what its function calls later, from further down its stack
+    start, size = (int(word, 16) for word in re.search(r"(?m)^(\S+) (\S+) t pushes$", tbdtest.run(["nm", "-S", binary]).out.decode()).groups())
+    calls = learned_calls(path)
+    inner = [(parent, calls[parent - 1][2]) for parent, _, offset in calls if start < offset <= start + size]
+    assert len(inner) == 2 and not any(parent and start < caller <= start + size for parent, caller in inner), inner
+    # a dictionary that is damaged is none
     with open(path, "rb") as file:
         good = file.read()
     for bad in (good[:-8], good[:60] + bytes(64) + good[124:]):

@@ -35,6 +35,8 @@ struct tbd_question {
      * func_exit in its own code, those in functions to which it jumps that may end its frames
      * (TBD_EVENT_ELSEWHERE), and entries for which `where` does not hold (TBD_EVENT_UNWANTED). */
     bool own_returns;
+    /* func_enter without `where`: also all events of func_exit. */
+    bool every_return;
     /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */
     const uint8_t *only; /* only the windows with 1 are searched */
     uint8_t *searched;   /* receives 1 for those that were searched */

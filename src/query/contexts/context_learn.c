@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* context_learn.c - see context_learn.h
  *
- * Each thread has the calls that have not returned, by their stack pointers: a call ends all calls whose return address lay where
- * its own does, or further down.  So returns, longjmp and exceptions need no events.  What a signal's handler calls, and code in no
+ * Each thread has the calls that have not returned, by their stack pointers: a return ends its own call and all further down, a call those
+ * whose return address lay where its own does, or further down.  (A function may push more before a later call: then only the return
+ * says that the one before is over.)  So longjmp and exceptions need no events.  What a signal's handler calls, and code in no
  * file, is left out: their stacks are not told apart by what an entry says. */
 #include "query/contexts/context_learn.h"
 
@@ -97,7 +98,7 @@ static uint32_t node_of(struct learning *l, const struct tbd_event *event, uint3
     return node != 0 ? node : NOT_KNOWN;
 }
 
-static bool take_call(void *context, const struct tbd_event *event)
+static bool take_event(void *context, const struct tbd_event *event)
 {
     struct learning *l = context;
     struct learned_thread *thread = thread_of(l, event->thread);
@@ -108,6 +109,8 @@ static bool take_call(void *context, const struct tbd_event *event)
     while (thread != NULL && thread->count != 0 &&
            thread->frames[thread->count - 1].sp <= event->sp)
         thread->count--;
+    if (thread != NULL && event->type == TBD_EVENT_FUNC_EXIT)
+        return true;
     if (thread == NULL || !tbd_array_grow(&thread->frames, thread->count, &thread->capacity,
                                           sizeof(*thread->frames))) {
         l->is_short = true;
@@ -131,13 +134,14 @@ enum tbd_status tbd_contexts_learn(struct tbd_session *session,
     struct tbd_search search = { .session = session,
                                  .question = &question,
                                  .error = &error,
-                                 .each = take_call,
+                                 .each = take_event,
                                  .each_context = &l };
     struct tbd_event last;
     uint64_t found;
     enum tbd_status status = l.sites == NULL ? TBD_NOMEM : TBD_OK;
 
     question.count = TBD_QUESTION_ALL;
+    question.every_return = true;
     if (status == TBD_OK)
         status = tbd_search_run(&search, &last, &found);
     tbd_question_free(&question);

@@ -308,7 +308,8 @@ static void at_return(struct tbd_scan *scan)
     uint64_t operands[2];
 
     memcpy(operands, scan->cursor.record + op->data, sizeof(operands));
-    if (scan->with_returns || (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan)) ||
+    if (scan->with_returns || scan->every_return ||
+        (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan)) ||
         (scan->own_returns && (scan->blocks[scan->cursor.id] & TBD_PLAN_RETURN) != 0)) {
         event = tbd_scan_event(scan, TBD_EVENT_FUNC_EXIT, op->insn);
         event.sp = operands[0];

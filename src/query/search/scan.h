@@ -52,6 +52,7 @@ struct tbd_scan {
     bool with_returns;             /* func_enter: all events of func_exit too */
     bool
         own_returns; /* func_enter: those in blocks with TBD_PLAN_RETURN, entries with TBD_PLAN_OTHER */
+    bool every_return;  /* func_enter: all events of func_exit, and no more */
     uint64_t seeded_at; /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */

@@ -2,7 +2,7 @@
 /* search_pick.c - windows that hold only the events a search needs
  *
  * The plan knows which blocks can have wanted events, and which memory a wanted store must touch;
- * stacks of callers need all calls and returns. The first event that needs memory shows which
+ * stacks of callers, and who asks for them, need all calls and returns. The first event that needs memory shows which
  * memory the condition reads: then the window is opened again, with the stores to that memory
  * (format/coding/pick.h).
  *
@@ -112,7 +112,7 @@ static bool make_picker(struct tbd_search_run *run)
 {
     struct tbd_search_picking *picking = &run->picking;
     struct tbd_pick pick = { .block_count = run->plan.block_count,
-                             .calls = run->has_callers,
+                             .calls = run->has_callers || run->question->every_return,
                              .range_count = picking->range_count };
     uint8_t wanted = wanted_of(run);
 

@@ -231,7 +231,8 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
     *out = (struct tbd_search_plan){ .type = question->type,
                                      .where = question->where,
                                      .time_high = UINT64_MAX,
-                                     .has_threads = tbd_trace_thread_count(session->trace) > 1 };
+                                     .has_threads = tbd_trace_thread_count(session->trace) > 1 ||
+                                                    question->every_return };
     note_low(out, question->since);
     if (question->has_until)
         note_before(out, question->until);

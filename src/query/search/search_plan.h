@@ -39,7 +39,7 @@ struct tbd_search_plan {
     uint64_t time_low, time_high; /* inclusive */
     bool has_thread;              /* thread == this, necessarily */
     uint64_t thread;
-    /* the trace has several threads: a function may be entered windows after its call */
+    /* the trace has several threads: a function may be entered windows after its call (or: all returns are asked for, too) */
     bool has_threads;
     bool has_blocks;        /* `blocks` is narrower than "all blocks that have such events" */
     uint8_t *blocks;        /* by id: TBD_PLAN_*; owned */

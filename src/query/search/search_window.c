@@ -19,10 +19,12 @@
 
 #include <string.h>
 
-/* Events of func_exit that come with entries (tbd_question.with_returns, own_returns). */
+/* Events of func_exit that come with entries (tbd_question.with_returns, own_returns, every_return). */
 static bool is_return(const struct tbd_search_run *run, const struct tbd_event *event)
 {
-    return (run->question->with_returns || run->question->own_returns) &&
+    const struct tbd_question *question = run->question;
+
+    return (question->with_returns || question->own_returns || question->every_return) &&
            event->type == TBD_EVENT_FUNC_EXIT;
 }
 
@@ -87,15 +89,17 @@ static enum tbd_verdict judge_own(struct tbd_search_run *run, struct tbd_event *
 
 static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
 {
+    const struct tbd_question *question = run->question;
     enum tbd_verdict verdict;
 
     event->kept = NULL;
-    if (run->question->own_returns)
+    if (question->own_returns)
         return judge_own(run, event);
     if (is_return(run, event))
-        return tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+        return question->every_return || tbd_search_wants_return(run, event) ? TBD_VERDICT_MATCH
+                                                                             : TBD_VERDICT_MISS;
     verdict = judge_entry(run, event);
-    if (run->question->with_returns && verdict != TBD_VERDICT_MISS)
+    if (question->with_returns && verdict != TBD_VERDICT_MISS)
         tbd_search_note_entry(run, event);
     return verdict;
 }
@@ -166,6 +170,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .keeps_frames = run->question->keeps_frames,
         .with_returns = run->question->with_returns,
         .own_returns = run->question->own_returns,
+        .every_return = run->question->every_return,
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,
