@@ -52,6 +52,19 @@ int main(void) { work(7); return 0; }
 """
 
 
+# The ring begins in deep(), long after work() has set its registers.  Nothing stores them before work() restores its caller's.
+BEFORE_THE_RING = """#include <stdint.h>
+long table[2] = { 5, 7 };
+volatile long sink;
+__attribute__((noinline, used)) void deep(void) { for (volatile int i = 0; i < 400000; i++) ; }
+long work(int choice);
+__asm__(".text\\n.type work, @function\\nwork: push %r12\\npush %r13\\npush %rbx\\n"
+        "lea table(%rip), %r12\\nmov %rdi, %rbx\\nmov $1, %r13d\\ntest %edi, %edi\\nje 1f\\nmov $2, %r13d\\n"
+        "1: call deep\\nrdtsc\\nmov %rax, sink(%rip)\\nmov (%r12), %rax\\nadd %rbx, %rax\\npop %rbx\\npop %r13\\npop %r12\\nret\\n.size work, . - work\\n");
+int main(int argc, char **argv) { (void)argv; volatile long got = work(argc); sink = got; *(volatile int *)0 = 0; return 0; }
+"""
+
+
 def both(name, root):
     """The dump and the full recording of an example that crashes, at the same addresses."""
     found = []
@@ -233,6 +246,33 @@ def test_why_finds_the_same_instructions(folder):
         rows = [json.loads(row) for row in rows]
         halves += [after["value"] for row, after in zip(rows, rows[1:]) if row["what"].startswith("copied from e") and after["depth"] == row["depth"]]
     assert halves and all(value is None or int(value, 16) < 1 << 32 for value in halves), halves
+
+
+def test_what_is_older_than_the_ring_follows_from_the_code(folder):
+    """All paths through the caller to where the ring comes back to it have set a register: to one value, or at least in one place."""
+    program = os.path.join(folder, "older")
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write(BEFORE_THE_RING)
+    assert tbdtest.run(["cc", "-g", "-O1", "-no-pie", "-o", program, program + ".c"]).code == 0
+    assert tbdtest.run([program], env=tbdtest.trace_env(folder, "mode=crash,record=0")).code < 0
+    tbdtest.wait_organizers(folder)
+    dump = tbdtest.find_trace(folder, "older")
+    at = next(row["back"] for row in dump.ask("path", "3")[1:] if "work" in row["function"])
+    table = dump.ask("print", "(long)&table")[0]["value"]
+    for position in (at, "-20"):
+        regs = dump.ask("--at", position, "regs")[0]
+        assert regs["r12"] == {"value": hex(int(table)), "certainty": "inferred"}, (position, regs)
+        assert regs["r13"] == {"value": None, "certainty": "unknown"} and regs["rbx"]["value"] in (None, "0x1"), (position, regs)
+    older = {name: dump.ask("--at", at, "why", "$" + name)[-1] for name in ("r12", "r13", "rbx")}
+    assert all(row["function"].endswith("!work") and row["position"] is None for row in older.values()), older
+    assert int(older["rbx"]["pc"], 16) == int(older["r12"]["pc"], 16) + 7 and "pc" not in older["r13"], older
+    written = dump.ask("--at", "-1", "print", "sink")[0]  # by rdtsc, before that line writes it again
+    assert written["certainty"] == "unknown" and written["written"]["function"].endswith("!work") and written["written"]["certain"], written
+    assert written["written"]["position"] == dump.ask("--at", "-1", "why", "sink")[0]["position"], written
+    assert dump.ask("--at", "-20", "print", "$r13")[0]["written"]["position"] is None
+    assert b"written last at -" in dump.tbdq("--at", "-1", "print", "sink", json_output=False).out
+    rests = [value["why"] for row in dump.ask("path", "3", "blocks", "--values", "--why", "--only", "r12") for value in row.get("values", []) if "why" in value]
+    assert all("entered at its beginning" in why for why in rests), rests
 
 
 def test_more_is_known_with_the_dial(folder):

@@ -89,6 +89,9 @@ static void wrong_options_are_named(void **state)
     assert_non_null(strstr(why, "'window'"));
     assert_false(parse("window=15"));
     assert_non_null(strstr(why, "from 16 to"));
+    assert_false(parse("ring=64K"));
+    assert_non_null(strstr(why, "from 256K to 16384K"));
+    assert_true(parse("ring=256K") && parse("ring=16M") && !parse("ring=17M"));
     assert_false(parse("hooks=most"));
     assert_non_null(strstr(why, "play|full|blocks|none"));
     assert_false(parse("mode=fast"));

@@ -25,8 +25,9 @@ struct option_row {
     char help[80];
     enum option_kind kind;
     size_t offset;
-    uint64_t initial, low, high; /* KIND_NUMBER; initial for KIND_CHOICE too */
-    struct choice choices[8];    /* KIND_CHOICE; ends with an empty name */
+    uint64_t initial, low,
+        high; /* KIND_NUMBER, and KIND_SIZE if high is not 0; initial for KIND_CHOICE too */
+    struct choice choices[8]; /* KIND_CHOICE; ends with an empty name */
 };
 
 #define AT(field) offsetof(struct tbd_options, field)
@@ -201,7 +202,7 @@ static bool parse_size(const struct option_row *row, const char *text, uint64_t 
             return false;
     }
     *out = value * unit | mark;
-    return value < (1ull << 62) / unit;
+    return value < (1ull << 62) / unit && (!row->high || (*out >= row->low && *out <= row->high));
 }
 
 /* NULL: it has no such choice. */
@@ -284,6 +285,9 @@ static void say_wrong(const struct option_row *row, const char *value, char *why
     if (row->kind == KIND_NUMBER)
         tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
                 row->name, row->low, row->high);
+    else if (row->kind == KIND_SIZE && row->high)
+        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a size from %luK to %luK",
+                row->name, row->low >> 10, row->high >> 10);
     else if (choice && choice->value == IS_COMING)
         tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS: this version has %s, '%s' is to come",
                 row->name, row->values, choice->name);

@@ -126,7 +126,13 @@ static json_t *why_text(const struct tbd_path_values *values, uint32_t why)
     if (!tbd_simulation_assumption(values->past->sim, why, &assumption))
         return NULL;
     put_where(values, assumption.store, store, sizeof(store));
-    if (assumption.address >> 63 != 0) /* it stands for an address that is not known */
+    if (assumption.is_supposed)
+        snprintf(
+            text, sizeof(text),
+            "if the function at %s was entered at its beginning, and those that it called kept "
+            "their callers' registers",
+            store);
+    else if (assumption.address >> 63 != 0) /* it stands for an address that is not known */
         snprintf(text, sizeof(text),
                  "if the store at %s, to an unknown address, did not change this memory", store);
     else

@@ -6,6 +6,7 @@
 #include "query/dumps/dump_values.h"
 
 #include "query/dumps/dump_run.h"
+#include "query/dumps/dump_why.h"
 #include "query/output/output.h"
 #include "query/past/past.h"
 #include "query/debuginfo/register_names.h"
@@ -345,6 +346,39 @@ static bool has_unknown(const json_t *answer)
            strstr(text, "is not known>") != NULL || strstr(text, "<optimized out: ") != NULL;
 }
 
+/* What is not known was written somewhere all the same: the row of that, in the answer of print. */
+static void put_written(const struct dump_values *values, json_t *answer)
+{
+    const struct tbd_command_run *run = values->dump.run;
+    const char *expression = json_string_value(json_object_get(answer, "expression"));
+    const char *at = expression == NULL ? NULL : strstr(run->text + run->arguments, expression);
+    json_t *row;
+
+    if (at == NULL || strcmp(at, expression) != 0)
+        return;
+    tbd_past_enter(values->past, false);
+    row = tbd_dump_why_written(&values->dump, values->past, (size_t)(at - run->text));
+    tbd_past_leave(values->past);
+    if (row != NULL)
+        json_object_set_new(answer, "written", row);
+}
+
+static void print_written(const json_t *written, FILE *out)
+{
+    const char *position = json_string_value(json_object_get(written, "position"));
+    const char *source = json_string_value(json_object_get(written, "source"));
+    const char *function = json_string_value(json_object_get(written, "function"));
+
+    if (written == NULL)
+        return;
+    if (position == NULL)
+        fputs("  written before what the dump has of the thread", out);
+    else
+        fprintf(out, "  written %s at %s, %s, %s",
+                json_is_true(json_object_get(written, "certain")) ? "last" : "perhaps", position,
+                tbd_shown(function), tbd_shown(source != NULL ? source : "no line"));
+}
+
 static void print_answer(const struct dump_values *values, json_t *answer, const char *name,
                          enum tbd_certainty certainty)
 {
@@ -358,11 +392,14 @@ static void print_answer(const struct dump_values *values, json_t *answer, const
     }
     if (name != NULL)
         fprintf(out, "%s = ", tbd_shown(name));
-    fprintf(out, "%s%s%s\n", json_string_value(json_object_get(answer, "value")),
+    fprintf(out, "%s%s%s", json_string_value(json_object_get(answer, "value")),
             certainty == TBD_EXACT ? "" : "  ",
             certainty == TBD_EXACT ? "" : tbd_certainty_text(certainty));
+    print_written(json_object_get(answer, "written"), out);
+    fputc('\n', out);
 }
 
+/* Looks back for what is unknown in the answers of print. */
 static void print_answers(const struct dump_values *values, json_t *all, const json_t *exact)
 {
     size_t index;
@@ -372,6 +409,8 @@ static void print_answers(const struct dump_values *values, json_t *all, const j
     {
         bool is_same = json_equal(answer, json_array_get(exact, index)) != 0;
 
+        if (has_unknown(answer))
+            put_written(values, answer);
         print_answer(values, answer, json_string_value(json_object_get(answer, "name")),
                      has_unknown(answer) ? TBD_UNKNOWN
                      : is_same           ? TBD_EXACT

@@ -9,10 +9,12 @@
  *     of loops) */
 #include "query/dumps/dump_why.h"
 
+#include "base/string.h"
 #include "hooks/table/syscalls.h"
 #include "query/dumps/dump_run.h"
 #include "query/output/output.h"
 #include "query/past/past.h"
+#include "query/past/past_paths.h"
 #include "query/session/source/source_place.h"
 #include "query/why/why_inputs.h"
 
@@ -66,12 +68,26 @@ static void put_value(const struct dump_why_value *wanted, json_t *row)
     json_object_set_new(row, "certainty", json_string(tbd_certainty_text(certainty)));
 }
 
+static void finish_row(struct dump_why *why, const struct dump_why_value *wanted, json_t *row,
+                       unsigned depth)
+{
+    char text[400];
+
+    snprintf(text, sizeof(text), "%*s%s", why->dump.run->session->json ? 0 : (int)(2 * depth), "",
+             why->what);
+    json_object_set_new(row, "what", tbd_output_text(text));
+    json_object_set_new(row, "depth", json_integer(depth));
+    put_value(wanted, row);
+    tbd_rows_add(&why->rows, row);
+    why->row_count++;
+    why->what[0] = '\0';
+}
+
 /* `step` SIZE_MAX: it is older than what the dump has. */
 static void put_row(struct dump_why *why, const struct dump_why_value *wanted, size_t step,
                     unsigned depth)
 {
     struct tbd_dump_place place = { .thread = why->past->thread };
-    char text[400];
     json_t *row;
 
     if (step == SIZE_MAX) {
@@ -81,14 +97,28 @@ static void put_row(struct dump_why *why, const struct dump_why_value *wanted, s
         tbd_past_where(why->past, step, &place.step, &place.insn);
         row = tbd_dump_row(&why->dump, &place);
     }
-    snprintf(text, sizeof(text), "%*s%s", why->dump.run->session->json ? 0 : (int)(2 * depth), "",
-             why->what);
-    json_object_set_new(row, "what", tbd_output_text(text));
-    json_object_set_new(row, "depth", json_integer(depth));
-    put_value(wanted, row);
-    tbd_rows_add(&why->rows, row);
-    why->row_count++;
-    why->what[0] = '\0';
+    finish_row(why, wanted, row, depth);
+}
+
+/* The row of an instruction that no ring has; TBD_PATHS_SEVERAL: of a function. */
+static void put_place(struct dump_why *why, const struct dump_why_value *wanted, uint64_t address,
+                      uint64_t function, unsigned depth)
+{
+    bool is_insn = address != TBD_PATHS_SEVERAL;
+    struct tbd_rings_place place =
+        tbd_rings_place_at(why->past->ring, is_insn ? address : function);
+    json_t *row = json_object();
+    char text[600];
+
+    json_object_set_new(row, "position", json_null());
+    if (is_insn)
+        json_object_set_new(row, "pc", tbd_output_hex(address));
+    json_object_set_new(row, "function", tbd_dump_function_text(&place, false));
+    if (is_insn && place.line.line != 0) {
+        snprintf(text, sizeof(text), "%s:%u", tbd_base_name(place.line.file), place.line.line);
+        json_object_set_new(row, "source", tbd_output_text(text));
+    }
+    finish_row(why, wanted, row, depth);
 }
 
 /* ---- inputs ---- */
@@ -203,6 +233,32 @@ static size_t find_writer(struct dump_why *why, const struct dump_why_value *wan
     return storer.step;
 }
 
+/* What the code says of a register that is older than the steps: by what all paths to there have set it. */
+static void put_older(struct dump_why *why, const struct dump_why_value *wanted, unsigned depth)
+{
+    const struct tbd_past *past = why->past;
+    struct tbd_paths paths = { .function = 0 };
+    unsigned place = wanted->place;
+
+    for (size_t i = 0; place < TBD_PATHS_REGISTERS && i < past->resumed_count; i++) {
+        if (tbd_simulation_writer(past->sim, past->resumed[i].at, place) != SIZE_MAX ||
+            !tbd_paths_to(past->session, past->pages, past->resumed[i].pc, &paths))
+            break;
+        if (paths.set_by[place] == TBD_PATHS_CALLER && (TBD_PATHS_KEPT >> place & 1) != 0)
+            continue; /* the next one is the caller's, if it is there */
+        if (paths.set_by[place] == TBD_PATHS_CALLER)
+            break;
+        if (paths.set_by[place] == TBD_PATHS_SEVERAL)
+            say(why,
+                "before that set in the function, on different paths by different instructions");
+        else
+            say(why, "before that set here, as the code says: every path to 0x%" PRIx64 " does",
+                past->resumed[i].pc);
+        put_place(why, wanted, paths.set_by[place], paths.function, depth);
+        return;
+    }
+}
+
 /* System calls and what nothing is known of. */
 static bool is_end(struct dump_why *why, size_t step)
 {
@@ -255,6 +311,7 @@ static bool hop(struct dump_why *why, struct dump_why_value *wanted, unsigned de
     if (step == SIZE_MAX) {
         say(why, "it is older than what the dump has of the thread");
         put_row(why, wanted, step, depth);
+        put_older(why, wanted, depth);
         return false;
     }
     if (!is_end(why, step) && decode(why, step, &insn))
@@ -335,8 +392,8 @@ static struct tbd_simulated memory_here(struct dump_why *why, uint64_t address, 
     return out;
 }
 
-static enum tbd_exit start_at_variable(struct dump_why *why, size_t from,
-                                       struct dump_why_value *out)
+/* TBD_EXIT_NOT_FOUND: it is neither in memory whose address is known nor in a register. */
+static enum tbd_exit find_variable(struct dump_why *why, size_t from, struct dump_why_value *out)
 {
     struct tbd_command_run *run = why->dump.run;
     struct tbd_source_place place;
@@ -360,11 +417,20 @@ static enum tbd_exit start_at_variable(struct dump_why *why, size_t from,
         out->bytes = out->bytes == 0 ? 1 : out->bytes;
         out->value = memory_here(why, out->address, out->bytes);
     } else {
-        fprintf(stderr, "tbdq: why: it is neither in memory whose address is known nor in a "
-                        "register there\n");
         result = TBD_EXIT_NOT_FOUND;
     }
     tbd_source_place_close(&place);
+    return result;
+}
+
+static enum tbd_exit start_at_variable(struct dump_why *why, size_t from,
+                                       struct dump_why_value *out)
+{
+    enum tbd_exit result = find_variable(why, from, out);
+
+    if (result == TBD_EXIT_NOT_FOUND)
+        fprintf(stderr, "tbdq: why: it is neither in memory whose address is known nor in a "
+                        "register there\n");
     return result;
 }
 
@@ -386,6 +452,34 @@ static enum tbd_exit answer(struct dump_why *why)
     tbd_rows_start(&why->rows, run, columns);
     follow(why, wanted, 0);
     return tbd_rows_end(&why->rows);
+}
+
+json_t *tbd_dump_why_written(const struct tbd_dump_run *dump, struct tbd_past *past, size_t from)
+{
+    struct tbd_dump_place place = { .thread = past->thread };
+    struct dump_why *why = calloc(1, sizeof(*why));
+    struct dump_why_value wanted;
+    json_t *row = NULL;
+    size_t step;
+
+    if (why == NULL)
+        return NULL;
+    why->dump = *dump;
+    why->past = past;
+    if (start_at_register(why, dump->run->text + from, &wanted) ||
+        find_variable(why, from, &wanted) == TBD_EXIT_FOUND) {
+        step = find_writer(why, &wanted);
+        if (step == SIZE_MAX) {
+            row = json_object();
+            json_object_set_new(row, "position", json_null());
+        } else {
+            tbd_past_where(past, step, &place.step, &place.insn);
+            row = tbd_dump_row(&why->dump, &place);
+        }
+        json_object_set_new(row, "certain", json_boolean(why->what[0] == '\0'));
+    }
+    free(why);
+    return row;
 }
 
 enum tbd_exit tbd_dump_run_why(struct tbd_command_run *run)

@@ -8,8 +8,10 @@
 #include "hooks/table/syscalls.h"
 #include "format/files/file.h"
 #include "query/past/past_pages.h"
+#include "query/past/past_paths.h"
 #include "query/past/past_values.h"
 
+#include <Zydis/Zydis.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +112,7 @@ static uint32_t count_last(const struct tbd_past *past, const struct tbd_rings_b
 
 static enum tbd_status interrupt(struct tbd_past *past)
 {
+    past->is_resumed = true;
     return tbd_simulation_break(past->sim, tbd_simulation_counts(past->sim).steps);
 }
 
@@ -196,6 +199,40 @@ static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
     return status;
 }
 
+/* What all paths to there have computed, if the function's beginning has not been simulated. */
+static enum tbd_status suppose(struct tbd_past *past, uint64_t pc)
+{
+    enum tbd_status status = TBD_OK;
+    struct tbd_paths paths;
+
+    if (!past->is_resumed || past->resumed_count == TBD_PAST_RESUMED)
+        return TBD_OK;
+    past->is_resumed = false;
+    past->resumed[past->resumed_count++] =
+        (struct tbd_past_resumed){ tbd_simulation_counts(past->sim).steps, pc };
+    if (!tbd_paths_to(past->session, past->pages, pc, &paths))
+        return TBD_OK;
+    for (unsigned r = 0; status == TBD_OK && r < TBD_PATHS_REGISTERS; r++)
+        status = tbd_simulation_suppose(past->sim, r, paths.value[r]);
+    return status;
+}
+
+/* Follows calls and returns at the ends of blocks. */
+static void note_depth(struct tbd_past *past)
+{
+    size_t count = tbd_simulation_counts(past->sim).steps;
+    const struct tbd_sim_insn *last = count == 0 ? NULL : tbd_simulation_insn(past->sim, count - 1);
+
+    if (last == NULL)
+        return;
+    if (last->mnemonic == ZYDIS_MNEMONIC_CALL)
+        past->depth++;
+    if (last->mnemonic == ZYDIS_MNEMONIC_RET && past->depth == 0)
+        past->is_resumed = true;
+    else if (last->mnemonic == ZYDIS_MNEMONIC_RET)
+        past->depth--;
+}
+
 static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state *end)
 {
     uint64_t count = past->thread->count;
@@ -204,13 +241,17 @@ static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state
     past->first_insn = calloc(count - past->first_step + 1, sizeof(*past->first_insn));
     if (past->first_insn == NULL)
         return TBD_NOMEM;
+    past->is_resumed = true;
     for (uint64_t step = past->first_step; status == TBD_OK && step < count; step++) {
         past->first_insn[step - past->first_step] =
             (uint32_t)tbd_simulation_counts(past->sim).steps;
         status = tbd_past_know_registers(past, step);
+        if (status == TBD_OK)
+            status = suppose(past, start_of(past, step));
         if (status != TBD_OK)
             break;
         status = step + 1 < count ? add_step(past, step) : add_last(past, step, end->regs.rip);
+        note_depth(past);
     }
     past->first_insn[count - past->first_step] = (uint32_t)tbd_simulation_counts(past->sim).steps;
     return status;

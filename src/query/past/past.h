@@ -26,6 +26,15 @@ enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
 
 struct tbd_past_pages;
 
+/* A position of the simulation in a function of which what ran before is not known: where its steps begin, after a gap, or after the
+ * return from a function that had begun before. */
+struct tbd_past_resumed {
+    size_t at;
+    uint64_t pc;
+};
+
+enum { TBD_PAST_RESUMED = 32 };
+
 struct tbd_past {
     struct tbd_session *session; /* borrowed, open on the dump */
     struct tbd_rings *ring;      /* borrowed */
@@ -35,6 +44,10 @@ struct tbd_past {
     uint64_t first_step;          /* of the ring, that is simulated; all after it are too */
     uint32_t
         *first_insn; /* owned; of each of these, and of the end: its first step in the simulation */
+    struct tbd_past_resumed resumed[TBD_PAST_RESUMED]; /* the first ones */
+    size_t resumed_count;
+    size_t depth;     /* while steps are added: calls that have not returned */
+    bool is_resumed;  /* while steps are added: the next one is in such a function */
     bool ends_inside; /* where the thread was at its end is not certain */
 
     /* the position, after tbd_past_go() */

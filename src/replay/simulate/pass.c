@@ -78,8 +78,8 @@ uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_s
     return why;
 }
 
-static void store_variable(struct tbd_simulation *sim, uint32_t variable, struct tbd_bits bits,
-                           uint32_t why)
+void tbd_sim_store(struct tbd_simulation *sim, uint32_t variable, struct tbd_bits bits,
+                   uint32_t why)
 {
     struct tbd_bits *at = &sim->variables[variable];
 
@@ -100,13 +100,13 @@ void tbd_sim_learn(struct tbd_simulation *sim, const struct tbd_sim_step *step,
     if (sim->frozen)
         return;
     for (size_t k = 0; k < insn->read_count; k++)
-        store_variable(sim, sim->uses[step->first_use + k], solver->slot[insn->reads[k].slot], why);
+        tbd_sim_store(sim, sim->uses[step->first_use + k], solver->slot[insn->reads[k].slot], why);
     for (size_t k = 0; k < insn->write_count; k++)
-        store_variable(sim, tbd_sim_write_variable(step, k), solver->slot[insn->writes[k].slot],
-                       why);
+        tbd_sim_store(sim, tbd_sim_write_variable(step, k), solver->slot[insn->writes[k].slot],
+                      why);
     for (size_t k = 0; k < insn->memory_count; k++)
-        store_variable(sim, tbd_sim_memory_variable(step, k), solver->slot[insn->memory[k].data],
-                       why);
+        tbd_sim_store(sim, tbd_sim_memory_variable(step, k), solver->slot[insn->memory[k].data],
+                      why);
 }
 
 /* What one step of a pass works on. */
@@ -525,7 +525,7 @@ static void phase_one(struct tbd_simulation *sim)
 }
 
 /* What is less doubtful is assumed first: it says where some of the stores went. */
-static const uint32_t doubts[] = { (1u << 30) - 1, (1u << 31) - 1, UINT32_MAX - 1 };
+static const uint32_t doubts[] = { TBD_SIM_DOUBT_OTHER - 1, (1u << 31) - 1, UINT32_MAX - 1 };
 
 static void phase_two(struct tbd_simulation *sim)
 {
@@ -535,6 +535,8 @@ static void phase_two(struct tbd_simulation *sim)
 
         for (size_t i = 0; i < sizeof(doubts) / sizeof(*doubts); i++) {
             sim->doubt_most = doubts[i];
+            if (sim->doubt_most >= TBD_SIM_DOUBT_OTHER)
+                tbd_sim_take_suppositions(sim);
             passes(sim);
         }
         if (sim->bar_count == bars)

@@ -14,7 +14,7 @@ enum {
 
 /* What is assumed of a word while a register is saved there is the least doubtful, then that of other words, then that of a
  * word that lay outside of all frames between. */
-static const uint32_t doubt_other = 1u << 30, doubt_dead = 1u << 31;
+static const uint32_t doubt_other = TBD_SIM_DOUBT_OTHER, doubt_dead = 1u << 31;
 
 struct tbd_bits tbd_sim_constant(void *arg, uint64_t address)
 {
@@ -37,8 +37,7 @@ static uint32_t *bar_list(struct tbd_simulation *sim, uint64_t address)
     return &sim->bar_lists[tbd_hash64_mix(address * 0x9e3779b97f4a7c15ull) % TBD_BAR_LISTS];
 }
 
-/* Did the word surely change between the two steps? */
-static bool is_barred(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other)
+bool tbd_sim_is_barred(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other)
 {
     uint32_t from = one < other ? one : other, to = one < other ? other : one;
 
@@ -51,11 +50,11 @@ static bool is_barred(struct tbd_simulation *sim, uint64_t address, uint32_t one
     return false;
 }
 
-static void add_bar(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other)
+void tbd_sim_bar(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other)
 {
     uint32_t *list = bar_list(sim, address);
 
-    if (sim->frozen || is_barred(sim, address, one, other))
+    if (sim->frozen || tbd_sim_is_barred(sim, address, one, other))
         return;
     if (!tbd_array_grow(&sim->bars, sim->bar_count, &sim->bar_capacity, sizeof(*sim->bars))) {
         sim->no_memory = true;
@@ -83,7 +82,7 @@ void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why)
     if (why == 0 || why > sim->assumption_count)
         return;
     assumption = &sim->assumptions[sim->assumptions[why - 1].weakest - 1];
-    add_bar(sim, assumption->address, assumption->from, assumption->to);
+    tbd_sim_bar(sim, assumption->address, assumption->from, assumption->to);
 }
 
 /* Does the step save or restore a register, or its return address? */
@@ -200,7 +199,7 @@ static struct tbd_image_word *word_at(struct tbd_simulation *sim, size_t step, u
     if (word == NULL)
         return NULL;
     look_at_stores(sim, word);
-    if (word->doubt != 0 && is_barred(sim, address, word->step, (uint32_t)step))
+    if (word->doubt != 0 && tbd_sim_is_barred(sim, address, word->step, (uint32_t)step))
         drop(sim, word, word->doubt);
     if (word->bits.known == 0) {
         word->step = (uint32_t)step;
@@ -279,7 +278,7 @@ static void correct(struct tbd_simulation *sim, size_t step, struct tbd_image_wo
     if (!sim->infers)
         sim->contradictions += !sim->frozen;
     else if (word->doubt & (bits.value ^ word->bits.value) & bits.known)
-        add_bar(sim, word->address, word->step, (uint32_t)step);
+        tbd_sim_bar(sim, word->address, word->step, (uint32_t)step);
     else
         tbd_sim_withdraw(sim, tbd_sim_weaker(sim, why, word->why));
     word->bits = bits;

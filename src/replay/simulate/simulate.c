@@ -74,6 +74,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->bars);
     free(sim->facts);
     free(sim->calls);
+    free(sim->suppositions);
     free(sim->stack.at);
     free(sim->stack.most);
     free(sim->stack.variable);

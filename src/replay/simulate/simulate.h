@@ -9,7 +9,7 @@
  * A value is exact if it follows from what is known alone.  Memory across a store whose address is unknown does not;
  * so first nothing is taken across such stores.  Then it is, and what follows is inferred: it rests on the assumption
  * that the store did not hit the word.  Where a contradiction shows that it did, the assumption is withdrawn, and all that is
- * inferred is computed again without it.
+ * inferred is computed again without it.  A caller may suppose something, too: it is an assumption like these.
  *
  * One thread at a time uses a simulation. */
 #ifndef TBD_REPLAY_SIMULATE_SIMULATE_H
@@ -58,6 +58,8 @@ struct tbd_assumption {
     uint32_t parent;  /* another assumption that it rests on; 0: none */
     uint32_t doubt;   /* the most doubtful one among these: how much, */
     uint32_t weakest; /* and its number */
+    bool
+        is_supposed; /* it is the caller's, about a place before step `from`: no memory, and no stores */
 };
 
 struct tbd_simulation_counts {
@@ -80,6 +82,9 @@ enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
 enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from);
 /* What a place holds after the last step that was added. */
 void tbd_simulation_know(struct tbd_simulation *sim, unsigned place, struct tbd_bits bits);
+/* What it holds there on an assumption of the caller's. */
+enum tbd_status tbd_simulation_suppose(struct tbd_simulation *sim, unsigned place,
+                                       struct tbd_bits bits);
 /* The `bytes` bytes, 1 to 8, at `address` after the last step that was added. */
 enum tbd_status tbd_simulation_know_memory(struct tbd_simulation *sim, uint64_t address,
                                            unsigned bytes, uint64_t value);

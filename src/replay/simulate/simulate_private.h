@@ -16,6 +16,9 @@ enum {
     TBD_VARIABLE_ZERO = 0, /* this variable is 0 */
 };
 
+/* Assumptions about words are that doubtful unless a register is saved there. */
+#define TBD_SIM_DOUBT_OTHER (1u << 30)
+
 enum tbd_sim_settled { TBD_NOT_SETTLED = 0, TBD_SETTLED_EXACT, TBD_SETTLED_INFERRED };
 
 struct tbd_sim_step {
@@ -78,6 +81,13 @@ struct tbd_sim_known_call {
     uint32_t step, count;
 };
 
+/* What a variable is on an assumption of the caller's. */
+struct tbd_sim_supposition {
+    struct tbd_bits bits;
+    uint32_t variable;
+    uint32_t position;
+};
+
 struct tbd_simulation {
     struct tbd_simulation_source source;
     struct tbd_sim_code *code; /* hash table */
@@ -102,6 +112,8 @@ struct tbd_simulation {
     size_t fact_count, fact_capacity;
     struct tbd_sim_known_call *calls;
     size_t call_count, call_capacity;
+    struct tbd_sim_supposition *suppositions;
+    size_t supposition_count, supposition_capacity;
     uint64_t end; /* address after the last step; 0: unknown */
     struct tbd_image image;
     struct tbd_assumption *assumptions;
@@ -206,6 +218,15 @@ void tbd_sim_stir(struct tbd_simulation *sim, size_t step);
 void tbd_sim_unknown_piece(struct tbd_simulation *sim, const struct tbd_image_store *store);
 /* The more doubtful one of two assumptions; 0: none. */
 uint32_t tbd_sim_weaker(const struct tbd_simulation *sim, uint32_t one, uint32_t other);
+/* Did the word surely change between the two steps? */
+bool tbd_sim_is_barred(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other);
+/* It did. */
+void tbd_sim_bar(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other);
+/* suppose.c: what the caller supposes becomes known, unless something contradicts it. */
+void tbd_sim_take_suppositions(struct tbd_simulation *sim);
+/* A variable has these bits, on the assumption `why`. */
+void tbd_sim_store(struct tbd_simulation *sim, uint32_t variable, struct tbd_bits bits,
+                   uint32_t why);
 /* What an assumption says is wrong. */
 void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why);
 
