@@ -216,7 +216,7 @@ def set_(pid, *words):
 CRASH_SET = 0x500000000000 + 0x7ec0  # base/layout.h
 REFUSED = 4
 # Of a request (format/probe/trigger.h): what it is about, the length of rings, counts, the first trigger, place and instruction.
-WHAT, RING_BYTES, TRIGGERS, PLACES, CODES, TRIGGER, PLACE, CODE = 4, 8, 16, 20, 24, 32, 32 + 32 * 128, 32 + 32 * 128 + 256 * 16
+WHAT, RING_BYTES, TRIGGERS, PLACES, CODES, TRIGGER, PLACE, CODE = 4, 8, 16, 20, 24, 32, 32 + 32 * 128, 32 + 32 * 128 + 256 * 24
 REQUEST_BYTES = CODE + 2048 * 8
 
 
@@ -259,7 +259,8 @@ def check_strangers(pid):
     count = struct.unpack_from("<I", stranger.good, CODES)[0]
     wrong = [(TRIGGERS, "I", 33), (TRIGGERS, "I", 1 << 31), (PLACES, "I", 257), (PLACES, "I", 0xffffffff), (CODES, "I", 2049), (CODES, "I", 0xffffffff),
              (TRIGGERS, "I", 0), (TRIGGER + 8, "I", 1001), (PLACE, "Q", 0), (PLACE, "Q", 1 << 63), (PLACE, "Q", (1 << 64) - 1), (PLACE + 8, "I", 1),
-             (PLACE + 8, "I", 0xffffffff), (PLACE + 12, "I", count), (PLACE + 12, "I", 0xfffffffe), (CODE, "B", 255)]
+             (PLACE + 8, "I", 0xffffffff), (PLACE + 12, "I", count), (PLACE + 12, "I", 0xfffffffe), (PLACE + 16, "I", count), (PLACE + 20, "I", count),
+             (CODE, "B", 255)]
     wrong += [(WHAT, "IQ", 2, size) for size in (0, 1, 4097, (4 << 20) + 4096, 1 << 63)]
     for at, form, *values in wrong:
         assert stranger.post(stranger.changed(at, form, *values)) == REFUSED, (at, values)

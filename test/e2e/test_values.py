@@ -65,6 +65,56 @@ int main(int argc, char **argv) { (void)argv; volatile long got = work(argc); si
 """
 
 
+# What scramble() makes is written over before the end; only its last numbers are there.
+PROBED = """struct node { long value, other; } nodes[4];
+volatile long noise;
+static unsigned long seed = 1;
+__attribute__((noinline)) static void scramble(void)
+{
+    for (int i = 0; i < 4; i++) {
+        seed = seed * 3 + (seed >> 3);
+        nodes[i].value = (long)seed;
+    }
+}
+__attribute__((noinline)) static long step(struct node *p, long n)
+{
+    long local = p->value * n;
+    noise = local;
+    return local ^ 3;
+}
+int main(void)
+{
+    long sum = 0;
+    for (long k = 0; k < 500; k++) {
+        scramble();
+        for (int i = 0; i < 4; i++)
+            sum += step(&nodes[i], k);
+    }
+    *(volatile int *)0 = (int)sum;
+    return 0;
+}
+"""
+
+
+def compiled(folder, name, source, *options):
+    program = os.path.join(folder, name)
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write(source)
+    assert tbdtest.run([tbdtest.need("cc"), "-g", "-o", program, program + ".c", *options]).code == 0
+    return program
+
+
+def dump_of(program, folder, options):
+    os.makedirs(folder)
+    assert tbdtest.run([program], env=tbdtest.trace_env(folder, "mode=crash," + options)).code < 0
+    tbdtest.wait_organizers(folder)
+    return tbdtest.find_trace(folder, os.path.basename(program))
+
+
+def known_share(dump):
+    return float(dump.ask("advise", "10000")[0]["known"].split()[0])
+
+
 def both(name, root):
     """The dump and the full recording of an example that crashes, at the same addresses."""
     found = []
@@ -250,13 +300,7 @@ def test_why_finds_the_same_instructions(folder):
 
 def test_what_is_older_than_the_ring_follows_from_the_code(folder):
     """All paths through the caller to where the ring comes back to it have set a register: to one value, or at least in one place."""
-    program = os.path.join(folder, "older")
-    with open(program + ".c", "w", encoding="utf-8") as file:
-        file.write(BEFORE_THE_RING)
-    assert tbdtest.run(["cc", "-g", "-O1", "-no-pie", "-o", program, program + ".c"]).code == 0
-    assert tbdtest.run([program], env=tbdtest.trace_env(folder, "mode=crash,record=0")).code < 0
-    tbdtest.wait_organizers(folder)
-    dump = tbdtest.find_trace(folder, "older")
+    dump = dump_of(compiled(folder, "older", BEFORE_THE_RING, "-O1", "-no-pie"), os.path.join(folder, "root"), "record=0")
     at = next(row["back"] for row in dump.ask("path", "3")[1:] if "work" in row["function"])
     table = dump.ask("print", "(long)&table")[0]["value"]
     for position in (at, "-20"):
@@ -273,6 +317,34 @@ def test_what_is_older_than_the_ring_follows_from_the_code(folder):
     assert b"written last at -" in dump.tbdq("--at", "-1", "print", "sink", json_output=False).out
     rests = [value["why"] for row in dump.ask("path", "3", "blocks", "--values", "--why", "--only", "r12") for value in row.get("values", []) if "why" in value]
     assert all("entered at its beginning" in why for why in rests), rests
+
+
+def test_triggers_record_values(folder):
+    """A variable at a function, registers where `advise` says; what is recorded is what the program had there."""
+    program = compiled(folder, "probed", PROBED, "-O1", "-no-pie")
+    plain, given = (dump_of(program, os.path.join(folder, name), "record=0" + trigger) for name, trigger in (("plain", ""), ("given", ",trigger=step records *p")))
+    seed, values = 1, []
+    for _ in range(500):
+        for _ in range(4):
+            seed = (seed * 3 + (seed >> 3)) % (1 << 64)
+            values.append(seed - (1 << 64) if seed >> 63 else seed)
+    entries = [row["back"] for row in given.ask("path", "700", "blocks")[1:] if row["function"].endswith("!step") and "+" not in row["back"]][-80:]
+    assert len(entries) == 80 and known_share(given) > known_share(plain) + 10, entries
+    for answers, least in ((script(given, entries, "print p->value", "print n", "print nodes[0].value"), 80), (script(plain, entries, "print p->value", "print n"), 0)):
+        known = 0
+        for k, answer in enumerate(answers):
+            for said, truth in ((answer[0], values[k - 80]), (answer[1], 480 + k // 4)):
+                known += judge(None if said["certainty"] == "unknown" else said["value"], said["certainty"], str(truth), (k, said))
+        assert known >= 2 * least and (least or known < 140), known
+    # What advise proposes makes about as much more known as it said.
+    proposed = [row for row in plain.ask("advise", "10000") if "trigger" in row][0]
+    assert proposed["trigger"].startswith("probed!"), proposed
+    more = dump_of(program, os.path.join(folder, "more"), "record=0,trigger=" + proposed["trigger"])
+    assert known_share(more) > float(proposed["known"].split()[0]) - 5 and known_share(more) > known_share(plain), (known_share(more), proposed)
+    # What has no value there is said, and nothing is recorded for it.
+    for wish, said in (("step records nobody", b"no variable 'nobody'"), ("signal USR1 records", b"not understood"), ("step records *p times 3", b"")):
+        result = tbdtest.run([tbdtest.TBD, "crash", "--dir=" + os.path.join(folder, "wrong"), "--trigger=" + wish, "--", program])
+        assert said in result.err and b"tbd set:" in result.err, result
 
 
 def test_more_is_known_with_the_dial(folder):

@@ -31,6 +31,8 @@
 #define TBD_TRIGGER_WAITS 1u
 #define TBD_TRIGGER_FAILS 2u
 #define TBD_TRIGGER_FOUND 4u
+/* It leaves no dump: registers, stack and a value are recorded at its places (format/stream/crash_values.h). */
+#define TBD_TRIGGER_RECORDS 8u
 
 struct tbd_trigger {
     uint64_t signals; /*  0: bit SIGNO - 1; 0: it is about places */
@@ -46,8 +48,11 @@ struct tbd_trigger_place {
     uint64_t address;
     uint32_t trigger; /* index */
     uint32_t code;    /* index of the condition's first instruction, or TBD_TRIGGER_ALWAYS */
+    /* What is recorded: where its address and its size begin, or TBD_TRIGGER_ALWAYS: no memory. */
+    uint32_t value;
+    uint32_t size;
 };
-_Static_assert(sizeof(struct tbd_trigger_place) == 16, "tbd_trigger_place is 16 bytes");
+_Static_assert(sizeof(struct tbd_trigger_place) == 24, "tbd_trigger_place is 24 bytes");
 
 enum tbd_request_state {
     TBD_REQUEST_FREE = 0,

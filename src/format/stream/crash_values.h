@@ -15,20 +15,22 @@
 
 #include "format/stream/stream.h"
 
-#define TBD_VALUE_SLOT_BYTES 512u
-#define TBD_VALUE_RANGES     6u
-#define TBD_VALUE_STACK      320u
-#define TBD_VALUE_CALL_BYTES 336u
-#define TBD_VALUE_MORE_BYTES 488u
-#define TBD_VALUE_MOST_BYTES (2u << 20) /* of a ring's slots */
-#define TBD_VALUE_LAP_SHIFT  32u
-#define TBD_VALUE_KIND_MASK  3u
+#define TBD_VALUE_SLOT_BYTES  512u
+#define TBD_VALUE_RANGES      6u
+#define TBD_VALUE_STACK       320u
+#define TBD_VALUE_CALL_BYTES  336u
+#define TBD_VALUE_MORE_BYTES  488u
+#define TBD_VALUE_PROBE_BYTES 4096u      /* of one value at a place */
+#define TBD_VALUE_MOST_BYTES  (2u << 20) /* of a ring's slots */
+#define TBD_VALUE_LAP_SHIFT   32u
+#define TBD_VALUE_KIND_MASK   3u
 
 /* In the two lowest bits of a moment: an entry has 4 bytes. */
 enum tbd_value_kind {
     TBD_VALUE_REGISTERS = 1, /* at the start of the block at rip, which is entered next */
     TBD_VALUE_CALL = 2,      /* after the system call that ends the block entered last */
-    TBD_VALUE_BYTES = 3,     /* of that call: more of what it wrote */
+    TBD_VALUE_BYTES =
+        3, /* of that call: more of what it wrote; after registers: what lay there then */
 };
 
 struct tbd_value_registers {

@@ -125,13 +125,24 @@ static uint64_t area_bytes(void)
 
 #define ENTRIES_FOR_SLOT 128u /* half a ring's registers every 256 entries, and system calls */
 
+/* Does it look as if a trigger records? */
+static bool has_recording_triggers(void)
+{
+    const char *text = tbd_runtime.options.trigger;
+
+    for (; strlen(text) >= 8; text++)
+        if (memcmp(text, " records", 8) == 0)
+            return true;
+    return false;
+}
+
 /* A ring has as many bytes for values as for entries, or more if registers come often; none where address space is scarce. */
 static uint64_t value_bytes(void)
 {
     uint64_t entries = tbd_record_dials[tbd_runtime.options.record].entries;
     uint64_t bytes = ring_bytes();
 
-    if (!tbd_runtime.options.record || is_space_scarce())
+    if ((!tbd_runtime.options.record && !has_recording_triggers()) || is_space_scarce())
         return 0;
     if (entries && entries < ENTRIES_FOR_SLOT)
         bytes *= ENTRIES_FOR_SLOT / entries;

@@ -159,12 +159,15 @@ static void asked(struct tbd_thread *thread)
         if (is_due(thread)) /* a signal came, or a thread dies */
             boundary(thread);
     }
-    trigger = thread->regs.rip == pc ? tbd_triggers_at(&thread->regs) : TBD_TRIGGER_NONE;
-    if (trigger == TBD_TRIGGER_NONE)
+    if (thread->regs.rip != pc)
         return;
-    tbd_free_lock(thread);
-    dump_for(thread, trigger);
-    tbd_free_unlock(thread);
+    trigger = tbd_triggers_at(&thread->regs);
+    if (trigger != TBD_TRIGGER_NONE) {
+        tbd_free_lock(thread);
+        dump_for(thread, trigger);
+        tbd_free_unlock(thread);
+    }
+    tbd_triggers_record(thread, tbd_context_now()->index);
 }
 
 void tbd_free_delivers(struct tbd_thread *thread, uint32_t signo)

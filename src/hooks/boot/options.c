@@ -81,7 +81,7 @@ static const struct option_row rows[] = {
     { .name = "memory", .values = "stacks|reachable|all", .help = "mode=crash: memory in a dump; reachable: what pointers lead to",
       .kind = KIND_CHOICE, .offset = AT(memory), .initial = TBD_MEMORY_REACHABLE,
       .choices = { { "stacks", TBD_MEMORY_STACKS }, { "reachable", TBD_MEMORY_REACHABLE }, { "all", TBD_MEMORY_ALL } } },
-    { .name = "trigger", .values = "WHAT[;WHAT...]", .help = "mode=crash: dumps while it runs: PLACE [with PART] [if CONDITION], signal NAME",
+    { .name = "trigger", .values = "WHAT[;WHAT...]", .help = "mode=crash: dumps: PLACE [records] [if CONDITION], signal NAME",
       .kind = KIND_TEXT, .offset = AT(trigger) },
     { .name = "facts", .values = "all|none|NAME+NAME", .help = "mode=crash: facts of the system in a dump: `tbdq facts` has all",
       .kind = KIND_TEXT, .offset = AT(facts) },

@@ -45,6 +45,11 @@ static bool has_right_code(const struct tbd_crash_request *request)
            tbd_probe_check_code(request->code, request->code_count, NULL, 0) == request->code_count;
 }
 
+static bool is_code_index(const struct tbd_crash_request *request, uint32_t code)
+{
+    return code == TBD_TRIGGER_ALWAYS || code < request->code_count;
+}
+
 static bool has_right_places(struct tbd_crash_request *request)
 {
     if (request->place_count > TBD_TRIGGER_PLACES || (request->loader && !is_code(request->loader)))
@@ -54,7 +59,8 @@ static bool has_right_places(struct tbd_crash_request *request)
 
         request->refused = i + 1;
         if (!is_code(place->address) || place->trigger >= request->trigger_count ||
-            (place->code != TBD_TRIGGER_ALWAYS && place->code >= request->code_count))
+            !is_code_index(request, place->code) || !is_code_index(request, place->value) ||
+            !is_code_index(request, place->size))
             return false;
     }
     request->refused = 0;
@@ -307,17 +313,28 @@ static bool read_program(void *out, uint64_t address, size_t bytes)
     return tbd_load_from_program(out, address, bytes);
 }
 
-static bool is_met(const struct tbd_trigger_place *place, const struct tbd_regs *regs)
+/* False: it cannot be computed. */
+static bool compute(uint32_t code, const struct tbd_regs *regs, uint64_t *out)
 {
-    uint64_t context[TBD_NATIVE_WORDS] = { 0 }, value = 0;
+    uint64_t context[TBD_NATIVE_WORDS] = { 0 };
     struct tbd_probe_hit hit = { .context = context, .pc = regs->rip, .read = read_program };
 
-    if (place->code == TBD_TRIGGER_ALWAYS)
-        return true;
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         context[tbd_native_place(r)] = regs->gpr[r];
     context[TBD_NATIVE_RFLAGS] = regs->rflags;
-    return tbd_probe_value(now.code, now.code_count, place->code, &hit, &value) && value;
+    return tbd_probe_value(now.code, now.code_count, code, &hit, out);
+}
+
+static bool is_met(const struct tbd_trigger_place *place, const struct tbd_regs *regs)
+{
+    uint64_t value = 0;
+
+    return place->code == TBD_TRIGGER_ALWAYS || (compute(place->code, regs, &value) && value);
+}
+
+static bool is_recording(uint32_t trigger)
+{
+    return now.triggers[trigger].flags & TBD_TRIGGER_RECORDS;
 }
 
 static bool has_dumps_left(uint32_t trigger)
@@ -331,10 +348,32 @@ int32_t tbd_triggers_at(const struct tbd_regs *regs)
     for (uint32_t i = 0; i < now.place_count; i++) {
         const struct tbd_trigger_place *place = &now.places[i];
 
-        if (place->address == regs->rip && has_dumps_left(place->trigger) && is_met(place, regs))
+        if (place->address == regs->rip && has_dumps_left(place->trigger) &&
+            !is_recording(place->trigger) && is_met(place, regs))
             return (int32_t)place->trigger;
     }
     return TBD_TRIGGER_NONE;
+}
+
+void tbd_triggers_record(struct tbd_thread *thread, uint32_t index)
+{
+    bool is_first = true;
+
+    for (uint32_t i = 0; i < now.place_count; i++) {
+        const struct tbd_trigger_place *place = &now.places[i];
+        uint64_t address = 0, bytes = 0;
+
+        if (place->address != thread->regs.rip || !is_recording(place->trigger) ||
+            !is_met(place, &thread->regs))
+            continue;
+        if (is_first)
+            tbd_crash_note_probe(thread, index);
+        is_first = false;
+        if (place->value != TBD_TRIGGER_ALWAYS && place->size != TBD_TRIGGER_ALWAYS &&
+            compute(place->value, &thread->regs, &address) &&
+            compute(place->size, &thread->regs, &bytes))
+            tbd_crash_note_bytes(thread, index, address, bytes);
+    }
 }
 
 int32_t tbd_triggers_for_signal(uint32_t signo)

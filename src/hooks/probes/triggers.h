@@ -30,6 +30,8 @@ bool tbd_triggers_are_due(void);
 const struct tbd_crash_request *tbd_triggers_now(void);
 /* The index of a trigger at regs->rip whose condition holds, and which has dumps left.  Without the lock. */
 int32_t tbd_triggers_at(const struct tbd_regs *regs);
+/* Records what triggers want that record at regs.rip, where the thread, which has this index, is about to go on.  Without the lock. */
+void tbd_triggers_record(struct tbd_thread *thread, uint32_t index);
 int32_t tbd_triggers_for_signal(uint32_t signo);
 /* With the lock: one dump less is left.  False: none was.  *why: what the dump is to say, *keeps: what it is to have (struct tbd_crash). */
 bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes, uint32_t *keeps);

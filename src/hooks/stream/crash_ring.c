@@ -201,6 +201,19 @@ void tbd_crash_note_values(struct tbd_thread *thread, uint32_t index, bool due)
         tbd_crash_values_sometimes(thread, index, ring_of(index));
 }
 
+void tbd_crash_note_probe(struct tbd_thread *thread, uint32_t index)
+{
+    if (crash)
+        tbd_crash_values_probe(thread, index, ring_of(index));
+}
+
+void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                          uint64_t bytes)
+{
+    if (crash)
+        tbd_crash_values_bytes(thread, index, ring_of(index), address, bytes);
+}
+
 void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index, const struct tbd_sys_call *call)
 {
     if (!crash)

@@ -44,6 +44,10 @@ uint64_t tbd_crash_ring_bytes(void);
 void tbd_crash_note_values(struct tbd_thread *thread, uint32_t index, bool due);
 void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index,
                          const struct tbd_sys_call *call);
+/* The same registers, because a probe is there, whatever the dial says; and after that memory. */
+void tbd_crash_note_probe(struct tbd_thread *thread, uint32_t index);
+void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                          uint64_t bytes);
 void tbd_crash_cancel_values(struct tbd_thread *thread, uint32_t index);
 /* The definition of the block at `start` in the mapping `region` has got this id; `path` is its file's. */
 void tbd_crash_note_module(uint32_t id, uint64_t start, const struct tbd_msg_region *region,

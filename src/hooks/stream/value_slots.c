@@ -105,26 +105,29 @@ static bool is_on(uint32_t index)
 
 /* ---- registers ---- */
 
-void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring)
+static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring, size_t stack)
 {
     const struct tbd_regs *regs = &thread->regs;
-    struct tbd_crash_value *slot;
-    struct tbd_value_registers *to;
+    struct tbd_crash_value *slot = take_slot(index);
+    struct tbd_value_registers *to = &slot->is.registers;
 
-    if (!is_on(index) || !dial.entries) {
-        thread->record_in = NEVER;
-        return;
-    }
-    slot = take_slot(index);
-    to = &slot->is.registers;
     to->rip = regs->rip;
     to->rflags = regs->rflags;
     to->fs_base = regs->fs_base;
     to->gs_base = regs->gs_base;
     for (unsigned r = 0; r < TBD_REG_COUNT; r++) /* memcpy() takes longer to begin */
         to->gpr[r] = regs->gpr[r];
-    to->stack_bytes = tbd_copy_prefix_from_program(to->stack, regs->gpr[TBD_RSP], dial.stack);
+    to->stack_bytes = tbd_copy_prefix_from_program(to->stack, regs->gpr[TBD_RSP], stack);
     complete(slot, moment_now(thread, index, ring) | TBD_VALUE_REGISTERS);
+}
+
+void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring)
+{
+    if (!is_on(index) || !dial.entries) {
+        thread->record_in = NEVER;
+        return;
+    }
+    keep_registers(thread, index, ring, dial.stack);
     set_due(thread, thread->entry_next, dial.entries);
 }
 
@@ -237,4 +240,22 @@ void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t r
     describe(to, call, result);
     keep_bytes(to, index, moment);
     complete(slot, moment | TBD_VALUE_CALL);
+}
+
+/* ---- probes ---- */
+
+void tbd_crash_values_probe(struct tbd_thread *thread, uint32_t index, uint64_t ring)
+{
+    if (is_on(index))
+        keep_registers(thread, index, ring, TBD_VALUE_STACK);
+}
+
+void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ring,
+                            uint64_t address, uint64_t bytes)
+{
+    struct tbd_value_range range = { .address = address };
+
+    if (is_on(index))
+        keep_more(&range, 0, min_of(bytes, TBD_VALUE_PROBE_BYTES), index,
+                  moment_now(thread, index, ring));
 }

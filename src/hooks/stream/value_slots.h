@@ -34,6 +34,11 @@ void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint6
 void tbd_crash_values_sometimes(struct tbd_thread *thread, uint32_t index, uint64_t ring);
 /* It is not: a signal's handler comes before. */
 void tbd_crash_values_cancel(struct tbd_thread *thread, uint32_t index, uint64_t ring);
+/* The same at a place where somebody wants to know them, whatever the setting is. */
+void tbd_crash_values_probe(struct tbd_thread *thread, uint32_t index, uint64_t ring);
+/* After that: memory, TBD_VALUE_PROBE_BYTES at most. */
+void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ring,
+                            uint64_t address, uint64_t bytes);
 /* It has made this system call, with this result. */
 void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                            const struct tbd_sys_call *call, int64_t result);

@@ -2,7 +2,7 @@
 /* dump_advise.c - see dump_advise.h
  *
  * Two kinds of rows.  Settings of the dial `record`: registers are supposed to be known as often as the setting records them.
- * Probes: the instructions in which most unknown values begin; `known` is what would be known with this one and all above. */
+ * Probes: the instructions in which most unknown values begin, and the trigger that records the registers after each; `known` is what would be known with this one and all above. */
 #include "query/dumps/dump_advise.h"
 
 #include "query/dumps/dump_run.h"
@@ -97,6 +97,23 @@ static void probe_text(struct advice *advice, const struct tbd_dump_place *place
     snprintf(out, bytes, "the result of %s", text);
 }
 
+/* As an option `trigger` has it: before the instruction that comes next, if it is in the same function. */
+static void put_trigger(const struct advice *advice, size_t step, json_t *row)
+{
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(advice->past->sim, step);
+    uint64_t next = insn->address + insn->length;
+    struct tbd_rings_place place = tbd_rings_place_at(advice->dump.ring, next);
+    struct tbd_rings_place at = tbd_rings_place_at(advice->dump.ring, insn->address);
+    char text[600];
+
+    if (place.function == NULL || place.module == NULL || place.function_start == 0 ||
+        at.function_start != place.function_start || insn->target != 0 || insn->indirect)
+        return;
+    snprintf(text, sizeof(text), "%s!%s+0x%" PRIx64 " records", place.module, place.function,
+             next - place.function_start);
+    json_object_set_new(row, "trigger", tbd_output_text(text));
+}
+
 static void add_probe(struct advice *advice, const struct tbd_sim_root *root,
                       const struct tbd_sim_uses *uses)
 {
@@ -107,6 +124,7 @@ static void add_probe(struct advice *advice, const struct tbd_sim_root *root,
     tbd_past_where(advice->past, root->step, &place.step, &place.insn);
     row = tbd_dump_row(&advice->dump, &place);
     json_object_set_new(row, "uses", json_integer((json_int_t)root->uses));
+    put_trigger(advice, root->step, row);
     probe_text(advice, &place, text, sizeof(text));
     add_row(advice, row, text, uses);
 }
@@ -162,8 +180,8 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
 
 static enum tbd_exit answer(struct advice *advice)
 {
-    static const char *const columns[] = { "advice",   "known",  "uses", "position",
-                                           "function", "source", NULL };
+    static const char *const columns[] = { "advice",   "known",  "uses",    "position",
+                                           "function", "source", "trigger", NULL };
     static const struct tbd_sim_wish nothing = { .loads = NULL };
     struct tbd_command_run *run = advice->dump.run;
     enum tbd_status status =

@@ -80,11 +80,18 @@ enum tbd_status tbd_past_know_registers(struct tbd_past *past, uint64_t step)
     uint64_t start = past->ring->dump.blocks[past->thread->steps[step].block].start;
     const struct tbd_crash_file_value *value;
     enum tbd_status status = TBD_OK;
+    bool is_here = false; /* bytes after it are those of this moment */
 
     for (uint32_t i = first_at(past, step);
-         status == TBD_OK && (value = value_at(past, i, step)) != NULL; i++)
-        if (value->kind == TBD_VALUE_REGISTERS && value->is.registers.rip == start)
-            status = know_set(past, &value->is.registers);
+         status == TBD_OK && (value = value_at(past, i, step)) != NULL; i++) {
+        if (value->kind != TBD_VALUE_BYTES)
+            is_here = value->kind == TBD_VALUE_REGISTERS && value->is.registers.rip == start;
+        if (is_here)
+            status = value->kind == TBD_VALUE_REGISTERS
+                         ? know_set(past, &value->is.registers)
+                         : know_bytes(past, value->is.more.address, value->is.more.bytes,
+                                      value->is.more.count);
+    }
     return status;
 }
 
@@ -144,21 +151,24 @@ enum tbd_status tbd_past_know_call(struct tbd_past *past, uint64_t step)
     const struct tbd_sim_insn *last = count == 0 ? NULL : tbd_simulation_insn(past->sim, count - 1);
     const struct tbd_crash_file_value *value;
     enum tbd_status status = TBD_OK;
-    bool is_known = false;
+    bool is_known = false, is_here = false;
 
     if (last == NULL || last->kind != TBD_INSN_SYSCALL)
         return TBD_OK;
     for (uint32_t i = first_at(past, step + 1);
-         status == TBD_OK && (value = value_at(past, i, step + 1)) != NULL; i++)
+         status == TBD_OK && (value = value_at(past, i, step + 1)) != NULL; i++) {
+        if (value->kind != TBD_VALUE_BYTES)
+            is_here = value->kind == TBD_VALUE_CALL;
         if (value->kind == TBD_VALUE_CALL) {
             is_known = true;
             status = know_call(past, &value->is.call);
             if (status == TBD_OK)
                 status = tbd_past_pages_note_call(past->pages, count, &value->is.call);
-        } else if (value->kind == TBD_VALUE_BYTES) {
+        } else if (is_here) {
             status = know_bytes(past, value->is.more.address, value->is.more.bytes,
                                 value->is.more.count);
         }
+    }
     if (status == TBD_OK && !is_known)
         status = tbd_past_pages_note_call(past->pages, count, NULL);
     return status;

@@ -18,7 +18,14 @@ struct filling {
     enum tbd_trigger_absent absent;
     const struct tbd_crash *crash;
     struct tbd_query_error *error;
+    struct tbd_query_error value_error; /* why what is to be recorded has no address there */
+    bool has_values;                    /* it has one at some place */
 };
+
+static bool is_entry(const struct tbd_trigger_wish *wish)
+{
+    return wish->where.kind == TBD_WHERE_ENTRY && wish->where.number == 0;
+}
 
 /* A function is looked for in the program itself first, then in all modules. */
 static bool find_places(struct filling *f, const struct tbd_trigger_wish *wish,
@@ -41,17 +48,61 @@ static bool find_places(struct filling *f, const struct tbd_trigger_wish *wish,
     return false;
 }
 
+/* The code for what an expression made of what is recorded has at the place; TBD_TRIGGER_ALWAYS: it has nothing, because it is not in
+ * memory there, or not there at all. */
+static uint32_t value_code(struct filling *f, const struct tbd_trigger_wish *wish, uint64_t address,
+                           const char *before)
+{
+    char text[TBD_CRASH_WISHES + 16];
+    size_t first = strlen(before);
+    uint32_t code = f->code.count;
+    struct tbd_query_error *problem = &f->value_error;
+    struct tbd_expr *expr;
+    enum tbd_status status;
+
+    *problem = (struct tbd_query_error){ 0 };
+    snprintf(text, sizeof(text), "%s(%.*s)", before, (int)(wish->value_end - wish->value),
+             f->text + wish->value);
+    expr = tbd_place_expression(f->process, text, 0, strlen(text), is_entry(wish), problem);
+    status = expr == NULL ? TBD_SYNTAX
+                          : tbd_place_condition(f->process, expr, address, is_entry(wish), &f->code,
+                                                problem);
+    tbd_expr_free(expr);
+    problem->at = problem->at > first ? problem->at - first - 1 + wish->value : wish->value;
+    return status == TBD_OK ? code : TBD_TRIGGER_ALWAYS;
+}
+
+static bool follows_from_registers(struct filling *f, const struct tbd_trigger_wish *wish,
+                                   uint64_t address)
+{
+    uint32_t before = f->code.count;
+    bool follows = value_code(f, wish, address, "") != TBD_TRIGGER_ALWAYS;
+
+    f->code.count = before;
+    return follows;
+}
+
 static bool add_place(struct filling *f, const struct tbd_trigger_wish *wish, uint64_t address,
                       uint32_t code)
 {
+    struct tbd_trigger_place *place;
+
     struct tbd_crash_request *out = f->out;
 
     if (out->place_count == TBD_TRIGGER_PLACES)
         return tbd_query_wrong(f->error, TBD_USAGE, wish->at, wish->end - wish->at,
                                "there are too many places: %u at most", TBD_TRIGGER_PLACES);
-    out->places[out->place_count++] = (struct tbd_trigger_place){ .address = address,
-                                                                  .trigger = out->trigger_count,
-                                                                  .code = code };
+    place = &out->places[out->place_count++];
+    *place = (struct tbd_trigger_place){ .address = address,
+                                         .trigger = out->trigger_count,
+                                         .code = code,
+                                         .value = TBD_TRIGGER_ALWAYS,
+                                         .size = TBD_TRIGGER_ALWAYS };
+    if (wish->value == wish->value_end)
+        return true;
+    place->size = value_code(f, wish, address, "sizeof");
+    place->value = value_code(f, wish, address, "&");
+    f->has_values |= place->value != TBD_TRIGGER_ALWAYS || follows_from_registers(f, wish, address);
     return true;
 }
 
@@ -59,9 +110,8 @@ static bool add_place(struct filling *f, const struct tbd_trigger_wish *wish, ui
 static bool add_conditional(struct filling *f, const struct tbd_trigger_wish *wish,
                             const struct tbd_probe_places *places)
 {
-    bool is_entry = wish->where.kind == TBD_WHERE_ENTRY;
-    struct tbd_expr *condition =
-        tbd_place_expression(f->process, f->text, wish->condition, wish->end, is_entry, f->error);
+    struct tbd_expr *condition = tbd_place_expression(f->process, f->text, wish->condition,
+                                                      wish->end, is_entry(wish), f->error);
     struct tbd_query_error problem = { 0 };
     uint32_t added = 0;
     bool fits = true;
@@ -69,8 +119,8 @@ static bool add_conditional(struct filling *f, const struct tbd_trigger_wish *wi
     for (size_t i = 0; condition && fits && i < places->count; i++) {
         uint32_t code = f->code.count;
 
-        if (tbd_place_condition(f->process, condition, places->all[i].address, is_entry, &f->code,
-                                &problem) != TBD_OK)
+        if (tbd_place_condition(f->process, condition, places->all[i].address, is_entry(wish),
+                                &f->code, &problem) != TBD_OK)
             continue;
         fits = add_place(f, wish, places->all[i].address, code);
         added++;
@@ -86,11 +136,16 @@ static bool add_places(struct filling *f, const struct tbd_trigger_wish *wish)
     struct tbd_probe_places places = { 0 };
     bool done = find_places(f, wish, &places);
 
+    f->has_values = wish->value == wish->value_end;
     if (done && wish->condition < wish->end)
         done = add_conditional(f, wish, &places);
     else
         for (size_t i = 0; done && i < places.count; i++)
             done = add_place(f, wish, places.all[i].address, TBD_TRIGGER_ALWAYS);
+    if (done && !f->has_values) {
+        *f->error = f->value_error;
+        done = false;
+    }
     free(places.all);
     return done;
 }
@@ -153,17 +208,26 @@ static bool add_wish(struct filling *f, const struct tbd_trigger_wish *wish)
     struct tbd_trigger *trigger = &f->out->triggers[f->out->trigger_count];
     uint32_t places = f->out->place_count, code = f->code.count;
 
-    *trigger = (struct tbd_trigger){ .signals = wish->signals, .times = wish->times };
+    *trigger = (struct tbd_trigger){ .signals = wish->signals,
+                                     .times = wish->times,
+                                     .flags = wish->records ? TBD_TRIGGER_RECORDS : 0 };
+    if (wish->records && f->crash->value_slots == 0) {
+        strcpy(f->error->hint, "tbd crash --record=1, or a trigger that records at the start");
+        return tbd_query_wrong(f->error, TBD_USAGE, wish->at, wish->end - wish->at,
+                               "the program was not started with space for what is recorded");
+    }
     snprintf(trigger->text, sizeof(trigger->text), "%.*s", (int)(wish->end - wish->at),
              f->text + wish->at);
     if (!find_kept(f, wish, &trigger->keeps))
         return false;
     if (!wish->signals && (has_gone(f, wish) || !add_places(f, wish))) {
-        trigger->flags = flags_without_place(f, wish);
+        uint32_t flags = flags_without_place(f, wish);
+
         f->out->place_count = places;
         f->code.count = code;
-        if (!trigger->flags)
+        if (!flags)
             return false;
+        trigger->flags |= flags;
     }
     f->out->trigger_count++;
     return true;

@@ -126,6 +126,23 @@ static bool is_number(const struct reader *r, size_t from, size_t to)
     return at == to && from < to;
 }
 
+/* FUNCTION+OFFSET: returns where the function's name ends. */
+static size_t read_offset(const struct reader *r, size_t at, size_t end, uint64_t *out)
+{
+    size_t plus = last_of(r, at, end, '+');
+    char *after;
+    uint64_t offset;
+
+    if (plus <= at || plus + 1 >= end || r->text[plus] != '+' ||
+        !isdigit((unsigned char)r->text[plus + 1]))
+        return end;
+    offset = strtoull(r->text + plus + 1, &after, 0);
+    if (after != r->text + end)
+        return end;
+    *out = offset;
+    return plus;
+}
+
 static bool read_place(struct reader *r, size_t end, struct tbd_trigger_wish *out)
 {
     struct tbd_where *where = &out->where;
@@ -144,20 +161,22 @@ static bool read_place(struct reader *r, size_t end, struct tbd_trigger_wish *ou
         return copy_name(r, at, colon, where->name);
     }
     out->has_module = mark < end && r->text[mark] == '!';
+    end = read_offset(r, out->has_module ? mark : at, end, &where->number);
     if (out->has_module)
         return copy_name(r, at, mark, where->module) && copy_name(r, mark + 1, end, where->name);
     strcpy(where->module, "*");
     return copy_name(r, at, end, where->name);
 }
 
-/* Where the place ends: before " if ", " times " and " with ". */
+/* Where the place ends: before " if ", " times ", " with " and " records ". */
 static size_t end_of_place(struct reader *r)
 {
     struct reader probe = *r;
     size_t end = r->at;
 
     while (probe.at < r->end) {
-        if (take_word(&probe, "if") || take_word(&probe, "times") || take_word(&probe, "with"))
+        if (take_word(&probe, "if") || take_word(&probe, "times") || take_word(&probe, "with") ||
+            take_word(&probe, "records"))
             return end;
         while (probe.at < r->end && !is_blank(r->text[probe.at]))
             probe.at++;
@@ -184,6 +203,22 @@ static bool read_parts(struct reader *r, struct tbd_trigger_wish *out)
            wrong(r, r->at, "with libz.so.1 rings", "names of parts are missing");
 }
 
+/* [EXPRESSION], up to an `if` */
+static void read_value(struct reader *r, struct tbd_trigger_wish *out)
+{
+    struct reader probe = *r;
+
+    skip_blanks(&probe);
+    out->records = true;
+    out->value = out->value_end = probe.at;
+    while (probe.at < r->end && !take_word(&probe, "if")) {
+        while (probe.at < r->end && !is_blank(r->text[probe.at]))
+            probe.at++;
+        out->value_end = r->at = probe.at;
+        skip_blanks(&probe);
+    }
+}
+
 static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
 {
     uint64_t times = 1;
@@ -192,11 +227,13 @@ static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
     *out = (struct tbd_trigger_wish){ .at = r->at, .end = r->end, .condition = r->end };
     if (!(take_word(r, "signal") ? read_signal(r, out) : read_place(r, end_of_place(r), out)))
         return false;
-    if (take_word(r, "times") &&
-        (!take_number(r, &times) || times < 1 || times > TBD_TRIGGER_TIMES))
+    if (!out->signals && take_word(r, "records"))
+        read_value(r, out);
+    else if (take_word(r, "times") &&
+             (!take_number(r, &times) || times < 1 || times > TBD_TRIGGER_TIMES))
         return wrong(r, r->at, "times 3", "a number from 1 to 1000 is expected");
     out->times = (uint32_t)times;
-    if (take_word(r, "with") && !read_parts(r, out))
+    if (!out->records && take_word(r, "with") && !read_parts(r, out))
         return false;
     if (!out->signals && take_word(r, "if")) {
         skip_blanks(r);
@@ -207,10 +244,10 @@ static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
     }
     skip_blanks(r);
     return r->at == r->end ||
-           wrong(
-               r, r->at,
-               "PLACE [times N] [with PART ...] [if CONDITION]; signal NAME [times N] [with PART ...]",
-               "this is not understood");
+           wrong(r, r->at,
+                 "PLACE [times N] [with PART ...] [if CONDITION]; PLACE records [EXPRESSION] [if "
+                 "CONDITION]; signal NAME [times N] [with PART ...]",
+                 "this is not understood");
 }
 
 bool tbd_trigger_read(const char *text, struct tbd_trigger_wishes *out,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* trigger_text.h - what a user wants dumps for: the text of the option `trigger`
  *
- *   WHAT; WHAT; ...      WHAT: PLACE [times N] [with PART ...] [if CONDITION], or signal NAME [times N] [with PART ...]
+ *   WHAT; WHAT; ...      WHAT: PLACE [times N] [with PART ...] [if CONDITION], or signal NAME [times N] [with PART ...],
+ *                              or PLACE records [EXPRESSION] [if CONDITION]
  *
- * PLACE is a function (also module!function), FILE:LINE or 0xADDRESS, CONDITION one of tbdq's (query/condition).
+ * PLACE is a function (also module!function, function+OFFSET), FILE:LINE or 0xADDRESS, CONDITION one of tbdq's (query/condition).
  * The text is untrusted input.  Nothing here prints. */
 #ifndef TBD_QUERY_TRIGGER_TEXT_H
 #define TBD_QUERY_TRIGGER_TEXT_H
@@ -19,7 +20,9 @@ struct tbd_trigger_wish {
     uint64_t signals;       /* as in struct tbd_trigger */
     uint32_t times;
     size_t parts, parts_end; /* names with blanks between them; the same: all */
+    size_t value, value_end; /* what is recorded; the same: registers and stack alone */
     bool has_module;         /* the place names one */
+    bool records;
 };
 
 struct tbd_trigger_wishes {
