@@ -662,6 +662,73 @@ def test_sessions_begin_and_end_while_signals_are_blocked_for_moments(folder):
     assert process.returncode == 0 and text == "done\n" and begun > 0, (process.returncode, text, begun)
 
 
+MASKS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static volatile int is_over;
+static volatile long handled;
+static void on_signal(int signo) { handled += signo == SIGSTKFLT; }
+static void *change_masks(void *x)
+{
+    sigset_t some, before;
+    sigemptyset(&some);
+    sigaddset(&some, SIGUSR2);
+    while (!is_over)
+        if (pthread_sigmask(SIG_BLOCK, &some, &before) != 0 || pthread_sigmask(SIG_SETMASK, &before, NULL) != 0 || sigismember(&before, SIGTRAP))
+            abort();
+    return x;
+}
+static void *handle(void *x)
+{
+    for (long i = 1; !is_over; i++) {
+        signal(SIGSTKFLT, on_signal);
+        raise(SIGSTKFLT);
+        if (handled != i || signal(SIGSTKFLT, i % 2 ? SIG_DFL : SIG_IGN) != on_signal)
+            abort();
+    }
+    return x;
+}
+int main(int argc, char **argv)
+{
+    pthread_t threads[24];
+    int count = atoi(argv[1]);
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, i == 0 && argc > 2 ? handle : change_masks, NULL) != 0)
+            return 1;
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    is_over = 1;
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    puts("done");
+    return 0;
+}
+"""
+
+
+def test_threads_in_the_trap_s_handler_do_not_block_it(folder):
+    """Threads that change their masks all the time are mostly in the handler, with all signals blocked but one.  Sessions begin all the same,
+    unless the program handles each signal that could be that one; it gets its signals in any case."""
+    source, program = os.path.join(folder, "masks.c"), os.path.join(folder, "masks")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(MASKS)
+    subprocess.run([tbdtest.need("cc"), "-O1", "-o", program, source, "-lpthread"], check=True)
+    for words in (("24",), ("2", "handles")):
+        process = armed([program, *words])
+        begun = 0
+        for _ in range(100 if tbdtest.LONG else 6):
+            result = subprocess.run([tbdtest.TBD, "probe", "-q", "-p", str(process.pid), "uprobe:libc:pthread_sigmask { @ = count() } interval:ms:50 { exit() }"],
+                                    capture_output=True, text=True, timeout=150, check=False)
+            begun += result.returncode == 0
+            assert process.poll() is None and (result.returncode == 0 or (len(words) == 2 and "blocks SIGTRAP" in result.stderr)), result
+        text = process.communicate("\n")[0]
+        assert process.returncode == 0 and text == "done\n" and begun > 0, (words, process.returncode, text, begun)
+
+
 def test_armed_program_is_as_without(_):
     """No thread, descriptor or child more than natively; the keeper goes with the program."""
     script = ("import os, threading; print(sorted(os.listdir('/proc/self/fd')), os.listdir('/proc/self/task').__len__());"
@@ -747,5 +814,6 @@ if __name__ == "__main__":
                  test_inlined_copies_and_ranges,
                  test_threads_that_block_all_signals,
                  test_sessions_begin_and_end_while_signals_are_blocked_for_moments,
+                 test_threads_in_the_trap_s_handler_do_not_block_it,
                  test_armed_program_is_as_without,
                  test_wrong_packets_do_no_harm)

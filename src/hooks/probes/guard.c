@@ -7,6 +7,7 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "hooks/probes/trap.h"
 
 #define TRAP_BIT   (1ull << (SIGTRAP - 1))
 #define NEVER      (TRAP_BIT | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1))
@@ -83,8 +84,11 @@ static long change_action(const struct tbd_ucontext *context, struct tbd_kernel_
         return change_trap_action(own, act, old);
     if (act && !take(act, &wanted, sizeof(wanted)))
         return -EFAULT;
-    if (act)
+    if (act) {
         wanted.mask &= ~TRAP_BIT;
+        if (wanted.handler > 1 && signal - 1 < 64)
+            tbd_trap_block((int)signal);
+    }
     result = tbd_handlers_change((uint32_t)signal, act ? &wanted : NULL, &before);
     if (!result && old && !give(old, &before, sizeof(before)))
         return -EFAULT;

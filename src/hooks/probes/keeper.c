@@ -255,7 +255,6 @@ static struct tbd_probe_reply guard(long bytes)
 
     if (reply.refusal != TBD_PROBE_OK)
         return reply;
-    tbd_thread_masks_watch(true);
     reply = tbd_thread_masks_refuse_still(keeper.program);
     if (reply.refusal == TBD_PROBE_OK)
         reply = tbd_thread_masks_refuse(keeper.program);
@@ -265,7 +264,6 @@ static struct tbd_probe_reply guard(long bytes)
         tbd_placing_guards();
         reply = tbd_thread_masks_refuse(keeper.program);
     }
-    tbd_thread_masks_watch(false);
     if (reply.refusal != TBD_PROBE_OK)
         tbd_placing_clear();
     return reply;

@@ -12,6 +12,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
+#include "hooks/probes/trap.h"
 
 #define TRIES           200
 #define TRY_MS          5
@@ -22,8 +23,6 @@
 #define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
 #define DIRECTORY_BYTES 32768
 #define MAX_UNSEEN      (DIRECTORY_BYTES / 24)
-#define MARKS           256
-#define MASK_READS      8 /* of a thread that may be in the handler */
 #define TEXT_BYTES      256
 #define WAIT_TEXT       "128 0x" /* rt_sigtimedwait, and its first argument: proc_pid_syscall(5) */
 
@@ -33,50 +32,8 @@ struct unseen_thread {
     uint64_t run_ns; /* on a processor, until then; 0: not known */
 };
 
-static uint32_t marks[MARKS]; /* threads in the handler; 0: none */
-static bool is_watching;      /* atomic; only the keeper changes it */
 static struct unseen_thread unseen[MAX_UNSEEN];
 static uint32_t unseen_count;
-
-/* ---- in the handler ---- */
-
-void tbd_thread_masks_watch(bool watches)
-{
-    if (watches) /* a thread may have died in the handler */
-        memset(marks, 0, sizeof(marks));
-    __atomic_store_n(&is_watching, watches, __ATOMIC_SEQ_CST);
-}
-
-uint32_t *tbd_thread_masks_enter(void)
-{
-    uint32_t tid;
-
-    if (!__atomic_load_n(&is_watching, __ATOMIC_RELAXED))
-        return NULL;
-    tid = (uint32_t)tbd_sys_gettid();
-    for (uint32_t i = 0; i < MARKS; i++) {
-        uint32_t *mark = &marks[(tid + i) % MARKS], none = 0;
-
-        if (__atomic_compare_exchange_n(mark, &none, tid, false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_RELAXED))
-            return mark;
-    }
-    return NULL;
-}
-
-void tbd_thread_masks_leave(uint32_t *mark)
-{
-    if (mark)
-        __atomic_store_n(mark, 0, __ATOMIC_SEQ_CST);
-}
-
-static bool is_in_handler(uint32_t tid)
-{
-    for (uint32_t i = 0; i < MARKS; i++)
-        if (__atomic_load_n(&marks[i], __ATOMIC_SEQ_CST) == tid)
-            return true;
-    return false;
-}
 
 /* ---- what /proc says of a thread ---- */
 
@@ -102,12 +59,18 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static bool has_sigtrap(const char *set)
+static uint64_t signals_of(const char *set)
 {
     uint64_t bits;
 
     tbd_proc_hexadecimal(after_spaces(set), &bits);
-    return bits & SIGTRAP_BIT;
+    return bits;
+}
+
+/* Who is in the handler does not block it afterwards. */
+static bool blocks_trap(uint64_t mask)
+{
+    return (mask & SIGTRAP_BIT) && mask != tbd_trap_handler_mask();
 }
 
 static bool note_status(void *context, char *line)
@@ -115,9 +78,9 @@ static bool note_status(void *context, char *line)
     struct status_facts *facts = context;
 
     if (tbd_starts_with(line, "SigBlk:"))
-        facts->blocks_trap |= has_sigtrap(line + 7);
+        facts->blocks_trap |= blocks_trap(signals_of(line + 7));
     if (tbd_starts_with(line, "SigPnd:"))
-        facts->has_trap = has_sigtrap(line + 7);
+        facts->has_trap = signals_of(line + 7) & SIGTRAP_BIT;
     if (tbd_starts_with(line, "TracerPid:"))
         facts->is_traced = strcmp(after_spaces(line + 10), "0") != 0;
     if (tbd_starts_with(line, "x86_Thread_features:"))
@@ -183,21 +146,6 @@ static void read_status(uint32_t program, uint32_t tid, struct status_facts *out
     tbd_proc_lines(path, note_status, out);
 }
 
-/* Who was in the handler, and has left it since, does not block it. */
-static void read_mask(uint32_t program, uint32_t tid, struct status_facts *io)
-{
-    struct status_facts now = { 0 };
-
-    for (int i = 0; i == 0 || (i < MASK_READS && now.blocks_trap && is_watching); i++) {
-        now = (struct status_facts){ 0 };
-        read_status(program, tid, &now);
-        now.blocks_trap &= !is_in_handler(tid);
-    }
-    io->blocks_trap |= now.blocks_trap;
-    io->is_traced |= now.is_traced;
-    io->has_shadow_stack |= now.has_shadow_stack;
-}
-
 static enum tbd_probe_refusal judge(const struct status_facts *facts)
 {
     return facts->is_traced          ? TBD_PROBE_TRACED
@@ -213,10 +161,10 @@ static enum tbd_probe_refusal look_at_thread(uint32_t program, uint32_t tid, boo
     struct status_facts facts = { 0 };
     char text[TEXT_BYTES] = "";
 
-    read_mask(program, tid, &facts);
+    read_status(program, tid, &facts);
     *out_runs = read_wait(program, tid, text) > 0 && is_running(text);
     facts.blocks_trap |= waits_for_trap(text);
-    read_mask(program, tid, &facts);
+    read_status(program, tid, &facts);
     return judge(&facts);
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* thread_masks.h - may the program's threads meet traps?  The kernel would end it at one that blocks SIGTRAP
  *
- * A thread that is in the trap's own handler has it blocked, too.  While the keeper watches, threads leave a mark there.
+ * A thread that is in the trap's own handler has it blocked, too.  It is known by its mask, which lacks one signal that
+ * nobody handles (trap.h).
  *
- * Contexts: keeper; SIG to enter and leave. */
+ * Contexts: keeper. */
 #ifndef TBD_HOOKS_THREAD_MASKS_H
 #define TBD_HOOKS_THREAD_MASKS_H
 
 #include "format/probe/probe.h"
-
-#include <stdbool.h>
 
 /* Looks at all threads, which have to run meanwhile where that is needed to know it (some seconds if many want to).
  * detail: the thread. */
@@ -20,11 +19,5 @@ struct tbd_probe_reply tbd_thread_masks_refuse_still(uint32_t program);
 
 /* There are no traps any more: returns when those who have met one before are in its handler, or after some seconds. */
 void tbd_thread_masks_await_handlers(uint32_t program);
-
-/* From now on, or no more. */
-void tbd_thread_masks_watch(bool watches);
-/* The handler begins: what to give back at its end.  NULL: nobody watches, or no mark is free. */
-uint32_t *tbd_thread_masks_enter(void);
-void tbd_thread_masks_leave(uint32_t *mark);
 
 #endif

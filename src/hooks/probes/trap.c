@@ -18,7 +18,6 @@
 #include "hooks/probes/probe_code.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/probe_table.h"
-#include "hooks/probes/thread_masks.h"
 #include "hooks/threads/sigframe.h"
 #include "patcher/native_patch.h"
 
@@ -246,7 +245,6 @@ void tbd_probe_jumped(uint64_t *registers, struct tbd_probe *probe)
 void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_probe *probe = tbd_probe_find(context->rip - 1);
-    uint32_t *mark;
     int32_t code;
 
     memcpy(&code, info + 8, sizeof(code));
@@ -258,10 +256,51 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
             pass_on(signal, info, context);
         return;
     }
-    mark = tbd_thread_masks_enter();
     tbd_probe_report(probe, context->gregs);
     tbd_trap_run_instruction(&probe->step, context);
-    tbd_thread_masks_leave(mark);
+}
+
+/* ---- the handler's mask ---- */
+
+/* Those that programs use least. */
+static const int hole_signals[] = { SIGSTKFLT, SIGPWR };
+
+static uint64_t find_hole(void)
+{
+    struct tbd_kernel_action action;
+
+    for (size_t i = 0; i < sizeof(hole_signals) / sizeof(hole_signals[0]); i++) {
+        set_action(hole_signals[i], NULL, &action);
+        if (action.handler <= 1)
+            return bit_of(hole_signals[i]);
+    }
+    return 0;
+}
+
+static bool is_ours(const struct tbd_kernel_action *action)
+{
+    return action->handler == (uint64_t)(uintptr_t)tbd_probe_trap_entry;
+}
+
+uint64_t tbd_trap_handler_mask(void)
+{
+    const uint64_t never = bit_of(SIGKILL) | bit_of(SIGSTOP);
+    struct tbd_kernel_action now = { 0 };
+
+    set_action(SIGTRAP, NULL, &now);
+    return is_ours(&now) && (now.mask | never) != UINT64_MAX ? now.mask & ~never : 0;
+}
+
+/* The process asks for its own action: a child of vfork has one, too. */
+void tbd_trap_block(int signal)
+{
+    struct tbd_kernel_action now = { 0 };
+
+    set_action(SIGTRAP, NULL, &now);
+    if (!is_ours(&now) || (now.mask & bit_of(signal)))
+        return;
+    now.mask |= bit_of(signal);
+    set_action(SIGTRAP, &now, NULL);
 }
 
 /* ---- beginning ---- */
@@ -271,14 +310,13 @@ void tbd_trap_begin(void)
     const struct tbd_kernel_action action = { .handler = (uint64_t)(uintptr_t)tbd_probe_trap_entry,
                                               .flags = FLAGS,
                                               .restorer = (uint64_t)(uintptr_t)tbd_signal_restorer,
-                                              .mask = UINT64_MAX };
+                                              .mask = ~find_hole() };
     struct tbd_kernel_action was = { 0 };
 
     set_action(SIGTRAP, NULL, &was);
-    if (was.handler != action.handler) {
+    if (!is_ours(&was))
         before = was;
-        set_action(SIGTRAP, &action, NULL);
-    }
+    set_action(SIGTRAP, &action, NULL);
     tbd_guard_handlers();
 }
 
@@ -287,6 +325,6 @@ void tbd_trap_end(void)
     struct tbd_kernel_action now = { 0 };
 
     set_action(SIGTRAP, NULL, &now);
-    if (now.handler == (uint64_t)(uintptr_t)tbd_probe_trap_entry)
+    if (is_ours(&now))
         set_action(SIGTRAP, &before, NULL);
 }

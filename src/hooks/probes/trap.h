@@ -3,7 +3,8 @@
  *
  * The handler of SIGTRAP runs the code of the place's probes, and then the instruction that the trap has
  * replaced, with all signals blocked: so a signal of the program comes before the place or after it, as
- * natively, and the place is the only address that a handler, an exception or a debugger sees.
+ * natively, and the place is the only address that a handler, an exception or a debugger sees.  One signal is not
+ * blocked, which would end the program, or is ignored: by that hole in its mask a thread in the handler is known.
  *
  * The handler is entered with the program's fs and gs, on its stack or its signal stack; it never writes
  * between rsp and rsp - 128.  A SIGTRAP that is none of ours goes to whom it went before.
@@ -25,5 +26,10 @@ void tbd_trap_run_instruction(const struct tbd_native_step *step, struct tbd_uco
 void tbd_trap_begin(void);
 /* SIGTRAP goes to whom it went before, if nobody has changed that.  No thread is in a probe any more. */
 void tbd_trap_end(void);
+
+/* The mask of threads in the handler, as the kernel shows it; 0: not to be told from the program's. */
+uint64_t tbd_trap_handler_mask(void);
+/* The program is about to handle this signal: it must not come in the handler. */
+void tbd_trap_block(int signal);
 
 #endif

@@ -41,17 +41,30 @@ static void find_threads(pid_t pid, struct tbd_unblocked *out)
         closedir(tasks);
 }
 
-/* False: it has ended, or ptrace is not allowed. */
-static bool change(pid_t pid, pid_t tid, bool blocks)
+/* False: it has ended, it does not block it any more, or ptrace is not allowed. */
+static bool unblock(pid_t pid, pid_t tid, uint64_t *out_mask)
 {
     struct tbd_query_error ignored = { 0 };
     struct tbd_remote remote;
 
     if (!tbd_remote_borrow(&remote, pid, tid, &ignored))
         return false;
-    remote.mask = blocks ? remote.mask | TRAP_BIT : remote.mask & ~TRAP_BIT;
+    *out_mask = remote.mask;
+    remote.mask &= ~TRAP_BIT;
     tbd_remote_let_go(&remote);
-    return true;
+    return *out_mask & TRAP_BIT;
+}
+
+static void block_again(pid_t pid, pid_t tid, uint64_t mask)
+{
+    struct tbd_query_error ignored = { 0 };
+    struct tbd_remote remote;
+
+    if (!tbd_remote_borrow(&remote, pid, tid, &ignored))
+        return;
+    if (remote.mask == (mask & ~TRAP_BIT))
+        remote.mask = mask;
+    tbd_remote_let_go(&remote);
 }
 
 void tbd_attach_unblock(pid_t pid, struct tbd_unblocked *out)
@@ -64,12 +77,12 @@ void tbd_attach_unblock(pid_t pid, struct tbd_unblocked *out)
     if (found.count)
         nanosleep(&moment, NULL);
     for (unsigned i = 0; i < found.count; i++)
-        if (blocks_trap(pid, found.tids[i]) && change(pid, found.tids[i], false))
+        if (blocks_trap(pid, found.tids[i]) && unblock(pid, found.tids[i], &out->masks[out->count]))
             out->tids[out->count++] = found.tids[i];
 }
 
 void tbd_attach_block_again(const struct tbd_unblocked *threads)
 {
     for (unsigned i = 0; i < threads->count; i++)
-        change(threads->pid, threads->tids[i], true);
+        block_again(threads->pid, threads->tids[i], threads->masks[i]);
 }

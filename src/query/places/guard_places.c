@@ -7,6 +7,7 @@
 #include <Zydis/Zydis.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #define CODE_BYTES 4096
@@ -72,6 +73,14 @@ static bool add_call(struct tbd_probe_places *out, const struct call_numbers *nu
     return tbd_process_add_place(&out[kind_of(numbers)], address);
 }
 
+/* Most functions have none, and are not decoded.  The bytes may be those of something else. */
+static bool may_have_syscall(const uint8_t *code, size_t bytes)
+{
+    static const uint8_t instruction[] = { 0x0f, 0x05 };
+
+    return memmem(code, bytes, instruction, sizeof(instruction)) != NULL;
+}
+
 static bool find_in(struct tbd_elf_file *file, uint64_t bias, const struct tbd_elf_symbol *symbol,
                     struct tbd_probe_places *out)
 {
@@ -83,6 +92,8 @@ static bool find_in(struct tbd_elf_file *file, uint64_t bias, const struct tbd_e
     uint8_t code[CODE_BYTES];
 
     got = tbd_elf_read(file, symbol->start, code, bytes < sizeof(code) ? bytes : sizeof(code));
+    if (!may_have_syscall(code, got))
+        return true;
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     for (size_t at = 0; at < got; at += insn.length) {
         if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + at, got - at, &insn, operands)))
