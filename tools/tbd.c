@@ -48,6 +48,7 @@ static int usage(FILE *out)
         fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
     fputs(
         "  --chaos                              the same with any seed, which is said\n"
+        "  --native                             --mode=native: the program runs its own code, a replay finds the events\n"
         "  --portable                           --cpu=v3: any processor of x86-64-v3 can replay it\n"
         "  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
         "~/.local/share/tbd; ask it with tbdq.\n",
@@ -440,6 +441,23 @@ static bool can_be_taken_over(const struct tbd_options *options)
             options->mode == TBD_MODE_CRASH);
 }
 
+/* Options without a value, each of which stands for one that has it. */
+static const struct option_word {
+    const char *word, *option, *value;
+} option_words[] = {
+    { "portable", "cpu", "v3" },
+    { "native", "mode", "native" },
+};
+
+/* NULL: there is none. */
+static const struct option_word *word_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(option_words) / sizeof(option_words[0]); i++)
+        if (strcmp(option_words[i].word, name) == 0)
+            return &option_words[i];
+    return NULL;
+}
+
 /* `mode`: what the command stands for; an option may say otherwise. */
 static int record(char **argv, const char *mode)
 {
@@ -459,6 +477,7 @@ static int record(char **argv, const char *mode)
         return version();
     for (; *argv && (*argv)[0] == '-'; argv++) {
         const char *name = *argv + 2;
+        const struct option_word *word;
         size_t bytes;
 
         if (is_help(*argv))
@@ -474,8 +493,9 @@ static int record(char **argv, const char *mode)
             argv++;
             break;
         }
-        if (strcmp(name, "portable") == 0) { /* to be replayed on any processor of x86-64-v3 */
-            if (!append_option(&options, "cpu", strlen("cpu"), "v3"))
+        word = word_of(name);
+        if (word) {
+            if (!append_option(&options, word->option, strlen(word->option), word->value))
                 return wrong_usage("too long", *argv);
             continue;
         }

@@ -8,6 +8,7 @@
 #include "query/commands/bookmarks.h"
 #include "query/page/page_command.h"
 #include "query/prompt/complete.h"
+#include "query/prompt/part_answer.h"
 #include "query/prompt/prompt.h"
 #include "query/condition/question.h"
 #include "query/prompt/script.h"
@@ -49,8 +50,8 @@ static void print_usage(FILE *out)
         out,
         "usage: tbdq [-t TRACE] [--at POS] [--json] [COMMAND [ARGUMENT...]]\n\n"
         "  -t, --trace TRACE   trace directory (default: the latest one)\n"
-        "      --at POS        position to ask about: first, last or TIME[+K]; the "
-        "remembered one stays\n"
+        "      --at POS        position to ask about: first, last, TIME[+K] or @wN+BLOCKS[+K];\n"
+        "                      the remembered one stays\n"
         "      --thread N      thread to ask about (default: the one that has control there)\n"
         "      --since TIME, --until TIME  only events from then on, until then: 09:35:53.5,\n"
         "                      2026-11-23T09:35, @1795426553, +1.5s (after the start)\n"
@@ -245,7 +246,8 @@ static void print_symbol_notes(const struct tbd_session *session)
 
 static void print_forgotten(const struct tbd_session *session)
 {
-    if (session->unwritten.has_position || session->unwritten.has_frame)
+    if (session->part == NULL && /* else it is not yet written */
+        (session->unwritten.has_position || session->unwritten.has_frame))
         fprintf(stderr,
                 "tbdq: note: the trace's folder cannot be written, so this %s is forgotten\n"
                 "hint: --at says a position; the prompt and scripts remember one until they end\n",
@@ -340,6 +342,44 @@ static const struct tbd_command *command_without_trace(size_t count, char **word
     return command != NULL && command->needs_no_trace ? command : NULL;
 }
 
+struct part_context {
+    const struct options *options;
+    size_t count;
+    char **words;
+};
+
+static int answer_part(void *context, struct tbd_session *session, FILE *out)
+{
+    const struct part_context *part = context;
+    int result;
+
+    tbd_places_set_recorded(session->info->realtime_ns);
+    result = answer(session, part->options, out, part->count, part->words);
+    print_symbol_notes(session);
+    return result;
+}
+
+/* Native play: does the question need only some of the windows, while the others are not counted?  False: nothing was done. */
+static bool ask_part(const struct tbd_session *session, const struct options *options, FILE *out,
+                     size_t count, char **words, int *out_result)
+{
+    struct part_context context = { options, count, words };
+    char buffer[4096];
+
+    if (count == 0 || options->script != NULL || options->shard != NULL || options->since != NULL ||
+        options->until != NULL || options->complete != NULL || options->explain)
+        return false;
+    return tbd_part_ask(tbd_session_find(options->trace, buffer, sizeof(buffer)),
+                        &(struct tbd_part_asking){ .session = session,
+                                                   .at = options->at,
+                                                   .count = count,
+                                                   .words = words,
+                                                   .out = out,
+                                                   .answer = answer_part,
+                                                   .context = &context },
+                        out_result);
+}
+
 /* Asks the words of the command line; without words starts the prompt. */
 static int ask(const struct options *options, size_t count, char **words)
 {
@@ -370,6 +410,10 @@ static int ask(const struct options *options, size_t count, char **words)
     if (status == TBD_OK && options->complete == NULL && count != 0 &&
         strcmp(words[0], "dap") == 0) { /* its client names the trace */
         result = (int)tbd_dap_command(options->trace, options->workers, count, words);
+        fclose(out);
+        return result;
+    }
+    if (status == TBD_OK && ask_part(&session, options, out, count, words, &result)) {
         fclose(out);
         return result;
     }

@@ -6,6 +6,7 @@
 #include "query/commands/bookmarks.h"
 
 #include "query/output/output.h"
+#include "query/session/position_text.h"
 
 #include "base/safe_stream.h"
 #include "format/files/file.h"
@@ -114,7 +115,11 @@ char *tbd_bookmarks_expand(struct tbd_session *session, const char *line)
         struct tbd_position position;
 
         quoted ^= *s == '"';
-        if (length != 0 && find(session, s + 1, length, &position)) {
+        if (length != 0 && tbd_position_in_window(s) != 0 &&
+            tbd_position_read(session, s, &position) == TBD_OK) {
+            fprintf(out, "%" PRIu64 "+%" PRIu32, position.time, position.offset);
+            s += tbd_position_in_window(s) - 1;
+        } else if (length != 0 && find(session, s + 1, length, &position)) {
             fprintf(out, "%" PRIu64 "+%" PRIu32, position.time, position.offset);
             s += length;
         } else {

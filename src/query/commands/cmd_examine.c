@@ -5,6 +5,7 @@
  * their size, as in gdb. */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
+#include "query/session/position_text.h"
 #include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
@@ -143,8 +144,8 @@ static void print_unit(const struct examine *x, uint64_t value)
 static enum tbd_exit unknown(const struct examine *x, uint64_t address)
 {
     fflush(x->run->out);
-    fprintf(stderr, "tbdq: memory at 0x%" PRIx64 " is not known at %" PRIu64 "+%" PRIu32 "\n",
-            address, x->position.time, x->position.offset);
+    fprintf(stderr, "tbdq: memory at 0x%" PRIx64 " is not known at %s\n", address,
+            tbd_position_text(x->run->session, x->position).text);
     return TBD_EXIT_NOT_FOUND;
 }
 

@@ -5,6 +5,7 @@
 #include "query/output/shard.h"
 #include "query/text/progress.h"
 #include "query/search/search.h"
+#include "query/session/position_text.h"
 #include "query/session/signal_info.h"
 #include "query/session/wall_time.h"
 
@@ -133,9 +134,10 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
 
     if (!run->session->json &&
         (question->from == TBD_FROM_CURRENT || question->from == TBD_FROM_POSITION)) {
-        fprintf(run->out, "not found: %" PRIu64 " such %s %s %" PRIu64 "+%" PRIu32 "%s\n", found,
+        fprintf(run->out, "not found: %" PRIu64 " such %s %s %s%s\n", found,
                 found == 1 ? "event" : "events", question->backward ? "before" : "after",
-                start.time, start.offset, end_there(run->session, start, question->backward));
+                tbd_position_text(run->session, start).text,
+                end_there(run->session, start, question->backward));
         return TBD_EXIT_NOT_FOUND;
     }
     return tbd_command_none(run, tbd_event_type_name(question->type), found);

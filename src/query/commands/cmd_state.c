@@ -4,6 +4,7 @@
 #include "query/commands/functions.h"
 #include "query/debuginfo/register_names.h"
 #include "query/output/output.h"
+#include "query/session/position_text.h"
 #include "query/commands/rows.h"
 
 #include "base/safe_stream.h"
@@ -16,11 +17,12 @@
 #define MEM_MAX (16u << 20)
 
 /* Keys that every answer about a position begins with. */
-static json_t *position_object(struct tbd_position position, uint32_t thread)
+static json_t *position_object(const struct tbd_session *session, struct tbd_position position,
+                               uint32_t thread)
 {
     json_t *object = json_object();
 
-    json_object_set_new(object, "time", json_integer((json_int_t)position.time));
+    json_object_set_new(object, "time", tbd_output_time(session, position.time));
     json_object_set_new(object, "offset", json_integer((json_int_t)position.offset));
     json_object_set_new(object, "thread", json_integer((json_int_t)thread));
     return object;
@@ -78,9 +80,10 @@ static void vector_text(const struct tbd_reg_state *state, unsigned number, char
         used += (size_t)snprintf(out + used, bytes - used, "%02x", lowest[i]);
 }
 
-static void print_regs_json(const struct tbd_reg_state *state, FILE *out)
+static void print_regs_json(const struct tbd_session *session, const struct tbd_reg_state *state,
+                            FILE *out)
 {
-    json_t *object = position_object(state->position, state->regs.thread);
+    json_t *object = position_object(session, state->position, state->regs.thread);
     char name[8];
     char text[40];
 
@@ -121,7 +124,7 @@ enum tbd_exit tbd_command_regs(struct tbd_command_run *run)
         return tbd_command_fail(run, TBD_NOMEM);
     status = tbd_session_regs(run->session, position, state);
     if (status == TBD_OK && run->session->json)
-        print_regs_json(state, run->out);
+        print_regs_json(run->session, state, run->out);
     else if (status == TBD_OK)
         print_regs_text(state, run->out);
     free(state);
@@ -149,7 +152,7 @@ static enum tbd_exit print_memory_json(const struct tbd_command_run *run,
                                        struct tbd_position position, uint64_t address,
                                        const uint8_t *bytes, size_t count)
 {
-    json_t *object = position_object(position, 0);
+    json_t *object = position_object(run->session, position, 0);
     char *text = malloc(2 * count + 1);
 
     if (text == NULL) {
@@ -177,8 +180,8 @@ static enum tbd_exit print_memory(struct tbd_command_run *run, struct tbd_positi
     enum tbd_exit result = TBD_EXIT_FOUND;
 
     if (status == TBD_UNMAPPED || status == TBD_NOTKEPT) {
-        fprintf(stderr, "tbdq: 0x%" PRIx64 ", %zu bytes at %" PRIu64 "+%" PRIu32 ": %s\n", address,
-                count, position.time, position.offset, tbd_status_text(status));
+        fprintf(stderr, "tbdq: 0x%" PRIx64 ", %zu bytes at %s: %s\n", address, count,
+                tbd_position_text(run->session, position).text, tbd_status_text(status));
         result = TBD_EXIT_NOT_FOUND;
     } else if (status != TBD_OK) {
         result = tbd_command_fail(run, status);
@@ -324,12 +327,13 @@ static uint32_t print_insn(const struct tbd_command_run *run, const struct tbd_p
     if (!run->session->json) {
         tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
         if (position != NULL)
-            fprintf(run->out, "%" PRIu64 "+%-3" PRIu32 " ", position->time, position->offset);
+            fprintf(run->out, "%s+%-3" PRIu32 " ", tbd_time_text(run->session, position->time).text,
+                    position->offset);
         fprintf(run->out, "0x%012" PRIx64 "  %-40s %s\n", insn->pc, tbd_shown(name),
                 tbd_shown(text));
         return length;
     }
-    object = position != NULL ? position_object(*position, 0) : json_object();
+    object = position != NULL ? position_object(run->session, *position, 0) : json_object();
     json_object_del(object, "thread");
     json_object_set_new(object, "pc", tbd_output_hex(insn->pc));
     tbd_output_symbol(run->session, window, insn->pc, object);

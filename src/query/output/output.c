@@ -4,6 +4,7 @@
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
 #include "query/output/output.h"
 #include "query/session/inlined_calls.h"
+#include "query/session/position_text.h"
 #include "query/session/signal_info.h"
 #include "query/session/wall_time.h"
 
@@ -361,13 +362,20 @@ static void put_inlined(struct tbd_session *session, uint32_t window, const stru
     json_object_del(object, "function_offset");
 }
 
+json_t *tbd_output_time(const struct tbd_session *session, uint64_t time)
+{
+    return session->trace == NULL || tbd_position_has_time(session, time)
+               ? json_integer((json_int_t)time)
+               : json_string(tbd_time_text(session, time).text);
+}
+
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event)
 {
     json_t *object = json_object();
     struct tbd_place place;
     char text[256] = "";
 
-    json_object_set_new(object, "time", json_integer((json_int_t)event->position.time));
+    json_object_set_new(object, "time", tbd_output_time(session, event->position.time));
     json_object_set_new(object, "offset", json_integer((json_int_t)event->position.offset));
     json_object_set_new(object, "thread", json_integer((json_int_t)event->thread));
     json_object_set_new(object, "type", json_string(tbd_event_type_name(event->type)));
@@ -383,7 +391,7 @@ json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *ev
     json_object_set_new(object, "text", tbd_output_text(text));
     put_own(session, event, object);
     if ((event->flags & TBD_EVENT_RESUMED) != 0)
-        json_object_set_new(object, "began", json_integer((json_int_t)event->began));
+        json_object_set_new(object, "began", tbd_output_time(session, event->began));
     return object;
 }
 
@@ -419,6 +427,17 @@ static void print_place(const json_t *object, FILE *out)
     fprintf(out, "%s", tbd_output_source_text(&line, text, sizeof(text)));
 }
 
+/* tbd_output_time() has made it. */
+static void print_time(const json_t *object, const char *key, FILE *out)
+{
+    const json_t *time = json_object_get(object, key);
+
+    if (json_is_string(time))
+        fprintf(out, "%s", json_string_value(time));
+    else
+        fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(time));
+}
+
 static void print_args(const json_t *object, FILE *out)
 {
     const json_t *args = json_object_get(object, "args");
@@ -439,9 +458,11 @@ static void print_own(const json_t *object, FILE *out)
 
     if (json_object_get(object, "call") != NULL) {
         fprintf(out, "  %s", get(object, "call"));
-        if (json_object_get(object, "began") != NULL)
-            fprintf(out, "  (began at %" JSON_INTEGER_FORMAT ")",
-                    json_integer_value(json_object_get(object, "began")));
+        if (json_object_get(object, "began") != NULL) {
+            fprintf(out, "  (began at ");
+            print_time(object, "began", out);
+            fprintf(out, ")");
+        }
         return;
     }
     if (json_object_get(object, "args") != NULL)
@@ -489,8 +510,8 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
         print_json(object, out);
         return;
     }
-    fprintf(out, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT "  %s  ",
-            json_integer_value(json_object_get(object, "time")),
+    print_time(object, "time", out);
+    fprintf(out, "+%" JSON_INTEGER_FORMAT "  %s  ",
             json_integer_value(json_object_get(object, "offset")), get(object, "type"));
     if (json_object_get(object, "wall") != NULL)
         fprintf(out, "%s  ", get(object, "wall"));

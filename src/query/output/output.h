@@ -19,6 +19,8 @@
 /* An object with the keys time, offset, thread, type, pc, module, function, text and those of this
  * type of event; owned by the caller. */
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event);
+/* A time: a number, or text where blocks before it are not counted (query/session/position_text.h). */
+json_t *tbd_output_time(const struct tbd_session *session, uint64_t time);
 /* The keys of a signal event, without `from`. */
 void tbd_output_signal(const struct tbd_event *event, json_t *object);
 /* Prints such an object as one line of JSON, or as lines of text. */

@@ -8,6 +8,7 @@
 #include "query/search/search_private.h"
 
 #include "query/condition/window_names.h"
+#include "query/session/part_trace.h"
 #include "query/text/user_interrupt.h"
 #include "query/text/progress.h"
 
@@ -203,6 +204,33 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
     return tbd_plan_make(run->question, run->session, start, &run->plan);
 }
 
+/* Windows that are not counted are passed over, and remembered, unless the question is about another time. */
+static bool is_counted(struct tbd_search_run *run, uint32_t index)
+{
+    const struct tbd_counted_part *part = run->session->part;
+    const struct tbd_window_summary *summary = tbd_trace_window(run->session->trace, index);
+
+    if (part == NULL || (index >= part->from && index < part->to))
+        return true;
+    if (summary->first_time <= run->plan.time_high &&
+        summary->first_time + summary->blocks >= run->plan.time_low) {
+        run->passed_before |= index < part->from;
+        run->passed_after |= index >= part->to;
+    }
+    return false;
+}
+
+/* A search that came to windows that are not counted, before it had its answer, needs them. */
+static void ask_for_passed(struct tbd_search_run *run)
+{
+    bool is_done = tbd_search_is_done(run), backward = run->question->backward;
+
+    if (run->passed_before && !(is_done && backward))
+        (void)tbd_part_has(run->session->part, 0);
+    if (run->passed_after && !(is_done && !backward))
+        (void)tbd_part_has(run->session->part, UINT32_MAX);
+}
+
 /* Does the plan keep window `index`? A window that it skips is counted, with the reason. */
 static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool *out)
 {
@@ -211,7 +239,9 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
     enum tbd_status status = bind_window(run, index);
     enum tbd_plan_verdict answer = TBD_PLAN_MAY_HOLD;
 
-    if (status == TBD_OK && run->question->only != NULL)
+    if (status == TBD_OK && !is_counted(run, index))
+        answer = TBD_PLAN_OTHER_TIME;
+    else if (status == TBD_OK && run->question->only != NULL)
         answer = run->question->only[index] ? TBD_PLAN_MAY_HOLD : TBD_PLAN_NOT_IN_INDEX;
     else if (status == TBD_OK)
         answer = tbd_plan_ask(&run->plan, run->session->trace, index);
@@ -437,6 +467,7 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
         status = search_windows(&run);
     }
     *out_found = run.total;
+    ask_for_passed(&run);
     if (status == TBD_OK && run.total == 0 && has_no_meaning(&run))
         status = search->error->status;
     if (status == TBD_OK && !tbd_search_is_done(&run) && search->each == NULL)

@@ -100,6 +100,7 @@ struct tbd_search_run {
     struct tbd_event found;
     /* the whole search */
     uint64_t total;
+    bool passed_before, passed_after; /* windows before, after those that are counted */
     bool is_stopped;                  /* `each` wants no more */
     const struct tbd_module *modules; /* the modules to which names are bound */
     size_t module_count;

@@ -7,6 +7,8 @@
 #include "query/session/session.h"
 #include "query/session/counted_trace.h"
 #include "query/session/packed_trace.h"
+#include "query/session/part_trace.h"
+#include "query/session/position_text.h"
 #include "query/text/user_cache.h"
 
 #include "format/files/crash_file.h"
@@ -80,6 +82,25 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
     return status == TBD_OK ? complete(session) : status;
 }
 
+enum tbd_status tbd_session_open_part(struct tbd_session *session, const char *path,
+                                      struct tbd_counted_part *part)
+{
+    enum tbd_status status =
+        tbd_part_open(path, session->workers, part, &session->trace, &session->why);
+
+    if (status != TBD_OK)
+        return status;
+    session->part = part;
+    session->is_private = true; /* until the answer is known to be right */
+    tbd_packed_use_extras(path);
+    return complete(session);
+}
+
+int tbd_session_home(const struct tbd_session *session)
+{
+    return session->part != NULL ? session->part->home : tbd_trace_dir(session->trace).fd;
+}
+
 enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of,
                                         unsigned worker)
 {
@@ -88,6 +109,7 @@ enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struc
     memset(session, 0, sizeof(*session));
     session->syntax = of->syntax;
     session->worker = worker;
+    session->part = of->part;
     session->workers = 1;
     session->replayer = of->replayer;
     session->cache = of->cache;
@@ -146,7 +168,7 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
 
     *out = tbd_trace_window_of(session->trace, position.time);
     if (*out != UINT32_MAX)
-        return TBD_OK;
+        return tbd_part_has(session->part, *out) ? TBD_OK : TBD_INTERRUPTED;
     if (session->info->is_dump && session->info->blocks == 0)
         return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,
                              "the crash dump is not complete: see `info`, and `path`");
@@ -165,8 +187,8 @@ static enum tbd_status no_place(struct tbd_session *session, struct tbd_position
                                 const char *why)
 {
     session->why = (struct tbd_error){ .status = TBD_NOTIME };
-    snprintf(session->why.detail, sizeof(session->why.detail), "position %" PRIu64 "+%u: %s",
-             position.time, position.offset, why);
+    snprintf(session->why.detail, sizeof(session->why.detail), "position %s: %s",
+             tbd_position_text(session, position).text, why);
     return TBD_NOTIME;
 }
 
@@ -243,20 +265,27 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
 
 /* ---- the remembered position ---- */
 
-static bool read_position(const struct tbd_session *session, struct tbd_position *out,
+static bool read_position(struct tbd_session *session, struct tbd_position *out,
                           uint32_t *out_thread)
 {
-    FILE *file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "position");
-    char text[64];
+    FILE *file = tbd_dir_text(tbd_session_home(session), "position");
+    char text[128];
+    bool has_line;
     int items = 0;
 
     if (file == NULL)
         return false;
     *out_thread = 0;
-    if (fgets(text, sizeof(text), file) != NULL)
-        items = sscanf(text, "%" SCNu64 "+%" SCNu32 " thread %" SCNu32, &out->time, &out->offset,
-                       out_thread);
+    has_line = fgets(text, sizeof(text), file) != NULL;
     fclose(file);
+    if (!has_line)
+        return false;
+    if (tbd_position_in_window(text) != 0) {
+        (void)sscanf(text + tbd_position_in_window(text), " thread %" SCNu32, out_thread);
+        return tbd_position_read(session, text, out) == TBD_OK;
+    }
+    items = sscanf(text, "%" SCNu64 "+%" SCNu32 " thread %" SCNu32, &out->time, &out->offset,
+                   out_thread);
     return items >= 2 && out->time < session->info->blocks;
 }
 
@@ -282,20 +311,19 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
 /* A user who comes back to a position does not expect the frame selected on an earlier visit. */
 static void forget_frame(const struct tbd_session *session)
 {
-    tbd_dir_remove(tbd_trace_dir(session->trace).fd, "frame");
+    tbd_dir_remove(tbd_session_home(session), "frame");
 }
 
 static bool write_position(const struct tbd_session *session, struct tbd_position position,
                            uint32_t thread)
 {
     char text[96];
-    int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32, position.time, position.offset);
+    int used = snprintf(text, sizeof(text), "%s", tbd_position_text(session, position).text);
 
     if (thread != 0)
         used += snprintf(text + used, sizeof(text) - (size_t)used, " thread %" PRIu32, thread);
     used += snprintf(text + used, sizeof(text) - (size_t)used, "\n");
-    return tbd_dir_write(tbd_trace_dir(session->trace).fd, "position", text, (size_t)used) ==
-           TBD_OK;
+    return tbd_dir_write(tbd_session_home(session), "position", text, (size_t)used) == TBD_OK;
 }
 
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)
@@ -310,6 +338,18 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position,
     session->unwritten.has_position = true;
     session->unwritten.position = position;
     session->unwritten.thread = thread;
+}
+
+bool tbd_session_keep(struct tbd_session *session)
+{
+    bool good = true;
+
+    session->is_private = false;
+    if (session->unwritten.has_position)
+        good = write_position(session, session->unwritten.position, session->unwritten.thread);
+    if (good && session->unwritten.has_position)
+        forget_frame(session);
+    return good;
 }
 
 struct tbd_session_before tbd_session_before(const struct tbd_session *session)

@@ -83,8 +83,11 @@ struct tbd_session_before {
     uint32_t thread;
 };
 
+struct tbd_counted_part;
+
 struct tbd_session {
     struct tbd_trace *trace;
+    struct tbd_counted_part *part; /* borrowed; NULL: all of the trace is counted (part_trace.h) */
     const struct tbd_trace_info *info;
     struct tbd_symbols *symbols;
     struct tbd_disas *disas;
@@ -169,6 +172,14 @@ struct tbd_session {
 /* A folder, or the name of one in the trace root; `path` NULL: the latest trace.  On failure
  * session->why says what is wrong; close it all the same. */
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
+/* Opens the trace in which only the windows of *part are counted; it stays the caller's.  Position and frame are the session's own until
+ * they are kept. */
+TBD_MUST_CHECK enum tbd_status tbd_session_open_part(struct tbd_session *session, const char *path,
+                                                     struct tbd_counted_part *part);
+/* Writes the position that such a session has; false: it cannot be written. */
+TBD_MUST_CHECK bool tbd_session_keep(struct tbd_session *session);
+/* The folder of what is remembered for the user; borrowed. */
+int tbd_session_home(const struct tbd_session *session);
 /* A name that does not exist in the current folder may be a trace in the root: its path then, in `buffer`;
  * otherwise `name`. */
 const char *tbd_session_find(const char *name, char *buffer, size_t bytes);

@@ -4,6 +4,7 @@
  *
  * Slices are not kept on disk: the slices of one window would take more than the folder's limit. */
 #include "query/session/session.h"
+#include "query/session/part_trace.h"
 #include "format/reading/window_read.h"
 
 #include <inttypes.h>
@@ -224,6 +225,8 @@ enum tbd_status tbd_session_slice(struct tbd_session *session,
         return TBD_OK;
     }
     *out = NULL;
+    if (!tbd_part_has(session->part, wanted->window))
+        return TBD_INTERRUPTED;
     for (size_t i = 0; i < session->window_max; i++) {
         if (session->windows[i].used < oldest->used)
             oldest = &session->windows[i];

@@ -16,6 +16,7 @@
 #include "format/files/file.h"
 #include "format/files/trace_remove.h"
 #include "format/reading/window_read.h"
+#include "format/trace/trace_handle.h"
 #include "format/trace/trace_index.h"
 #include "format/window/window_make.h"
 #include "organizer/organize.h"
@@ -61,7 +62,7 @@ struct stops_counting {
     struct tbd_kept_modules modules; /* its list is owned */
     bool is_translated;              /* from this window on */
     bool has_end;                    /* play's message was sent */
-    uint32_t windows;
+    uint32_t windows, from, to;      /* windows [from, to) are counted */
     pthread_t organizer;
     bool has_organizer;
     enum tbd_status organized;
@@ -86,9 +87,9 @@ static bool take(struct stops_counting *c, uint32_t *out)
     bool is_good;
 
     pthread_mutex_lock(&c->lock);
-    while (!c->is_over && c->taken < c->windows && c->taken >= c->written + c->ahead)
+    while (!c->is_over && c->taken < c->to && c->taken >= c->written + c->ahead)
         pthread_cond_wait(&c->change, &c->lock);
-    is_good = !c->is_over && c->taken < c->windows;
+    is_good = !c->is_over && c->taken < c->to;
     if (is_good)
         *out = c->taken++;
     pthread_mutex_unlock(&c->lock);
@@ -338,21 +339,17 @@ static bool is_lost(enum tbd_status status)
     return status == TBD_DIVERGED || (status >= TBD_TRUNCATED && status <= TBD_CORRUPT);
 }
 
-static enum tbd_status put_lost(struct stops_counting *c, uint32_t index,
-                                const struct stops_place *place, struct tbd_error *why)
+/* The window keeps its stops; `note` says why, NULL: nobody has asked about it. */
+static enum tbd_status put_stops(struct stops_counting *c, uint32_t index, const char *note,
+                                 struct tbd_error *why)
 {
     uint64_t number = tbd_trace_window(c->trace, index)->number;
-    struct tbd_stops_lost lost = { c->feed, &c->turns, &c->blocks, c->trace, .note = NULL };
+    struct tbd_stops_lost lost = { c->feed, &c->turns, &c->blocks, c->trace, .note = note };
     struct tbd_buffer stops;
     enum tbd_status status = tbd_stops_load(c->dir, number, &stops, why);
-    char note[400];
 
     if (status)
         return status;
-    snprintf(note, sizeof(note),
-             "window %u is not counted, its replay does not come to its end: %s", index,
-             place->divergence.what[0] ? place->divergence.what : place->why.detail);
-    lost.note = note;
     if (!tbd_stops_send_lost(&lost, reader_of(&stops)))
         status = not_taken(c, index, "its stops", why);
     tbd_buffer_free(&stops);
@@ -360,6 +357,17 @@ static enum tbd_status put_lost(struct stops_counting *c, uint32_t index,
     c->has_end = c->has_end || lost.has_end;
     c->ran = 0;
     return status;
+}
+
+static enum tbd_status put_lost(struct stops_counting *c, uint32_t index,
+                                const struct stops_place *place, struct tbd_error *why)
+{
+    char note[400];
+
+    snprintf(note, sizeof(note),
+             "window %u is not counted, its replay does not come to its end: %s", index,
+             place->divergence.what[0] ? place->divergence.what : place->why.detail);
+    return put_stops(c, index, note, why);
 }
 
 static bool has_blocks(struct tbd_reader list)
@@ -413,27 +421,31 @@ static bool goes_on(const struct stops_counting *c)
            !(how->is_aside && tbd_stops_claim_is_wanted(&c->claim));
 }
 
+static enum tbd_status put_replayed(struct stops_counting *c, uint32_t index, struct tbd_error *why)
+{
+    struct stops_place place = await(c, index);
+    enum tbd_status status = place.status;
+
+    if (is_lost(status)) {
+        status = put_lost(c, index, &place, why);
+    } else if (status) {
+        if (why)
+            *why = place.why;
+    } else {
+        status = put_window(c, index, &place.events, why);
+    }
+    tbd_buffer_free(&place.events);
+    return status;
+}
+
 static enum tbd_status put_windows(struct stops_counting *c, struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
     for (uint32_t i = 0; i < c->windows && !status; i++) {
-        struct stops_place place;
-
         if (!goes_on(c))
             return TBD_INTERRUPTED;
-        place = await(c, i);
-
-        status = place.status;
-        if (is_lost(status)) {
-            status = put_lost(c, i, &place, why);
-        } else if (status) {
-            if (why)
-                *why = place.why;
-        } else {
-            status = put_window(c, i, &place.events, why);
-        }
-        tbd_buffer_free(&place.events);
+        status = i >= c->from && i < c->to ? put_replayed(c, i, why) : put_stops(c, i, NULL, why);
         if (!status && c->how->progress)
             c->how->progress(c->how->context, i + 1, c->windows);
     }
@@ -504,6 +516,11 @@ static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
     enum tbd_status status;
 
     c->windows = tbd_trace_window_count(c->trace);
+    c->to = c->how->part ? c->how->part->to : c->windows;
+    c->from = c->how->part ? c->how->part->from : 0;
+    if (c->from > c->to || c->to > c->windows)
+        return tbd_error_set(why, TBD_NOWINDOW, c->dir.path, 0, "it has no such windows");
+    c->taken = c->written = c->from;
     c->ahead = 2 * worker_count(c);
     c->places = calloc(c->ahead, sizeof(*c->places));
     c->blocks.table = tbd_block_table_new();
@@ -555,6 +572,18 @@ static enum tbd_status count(struct stops_counting *c, struct tbd_error *why)
     return status;
 }
 
+/* What the user has left in the trace's folder stays there. */
+static void keep_texts(const struct stops_counting *c, const char *made)
+{
+    static const char *const names[] = { "position", "frame", "bookmarks" };
+    int to = tbd_dir_open(made);
+
+    for (size_t i = 0; to >= 0 && i < sizeof(names) / sizeof(names[0]); i++)
+        (void)!linkat(c->dir.fd, names[i], to, names[i], 0);
+    if (to >= 0)
+        close(to);
+}
+
 /* COUNT_STOPS-1. */
 static enum tbd_status replace(const struct stops_counting *c, const char *made,
                                struct tbd_error *why)
@@ -588,13 +617,15 @@ static enum tbd_status count_in(struct stops_counting *c, struct tbd_error *why)
     remove_root(c);
     snprintf(made, sizeof(made), "%s/" NEW_NAME "-1", c->root);
     status = count(c, why);
-    if (!status)
+    if (!status) {
+        keep_texts(c, made);
         status = replace(c, made, why);
+    }
     remove_root(c);
     return status;
 }
 
-static enum tbd_status count_claimed(struct stops_counting *c, struct tbd_error *why)
+static enum tbd_status open_uncounted(struct stops_counting *c, bool *out_is, struct tbd_error *why)
 {
     enum tbd_status status = tbd_trace_open(c->how->path, &c->trace, why);
     const struct tbd_trace_info *info;
@@ -602,30 +633,55 @@ static enum tbd_status count_claimed(struct stops_counting *c, struct tbd_error 
     if (status)
         return status;
     info = tbd_trace_info(c->trace);
+    *out_is = info->counts_stops && tbd_trace_window_count(c->trace);
     if (info->counts_stops && !info->finished)
-        status = tbd_error_set(why, TBD_BUSY, c->how->path, 0, "it is still being recorded");
-    else if (info->counts_stops && info->is_foreign)
-        status = tbd_error_set(why, TBD_NOREPLAY, c->how->path, 0,
-                               "it is another user's, who has to ask it first");
-    else if (info->counts_stops && tbd_trace_window_count(c->trace))
-        status = count_in(c, why);
-    tbd_trace_close(c->trace);
-    return status;
+        return tbd_error_set(why, TBD_BUSY, c->how->path, 0, "it is still being recorded");
+    if (info->counts_stops && info->is_foreign)
+        return tbd_error_set(why, TBD_NOREPLAY, c->how->path, 0,
+                             "it is another user's, who has to ask it first");
+    return TBD_OK;
+}
+
+static struct stops_counting counting_of(const struct tbd_count_stops *how)
+{
+    return (struct stops_counting){ .how = how,
+                                    .lock = PTHREAD_MUTEX_INITIALIZER,
+                                    .change = PTHREAD_COND_INITIALIZER,
+                                    .blocks = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 }
 
 enum tbd_status tbd_count_stops(const struct tbd_count_stops *how, struct tbd_error *why)
 {
-    struct stops_counting c = { .how = how,
-                                .lock = PTHREAD_MUTEX_INITIALIZER,
-                                .change = PTHREAD_COND_INITIALIZER,
-                                .blocks = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+    struct stops_counting c = counting_of(how);
     enum tbd_status status;
+    bool is_uncounted;
 
     snprintf(c.root, sizeof(c.root), "%s" NEW_SUFFIX, how->path);
     status = tbd_stops_claim(&c.claim, how->path, c.root, how->is_aside, why);
     if (status)
         return status;
-    status = count_claimed(&c, why);
+    status = open_uncounted(&c, &is_uncounted, why);
+    if (!status && is_uncounted)
+        status = count_in(&c, why);
+    tbd_trace_close(c.trace);
     tbd_stops_claim_end(&c.claim);
+    return status;
+}
+
+enum tbd_status tbd_count_stops_part(const struct tbd_count_stops *how, struct tbd_error *why)
+{
+    struct stops_counting c = counting_of(how);
+    enum tbd_status status;
+    bool is_uncounted;
+
+    snprintf(c.root, sizeof(c.root), "%s", how->part->root);
+    status = open_uncounted(&c, &is_uncounted, why);
+    if (!status && !is_uncounted)
+        status = TBD_NOTFOUND;
+    if (!status) {
+        c.dir = tbd_trace_dir(c.trace);
+        status = count(&c, why);
+    }
+    tbd_trace_close(c.trace);
     return status;
 }

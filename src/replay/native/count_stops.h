@@ -7,6 +7,14 @@
 
 #include "replay/replay.h"
 
+/* Only windows [from, to) are counted; all others keep their stops as their blocks. */
+struct tbd_stops_part {
+    uint32_t from, to;
+    const char *root; /* a folder, in which the new trace is made: TBD_STOPS_PART_NAME */
+};
+
+#define TBD_STOPS_PART_NAME "trace-1"
+
 struct tbd_count_stops {
     const char *path; /* the trace */
     unsigned workers;
@@ -17,6 +25,7 @@ struct tbd_count_stops {
     /* called after each window; may be NULL */
     void (*progress)(void *context, uint32_t done, uint32_t count);
     void *context;
+    const struct tbd_stops_part *part; /* NULL: all windows; borrowed */
 };
 
 /* Replays all windows, and replaces the trace in one step.  TBD_OK also for a trace that is like any other already, which it may
@@ -24,5 +33,10 @@ struct tbd_count_stops {
  * TBD_BUSY: it is still being recorded.  Otherwise the trace stays as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
                                                struct tbd_error *why);
+
+/* Makes a trace beside, of which only `part` is counted; the trace stays as it is.  Any number may do so at a time, each with a root
+ * of its own.  TBD_NOTFOUND: all of it is counted by now. */
+TBD_MUST_CHECK enum tbd_status tbd_count_stops_part(const struct tbd_count_stops *how,
+                                                    struct tbd_error *why);
 
 #endif

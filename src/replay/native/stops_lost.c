@@ -84,9 +84,11 @@ static bool send_note(struct tbd_stops_lost *lost)
 {
     const uint32_t severity = 1;
     char payload[512];
-    size_t bytes = strnlen(lost->note, sizeof(payload) - sizeof(severity) - 1);
+    size_t bytes = lost->note ? strnlen(lost->note, sizeof(payload) - sizeof(severity) - 1) : 0;
     struct tbd_message head = { TBD_MSG_NOTE, (uint32_t)(sizeof(severity) + bytes + 1) };
 
+    if (!lost->note)
+        return true;
     memcpy(payload, &severity, sizeof(severity));
     memcpy(payload + sizeof(severity), lost->note, bytes);
     payload[sizeof(severity) + bytes] = 0;

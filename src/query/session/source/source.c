@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* source.c - see source.h */
 #include "query/session/source/source.h"
+#include "query/session/position_text.h"
 
 #include "base/open_file.h"
 #include "format/files/trace_dir.h"
@@ -100,22 +101,30 @@ static bool is_same(struct tbd_session_before a, struct tbd_session_before b)
 }
 
 /* A line "TIME+K NUMBER", and before a crash dump's end " BACK INSN THREAD" after it.  False: there is none. */
-static bool read_selected(const struct tbd_session *session, struct tbd_position *at,
+static bool read_selected(struct tbd_session *session, struct tbd_position *at,
                           struct tbd_session_before *before, size_t *number)
 {
-    FILE *file = tbd_dir_text(tbd_trace_dir(session->trace).fd, "frame");
+    FILE *file = tbd_dir_text(tbd_session_home(session), "frame");
+    char text[192];
+    bool has_line;
     int fields;
 
     *before = (struct tbd_session_before){ 0 };
     if (file == NULL)
         return false;
-    fields = fscanf(file, "%" SCNu64 "+%" SCNu32 " %zu %" SCNu64 " %" SCNu32 " %" SCNu32, &at->time,
-                    &at->offset, number, &before->back, &before->insn, &before->thread);
+    has_line = fgets(text, sizeof(text), file) != NULL;
     fclose(file);
+    if (!has_line)
+        return false;
+    if (tbd_position_in_window(text) != 0)
+        return sscanf(text + tbd_position_in_window(text), " %zu", number) == 1 &&
+               tbd_position_read(session, text, at) == TBD_OK;
+    fields = sscanf(text, "%" SCNu64 "+%" SCNu32 " %zu %" SCNu64 " %" SCNu32 " %" SCNu32, &at->time,
+                    &at->offset, number, &before->back, &before->insn, &before->thread);
     return fields == 3 || fields == 6;
 }
 
-size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
+size_t tbd_source_selected(struct tbd_session *session, struct tbd_position position)
 {
     struct tbd_position at = session->unwritten.position;
     struct tbd_session_before before = session->unwritten.before;
@@ -136,8 +145,8 @@ void tbd_source_select(struct tbd_session *session, struct tbd_position position
 {
     struct tbd_session_before before = tbd_session_before(session);
     char text[160];
-    int used = snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32 " %zu", position.time,
-                        position.offset, number);
+    int used =
+        snprintf(text, sizeof(text), "%s %zu", tbd_position_text(session, position).text, number);
 
     if (before.back != 0)
         used +=
@@ -145,7 +154,7 @@ void tbd_source_select(struct tbd_session *session, struct tbd_position position
                      before.back, before.insn, before.thread);
     text[used++] = '\n';
     if (!session->is_private &&
-        tbd_dir_write(tbd_trace_dir(session->trace).fd, "frame", text, (size_t)used) == TBD_OK)
+        tbd_dir_write(tbd_session_home(session), "frame", text, (size_t)used) == TBD_OK)
         return;
     session->unwritten.has_frame = true;
     session->unwritten.position = position;

@@ -43,7 +43,7 @@ TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
                                                 struct tbd_source_stack *out);
 void tbd_source_stack_free(struct tbd_source_stack *stack);
 /* The frame that was selected at the position; 0: the innermost, or none was selected. */
-size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position);
+size_t tbd_source_selected(struct tbd_session *session, struct tbd_position position);
 /* Remembers `number` as the selected frame of the position, in the trace's folder or the session,
  * until tbd_session_move(). */
 void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number);
