@@ -122,6 +122,10 @@ struct tbd_plan_range {
 
 #define TBD_PLAN_NO_AREA UINT32_MAX /* operands go into their chunks */
 
+/* In a hook set: block entries are counted between messages (TBD_MSG_PASSED), and not put into the stream; no operands.  Blocks are those
+ * of the other hooks. */
+#define TBD_PLAN_COUNTS (1u << 31)
+
 #define TBD_PLAN_FLUSH 1u /* forget all translations first */
 
 /* The answer to a page request. */
@@ -165,9 +169,10 @@ struct tbd_plan_head {
     uint32_t reserved1;    /* 20 */
 
     /* driver, before RUN */
-    uint64_t first_time;  /* 24: absolute time of the window's first block entry */
-    uint64_t blocks;      /* 32: the window ends after this many block entries */
-    uint32_t hook_set;    /* 40: TBD_HOOK_*; TBD_HOOKS_PARTIAL: nothing is put into the stream */
+    uint64_t first_time; /* 24: absolute time of the window's first block entry */
+    uint64_t blocks;     /* 32: the window ends after this many block entries */
+    uint32_t
+        hook_set; /* 40: TBD_HOOK_*, TBD_PLAN_COUNTS; TBD_HOOKS_PARTIAL: nothing is put into the stream */
     uint32_t max_insns;   /* 44 */
     uint32_t flags;       /* 48: TBD_PLAN_* */
     uint32_t complete;    /* 52: 0 = the program was killed in this window: no end state */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* stops_window.c - see stops_window.h
  *
- * Chunks are taken in place: of block entries only the number, the first and the last matter.  The state at the end is
+ * Of block entries only the number, the first and the last matter: the replay counts them (TBD_PLAN_COUNTS), and chunks, which are taken in
+ * place, have little more than events.  The state at the end is
  * compared with play's: every register, and every byte of the pages that either has modified. */
 #include "replay/native/stops_window.h"
 
@@ -66,6 +67,30 @@ static void put_passed(struct stops_run *run)
     run->passed = (struct tbd_msg_passed){ 0 };
 }
 
+/* The ids are those of the replay process. */
+static enum tbd_status take_passed(struct stops_run *run, const uint8_t *payload, uint32_t bytes,
+                                   struct tbd_error *why)
+{
+    const struct tbd_block_plan *plans = tbd_consumer_plans(run->worker->consumer);
+    size_t count = tbd_consumer_plan_count(run->worker->consumer);
+    struct tbd_msg_passed passed;
+
+    if (bytes != sizeof(passed))
+        return wrong(why, "a number of blocks of another size");
+    tbd_copy_once(&passed, payload, sizeof(passed));
+    if (!passed.first || passed.first > count || !plans[passed.first].id || !passed.last ||
+        passed.last > count || !plans[passed.last].id)
+        return wrong(why, "a block that was not defined");
+    if (run->passed.blocks > INT32_MAX || passed.blocks > INT32_MAX)
+        put_passed(run);
+    if (!run->passed.blocks)
+        run->passed.first = plans[passed.first].id;
+    run->passed.last = plans[passed.last].id;
+    run->passed.blocks += passed.blocks;
+    run->entered += passed.blocks;
+    return TBD_OK;
+}
+
 static enum tbd_status take_message(struct stops_run *run, uint32_t kind, const uint8_t *payload,
                                     uint32_t bytes, struct tbd_error *why)
 {
@@ -76,6 +101,8 @@ static enum tbd_status take_message(struct stops_run *run, uint32_t kind, const 
         status = tbd_replay_end_take(&run->end, run->window, kind, payload, bytes, &what);
     if (what)
         return wrong(why, what);
+    if (kind == TBD_MSG_PASSED)
+        return take_passed(run, payload, bytes, why);
     if (kind == TBD_MSG_READ_PAGES)
         put(run->out, kind, payload, bytes);
     if (status || !tbd_message_is_event(kind))
@@ -214,7 +241,8 @@ static enum tbd_status replay(struct stops_run *run, struct tbd_divergence *dive
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     run->end.page_most = SIZE_MAX;
     tbd_replay_end_clear(&run->end);
-    status = tbd_run_plan(run->worker, TBD_HOOKS_PLAY, NULL, 0, &consumer, divergence, why);
+    status = tbd_run_plan(run->worker, TBD_HOOKS_PLAY | TBD_PLAN_COUNTS, NULL, 0, &consumer,
+                          divergence, why);
     if (!status && !run->is_over)
         status = tbd_process_error(why, TBD_STUBDIED, "the window's stream has no end");
     return status ? status : compare(run, divergence, why);

@@ -8,7 +8,8 @@
  * RUN_WINDOW-1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the
  *     instruction a stop asked for.
  * RUN_WINDOW-2  Time = the ring's count - `extra`: after a stop inside a block, the rest of the
- *     block is entered as one more. */
+ *     block is entered as one more.
+ * RUN_WINDOW-3  Blocks are only counted in whole windows, and then nothing else uses operand areas. */
 #include "replay/stub/stub.h"
 
 #include "base/assert.h"
@@ -424,19 +425,20 @@ static void load_registers(struct tbd_thread *thread)
 static void configure(uint32_t hook_set)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;
-    struct tbd_codegen_config config = { .hook_set = hook_set,
+    struct tbd_codegen_config config = { .hook_set = hook_set & ~TBD_PLAN_COUNTS,
+                                         .omits_records = hook_set & TBD_PLAN_COUNTS,
                                          .max_insns = plan->max_insns,
                                          .notes = (const void *)((const char *)plan +
                                                                  plan->notes.offset),
                                          .note_count = plan->notes.count,
                                          .link = true };
 
-    if (tbd_stub.hook_set == config.hook_set && !(plan->flags & TBD_PLAN_FLUSH)) {
+    if (tbd_stub.hook_set == hook_set && !(plan->flags & TBD_PLAN_FLUSH)) {
         tbd_patcher_place_notes(config.notes);
         return;
     }
     tbd_patcher_configure(&config);
-    tbd_stub.hook_set = config.hook_set;
+    tbd_stub.hook_set = hook_set;
 }
 
 /* Is the log's first message about the window as a whole? */
@@ -444,6 +446,18 @@ static bool begins_with_mark(const struct tbd_plan_head *plan)
 {
     return plan->log.count && (tbd_log_message(0)->kind == TBD_MSG_TRANSLATED ||
                                tbd_log_message(0)->kind == TBD_MSG_STOPS);
+}
+
+/* The last entries of an operand area, before its guard page; 0: entries go into the chunks. */
+static uint64_t counting_area(const struct tbd_plan_head *plan)
+{
+    const struct tbd_ring *ring = &tbd_recording.ring;
+
+    TBD_INVARIANT("RUN_WINDOW-3", !(plan->hook_set & TBD_PLAN_COUNTS) ||
+                                      (plan->area == TBD_PLAN_NO_AREA && !plan->slice));
+    return plan->hook_set & TBD_PLAN_COUNTS
+               ? tbd_ring_area(ring, 0) + ring->head->area_bytes - TBD_ENTRIES_BYTES
+               : 0;
 }
 
 void tbd_stub_run(void)
@@ -457,7 +471,8 @@ void tbd_stub_run(void)
     plan->report.code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
     tbd_recording.ring.discard = tbd_stub.is_partial;
-    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
+    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set & ~TBD_PLAN_COUNTS;
+    tbd_recording.ring.counting = counting_area(plan);
     tbd_stub.end = plan->first_time + plan->until;
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
