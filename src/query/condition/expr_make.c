@@ -270,6 +270,15 @@ static bool needs_end(const struct tbd_expr *expr, int32_t index)
            (node->right != NONE && needs_end(expr, node->right));
 }
 
+/* Copies keep the nodes of the other part, too: what these use does not count. */
+static bool has_types(const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+
+    return node->is_typed || (node->left != NONE && has_types(expr, node->left)) ||
+           (node->right != NONE && has_types(expr, node->right));
+}
+
 static void take_conjunct(void *context, const struct tbd_expr *expr, int32_t index)
 {
     struct split *split = context;
@@ -295,6 +304,8 @@ bool tbd_expr_split(struct tbd_expr *expr, struct tbd_expr **early, struct tbd_e
     tbd_expr_free(expr);
     if (split.no_memory)
         split.early_root = split.late_root = NONE;
+    if (split.early_root != NONE && !has_types(split.early, split.early_root))
+        split.early->uses &= ~(uint32_t)TBD_USES_TYPES;
     *early = rooted(split.early, split.early_root);
     *late = rooted(split.late, split.late_root);
     return !split.no_memory;
