@@ -6,14 +6,14 @@
 
 enum { RAX = 0, RDX = 2 };
 
-/* aux: how many words are written; 0: it depends on the components that edx:eax names. */
+/* aux: how many words are written.  With PURE that depends on the components that edx:eax names, 1: they follow each other. */
 FORM(state_save)
 {
     uint8_t count;
 
     if (operation == TBD_OP_PURE)
         count = tbd_build_pure(
-            b, TBD_PURE_SAVED, 64,
+            b, aux == 0 ? TBD_PURE_SAVED : TBD_PURE_COMPACTED, 64,
             (const uint8_t[3]){ tbd_build_field(b, tbd_build_read_place(b, RAX), 0, 32),
                                 tbd_build_field(b, tbd_build_read_place(b, RDX), 0, 32),
                                 TBD_INSN_NO_SLOT });

@@ -8,6 +8,18 @@ static int64_t sign_of(uint64_t value, unsigned width)
     return (int64_t)(value << (64 - width)) >> (64 - width);
 }
 
+/* What xsavec writes at most: the components that are named follow the header (SDM vol. 1, 13.4.3).  Linux has not enabled those of
+ * MPX, 3 and 4, since 5.6. */
+static uint64_t saved_words(uint64_t components)
+{
+    static const uint16_t bytes[8] = { [2] = 256, [5] = 64, [6] = 512, [7] = 1024 };
+    uint64_t sum = 512 + 64;
+
+    for (unsigned i = 0; i < 8; i++)
+        sum += components >> i & 1 ? bytes[i] : 0;
+    return sum / 8;
+}
+
 /* (high:low) / divisor, unsigned.  What would fault gives 0: it did not, so the inputs are other ones. */
 static uint64_t divide(uint64_t high, uint64_t low, uint64_t divisor, unsigned width, bool rest)
 {
