@@ -172,12 +172,13 @@ static void add_use(struct tbd_probe *probe, uint32_t code)
 
 enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
 {
+    const struct code_range *range = range_of(place->address);
     struct tbd_probe *probe = NULL;
     enum tbd_probe_refusal refusal;
 
     if (place->address >= TBD_ENGINE_BASE && place->address < TBD_ENGINE_END)
         return TBD_PROBE_OURS;
-    if (place->address >= TBD_USER_END || !range_of(place->address))
+    if (place->address >= TBD_USER_END || !range)
         return TBD_PROBE_NOT_CODE;
     release(place->address);
     if (is_inside_another(place->address))
@@ -189,6 +190,7 @@ enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
         return refusal;
     if (!probe->is_placed && is_over_another(probe))
         return TBD_PROBE_NO_INSTRUCTION;
+    probe->may_change = !range->is_fixed;
     add_use(probe, place->code);
     if (probe->is_placed)
         return TBD_PROBE_OK;

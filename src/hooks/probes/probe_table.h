@@ -17,6 +17,7 @@ struct tbd_probe {
     struct tbd_native_step step;
     uint8_t bytes[TBD_PROBE_INSN_BYTES]; /* the instruction, as it was */
     bool is_placed;                      /* the trap is there now; the keeper's own */
+    bool may_change;                     /* the program may write over it: no file's code */
     uint32_t placed_at;                  /* in the keeper's list */
     uint32_t uses;                       /* first use of the session plus 1, 0: none */
     bool is_jump;                        /* the keeper's own, as is the next: instead of the trap */

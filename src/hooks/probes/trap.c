@@ -242,6 +242,46 @@ void tbd_probe_jumped(uint64_t *registers, struct tbd_probe *probe)
     tbd_probe_report(probe, registers);
 }
 
+/* ---- code that changes ---- */
+
+static bool copy_code(long call, uint64_t address, void *bytes, size_t count)
+{
+    struct {
+        uint64_t base, length;
+    } here = { tbd_sys_pointer(bytes), count }, there = { address, count };
+
+    return tbd_sys6(call, (uint64_t)tbd_sys_getpid(), tbd_sys_pointer(&here), 1,
+                    tbd_sys_pointer(&there), 1, 0) == (long)count;
+}
+
+/* The program has written another instruction that begins with the same byte, over what follows the trap. */
+static bool has_changed(const struct tbd_probe *probe)
+{
+    uint8_t now[TBD_PROBE_INSN_BYTES];
+    size_t rest = probe->step.length - 1u;
+
+    return probe->may_change && rest &&
+           copy_code(__NR_process_vm_readv, probe->step.pc + 1, now, rest) &&
+           memcmp(now, probe->bytes + 1, rest) != 0;
+}
+
+/* The page need not be writable now. */
+static void take_trap_away(const struct tbd_probe *probe)
+{
+    uint8_t first = probe->step.first;
+    long memory;
+
+    if (copy_code(__NR_process_vm_writev, probe->step.pc, &first, 1))
+        return;
+    memory = tbd_native_open();
+    if (memory < 0)
+        return;
+    tbd_native_write((int)memory, probe->step.pc, first);
+    tbd_sys_close((int)memory);
+}
+
+/* ---- the handler ---- */
+
 void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_probe *probe = tbd_probe_find(context->rip - 1);
@@ -254,6 +294,11 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
                      (uint64_t)signal, tbd_sys_pointer(info));
         else
             pass_on(signal, info, context);
+        return;
+    }
+    if (has_changed(probe)) {
+        take_trap_away(probe);
+        context->rip = probe->step.pc;
         return;
     }
     tbd_probe_report(probe, context->gregs);

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-#define TRIES  100
-#define TRY_NS 5000000L
+#define TRIES      100
+#define TRY_NS     5000000L
+#define LONGEST_NS 320000000L /* between two looks for which all threads are stopped */
+#define AWAIT_NS   30000000000L
 
 bool tbd_old_engine_await_alone(pid_t pid, struct tbd_query_error *error)
 {
@@ -86,16 +88,18 @@ static bool remove_unless_inside(struct tbd_remote *remote, struct tbd_held *io_
     return tbd_held_let_run(&held, io_before, error);
 }
 
-/* Threads that were let go leave it in some microseconds, if they have a processor. */
+/* Threads that were let go leave it in some microseconds when they get a processor, for which they must not be stopped all the time. */
 bool tbd_old_engine_remove(struct tbd_remote *remote, struct tbd_held *io_before,
                            struct tbd_query_error *error)
 {
-    const struct timespec moment = { 0, TRY_NS };
     bool inside = tbd_attach_has_engine(remote->pid);
+    struct timespec moment = { 0, TRY_NS };
 
-    for (int i = 0; inside && i < TRIES; i++) {
+    for (long waited = 0; inside && waited < AWAIT_NS; waited += moment.tv_nsec) {
         if (!remove_unless_inside(remote, io_before, &inside, error))
             return false;
+        if (waited && moment.tv_nsec < LONGEST_NS)
+            moment.tv_nsec *= 2;
         if (inside)
             nanosleep(&moment, NULL);
     }
