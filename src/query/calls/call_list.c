@@ -157,7 +157,7 @@ static bool add_own(void *context, const struct tbd_event *event)
         f->no_memory = !tbd_own_calls_add_return(list, event);
     if (f->no_memory)
         return false;
-    f->is_odd |= (event->flags & TBD_EVENT_BY_JUMP) != 0;
+    f->is_odd |= (event->flags & TBD_EVENT_BY_JUMP) != 0 && event->called_at == 0; /* from where? */
     return !f->is_odd;
 }
 

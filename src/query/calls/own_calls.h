@@ -5,10 +5,10 @@
  * which they jump (search/search_tails.h).  Then entries and returns say everything about the calls, nesting too,
  * and no stack of callers is needed: the search looks at a few blocks instead of at all calls and returns.  A
  * frame that was left is no longer there when a function that returns for it is called at its slot: so entries of
- * these are looked at, too; and of those that jump to it, for which it returns.  Anything else (a jump that
- * cannot be followed, calls inside one that jumped away, an import stub, a frame that was left or that lives on at
- * the recording's end) is noticed, and nothing is concluded.  Slots of a thread's open calls descend, and a
- * return is at the innermost one's; else the list is odd. */
+ * these are looked at, too; and of those that jump to it, for which it returns.  An entry by the jump of an import
+ * stub is where this was called.  Anything else (a jump that cannot be followed, calls inside one that jumped away,
+ * a frame that was left or that lives on at the recording's end) is noticed, and nothing is concluded.  Slots of a
+ * thread's open calls descend, and a return is at the innermost one's; else the list is odd. */
 #ifndef TBD_QUERY_OWN_CALLS_H
 #define TBD_QUERY_OWN_CALLS_H
 

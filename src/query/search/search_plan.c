@@ -192,7 +192,8 @@ static bool is_possible_block(const struct tbd_search_plan *plan, const struct t
 }
 
 /* What it holds of tbd_question.own_returns, for the function that is the condition's first name. */
-static uint8_t own_of(const struct tbd_search_plan *plan, const struct tbd_block *block)
+static uint8_t own_of(const struct tbd_search_plan *plan, struct tbd_session *session,
+                      uint32_t window, const struct tbd_block *block)
 {
     const struct tbd_expr_name *name = &plan->where->names[0];
     uint64_t start = block->def.start, end = start + block->def.code_bytes;
@@ -203,6 +204,8 @@ static uint8_t own_of(const struct tbd_search_plan *plan, const struct tbd_block
     if (tbd_scan_block_has(block, TBD_EVENT_FUNC_EXIT) &&
         (overlaps(name, start, end) || tbd_tails_return(&plan->tails, start)))
         what |= TBD_PLAN_RETURN;
+    if (tbd_tails_is_stub(session, window, name, block))
+        what |= TBD_PLAN_STUB;
     return what;
 }
 
@@ -254,7 +257,7 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
             continue;
         out->blocks[id] = is_possible_block(out, block) ? TBD_PLAN_EVENT : 0;
         if (question->own_returns)
-            out->blocks[id] |= own_of(out, block);
+            out->blocks[id] |= own_of(out, session, window, block);
     }
     return tbd_plan_make_keys(out, session->trace) ? TBD_OK : TBD_NOMEM;
 }

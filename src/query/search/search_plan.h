@@ -18,6 +18,7 @@
 #define TBD_PLAN_EVENT  1u
 #define TBD_PLAN_RETURN 2u
 #define TBD_PLAN_OTHER  4u
+#define TBD_PLAN_STUB   8u /* an import stub of the function */
 
 /* The plan for the windows of one segment of the index. */
 struct tbd_plan_segment {

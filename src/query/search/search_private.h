@@ -185,6 +185,8 @@ void tbd_search_forget_callers(struct tbd_search_run *run);
 void tbd_search_note_entry(struct tbd_search_run *run, struct tbd_event *enter);
 /* May this return end the frame of an entry, of one in an earlier window too? */
 bool tbd_search_wants_return(struct tbd_search_run *run, const struct tbd_event *exit);
+/* Finds where the import stub was called whose jump is an entry. */
+void tbd_search_take_stub(struct tbd_search_run *run, struct tbd_event *enter);
 /* The same with own_returns: for entries of the function, and for all other events.  An entry of another
  * function becomes an event of func_exit with TBD_EVENT_OVERWRITES. */
 void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_event *enter);

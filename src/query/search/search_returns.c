@@ -17,6 +17,7 @@
 #include "query/session/main_stack.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct slots {
     uint64_t *all; /* owned */
@@ -29,6 +30,8 @@ struct tbd_thread_returns {
     struct slots open;   /* of entries; descending */
     struct slots passed; /* of frames that seem to be left */
     struct slots others; /* own_returns: of calls of other functions; descending */
+    struct tbd_event
+        stub; /* own_returns: the last entry of an import stub; from == 0: none, or its jump came */
 };
 
 static struct tbd_thread_returns *returns_of(struct tbd_search_run *run, uint32_t thread)
@@ -49,6 +52,7 @@ static struct tbd_thread_returns *returns_of(struct tbd_search_run *run, uint32_
     own->thread = thread;
     own->highest = 0;
     own->open.count = own->passed.count = own->others.count = 0;
+    own->stub.from = 0;
     return own;
 }
 
@@ -164,6 +168,28 @@ static bool is_highest(struct tbd_thread_returns *own, uint64_t sp)
     return true;
 }
 
+/* Is it a jump of the loader, which binds a stub's function when it is first called? */
+static bool is_of_loader(const struct tbd_search_run *run, uint64_t from)
+{
+    struct tbd_symbol symbol;
+
+    return tbd_symbols_at(run->session->symbols, run->window->index, from, &symbol) &&
+           strncmp(symbol.module, "ld-", strlen("ld-")) == 0;
+}
+
+void tbd_search_take_stub(struct tbd_search_run *run, struct tbd_event *enter)
+{
+    struct tbd_thread_returns *own = returns_of(run, enter->thread);
+    bool is_next;
+
+    if (own == NULL || own->stub.from == 0 || own->stub.sp != enter->sp)
+        return;
+    is_next = own->stub.position.time + 1 == enter->position.time;
+    if (is_next || is_of_loader(run, enter->from))
+        enter->from = enter->called_at = own->stub.from;
+    own->stub.from = 0;
+}
+
 void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_event *enter)
 {
     struct tbd_thread_returns *own;
@@ -178,6 +204,18 @@ void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_even
     add(run, &own->open, enter->sp);
 }
 
+/* False without memory. */
+static bool note_stub(struct tbd_search_run *run, const struct tbd_event *enter)
+{
+    struct tbd_thread_returns *own = returns_of(run, enter->thread);
+
+    if (own != NULL)
+        own->stub = *enter;
+    if (own != NULL && (enter->flags & TBD_EVENT_BY_JUMP) != 0)
+        own->stub.from = 0;
+    return own != NULL;
+}
+
 /* Another function is entered.  After a tail call of one of these it goes on in the frame that is there. */
 static bool wants_own_entry(struct tbd_search_run *run, struct tbd_event *event)
 {
@@ -185,6 +223,8 @@ static bool wants_own_entry(struct tbd_search_run *run, struct tbd_event *event)
     struct tbd_thread_returns *own;
     bool ends;
 
+    if ((run->plan.blocks[event->block] & TBD_PLAN_STUB) != 0 && !note_stub(run, event))
+        return false;
     if (!tbd_tails_begin(tails, event->pc) ||
         ((event->flags & TBD_EVENT_BY_JUMP) != 0 && tbd_tails_return(tails, event->from)))
         return false;

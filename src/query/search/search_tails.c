@@ -178,3 +178,29 @@ bool tbd_tails_begin(const struct tbd_tails *tails, uint64_t pc)
 
     return tail != NULL && tail->code.start == pc;
 }
+
+/* ---- import stubs ---- */
+
+/* "strlen@plt" of "strlen", and of "libc!strlen". */
+static bool is_stub_name(const char *stub, const char *name)
+{
+    const char *mark = strrchr(name, '!'), *plain = mark == NULL ? name : mark + 1;
+    size_t bytes = strlen(plain);
+
+    return strncmp(stub, plain, bytes) == 0 && strcmp(stub + bytes, "@plt") == 0;
+}
+
+bool tbd_tails_is_stub(struct tbd_session *session, uint32_t window,
+                       const struct tbd_expr_name *name, const struct tbd_block *block)
+{
+    struct tbd_symbol symbol;
+    bool jumps = false;
+
+    if (block->def.end != TBD_END_JUMP_INDIRECT)
+        return false;
+    for (unsigned i = 0; i < block->def.op_count; i++)
+        jumps |= block->ops[i].kind == TBD_OP_CALL;
+    return jumps && tbd_symbols_at(session->symbols, window, block->def.start, &symbol) &&
+           symbol.is_stub && symbol.name != NULL && symbol.start == block->def.start &&
+           is_stub_name(symbol.name, name->text);
+}

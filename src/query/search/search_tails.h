@@ -34,5 +34,8 @@ TBD_MUST_CHECK enum tbd_status tbd_tails_find(struct tbd_session *session, uint3
 bool tbd_tails_return(const struct tbd_tails *tails, uint64_t pc);
 /* Does one of the functions begin there? */
 bool tbd_tails_begin(const struct tbd_tails *tails, uint64_t pc);
+/* Is it the first block of an import stub of the function?  It jumps there, perhaps by way of the loader. */
+bool tbd_tails_is_stub(struct tbd_session *session, uint32_t window,
+                       const struct tbd_expr_name *name, const struct tbd_block *block);
 
 #endif

@@ -79,6 +79,8 @@ static enum tbd_verdict judge_own(struct tbd_search_run *run, struct tbd_event *
 
     if (is_return(run, event) || !tbd_expr_in_ranges(&run->where->names[0], event->pc))
         return tbd_search_wants_own(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+    if ((event->flags & TBD_EVENT_BY_JUMP) != 0)
+        tbd_search_take_stub(run, event);
     verdict = judge_entry(run, event);
     tbd_search_note_own_entry(run, event);
     if (verdict != TBD_VERDICT_MISS)
