@@ -27,7 +27,7 @@ def test_words_of_gdb_mean_commands(folder):
     for theirs, ours in (("p settings", "print settings"), ("p/x settings.limit", "print /x settings.limit"),
                          ("print/x settings.limit", "print /x settings.limit"), ("backtrace", "bt"), ("l", "list"), ("f", "frame"),
                          ("x/2i $pc", "x/2i"), ("whatis settings", "ptype settings"), ("info locals", "locals"),
-                         ("info reg", "regs"), ("i r", "regs"), ("info sharedlibrary", "modules"), ("info threads", "threads"),
+                         ("info reg", "regs"), ("i r", "regs"), ("info registers rip", "print /x $rip"), ("i r $rsp", "print /x $rsp"), ("info sharedlibrary", "modules"), ("info threads", "threads"),
                          ("when", "where")):
         assert (one := said(trace, ours)).code == 0 and one.out, (ours, one)
         assert (other := said(trace, theirs)).out == one.out and other.code == 0, (theirs, other)

@@ -135,6 +135,18 @@ bool tbd_gdb_knows(const char *line)
     return find(same, word) != NULL || strcmp(word, "i") == 0 || strcmp(word, "x") == 0;
 }
 
+/* "info registers rip": one of them. */
+static char *one_register(const char *rest)
+{
+    char *out;
+
+    rest += strspn(rest, " \t");
+    rest += *rest == '$';
+    if (rest[strcspn(rest, " \t")] != '\0' || asprintf(&out, "print /x $%s", rest) < 0)
+        return NULL;
+    return out;
+}
+
 static char *translate_info(const char *rest)
 {
     char what[WORD_BYTES];
@@ -145,7 +157,9 @@ static char *translate_info(const char *rest)
     rest = first_word(rest, what);
     for (const struct word_row *row = infos; row->word != NULL && *what != '\0'; row++) {
         if (strncmp(row->word, what, strlen(what)) == 0)
-            return rest[strspn(rest, " \t")] == '\0' ? strdup(row->means) : NULL;
+            return rest[strspn(rest, " \t")] == '\0'     ? strdup(row->means)
+                   : strcmp(row->word, "registers") == 0 ? one_register(rest)
+                                                         : NULL;
     }
     return NULL;
 }
@@ -200,6 +214,7 @@ void tbd_gdb_help(FILE *out)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
     for (const struct word_row *row = infos; row->word != NULL; row++)
         fprintf(out, "  info %-11s %s\n", row->word, row->means);
+    fprintf(out, "  %-20s %s\n", "info registers rip", "print /x $rip");
     fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
     fprintf(out, "\nThese are asked in another way, because the whole run is already recorded:\n");
     for (const struct word_row *row = others; row->word != NULL; row++) {
