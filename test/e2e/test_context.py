@@ -234,6 +234,43 @@ int main(int argc, char **argv)
     assert found[:3] == ["say", "last", "later"] and "main" in found and "_start" in found and len(found) > 10, found
 
 
+def test_stacks_of_known_pieces_are_found(folder):
+    """What one recording had apart comes together: 30 calls by pointer, a call that no recording has had, 30 more calls by pointer, and one more new call."""
+    source, binary, cache = (os.path.join(folder, name) for name in ("pieces.c", "pieces", "cache"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdio.h>
+#include <tbd/tbd.h>
+typedef void step(int);
+static int goes_on;
+static step *steps[4], *others[4];
+static void say(int n) { if (n < 0) printf("%lx\\n", (unsigned long)tbd_context()); __asm__(""); }
+static void ends(int n) { say(n - 1); if (goes_on) say(n - 2); __asm__(""); }
+static void hops(int n) { say(n); if (goes_on) others[goes_on](30); __asm__(""); }
+#define STEP(name, steps, next, last) static void name(int n) { if (n) steps[next](n - 1); else last(n); __asm__(""); }
+STEP(one, steps, n % 4, hops) STEP(two, steps, (n + 1) % 4, hops) STEP(three, steps, (n * 3) % 4, hops) STEP(four, steps, (n / 2) % 4, hops)
+STEP(fifth, others, n % 4, ends) STEP(sixth, others, (n + 1) % 4, ends) STEP(seventh, others, (n * 3) % 4, ends) STEP(eighth, others, (n / 2) % 4, ends)
+int main(int argc, char **argv)
+{
+    steps[0] = one, steps[1] = two, steps[2] = three, steps[3] = four;
+    others[0] = fifth, others[1] = sixth, others[2] = seventh, others[3] = eighth;
+    goes_on = argc > 1 && argv[1][0] == '1';
+    steps[argc % 4](30);
+    if (!goes_on)
+        others[1](30);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-O1", "-g", "-fno-inline", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
+    env = learned(binary, folder, cache, "0")
+    for value in with_context([binary, "1"], folder).out.decode().split():
+        result = tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", binary], env=env)
+        rows = [json.loads(row) for row in result.out.splitlines()]
+        assert result.code == 0 and {row["stack"] for row in rows} == {1}, (value, result)
+        found = [row["function"].split("!")[-1] for row in rows for _ in range(row["times"])]
+        assert found[:2] == ["say", "ends"] and found.index("hops") == 33 and set(found[2:33]) <= {"fifth", "sixth", "seventh", "eighth"}, found
+        assert set(found[34:65]) <= {"one", "two", "three", "four"} and found[65] == "main" and "_start" in found, found
+
+
 def test_generated_code_is_marked(folder):
     """Calls of code in no file are rows of their own."""
     source, binary = os.path.join(folder, "made.c"), os.path.join(folder, "made")

@@ -4,246 +4,31 @@
  * From the value backward: each call that may have led to a function is undone. What that costs is counted in bits (the
  * logarithm of the number of such calls, summed), and the search is repeated with more bits until it finds
  * something: rare ways are not tried before likely ones.  It ends at the value 0, where nothing had been called, or
- * at one of the values that were reached from the program's start, or from stacks that recordings had. */
-#include "query/contexts/call_graph_private.h"
+ * at one of the values that were reached from the program's start, or from stacks that recordings had.
+ *
+ * Where recordings had some, ends of these are tried first (call_splices.c). */
+#include "query/contexts/call_search_private.h"
 
 #include "base/string.h"
 
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
-#define REACHED_MAX  (1u << 20)
-#define REACHED_HASH (1u << 22)
-#define KNOWN_MAX    (REACHED_MAX / 4) /* of them that recordings had */
-#define REACHED_SOON (1u << 16)        /* of them before the first, likely ways back */
+#define REACHED_SOON (1u << 16) /* of them before the first, likely ways back */
 #define LIKELY_BITS  10
-#define SEEN_BITS    24
-#define JUMPS_MAX    32u
 #define SECONDS_MAX  10
-#define TRIED_MAX    (8u << 20)
+#define TRIED_MAX    (32u << 20)
 #define BITS_MAX     34
 #define SIGNAL_SITE  0xffffff00u /* + signo, in a path; 0: a call by code in no file */
 #define ANYWHERE     TBD_NO_FUNCTION
 #define NO_FILE      (TBD_NO_FUNCTION - 1) /* generated code, as a function */
 #define TEXT_FRAMES  3u
 #define STEP_BITS    1.0
-#define START_DEPTH  4u /* from the entry to main */
-
-/* A stack that begins at the program's start. */
-struct start_stack {
-    uint64_t value;
-    uint32_t function; /* that is entered */
-    uint32_t parent, site;
-    uint32_t depth;
-};
-
-struct stack_search {
-    const struct tbd_call_graph *graph;
-    enum tbd_calling_scheme scheme;
-    uint64_t value;
-    const uint8_t *has_text;      /* of functions; NULL: all */
-    struct start_stack *reached;  /* owned */
-    uint32_t reached_count, next; /* `next`: whose calls have not been looked at */
-    uint32_t *hash;               /* owned */
-    uint64_t *
-        seen; /* owned: a bit for some bits of each reached value's hash; nearly all others are told by it */
-    uint32_t path[TBD_CALL_GRAPH_FRAMES];
-    struct tbd_call_answer *answer;
-    struct timespec end;
-    double step_bits; /* what each way back costs, if it is the only one, too */
-    bool asks;        /* the program calls tbd_context() by name */
-    bool is_over, no_memory;
-};
-
-/* ---- from the start ---- */
-
-static uint32_t *hash_slot(const struct stack_search *s, uint64_t value)
-{
-    uint64_t at = tbd_hash64_mix(value) % REACHED_HASH;
-
-    while (s->hash[at] && s->reached[s->hash[at] - 1].value != value)
-        at = (at + 1) % REACHED_HASH;
-    return &s->hash[at];
-}
-
-static uint64_t seen_bit(uint64_t value, size_t *word)
-{
-    uint64_t bit = tbd_hash64_mix(value) >> (64 - SEEN_BITS);
-
-    *word = bit / 64;
-    return 1ull << bit % 64;
-}
-
-/* NULL: not from the start. */
-static const struct start_stack *find_reached(const struct stack_search *s, uint64_t value)
-{
-    size_t word;
-    uint64_t bit = seen_bit(value, &word);
-    uint32_t index = s->seen[word] & bit ? *hash_slot(s, value) : 0;
-
-    return index ? &s->reached[index - 1] : NULL;
-}
-
-static void reach(struct stack_search *s, struct start_stack state)
-{
-    uint32_t *slot;
-    uint64_t bit;
-    size_t word;
-
-    if (s->reached_count == REACHED_MAX)
-        return;
-    slot = hash_slot(s, state.value);
-    if (*slot &&
-        (state.function == TBD_NO_FUNCTION || s->reached[*slot - 1].function == state.function))
-        return; /* by a shorter way */
-    bit = seen_bit(state.value, &word);
-    s->seen[word] |= bit;
-    s->reached[s->reached_count++] = state;
-    if (!*slot)
-        *slot = s->reached_count;
-}
-
-/* The functions that `first` is, or jumps to, or with `back`, that jump to it. */
-static uint32_t add_jumps(const struct stack_search *s, uint32_t first, bool back, uint32_t *out)
-{
-    const struct tbd_call_graph *graph = s->graph;
-    uint32_t count = 1;
-
-    out[0] = first;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct tbd_graph_function *f = &graph->functions[out[i]];
-        uint32_t sites = back ? f->caller_count : f->call_count;
-
-        for (uint32_t n = 0; n < sites && count < JUMPS_MAX; n++) {
-            const struct tbd_graph_site *site =
-                &graph->sites[back ? graph->by_target[f->callers + n] : f->calls + n];
-            uint32_t other = back ? site->function : site->target, k = 0;
-
-            if (site->number)
-                continue;
-            while (k < count && out[k] != other)
-                k++;
-            if (k == count)
-                out[count++] = other;
-        }
-    }
-    return count;
-}
-
-/* Where recordings say that the call led. */
-static void reach_learned(struct stack_search *s, struct start_stack next)
-{
-    const struct tbd_graph_edge *edges;
-    size_t count = tbd_graph_edges_from(s->graph, next.site, &edges);
-
-    for (size_t i = 0; i < count; i++) {
-        next.function = edges[i].function;
-        reach(s, next);
-    }
-}
-
-static void reach_from(struct stack_search *s, uint32_t index)
-{
-    const struct tbd_call_graph *graph = s->graph;
-    const struct start_stack from = s->reached[index];
-    uint32_t functions[JUMPS_MAX];
-    uint32_t count = add_jumps(s, from.function, false, functions);
-
-    for (uint32_t i = 0; i < count; i++) {
-        const struct tbd_graph_function *f = &graph->functions[functions[i]];
-
-        for (uint32_t n = f->calls; n < f->calls + f->call_count; n++) {
-            const struct tbd_graph_site *site = &graph->sites[n];
-            struct start_stack next = { .value =
-                                            tbd_calling_enter(s->scheme, from.value, site->number),
-                                        .function = site->target,
-                                        .parent = index,
-                                        .site = n,
-                                        .depth = from.depth + 1 };
-
-            if (!site->number)
-                continue;
-            if (site->target == TBD_NO_FUNCTION && from.depth < START_DEPTH)
-                next.function = graph->main;
-            reach(s, next);
-            reach_learned(s, next);
-        }
-    }
-}
-
-/* The first stack of all with this value; 0 if it was not reached: there is a root. */
-static uint32_t index_of(const struct stack_search *s, uint64_t value)
-{
-    uint32_t index = *hash_slot(s, value);
-
-    return index ? index - 1 : 0;
-}
-
-/* Stacks that recordings had are where most others go on from.  `indices`: of their calls, in what is reached. */
-static void reach_known(struct stack_search *s, uint32_t *indices, uint32_t other_root)
-{
-    const struct tbd_call_graph *graph = s->graph;
-
-    for (size_t i = 0; i < graph->known_count && s->reached_count < KNOWN_MAX; i++) {
-        const struct tbd_graph_known *known = &graph->known[i];
-        struct start_stack next = { .site = known->site };
-
-        indices[i] = 0;
-        if (known->site == TBD_NO_SITE || (known->parent && !indices[known->parent - 1]))
-            continue;
-        if (known->parent)
-            next.parent = indices[known->parent - 1];
-        else if (graph->sites[known->site].function != graph->entry)
-            next.parent = other_root;
-        next.value = tbd_calling_enter(s->scheme, s->reached[next.parent].value,
-                                       graph->sites[known->site].number);
-        next.function = graph->sites[known->site].target;
-        next.depth = s->reached[next.parent].depth + 1;
-        if (next.depth >= TBD_CALL_GRAPH_FRAMES)
-            continue;
-        reach(s, next);
-        reach_learned(s, next);
-        indices[i] = index_of(s, next.value);
-    }
-}
-
-/* Threads begin with nothing called, too, but not at the program's entry. */
-static bool begin_with_known(struct stack_search *s)
-{
-    uint32_t *indices = calloc(s->graph->known_count + 1, sizeof(*indices));
-
-    if (!indices)
-        return false;
-    s->reached[s->reached_count] = (struct start_stack){ .function = TBD_NO_FUNCTION };
-    reach_known(s, indices, s->reached_count++);
-    free(indices);
-    return true;
-}
-
-static bool begin_reaching(struct stack_search *s)
-{
-    s->reached = malloc(REACHED_MAX * sizeof(*s->reached));
-    s->hash = calloc(REACHED_HASH, sizeof(*s->hash));
-    s->seen = calloc((1u << SEEN_BITS) / 64, sizeof(*s->seen));
-    if (!s->reached || !s->hash || !s->seen)
-        return false;
-    if (s->graph->entry != TBD_NO_FUNCTION)
-        reach(s, (struct start_stack){ .function = s->graph->entry });
-    return !s->graph->known_count || begin_with_known(s);
-}
-
-static void reach_more(struct stack_search *s, uint32_t most)
-{
-    for (; s->next < s->reached_count && s->reached_count < most; s->next++)
-        if (s->reached[s->next].function != TBD_NO_FUNCTION)
-            reach_from(s, s->next);
-}
 
 /* ---- answers ---- */
 
-static struct tbd_call_frame frame_of(const struct stack_search *s, uint32_t path)
+static struct tbd_call_frame frame_of(const struct tbd_stack_search *s, uint32_t path)
 {
     const struct tbd_graph_site *site = &s->graph->sites[path < SIGNAL_SITE ? path : 0];
     const struct tbd_graph_file *file;
@@ -266,7 +51,8 @@ static struct tbd_call_frame frame_of(const struct stack_search *s, uint32_t pat
 }
 
 /* Has one of the innermost functions the text? */
-static bool has_text(const struct stack_search *s, uint32_t depth, const struct start_stack *start)
+static bool has_text(const struct tbd_stack_search *s, uint32_t depth,
+                     const struct tbd_start_stack *start)
 {
     if (!s->has_text)
         return true;
@@ -282,7 +68,7 @@ static bool has_text(const struct stack_search *s, uint32_t depth, const struct 
 }
 
 /* Is the stack among the answers? A second way by jumps leads to the same calls. */
-static bool is_known(const struct stack_search *s, const struct tbd_call_stack *stack)
+static bool is_known(const struct tbd_stack_search *s, const struct tbd_call_stack *stack)
 {
     for (size_t i = 0; i < s->answer->count; i++) {
         const struct tbd_call_stack *other = &s->answer->stacks[i];
@@ -300,14 +86,14 @@ static bool is_known(const struct stack_search *s, const struct tbd_call_stack *
 }
 
 /* Does it begin where the program does, and not a thread? */
-static bool is_from_entry(const struct stack_search *s, const struct start_stack *start)
+static bool is_from_entry(const struct tbd_stack_search *s, const struct tbd_start_stack *start)
 {
     while (start && start->depth)
         start = &s->reached[start->parent];
     return start && start->function != TBD_NO_FUNCTION && start->function == s->graph->entry;
 }
 
-static void found(struct stack_search *s, uint32_t depth, const struct start_stack *start)
+static void found(struct tbd_stack_search *s, uint32_t depth, const struct tbd_start_stack *start)
 {
     struct tbd_call_answer *answer = s->answer;
     uint32_t count = depth + (start ? start->depth : 0);
@@ -331,12 +117,33 @@ static void found(struct stack_search *s, uint32_t depth, const struct start_sta
     answer->stacks[answer->count++] = stack;
 }
 
+bool tbd_stacks_meet(struct tbd_stack_search *s, uint64_t left, const struct tbd_graph_site *site,
+                     uint32_t depth)
+{
+    const struct tbd_start_stack *start =
+        left || (site && site->function == s->graph->entry) ? tbd_stacks_reached(s, left) : NULL;
+
+    if (left && !start)
+        return false;
+    found(s, depth, start);
+    return true;
+}
+
+bool tbd_stacks_is_late(const struct tbd_stack_search *s)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec > s->end.tv_sec ||
+           (now.tv_sec == s->end.tv_sec && now.tv_nsec > s->end.tv_nsec);
+}
+
 /* ---- from the end ---- */
 
-static void go_back(struct stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
+static void go_back(struct tbd_stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
                     double bits);
 
-static uint64_t number_of(const struct stack_search *s, uint32_t path)
+static uint64_t number_of(const struct tbd_stack_search *s, uint32_t path)
 {
     if (path < SIGNAL_SITE)
         return s->graph->sites[path].number;
@@ -345,37 +152,28 @@ static uint64_t number_of(const struct stack_search *s, uint32_t path)
     return tbd_calling_number(tbd_calling_module(TBD_CALLING_SIGNAL), path - SIGNAL_SITE);
 }
 
-static void undo(struct stack_search *s, uint64_t value, uint32_t path, uint32_t depth, double bits)
+static void undo(struct tbd_stack_search *s, uint64_t value, uint32_t path, uint32_t depth,
+                 double bits)
 {
-    bool is_site = path < SIGNAL_SITE;
-    uint64_t number = number_of(s, path);
-    const struct start_stack *start;
-    struct timespec now;
+    const struct tbd_graph_site *site = path < SIGNAL_SITE ? &s->graph->sites[path] : NULL;
 
     if (s->is_over)
         return;
-    if (++s->answer->tried % 65536 == 0) {
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-        s->is_over = s->answer->tried >= TRIED_MAX || now.tv_sec > s->end.tv_sec ||
-                     (now.tv_sec == s->end.tv_sec && now.tv_nsec > s->end.tv_nsec);
-    }
+    if (++s->answer->tried % 65536 == 0)
+        s->is_over = s->answer->tried >= s->tried_most || tbd_stacks_is_late(s);
     s->path[depth] = path;
-    value = tbd_calling_leave(s->scheme, value, number);
-    start = value || (is_site && s->graph->sites[path].function == s->graph->entry)
-                ? find_reached(s, value)
-                : NULL;
-    if (!value || start)
-        found(s, depth + 1, start);
-    else if (depth + 1 < TBD_CALL_GRAPH_FRAMES)
+    value = tbd_calling_leave(s->scheme, value, number_of(s, path));
+    if (!tbd_stacks_meet(s, value, site, depth + 1) && depth + 1 < TBD_CALL_GRAPH_FRAMES)
         go_back(s, value,
-                is_site               ? s->graph->sites[path].function
+                site                  ? site->function
                 : path == SIGNAL_SITE ? NO_FILE
                                       : ANYWHERE,
                 depth + 1, bits);
 }
 
 /* A handler may have interrupted any function. */
-static void go_back_anywhere(struct stack_search *s, uint64_t value, uint32_t depth, double bits)
+static void go_back_anywhere(struct tbd_stack_search *s, uint64_t value, uint32_t depth,
+                             double bits)
 {
     bits -= log2((double)s->graph->site_count + 1);
     for (uint32_t i = 0; bits >= 0 && i < s->graph->site_count && !s->is_over; i++)
@@ -383,7 +181,8 @@ static void go_back_anywhere(struct stack_search *s, uint64_t value, uint32_t de
             undo(s, value, i, depth, bits);
 }
 
-static void go_back_indirectly(struct stack_search *s, uint64_t value, uint32_t depth, double bits)
+static void go_back_indirectly(struct tbd_stack_search *s, uint64_t value, uint32_t depth,
+                               double bits)
 {
     bits -= log2((double)s->graph->indirect_count + SIGRTMAX + 1);
     if (bits < 0)
@@ -395,7 +194,7 @@ static void go_back_indirectly(struct stack_search *s, uint64_t value, uint32_t 
 }
 
 /* As recordings had them. */
-static void go_back_learned(struct stack_search *s, uint64_t value, const uint32_t *functions,
+static void go_back_learned(struct tbd_stack_search *s, uint64_t value, const uint32_t *functions,
                             uint32_t count, uint32_t depth, double bits)
 {
     const struct tbd_graph_edge *edges;
@@ -412,11 +211,11 @@ static void go_back_learned(struct stack_search *s, uint64_t value, const uint32
     }
 }
 
-static void go_back(struct stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
+static void go_back(struct tbd_stack_search *s, uint64_t value, uint32_t function, uint32_t depth,
                     double bits)
 {
     const struct tbd_call_graph *graph = s->graph;
-    uint32_t functions[JUMPS_MAX], count, calls = 0;
+    uint32_t functions[TBD_JUMPS_MAX], count, calls = 0;
     bool is_taken = false;
     double left;
 
@@ -428,7 +227,7 @@ static void go_back(struct stack_search *s, uint64_t value, uint32_t function, u
         go_back_indirectly(s, value, depth, bits);
         return;
     }
-    count = add_jumps(s, function, true, functions);
+    count = tbd_stacks_jumps(s, function, true, functions);
     for (uint32_t i = 0; i < count; i++) {
         calls += graph->functions[functions[i]].caller_count;
         is_taken |= graph->functions[functions[i]].is_taken;
@@ -448,7 +247,7 @@ static void go_back(struct stack_search *s, uint64_t value, uint32_t function, u
 }
 
 /* The innermost call: of tbd_context(), if the program calls that by name. */
-static void go_back_from_end(struct stack_search *s, double bits)
+static void go_back_from_end(struct tbd_stack_search *s, double bits)
 {
     const struct tbd_call_graph *graph = s->graph;
 
@@ -514,19 +313,24 @@ static int compare_stacks(const void *a, const void *b)
     return one->count < other->count ? -1 : one->count > other->count;
 }
 
-static bool run_search(struct stack_search *s)
+static bool run_search(struct tbd_stack_search *s)
 {
-    if (!begin_reaching(s))
+    if (!tbd_stacks_begin(s))
         return false;
     for (size_t i = 0; i < s->graph->site_count; i++)
         s->asks |= s->graph->sites[i].asks && s->graph->sites[i].number;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &s->end);
     s->end.tv_sec += SECONDS_MAX;
     s->step_bits = s->asks ? 0 : STEP_BITS;
+    if (s->graph->known_count != 0) {
+        tbd_stacks_reach_more(s, TBD_REACHED_MAX);
+        tbd_stacks_splice(s);
+    }
+    s->tried_most = s->answer->tried + TRIED_MAX;
     for (int bits = s->asks ? 4 : 0; bits <= BITS_MAX && !s->is_over && s->answer->count == 0;
          bits += 2) {
         /* where each call may be the innermost, each way back is dear */
-        reach_more(s, s->asks && bits <= LIKELY_BITS ? REACHED_SOON : REACHED_MAX);
+        tbd_stacks_reach_more(s, s->asks && bits <= LIKELY_BITS ? REACHED_SOON : TBD_REACHED_MAX);
         go_back_from_end(s, bits);
     }
     s->answer->is_complete = !s->is_over;
@@ -538,13 +342,13 @@ static bool run_search(struct stack_search *s)
 enum tbd_status tbd_call_graph_find(struct tbd_call_graph *graph, enum tbd_calling_scheme scheme,
                                     uint64_t value, const char *log, struct tbd_call_answer *out)
 {
-    struct stack_search *s = calloc(1, sizeof(*s));
+    struct tbd_stack_search *s = calloc(1, sizeof(*s));
     uint8_t *marks = log ? calloc(graph->function_count + 1, 1) : NULL;
     bool ok = s && (!log || (marks && mark_text(graph, log, marks)));
 
     *out = (struct tbd_call_answer){ .count = 0 };
     if (ok) {
-        *s = (struct stack_search){
+        *s = (struct tbd_stack_search){
             .graph = graph, .scheme = scheme, .value = value, .has_text = marks, .answer = out
         };
         ok = run_search(s);
