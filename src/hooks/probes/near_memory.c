@@ -30,6 +30,41 @@ struct near_area {
 static struct near_area areas[MAX_AREAS];
 static uint32_t area_count; /* atomic: grows when an area is complete */
 
+/* ---- what is mapped ---- */
+
+#define MAX_MAPPED 1024u
+
+/* Between two of these an area fits. */
+static struct {
+    uint64_t start, end;
+} mapped[MAX_MAPPED];
+static uint32_t mapped_count;
+
+void tbd_near_forget_mapped(void)
+{
+    mapped_count = 0;
+}
+
+void tbd_near_note_mapped(uint64_t start, uint64_t end)
+{
+    if (mapped_count &&
+        (start - mapped[mapped_count - 1].end < AREA_BYTES || mapped_count == MAX_MAPPED)) {
+        mapped[mapped_count - 1].end = end;
+        return;
+    }
+    mapped[mapped_count].start = start;
+    mapped[mapped_count++].end = end;
+}
+
+/* The kernel would say so, too, but takes its time for each try where many threads map and fault. */
+static bool is_mapped(uint64_t start)
+{
+    for (uint32_t i = 0; i < mapped_count; i++)
+        if (start < mapped[i].end && mapped[i].start < start + AREA_BYTES)
+            return true;
+    return false;
+}
+
 /* ---- areas ---- */
 
 static bool add_area(uint64_t start)
@@ -154,7 +189,7 @@ static bool try_area(uint64_t start, const struct near_wanted *wanted)
 {
     return next_address(start, start + HALF - TBD_NEAR_ENTRY_BYTES, wanted->from, wanted->mask,
                         wanted->value) &&
-           add_area(start);
+           !is_mapped(start) && add_area(start);
 }
 
 static bool add_area_for(const struct near_wanted *wanted)

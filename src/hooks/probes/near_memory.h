@@ -27,4 +27,8 @@ uint8_t *tbd_near_alloc(uint64_t entry, size_t bytes, void *owner);
 /* Is the address in an area?  *out: the owner, NULL: an entry is there, or nothing. */
 bool tbd_near_find(uint64_t address, void **out);
 
+/* What the process has mapped, in the order of addresses: an area is looked for between.  First forget what was there before. */
+void tbd_near_forget_mapped(void);
+void tbd_near_note_mapped(uint64_t start, uint64_t end);
+
 #endif

@@ -17,6 +17,7 @@
 #include "hooks/probes/code_files.h"
 #include "hooks/probes/handlers.h"
 #include "hooks/probes/jumps.h"
+#include "hooks/probes/near_memory.h"
 #include "hooks/probes/probe_make.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/stack_walk.h"
@@ -92,6 +93,7 @@ static bool note_range(void *context, const struct tbd_msg_region *map, const ch
 {
     (void)context;
     tbd_code_files_note(map, path, memory);
+    tbd_near_note_mapped(map->start, map->end);
     if ((map->prot & PROT_EXEC) && range_count < MAX_RANGES)
         ranges[range_count++] =
             (struct code_range){ map->start, map->end, map->inode && !(map->prot & PROT_WRITE) };
@@ -101,6 +103,7 @@ static bool note_range(void *context, const struct tbd_msg_region *map, const ch
 enum tbd_probe_refusal tbd_placing_look(void)
 {
     range_count = 0;
+    tbd_near_forget_mapped();
     tbd_code_files_look();
     if (!tbd_maps_read(note_range, NULL))
         return TBD_PROBE_NOT_CODE;
