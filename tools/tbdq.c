@@ -380,6 +380,18 @@ static bool ask_part(const struct tbd_session *session, const struct options *op
                         out_result);
 }
 
+/* The prompt needs only some windows, too, as long as nobody asks about others. */
+static bool start_prompt(struct tbd_session *session, struct tbd_counted_part *part,
+                         const struct options *options, size_t count)
+{
+    char buffer[4096];
+
+    return count == 0 && options->script == NULL && options->since == NULL &&
+           options->until == NULL && options->complete == NULL && !options->explain &&
+           tbd_part_start(session, part, tbd_session_find(options->trace, buffer, sizeof(buffer)),
+                          options->at);
+}
+
 /* Asks the words of the command line; without words starts the prompt. */
 static int ask(const struct options *options, size_t count, char **words)
 {
@@ -395,6 +407,7 @@ static int ask(const struct options *options, size_t count, char **words)
         .session = &session, .text = "", .out = out, .trace = options->trace
     };
     const struct tbd_command *command = command_without_trace(count, words);
+    struct tbd_counted_part part = { .home = -1 };
     enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
     int result;
 
@@ -417,7 +430,7 @@ static int ask(const struct options *options, size_t count, char **words)
         fclose(out);
         return result;
     }
-    if (status == TBD_OK)
+    if (status == TBD_OK && !start_prompt(&session, &part, options, count))
         status = tbd_session_open(&session, options->trace);
     if (options->complete != NULL) {
         result = print_completions(status == TBD_OK ? &session : NULL, out, options->complete);
@@ -433,6 +446,7 @@ static int ask(const struct options *options, size_t count, char **words)
         print_symbol_notes(&session);
     }
     tbd_session_close(&session);
+    tbd_part_close(&part);
     if (out != NULL)
         fclose(out);
     return result;

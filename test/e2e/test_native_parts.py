@@ -6,6 +6,7 @@ import re
 import shutil
 
 import tbdtest
+from test_prompt import Prompt
 
 IN_WINDOW = re.compile(r"@w(\d+)\+(\d+)")
 
@@ -87,6 +88,30 @@ def test_a_window_in_the_middle_and_what_lies_before_it(folder):
     assert is_uncounted(trace)
     first = text(trace, "goto", "@w0+3") # nothing is before it
     assert first[0] == 0 and first[1].startswith("3+0 "), first
+
+
+def test_the_prompt_goes_on_with_more_windows(folder):
+    trace = record(folder)
+    prompt = Prompt(trace, folder)
+
+    def ask(line):
+        return prompt.ask(line + "\r", "many_windows-1 ") + prompt.until("> ")
+
+    assert IN_WINDOW.search(prompt.text), prompt.text
+    assert "there is no command" in ask("gto last")
+    assert IN_WINDOW.search(ask("goto last backward func_enter 1 where func==mark"))
+    assert "$1 = " in ask("print rare")
+    ask("mark there")
+    before = ask("bt")
+    assert is_uncounted(trace) and "mark" in before
+    assert "mark" in ask("count func_enter where func==mark by func") # about all windows
+    assert not is_uncounted(trace) and not IN_WINDOW.search(prompt.text[-40:]), prompt.text[-40:]
+    assert ask("bt").split("many_windows-1 ")[0] == before.split("many_windows-1 ")[0]
+    assert "$2 = " in ask("print $1") # what was printed is still there
+    assert not IN_WINDOW.search(ask("goto @there"))
+    prompt.quit()
+    code, marks, _ = text(trace, "marks")
+    assert code == 0 and re.match(r"@there  \d+\+0", marks), marks
 
 
 def test_what_is_no_position_in_a_window(folder):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* bookmarks.c - names for positions: lines "NAME TIME+K" in the file `bookmarks` of the trace
+/* bookmarks.c - names for positions: lines "NAME POSITION" in the file `bookmarks` of the trace
  *
  * Bookmarks are a convenience, like the remembered position: questions work even if the file is
  * damaged. */
@@ -25,11 +25,14 @@ struct bookmark {
     struct tbd_position position;
 };
 
-static bool read_line(const char *line, struct bookmark *out)
+static bool read_line(struct tbd_session *session, const char *line, struct bookmark *out)
 {
     int end = 0;
 
     out->position.offset = 0;
+    if (sscanf(line, "%63[A-Za-z0-9_] %n", out->name, &end) == 1 && end != 0 &&
+        tbd_position_in_window(line + end) != 0)
+        return tbd_position_read(session, line + end, &out->position) == TBD_OK;
     return sscanf(line, "%63[A-Za-z0-9_] %" SCNu64 "+%" SCNu32 "%n", out->name, &out->position.time,
                   &out->position.offset, &end) >= 2;
 }
@@ -47,16 +50,16 @@ static void put(struct bookmark *all, size_t *count, const struct bookmark *one)
 }
 
 /* The text of the file, which the caller frees; NULL without memory. */
-static struct bookmark *read_all(const struct tbd_session *session, size_t *out_count)
+static struct bookmark *read_all(struct tbd_session *session, size_t *out_count)
 {
     struct bookmark *all = calloc(BOOKMARKS_MAX, sizeof(*all));
     struct bookmark one;
     char line[256];
-    FILE *file = all == NULL ? NULL : tbd_dir_text(tbd_trace_dir(session->trace).fd, "bookmarks");
+    FILE *file = all == NULL ? NULL : tbd_dir_text(tbd_session_home(session), "bookmarks");
 
     *out_count = 0;
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (read_line(line, &one))
+        if (read_line(session, line, &one))
             put(all, out_count, &one);
     }
     if (file != NULL)
@@ -139,13 +142,14 @@ static bool is_name(const char *text)
     return length != 0 && length < NAME_MAX_BYTES && text[length] == '\0';
 }
 
-static void put_text(struct tbd_buffer *out, const struct bookmark *all, size_t count)
+static void put_text(const struct tbd_session *session, struct tbd_buffer *out,
+                     const struct bookmark *all, size_t count)
 {
     char line[256];
 
     for (size_t i = 0; i < count; i++) {
-        int length = snprintf(line, sizeof(line), "%s %" PRIu64 "+%" PRIu32 "\n", all[i].name,
-                              all[i].position.time, all[i].position.offset);
+        int length = snprintf(line, sizeof(line), "%s %s\n", all[i].name,
+                              tbd_position_text(session, all[i].position).text);
 
         tbd_buffer_put(out, line, (size_t)length);
     }
@@ -163,10 +167,10 @@ static enum tbd_exit add(struct tbd_command_run *run, const char *name)
     snprintf(one.name, sizeof(one.name), "%s", name);
     if (all != NULL) {
         put(all, &count, &one);
-        put_text(&text, all, count);
+        put_text(run->session, &text, all, count);
         if (!text.failed)
-            status = tbd_dir_write(tbd_trace_dir(run->session->trace).fd, "bookmarks", text.bytes,
-                                   text.used);
+            status =
+                tbd_dir_write(tbd_session_home(run->session), "bookmarks", text.bytes, text.used);
     }
     tbd_buffer_free(&text);
     free(all);
@@ -201,12 +205,13 @@ enum tbd_exit tbd_command_marks(struct tbd_command_run *run)
             json_t *object = json_object();
 
             json_object_set_new(object, "name", tbd_output_text(all[i].name));
-            json_object_set_new(object, "time", json_integer((json_int_t)all[i].position.time));
+            json_object_set_new(object, "time",
+                                tbd_output_time(run->session, all[i].position.time));
             json_object_set_new(object, "offset", json_integer((json_int_t)all[i].position.offset));
             tbd_output_line(object, run->out);
         } else {
-            fprintf(run->out, "@%s  %" PRIu64 "+%" PRIu32 "\n", tbd_shown(all[i].name),
-                    all[i].position.time, all[i].position.offset);
+            fprintf(run->out, "@%s  %s\n", tbd_shown(all[i].name),
+                    tbd_position_text(run->session, all[i].position).text);
         }
     }
     free(all);

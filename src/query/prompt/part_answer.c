@@ -6,6 +6,7 @@
 #include "query/prompt/part_answer.h"
 
 #include "query/commands/commands.h"
+#include "query/prompt/gdb_words.h"
 #include "query/session/part_trace.h"
 #include "query/session/position_text.h"
 #include "query/session/source/source.h"
@@ -48,6 +49,10 @@ static const char *const commands[] = {
     "reverse-finish",
     "reverse-stepi",
     "reverse-nexti",
+    "mark",
+    "ptype",
+    "set",
+    "help",
 };
 
 static bool is_listed(const char *word, size_t bytes)
@@ -124,9 +129,9 @@ static void take_windows(const char *text, struct tbd_counted_part *part)
 }
 
 /* False: the remembered position is a time. */
-static bool take_remembered(const char *path, struct tbd_counted_part *part)
+static bool take_remembered(struct tbd_counted_part *part)
 {
-    int home = tbd_dir_open(path);
+    int home = tbd_dir_open(part->path);
     FILE *file = home < 0 ? NULL : tbd_dir_text(home, "position");
     char text[128] = "";
     bool is_good;
@@ -143,18 +148,16 @@ static bool take_remembered(const char *path, struct tbd_counted_part *part)
     return is_good;
 }
 
-/* The windows to begin with. */
-static bool choose(const char *path, const struct tbd_part_asking *asking, const char *text,
-                   struct tbd_counted_part *part)
+/* The windows to begin with: those that --at (NULL: not given) and the question name, else that of the remembered position, else the
+ * last one. */
+static bool choose(struct tbd_counted_part *part, const char *at, const char *text)
 {
-    bool has_at = asking->at != NULL;
-
-    if (has_at && isdigit((unsigned char)asking->at[0]))
+    if (at != NULL && isdigit((unsigned char)at[0]))
         return false;
-    if (has_at)
-        take_windows(asking->at, part);
+    if (at != NULL)
+        take_windows(at, part);
     take_windows(text, part);
-    if (!has_at && part->to == 0 && !take_remembered(path, part))
+    if (at == NULL && part->to == 0 && !take_remembered(part))
         return false;
     if (part->to == 0) {
         part->from = part->windows - 1;
@@ -203,8 +206,8 @@ static void keep(struct tbd_session *session)
 }
 
 /* Messages go to standard error as soon as the answer counts. */
-static int attempt(const struct tbd_part_asking *asking, struct tbd_session *session,
-                   struct attempt *a)
+static int attempt(int (*answer)(void *context, struct tbd_session *session, FILE *out),
+                   void *context, struct tbd_session *session, struct attempt *a)
 {
     FILE *errors = stderr, *out = open_memstream(&a->text, &a->text_bytes);
     FILE *messages = open_memstream(&a->messages, &a->message_bytes);
@@ -212,7 +215,7 @@ static int attempt(const struct tbd_part_asking *asking, struct tbd_session *ses
 
     if (out != NULL && messages != NULL) {
         stderr = messages;
-        result = asking->answer(asking->context, session, out);
+        result = answer(context, session, out);
         stderr = errors;
     }
     if (out != NULL)
@@ -227,43 +230,58 @@ static bool is_settled(const struct tbd_counted_part *part)
     return !part->wants_before && !part->wants_after && !part->wants_all;
 }
 
-/* One round.  False: the trace in parts has failed, or the answer is not to be had from it. */
-static bool ask(const char *path, const struct tbd_part_asking *asking,
-                struct tbd_counted_part *part, int *out_result)
+static void print_attempt(const struct attempt *a, FILE *out)
+{
+    fwrite(a->text, 1, a->text_bytes, out);
+    fflush(out);
+    fwrite(a->messages, 1, a->message_bytes, stderr);
+}
+
+static void free_attempt(struct attempt *a)
+{
+    free(a->text);
+    free(a->messages);
+}
+
+/* The trace in parts has failed, which says nothing about the recording. */
+static bool has_failed(int result)
+{
+    return result == TBD_EXIT_TRACE || result == TBD_EXIT_SYSTEM;
+}
+
+/* ---- one question ---- */
+
+/* One round.  False: all windows have to be counted. */
+static bool ask(const struct tbd_part_asking *asking, struct tbd_counted_part *part,
+                int *out_result)
 {
     struct tbd_session session = *asking->session;
     struct attempt a = { 0 };
-    bool is_good = tbd_session_open_part(&session, path, part) == TBD_OK;
+    bool is_good = tbd_session_open_part(&session, part) == TBD_OK;
 
     if (is_good) {
-        a.result = attempt(asking, &session, &a);
-        is_good = a.result != TBD_EXIT_TRACE && a.result != TBD_EXIT_SYSTEM;
+        a.result = attempt(asking->answer, asking->context, &session, &a);
+        is_good = !has_failed(a.result);
     }
     if (is_good && is_settled(part)) {
         keep(&session);
-        fwrite(a.text, 1, a.text_bytes, asking->out);
-        fflush(asking->out);
-        fwrite(a.messages, 1, a.message_bytes, stderr);
+        print_attempt(&a, asking->out);
         *out_result = a.result;
     }
     tbd_session_close(&session);
     tbd_part_close(part);
-    free(a.text);
-    free(a.messages);
+    free_attempt(&a);
     return is_good || !is_settled(part);
 }
 
 static bool ask_parts(const char *path, const struct tbd_part_asking *asking, const char *text,
                       int *out_result)
 {
-    struct tbd_counted_part part = { .home = -1 };
-    char real[4096];
+    struct tbd_counted_part part;
 
-    if (has_times(text) ||
-        tbd_part_is_possible(path, &part.windows, real, sizeof(real)) != TBD_OK ||
-        !choose(real, asking, text, &part))
+    if (has_times(text) || !tbd_part_find(&part, path) || !choose(&part, asking->at, text))
         return false;
-    while (is_small(&part) && ask(real, asking, &part, out_result)) {
+    while (is_small(&part) && ask(asking, &part, out_result)) {
         if (is_settled(&part))
             return true;
         if (!widen(&part))
@@ -280,4 +298,109 @@ bool tbd_part_ask(const char *path, const struct tbd_part_asking *asking, int *o
 
     free(text);
     return is_answered;
+}
+
+/* ---- one question after the other ---- */
+
+bool tbd_part_start(struct tbd_session *session, struct tbd_counted_part *part, const char *path,
+                    const char *at)
+{
+    return tbd_part_find(part, path) && choose(part, at, "") && is_small(part) &&
+           tbd_session_open_part(session, part) == TBD_OK;
+}
+
+/* As a command of ours; the caller frees it. */
+static char *ours(const char *line)
+{
+    char *translated = tbd_gdb_translate(line);
+
+    return translated != NULL ? translated : strdup(line);
+}
+
+static bool is_of_parts(const char *line)
+{
+    char *text = ours(line);
+    bool is_one = text != NULL && !has_times(text) &&
+                  (is_listed(text, strcspn(text, " /")) || !tbd_line_is_known(line));
+
+    free(text);
+    return is_one;
+}
+
+/* The same session, with more windows; with all of them if that is not possible. */
+static enum tbd_status go_on_with_more(struct tbd_session *session, bool may_be_parts)
+{
+    struct tbd_counted_part *part = session->part, wider = *part;
+    enum tbd_status status = TBD_NOTFOUND;
+
+    if (may_be_parts && widen(&wider) && is_small(&wider))
+        status = tbd_session_widen(session, &wider);
+    if (status != TBD_OK && session->part == part)
+        status = tbd_session_widen(session, NULL);
+    if (status != TBD_OK)
+        return status;
+    tbd_part_close(part);
+    if (session->part != NULL) {
+        *part = wider;
+        session->part = part;
+    }
+    return TBD_OK;
+}
+
+struct line {
+    const struct tbd_line_options *options;
+    const char *text;
+};
+
+static int answer_line(void *context, struct tbd_session *session, FILE *out)
+{
+    const struct line *line = context;
+    struct tbd_line_options options = *line->options;
+
+    options.out = out;
+    return (int)tbd_line_run(session, &options, line->text);
+}
+
+/* False: it has to be asked again; the session is as it was. */
+static bool try_line(struct tbd_session *session, struct line *line, enum tbd_exit *out_result)
+{
+    struct tbd_counted_part *part = session->part;
+    struct tbd_session before = *session;
+    struct attempt a = { 0 };
+    bool is_good;
+
+    part->wants_before = part->wants_after = part->wants_all = false;
+    a.result = attempt(answer_line, line, session, &a);
+    is_good = is_settled(part) && !has_failed(a.result);
+    if (is_good) {
+        keep(session);
+        session->is_private = true;
+        print_attempt(&a, line->options->out);
+        *out_result = (enum tbd_exit)a.result;
+    } else {
+        session->at = before.at;
+        session->unwritten = before.unwritten;
+        session->thread = before.thread;
+    }
+    free_attempt(&a);
+    return is_good;
+}
+
+enum tbd_exit tbd_part_line(struct tbd_session *session, const struct tbd_line_options *options,
+                            const char *text)
+{
+    struct line line = { options, text };
+    enum tbd_exit result;
+
+    while (session->part != NULL) {
+        bool may_be_parts = is_of_parts(text);
+        enum tbd_status status;
+
+        if (may_be_parts && try_line(session, &line, &result))
+            return result;
+        status = go_on_with_more(session, may_be_parts && !is_settled(session->part));
+        if (status != TBD_OK)
+            return tbd_command_fail(&(struct tbd_command_run){ .session = session }, status);
+    }
+    return tbd_line_run(session, options, text);
 }

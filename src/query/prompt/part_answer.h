@@ -6,7 +6,8 @@
 #ifndef TBD_QUERY_PART_ANSWER_H
 #define TBD_QUERY_PART_ANSWER_H
 
-#include "query/session/session.h"
+#include "query/prompt/command_line.h"
+#include "query/session/part_trace.h"
 
 #include <stdio.h>
 
@@ -22,5 +23,13 @@ struct tbd_part_asking {
 
 /* True: *out_result is its exit status.  False: nothing was printed; all windows have to be counted. */
 bool tbd_part_ask(const char *path, const struct tbd_part_asking *asking, int *out_result);
+
+/* For several questions: opens the session, with few windows, which the caller closes, and then *part.  False: all windows have to be
+ * counted, or it is no recording of native play. */
+bool tbd_part_start(struct tbd_session *session, struct tbd_counted_part *part, const char *path,
+                    const char *at);
+/* tbd_line_run() for such a session, and for others: it goes on with more windows when a question needs them. */
+enum tbd_exit tbd_part_line(struct tbd_session *session, const struct tbd_line_options *options,
+                            const char *text);
 
 #endif

@@ -6,6 +6,8 @@
  * Ctrl-C ends the line that is being edited, or the question that is being answered; Ctrl-D
  * ends the program. */
 #include "query/prompt/prompt.h"
+#include "query/prompt/part_answer.h"
+#include "query/session/position_text.h"
 
 #include "query/prompt/complete.h"
 #include "query/prompt/redirected.h"
@@ -220,7 +222,7 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
         return tbd_command_no_memory();
     }
     tbd_interrupt_clear();
-    result = tbd_line_run(session, &own, line);
+    result = tbd_part_line(session, &own, line);
     if (!session->json && !is_same(before, tbd_session_current(session)))
         show_line(session, own.out);
     fclose(own.out);
@@ -245,7 +247,7 @@ static enum tbd_exit answer_line(struct tbd_session *session,
         own.numbers = true;
         own.out = tbd_redirect_open(&redirect);
         tbd_interrupt_clear();
-        result = own.out == NULL ? TBD_EXIT_SYSTEM : tbd_line_run(session, &own, redirect.line);
+        result = own.out == NULL ? TBD_EXIT_SYSTEM : tbd_part_line(session, &own, redirect.line);
         if (own.out != NULL)
             tbd_redirect_close(&redirect, own.out);
         tbd_interrupt_clear();
@@ -254,15 +256,20 @@ static enum tbd_exit answer_line(struct tbd_session *session,
     return result;
 }
 
+/* Of the recording. */
+static const char *path_of(const struct tbd_session *session)
+{
+    return session->part != NULL ? session->part->path : session->info->path;
+}
+
 /* "gzip 1200+3> " */
 static void make_prompt(struct tbd_session *session, char *out, size_t bytes)
 {
-    const char *slash = strrchr(session->info->path, '/');
+    const char *path = path_of(session), *slash = strrchr(path, '/');
     struct tbd_position position = tbd_session_current(session);
 
-    snprintf(out, bytes, "%.60s %" PRIu64 "+%" PRIu32 "> ",
-             tbd_shown(slash == NULL ? session->info->path : slash + 1), position.time,
-             position.offset);
+    snprintf(out, bytes, "%.60s %s> ", tbd_shown(slash == NULL ? path : slash + 1),
+             tbd_position_text(session, position).text);
 }
 
 static bool is_end(const char *line)
@@ -291,7 +298,7 @@ enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_opti
     signal(SIGPIPE, SIG_IGN); /* a pager that is left early */
     tbd_interrupt_catch();
     start_editing(has_path ? path : NULL);
-    printf("%s; `help` lists the commands, `quit` ends\n", tbd_shown(session->info->path));
+    printf("%s; `help` lists the commands, `quit` ends\n", tbd_shown(path_of(session)));
     for (;;) {
         char *text;
 

@@ -20,23 +20,22 @@
 #define SUFFIX    ".windows"
 #define KEPT_MOST 3u
 
-enum tbd_status tbd_part_is_possible(const char *path, uint32_t *out_windows, char *real,
-                                     size_t real_bytes)
+bool tbd_part_find(struct tbd_counted_part *part, const char *path)
 {
-    struct tbd_trace *trace;
-    enum tbd_status status = tbd_trace_open_summary(path, &trace, NULL);
     const struct tbd_trace_info *info;
+    struct tbd_trace *trace;
+    bool is_found;
 
-    if (status != TBD_OK)
-        return status;
+    if (tbd_trace_open_summary(path, &trace, NULL) != TBD_OK)
+        return false;
     info = tbd_trace_info(trace);
-    *out_windows = tbd_trace_window_count(trace);
-    snprintf(real, real_bytes, "%s", tbd_trace_path(trace));
-    if (!info->counts_stops || !info->finished || info->is_foreign || info->damage_count != 0 ||
-        *out_windows == 0 || strlen(tbd_trace_path(trace)) >= real_bytes)
-        status = TBD_NOTFOUND;
+    *part = (struct tbd_counted_part){ .windows = tbd_trace_window_count(trace), .home = -1 };
+    is_found = info->counts_stops && info->finished && !info->is_foreign &&
+               info->damage_count == 0 && part->windows != 0 &&
+               strlen(tbd_trace_path(trace)) < sizeof(part->path);
+    snprintf(part->path, sizeof(part->path), "%s", tbd_trace_path(trace));
     tbd_trace_close(trace);
-    return status;
+    return is_found;
 }
 
 /* ---- those that are kept ---- */
@@ -92,17 +91,17 @@ static void remove_others(int cache, const struct tbd_counted_part *part)
 
 /* ---- making one ---- */
 
-static enum tbd_status make(const char *path, unsigned workers, int cache,
-                            const struct tbd_counted_part *part, const char *name,
-                            struct tbd_error *why)
+static enum tbd_status make(const struct tbd_counted_part *part, unsigned workers, int cache,
+                            const char *name, struct tbd_error *why)
 {
     char root[4096], unfinished[64];
     struct tbd_stops_part wanted = { .from = part->from, .to = part->to, .root = root };
-    struct tbd_count_stops how = { .path = path, .workers = workers, .part = &wanted };
+    struct tbd_count_stops how = { .path = part->path, .workers = workers, .part = &wanted };
     enum tbd_status status;
 
     snprintf(unfinished, sizeof(unfinished), "%d.counting", (int)getpid());
-    if ((size_t)snprintf(root, sizeof(root), "%s/" CACHE "/%s", path, unfinished) >= sizeof(root))
+    if ((size_t)snprintf(root, sizeof(root), "%s/" CACHE "/%s", part->path, unfinished) >=
+        sizeof(root))
         return TBD_NOTFOUND;
     (void)!tbd_trace_remove(cache, unfinished);
     status = tbd_count_stops_part(&how, why);
@@ -151,37 +150,36 @@ static enum tbd_status open_made(const char *made, struct tbd_counted_part *part
 }
 
 /* One that was kept, and is damaged, is made again. */
-static enum tbd_status open_in(const char *path, unsigned workers, int cache,
-                               struct tbd_counted_part *part, struct tbd_trace **out,
-                               struct tbd_error *why)
+static enum tbd_status open_in(struct tbd_counted_part *part, unsigned workers, int cache,
+                               struct tbd_trace **out, struct tbd_error *why)
 {
     char name[64], made[4096];
     bool is_kept = find_kept(cache, part);
     enum tbd_status status;
 
     snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu32 SUFFIX, part->from, part->to);
-    if ((size_t)snprintf(made, sizeof(made), "%s/" CACHE "/%s/" TBD_STOPS_PART_NAME, path, name) >=
-        sizeof(made))
+    if ((size_t)snprintf(made, sizeof(made), "%s/" CACHE "/%s/" TBD_STOPS_PART_NAME, part->path,
+                         name) >= sizeof(made))
         return TBD_NOTFOUND;
     if (is_kept && open_made(made, part, out, why) == TBD_OK)
         return TBD_OK;
     if (is_kept)
         (void)!tbd_trace_remove(cache, name);
-    status = make(path, workers, cache, part, name, why);
+    status = make(part, workers, cache, name, why);
     return status == TBD_OK ? open_made(made, part, out, why) : status;
 }
 
-enum tbd_status tbd_part_open(const char *path, unsigned workers, struct tbd_counted_part *part,
+enum tbd_status tbd_part_open(struct tbd_counted_part *part, unsigned workers,
                               struct tbd_trace **out, struct tbd_error *why)
 {
     enum tbd_status status = TBD_IO;
     int cache;
 
     *out = NULL;
-    part->home = tbd_dir_open(path);
+    part->home = tbd_dir_open(part->path);
     cache = part->home < 0 ? -1 : open_cache(part->home);
     if (cache >= 0) {
-        status = open_in(path, workers, cache, part, out, why);
+        status = open_in(part, workers, cache, out, why);
         close(cache);
     }
     if (status != TBD_OK)

@@ -18,20 +18,18 @@ struct tbd_counted_part {
     uint32_t from, to;   /* windows [from, to) are counted */
     uint32_t windows;    /* of the recording */
     uint64_t first, end; /* times of the counted windows: [first, end) */
+    char path[4096];     /* of the recording */
     int home;            /* owned; the recording's folder, where the user's position is kept */
     /* set, by any thread, as soon as the question needs a window before, after, or times */
     bool wants_before, wants_after, wants_all;
 };
 
-/* TBD_OK: the trace at `path` (NULL: the latest) has windows without times, which can be counted; *out_windows: how many.
- * TBD_NOTFOUND: it has not.  `real` gets its path. */
-TBD_MUST_CHECK enum tbd_status tbd_part_is_possible(const char *path, uint32_t *out_windows,
-                                                    char *real, size_t real_bytes);
+/* Does the trace at `path` (NULL: the latest) have windows without times, which can be counted?  Then *part has its path and their number. */
+TBD_MUST_CHECK bool tbd_part_find(struct tbd_counted_part *part, const char *path);
 
-/* *out: such a trace, with windows [from, to) of *part, or more; `path` as the function above has found it. */
-TBD_MUST_CHECK enum tbd_status tbd_part_open(const char *path, unsigned workers,
-                                             struct tbd_counted_part *part, struct tbd_trace **out,
-                                             struct tbd_error *why);
+/* *out: such a trace, with windows [from, to) of *part, or more. */
+TBD_MUST_CHECK enum tbd_status tbd_part_open(struct tbd_counted_part *part, unsigned workers,
+                                             struct tbd_trace **out, struct tbd_error *why);
 void tbd_part_close(struct tbd_counted_part *part);
 
 /* Is the window counted?  If it is not, the part says that it is wanted.  NULL: all are counted. */

@@ -82,17 +82,15 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
     return status == TBD_OK ? complete(session) : status;
 }
 
-enum tbd_status tbd_session_open_part(struct tbd_session *session, const char *path,
-                                      struct tbd_counted_part *part)
+enum tbd_status tbd_session_open_part(struct tbd_session *session, struct tbd_counted_part *part)
 {
-    enum tbd_status status =
-        tbd_part_open(path, session->workers, part, &session->trace, &session->why);
+    enum tbd_status status = tbd_part_open(part, session->workers, &session->trace, &session->why);
 
     if (status != TBD_OK)
         return status;
     session->part = part;
     session->is_private = true; /* until the answer is known to be right */
-    tbd_packed_use_extras(path);
+    tbd_packed_use_extras(part->path);
     return complete(session);
 }
 
@@ -118,11 +116,11 @@ enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struc
     return status == TBD_OK ? complete(session) : status;
 }
 
-void tbd_session_close(struct tbd_session *session)
+/* What was kept of the trace for the next question. */
+static void forget_moments(struct tbd_session *session)
 {
     if (session->kept.what != NULL)
         session->kept.free(session->kept.what);
-    tbd_user_values_free(&session->values);
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);
     tbd_window_free(session->summaries);
@@ -133,15 +131,87 @@ void tbd_session_close(struct tbd_session *session)
     free(session->seed.frames);
     free(session->wall.stamps);
     tbd_left_out_clear(&session->left_out);
-    tbd_breakpoints_clear(&session->breakpoints);
     if (session->owns_replayer)
         tbd_replayer_free(session->replayer);
     if (!session->borrows_replayer)
         tbd_window_cache_free(session->cache);
     tbd_disas_free(session->disas);
+}
+
+void tbd_session_close(struct tbd_session *session)
+{
+    forget_moments(session);
+    tbd_user_values_free(&session->values);
+    tbd_breakpoints_clear(&session->breakpoints);
+    for (unsigned i = 0; i < session->left_count; i++) {
+        tbd_symbols_free(session->left[i].symbols);
+        tbd_trace_close(session->left[i].trace);
+    }
     tbd_symbols_free(session->symbols);
     tbd_trace_close(session->trace);
     memset(session, 0, sizeof(*session));
+}
+
+/* The positions that the session has, as text, which means the same in both traces. */
+struct told {
+    struct tbd_position_text at, unwritten;
+};
+
+static struct told tell(const struct tbd_session *session)
+{
+    return (struct told){ tbd_position_text(session, session->at),
+                          tbd_position_text(session, session->unwritten.position) };
+}
+
+static void read_told(struct tbd_session *session, const char *text, struct tbd_position *out)
+{
+    if (tbd_position_in_window(text) == 0)
+        (void)sscanf(text, "%" SCNu64 "+%" SCNu32, &out->time, &out->offset);
+    else if (tbd_position_read(session, text, out) != TBD_OK)
+        *out = tbd_session_last(session);
+}
+
+enum tbd_status tbd_session_widen(struct tbd_session *session, struct tbd_counted_part *part)
+{
+    struct tbd_session next = *session;
+    struct told told = tell(session);
+    unsigned count = session->left_count;
+    enum tbd_status status =
+        part != NULL ? tbd_part_open(part, session->workers, &next.trace, &session->why)
+                     : tbd_counted_trace_open(session->part->path, &next.trace, &session->why);
+
+    if (status == TBD_OK && count == TBD_SESSION_LEFT)
+        status = TBD_NOMEM;
+    if (status != TBD_OK)
+        return status;
+    forget_moments(session);
+    next.left[count].trace = session->trace;
+    next.left[count].symbols = session->symbols;
+    next.left_count = count + 1;
+    next.part = part;
+    next.is_private = part != NULL;
+    next.symbols = NULL;
+    next.disas = NULL;
+    next.replayer = NULL;
+    next.owns_replayer = false;
+    next.cache = NULL;
+    next.kept = (struct tbd_session_kept){ 0 };
+    next.left_out = (struct tbd_left_out){ 0 };
+    memset(next.windows, 0, sizeof(next.windows));
+    memset(&next.slices, 0, sizeof(next.slices));
+    next.summaries = next.picked = NULL;
+    next.inlined = NULL;
+    next.moment = NULL;
+    memset(&next.seed, 0, sizeof(next.seed));
+    memset(&next.wall, 0, sizeof(next.wall));
+    memset(&next.main_stack, 0, sizeof(next.main_stack));
+    *session = next;
+    status = complete(session);
+    if (status == TBD_OK) {
+        read_told(session, told.at.text, &session->at);
+        read_told(session, told.unwritten.text, &session->unwritten.position);
+    }
+    return status;
 }
 
 enum tbd_status tbd_session_replayer(struct tbd_session *session)

@@ -17,6 +17,7 @@
 #include "replay/slices.h"
 
 #define TBD_SESSION_WINDOWS 4
+#define TBD_SESSION_LEFT    16u
 
 #define TBD_STATS_WINDOWS 32u /* the number of searched windows that are named */
 
@@ -166,6 +167,11 @@ struct tbd_session {
         uint32_t window;
     } wall;            /* tbd_wall_time_at() */
     size_t window_max; /* of `windows` used */
+    struct {
+        struct tbd_trace *trace;
+        struct tbd_symbols *symbols; /* the types of values that were printed */
+    } left[TBD_SESSION_LEFT];        /* owned: what the session had before it was widened */
+    unsigned left_count;
     uint64_t clock;
 };
 
@@ -174,8 +180,12 @@ struct tbd_session {
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
 /* Opens the trace in which only the windows of *part are counted; it stays the caller's.  Position and frame are the session's own until
  * they are kept. */
-TBD_MUST_CHECK enum tbd_status tbd_session_open_part(struct tbd_session *session, const char *path,
+TBD_MUST_CHECK enum tbd_status tbd_session_open_part(struct tbd_session *session,
                                                      struct tbd_counted_part *part);
+/* Such a session goes on with *part, or, NULL, with all windows; position, values and settings stay.  On failure the session stays as it
+ * was. */
+TBD_MUST_CHECK enum tbd_status tbd_session_widen(struct tbd_session *session,
+                                                 struct tbd_counted_part *part);
 /* Writes the position that such a session has; false: it cannot be written. */
 TBD_MUST_CHECK bool tbd_session_keep(struct tbd_session *session);
 /* The folder of what is remembered for the user; borrowed. */
