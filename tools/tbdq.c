@@ -17,6 +17,7 @@
 #include "query/remote/remote_commands.h"
 #include "query/session/wall_time.h"
 #include "query/text/other_places.h"
+#include "query/text/progress.h"
 #include "query/text/user_cache.h"
 
 #include "base/cut_file.h"
@@ -513,7 +514,10 @@ static int parse_options(int argc, char **argv, struct options *options)
             options->no_cache = true;
             tbd_user_cache_off();
             break;
-        case 'q': options->quiet = true; break;
+        case 'q':
+            options->quiet = true;
+            tbd_progress_silence();
+            break;
         case 'j':
             if (parse_workers(optarg, &options->workers))
                 break;

@@ -7,6 +7,7 @@ import shutil
 
 import tbdtest
 from test_prompt import Prompt
+from test_progress import Terminal
 
 IN_WINDOW = re.compile(r"@w(\d+)\+(\d+)")
 
@@ -112,6 +113,17 @@ def test_the_prompt_goes_on_with_more_windows(folder):
     prompt.quit()
     code, marks, _ = text(trace, "marks")
     assert code == 0 and re.match(r"@there  \d+\+0", marks), marks
+
+
+def test_counting_shows_its_progress(folder):
+    trace = record(folder, 8000000)
+    copy = tbdtest.Trace(trace.path + "-copy")
+    shutil.copytree(trace.path, copy.path, symlinks=True)
+    shown, quiet = (Terminal(one, "-j", "1", *words, "count", "syscall") for one, words in ((trace, ()), (copy, ("-q",))))
+    assert re.search(r"\rcounting: (\d+) of (\d+) windows, \d+ s left", shown.read()), shown.text
+    assert "counting" not in quiet.read(), quiet.text
+    shown.close()
+    quiet.close()
 
 
 def test_what_is_no_position_in_a_window(folder):

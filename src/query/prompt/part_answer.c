@@ -347,14 +347,14 @@ static enum tbd_status go_on_with_more(struct tbd_session *session, bool may_be_
     return TBD_OK;
 }
 
-struct line {
+struct typed_line {
     const struct tbd_line_options *options;
     const char *text;
 };
 
 static int answer_line(void *context, struct tbd_session *session, FILE *out)
 {
-    const struct line *line = context;
+    const struct typed_line *line = context;
     struct tbd_line_options options = *line->options;
 
     options.out = out;
@@ -362,7 +362,8 @@ static int answer_line(void *context, struct tbd_session *session, FILE *out)
 }
 
 /* False: it has to be asked again; the session is as it was. */
-static bool try_line(struct tbd_session *session, struct line *line, enum tbd_exit *out_result)
+static bool try_line(struct tbd_session *session, struct typed_line *line,
+                     enum tbd_exit *out_result)
 {
     struct tbd_counted_part *part = session->part;
     struct tbd_session before = *session;
@@ -389,7 +390,7 @@ static bool try_line(struct tbd_session *session, struct line *line, enum tbd_ex
 enum tbd_exit tbd_part_line(struct tbd_session *session, const struct tbd_line_options *options,
                             const char *text)
 {
-    struct line line = { options, text };
+    struct typed_line line = { options, text };
     enum tbd_exit result;
 
     while (session->part != NULL) {

@@ -256,7 +256,7 @@ static enum tbd_exit answer_line(struct tbd_session *session,
     return result;
 }
 
-/* Of the recording. */
+/* Where the recording lies. */
 static const char *path_of(const struct tbd_session *session)
 {
     return session->part != NULL ? session->part->path : session->info->path;

@@ -4,21 +4,32 @@
 
 #include "base/processors.h"
 #include "format/trace/trace_handle.h"
+#include "query/text/progress.h"
 #include "replay/native/count_stops.h"
 
 #include <stdio.h>
+
+static void show(void *context, uint32_t done, uint32_t count)
+{
+    tbd_progress_show(context, "counting", done, count, TBD_PROGRESS_NONE);
+}
 
 /* Replaces the trace by the counted one. */
 static enum tbd_status count_stops(struct tbd_trace **trace, struct tbd_error *why)
 {
     char path[4096];
-    struct tbd_count_stops how = { .path = path, .workers = tbd_processors() };
+    struct tbd_progress progress;
+    struct tbd_count_stops how = {
+        .path = path, .workers = tbd_processors(), .progress = show, .context = &progress
+    };
     enum tbd_status status;
 
     snprintf(path, sizeof(path), "%s", tbd_trace_path(*trace));
     tbd_trace_close(*trace);
     *trace = NULL;
+    tbd_progress_start(&progress, false);
     status = tbd_count_stops(&how, why);
+    tbd_progress_clear(&progress);
     return status == TBD_OK ? tbd_trace_open(path, trace, why) : status;
 }
 

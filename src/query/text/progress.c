@@ -35,10 +35,18 @@ void tbd_progress_listen(tbd_progress_told show, void *context)
     listener.context = context;
 }
 
+static bool is_silent;
+
+void tbd_progress_silence(void)
+{
+    is_silent = true;
+}
+
 void tbd_progress_start(struct tbd_progress *progress, bool quiet)
 {
-    *progress = (struct tbd_progress){ .enabled = listener.show != NULL ||
-                                                  (!quiet && isatty(STDERR_FILENO) != 0) };
+    *progress =
+        (struct tbd_progress){ .enabled = listener.show != NULL ||
+                                          (!quiet && !is_silent && isatty(STDERR_FILENO) != 0) };
     progress->started = tbd_progress_now();
     progress->last = progress->started;
     progress->delay = delay();

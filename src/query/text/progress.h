@@ -19,6 +19,8 @@ typedef void (*tbd_progress_told)(void *context, const char *what, uint64_t done
 void tbd_progress_listen(tbd_progress_told show, void *context);
 
 void tbd_progress_start(struct tbd_progress *progress, bool quiet);
+/* From now on no progress is shown on a terminal, for what begins before anybody can ask for quiet. */
+void tbd_progress_silence(void);
 /* Shows "what: done of total windows, found N, M s left", at most ten times a second. */
 #define TBD_PROGRESS_NONE UINT64_MAX /* `found`: nothing is looked for */
 void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
