@@ -5,7 +5,8 @@
  * path from the function's beginning passes has set it, and none after it has.  This rests on two assumptions: the function was entered at
  * its beginning, and the functions that it called kept the registers that are theirs to keep (System V ABI, 3.2.1).
  *
- * PATHS-1  Each edge is followed, or nothing is said: a function with a jump to a computed address has no answer. (not checked) */
+ * PAST_PATHS-1  Each edge is followed, or nothing is said: a function with a jump to a computed address has no answer.  (not
+ *     checked: test_values.py compares with what ran) */
 #ifndef TBD_QUERY_PAST_PATHS_H
 #define TBD_QUERY_PAST_PATHS_H
 
