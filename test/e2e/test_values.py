@@ -115,15 +115,33 @@ def known_share(dump):
     return float(dump.ask("advise", "10000")[0]["known"].split()[0])
 
 
-def both(name, root):
-    """The dump and the full recording of an example that crashes, at the same addresses."""
+SIGNALLED = """#include <signal.h>
+static volatile long count;
+static void handle(int signo) { count += signo; }
+__attribute__((noinline)) static long mix(long n) { for (int i = 0; i < 6; i++) n = n * 3 + (n >> 5); return n; }
+int main(void)
+{
+    long sum = 1;
+    signal(SIGUSR1, handle);
+    for (int i = 0; i < 300; i++) {
+        sum = mix(sum + i);
+        raise(SIGUSR1);
+    }
+    *(volatile int *)0 = (int)sum;
+    return 0;
+}
+"""
+
+
+def both(name, root, program=None):
+    """The dump and the full recording of an example that crashes, or of another program, at the same addresses."""
     found = []
     for options in ("mode=crash,ring=1M", "mode=traced"):
         where = os.path.join(root, options.split(",", maxsplit=1)[0])
         os.makedirs(where)
         env = tbdtest.trace_env(where, options)
         env["TBD_PADDING"] = "x" * (100 - len(where) - len(options))
-        assert tbdtest.run(tbdtest.fixed([os.path.join(tbdtest.BUILD, "examples", "forensics", name)]), env=env).code < 0
+        assert tbdtest.run(tbdtest.fixed([program or os.path.join(tbdtest.BUILD, "examples", "forensics", name)]), env=env).code < 0
         tbdtest.wait_organizers(where)
         found.append(tbdtest.find_trace(where, name))
     return found
@@ -317,6 +335,22 @@ def test_what_is_older_than_the_ring_follows_from_the_code(folder):
     assert b"written last at -" in dump.tbdq("--at", "-1", "print", "sink", json_output=False).out
     rests = [value["why"] for row in dump.ask("path", "3", "blocks", "--values", "--why", "--only", "r12") for value in row.get("values", []) if "why" in value]
     assert all("entered at its beginning" in why for why in rests), rests
+
+
+def test_registers_come_back_from_signal_handlers(folder):
+    """What rt_sigreturn loads is what the signal saved."""
+    dump, full = both("signalled", folder, compiled(folder, "signalled", SIGNALLED, "-O2"))
+    last, backs = full.info()["blocks"], list(range(1, 400, 7))
+    known = right = 0
+    for back, mine, real in zip(backs, script(dump, ["-%d" % back for back in backs], "regs"), script(full, [str(last - back) for back in backs], "regs"), strict=True):
+        if mine[0]["rip"]["value"] != real[0]["rip"]:  # blocks are counted otherwise where a handler begins
+            continue
+        for name in REGISTERS:
+            if int(mine[0][name]["value"] or "0", 16) & 0xffffffff == mine[0]["thread"]:  # another one in the other process
+                continue
+            right += judge(mine[0][name]["value"], mine[0][name]["certainty"], real[0][name], (back, name))
+            known += mine[0][name]["certainty"] != "unknown"
+    assert known > 100 and right == known, (known, right, len(backs))
 
 
 def test_triggers_record_values(folder):

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <asm/unistd_64.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,8 +200,10 @@ static bool step_to_end(struct user_regs_struct *regs, int *signo)
 
     for (;;) {
         ptrace(PTRACE_GETREGS, run.pid, NULL, regs);
-        note(regs);
-        run.ring[(run.count - 1) % run.last].is_cut |= send != 0;
+        if (send == 0) /* else the step that was noted did not run: the signal comes before it */
+            note(regs);
+        else if (run.count != 0)
+            run.ring[(run.count - 1) % run.last].is_cut = true;
         if (ptrace(PTRACE_SINGLESTEP, run.pid, NULL, (void *)(intptr_t)send) != 0 ||
             waitpid(run.pid, &status, 0) != run.pid || !WIFSTOPPED(status))
             return false;
@@ -370,6 +373,12 @@ static void know_recorded(struct tbd_simulation *sim, size_t first, size_t i)
     recorded_tell_bytes(sim, moment->regs.rsp, set->stack, set->stack_bytes);
 }
 
+static bool is_sigreturn(const struct moment *moment)
+{
+    return moment->code[0] == 0x0f && moment->code[1] == 0x05 &&
+           moment->regs.rax == __NR_rt_sigreturn;
+}
+
 /* The last moment is that of the instruction that did not run. */
 static size_t add_steps(struct tbd_simulation *sim, size_t steps)
 {
@@ -379,14 +388,19 @@ static size_t add_steps(struct tbd_simulation *sim, size_t steps)
         const struct moment *moment = moment_at(i);
         struct tbd_sim_insn *insn;
         size_t length;
+        bool returns;
 
         if (tbd_insn_make(moment->regs.rip, moment->code, 15, &insn) != TBD_OK)
             give_up("an instruction");
         length = insn->length;
         know_recorded(sim, first, i);
-        if (tbd_simulation_add(sim, moment->regs.rip, moment->code, length) != TBD_OK)
+        if (moment->is_cut && tbd_simulation_interrupted(sim, moment->regs.rip) != TBD_OK)
+            give_up("an interruption");
+        returns = is_sigreturn(moment) && !moment->is_cut && i + 1 < steps;
+        if ((returns ? tbd_simulation_add_return(sim, moment->regs.rip, moment_at(i + 1)->regs.rip)
+                     : tbd_simulation_add(sim, moment->regs.rip, moment->code, length)) != TBD_OK)
             give_up("a step");
-        if (i + 1 < steps &&
+        if (i + 1 < steps && !returns &&
             (moment->is_cut || !tbd_insn_leads_to(insn, moment_at(i + 1)->regs.rip)))
             tbd_simulation_break(sim, i);
         tbd_insn_free(insn);

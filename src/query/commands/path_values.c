@@ -132,6 +132,11 @@ static json_t *why_text(const struct tbd_path_values *values, uint32_t why)
             "if the function at %s was entered at its beginning, and those that it called kept "
             "their callers' registers",
             store);
+    else if (assumption.is_tie)
+        snprintf(text, sizeof(text),
+                 "if the signal handler that returned to %s had changed nothing of what the signal "
+                 "saved",
+                 store);
     else if (assumption.address >> 63 != 0) /* it stands for an address that is not known */
         snprintf(text, sizeof(text),
                  "if the store at %s, to an unknown address, did not change this memory", store);

@@ -177,6 +177,23 @@ static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t r
     return status;
 }
 
+/* Is it the rt_sigreturn of a handler that returned to where its signal had come? */
+static bool comes_back(const struct tbd_past *past, const struct tbd_rings_step *step,
+                       uint32_t insn)
+{
+    return (step->flags & TBD_RINGS_CAME_BACK) != 0 &&
+           (step->flags & (TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN)) == 0 &&
+           insn + 1 == past->ring->blocks[step->block].insn_count;
+}
+
+/* The address of the instruction that would have come after those that ran. */
+static uint64_t pc_after(const struct tbd_past *past, const struct tbd_rings_step *step)
+{
+    const struct tbd_rings_block *block = &past->ring->blocks[step->block];
+
+    return step->insns < block->insn_count ? block->insns[step->insns].pc : block->after;
+}
+
 static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
 {
     const struct tbd_rings_step *at = &past->thread->steps[step];
@@ -184,7 +201,11 @@ static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
     enum tbd_status status = TBD_OK;
 
     for (uint32_t i = 0; status == TBD_OK && i < at->insns; i++)
-        status = add_insn(past, at->block, i);
+        status =
+            comes_back(past, at, i)
+                ? tbd_simulation_add_return(past->sim, past->ring->blocks[at->block].insns[i].pc,
+                                            start_of(past, step + 1))
+                : add_insn(past, at->block, i);
     if (status == TBD_OK && (at->flags & TBD_RINGS_UNCERTAIN) != 0) {
         status =
             tbd_past_pages_note_call(past->pages, tbd_simulation_counts(past->sim).steps, NULL);
@@ -192,6 +213,8 @@ static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
     }
     if (status == TBD_OK && (at->flags & TBD_RINGS_CUT) == 0)
         status = tbd_past_know_call(past, step);
+    if (status == TBD_OK && (at->flags & TBD_RINGS_CUT) != 0)
+        status = tbd_simulation_interrupted(past->sim, pc_after(past, at));
     if (status == TBD_OK && ((at->flags & TBD_RINGS_CUT) != 0 ||
                              (past->thread->steps[step + 1].flags & TBD_RINGS_HANDLER) != 0 ||
                              !leads_to(past, start_of(past, step + 1))))

@@ -58,6 +58,7 @@ struct tbd_rings_place {
 #define TBD_RINGS_CUT       1u /* it was interrupted: `insns` of its instructions ran */
 #define TBD_RINGS_UNCERTAIN 2u /* at most `insns` ran; the ring does not tell how many */
 #define TBD_RINGS_HANDLER   4u /* a signal handler's first block */
+#define TBD_RINGS_CAME_BACK 8u /* it ends with rt_sigreturn, which led into an interrupted block */
 
 struct tbd_rings_step {
     uint32_t block;

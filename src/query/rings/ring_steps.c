@@ -129,6 +129,13 @@ static void settle(struct ring_walk *w, uint64_t at, uint32_t insns)
         step->flags &= (uint16_t)~TBD_RINGS_CUT;
 }
 
+/* The handler that step `at` returns from has led back into the interrupted step. */
+static void note_way_back(struct ring_walk *w, uint64_t at, uint64_t interrupted)
+{
+    if ((w->steps[interrupted].flags & (TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN)) == TBD_RINGS_CUT)
+        w->steps[at].flags |= TBD_RINGS_CAME_BACK;
+}
+
 /* ---- interrupted blocks that end anywhere, so that the handler looked like their target ---- */
 
 /* May the next step be a handler's first? */
@@ -185,6 +192,7 @@ static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
         begin_handler(w, before + 1);
         w->steps[before].flags |= TBD_RINGS_CUT;
         settle(w, before, insns_that_ran(block_at(w, before), next));
+        note_way_back(w, at, before);
         return true;
     }
     before = step_before_handler(w, at, next, true);
@@ -205,6 +213,7 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
         if (insns_before(block, next) == UINT32_MAX && !tbd_rings_can_follow(block, next))
             continue;
         settle(w, w->cuts[i], insns_that_ran(block, next));
+        note_way_back(w, at, w->cuts[i]);
         w->cut_count = i;
         return;
     }

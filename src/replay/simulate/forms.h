@@ -94,6 +94,8 @@ FORM(mask_binary);    /* 0 = 1 op 2 */
 FORM(mask_not);       /* 0 = ~1 */
 FORM(mask_unpack);    /* 0 = 1:2 */
 FORM(mask_or_test);   /* flags of 0 | 1 */
+/* forms_state.c: rt_sigreturn, whose stack pointer is at struct ucontext. */
+void tbd_build_return_from_signal(struct tbd_build *b);
 /* forms_shuffle.c */
 FORM(vector_unpack);
 FORM(vector_shuffle);

@@ -114,6 +114,20 @@ enum tbd_status tbd_insn_make(uint64_t address, const uint8_t *code, size_t byte
     return *out ? TBD_OK : TBD_NOMEM;
 }
 
+enum tbd_status tbd_insn_make_return(uint64_t address, struct tbd_sim_insn **out)
+{
+    static const uint8_t syscall_code[] = { 0x0f, 0x05 };
+    struct tbd_build decoded = { .address = address }, b;
+
+    *out = NULL;
+    if (!decode(&decoded, syscall_code, sizeof(syscall_code)))
+        return TBD_CORRUPT;
+    begin(&b, &decoded);
+    tbd_build_return_from_signal(&b);
+    *out = finish(&b);
+    return *out ? TBD_OK : TBD_NOMEM;
+}
+
 void tbd_insn_free(struct tbd_sim_insn *insn)
 {
     free(insn);

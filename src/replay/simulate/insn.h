@@ -128,6 +128,8 @@ struct tbd_sim_insn {
  * instruction that the decoder knows. */
 enum tbd_status tbd_insn_make(uint64_t address, const uint8_t *code, size_t bytes,
                               struct tbd_sim_insn **out);
+/* The system call rt_sigreturn there, which loads what a signal's frame has: general registers, flags and where it goes on. */
+enum tbd_status tbd_insn_make_return(uint64_t address, struct tbd_sim_insn **out);
 void tbd_insn_free(struct tbd_sim_insn *insn);
 
 /* Can control go from the instruction to `next`? */

@@ -469,6 +469,8 @@ static void passes(struct tbd_simulation *sim)
 
     for (unsigned n = 0; n < PASSES_MAX && idle < 2; n++) {
         sim->changed = false;
+        if (sim->infers && sim->doubt_most >= TBD_SIM_DOUBT_OTHER)
+            tbd_sim_take_suppositions(sim);
         tbd_sim_pass(sim, 0, sim->step_count, (n & 1) != 0);
         idle = sim->changed ? 0 : idle + 1;
         sim->passes++;
@@ -535,8 +537,6 @@ static void phase_two(struct tbd_simulation *sim)
 
         for (size_t i = 0; i < sizeof(doubts) / sizeof(*doubts); i++) {
             sim->doubt_most = doubts[i];
-            if (sim->doubt_most >= TBD_SIM_DOUBT_OTHER)
-                tbd_sim_take_suppositions(sim);
             passes(sim);
         }
         if (sim->bar_count == bars)

@@ -75,6 +75,8 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->facts);
     free(sim->calls);
     free(sim->suppositions);
+    free(sim->ties);
+    free(sim->marks);
     free(sim->stack.at);
     free(sim->stack.most);
     free(sim->stack.variable);
@@ -111,6 +113,9 @@ static bool grow_code(struct tbd_simulation *sim)
     return true;
 }
 
+/* The code of rt_sigreturn: a system call that is like no other. */
+static const uint8_t return_code[] = { 0x0f, 0x05 };
+
 static enum tbd_status insn_of(struct tbd_simulation *sim, uint64_t address, const uint8_t *code,
                                size_t length, const struct tbd_sim_insn **out)
 {
@@ -121,11 +126,13 @@ static enum tbd_status insn_of(struct tbd_simulation *sim, uint64_t address, con
     if (length == 0 || length > 15)
         return TBD_CORRUPT;
     memcpy(bytes, code, length);
+    bytes[15] = code == return_code;
     if (2 * sim->code_count >= sim->code_size && !grow_code(sim))
         return TBD_NOMEM;
     at = find_code(sim, address, bytes);
     if (at->insn == NULL) {
-        status = tbd_insn_make(address, code, length, &at->insn);
+        status = code == return_code ? tbd_insn_make_return(address, &at->insn)
+                                     : tbd_insn_make(address, code, length, &at->insn);
         if (status != TBD_OK)
             return status;
         memcpy(at->bytes, bytes, sizeof(bytes));
@@ -230,6 +237,14 @@ enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
     tbd_sim_rename(sim, sim->step_count, &sim->current);
     sim->step_count++;
     return TBD_OK;
+}
+
+enum tbd_status tbd_simulation_add_return(struct tbd_simulation *sim, uint64_t address,
+                                          uint64_t next)
+{
+    enum tbd_status status = tbd_simulation_add(sim, address, return_code, sizeof(return_code));
+
+    return status == TBD_OK ? tbd_sim_tie(sim, next) : status;
 }
 
 enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from)

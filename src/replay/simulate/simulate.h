@@ -58,8 +58,10 @@ struct tbd_assumption {
     uint32_t parent;  /* another assumption that it rests on; 0: none */
     uint32_t doubt;   /* the most doubtful one among these: how much, */
     uint32_t weakest; /* and its number */
-    bool
-        is_supposed; /* it is the caller's, about a place before step `from`: no memory, and no stores */
+    /* It is the caller's, about a place before step `from`: no memory, and no stores. */
+    bool is_supposed;
+    /* A handler that returned before step `from` had changed nothing of what the signal saved. */
+    bool is_tie;
 };
 
 struct tbd_simulation_counts {
@@ -77,6 +79,12 @@ void tbd_simulation_free(struct tbd_simulation *sim);
 /* Adds the instruction of `length` bytes at `code` that ran at `address`. */
 enum tbd_status tbd_simulation_add(struct tbd_simulation *sim, uint64_t address,
                                    const uint8_t *code, size_t length);
+/* A signal comes before the next step, which would be the instruction at `address`.  tbd_simulation_break() comes after it. */
+enum tbd_status tbd_simulation_interrupted(struct tbd_simulation *sim, uint64_t address);
+/* Adds the system call rt_sigreturn at `address`, after which the thread goes on at `next`, where a signal interrupted it, and
+ * nowhere else.  All places are as they were there: that is assumed. */
+enum tbd_status tbd_simulation_add_return(struct tbd_simulation *sim, uint64_t address,
+                                          uint64_t next);
 /* The steps from `from` on may have been run only in part (the number of steps: all ran), and anything may have happened
  * between the last one and the next, as when a signal came. */
 enum tbd_status tbd_simulation_break(struct tbd_simulation *sim, size_t from);

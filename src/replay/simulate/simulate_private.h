@@ -88,6 +88,18 @@ struct tbd_sim_supposition {
     uint32_t position;
 };
 
+/* Where a signal came. */
+struct tbd_sim_mark {
+    struct tbd_sim_checkpoint places;
+    uint64_t address; /* of the instruction that was about to run */
+};
+
+/* All places at two positions, of which each is the same one, if a handler changed nothing of what a signal saved. */
+struct tbd_sim_tie {
+    struct tbd_sim_checkpoint one, other;
+    uint32_t position; /* of the other */
+};
+
 struct tbd_simulation {
     struct tbd_simulation_source source;
     struct tbd_sim_code *code; /* hash table */
@@ -114,6 +126,11 @@ struct tbd_simulation {
     size_t call_count, call_capacity;
     struct tbd_sim_supposition *suppositions;
     size_t supposition_count, supposition_capacity;
+    struct tbd_sim_tie *ties;
+    size_t tie_count, tie_capacity;
+    struct tbd_sim_mark
+        *marks; /* interruptions whose handlers have not returned, the latest last */
+    size_t mark_count, mark_capacity;
     uint64_t end; /* address after the last step; 0: unknown */
     struct tbd_image image;
     struct tbd_assumption *assumptions;
@@ -222,6 +239,8 @@ uint32_t tbd_sim_weaker(const struct tbd_simulation *sim, uint32_t one, uint32_t
 bool tbd_sim_is_barred(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other);
 /* It did. */
 void tbd_sim_bar(struct tbd_simulation *sim, uint64_t address, uint32_t one, uint32_t other);
+/* The thread goes on at `next`, where a signal interrupted it, or not. */
+enum tbd_status tbd_sim_tie(struct tbd_simulation *sim, uint64_t next);
 /* suppose.c: what the caller supposes becomes known, unless something contradicts it. */
 void tbd_sim_take_suppositions(struct tbd_simulation *sim);
 /* A variable has these bits, on the assumption `why`. */
