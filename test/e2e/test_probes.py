@@ -436,6 +436,8 @@ def test_places_that_cannot_be_probed_are_left_out(folder):
     for function, code, text in (("f_raises", 4, "raises a signal itself"), ("f_odd", 1, "no function f_odd, or no instruction there")):
         result = probe("uprobe:odd:%s { @ = count() }" % function, [program], input="\n")
         assert result.returncode == code and text in result.stderr, result
+    result = probe("insn:libc:* { @ = count() }", [program], input="\n")
+    assert result.returncode == 4 and re.search(r"\d{6} places are too many: a session has at most 262144$", result.stderr, re.M), result
     process = armed([program])
     at = addresses(process.pid, program, ["f_even"])["f_even"]
     result = subprocess.run([tbdtest.TBD, "probe", "-p", str(process.pid), "address:%d { @ = count() }" % (at + 1)], capture_output=True, text=True,

@@ -24,7 +24,8 @@
 #define TBD_PROBE_FOLLOW_ADDRESS "tbd-follow-%lu-%u"
 #define TBD_PROBE_ADDRESS_BYTES  64u
 
-#define TBD_PROBE_MAX_CODE   16384u /* instructions of a session */
+#define TBD_PROBE_MAX_CODE   16384u  /* instructions of a session */
+#define TBD_PROBE_MAX_USES   262144u /* places of a session, one for each piece of code there */
 #define TBD_PROBE_MAX_MAPS   32u
 #define TBD_PROBE_REGISTERS  16u
 #define TBD_PROBE_KEY_BYTES  256u /* of a map's key at most */

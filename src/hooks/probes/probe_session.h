@@ -12,8 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TBD_PROBE_MAX_USES (1u << 18)
-
 /* One piece of code at one place. */
 struct tbd_probe_use {
     uint32_t code;

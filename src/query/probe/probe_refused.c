@@ -115,6 +115,10 @@ bool tbd_probes_place(struct tbd_probe_client *client, struct tbd_script_places 
 {
     struct left_out out = { 0 };
 
+    if (places->now.count > TBD_PROBE_MAX_USES)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                               "%zu places are too many: a session has at most %u",
+                               places->now.count, TBD_PROBE_MAX_USES);
     if (!place_all(client, places, 0, &out, error) || !are_placed(places, error))
         return false;
     say(places, &out);
