@@ -49,7 +49,7 @@ TBD_API uint64_t tbd_branch_context(void);
 #define tbd_branch_context() (tbd_branch_context ? tbd_branch_context() : 0)
 #endif
 
-/* Version of the tracer, "0.1.0".  Static text. */
+/* Version of the tracer, "1.0.0".  Static text. */
 TBD_API const char *tbd_version(void);
 
 #ifdef __cplusplus
