@@ -131,7 +131,7 @@ def test_rings_are_what_programs_noted(folder):
     """All threads of each, as far back as their rings go."""
     for name in NOTED + (NOTED_LONG if tbdtest.LONG else []):
         compared = check_program(name, folder)
-        assert compared and sum(compared) > 1, (name, compared)
+        assert sum(compared) > 0, (name, compared)
         print("compared: %s: %s notes" % (name, " + ".join(map(str, compared))))
 
 
