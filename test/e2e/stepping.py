@@ -102,6 +102,12 @@ if %d or value("$pc") != %d:
 say(stack())
 """
 
+MAPPINGS = """
+gdb.Breakpoint("*%#x", temporary=True)
+run()
+say(gdb.execute("info proc mappings", to_string=True))
+"""
+
 NATIVE = """
 gdb.execute("set backtrace past-main on")
 gdb.Breakpoint("*%#x", temporary=True)
@@ -139,6 +145,7 @@ class Program:
         tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS, env=ENV)
         self.trace = tbdtest.find_trace(folder, path)
         self.env = {**tbdtest.idle_env(folder, OPTIONS), **ENV}
+        self.moved = None
         main = self.trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main")
         self.main = int(main["pc"], 16)
         found = self.trace.ask("all", "state", "where", "time>=%d" % main["time"])
@@ -215,6 +222,20 @@ class Program:
                 wanted.append((self.numbers[i], state[1], hits[state[1]]))
         said = othertools.gdb_script([self.path], NATIVE % (self.main, wanted, command), env=self.env, own_mistakes=True, timeout=1000)
         return dict(said)
+
+    def recorded_pc(self, pc):
+        """Where the instruction of a native run is in the recording: a library may lie some pages away, as the lengths of paths decide."""
+        if self.moved is None:
+            said, = othertools.gdb_script([self.path], MAPPINGS % self.main, env=self.env, own_mistakes=True)
+            recorded, self.moved = {}, []
+            for module in self.trace.ask("modules"):
+                recorded.setdefault(module["module"], int(module["start"], 16))
+            first = {}
+            for start, end, path in re.findall(r"^ *0x([0-9a-f]+) +0x([0-9a-f]+) .* (/\S+)$", said, re.MULTILINE):
+                name = os.path.basename(path)
+                first.setdefault(name, int(start, 16))
+                self.moved.append((int(start, 16), int(end, 16), recorded.get(name, first[name]) - first[name]))
+        return next((pc + by for start, end, by in self.moved if start <= pc < end), pc)
 
     def gdb_stack_natively(self, at):
         """The stack at the moment as SCRIPT shows it, in a run without a record."""

@@ -216,7 +216,8 @@ def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):
                 if is_same(lead, wanted):
                     tally["steps"] += 1
                     continue
-                there = [n for n in program.numbers if n > at and program.states[program.index_of[n]][1] == wanted[0]]
+                pc = program.recorded_pc(wanted[0])
+                there = [n for n in program.numbers if n > at and program.states[program.index_of[n]][1] == pc]
                 compare(program, command, at, there[0] if there else -1, lead[0] if lead else None,
                         [(f["function"], f.get("line"), f["inlined"]) for f in frames], tally)
     print("        %s" % dict(tally))
