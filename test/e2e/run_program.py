@@ -53,8 +53,7 @@ def check_later(first):
 
 def check_native(first, native, recorded, want):
     """The trace ends where the program was let go, or tells its whole life; all that there is replays."""
-    if b"runs translated" in recorded.err:
-        raise tbdtest.Skip("this kernel cannot: " + recorded.err.decode())
+    tbdtest.need_native_play(recorded)
     tbdtest.same(native, recorded, tool_lines=True)
     for trace in tbdtest.traces(os.path.dirname(first.path)):
         trace.verify(timeout=200)

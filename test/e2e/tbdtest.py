@@ -119,6 +119,12 @@ def record(argv, root, options="", preload="", env=None, **how):
     return result, find_trace(root, argv[0])
 
 
+def need_native_play(result):
+    """Skips where this kernel has not what native play needs."""
+    if b"runs translated" in result.err:
+        raise Skip("this kernel cannot: " + result.err.decode())
+
+
 def start(argv, root, options="", **how):
     """Begins a traced run; its output is in pipes unless `how` says otherwise."""
     os.makedirs(root, exist_ok=True)

@@ -26,6 +26,15 @@ def with_context(argv, folder, scheme="order", **how):
     return tbdtest.run(argv, env=tbdtest.trace_env(folder, "mode=context,scheme=" + scheme), **how)
 
 
+def compiled(folder, name, options, text):
+    """The path of the program, which has a build id."""
+    binary = os.path.join(folder, name)
+    with open(binary + ".c", "w", encoding="utf-8") as file:
+        file.write(text)
+    subprocess.run(["cc", *options, "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), binary + ".c", "-o", binary], check=True)
+    return binary
+
+
 def test_values_are_those_of_the_stacks(folder):
     """After calls, tail calls, longjmp, exceptions, in handlers at any instruction and on their stack, swapcontext, threads, forks."""
     native = tbdtest.run([tbdtest.program("contexts"), "order"])
@@ -167,9 +176,8 @@ def learned(binary, folder, cache, *words):
 
 def test_calls_of_recordings_help_the_search(folder):
     """A small run is recorded.  A larger one has other stacks of the same calls by pointer, 12 of them one after another: each is found, alone."""
-    source, binary, cache = (os.path.join(folder, name) for name in ("deeper.c", "deeper", "cache"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <stdio.h>
+    cache = os.path.join(folder, "cache")
+    binary = compiled(folder, "deeper", ["-O1", "-g"], """#include <stdio.h>
 #include <stdlib.h>
 #include <tbd/tbd.h>
 typedef void step(int);
@@ -190,7 +198,6 @@ int main(int argc, char **argv)
     return 0;
 }
 """)
-    subprocess.run(["cc", "-O1", "-g", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
     env = learned(binary, folder, cache, "6")
     out = with_context([binary, "12"], folder).out.decode().splitlines()[:5]
     assert len(set(out)) == 5, out
@@ -204,9 +211,8 @@ int main(int argc, char **argv)
 
 def test_the_search_begins_at_stacks_of_recordings(folder):
     """40 calls by pointer deep, which is too far to go back; what comes after them no recording has had."""
-    source, binary, cache = (os.path.join(folder, name) for name in ("far.c", "far", "cache"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <stdio.h>
+    cache = os.path.join(folder, "cache")
+    binary = compiled(folder, "far", ["-O1", "-g", "-fno-inline"], """#include <stdio.h>
 #include <tbd/tbd.h>
 typedef void step(int);
 static int goes_on;
@@ -224,7 +230,6 @@ int main(int argc, char **argv)
     return 0;
 }
 """)
-    subprocess.run(["cc", "-O1", "-g", "-fno-inline", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
     env = learned(binary, folder, cache, "0")
     value = with_context([binary, "1"], folder).out.decode().split()[1]
     result = tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", binary], env=env)
@@ -236,9 +241,8 @@ int main(int argc, char **argv)
 
 def test_stacks_of_known_pieces_are_found(folder):
     """What one recording had apart comes together: 30 calls by pointer, a call that no recording has had, 30 more calls by pointer, and one more new call."""
-    source, binary, cache = (os.path.join(folder, name) for name in ("pieces.c", "pieces", "cache"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <stdio.h>
+    cache = os.path.join(folder, "cache")
+    binary = compiled(folder, "pieces", ["-O1", "-g", "-fno-inline"], """#include <stdio.h>
 #include <tbd/tbd.h>
 typedef void step(int);
 static int goes_on;
@@ -260,7 +264,6 @@ int main(int argc, char **argv)
     return 0;
 }
 """)
-    subprocess.run(["cc", "-O1", "-g", "-fno-inline", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
     env = learned(binary, folder, cache, "0")
     for value in with_context([binary, "1"], folder).out.decode().split():
         result = tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", binary], env=env)
@@ -306,9 +309,8 @@ def learned_calls(path):
 
 def test_stacks_of_recordings_are_known(folder):
     """Of a program that calls by pointers that the code does not tell: after one recording each value of another run has its stack."""
-    source, binary, cache = (os.path.join(folder, name) for name in ("pointers.c", "pointers", "cache"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <stdio.h>
+    cache = os.path.join(folder, "cache")
+    binary = compiled(folder, "pointers", ["-O0", "-g"], """#include <stdio.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <tbd/tbd.h>
@@ -338,7 +340,6 @@ int main(void)
     return 0;
 }
 """)
-    subprocess.run(["cc", "-O0", "-g", "-Wl,--build-id", "-I", os.path.join(tbdtest.SOURCE, "include"), source, "-o", binary], check=True)
     _, trace = tbdtest.record([binary], os.path.join(folder, "full"))
     env = tbdtest.clean_env({"XDG_CACHE_HOME": cache})
     learned = tbdtest.run([tbdtest.TBDQ, "context", "--learn", trace.path], env=env)

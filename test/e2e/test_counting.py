@@ -61,8 +61,7 @@ def test_windows_are_counted_after_the_programs_end(folder):
 
 def record_native(folder, after="no"):
     result, trace = tbdtest.record([tbdtest.program("many_windows"), "3000000"], folder, "mode=native,cut=5000,aftercount=" + after, env=HURRIED)
-    if b"runs translated" in result.err:
-        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
+    tbdtest.need_native_play(result)
     return trace
 
 

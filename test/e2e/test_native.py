@@ -19,8 +19,7 @@ TRACED = "mode=traced,count=now"
 
 def record(argv, folder, options=NATIVE, **how):
     result, trace = tbdtest.record(argv, folder, options, **how)
-    if b"runs translated" in result.err:
-        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
+    tbdtest.need_native_play(result)
     return result, trace
 
 
@@ -161,11 +160,6 @@ def draw(short, long, seed):
     return ((i, chance) for i in range(long if tbdtest.LONG else short))
 
 
-def need_native(result):
-    if b"runs translated" in result.err:
-        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
-
-
 def test_a_program_killed_at_any_moment_has_all_that_it_did(folder):
     """Every write(2) of which something was received is in the trace, but perhaps the last, which was not over."""
     argv = [tbdtest.need("awk"), WRITER]
@@ -175,7 +169,7 @@ def test_a_program_killed_at_any_moment_has_all_that_it_did(folder):
         received = b"".join(process.stdout.readline() for _ in range(chance.randrange(1, LINES // 2)))
         process.kill()
         rest, err = process.communicate(timeout=60)
-        need_native(tbdtest.Result(rest, err, 0))
+        tbdtest.need_native_play(tbdtest.Result(rest, err, 0))
         received += rest
         tbdtest.wait_organizers(root)
         trace = tbdtest.find_trace(root, argv[0])
@@ -195,7 +189,7 @@ def test_a_killed_organizer_changes_nothing(folder):
         process = tbdtest.start(argv, root, "mode=native,cut=" + chance.choice(CUTS))
         tbdtest.kill_organizers(root, process, chance.uniform(0, 0.2))
         out, err = process.communicate(timeout=120)
-        need_native(tbdtest.Result(out, err, 0))
+        tbdtest.need_native_play(tbdtest.Result(out, err, 0))
         tbdtest.same(expected, tbdtest.Result(out, err, process.returncode), tool_lines=True)
         trace = tbdtest.find_trace(root, argv[0])
         if trace and trace.tbdq("info").code == 0:

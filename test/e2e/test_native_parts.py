@@ -6,6 +6,7 @@ import re
 import shutil
 
 import tbdtest
+from test_counting import is_uncounted
 from test_prompt import Prompt
 from test_progress import Terminal
 
@@ -15,13 +16,8 @@ IN_WINDOW = re.compile(r"@w(\d+)\+(\d+)")
 def record(folder, rounds=2000000, argv=None):
     argv = argv or [tbdtest.program("many_windows"), str(rounds)]
     result, trace = tbdtest.record(argv, folder, "mode=native,aftercount=no,cut=0300")
-    if b"runs translated" in result.err:
-        raise tbdtest.Skip("this kernel cannot: " + result.err.decode())
+    tbdtest.need_native_play(result)
     return trace
-
-
-def is_uncounted(trace):
-    return os.path.isdir(os.path.join(trace.path, "stops"))
 
 
 def parts(trace):
