@@ -360,6 +360,13 @@ static int answer_part(void *context, struct tbd_session *session, FILE *out)
     return result;
 }
 
+/* With one of these, all windows are needed. */
+static bool may_need_some(const struct options *options)
+{
+    return options->script == NULL && options->shard == NULL && options->since == NULL &&
+           options->until == NULL && options->complete == NULL && !options->explain;
+}
+
 /* Native play: does the question need only some of the windows, while the others are not counted?  False: nothing was done. */
 static bool ask_part(const struct tbd_session *session, const struct options *options, FILE *out,
                      size_t count, char **words, int *out_result)
@@ -367,8 +374,7 @@ static bool ask_part(const struct tbd_session *session, const struct options *op
     struct part_context context = { options, count, words };
     char buffer[4096];
 
-    if (count == 0 || options->script != NULL || options->shard != NULL || options->since != NULL ||
-        options->until != NULL || options->complete != NULL || options->explain)
+    if (count == 0 || !may_need_some(options))
         return false;
     return tbd_part_ask(tbd_session_find(options->trace, buffer, sizeof(buffer)),
                         &(struct tbd_part_asking){ .session = session,
@@ -387,8 +393,7 @@ static bool start_prompt(struct tbd_session *session, struct tbd_counted_part *p
 {
     char buffer[4096];
 
-    return count == 0 && options->script == NULL && options->since == NULL &&
-           options->until == NULL && options->complete == NULL && !options->explain &&
+    return count == 0 && may_need_some(options) &&
            tbd_part_start(session, part, tbd_session_find(options->trace, buffer, sizeof(buffer)),
                           options->at);
 }

@@ -97,7 +97,6 @@ static bool ask(uint32_t tid)
 
 void tbd_debugged_release(uint32_t tid)
 {
-
     if (!has_stream(tid) || !ask(tid))
         return;
     for (int i = 0; i < PATIENCE_MS && has_stream(tid); i++)

@@ -60,7 +60,6 @@ static bool nudge_all(const struct tbd_saved_context *own)
 /* Again and again: a thread may begin, or be between two places where it would notice. */
 static void gather(const struct tbd_saved_context *own, uint64_t most_ms)
 {
-
     for (uint64_t ms = 0; nudge_all(own) && ms < most_ms; ms += NUDGE_EVERY_MS)
         tbd_sys_pause_ms(NUDGE_EVERY_MS);
 }
@@ -191,7 +190,6 @@ static bool some_wait(const struct tbd_saved_context *own)
 /* The last instructions of the engine in a thread take no time compared with the wait for it. */
 void tbd_free_let_others_go(void)
 {
-
     if (tbd_threads.saved_contexts == 1)
         return;
     tbd_signals_restore_handlers();

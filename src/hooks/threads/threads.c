@@ -896,7 +896,6 @@ static bool nudge_all(void)
 
 bool tbd_threads_call_in(uint64_t most_ms)
 {
-
     for (uint64_t ms = 0; ms < most_ms; ms++) {
         if (!nudge_all())
             return true;

@@ -154,12 +154,6 @@ static enum tbd_status try_probes(struct advice *advice)
 
 /* ---- the command ---- */
 
-/* Memory that was written before the first step is not known: so some are simulated before it, as for other questions. */
-static unsigned long margin_of(unsigned long insns)
-{
-    return insns / 2 < TBD_PAST_BEFORE ? TBD_PAST_BEFORE : insns / 2;
-}
-
 static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advice)
 {
     unsigned long insns = run->argc == 0 ? INSNS_DEFAULT : strtoul(run->argv[0], NULL, 10);
@@ -175,8 +169,9 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
         fprintf(stderr, "tbdq: advise: the thread has no ring\n");
         return TBD_EXIT_NOT_FOUND;
     }
-    status = tbd_past_new(run->session, advice->dump.ring, thread, thread->count - 1,
-                          insns + margin_of(insns), &advice->past);
+    status = tbd_past_new(run->session, advice->dump.ring, thread,
+                          tbd_past_step_before(thread, thread->count - 1, insns), TBD_PAST_BEFORE,
+                          &advice->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     steps = tbd_simulation_counts(advice->past->sim).steps;

@@ -2,7 +2,7 @@
 /* part_answer.c - see part_answer.h
  *
  * PART_ANSWER-1  Nothing is printed, and no position is remembered, before the answer is known not to depend on windows that are not
- *     counted. (not checked: test_native_end compares answers with those of the counted recording) */
+ *     counted. (not checked: test_native_parts.py compares answers with those of the counted recording) */
 #include "query/prompt/part_answer.h"
 
 #include "query/commands/commands.h"

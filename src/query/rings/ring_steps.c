@@ -290,14 +290,12 @@ const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
     if (thread->steps != NULL)
         return thread->steps;
     w = calloc(1, sizeof(*w));
-    thread->steps = calloc(thread->count + 1, sizeof(*thread->steps));
-    if (w == NULL || thread->steps == NULL) {
-        free(w);
+    if (w == NULL)
         return NULL;
-    }
+    thread->steps = calloc(thread->count + 1, sizeof(*thread->steps));
     *w = (struct ring_walk){ .ring = ring, .thread = thread, .steps = thread->steps };
     w->is_handler = calloc(ring->dump.head->block_count + 1, sizeof(*w->is_handler));
-    if (w->is_handler == NULL || !fill(w) || !find_return_sites(w)) {
+    if (thread->steps == NULL || w->is_handler == NULL || !fill(w) || !find_return_sites(w)) {
         free(thread->steps);
         thread->steps = NULL;
     }

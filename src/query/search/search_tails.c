@@ -114,32 +114,19 @@ static void add_function_at(struct tails_finding *f, uint64_t pc, bool returns)
         add_tail(f, (struct tbd_range64){ symbol.start, symbol.end }, returns);
 }
 
-/* Those to which the functions lead, and so on. */
-static void follow(struct tails_finding *f)
+/* Those to which the functions lead, and so on; or, with `back`, those that lead to them. */
+static void follow(struct tails_finding *f, bool back)
 {
     uint32_t before = 0;
 
     while (before != f->tails->count && !f->is_lost) {
         before = f->tails->count;
         for (size_t i = 0; i < f->count && !f->is_lost; i++) {
-            if (tail_at(f->tails, f->jumps[i].from) != NULL &&
-                tail_at(f->tails, f->jumps[i].to) == NULL)
-                add_function_at(f, f->jumps[i].to, true);
-        }
-    }
-}
+            uint64_t near = back ? f->jumps[i].to : f->jumps[i].from;
+            uint64_t far = back ? f->jumps[i].from : f->jumps[i].to;
 
-/* Those that lead to the functions, and so on. */
-static void follow_back(struct tails_finding *f)
-{
-    uint32_t before = 0;
-
-    while (before != f->tails->count && !f->is_lost) {
-        before = f->tails->count;
-        for (size_t i = 0; i < f->count && !f->is_lost; i++) {
-            if (tail_at(f->tails, f->jumps[i].to) != NULL &&
-                tail_at(f->tails, f->jumps[i].from) == NULL)
-                add_function_at(f, f->jumps[i].from, false);
+            if (tail_at(f->tails, near) != NULL && tail_at(f->tails, far) == NULL)
+                add_function_at(f, far, !back);
         }
     }
 }
@@ -154,8 +141,8 @@ enum tbd_status tbd_tails_find(struct tbd_session *session, uint32_t window,
     for (size_t i = 0; i < name->count && has_memory; i++)
         add_tail(&f, name->ranges[i], true);
     if (has_memory) {
-        follow(&f);
-        follow_back(&f);
+        follow(&f, false);
+        follow(&f, true);
     }
     if (f.is_lost)
         *out = (struct tbd_tails){ 0 };

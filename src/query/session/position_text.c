@@ -127,3 +127,15 @@ enum tbd_status tbd_position_read(struct tbd_session *session, const char *text,
     *out = (struct tbd_position){ .time = window->first_time + blocks, .offset = (uint32_t)offset };
     return TBD_OK;
 }
+
+size_t tbd_position_take(struct tbd_session *session, const char *text, struct tbd_position *out)
+{
+    size_t length = tbd_position_in_window(text);
+    int end = 0;
+
+    if (length != 0)
+        return tbd_position_read(session, text, out) == TBD_OK ? length : 0;
+    if (sscanf(text, "%" SCNu64 "+%" SCNu32 "%n", &out->time, &out->offset, &end) != 2)
+        return 0;
+    return (size_t)end;
+}

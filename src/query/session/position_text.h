@@ -26,5 +26,8 @@ size_t tbd_position_in_window(const char *text);
 /* TBD_NOTIME: there is no such position, session->why says why. */
 TBD_MUST_CHECK enum tbd_status tbd_position_read(struct tbd_session *session, const char *text,
                                                  struct tbd_position *out);
+/* Reads TIME+K, or a position in a window, with which the text begins.  Returns its length; 0: there is none, or the trace does not
+ * have it. */
+size_t tbd_position_take(struct tbd_session *session, const char *text, struct tbd_position *out);
 
 #endif

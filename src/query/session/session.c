@@ -165,9 +165,7 @@ static struct told tell(const struct tbd_session *session)
 
 static void read_told(struct tbd_session *session, const char *text, struct tbd_position *out)
 {
-    if (tbd_position_in_window(text) == 0)
-        (void)sscanf(text, "%" SCNu64 "+%" SCNu32, &out->time, &out->offset);
-    else if (tbd_position_read(session, text, out) != TBD_OK)
+    if (tbd_position_take(session, text, out) == 0)
         *out = tbd_session_last(session);
 }
 
@@ -341,7 +339,7 @@ static bool read_position(struct tbd_session *session, struct tbd_position *out,
     FILE *file = tbd_dir_text(tbd_session_home(session), "position");
     char text[128];
     bool has_line;
-    int items = 0;
+    size_t length;
 
     if (file == NULL)
         return false;
@@ -350,13 +348,11 @@ static bool read_position(struct tbd_session *session, struct tbd_position *out,
     fclose(file);
     if (!has_line)
         return false;
-    if (tbd_position_in_window(text) != 0) {
-        (void)sscanf(text + tbd_position_in_window(text), " thread %" SCNu32, out_thread);
-        return tbd_position_read(session, text, out) == TBD_OK;
-    }
-    items = sscanf(text, "%" SCNu64 "+%" SCNu32 " thread %" SCNu32, &out->time, &out->offset,
-                   out_thread);
-    return items >= 2 && out->time < session->info->blocks;
+    length = tbd_position_take(session, text, out);
+    if (length == 0)
+        return false;
+    (void)sscanf(text + length, " thread %" SCNu32, out_thread);
+    return text[0] == '@' || out->time < session->info->blocks;
 }
 
 struct tbd_position tbd_session_current(struct tbd_session *session)

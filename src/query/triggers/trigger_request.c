@@ -85,9 +85,8 @@ static bool follows_from_registers(struct filling *f, const struct tbd_trigger_w
 static bool add_place(struct filling *f, const struct tbd_trigger_wish *wish, uint64_t address,
                       uint32_t code)
 {
-    struct tbd_trigger_place *place;
-
     struct tbd_crash_request *out = f->out;
+    struct tbd_trigger_place *place;
 
     if (out->place_count == TBD_TRIGGER_PLACES)
         return tbd_query_wrong(f->error, TBD_USAGE, wish->at, wish->end - wish->at,

@@ -168,6 +168,12 @@ static bool read_place(struct reader *r, size_t end, struct tbd_trigger_wish *ou
     return copy_name(r, at, end, where->name);
 }
 
+static void skip_word(struct reader *r)
+{
+    while (r->at < r->end && !is_blank(r->text[r->at]))
+        r->at++;
+}
+
 /* Where the place ends: before " if ", " times ", " with " and " records ". */
 static size_t end_of_place(struct reader *r)
 {
@@ -178,45 +184,40 @@ static size_t end_of_place(struct reader *r)
         if (take_word(&probe, "if") || take_word(&probe, "times") || take_word(&probe, "with") ||
             take_word(&probe, "records"))
             return end;
-        while (probe.at < r->end && !is_blank(r->text[probe.at]))
-            probe.at++;
+        skip_word(&probe);
         end = probe.at;
         skip_blanks(&probe);
     }
     return end;
 }
 
-/* PART PART ..., up to an `if` */
-static bool read_parts(struct reader *r, struct tbd_trigger_wish *out)
+/* Words up to an `if`; none: both are where they would begin. */
+static void take_words(struct reader *r, size_t *out_start, size_t *out_end)
 {
     struct reader probe = *r;
 
     skip_blanks(&probe);
-    out->parts = out->parts_end = probe.at;
+    *out_start = *out_end = probe.at;
     while (probe.at < r->end && !take_word(&probe, "if")) {
-        while (probe.at < r->end && !is_blank(r->text[probe.at]))
-            probe.at++;
-        out->parts_end = r->at = probe.at;
+        skip_word(&probe);
+        *out_end = r->at = probe.at;
         skip_blanks(&probe);
     }
+}
+
+/* PART PART ... */
+static bool read_parts(struct reader *r, struct tbd_trigger_wish *out)
+{
+    take_words(r, &out->parts, &out->parts_end);
     return out->parts_end > out->parts ||
            wrong(r, r->at, "with libz.so.1 rings", "names of parts are missing");
 }
 
-/* [EXPRESSION], up to an `if` */
+/* [EXPRESSION] */
 static void read_value(struct reader *r, struct tbd_trigger_wish *out)
 {
-    struct reader probe = *r;
-
-    skip_blanks(&probe);
     out->records = true;
-    out->value = out->value_end = probe.at;
-    while (probe.at < r->end && !take_word(&probe, "if")) {
-        while (probe.at < r->end && !is_blank(r->text[probe.at]))
-            probe.at++;
-        out->value_end = r->at = probe.at;
-        skip_blanks(&probe);
-    }
+    take_words(r, &out->value, &out->value_end);
 }
 
 static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)

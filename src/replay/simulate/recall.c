@@ -14,7 +14,7 @@ enum {
 
 /* What is assumed of a word while a register is saved there is the least doubtful, then that of other words, then that of a
  * word that lay outside of all frames between. */
-static const uint32_t doubt_other = TBD_SIM_DOUBT_OTHER, doubt_dead = 1u << 31;
+static const uint32_t doubt_dead = 1u << 31;
 
 struct tbd_bits tbd_sim_constant(void *arg, uint64_t address)
 {
@@ -95,11 +95,11 @@ static bool is_saving(const struct tbd_simulation *sim, size_t step)
 static uint32_t doubt_of(const struct tbd_simulation *sim, size_t step,
                          const struct tbd_image_word *word)
 {
-    uint32_t stores = word->stores < doubt_other ? word->stores : doubt_other - 1;
+    uint32_t stores = word->stores < TBD_SIM_DOUBT_OTHER ? word->stores : TBD_SIM_DOUBT_OTHER - 1;
 
     if (tbd_sim_was_dead(sim, word->address, word->step, step))
         return is_saving(sim, step) ? UINT32_MAX : doubt_dead + stores;
-    return is_saving(sim, step) ? stores : doubt_other + stores;
+    return is_saving(sim, step) ? stores : TBD_SIM_DOUBT_OTHER + stores;
 }
 
 static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd_image_word *word)

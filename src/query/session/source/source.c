@@ -100,13 +100,14 @@ static bool is_same(struct tbd_session_before a, struct tbd_session_before b)
     return a.back == b.back && (a.back == 0 || (a.insn == b.insn && a.thread == b.thread));
 }
 
-/* A line "TIME+K NUMBER", and before a crash dump's end " BACK INSN THREAD" after it.  False: there is none. */
+/* A line "POSITION NUMBER", and before a crash dump's end " BACK INSN THREAD" after it.  False: there is none. */
 static bool read_selected(struct tbd_session *session, struct tbd_position *at,
                           struct tbd_session_before *before, size_t *number)
 {
     FILE *file = tbd_dir_text(tbd_session_home(session), "frame");
     char text[192];
     bool has_line;
+    size_t length;
     int fields;
 
     *before = (struct tbd_session_before){ 0 };
@@ -116,12 +117,12 @@ static bool read_selected(struct tbd_session *session, struct tbd_position *at,
     fclose(file);
     if (!has_line)
         return false;
-    if (tbd_position_in_window(text) != 0)
-        return sscanf(text + tbd_position_in_window(text), " %zu", number) == 1 &&
-               tbd_position_read(session, text, at) == TBD_OK;
-    fields = sscanf(text, "%" SCNu64 "+%" SCNu32 " %zu %" SCNu64 " %" SCNu32 " %" SCNu32, &at->time,
-                    &at->offset, number, &before->back, &before->insn, &before->thread);
-    return fields == 3 || fields == 6;
+    length = tbd_position_take(session, text, at);
+    if (length == 0)
+        return false;
+    fields = sscanf(text + length, " %zu %" SCNu64 " %" SCNu32 " %" SCNu32, number, &before->back,
+                    &before->insn, &before->thread);
+    return fields == 1 || fields == 4;
 }
 
 size_t tbd_source_selected(struct tbd_session *session, struct tbd_position position)
