@@ -38,7 +38,7 @@ MORE_QUESTIONS = [
     (["history", "target"], ["--csv"]),
     (["history", "heap_word"], []),
     (["history", "*heap_word", "where", "newval < oldval"], []),
-    (["history", "environ"], []),
+    (["history", "(long)environ"], []),
 ]
 
 
