@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// native: user dispatch
 // libs: pthread
 /* System calls that the program has the kernel hand back to it as SIGSYS (PR_SET_SYSCALL_USER_DISPATCH): with a selector,
  * with a range that is let through, in threads, in children, with wrong arguments; calls that end the process. */

@@ -11,8 +11,8 @@
 #define PLACES 4096u
 
 static struct {
-    uint64_t pc;
-    uint32_t id;
+    uint64_t pc; /* also 0: a call of nothing faults there */
+    uint32_t id; /* 0: the place is free */
     uint32_t bytes;
 } known[PLACES];
 
@@ -33,7 +33,7 @@ void tbd_own_enter_block(struct tbd_thread *thread, uint32_t bytes, enum tbd_end
     uint64_t pc = thread->regs.rip;
     size_t place = (size_t)(pc ^ pc >> 12) % PLACES;
 
-    if (known[place].pc != pc || known[place].bytes != bytes) {
+    if (!known[place].id || known[place].pc != pc || known[place].bytes != bytes) {
         known[place].pc = pc;
         known[place].bytes = bytes;
         known[place].id = define(pc, bytes, end);

@@ -279,16 +279,14 @@ static void collect_code(const struct tbd_regs *regs)
 }
 
 /* What native play uses itself, and a thread or a range of memory has only once.  Switching dispatch off, too, would end ours. */
-static void leave_own_means(struct tbd_thread *thread)
+static void leave_own_means(const struct tbd_regs *regs)
 {
-    const uint64_t *gpr = thread->regs.gpr;
-
-    if (makes_userfaultfd(&thread->regs))
+    if (makes_userfaultfd(regs))
         tbd_own_translate_soon(
             "it handles page faults (userfaultfd), which native play cannot follow");
-    if (gpr[TBD_RAX] == __NR_prctl && gpr[TBD_RDI] == PR_SET_SYSCALL_USER_DISPATCH)
-        tbd_detach(thread, "it catches its own system calls (user dispatch), as native play does",
-                   0);
+    if (regs->gpr[TBD_RAX] == __NR_prctl && regs->gpr[TBD_RDI] == PR_SET_SYSCALL_USER_DISPATCH)
+        tbd_own_translate_soon(
+            "it catches its own system calls (user dispatch), as native play does");
 }
 
 static void perform_call(struct tbd_thread *thread)
@@ -299,7 +297,7 @@ static void perform_call(struct tbd_thread *thread)
     bool lifts = makes_untraced(&before) || moves_code(&before);
 
     tbd_own_enter_block(thread, SYSCALL_BYTES, TBD_END_SYSCALL);
-    leave_own_means(thread);
+    leave_own_means(&before);
     leave_old_calls(thread);
     collect_code(&before);
     if (lifts)

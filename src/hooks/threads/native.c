@@ -34,7 +34,7 @@ _Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask, cons
     bool is_last = kept->filters.newest || kept->dispatch.is_on;
 
     if (is_last)
-        tbd_signals_set_kernel_mask(mask);
+        tbd_signals_set_native_mask(mask);
     tbd_seccomp_install(&kept->filters);
     tbd_user_dispatch_install(&kept->dispatch);
     tbd_native_jump(regs, is_last ? NULL : &mask);

@@ -174,6 +174,8 @@ void tbd_signals_after_exec(void);
 uint64_t tbd_signals_block_all(void);
 /* Signals that the engine needs at any time stay let in. */
 void tbd_signals_set_kernel_mask(uint64_t mask);
+/* The program's own mask, of a thread that goes on natively: nothing stays let in. */
+void tbd_signals_set_native_mask(uint64_t mask);
 /* The mask that the kernel has while translated code runs with `mask`.  As long as a signal is held
  * that the mask lets in, all others stay blocked: the held one comes first. */
 uint64_t tbd_signals_kernel_mask(uint64_t mask);

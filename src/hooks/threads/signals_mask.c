@@ -12,13 +12,18 @@ uint64_t tbd_signals_needed(void)
     return exits && exits->stops ? ALWAYS_OURS | BIT(SIGSYS) : ALWAYS_OURS;
 }
 
+void tbd_signals_set_native_mask(uint64_t mask)
+{
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
+}
+
 void tbd_signals_set_kernel_mask(uint64_t mask)
 {
     const struct tbd_signal_exits *exits = tbd_signals_exits();
 
     if (exits && exits->stops)
         mask &= ~BIT(SIGSYS); /* a system call with the signal blocked would be the program's end */
-    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
+    tbd_signals_set_native_mask(mask);
 }
 
 uint64_t tbd_signals_block_all(void)
