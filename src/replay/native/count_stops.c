@@ -24,6 +24,7 @@
 #include "replay/native/feed.h"
 #include "replay/native/stops_claim.h"
 #include "replay/native/stops_lost.h"
+#include "replay/native/stops_pages.h"
 #include "replay/native/stops_turns.h"
 #include "replay/native/stops_window.h"
 
@@ -167,7 +168,7 @@ static bool send_own_event(struct stops_counting *c, const struct tbd_message *h
 {
     struct tbd_msg_thread turn;
 
-    if (head->kind == TBD_MSG_READ_PAGES) /* see is_unwritten() */
+    if (head->kind == TBD_MSG_READ_PAGES) /* see stops_pages.h */
         return true;
     if (head->kind != TBD_MSG_THREAD || head->bytes != sizeof(turn))
         return tbd_feed_message(c->feed, head, payload);
@@ -207,19 +208,6 @@ static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint
         if (is_last)
             return true;
     }
-    return false;
-}
-
-/* Does the replay say that the program has not written the page? */
-static bool is_unwritten(struct tbd_reader events, const uint8_t *page)
-{
-    struct tbd_message head;
-    const uint8_t *payload;
-
-    while ((payload = tbd_stops_next(&events, &head)))
-        for (uint32_t at = 0; head.kind == TBD_MSG_READ_PAGES && at + 8 <= head.bytes; at += 8)
-            if (memcmp(payload + at, page, 8) == 0)
-                return true;
     return false;
 }
 
@@ -269,22 +257,24 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
     struct tbd_message head;
     const uint8_t *payload;
     size_t left = count_events(stops);
-    struct tbd_reader all = events;
-    uint64_t unwritten = 0;
+    struct tbd_stops_pages unwritten;
+    uint64_t left_out = 0;
     uint32_t blocks;
+    bool good = true;
 
     pthread_mutex_lock(&c->blocks.lock);
     blocks = tbd_block_table_count(c->blocks.table);
     pthread_mutex_unlock(&c->blocks.lock);
     if (!tbd_feed_blocks(c->feed, blocks)) /* messages name only some of those that were entered */
         return false;
-    while ((payload = tbd_stops_next(&stops, &head))) {
-        bool good = true;
-
+    if (!tbd_stops_pages_find(&unwritten, events))
+        return false;
+    while (good && (payload = tbd_stops_next(&stops, &head))) {
         if (head.kind == TBD_MSG_WINDOW_END && head.bytes == sizeof(struct tbd_msg_window_end))
-            good = send_end(c, &head, payload, unwritten);
-        else if (head.kind == TBD_MSG_PAGE && !left && head.bytes > 8 && is_unwritten(all, payload))
-            unwritten++;
+            good = send_end(c, &head, payload, left_out);
+        else if (head.kind == TBD_MSG_PAGE && !left && head.bytes > 8 &&
+                 tbd_stops_pages_have(&unwritten, payload))
+            left_out++;
         else if (is_of_play(head.kind))
             c->is_translated = c->is_translated || head.kind == TBD_MSG_TRANSLATED;
         else if (tbd_message_is_event(head.kind))
@@ -295,10 +285,9 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
             good = send_last(c, &head, (uint8_t *)(uintptr_t)payload);
         else
             good = tbd_feed_message(c->feed, &head, payload);
-        if (!good)
-            return false;
     }
-    return send_rest(c, &events) && !stops.failed && !events.failed;
+    tbd_stops_pages_free(&unwritten);
+    return good && send_rest(c, &events) && !stops.failed && !events.failed;
 }
 
 static struct tbd_reader reader_of(const struct tbd_buffer *list)
