@@ -173,6 +173,15 @@ void tbd_patcher_ask(struct tbd_thread *thread, uint64_t pc)
     tbd_asked_places_set(&pc, pc != 0);
 }
 
+void tbd_patcher_record(struct tbd_thread *thread, bool records)
+{
+    tbd_engine_lock(thread);
+    if (run.config.records != records)
+        forget_all(thread);
+    run.config.records = records;
+    tbd_engine_unlock(thread);
+}
+
 void tbd_patcher_vectors_differ(bool lacks_wide)
 {
     tbd_translate_traps_xrstor = true;

@@ -143,6 +143,9 @@ void tbd_patcher_ask(struct tbd_thread *thread, uint64_t pc);
  * instruction that needs AVX-512, which this processor does not have. */
 void tbd_patcher_vectors_differ(bool lacks_wide);
 
+/* In free run, without the lock, at a boundary: from now on some blocks check whether registers are due, or none does. */
+void tbd_patcher_record(struct tbd_thread *thread, bool records);
+
 /* FORK_CHILD, in free run: the calling thread is the only one. */
 void tbd_patcher_after_fork(void);
 

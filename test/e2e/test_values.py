@@ -66,6 +66,24 @@ int main(int argc, char **argv) { (void)argv; volatile long got = work(argc); si
 
 
 # What scramble() makes is written over before the end; only its last numbers are there.
+# Each round forgets what the one before has computed.
+FORGETFUL = """#include <stdio.h>
+static volatile unsigned long sum;
+__attribute__((noipa)) static unsigned long step(unsigned long a, int odd) { if (odd) a += 3; return (a * a >> 5) + 1; }
+int main(void) {
+    unsigned long a = 1234567;
+    long rounds;
+    puts("ready");
+    fflush(stdout);
+    if (scanf("%ld", &rounds) != 1) return 1;
+    for (long i = 0; i < rounds; i++) a = step(a, (int)(i * 7 / 3 & 1));
+    sum = a;
+    sum = 0;
+    *(volatile int *)0 = 1;
+    return 0;
+}
+"""
+
 PROBED = """struct node { long value, other; } nodes[4];
 volatile long noise;
 static unsigned long seed = 1;
@@ -379,6 +397,35 @@ def test_triggers_record_values(folder):
     for wish, said in (("step records nobody", b"no variable 'nobody'"), ("signal USR1 records", b"not understood"), ("step records *p times 3", b"")):
         result = tbdtest.run([tbdtest.TBD, "crash", "--dir=" + os.path.join(folder, "wrong"), "--trigger=" + wish, "--", program])
         assert said in result.err and b"tbd set:" in result.err, result
+
+
+def advised(dump, last):
+    return float(dump.ask("advise", str(last))[0]["known"].split()[0])
+
+
+def forgetful(program, folder, options, setting, rounds):
+    """Its dump; the dial is turned before it computes."""
+    os.makedirs(folder)
+    process = tbdtest.start([program], folder, "mode=crash" + options, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    assert not setting or tbdtest.run([tbdtest.TBD, "set", str(process.pid), setting]).code == 0, setting
+    process.communicate(b"%d\n" % rounds, timeout=60)
+    assert process.returncode < 0
+    tbdtest.wait_organizers(folder)
+    return tbdtest.find_trace(folder, "forgetful")
+
+
+def test_registers_are_recorded_where_a_ring_is_full(folder):
+    """By default, without checks in blocks: from there on all values are known; with checks that come or go while it runs, at once."""
+    program = compiled(folder, "forgetful", FORGETFUL, "-O1")
+    runs = {"none": (",record=1", None, 200000), "come": ("", "record=5", 200000), "went": (",record=5", "record=2", 200000),
+            # A third of a ring apart: in one of them the last time that it was full is long ago, but not too long.
+            **{"default %d" % n: ("", None, 200000 + n * 5000) for n in range(3)}}
+    dumps = {name: forgetful(program, os.path.join(folder, name), *run) for name, run in runs.items()}
+    near = {name: advised(dump, 2000) for name, dump in dumps.items()}
+    far = {name: advised(dump, 100000) for name, dump in dumps.items()}
+    assert max(near["none"], far["none"]) < 80 and sorted(far[name] for name in far if name.startswith("default"))[-1] > 80, (near, far)
+    assert near["went"] < 80 and near["come"] == far["come"] == 100, (near, far)
 
 
 def test_more_is_known_with_the_dial(folder):

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BLOCK_INSNS_MOST = 64, RAX = 0 };
+enum { BLOCK_INSNS_MOST = 64, RAX = 0, LAP = 65535 /* entries of the shortest ring */ };
 
 static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t bytes)
 {
@@ -69,6 +69,17 @@ static bool has_check(const struct recorded *r, uint64_t start)
 
 /* ---- what is recorded ---- */
 
+/* Are registers due before the block that begins now? */
+static bool is_due(const struct recorded *r, uint64_t start, bool was_call)
+{
+    uint64_t since = r->entries - r->last_set;
+
+    if (r->dial.after_call == 0)
+        return false;
+    return (was_call && since >= r->dial.after_call) || r->entries % LAP == LAP - 1 ||
+           (r->dial.entries != 0 && since >= r->dial.entries && has_check(r, start));
+}
+
 static void add_set(struct recorded *r, size_t step, const struct user_regs_struct *regs)
 {
     struct recorded_set *set;
@@ -123,15 +134,12 @@ void recorded_step(struct recorded *r, size_t step, const struct user_regs_struc
 {
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     ZydisDecodedInstruction insn;
-    uint64_t since = r->entries - r->last_set;
     bool was_call = r->was_call && regs->rip == r->call.rip + 2;
 
     r->was_call = false;
     if (was_call && r->dial.call != 0)
         add_call(r, step, (int64_t)regs->rax);
-    if (r->begins_block && r->dial.entries != 0 &&
-        ((since >= r->dial.entries && has_check(r, regs->rip)) ||
-         (was_call && since >= r->dial.entries / 4)))
+    if (r->begins_block && is_due(r, regs->rip, was_call))
         add_set(r, step, regs);
     r->entries += r->begins_block;
     r->begins_block = !decode(code, 15, &insn, operands) || ends_block(&insn);

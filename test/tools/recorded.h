@@ -2,8 +2,8 @@
 /* recorded.h - what a program with rings would have recorded beside them (option `record`), of one that is single-stepped
  *
  * Block entries are counted as the engine cuts blocks, but that limits of length and special instructions make none.  Registers
- * come at the starts of blocks that end with a jump back, an indirect jump or a call (patcher/record_code.c), and after system
- * calls. */
+ * come at the starts of blocks that end with a jump back, an indirect jump or a call (patcher/record_code.c), if the setting has a check
+ * there, after system calls, and where the shortest ring would be full. */
 #ifndef TBD_TEST_RECORDED_H
 #define TBD_TEST_RECORDED_H
 

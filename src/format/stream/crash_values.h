@@ -83,16 +83,20 @@ _Static_assert(sizeof(struct tbd_crash_value) == TBD_VALUE_SLOT_BYTES, "a slot i
 
 /* The dial: what each setting records. */
 #define TBD_RECORD_MOST    9u
-#define TBD_RECORD_DEFAULT 0u /* the check in blocks costs more than rings may (docs/COSTS.md) */
+#define TBD_RECORD_DEFAULT 2u /* the most for which blocks have no check (docs/COSTS.md) */
 
 struct tbd_record_dial {
-    uint32_t entries; /* of a ring between two sets of registers; 0: none */
-    uint32_t stack;   /* bytes of the stack with these */
-    uint32_t call;    /* bytes that a system call wrote; 0: not even its result */
+    uint32_t
+        entries; /* of a ring between two sets of registers; 0: blocks do not check whether they are due */
+    uint32_t
+        after_call; /* entries from which on they are after a system call, and at a ring's end; 0: never */
+    uint32_t stack; /* bytes of the stack with these */
+    uint32_t call;  /* bytes that a system call wrote; 0: not even its result */
 };
 
 static const struct tbd_record_dial tbd_record_dials[TBD_RECORD_MOST + 1] = {
-#define X(setting, entries, stack, call) [setting] = { entries, stack, call },
+#define X(setting, entries, after_call, stack, call)                                               \
+    [setting] = { entries, after_call, stack, call },
 #include "format/stream/record.def"
 #undef X
 };

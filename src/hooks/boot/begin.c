@@ -136,10 +136,15 @@ static bool has_recording_triggers(void)
     return false;
 }
 
+static const struct tbd_record_dial *dial(void)
+{
+    return &tbd_record_dials[tbd_runtime.options.record];
+}
+
 /* A ring has as many bytes for values as for entries, or more if registers come often; none where address space is scarce. */
 static uint64_t value_bytes(void)
 {
-    uint64_t entries = tbd_record_dials[tbd_runtime.options.record].entries;
+    uint64_t entries = dial()->entries;
     uint64_t bytes = ring_bytes();
 
     if ((!tbd_runtime.options.record && !has_recording_triggers()) || is_space_scarce())
@@ -159,7 +164,7 @@ struct tbd_codegen_config tbd_begin_codegen(void)
         .omits_records = tbd_mode()->omits_records,
         .link = tbd_runtime.options.link,
         .is_free = tbd_mode()->turns == TBD_TURNS_ALL,
-        .records = has_rings() && value_bytes() && tbd_runtime.options.record,
+        .records = has_rings() && value_bytes() && dial()->entries,
         .calling =
             tbd_runtime.options.mode == TBD_MODE_CONTEXT ? (uint32_t)tbd_runtime.options.scheme : 0,
         .counts_branches =

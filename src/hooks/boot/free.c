@@ -59,6 +59,7 @@ static void boundary(struct tbd_thread *thread)
     tbd_crash_cancel_values(thread, tbd_context_now()->index);
     dump_or_wait(thread);
     tbd_play_settle(thread);
+    tbd_crash_note_values(thread, tbd_context_now()->index, false);
     tbd_free_unlock(thread);
 }
 

@@ -225,11 +225,17 @@ static void begin_recording(void)
     }
 }
 
+static bool turn_dial(struct tbd_thread *thread)
+{
+    if (!tbd_crash_values_set(wanted.record))
+        return false;
+    tbd_patcher_record(thread, tbd_record_dials[wanted.record].entries);
+    return true;
+}
+
 static bool carry_out(struct tbd_thread *thread)
 {
-    if (!is_right(&wanted))
-        return false;
-    if (wanted.what & TBD_REQUEST_RECORD && !tbd_crash_values_set(wanted.record))
+    if (!is_right(&wanted) || (wanted.what & TBD_REQUEST_RECORD && !turn_dial(thread)))
         return false;
     if (wanted.what & TBD_REQUEST_RING &&
         !tbd_crash_resize(wanted.ring_bytes, tbd_threads.saved_contexts, entry_of))

@@ -166,24 +166,25 @@ void tbd_crash_note_thread(uint32_t index, uint32_t tid)
         __atomic_store_n(&crash->tids[index], tid, __ATOMIC_RELEASE);
 }
 
-bool tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t address,
-                             uint64_t *entry_next)
+enum tbd_crash_wrap tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index,
+                                            uint64_t address, uint64_t *entry_next)
 {
     uint64_t start;
+    bool records;
 
     if (!crash)
-        return false;
+        return TBD_WRAP_NONE;
     start = tbd_ring_area(&tbd_recording.ring, area_of(index));
     if (address - (start + ring_bytes()) >= TBD_PAGE_SIZE ||
         *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
-        return false;
+        return TBD_WRAP_NONE;
     if (index < TBD_CRASH_RINGS)
         note_lap(index, start, ring_bytes());
-    tbd_crash_values_lap_sigsafe(thread, index, start);
+    records = tbd_crash_values_lap_sigsafe(thread, index, start);
     if (index < TBD_CRASH_RINGS)
         begin_lap(index, start);
     *entry_next = start;
-    return true;
+    return records ? TBD_WRAP_RECORDS : TBD_WRAP_DONE;
 }
 
 /* ---- values beside them ---- */

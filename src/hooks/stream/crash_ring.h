@@ -69,9 +69,13 @@ void tbd_crash_resumes(void);
 /* The program ends by itself, or goes on without the engine: there is nothing to collect. */
 void tbd_crash_ends(void);
 
-/* A store to `address` has faulted; *entry_next is where the thread stores its next entry.  True: its
- * ring was full, and *entry_next is its start. */
-bool tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t address,
-                             uint64_t *entry_next);
+/* A store to `address` has faulted; *entry_next is where the thread stores its next entry. */
+enum tbd_crash_wrap {
+    TBD_WRAP_NONE,    /* its ring is not full */
+    TBD_WRAP_DONE,    /* it was, and *entry_next is its start */
+    TBD_WRAP_RECORDS, /* the same, and registers are due (tbd_crash_note_values()) */
+};
+enum tbd_crash_wrap tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index,
+                                            uint64_t address, uint64_t *entry_next);
 
 #endif

@@ -12,6 +12,8 @@ static struct tbd_crash *crash; /* NULL: nothing is recorded */
 static uint8_t *slots;
 static uint32_t slots_of_ring;
 static struct tbd_record_dial dial;
+static uint64_t
+    recorded_at[TBD_CRASH_RINGS]; /* where each ring's next entry was; the thread's own */
 
 /* ---- the setting ---- */
 
@@ -45,6 +47,12 @@ void tbd_crash_values_due(struct tbd_thread *thread)
     set_due(thread, thread->entry_next, 0);
 }
 
+/* Bytes of a ring. */
+static uint64_t due_after_call(void)
+{
+    return (uint64_t)dial.after_call * ENTRY_BYTES;
+}
+
 /* CRASH_VALUES-2: those of earlier laps do not count any more. */
 void tbd_crash_values_restart(uint32_t index)
 {
@@ -58,14 +66,18 @@ void tbd_crash_values_begin(struct tbd_thread *thread, uint32_t index)
     set_due(thread, thread->entry_next, 0);
     if (index >= TBD_CRASH_RINGS)
         thread->record_in = NEVER;
+    else
+        recorded_at[index] = thread->entry_next - due_after_call();
 }
 
-void tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t start)
+bool tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t start)
 {
     if (!crash || index >= TBD_CRASH_RINGS)
-        return;
+        return false;
     crash->laps[index]++;
     set_due(thread, start, 0);
+    recorded_at[index] = start - due_after_call();
+    return dial.after_call;
 }
 
 /* ---- slots ---- */
@@ -123,20 +135,19 @@ static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t r
 
 void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring)
 {
-    if (!is_on(index) || !dial.entries) {
+    if (!is_on(index) || !dial.after_call) {
         thread->record_in = NEVER;
         return;
     }
     keep_registers(thread, index, ring, dial.stack);
+    recorded_at[index] = thread->entry_next;
     set_due(thread, thread->entry_next, dial.entries);
 }
 
 void tbd_crash_values_sometimes(struct tbd_thread *thread, uint32_t index, uint64_t ring)
 {
-    int64_t bytes = (int64_t)(0 - thread->record_in - thread->entry_next);
-
-    if (is_on(index) && dial.entries &&
-        bytes <= (int64_t)((uint64_t)dial.entries * ENTRY_BYTES / 4 * 3))
+    if (is_on(index) && dial.after_call &&
+        (int64_t)(thread->entry_next - recorded_at[index] - due_after_call()) >= 0)
         tbd_crash_values_registers(thread, index, ring);
 }
 

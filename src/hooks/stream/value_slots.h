@@ -2,7 +2,7 @@
 /* value_slots.h - values beside the rings (format/stream/crash_values.h): the engine's side
  *
  * Some blocks begin with a check whether registers are due (patcher/record_code.c): thread->record_in is the negative
- * of the ring's place from which on they are.  System calls leave translated code anyway.
+ * of the ring's place from which on they are.  System calls, and the end of a ring, leave translated code anyway.
  *
  * Contexts: APP without the lock, by the thread itself; _sigsafe SIG. */
 #ifndef TBD_HOOKS_VALUE_SLOTS_H
@@ -23,8 +23,8 @@ bool tbd_crash_values_set(uint32_t setting);
 void tbd_crash_values_begin(struct tbd_thread *thread, uint32_t index);
 /* The same; the thread, if there is one, is given to tbd_crash_values_due(). */
 void tbd_crash_values_restart(uint32_t index);
-/* A lap is over: the next entry goes to `start`. */
-void tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t start);
+/* A lap is over: the next entry goes to `start`.  True: registers are due. */
+bool tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t start);
 /* The setting has changed. */
 void tbd_crash_values_due(struct tbd_thread *thread);
 

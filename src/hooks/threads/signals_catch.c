@@ -238,6 +238,22 @@ static bool handle_calling(const uint8_t *info, struct tbd_ucontext *context)
                                       &context->gregs[TBD_FRAME_R15]));
 }
 
+/* The thread's ring is full. */
+static bool handle_lap(uint64_t address, struct tbd_ucontext *context)
+{
+    struct tbd_thread *thread = tbd_thread_now();
+
+    switch (tbd_crash_wraps_sigsafe(thread, tbd_context_now()->index, address,
+                                    &context->gregs[TBD_FRAME_R15])) {
+    case TBD_WRAP_RECORDS: /* a boundary does */
+        context->rip = tbd_patcher_boundary_exit(thread, context->rip);
+        return true;
+    case TBD_WRAP_DONE: return true;
+    case TBD_WRAP_NONE: break;
+    }
+    return false;
+}
+
 static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
@@ -245,8 +261,7 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
     uint64_t address;
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
-    if (in_cache && tbd_crash_wraps_sigsafe(tbd_thread_now(), tbd_context_now()->index, address,
-                                            &context->gregs[TBD_FRAME_R15]))
+    if (in_cache && handle_lap(address, context))
         return true;
     switch (tbd_ring_guard_sigsafe(ring, address)) {
     case TBD_GUARD_ENTRIES:
