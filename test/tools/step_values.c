@@ -438,6 +438,41 @@ static void report(const struct tbd_simulation *sim, size_t step, size_t place)
             place < TBD_PLACE_COUNT ? "place" : "memory", place % TBD_PLACE_COUNT);
 }
 
+/* Steps that truly wrote to the word that an assumption says was left alone. */
+static void blame_store(const struct tbd_simulation *sim, const struct tbd_assumption *a,
+                        size_t step)
+{
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
+    struct tbd_solver solver;
+
+    tbd_solver_begin(&solver, insn);
+    for (size_t i = 0; i < insn->read_count; i++)
+        tbd_solver_learn(&solver, insn->reads[i].slot,
+                         truth(&moment_at(step)->regs, insn->reads[i].place));
+    tbd_solver_solve(&solver, insn);
+    for (size_t i = 0; i < insn->memory_count; i++) {
+        const struct tbd_insn_memory *m = &insn->memory[i];
+        uint64_t at = solver.slot[m->address].value + m->offset;
+
+        if (m->write && tbd_bits_full(solver.slot[m->address]) && at < a->address + 8 &&
+            a->address < at + m->bytes)
+            fprintf(stderr,
+                    "  %#" PRIx64 " is written at step %zu, %#" PRIx64 " %s, %u at %#" PRIx64 "\n",
+                    a->address, step, insn->address,
+                    ZydisMnemonicGetString((ZydisMnemonic)insn->mnemonic), (unsigned)m->bytes, at);
+    }
+}
+
+static void blame(const struct tbd_simulation *sim, struct tbd_simulated said)
+{
+    struct tbd_assumption a;
+
+    for (uint32_t why = said.why; tbd_simulation_assumption(sim, why, &a); why = a.parent)
+        for (size_t step = a.from + 1; step < a.to && tbd_simulation_insn(sim, step) != NULL;
+             step++)
+            blame_store(sim, &a, step);
+}
+
 static void judge_one(struct tally *tally, const struct tbd_simulation *sim, size_t step,
                       size_t place, struct tbd_simulated said, struct tbd_bits is)
 {
@@ -446,8 +481,10 @@ static void judge_one(struct tally *tally, const struct tbd_simulation *sim, siz
     judge(tally, said, is);
     if (tally->exact_wrong != before.exact_wrong && before.exact_wrong < 10)
         report(sim, step, place);
-    if (tally->wrong != before.wrong && run.why != 0 && before.wrong < 40)
+    if (tally->wrong != before.wrong && run.why != 0 && before.wrong < 4000) {
         reasons_of_wrong(sim, step, place, said, is.value);
+        blame(sim, said);
+    }
 }
 
 /* The flags that the instruction looks at: not those that it only leaves alone. */
