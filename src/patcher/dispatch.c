@@ -438,6 +438,8 @@ static uint64_t dispatch(struct tbd_thread *thread)
         run.callbacks->boundary(thread);
         straight = false;
     }
+    if (straight && run.callbacks->missed)
+        run.callbacks->missed(thread);
     tbd_engine_lock(thread);
     run.exits[left.kind]++;
     entry = find(thread, straight ? &left : NULL);

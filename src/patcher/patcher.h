@@ -60,6 +60,9 @@ struct tbd_patcher_callbacks {
     /* The block at regs.rip is about to be entered, and thread->record_in says that its registers, all exact,
      * are due.  Changes nothing but record_in.  Without the engine lock.  Needed if code records. */
     void (*record)(struct tbd_thread *thread);
+    /* The block at regs.rip, which translated code has not found, is entered next; all registers exact.
+     * Changes nothing.  Without the engine lock.  May be NULL. */
+    void (*missed)(struct tbd_thread *thread);
     /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
     void (*bad_code)(struct tbd_thread *thread);
     /* The indirect branch at regs.rip leads to what is no address: raise the branch's own fault.  All

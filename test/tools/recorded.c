@@ -12,7 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BLOCK_INSNS_MOST = 64, RAX = 0, LAP = 65535 /* entries of the shortest ring */ };
+enum {
+    BLOCK_INSNS_MOST = 64,
+    RAX = 0,
+    LAP = 65535 /* entries of the shortest ring */,
+    STARTS = 1 << 18
+};
 
 static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t bytes)
 {
@@ -21,11 +26,13 @@ static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t
     return got > 0 ? (size_t)got : 0;
 }
 
-void recorded_begin(struct recorded *r, unsigned setting, int mem)
+void recorded_begin(struct recorded *r, unsigned setting, int mem, bool from_start)
 {
     *r = (struct recorded){ .mem = mem, .begins_block = true };
     if (setting <= TBD_RECORD_MOST)
         r->dial = tbd_record_dials[setting];
+    if (from_start)
+        r->starts = calloc(STARTS, sizeof(*r->starts));
 }
 
 /* ---- blocks ---- */
@@ -67,6 +74,22 @@ static bool has_check(const struct recorded *r, uint64_t start)
     return false;
 }
 
+/* Is it entered for the first time?  What does not fit any more has been entered. */
+static bool is_new(struct recorded *r, uint64_t start)
+{
+    size_t at = start * 0x9e3779b97f4a7c15ull >> 46;
+
+    for (size_t n = 0; r->starts != NULL && n < 64; n++, at = (at + 1) % STARTS) {
+        if (r->starts[at] == start)
+            return false;
+        if (r->starts[at] != 0)
+            continue;
+        r->starts[at] = start;
+        return true;
+    }
+    return false;
+}
+
 /* ---- what is recorded ---- */
 
 /* Are registers due before the block that begins now? */
@@ -76,7 +99,8 @@ static bool is_due(const struct recorded *r, uint64_t start, bool was_call)
 
     if (r->dial.after_call == 0)
         return false;
-    return (was_call && since >= r->dial.after_call) || r->entries % LAP == LAP - 1 ||
+    return ((was_call || r->is_new) && since >= r->dial.after_call) ||
+           r->entries % LAP == LAP - 1 ||
            (r->dial.entries != 0 && since >= r->dial.entries && has_check(r, start));
 }
 
@@ -139,6 +163,7 @@ void recorded_step(struct recorded *r, size_t step, const struct user_regs_struc
     r->was_call = false;
     if (was_call && r->dial.call != 0)
         add_call(r, step, (int64_t)regs->rax);
+    r->is_new = r->begins_block && is_new(r, regs->rip);
     if (r->begins_block && is_due(r, regs->rip, was_call))
         add_set(r, step, regs);
     r->entries += r->begins_block;

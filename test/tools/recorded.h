@@ -3,7 +3,7 @@
  *
  * Block entries are counted as the engine cuts blocks, but that limits of length and special instructions make none.  Registers
  * come at the starts of blocks that end with a jump back, an indirect jump or a call (patcher/record_code.c), if the setting has a check
- * there, after system calls, and where the shortest ring would be full. */
+ * there, after system calls, where a block is entered for the first time, and where the shortest ring would be full. */
 #ifndef TBD_TEST_RECORDED_H
 #define TBD_TEST_RECORDED_H
 
@@ -42,11 +42,14 @@ struct recorded {
     size_t call_count, call_capacity;
     uint64_t entries, last_set; /* block entries so far, and when registers came last */
     bool begins_block;          /* the next step does */
+    bool is_new;                /* it does, and its block has not been entered before */
+    uint64_t *starts;           /* of blocks that were entered; a hash table, or NULL */
     bool was_call;              /* the step before is a system call, with these registers */
     struct user_regs_struct call;
 };
 
-void recorded_begin(struct recorded *r, unsigned setting, int mem);
+/* `from_start`: all of its steps come, so that it is known which blocks are new; else none counts as that. */
+void recorded_begin(struct recorded *r, unsigned setting, int mem, bool from_start);
 /* The program is about to run step number `step`, whose code is `code`. */
 void recorded_step(struct recorded *r, size_t step, const struct user_regs_struct *regs,
                    const uint8_t code[16]);

@@ -576,7 +576,8 @@ int main(int argc, char **argv)
     if (run.ring == NULL || run.cache == NULL || tbd_simulation_new(&source, &sim) != TBD_OK)
         give_up("memory");
     start(argv + 3);
-    recorded_begin(&run.recorded, (unsigned)strtoul(argv[2], NULL, 10), run.mem);
+    recorded_begin(&run.recorded, (unsigned)strtoul(argv[2], NULL, 10), run.mem,
+                   getenv("STEP_FROM_TRAP") == NULL);
     if ((getenv("STEP_FROM_TRAP") && !run_to_trap()) || !step_to_end(&end, &signo)) {
         fprintf(stderr, "step_values: it did not die of a signal\n");
         return 2;

@@ -100,6 +100,11 @@ static void record(struct tbd_thread *thread)
     tbd_crash_note_values(thread, tbd_context_now()->index, true);
 }
 
+static void missed(struct tbd_thread *thread)
+{
+    tbd_crash_note_values(thread, tbd_context_now()->index, false);
+}
+
 static void bad_code(struct tbd_thread *thread)
 {
     tbd_free_lock(thread);
@@ -185,6 +190,7 @@ const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .boundary = boundary,
     .asked = asked,
     .record = record,
+    .missed = missed,
     .bad_code = bad_code,
     .bad_target = bad_target,
     .has_long_addresses = tbd_processor_has_long_addresses,

@@ -2,7 +2,8 @@
 /* value_slots.h - values beside the rings (format/stream/crash_values.h): the engine's side
  *
  * Some blocks begin with a check whether registers are due (patcher/record_code.c): thread->record_in is the negative
- * of the ring's place from which on they are.  System calls, and the end of a ring, leave translated code anyway.
+ * of the ring's place from which on they are.  System calls, the end of a ring, and a block that is
+ * not found leave translated code anyway.
  *
  * Contexts: APP without the lock, by the thread itself; _sigsafe SIG. */
 #ifndef TBD_HOOKS_VALUE_SLOTS_H
