@@ -394,7 +394,7 @@ def test_triggers_record_values(folder):
     more = dump_of(program, os.path.join(folder, "more"), "record=0,trigger=" + proposed["trigger"])
     assert known_share(more) > float(proposed["known"].split()[0]) - 5 and known_share(more) > known_share(plain), (known_share(more), proposed)
     # What has no value there is said, and nothing is recorded for it.
-    for wish, said in (("step records nobody", b"no variable 'nobody'"), ("signal USR1 records", b"not understood"), ("step records *p times 3", b"")):
+    for wish, said in (("step records nobody", b"no variable 'nobody'"), ("step+1", b"no instruction of the function begins there"), ("signal USR1 records", b"not understood"), ("step records *p times 3", b"")):
         result = tbdtest.run([tbdtest.TBD, "crash", "--dir=" + os.path.join(folder, "wrong"), "--trigger=" + wish, "--", program])
         assert said in result.err and b"tbd set:" in result.err, result
 

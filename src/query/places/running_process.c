@@ -372,6 +372,26 @@ static bool find_address(struct tbd_probe_process *process, const struct tbd_whe
 }
 
 static bool find(struct tbd_probe_process *process, const struct tbd_where *where, bool only_new,
+                 struct tbd_probe_places *out, struct tbd_query_error *error);
+
+/* The function is there, but no instruction of it begins at the offset: no module that comes later changes that. */
+static bool has_bad_offset(struct tbd_probe_process *process, const struct tbd_where *where,
+                           bool only_new)
+{
+    struct tbd_where start = *where;
+    struct tbd_probe_places places = { 0 };
+    struct tbd_query_error none = { 0 };
+    bool has;
+
+    if (where->kind != TBD_WHERE_ENTRY || !where->number)
+        return false;
+    start.number = 0;
+    has = find(process, &start, only_new, &places, &none);
+    free(places.all);
+    return has;
+}
+
+static bool find(struct tbd_probe_process *process, const struct tbd_where *where, bool only_new,
                  struct tbd_probe_places *out, struct tbd_query_error *error)
 {
     size_t before = out->count;
@@ -391,6 +411,9 @@ static bool find(struct tbd_probe_process *process, const struct tbd_where *wher
     }
     if (!done)
         return tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
+    if (out->count == before && has_bad_offset(process, where, only_new))
+        return tbd_query_wrong(error, TBD_SYSTEM, where->at, where->length,
+                               "no instruction of the function begins there");
     return out->count > before || say_nothing_there(where, has_module, error);
 }
 

@@ -32,17 +32,21 @@ static bool find_places(struct filling *f, const struct tbd_trigger_wish *wish,
                         struct tbd_probe_places *places)
 {
     struct tbd_where own = wish->where;
-    struct tbd_query_error ignored = { 0 };
+    struct tbd_query_error problem = { 0 };
 
     if (own.kind == TBD_WHERE_ENTRY && !wish->has_module &&
         strlen(f->process->program) < sizeof(own.module)) {
         strcpy(own.module, f->process->program);
-        if (tbd_process_find(f->process, &own, places, &ignored))
+        if (tbd_process_find(f->process, &own, places, &problem))
             return true;
+        if (problem.status == TBD_SYSTEM) { /* it has the function, but not that instruction */
+            *f->error = problem;
+            return false;
+        }
     }
     if (tbd_process_find(f->process, &wish->where, places, f->error))
         return true;
-    if (own.kind == TBD_WHERE_ENTRY && !wish->has_module)
+    if (own.kind == TBD_WHERE_ENTRY && !wish->has_module && f->error->status == TBD_NOTFOUND)
         snprintf(f->error->message, sizeof(f->error->message),
                  "no module of the process has a function called '%.100s'", wish->where.name);
     return false;
