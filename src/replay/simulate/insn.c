@@ -29,7 +29,7 @@ bool tbd_build_by_table(struct tbd_build *b)
            !b->full;
 }
 
-/* Instructions that access the same field of structures have the same number, few others do. */
+/* Instructions that access the same field of structures, or elements of an array, have the same number, few others do. */
 static uint8_t field_of(const struct tbd_build *b)
 {
     for (unsigned i = 0; i < b->insn.operand_count_visible; i++) {
@@ -37,8 +37,9 @@ static uint8_t field_of(const struct tbd_build *b)
 
         if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
             operand->mem.type == ZYDIS_MEMOP_TYPE_MEM && operand->mem.base != ZYDIS_REGISTER_RSP &&
-            operand->mem.disp.value != 0)
-            return (uint8_t)(1 + tbd_hash64_mix((uint64_t)operand->mem.disp.value << 16 ^
+            (operand->mem.disp.value != 0 || operand->mem.index != ZYDIS_REGISTER_NONE))
+            return (uint8_t)(1 + tbd_hash64_mix((uint64_t)operand->mem.disp.value << 20 ^
+                                                (uint64_t)operand->mem.scale << 16 ^
                                                 operand->size) %
                                      63);
     }
