@@ -218,8 +218,8 @@ def test_every_program(folder):
     if not tbdtest.LONG:
         raise tbdtest.Skip("for scripts/check --long")
     run_program.check_every("--free", folder)
-    for options in ("mode=free", "mode=crash,tables=both,parts=libc.so.6;modules"):
-        root = os.path.join(folder, options.split(",", maxsplit=1)[0])
+    for options in ("mode=free", "mode=crash,tables=both,parts=libc.so.6;modules", "mode=crash,condensed=1M"):
+        root = os.path.join(folder, options.replace(";", ","))
         os.makedirs(root)
         same_as_native([tbdtest.program("thread_code"), "500"], root, options)
 

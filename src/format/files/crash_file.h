@@ -56,7 +56,8 @@ struct tbd_crash_thread {
     uint64_t count; /* of entries: indices of blocks, uint32_t, the last one entered last */
 };
 _Static_assert(sizeof(struct tbd_crash_thread) == 16, "tbd_crash_thread is 16 bytes");
-#define TBD_CRASH_HAS_OLDER 1u /* the ring was full: earlier blocks are lost */
+#define TBD_CONDENSED_ENTRIES (32u << 20) /* that chunks of all rings together become */
+#define TBD_CRASH_HAS_OLDER   1u          /* the ring was full: earlier blocks are lost */
 
 /* When a block was entered first, or last, in this order.  All those that the program entered. */
 struct tbd_crash_when {

@@ -36,6 +36,10 @@ static bool take_head(struct tbd_crash_making *m)
     m->values_at = m->crash->values_at;
     m->value_slots = m->crash->value_slots;
     m->keeps = m->crash->keeps;
+    m->condensed_at = m->crash->condensed_at;
+    m->condensed_bytes = m->crash->condensed_bytes;
+    if (m->condensed_bytes > TBD_CONDENSED_MOST || (m->condensed_at | m->condensed_bytes) % 8 != 0)
+        m->condensed_bytes = 0;
     if (m->value_slots > TBD_VALUE_MOST_BYTES / TBD_VALUE_SLOT_BYTES || m->values_at % 8 != 0)
         m->value_slots = 0;
     return m->module_count <= TBD_CRASH_MODULES && m->ring_bytes >= TBD_CRASH_RING_BYTES &&
@@ -105,7 +109,7 @@ uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id)
 
 /* ---- threads ---- */
 
-static bool add_entry(struct tbd_crash_making *m, uint32_t id)
+bool tbd_crash_add_entry(struct tbd_crash_making *m, uint32_t id)
 {
     if (id == 0 || id > m->from.def_count)
         return true;
@@ -123,16 +127,17 @@ static bool add_entry(struct tbd_crash_making *m, uint32_t id)
 }
 
 /* From the 0 after the last entry once around the ring. */
-static bool add_entries(struct tbd_crash_making *m, const struct tbd_crash_ring *from)
+static bool add_entries(struct tbd_crash_making *m, const struct tbd_crash_ring *from,
+                        uint64_t first)
 {
     const uint32_t *ring = tbd_crash_ring_of(m, from->index);
-    uint64_t length = m->ring_bytes / 4, first = m->head.entry_count;
+    uint64_t length = m->ring_bytes / 4;
 
     for (uint64_t i = 0; i < length; i++) {
         uint64_t place = (from->last + 1 + i) % length;
 
         from->entry_at[place] = m->head.entry_count - first;
-        if (!add_entry(m, ring[place]))
+        if (!tbd_crash_add_entry(m, ring[place]))
             return false;
     }
     return true;
@@ -144,18 +149,18 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
     uint64_t length = m->ring_bytes / 4, last = 0, first = m->head.entry_count;
     struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
     struct tbd_crash_ring from = { .index = index, .entry_at = m->entry_at };
+    bool has_older;
 
     while (last < length && ring[last])
         last++;
     from.last = last;
-    if (!add_entries(m, &from))
+    has_older = last + 1 < length && ring[last + 1];
+    if (!tbd_crash_add_condensed(m, &from, &has_older) || !add_entries(m, &from, first))
         return false;
     if (m->head.entry_count != first && !tbd_crash_add_values(m, &from))
         return false;
     *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index],
-                                         .flags = last + 1 < length && ring[last + 1]
-                                                      ? TBD_CRASH_HAS_OLDER
-                                                      : 0,
+                                         .flags = has_older ? TBD_CRASH_HAS_OLDER : 0,
                                          .count = m->head.entry_count - first };
     m->head.thread_count += thread->count != 0;
     return true;
@@ -254,7 +259,7 @@ static uint64_t time_now(const struct tbd_crash_making *m)
 
 static bool gather(struct tbd_crash_making *m)
 {
-    uint32_t rings = tbd_crash_ring_count(m);
+    uint32_t rings = tbd_crash_ring_count(m), condensed;
 
     m->now = time_now(m);
     m->place = calloc((size_t)m->from.def_count + 1, sizeof(*m->place));
@@ -262,6 +267,8 @@ static bool gather(struct tbd_crash_making *m)
     m->threads = calloc((size_t)rings + 1, sizeof(*m->threads));
     m->modules = calloc((size_t)m->module_count + 1, sizeof(*m->modules));
     m->entry_at = calloc(m->ring_bytes / 4, sizeof(*m->entry_at));
+    condensed = tbd_crash_condensed_rings(m, rings);
+    m->condensed_ids = condensed ? TBD_CONDENSED_ENTRIES / condensed : 0;
     if (!m->place || !m->blocks || !m->threads || !m->modules || !m->entry_at)
         return false;
     memcpy(m->modules, m->crash->modules, m->module_count * sizeof(*m->modules));

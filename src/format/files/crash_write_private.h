@@ -33,7 +33,9 @@ struct tbd_crash_making {
     uint64_t *entry_at; /* owned: of the ring that is added (struct tbd_crash_ring) */
     uint64_t values_at; /* copies, checked: as in struct tbd_crash */
     uint32_t value_slots;
-    uint32_t keeps; /* as in struct tbd_crash */
+    uint32_t keeps;                         /* as in struct tbd_crash */
+    uint64_t condensed_at, condensed_bytes; /* copies, checked: as there */
+    uint64_t condensed_ids;                 /* that each ring's chunks may have */
 };
 
 /* A ring whose entries are in the file. */
@@ -74,6 +76,14 @@ static inline uint32_t tbd_crash_ring_count(const struct tbd_crash_making *m)
 
 /* The index in the file of a block with this id, from 1 to def_count. */
 uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id);
+/* The next entry of the file, unless there is no such block. */
+bool tbd_crash_add_entry(struct tbd_crash_making *m, uint32_t id);
+/* crash_write_condensed.c: the entries before those of the ring; with them, *has_older becomes whether there were more.  False without
+ * memory. */
+bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
+                             bool *has_older);
+/* How many of the first `rings` have any. */
+uint32_t tbd_crash_condensed_rings(const struct tbd_crash_making *m, uint32_t rings);
 /* crash_write_values.c: as thread number head.thread_count.  False without memory. */
 bool tbd_crash_add_values(struct tbd_crash_making *m, const struct tbd_crash_ring *ring);
 /* crash_write_parts.c.  False without memory. */

@@ -25,12 +25,14 @@
  * bytes, the part in the lower and the module in the upper half; then for each part TBD_CRASH_PART_BYTES for rows.  A lap that is
  * over leaves its entries there, in the ring of their part.  Part 0 has those with which another module was entered.
  *
- * After what there is of these, value_slots slots for each ring (format/stream/crash_values.h).
+ * After what there is of these, value_slots slots for each ring (format/stream/crash_values.h); and after those, for each of the first
+ * TBD_CONDENSED_RINGS rings its older laps (format/stream/condensed.h).
  *
  * Readers treat all of it as hostile: a program can scribble over the memory. */
 #ifndef TBD_FORMAT_CRASH_H
 #define TBD_FORMAT_CRASH_H
 
+#include "format/stream/condensed.h"
 #include "format/stream/crash_values.h"
 #include "format/stream/stream.h"
 
@@ -54,7 +56,8 @@
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \
-     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES) /                    \
+     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES +                     \
+      (uint64_t)TBD_CONDENSED_RINGS * (TBD_CONDENSED_MOST + TBD_CONDENSED_MORE)) /                 \
          TBD_CRASH_RING_BYTES)
 /* From the first of these areas on. */
 #define TBD_CRASH_CLASSES_AT TBD_CRASH_TABLE_BYTES
@@ -139,7 +142,9 @@ struct tbd_crash {
     struct tbd_crash_look look;
     uint32_t
         keeps; /* what the dump that is being sent has: bit N for part N, TBD_CRASH_KEEPS_RINGS; 0: everything */
-    uint32_t asked_dumps; /* how many `tbd dump` has asked for, each as it begins */
+    uint32_t asked_dumps;     /* how many `tbd dump` has asked for, each as it begins */
+    uint64_t condensed_at;    /* from the first of the areas of tables on */
+    uint64_t condensed_bytes; /* of each ring's chunks; 0: laps that are over are forgotten */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

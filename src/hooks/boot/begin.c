@@ -154,6 +154,16 @@ static uint64_t value_bytes(void)
     return bytes < TBD_VALUE_MOST_BYTES ? bytes : TBD_VALUE_MOST_BYTES;
 }
 
+/* What each ring has for its older laps: as given, but no less than some chunks. */
+static uint64_t condensed_bytes(void)
+{
+    uint64_t bytes = (tbd_runtime.options.condensed + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+
+    if (!bytes || is_space_scarce())
+        return 0;
+    return bytes < TBD_CONDENSED_LEAST ? TBD_CONDENSED_LEAST : bytes;
+}
+
 /* ---- translation ---- */
 
 struct tbd_codegen_config tbd_begin_codegen(void)
@@ -248,6 +258,8 @@ static uint32_t areas_beside(uint64_t bytes_of_area)
 {
     uint64_t bytes = (crash_tables() ? TBD_CRASH_ALL_BYTES : 0) + all_value_bytes();
 
+    if (condensed_bytes())
+        bytes += TBD_CONDENSED_RINGS * (condensed_bytes() + TBD_CONDENSED_MORE);
     return bytes ? (uint32_t)(bytes / bytes_of_area + 1) : 0;
 }
 
@@ -348,6 +360,7 @@ static bool make_recording(void)
     if (has_rings())
         tbd_crash_format(&(struct tbd_crash_format){ .ring_bytes = ring_bytes(),
                                                      .value_bytes = value_bytes(),
+                                                     .condensed_bytes = condensed_bytes(),
                                                      .tables = crash_tables(),
                                                      .record = (uint32_t)tbd_runtime.options.record,
                                                      .parts = tbd_runtime.options.parts });

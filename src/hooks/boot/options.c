@@ -7,6 +7,7 @@
 #include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "format/stream/condensed.h"
 #include "format/stream/crash_values.h"
 #include "format/stream/stream.h"
 
@@ -68,6 +69,8 @@ static const struct option_row rows[] = {
       .choices = { { "counts", TBD_BRANCH_COUNTS }, { "xor", TBD_BRANCH_XOR }, { "sum", TBD_BRANCH_SUM }, { "product", TBD_BRANCH_PRODUCT } } },
     { .name = "ring", .values = "SIZE", .help = "mode=crash: bytes of each thread's ring (K, M)",
       .kind = KIND_SIZE, .offset = AT(ring), .initial = 256 << 10, .low = 256 << 10, .high = 16 << 20 },
+    { .name = "condensed", .values = "SIZE", .help = "mode=crash: bytes of each thread for what its ring has forgotten (M); 0: none",
+      .kind = KIND_SIZE, .offset = AT(condensed), .high = TBD_CONDENSED_MOST },
     { .name = "record", .values = "0|1|...|9", .help = "mode=crash: how much is recorded beside rings, for values; 0: nothing",
       .kind = KIND_NUMBER, .offset = AT(record), .initial = TBD_RECORD_DEFAULT, .low = 0, .high = TBD_RECORD_MOST },
     { .name = "tables", .values = "none|first|last|both", .help = "mode=crash: each block once, by its first, or last entry",

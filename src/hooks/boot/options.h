@@ -66,15 +66,16 @@ struct tbd_options {
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;
-    uint64_t chaos;  /* seed of threads/chaos.h; 0: none */
-    uint64_t ring;   /* bytes of a thread's ring (mode=crash) */
-    uint64_t record; /* what there is beside rings (mode=crash): format/stream/record.def */
-    uint64_t dump;   /* enum tbd_dump_choice */
-    uint64_t tables; /* enum tbd_tables_choice (mode=crash) */
-    uint64_t memory; /* enum tbd_memory_choice: what a dump has of the program's memory */
-    uint64_t scheme; /* enum tbd_calling_scheme (mode=context) */
-    uint64_t tally;  /* enum tbd_branch_scheme (mode=context) */
-    uint64_t cut;    /* microseconds of a window; 0: as its costs say (mode=native) */
+    uint64_t chaos;     /* seed of threads/chaos.h; 0: none */
+    uint64_t ring;      /* bytes of a thread's ring (mode=crash) */
+    uint64_t condensed; /* bytes for laps of each ring that are over (mode=crash); 0: none */
+    uint64_t record;    /* what there is beside rings (mode=crash): format/stream/record.def */
+    uint64_t dump;      /* enum tbd_dump_choice */
+    uint64_t tables;    /* enum tbd_tables_choice (mode=crash) */
+    uint64_t memory;    /* enum tbd_memory_choice: what a dump has of the program's memory */
+    uint64_t scheme;    /* enum tbd_calling_scheme (mode=context) */
+    uint64_t tally;     /* enum tbd_branch_scheme (mode=context) */
+    uint64_t cut;       /* microseconds of a window; 0: as its costs say (mode=native) */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/stream/condense_laps.h"
 #include "hooks/stream/crash_parts.h"
 #include "hooks/stream/value_slots.h"
 #include "hooks/stream/recording.h"
@@ -57,20 +58,18 @@ static void note_last(const uint32_t *ring, uint64_t count, uint64_t time)
             last[ring[i] - 1] = time << TBD_CRASH_LAP_SHIFT | i;
 }
 
-static void note_lap(uint32_t index, uint64_t start, uint64_t bytes)
+static void note_lap(uint32_t index, const uint32_t *ring, uint64_t count)
 {
-    const uint32_t *ring = (const uint32_t *)start;
-    uint64_t count = 0, time;
+    uint64_t time;
 
-    if (!(crash->tables & (TBD_CRASH_LAST | TBD_CRASH_KEPT)))
+    if (!(crash->tables & (TBD_CRASH_LAST | TBD_CRASH_KEPT)) && !tbd_condense_is_on())
         return;
-    while (count < bytes / sizeof(*ring) && ring[count])
-        count++;
     time = run_us();
     if (crash->tables & TBD_CRASH_LAST)
         note_last(ring, count, time);
     if (crash->tables & TBD_CRASH_KEPT)
         tbd_crash_parts_lap_sigsafe(index, ring, count, time);
+    tbd_condense_lap_sigsafe(index, ring, count);
 }
 
 /* The entries are where they belong: from here on the ring has none of its next lap, and not all of the last one. */
@@ -78,6 +77,7 @@ static void begin_lap(uint32_t index, uint64_t start)
 {
     __atomic_store_n((uint32_t *)start, 0, __ATOMIC_RELEASE);
     tbd_crash_parts_next_lap_sigsafe(index);
+    tbd_condense_next_lap_sigsafe(index);
 }
 
 /* ---- rings ---- */
@@ -85,6 +85,25 @@ static void begin_lap(uint32_t index, uint64_t start)
 static uint64_t ring_bytes(void)
 {
     return crash->ring_bytes;
+}
+
+/* How many the lap has that is not over. */
+static uint64_t entries_in(uint64_t start, uint64_t bytes)
+{
+    const uint32_t *ring = (const uint32_t *)start;
+    uint64_t count = 0;
+
+    while (count < bytes / sizeof(*ring) && ring[count])
+        count++;
+    return count;
+}
+
+/* That the lap has when the entry at `next` does not fit: its last place has a 0. */
+static uint64_t entries_before(uint64_t start, uint64_t next)
+{
+    uint64_t last = ring_bytes() - sizeof(uint32_t);
+
+    return next - start == last ? last / sizeof(uint32_t) : entries_in(start, ring_bytes());
 }
 
 /* Those without a ring of their own have the last one. */
@@ -103,6 +122,9 @@ void tbd_crash_format(const struct tbd_crash_format *format)
     made->values_at = format->tables ? TBD_CRASH_ALL_BYTES : 0;
     made->value_slots = (uint32_t)(format->value_bytes / TBD_VALUE_SLOT_BYTES);
     made->record = format->record;
+    made->condensed_at =
+        made->values_at + (uint64_t)made->value_slots * TBD_VALUE_SLOT_BYTES * TBD_CRASH_RINGS;
+    made->condensed_bytes = format->condensed_bytes;
     if (!tbd_crash_parts_format(made, format->parts))
         tbd_say("parts=%s: not all of it can be kept: NAME [SIZE];..., %u names, 4M at most",
                 format->parts, TBD_CRASH_PARTS - 1);
@@ -118,6 +140,8 @@ void tbd_crash_start(void)
     if (crash->tables & TBD_CRASH_KEPT)
         tbd_crash_parts_start(crash, tables);
     tbd_crash_values_start(crash, tables + crash->values_at);
+    tbd_condense_start(crash->condensed_bytes ? tables + crash->condensed_at : NULL,
+                       crash->condensed_bytes);
 }
 
 void *tbd_crash_at(uint32_t offset)
@@ -129,6 +153,7 @@ void tbd_crash_forget(void)
 {
     crash = NULL;
     tbd_crash_values_start(NULL, NULL);
+    tbd_condense_start(NULL, 0);
 }
 
 bool tbd_crash_is_on(void)
@@ -150,11 +175,12 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
         return;
     /* of an earlier thread */
     if (index < crash->thread_count && *(const uint32_t *)start) {
-        note_lap(index, start, ring_bytes());
+        note_lap(index, (const uint32_t *)start, entries_in(start, ring_bytes()));
         begin_lap(index, start);
         memset((void *)start, 0, ring_bytes());
     }
     tbd_crash_parts_reset(index);
+    tbd_condense_reset(index);
     crash->tids[index] = tid;
     if (index >= crash->thread_count)
         __atomic_store_n(&crash->thread_count, index + 1, __ATOMIC_RELEASE);
@@ -179,7 +205,7 @@ enum tbd_crash_wrap tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t 
         *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
         return TBD_WRAP_NONE;
     if (index < TBD_CRASH_RINGS)
-        note_lap(index, start, ring_bytes());
+        note_lap(index, (const uint32_t *)start, entries_before(start, *entry_next));
     records = tbd_crash_values_lap_sigsafe(thread, index, start);
     if (index < TBD_CRASH_RINGS)
         begin_lap(index, start);
@@ -248,20 +274,23 @@ static void resize(uint32_t index, uint64_t bytes, uint64_t *entry_next)
 {
     uint64_t start = tbd_ring_area(&tbd_recording.ring, area_of(index));
     uint32_t *ring = (uint32_t *)start;
-    uint64_t length = ring_bytes() / sizeof(*ring), wanted = bytes / sizeof(*ring), last = 0;
+    uint64_t length = ring_bytes() / sizeof(*ring), wanted = bytes / sizeof(*ring), last;
 
     guard(start, ring_bytes(), TBD_PROT_RW);
-    while (last < length && ring[last])
-        last++;
+    last = entries_in(start, ring_bytes());
     if (bytes < ring_bytes() && last + 2 > wanted) {
-        note_lap(index, start, ring_bytes());
+        note_lap(index, ring, last);
         begin_lap(index, start);
+        memmove(ring + 1, ring + (last - wanted + 2), (wanted - 2) * sizeof(*ring));
+        ring[wanted - 1] = 0;
         tbd_crash_values_restart(index);
         if (entry_next)
             *entry_next = start;
     } else if (bytes < ring_bytes()) {
         memset(ring + last, 0, (wanted - last) * sizeof(*ring));
     }
+    if (bytes < ring_bytes()) /* it may get longer again */
+        memset(ring + wanted, 0, (length - wanted) * sizeof(*ring));
     guard(start, bytes, PROT_NONE);
 }
 
@@ -382,6 +411,5 @@ void tbd_crash_ends(void)
     if (!crash)
         return;
     __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
-    crash = NULL;
-    tbd_crash_values_start(NULL, NULL);
+    tbd_crash_forget();
 }

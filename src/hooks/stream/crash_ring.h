@@ -12,11 +12,12 @@
 #include <stdbool.h>
 
 struct tbd_crash_format {
-    uint64_t ring_bytes;  /* of each ring that are used as long as it is not changed */
-    uint64_t value_bytes; /* of each ring's slots for values; 0: none */
-    uint32_t tables;      /* TBD_CRASH_FIRST, _LAST, _KEPT */
-    uint32_t record;      /* the dial */
-    const char *parts;    /* what is kept */
+    uint64_t ring_bytes;      /* of each ring that are used as long as it is not changed */
+    uint64_t value_bytes;     /* of each ring's slots for values; 0: none */
+    uint64_t condensed_bytes; /* of each ring's chunks; 0: none */
+    uint32_t tables;          /* TBD_CRASH_FIRST, _LAST, _KEPT */
+    uint32_t record;          /* the dial */
+    const char *parts;        /* what is kept */
 };
 
 /* The stream has just been formatted with rings. */

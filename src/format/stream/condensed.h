@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+/* condensed.h - laps of rings in a tenth of a byte or two for each block (option `condensed`)
+ *
+ * Block ids repeat themselves: what came after the last few of them is mostly what came after them before.  So writer and reader
+ * keep the same two tables, which are empty at a chunk's beginning: what followed a hash of the last eight ids, and what followed an
+ * id when the first table was wrong.  The bits of a chunk, the lowest of a byte first, are these until it has all its ids:
+ *
+ *     how many ids in a row the first table knows: that number plus 1, n bits 0 before a 1, then the n bits below its highest one
+ *     unless these were all: 1 if the second table knows the next id; 0, and the id in id_bits bits
+ *
+ * What the first table has got wrong it learns; what the second one has got wrong it learns.  A chunk is read without any other.
+ *
+ * The memory of a ring (format/stream/crash.h) is struct tbd_condensed, the writer's tables, and a ring of bytes that has chunks
+ * one after the other, none across its end.
+ *
+ * CONDENSED-1  A chunk whose lap is smaller than `lap` is one of a lap that is there as a whole. (not checked: test_condensed.py)
+ * CONDENSED-2  What is written next changes nothing but bytes between writing_from and writing_to, and what the newest chunk
+ *     leads to outside of them and of itself is as it was written. (not checked: test_crash_condensed.c) */
+#ifndef TBD_FORMAT_CONDENSED_H
+#define TBD_FORMAT_CONDENSED_H
+
+#include "base/string.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TBD_CONDENSED_RINGS 256u         /* threads that have them */
+#define TBD_CONDENSED_IDS   (64u << 10)  /* of a chunk at most */
+#define TBD_CHUNK_BYTES     (288u << 10) /* that it takes at most */
+#define TBD_CONDENSED_MOST  (16u << 20)  /* bytes of a ring */
+#define TBD_CONDENSED_LEAST (1u << 20)
+
+struct tbd_condensed {
+    uint64_t newest;                   /*  0: 1 + where the newest chunk begins; 0: there is none */
+    uint64_t writing_from, writing_to; /* 8: bytes that may be neither the old nor the new ones */
+    uint64_t lap;                      /* 24: the ring's, from 1 */
+};
+
+struct tbd_condensed_chunk {
+    uint64_t number;   /*  0: from 1 */
+    uint64_t previous; /*  8: as `newest` */
+    uint64_t lap;      /* 16 */
+    uint32_t count;    /* 24: ids */
+    uint32_t bytes;    /* 28: with this head; a multiple of 8 */
+    uint32_t id_bits;  /* 32 */
+    uint32_t reserved; /* 36 */
+};
+_Static_assert(sizeof(struct tbd_condensed_chunk) == 40, "tbd_condensed_chunk is 40 bytes");
+
+#define TBD_AFTER_MANY_BITS 14u /* so that they stay in a cache beside the lap */
+#define TBD_AFTER_ONE_BITS  12u
+
+struct tbd_condenser {
+    uint32_t after_many[1u << TBD_AFTER_MANY_BITS];
+    uint32_t after_one[1u << TBD_AFTER_ONE_BITS];
+};
+
+#define TBD_CONDENSER_AT   4096u /* in the memory of a ring */
+#define TBD_CHUNKS_AT      (TBD_CONDENSER_AT + sizeof(struct tbd_condenser))
+#define TBD_CONDENSED_MORE TBD_CHUNKS_AT /* bytes beside the ring of bytes */
+
+#define TBD_HASH_FACTOR 0x9e3779b1u
+
+static inline uint32_t tbd_hash_many(uint32_t hash)
+{
+    return hash >> (32 - TBD_AFTER_MANY_BITS);
+}
+
+static inline uint32_t tbd_hash_one(uint32_t id)
+{
+    return id * TBD_HASH_FACTOR >> (32 - TBD_AFTER_ONE_BITS);
+}
+
+/* Eight ids later nothing is left of one. */
+static inline uint32_t tbd_hash_next(uint32_t hash, uint32_t id)
+{
+    return (hash << 4) ^ id * TBD_HASH_FACTOR;
+}
+
+/* ---- writing ----
+ *
+ * Without branches that depend on the ids: processors foresee them as badly as the tables do.  So the first table's mistakes are listed
+ * before anything is written about them. */
+
+#define TBD_CONDENSED_STRETCH 1024u /* ids whose mistakes are listed at a time */
+
+struct tbd_bits_out {
+    uint64_t bits;
+    uint32_t count; /* below 8 */
+    uint8_t *at;    /* eight bytes from here on are written */
+};
+
+/* At most 56 bits. */
+static inline void tbd_put_bits(struct tbd_bits_out *out, uint64_t bits, uint32_t count)
+{
+    out->bits |= bits << out->count;
+    out->count += count;
+    memcpy(out->at, &out->bits, sizeof(out->bits));
+    out->at += out->count / 8;
+    out->bits >>= out->count & ~7u;
+    out->count &= 7;
+}
+
+static inline void tbd_put_run(struct tbd_bits_out *out, uint32_t run)
+{
+    uint32_t below = 31u - (uint32_t)__builtin_clz(run + 1);
+    uint64_t rest = (run + 1) ^ (1ull << below);
+
+    tbd_put_bits(out, 1ull << below | rest << (below + 1), 2 * below + 1);
+}
+
+static inline uint32_t tbd_id_bits(const uint32_t *ids, uint32_t count)
+{
+    uint64_t all = 1, two;
+
+    for (uint32_t i = 0; i + 1 < count; i += 2) {
+        memcpy(&two, &ids[i], sizeof(two));
+        all |= two;
+    }
+    all |= all >> 32 | ids[count - 1];
+    return 32u - (uint32_t)__builtin_clz((uint32_t)all);
+}
+
+/* Which of the ids the table does not know; how many.  *hash is that of the ids before. */
+static inline uint32_t tbd_list_mistakes(struct tbd_condenser *tables, const uint32_t *ids,
+                                         uint32_t count, uint32_t *hash, uint16_t *mistakes)
+{
+    uint32_t now = *hash, listed = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t id = ids[i], *known = &tables->after_many[tbd_hash_many(now)];
+
+        mistakes[listed] = (uint16_t)i;
+        listed += *known != id;
+        *known = id;
+        now = tbd_hash_next(now, id);
+    }
+    *hash = now;
+    return listed;
+}
+
+/* At least one and at most TBD_CONDENSED_IDS, none of them 0; returns how many bytes are written, at most TBD_CHUNK_BYTES with a chunk's
+ * head, whatever somebody else writes there meanwhile. */
+static inline uint64_t tbd_condense(struct tbd_condenser *tables, const uint32_t *ids,
+                                    uint32_t count, uint32_t id_bits, uint8_t *to)
+{
+    struct tbd_bits_out out = { .at = to };
+    uint16_t mistakes[TBD_CONDENSED_STRETCH];
+    uint32_t hash = 0, written = 0;
+
+    memset(tables, 0, sizeof(*tables));
+    for (uint32_t start = 0; start < count; start += TBD_CONDENSED_STRETCH) {
+        uint32_t left = count - start;
+        uint32_t most = left < TBD_CONDENSED_STRETCH ? left : TBD_CONDENSED_STRETCH;
+        uint32_t listed = tbd_list_mistakes(tables, ids + start, most, &hash, mistakes);
+
+        for (uint32_t i = 0; i < listed; i++) {
+            uint32_t at = start + mistakes[i], id = ids[at];
+            uint32_t *one = &tables->after_one[tbd_hash_one(at ? ids[at - 1] : 0)];
+            bool is_known = *one == id;
+
+            tbd_put_run(&out, at - written);
+            tbd_put_bits(&out, is_known ? 1 : (uint64_t)id << 1, is_known ? 1 : 1 + id_bits);
+            *one = id;
+            written = at + 1;
+        }
+    }
+    if (written < count)
+        tbd_put_run(&out, count - written);
+    tbd_put_bits(&out, 0, 7);
+    return (uint64_t)(out.at - to);
+}
+
+/* ---- reading ---- */
+
+struct tbd_bits_in {
+    const uint8_t *at, *end; /* bits after the end are 0 */
+    uint64_t bits;
+    uint32_t count;
+};
+
+/* There are 32 bits at least, then. */
+static inline void tbd_fill_bits(struct tbd_bits_in *in)
+{
+    while (in->count <= 56) {
+        in->bits |= (uint64_t)(in->at < in->end ? *in->at++ : 0) << in->count;
+        in->count += 8;
+    }
+}
+
+/* At most 32. */
+static inline uint32_t tbd_get_bits(struct tbd_bits_in *in, uint32_t count)
+{
+    uint32_t bits;
+
+    tbd_fill_bits(in);
+    bits = (uint32_t)(in->bits & ((1ull << count) - 1));
+    in->bits >>= count;
+    in->count -= count;
+    return bits;
+}
+
+/* UINT32_MAX: it is no run of a chunk. */
+static inline uint32_t tbd_get_run(struct tbd_bits_in *in)
+{
+    uint32_t below;
+
+    tbd_fill_bits(in);
+    below = in->bits ? (uint32_t)__builtin_ctzll(in->bits) : 32;
+    if (below > 16)
+        return UINT32_MAX;
+    tbd_get_bits(in, below + 1);
+    return ((1u << below) | tbd_get_bits(in, below)) - 1;
+}
+
+/* `count` ids, none of them 0.  False: they cannot be; what is in `ids` then means nothing. */
+static inline bool tbd_expand(struct tbd_condenser *tables, const uint8_t *from, uint64_t bytes,
+                              uint32_t id_bits, uint32_t *ids, uint32_t count)
+{
+    struct tbd_bits_in in = { .at = from, .end = from + bytes };
+    uint32_t hash = 0, before = 0, at = 0;
+
+    memset(tables, 0, sizeof(*tables));
+    while (at < count) {
+        uint32_t run = tbd_get_run(&in), *one;
+
+        if (run > count - at)
+            return false;
+        for (; run > 0; run--) {
+            before = tables->after_many[tbd_hash_many(hash)];
+            if (!before)
+                return false;
+            hash = tbd_hash_next(hash, before);
+            ids[at++] = before;
+        }
+        if (at == count)
+            return true;
+        one = &tables->after_one[tbd_hash_one(before)];
+        if (!tbd_get_bits(&in, 1))
+            *one = tbd_get_bits(&in, id_bits);
+        before = *one;
+        if (!before)
+            return false;
+        tables->after_many[tbd_hash_many(hash)] = before;
+        hash = tbd_hash_next(hash, before);
+        ids[at++] = before;
+    }
+    return true;
+}
+
+#endif

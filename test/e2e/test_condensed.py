@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Laps of rings that are over and condensed: programs that call eight functions in the order of a generator of numbers, so that the file
+itself shows whether an entry is missing, twice, or at the wrong place; in threads, killed at any moment, while rings change their length."""
+import array
+import os
+import random
+import struct
+import time
+
+import tbdtest
+
+SOURCE = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+static __thread volatile unsigned seen;
+#define F(n) __attribute__((noinline)) void called_##n(void) { seen += n; if (seen & 1) seen += 2; }
+F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+static void (*const table[8])(void) = { called_0, called_1, called_2, called_3, called_4, called_5, called_6, called_7 };
+static long count;
+static void *work(void *first)
+{
+    uint32_t state = (uint32_t)(uintptr_t)first;
+    for (long i = 0; i < count; i++) {
+        state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+        table[state & 7]();
+        for (unsigned n = state >> 29; n; n--)
+            seen++;
+    }
+    return 0;
+}
+static void on_alarm(int signal) { (void)signal; seen++; }
+int main(int argc, char **argv)
+{
+    pthread_t other[3];
+    int threads = atoi(argv[2]);
+    count = atol(argv[1]);
+    if (argc > 3) {
+        signal(SIGALRM, on_alarm);
+        ualarm(500, 500);
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_create(&other[i], 0, work, (void *)(uintptr_t)(i + 2));
+    write(1, "begun\\n", 6);
+    work((void *)1);
+    for (int i = 0; i < threads; i++)
+        pthread_join(other[i], 0);
+    return 3;
+}
+"""
+HEAD, MODULE, BLOCK, THREAD = 384, 288, 24, 16
+
+
+def make(folder):
+    """(program, {address of a function: its number})"""
+    source, program = os.path.join(folder, "ordered.c"), os.path.join(folder, "ordered")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(SOURCE)
+    assert tbdtest.run([tbdtest.need("cc"), "-O1", "-no-pie", "-pthread", "-w", "-o", program, source]).code == 0
+    names = tbdtest.run([tbdtest.need("nm"), program]).out.decode().split("\n")
+    return program, {int(line.split()[0], 16): int(line[-1]) for line in names if " called_" in line}
+
+
+def threads_of(path):
+    """[(there was more, [starts of blocks])] of the file `crash`."""
+    with open(os.path.join(path, "crash"), "rb") as f:
+        data = f.read()
+    modules, blocks, threads = struct.unpack_from("<III", data, 24)
+    entries, code = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<Q", data, 352)[0]
+    at = HEAD + modules * MODULE
+    starts = [struct.unpack_from("<Q", data, at + i * BLOCK)[0] for i in range(blocks)]
+    at += blocks * BLOCK
+    ids = array.array("I", data[len(data) - code - 4 * entries:len(data) - code])
+    found, first = [], 0
+    for i in range(threads):
+        _, flags, count = struct.unpack_from("<IIQ", data, at + i * THREAD)
+        found.append((flags & 1, [starts[n] for n in ids[first:first + count]]))
+        first += count
+    assert first == entries
+    return found
+
+
+def numbers(first, count):
+    """What the generator gives."""
+    state, found = first, []
+    for _ in range(count):
+        state ^= state << 13 & 0xffffffff
+        state ^= state >> 17
+        state ^= state << 5 & 0xffffffff
+        found.append(state & 7)
+    return bytes(found)
+
+
+TRUTH = [numbers(first, 100000) for first in (1, 2, 3, 4)]
+WIDTH = 32
+
+
+def taps():
+    """The powers of the generator's polynomial (Berlekamp and Massey): any 33 numbers in a row are 0, bit by bit, if those are added."""
+    bits, now, before, length, shift = [n & 1 for n in TRUTH[0][:4 * WIDTH]], 1, 1, 0, 1
+    for n, _ in enumerate(bits):
+        if sum(bits[n - k] for k in range(length + 1) if now >> k & 1) & 1 == 0:
+            shift += 1
+        elif 2 * length <= n:
+            now, before, length, shift = now ^ before << shift, now, n + 1 - length, 1
+        else:
+            now, shift = now ^ before << shift, shift + 1
+    assert length == WIDTH
+    return [WIDTH - k for k in range(WIDTH + 1) if now >> k & 1]
+
+
+def broken_at(calls):
+    """How many numbers are in order, wherever they begin; None: all."""
+    for bit in range(3):
+        row = int(calls.translate(bytes(48 + (n >> bit & 1) for n in range(256)))[::-1] or b"0", 2)
+        wrong = 0
+        for power in TAPS:
+            wrong ^= row >> power
+        wrong &= (1 << max(0, len(calls) - WIDTH)) - 1
+        if wrong:
+            return (wrong & -wrong).bit_length() + WIDTH - 1
+    return None
+
+
+TAPS = taps()
+
+
+def check(path, functions, least=1):
+    """Each thread's calls are those of its generator, one after the other; from its first one on, unless the file says that there was
+    more.  How many calls there are of each."""
+    lengths = []
+    for has_older, starts in threads_of(path):
+        calls = bytes(functions[start] for start in starts if start in functions)
+        assert broken_at(calls) is None, (path, len(calls), broken_at(calls))
+        assert has_older or any(calls[:len(truth)] == truth[:len(calls)] for truth in TRUTH), (path, len(calls))
+        lengths.append(len(calls))
+    assert max(lengths, default=0) >= least, (path, lengths)
+    return lengths
+
+
+def test_the_check_finds_what_it_should(folder):
+    del folder
+    good = TRUTH[2][5000:9000]
+    assert broken_at(good) is None
+    for bad in (good[:2000] + good[2001:], good[:2000] + good[1999:], good[:2000] + good[3000:], good[:2000] + good[:2000]):
+        assert 1990 < broken_at(bad) < 2040, broken_at(bad)
+
+
+def dump_in(root):
+    tbdtest.wait_organizers(root)
+    return next(os.path.join(root, name) for name in sorted(os.listdir(root)) if os.path.exists(os.path.join(root, name, "crash")))
+
+
+COUNT = 300000
+ENDS = {  # options: least calls, of 300000
+    "ring=256K": 1,
+    "ring=256K,condensed=2M": COUNT,
+    "ring=1M,condensed=4M,tables=both,parts=modules": COUNT,
+    "ring=256K,condensed=2M,record=5": COUNT,
+    "ring=256K,condensed=1M": COUNT // 2,  # which has forgotten the beginning, or some of it
+}
+
+
+def test_all_that_ran_is_there(folder):
+    program, functions = make(folder)
+    for number, (options, least) in enumerate(ENDS.items()):
+        for threads, words in (("0", []), ("3", []), ("0", ["signals"])):
+            root = os.path.join(folder, "%d-%s-%d" % (number, threads, len(words)))
+            os.makedirs(root)
+            result = tbdtest.run([program, str(COUNT), threads, *words], env=tbdtest.trace_env(root, "mode=crash,dump=exit," + options))
+            assert result.code == 3 and result.out == b"begun\n", result
+            lengths = check(dump_in(root), functions, least)
+            print(options, threads, words, lengths)
+
+
+def test_killed_at_any_moment(folder):
+    """Also while a lap is being condensed, which is some of the time."""
+    program, functions = make(folder)
+    chance = random.Random(18)
+    for number in range(60 if tbdtest.LONG else 6):
+        root = os.path.join(folder, str(number))
+        os.makedirs(root)
+        process = tbdtest.start([program, "2000000", str(number % 3)], root, "mode=crash,ring=256K,condensed=" + ("1M", "8M")[number % 2])
+        process.stdout.readline()
+        time.sleep(chance.random() * 0.2)
+        process.kill()
+        process.communicate()
+        print(check(dump_in(root), functions))
+
+
+def test_rings_that_change_their_length(folder):
+    program, functions = make(folder)
+    process = tbdtest.start([program, "2000000000", "2"], folder, "mode=crash,ring=256K,condensed=1M")
+    process.stdout.readline()
+    for size in ("1M", "512K", "256K", "2M", "256K", "1M"):
+        assert tbdtest.run([tbdtest.TBD, "set", str(process.pid), "ring=" + size]).code == 0
+        time.sleep(0.05)
+    assert tbdtest.run([tbdtest.TBD, "set", str(process.pid), "ring=256K"]).code == 0
+    result = tbdtest.run([tbdtest.TBD, "dump", str(process.pid)], env=tbdtest.clean_env({"TBD_DIR": folder}))
+    process.kill()
+    process.communicate()
+    assert result.code == 0, result
+    tbdtest.wait_organizers(folder)
+    found = [check(os.path.join(folder, name), functions) for name in sorted(os.listdir(folder))
+             if os.path.exists(os.path.join(folder, name, "crash")) and not os.path.islink(os.path.join(folder, name))]
+    print(found)
+    assert found
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_") and callable(t)])
