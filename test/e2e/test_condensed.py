@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     pthread_t other[3];
     int threads = atoi(argv[2]);
     count = atol(argv[1]);
-    if (argc > 3) {
+    if (argc > 3 && argv[3][0] == 's') {
         signal(SIGALRM, on_alarm);
         ualarm(500, 500);
     }
@@ -46,6 +46,10 @@ int main(int argc, char **argv)
         pthread_create(&other[i], 0, work, (void *)(uintptr_t)(i + 2));
     write(1, "begun\\n", 6);
     work((void *)1);
+    if (argc > 3 && argv[3][0] == 'w') {
+        write(1, "waits\\n", 6);
+        pause();
+    }
     for (int i = 0; i < threads; i++)
         pthread_join(other[i], 0);
     return 3;
@@ -208,6 +212,26 @@ def test_rings_that_change_their_length(folder):
              if os.path.exists(os.path.join(folder, name, "crash")) and not os.path.islink(os.path.join(folder, name))]
     print(found)
     assert found
+
+
+def test_a_ring_that_gets_shorter_keeps_the_newest(folder):
+    """Of a program that waits, so that nothing is overwritten afterwards; also if it gets longer again."""
+    program, functions = make(folder)
+    for number, (options, sizes, least) in enumerate((
+            ("ring=1M", ["256K"], 4000), ("ring=1M", ["256K", "1M"], 4000), ("ring=1M,condensed=1M", ["256K"], 20000),
+            ("ring=1M,condensed=1M", ["512K", "256K", "1M"], 20000))):
+        root = os.path.join(folder, str(number))
+        os.makedirs(root)
+        process = tbdtest.start([program, "20000", "0", "waits"], root, "mode=crash," + options)
+        assert process.stdout.readline() + process.stdout.readline() == b"begun\nwaits\n"
+        for size in sizes:
+            assert tbdtest.run([tbdtest.TBD, "set", str(process.pid), "ring=" + size]).code == 0
+        process.kill()
+        process.communicate()
+        path = dump_in(root)
+        found = check(path, functions, least)
+        assert bytes(functions[start] for start in threads_of(path)[0][1] if start in functions) == numbers(1, 20000)[-found[0]:]
+        print(options, sizes, found)
 
 
 if __name__ == "__main__":

@@ -231,6 +231,7 @@ static void no_lap_is_there_twice(void **unused)
     add(2, AREA / 4 - 1, 2);
     expect("12", 1000 + AREA / 4 - 1, 0);
     ring()[0] = 0;
+    assert_false(tbd_crash_is_empty(memory, memory_bytes));
     expect("12", 1000 + AREA / 4 - 1, 0);
     condensed()->lap = 3;
     expect("12", 1000 + AREA / 4 - 1, 0);

@@ -364,7 +364,7 @@ const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes)
     return take_head(&m) ? m.crash : NULL;
 }
 
-/* A ring begins with an entry, also when it has come round. */
+/* A ring begins with an entry; when it has just come round, only its second place has one. */
 bool tbd_crash_is_empty(const void *stream, size_t bytes)
 {
     struct tbd_crash_making m = { .stream = stream, .stream_bytes = bytes };
@@ -372,7 +372,7 @@ bool tbd_crash_is_empty(const void *stream, size_t bytes)
     if (!take_head(&m))
         return false;
     for (uint32_t i = 0; i < tbd_crash_ring_count(&m); i++)
-        if (*tbd_crash_ring_of(&m, i) != 0)
+        if (tbd_crash_ring_of(&m, i)[0] != 0 || tbd_crash_ring_of(&m, i)[1] != 0)
             return false;
     return true;
 }
