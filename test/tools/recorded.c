@@ -99,7 +99,7 @@ static bool is_due(const struct recorded *r, uint64_t start, bool was_call)
 
     if (r->dial.after_call == 0)
         return false;
-    return ((was_call || r->is_new) && since >= r->dial.after_call) ||
+    return ((was_call || r->is_new || r->leaves_way) && since >= r->dial.after_call) ||
            r->entries % LAP == LAP - 1 ||
            (r->dial.entries != 0 && since >= r->dial.entries && has_check(r, start));
 }
@@ -153,6 +153,16 @@ static void add_call(struct recorded *r, size_t step, int64_t result)
         keep_bytes(r, call);
 }
 
+void recorded_interrupted(struct recorded *r)
+{
+    r->leaves_way = r->begins_block = true;
+}
+
+static bool insn_returns(const uint8_t code[16], const struct user_regs_struct *regs)
+{
+    return code[0] == 0x0f && code[1] == 0x05 && regs->rax == SYS_rt_sigreturn;
+}
+
 void recorded_step(struct recorded *r, size_t step, const struct user_regs_struct *regs,
                    const uint8_t code[16])
 {
@@ -166,6 +176,7 @@ void recorded_step(struct recorded *r, size_t step, const struct user_regs_struc
     r->is_new = r->begins_block && is_new(r, regs->rip);
     if (r->begins_block && is_due(r, regs->rip, was_call))
         add_set(r, step, regs);
+    r->leaves_way = insn_returns(code, regs);
     r->entries += r->begins_block;
     r->begins_block = !decode(code, 15, &insn, operands) || ends_block(&insn);
     if (insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {

@@ -3,7 +3,7 @@
  *
  * Block entries are counted as the engine cuts blocks, but that limits of length and special instructions make none.  Registers
  * come at the starts of blocks that end with a jump back, an indirect jump or a call (patcher/record_code.c), if the setting has a check
- * there, after system calls, where a block is entered for the first time, and where the shortest ring would be full. */
+ * there, after system calls, where a handler begins or has returned, where a block is entered for the first time, and where the shortest ring would be full. */
 #ifndef TBD_TEST_RECORDED_H
 #define TBD_TEST_RECORDED_H
 
@@ -44,6 +44,7 @@ struct recorded {
     bool begins_block;          /* the next step does */
     bool is_new;                /* it does, and its block has not been entered before */
     uint64_t *starts;           /* of blocks that were entered; a hash table, or NULL */
+    bool leaves_way;            /* the next step is a handler's first one, or one that a handler returns to */
     bool was_call;              /* the step before is a system call, with these registers */
     struct user_regs_struct call;
 };
@@ -53,6 +54,9 @@ void recorded_begin(struct recorded *r, unsigned setting, int mem, bool from_sta
 /* The program is about to run step number `step`, whose code is `code`. */
 void recorded_step(struct recorded *r, size_t step, const struct user_regs_struct *regs,
                    const uint8_t code[16]);
+
+/* The step that came last did not run: a handler's first one comes next. */
+void recorded_interrupted(struct recorded *r);
 
 /* The step from which on a page that nobody may write at the end has been as it is; SIZE_MAX: that is not known. */
 size_t recorded_fixed_since(const struct recorded *r, uint64_t page);

@@ -202,8 +202,10 @@ static bool step_to_end(struct user_regs_struct *regs, int *signo)
         ptrace(PTRACE_GETREGS, run.pid, NULL, regs);
         if (send == 0) /* else the step that was noted did not run: the signal comes before it */
             note(regs);
-        else if (run.count != 0)
+        else if (run.count != 0) {
             run.ring[(run.count - 1) % run.last].is_cut = true;
+            recorded_interrupted(&run.recorded);
+        }
         if (ptrace(PTRACE_SINGLESTEP, run.pid, NULL, (void *)(intptr_t)send) != 0 ||
             waitpid(run.pid, &status, 0) != run.pid || !WIFSTOPPED(status))
             return false;

@@ -83,6 +83,8 @@ static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     tbd_free_syscall(thread, insn_bytes);
     if (thread->regs.rip == next)
         tbd_crash_note_call(thread, tbd_context_now()->index, &call);
+    else /* a signal's handler has returned */
+        tbd_crash_note_values(thread, tbd_context_now()->index, false);
     if (is_due(thread))
         boundary(thread);
 }

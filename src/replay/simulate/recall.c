@@ -228,14 +228,21 @@ static bool fits(uint64_t address, uint64_t bytes)
     return bytes > 0 && address <= UINT64_MAX - 16 && bytes <= UINT64_MAX - 16 - address;
 }
 
+/* Are registers known before the end? */
+static bool is_recorded(const struct tbd_simulation *sim)
+{
+    return sim->told != 0 && sim->told <= sim->step_count;
+}
+
 /* A store by the same displacement probably hit it: both are for the same field of a structure.  After an interruption registers are
- * unknown, and so is where the code that was interrupted stores; only what it saved is still there. */
+ * unknown, and so is where the code that was interrupted stores; only what it saved is still there.  Unless registers were recorded on
+ * the way. */
 static bool may_assume(const struct tbd_simulation *sim, size_t step,
                        const struct tbd_image_word *word)
 {
     unsigned field = step < sim->step_count ? sim->steps[step].insn->field : 0;
 
-    if (word->crossed && !is_saving(sim, step))
+    if (word->crossed && !is_recorded(sim) && !is_saving(sim, step))
         return false;
     return (field == 0 || (word->fields >> field & 1) == 0) &&
            doubt_of(sim, step, word) <= sim->doubt_most;

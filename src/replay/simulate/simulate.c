@@ -282,12 +282,16 @@ static void learn(struct tbd_bits *at, struct tbd_bits bits, bool *conflict)
     at->known |= new;
 }
 
+enum { STACK_POINTER = 4 };
+
 void tbd_simulation_know(struct tbd_simulation *sim, unsigned place, struct tbd_bits bits)
 {
     bool conflict = false;
 
     if (place < TBD_PLACE_COUNT)
         learn(&sim->variables[sim->current.variable[place]], bits, &conflict);
+    if (place == STACK_POINTER && sim->told == 0)
+        sim->told = sim->step_count + 1;
     sim->contradictions += conflict;
 }
 

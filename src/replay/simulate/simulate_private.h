@@ -132,6 +132,7 @@ struct tbd_simulation {
         *marks; /* interruptions whose handlers have not returned, the latest last */
     size_t mark_count, mark_capacity;
     uint64_t end; /* address after the last step; 0: unknown */
+    size_t told;  /* 1 + the first position where the stack pointer was told; 0: nowhere */
     struct tbd_image image;
     struct tbd_assumption *assumptions;
     size_t assumption_count, assumption_capacity;
