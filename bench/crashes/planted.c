@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* planted.c - programs that do some work and die of a planted bug (bench/values)
  *
- * usage: planted BUG.  The work is a table of words, a list, sorting and numbers: what went wrong lies in the last of it. */
+ * usage: planted BUG [ROUNDS].  The work is a table of words, a list, sorting and numbers: what went wrong lies in the last of it.
+ * It is done once, and ROUNDS times with reports that nobody reads. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 struct word {
     struct word *next;
@@ -91,6 +94,30 @@ static unsigned long mix(unsigned rounds)
     return x;
 }
 
+/* Words by their count, as text. */
+static void report(int to)
+{
+    struct word *words[64];
+    size_t count = gather(words);
+
+    qsort(words, count, sizeof(*words), compare);
+    for (size_t i = 0; i < count; i++)
+        dprintf(to, "%s %ld %.3f\n", words[i]->text, (long)words[i]->count, words[i]->weight);
+}
+
+/* What a program does for a long time before its bug. */
+static void work(unsigned long rounds)
+{
+    int to = open("/dev/null", O_WRONLY);
+
+    for (unsigned long i = 0; i < rounds; i++) {
+        read_words();
+        mix(50 + (unsigned)(i * 7 % 50));
+        report(to);
+    }
+    close(to);
+}
+
 /* ---- bugs ---- */
 
 static void null_member(void)
@@ -166,10 +193,10 @@ static void heap_overflow(void)
 
 static void divide(void)
 {
-    unsigned long sum = 0;
+    unsigned long sum = 0, zero = lookup("it")->count + 146;
 
     for (unsigned i = 0; i < 300; i++)
-        sum += mix(3) / (unsigned long)(lookup(i % 2 ? "it" : "was")->count - 152);
+        sum += mix(3) / (unsigned long)(lookup(i % 2 ? "it" : "was")->count - zero);
     printf("%lu\n", sum);
 }
 
@@ -259,6 +286,7 @@ int main(int argc, char **argv)
     read_words();
     qsort(words, gather(words), sizeof(*words), compare);
     mix(500);
+    work(argc > 2 ? strtoul(argv[2], NULL, 10) : 0);
     for (size_t i = 0; argc > 1 && i < sizeof(bugs) / sizeof(*bugs); i++)
         if (strcmp(bugs[i].name, argv[1]) == 0)
             bugs[i].run();
