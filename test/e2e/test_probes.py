@@ -201,6 +201,69 @@ def test_nothing_is_lost_while_probes_come_and_go(_):
         session.socket.close()
 
 
+def test_places_may_come_and_go_for_ever(_):
+    """More places in turn than a session can have at once, while threads meet them: what stays counts exactly, and what comes last does."""
+    process = armed([PROBED, "4", "12000"])
+    session, entry = Session(process.pid), addresses(process.pid, PROBED, DO)
+    assert session.open([(COUNT, 0, 1, 0, 0, 0)] * 4)[0] == 0
+    assert session.code(*[i for m in range(4) for i in ((PUT, 0, 0, 0, m), (END, 0, 0, 0, 0))])[0] == 0
+    assert session.places(PLACE, [(entry["do_loop"], 0)])[0] == 0 and session.order(START)[0] == 0
+    many = [(entry["do_call"], 2)] * 1000
+
+    def turn():
+        assert session.places(PLACE, many)[0] == 0 and session.places(TAKE, many[:1])[0] == 0
+
+    for _ in range(270):
+        turn()
+    process.stdin.write("\n")
+    process.stdin.flush()
+    turns = 0
+    while not counts_so_far(process) or turns < 20:
+        turn()
+        turns += 1
+    assert session.order(STOP)[0] == 0
+    own = counts(process.stdout.readline() + "".join(process.stdout.readline() for _ in DO))
+    assert session.count(0) == own["do_loop"] and session.count(3) == 0, (session.count(0), own)
+    session.socket.close()
+    process.communicate("\n")
+    assert process.returncode == 0
+
+
+def test_jumps_come_back(_):
+    """A jump makes room for a probe beside it, and comes back when that has gone; a packet that takes what lies only under a jump changes nothing."""
+    process = armed([PROBED, "2", "3000"])
+    session, entry = Session(process.pid), addresses(process.pid, PROBED, DO)
+    assert session.open([(COUNT, 0, 1, 0, 0, 0)] * 2)[0] == 0
+    assert session.code(*[i for m in range(2) for i in ((PUT, 0, 0, 0, m), (END, 0, 0, 0, 0))])[0] == 0
+    found = instructions(PROBED, DO)
+    base = entry["do_add"] - found["do_add"][0]
+    inner = {name: base + found[name][1] for name in DO if found[name][1] - found[name][0] < 5}
+
+    def bytes_at(address):
+        with open("/proc/%d/mem" % process.pid, "rb") as memory:
+            memory.seek(address)
+            return memory.read(5)
+
+    assert session.places(PLACE, [(a, 0) for a in entry.values()])[0] == 0 and session.order(START)[0] == 0
+    before = {name: bytes_at(entry[name]) for name in DO}
+    inner = {name: at for name, at in inner.items() if before[name][0] == 0xe9}
+    assert len(inner) >= 3, (inner, before)
+    assert session.places(TAKE, [(a, 0) for a in inner.values()])[0] == 0
+    assert {name: bytes_at(entry[name]) for name in DO} == before
+    for _ in range(3):
+        for name, at in inner.items():
+            assert session.places(PLACE, [(at, 2)])[0] == 0 and bytes_at(entry[name])[0] == 0xcc, name
+        assert session.places(TAKE, [(a, 0) for a in inner.values()])[0] == 0
+        assert {name: bytes_at(entry[name]) for name in DO} == before
+    process.stdin.write("\n")
+    process.stdin.flush()
+    own = counts("".join(process.stdout.readline() for _ in DO))
+    assert session.order(STOP)[0] == 0 and session.count(0) == sum(own.values()) + 2 * own["do_call"], own
+    session.socket.close()
+    process.communicate("\n")
+    assert process.returncode == 0
+
+
 def counts_so_far(process):
     """The program has printed: it has ended its rounds, and waits."""
     import select
@@ -803,6 +866,8 @@ if __name__ == "__main__":
                  test_signals_find_threads_in_the_program_s_code,
                  test_jumps_and_traps_do_the_same,
                  test_nothing_is_lost_while_probes_come_and_go,
+                 test_places_may_come_and_go_for_ever,
+                 test_jumps_come_back,
                  test_libc_with_a_probe_on_each_instruction,
                  test_a_program_with_a_probe_on_each_instruction,
                  test_language,

@@ -26,6 +26,7 @@
 
 #define TBD_JUMP_BYTES     5u
 #define TBD_JUMP_MAX_INSNS 5u
+#define TBD_JUMP_MAX_USES  4u /* without a call */
 
 /* Where the program goes on from an address in the code. */
 struct tbd_jump_piece {
@@ -43,6 +44,9 @@ struct tbd_jump_code {
     uint32_t tail;       /* for a deferred signal */
     uint32_t bytes;
     uint32_t piece_count;
+    uint32_t session; /* whose uses it has; 0: it calls a function, for all uses */
+    uint32_t use_count;
+    uint32_t use[TBD_JUMP_MAX_USES]; /* indices of their code */
     struct tbd_jump_piece piece[TBD_JUMP_MAX_INSNS + 2];
 };
 

@@ -180,6 +180,30 @@ static bool write_copies(struct tbd_jump_code *out, struct tbd_emit *e)
     return reaches && write_displacement(e, pc + jump->length);
 }
 
+/* False: it calls a function. */
+static bool note_uses(struct tbd_jump_code *out)
+{
+    const struct tbd_probe_session *session = &tbd_probe_session;
+    const struct tbd_probe *probe = out->jump->probe;
+
+    out->session = out->use_count = 0;
+    if (!tbd_inline_can(session, probe))
+        return false;
+    out->session = session->number;
+    for (uint32_t use = probe->uses; use; use = session->uses[use - 1].next)
+        out->use[out->use_count++] = session->uses[use - 1].code;
+    return true;
+}
+
+bool tbd_jump_serves(const struct tbd_jump_code *code)
+{
+    struct tbd_jump_code now = { .jump = code->jump };
+
+    note_uses(&now);
+    return now.session == code->session && now.use_count == code->use_count &&
+           memcmp(now.use, code->use, now.use_count * sizeof(now.use[0])) == 0;
+}
+
 bool tbd_jump_write(struct tbd_jump_code *out, struct tbd_emit *emit)
 {
     const struct tbd_probe *probe = out->jump->probe;
@@ -187,7 +211,7 @@ bool tbd_jump_write(struct tbd_jump_code *out, struct tbd_emit *emit)
     uint64_t back;
 
     write_way_in(out, emit);
-    if (tbd_inline_can(&tbd_probe_session, probe))
+    if (note_uses(out))
         tbd_inline_write(&tbd_probe_session, probe, emit);
     else
         write_call(probe, emit);

@@ -10,4 +10,7 @@
 /* `out` has the jump, and where it starts; the code goes to `emit`.  False: it does not fit, or does not reach. */
 bool tbd_jump_write(struct tbd_jump_code *out, struct tbd_emit *emit);
 
+/* Does it do what the probe's uses are now? */
+bool tbd_jump_serves(const struct tbd_jump_code *code);
+
 #endif

@@ -74,7 +74,7 @@ bool tbd_inline_can(const struct tbd_probe_session *session, const struct tbd_pr
         for (; insn->op != TBD_PROBE_END; insn++)
             if (++count > MAX_INSNS || !can_instruction(session, insn))
                 return false;
-        if (++uses > 4)
+        if (++uses > TBD_JUMP_MAX_USES)
             return false;
     }
     return true;

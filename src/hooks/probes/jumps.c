@@ -179,20 +179,24 @@ static bool find_inner(struct tbd_jump *jump, int memory)
     return true;
 }
 
+/* Memory is taken only for one that fits: a place where none does is looked at again and again. */
 static struct tbd_jump *make(struct tbd_probe *probe, int memory)
 {
-    struct tbd_jump *jump = tbd_probe_memory(sizeof(*jump));
-    size_t got;
+    struct tbd_jump found = { .probe = probe }, *jump;
+    size_t got = tbd_probe_read_code(memory, probe->step.pc, found.program, MAX_CODE);
 
+    if (got < TBD_JUMP_BYTES || !find_instructions(&found, probe->step.pc, got) ||
+        !find_inner(&found, memory))
+        return NULL;
+    memcpy(found.original, found.program, TBD_JUMP_BYTES);
+    jump = tbd_probe_memory(sizeof(*jump));
     if (!jump)
         return NULL;
-    *jump = (struct tbd_jump){ .probe = probe };
-    got = tbd_probe_read_code(memory, probe->step.pc, jump->program, MAX_CODE);
-    if (got < TBD_JUMP_BYTES || !find_instructions(jump, probe->step.pc, got) ||
-        !find_inner(jump, memory) || !find_entry(jump))
-        return NULL;
-    memcpy(jump->original, jump->program, TBD_JUMP_BYTES);
-    return jump;
+    *jump = found;
+    if (find_entry(jump))
+        return jump;
+    tbd_probe_memory_back(jump);
+    return NULL;
 }
 
 static bool is_same_code(const struct tbd_jump *jump, int memory)
@@ -203,25 +207,28 @@ static bool is_same_code(const struct tbd_jump *jump, int memory)
     return got == jump->length && memcmp(now, jump->program, got) == 0;
 }
 
-/* For this session's uses. */
+/* What it was made for last may be what is asked for now: a place that comes and goes takes no more memory. */
 static bool write_code(struct tbd_jump *jump)
 {
     static uint8_t buffer[TBD_JUMP_CODE_BYTES];
-    struct tbd_jump_code *code = tbd_probe_memory(sizeof(*code));
+    struct tbd_jump_code found = { .jump = jump, .start = jump->entry }, *code;
     struct tbd_emit emit = { .at = buffer, .end = buffer + sizeof(buffer) };
     uint8_t *at;
 
-    if (!code)
-        return false;
+    if (jump->code && tbd_jump_serves(jump->code))
+        return true;
     /* once for its length, which depends on nothing, and once for where it is */
-    *code = (struct tbd_jump_code){ .jump = jump, .start = jump->entry };
     emit.delta = (int64_t)(jump->entry - tbd_sys_pointer(buffer));
-    if (!tbd_jump_write(code, &emit))
+    if (!tbd_jump_write(&found, &emit))
         return false;
-    at = tbd_near_alloc(jump->entry, code->bytes, code);
-    if (!at)
+    code = tbd_probe_memory(sizeof(*code));
+    at = code ? tbd_near_alloc(jump->entry, found.bytes, code) : NULL;
+    if (!at) {
+        if (code)
+            tbd_probe_memory_back(code);
         return false;
-    emit = (struct tbd_emit){ .at = at, .end = at + code->bytes };
+    }
+    emit = (struct tbd_emit){ .at = at, .end = at + found.bytes };
     *code = (struct tbd_jump_code){ .jump = jump, .start = tbd_sys_pointer(at) };
     if (!tbd_jump_write(code, &emit))
         return false;

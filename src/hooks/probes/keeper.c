@@ -21,6 +21,7 @@
 #include "hooks/probes/handlers.h"
 #include "hooks/probes/placing.h"
 #include "hooks/probes/probe_session.h"
+#include "hooks/probes/probe_uses.h"
 #include "hooks/probes/session_memory.h"
 #include "hooks/probes/thread_masks.h"
 #include "hooks/probes/trap.h"
@@ -29,7 +30,6 @@
 #define TRIES       200
 #define TRY_MS      5
 #define LEAVE_MS    20
-#define QUIET_TRIES 2000
 #define BACKLOG     8
 #define FOLLOWER_MS 20
 
@@ -82,23 +82,6 @@ static bool executes_another(void)
 
 /* ---- the session's end ---- */
 
-/* A handler that is inside a session counts itself in; each count is seen at zero once after the
- * session has become inactive.  False: a thread stays inside, or has died there. */
-static bool becomes_quiet(void)
-{
-    struct tbd_probe_session *session = &tbd_probe_session;
-    uint32_t shard = 0;
-
-    for (int i = 0; i < QUIET_TRIES && shard < TBD_PROBE_SHARDS; i++) {
-        while (shard < TBD_PROBE_SHARDS &&
-               !__atomic_load_n(&session->shard[shard].inside, __ATOMIC_SEQ_CST))
-            shard++;
-        if (shard < TBD_PROBE_SHARDS)
-            tbd_sys_pause_ms(1);
-    }
-    return shard == TBD_PROBE_SHARDS;
-}
-
 static void end_session(void)
 {
     struct tbd_probe_session *session = &tbd_probe_session;
@@ -126,7 +109,7 @@ static void forget_session(void)
     __atomic_fetch_add(&session->shared->space, 1, __ATOMIC_SEQ_CST);
     tbd_sys_futex_wake(&session->shared->space);
     end_session();
-    if (becomes_quiet())
+    if (tbd_uses_await_quiet())
         tbd_session_memory_give_back();
 }
 
@@ -280,6 +263,8 @@ static struct tbd_probe_reply take_away(long bytes)
     tbd_placing_prepare_take(places, head->count);
     for (uint32_t i = 0; i < head->count; i++)
         tbd_placing_take(places[i].address);
+    if (tbd_probe_session.active)
+        put_jumps();
     return refuse(TBD_PROBE_OK, 0);
 }
 
@@ -295,7 +280,7 @@ static struct tbd_probe_reply start_session(void)
 static struct tbd_probe_reply stop_session(void)
 {
     end_session();
-    becomes_quiet();
+    tbd_uses_await_quiet();
     return refuse(TBD_PROBE_OK, 0);
 }
 

@@ -20,10 +20,12 @@
 #include "hooks/probes/near_memory.h"
 #include "hooks/probes/probe_make.h"
 #include "hooks/probes/probe_session.h"
+#include "hooks/probes/probe_uses.h"
 #include "hooks/probes/stack_walk.h"
 #include "patcher/native_patch.h"
 
 #define MAX_RANGES 8192u
+#define MAX_PLACED (TBD_PROBE_MAX_USES + TBD_PROBE_PER_PACKET) /* with the guards */
 #define TLS_BYTES  (2 * TBD_PAGE_SIZE)
 
 struct code_range {
@@ -35,7 +37,7 @@ static struct code_range ranges[MAX_RANGES];
 static uint32_t range_count;
 static struct tbd_probe *guards[TBD_PROBE_PER_PACKET];
 static uint32_t guard_count;
-static struct tbd_probe **placed; /* TBD_PROBE_MAX_USES */
+static struct tbd_probe **placed; /* MAX_PLACED */
 static uint32_t placed_count;
 static struct tbd_probe **batch; /* as many: that change at once */
 static int memory = -1;
@@ -73,8 +75,8 @@ static bool prepare(void)
     }
     if (!load_decoder() || !tbd_probe_make_begin() || !tbd_code_files_begin() || !tbd_walk_begin())
         return false;
-    placed = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
-    batch = tbd_probe_memory(TBD_PROBE_MAX_USES * sizeof(struct tbd_probe *));
+    placed = tbd_probe_memory(MAX_PLACED * sizeof(struct tbd_probe *));
+    batch = tbd_probe_memory(MAX_PLACED * sizeof(struct tbd_probe *));
     is_ready = placed && batch;
     return is_ready;
 }
@@ -163,14 +165,15 @@ static void release(uint64_t address)
         tbd_jumps_take(&at, 1, memory);
 }
 
-static void add_use(struct tbd_probe *probe, uint32_t code)
+/* A place has changed: where a jump would reach it, one may fit now. */
+static void look_again(uint64_t address)
 {
-    struct tbd_probe_session *session = &tbd_probe_session;
-    struct tbd_probe_use *use = &session->uses[session->use_count++];
+    for (unsigned i = 0; i < TBD_JUMP_BYTES; i++) {
+        struct tbd_probe *probe = tbd_probe_find(address - i);
 
-    *use = (struct tbd_probe_use){ .code = code, .next = probe->uses };
-    probe->looked_at = 0;
-    __atomic_store_n(&probe->uses, session->use_count, __ATOMIC_RELEASE);
+        if (probe)
+            probe->looked_at = 0;
+    }
 }
 
 enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
@@ -186,20 +189,20 @@ enum tbd_probe_refusal tbd_placing_put(const struct tbd_probe_place *place)
     release(place->address);
     if (is_inside_another(place->address))
         return TBD_PROBE_NO_INSTRUCTION;
-    if (tbd_probe_session.use_count >= TBD_PROBE_MAX_USES)
-        return TBD_PROBE_NO_MEMORY;
     refusal = tbd_probe_make(memory, place->address, &probe);
     if (refusal != TBD_PROBE_OK || !probe)
         return refusal;
     if (!probe->is_placed && is_over_another(probe))
         return TBD_PROBE_NO_INSTRUCTION;
     probe->may_change = !range->is_fixed;
-    add_use(probe, place->code);
+    look_again(place->address);
+    if (!tbd_uses_add(probe, place->code))
+        return TBD_PROBE_NO_MEMORY;
     if (probe->is_placed)
         return TBD_PROBE_OK;
     TBD_INVARIANT("PLACING-1", probe->uses && tbd_probe_find(place->address) == probe);
     if (!tbd_native_write(memory, place->address, TBD_NATIVE_TRAP)) {
-        probe->uses = 0;
+        tbd_uses_take(probe);
         return TBD_PROBE_UNWRITABLE;
     }
     probe->is_placed = true;
@@ -251,7 +254,7 @@ static void clear_one(struct tbd_probe *probe)
         now[0] == TBD_NATIVE_TRAP && memcmp(now + 1, probe->bytes + 1, length - 1) == 0)
         tbd_native_write(memory, probe->step.pc, probe->step.first);
     probe->is_placed = false;
-    __atomic_store_n(&probe->uses, 0, __ATOMIC_RELEASE);
+    tbd_uses_take(probe);
 }
 
 static bool is_guard(const struct tbd_probe *probe)
@@ -260,6 +263,12 @@ static bool is_guard(const struct tbd_probe *probe)
         if (guards[i] == probe)
             return true;
     return false;
+}
+
+/* Somebody has asked for it: it is not only below a jump. */
+static bool is_in_list(const struct tbd_probe *probe)
+{
+    return probe->is_placed && probe->placed_at < placed_count && placed[probe->placed_at] == probe;
 }
 
 /* Those of the addresses that have a jump, all at once. */
@@ -281,12 +290,13 @@ void tbd_placing_take(uint64_t address)
     struct tbd_probe *probe = tbd_probe_find(address);
 
     if (probe && is_guard(probe)) {
-        __atomic_store_n(&probe->uses, 0, __ATOMIC_RELEASE);
+        tbd_uses_take(probe);
         return;
     }
-    if (!probe || !probe->is_placed)
+    if (!probe || !is_in_list(probe))
         return;
     clear_one(probe);
+    look_again(address);
     placed[probe->placed_at] = placed[--placed_count];
     placed[probe->placed_at]->placed_at = probe->placed_at;
 }

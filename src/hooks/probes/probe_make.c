@@ -26,6 +26,11 @@ void *tbd_probe_memory(size_t bytes)
     return tbd_arena_alloc(&probes, bytes, 64);
 }
 
+void tbd_probe_memory_back(void *last)
+{
+    tbd_arena_rewind(&probes, (uint8_t *)last);
+}
+
 /* ---- the code as it was ---- */
 
 /* The byte at `address`, if it is one of a jump. */
@@ -76,16 +81,19 @@ static enum tbd_probe_refusal make_probe(uint64_t address, const uint8_t *code, 
     uint8_t *stub = (uint8_t *)tbd_arena_alloc(&stubs, TBD_STEP_STUB_BYTES, 64);
     struct tbd_emit emit = { .at = stub };
     struct tbd_insn insn;
-    enum tbd_step_refusal refusal;
+    enum tbd_probe_refusal refusal = TBD_PROBE_NO_INSTRUCTION;
 
     if (!probe || !stub)
         return TBD_PROBE_NO_MEMORY;
     emit.end = stub + TBD_STEP_STUB_BYTES;
-    if (!tbd_decode(&insn, address, code, got))
-        return TBD_PROBE_NO_INSTRUCTION;
-    refusal = tbd_step_make(&probe->step, &insn, &emit);
-    if (refusal != TBD_STEP_OK)
-        return refusal_of(refusal);
+    memset(probe, 0, sizeof(*probe)); /* a refused one may have been here */
+    if (tbd_decode(&insn, address, code, got))
+        refusal = refusal_of(tbd_step_make(&probe->step, &insn, &emit));
+    if (refusal != TBD_PROBE_OK) {
+        tbd_arena_rewind(&stubs, stub);
+        tbd_probe_memory_back(probe);
+        return refusal;
+    }
     tbd_arena_rewind(&stubs, emit.at);
     memcpy(probe->bytes, code, probe->step.length);
     *out = probe;

@@ -15,6 +15,8 @@ bool tbd_probe_make_begin(void);
 
 /* Memory for ever, or NULL. */
 void *tbd_probe_memory(size_t bytes);
+/* The last one is not needed after all. */
+void tbd_probe_memory_back(void *last);
 
 /* The program's code as it is without probes; how many bytes could be read, 64 at most. */
 size_t tbd_probe_read_code(int memory, uint64_t address, uint8_t *out, size_t bytes);

@@ -27,7 +27,10 @@ struct tbd_probe_session {
     struct tbd_probe_insn *code;
     uint32_t code_count;
     struct tbd_probe_use *uses;
-    uint32_t use_count;
+    uint32_t use_count; /* that were ever used; TBD_PROBE_MAX_USES at most */
+    uint32_t *gone;     /* uses plus 1 that no probe has any more (probe_uses.c) */
+    uint32_t gone_count;
+    uint32_t reusable_count; /* of these */
     struct tbd_probe_map maps[TBD_PROBE_MAX_MAPS];
     uint64_t map_at[TBD_PROBE_MAX_MAPS + 1];
     uint32_t map_count;

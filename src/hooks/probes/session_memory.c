@@ -15,7 +15,7 @@
 static uint64_t own_bytes(void)
 {
     return TBD_PROBE_MAX_CODE * sizeof(struct tbd_probe_insn) +
-           TBD_PROBE_MAX_USES * sizeof(struct tbd_probe_use);
+           TBD_PROBE_MAX_USES * (sizeof(struct tbd_probe_use) + sizeof(uint32_t));
 }
 
 static bool map_own(struct tbd_probe_session *session)
@@ -27,6 +27,7 @@ static bool map_own(struct tbd_probe_session *session)
     session->code = (struct tbd_probe_insn *)at;
     session->uses =
         (struct tbd_probe_use *)(at + (long)(TBD_PROBE_MAX_CODE * sizeof(struct tbd_probe_insn)));
+    session->gone = (uint32_t *)(void *)(session->uses + TBD_PROBE_MAX_USES);
     return true;
 }
 
@@ -57,6 +58,7 @@ static void set_maps(struct tbd_probe_session *session, const struct tbd_probe_o
                                                     : tbd_probe_rings_at(session->maps, i);
     session->shared_bytes = tbd_probe_shared_bytes(session->maps, session->map_count);
     session->code_count = session->use_count = 0;
+    session->gone_count = session->reusable_count = 0;
 }
 
 enum tbd_probe_refusal tbd_session_memory_make(const struct tbd_probe_open *request, int *out_fd)
@@ -88,4 +90,5 @@ void tbd_session_memory_give_back(void)
     session->shared = NULL;
     session->code = NULL;
     session->uses = NULL;
+    session->gone = NULL;
 }
