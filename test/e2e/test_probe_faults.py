@@ -3,7 +3,9 @@
 """Probes where it is hard: in children, in code that the program makes and changes, in the engine itself, in functions of libc of every kind."""
 import os
 import re
+import socket
 import subprocess
+import time
 
 import tbdtest
 from test_probes import COUNT, END, PLACE, PUT, START, STOP, Session, addresses, armed, probe
@@ -163,7 +165,126 @@ def test_the_engine_is_not_probed(folder):
     assert process.returncode == 0
 
 
+
+LOCKS = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long shared, rounds;
+static volatile long handled;
+__attribute__((noinline)) void inside(long by) { shared += by; __asm__ volatile(""); }
+__attribute__((noinline)) void in_handler(int signal) { handled += signal == SIGALRM; }
+__attribute__((noinline)) long direct(void) { return syscall(SYS_getppid); }
+static void *run(void *bad)
+{
+    for (long i = 0; i < rounds; i++) {
+        char *text = malloc((size_t)(16 + i % 900));
+        memset(text, (int)i, 16);
+        pthread_mutex_lock(&lock);
+        inside(1);
+        pthread_mutex_unlock(&lock);
+        *(long *)bad += direct() != getppid() || text[15] != (char)i;
+        free(text);
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    struct itimerval often = { { 0, 700 }, { 0, 700 } };
+    pthread_t threads[4];
+    long bad[4] = { 0 };
+    rounds = argc > 1 ? atol(argv[1]) : 1000;
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    signal(SIGALRM, in_handler);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, run, &bad[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    memset(&often, 0, sizeof(often));
+    setitimer(ITIMER_REAL, &often, NULL);
+    getchar(); /* so that it can be probed still */
+    printf("%ld %ld %ld\n", shared, bad[0] + bad[1] + bad[2] + bad[3], handled);
+    return 0;
+}
+"""
+IN_LOCKS = ("insn:locks:inside { @inside[reg(\"ip\")] = count() } uprobe:locks:in_handler { @handled = count() } insn:libc:syscall { @calls[reg(\"ip\")] = count() } "
+            "insn:libc:pthread_mutex_unlock { @unlock = count() } uretprobe:libc:malloc { @sizes = hist(retval & 4095) } "
+            + " ".join("uprobe:libc:%s { @%s[ustack] = count() }" % (name, name) for name in ("malloc", "free", "pthread_mutex_lock")))
+
+
+def test_locks_allocation_signal_handlers_and_system_calls(folder):
+    """Probes while a lock is held and in the functions that take it, in malloc and free, in a handler that comes every 700 us, on the instruction of a system call."""
+    program = build(folder, "locks", LOCKS, "-lpthread")
+    for options in ([], ["--traps"]):
+        result = probe(IN_LOCKS, [program, "1000"], options, input="\n")
+        own = re.search(r"^(\d+) (\d+) (\d+)$", result.stdout, re.M)
+        assert result.returncode == 0 and own and own[1] == "4000" and own[2] == "0", result
+        found = {name: [int(n) for n in re.findall(r"^@%s(?:\[[^\]]*\])?: (\d+)$" % name, result.stdout, re.M)] for name in ("inside", "handled", "calls")}
+        assert len(found["inside"]) >= 2 and set(found["inside"]) == {4000}, found
+        assert sum(found["handled"]) == int(own[3]) > 0, (found, own[3])
+        assert max(found["calls"]) == 4000, found
+
+
+def test_who_asks_is_killed(folder):
+    """The consumer dies of SIGKILL while records come faster than they are read: the program goes on, computes what it does, and can be probed again."""
+    program = build(folder, "locks", LOCKS, "-lpthread")
+    process = armed([program, "20000"])
+    for turn in range(3):
+        with subprocess.Popen([tbdtest.TBD, "probe", "-p", str(process.pid), "uprobe:locks:inside { printf(\"%d %d\\n\", tid, arg0); @ = count() }"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+            said = asking.stderr.readline()
+            assert "probes in process" in said, (turn, said, process.poll())
+            if turn == 0:
+                process.stdin.write("\n")
+                process.stdin.flush()
+                asking.stdout.readline() # the pipe fills, then the rings do
+                time.sleep(0.2)
+            asking.kill()
+    out = process.communicate("\n")[0]
+    assert process.returncode == 0 and re.match(r"80000 0 \d+\n$", out), (process.returncode, out)
+
+
+def test_the_program_is_killed(folder):
+    """It dies of SIGKILL among hits: who asks shows what was counted until then, and ends; no keeper stays."""
+    program = build(folder, "locks", LOCKS, "-lpthread")
+    process = armed([program, "100000000"])
+    with subprocess.Popen([tbdtest.TBD, "probe", "-p", str(process.pid), "uprobe:locks:inside { @ = count() } uprobe:locks:direct { printf(\"one\\n\"); }"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+        assert "probes in process" in asking.stderr.readline()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert asking.stdout.readline() == "one\n"
+        keeper = "\0tbd-armed-%d-%d" % (int(os.readlink("/proc/self/ns/pid")[5:-1]), process.pid)
+        process.kill()
+        text = asking.communicate(timeout=60)[0]
+    assert process.wait() == -9 and int(re.search(r"^@: (\d+)$", text, re.M)[1]) > 0, text[-200:]
+    for _ in range(200):
+        address = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            address.connect(keeper)
+        except ConnectionRefusedError:
+            break
+        finally:
+            address.close()
+        time.sleep(0.02)
+    else:
+        assert False, "the keeper listens still"
+
+
 if __name__ == "__main__":
     tbdtest.main(test_children_keep_probes,
                  test_code_that_the_program_makes_and_changes,
-                 test_the_engine_is_not_probed)
+                 test_the_engine_is_not_probed,
+                 test_locks_allocation_signal_handlers_and_system_calls,
+                 test_who_asks_is_killed,
+                 test_the_program_is_killed)

@@ -250,12 +250,15 @@ bool tbd_attach_shares_memory(pid_t pid)
 /* One that was armed, or taken over and let go, has no stream. */
 static bool check_memory(pid_t pid, struct tbd_query_error *error)
 {
-    const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_PLAN_BASE };
+    const struct tbd_attach_range busy = { TBD_STREAM_BASE, TBD_PLAN_BASE },
+                                  any = { 0, UINT64_MAX };
     struct tbd_attach_range there;
 
     if (find_mappings(pid, &busy, "", &there))
         return refuse(error, pid, "has something where the engine would be",
                       "it is recorded, or runs under `tbd crash`: tbd stop ends that");
+    if (!find_mappings(pid, &any, "", &there))
+        return refuse(error, pid, "has ended", "");
     return tbd_attach_find_vdso(pid, &there) ||
            refuse(error, pid, "has no vDSO", "tbd makes system calls from there");
 }
