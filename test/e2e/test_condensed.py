@@ -158,6 +158,7 @@ def dump_in(root):
     return next(os.path.join(root, name) for name in sorted(os.listdir(root)) if os.path.exists(os.path.join(root, name, "crash")))
 
 
+RUNS = ("0", []), ("3", []), ("0", ["signals"])  # threads beside the first, and words
 COUNT = 300000
 ENDS = {  # options: least calls, of 300000
     "ring=256K": 1,
@@ -171,7 +172,7 @@ ENDS = {  # options: least calls, of 300000
 def test_all_that_ran_is_there(folder):
     program, functions = make(folder)
     for number, (options, least) in enumerate(ENDS.items()):
-        for threads, words in (("0", []), ("3", []), ("0", ["signals"])):
+        for threads, words in RUNS if tbdtest.LONG else [RUNS[number % 3]]:
             root = os.path.join(folder, "%d-%s-%d" % (number, threads, len(words)))
             os.makedirs(root)
             result = tbdtest.run([program, str(COUNT), threads, *words], env=tbdtest.trace_env(root, "mode=crash,dump=exit," + options))
@@ -184,7 +185,7 @@ def test_killed_at_any_moment(folder):
     """Also while a lap is being condensed, which is some of the time."""
     program, functions = make(folder)
     chance = random.Random(18)
-    for number in range(60 if tbdtest.LONG else 6):
+    for number in range(60 if tbdtest.LONG else 4):
         root = os.path.join(folder, str(number))
         os.makedirs(root)
         process = tbdtest.start([program, "2000000", str(number % 3)], root, "mode=crash,ring=256K,condensed=" + ("1M", "8M")[number % 2])
