@@ -10,6 +10,7 @@
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"
+#include "format/files/large_buffers.h"
 #include "format/window/block_lookup.h"
 
 #include <stdlib.h>
@@ -230,8 +231,8 @@ enum tbd_status tbd_picker_finish(struct tbd_picker *p, uint32_t time)
     if (p->status)
         return p->status;
     count = p->count;
-    entries = tbd_window_memory(out, count * sizeof(*p->entries));
-    out->state->places = malloc((count + 1) * sizeof(*p->places));
+    entries = tbd_window_large_buffer(out, count * sizeof(*p->entries));
+    out->state->places = tbd_large_buffer_take((count + 1) * sizeof(*p->places));
     if (!entries || !out->state->places)
         return TBD_NOMEM;
     memcpy(entries, p->entries, count * sizeof(*p->entries));

@@ -19,7 +19,9 @@
 
 #include <stdlib.h>
 
-#define NONE SIZE_MAX
+#define NONE        SIZE_MAX
+#define SPARE_LEAST ((size_t)64 << 10) /* bytes of a piece of memory for rows */
+#define SPARE_MOST  ((size_t)4 << 20)
 
 /* A block of the current segment. */
 struct set {
@@ -42,6 +44,7 @@ struct tbd_pick_columns {
     size_t hits_used, hits_capacity;
     uint8_t *spare; /* the window's memory for picked records */
     size_t spare_left;
+    size_t spare_bytes; /* of the last piece of it */
     /* the current window */
     struct tbd_reader in;
     uint64_t operand_bytes, index;
@@ -396,16 +399,25 @@ static enum tbd_status take_values(struct tbd_picker *p, uint64_t values)
 
 /* ---- entries ---- */
 
+/* Each piece of memory for rows is twice the one before, so that large windows need few. */
+static void take_spare(struct tbd_picker *p, uint32_t bytes)
+{
+    struct tbd_pick_columns *c = p->columns;
+    size_t next = c->spare_bytes * 2;
+
+    next = next < SPARE_LEAST ? SPARE_LEAST : next > SPARE_MOST ? SPARE_MOST : next;
+    c->spare_bytes = c->spare_left = next > bytes ? next : (size_t)bytes + 1;
+    c->spare = tbd_window_large_buffer(p->out, c->spare_left);
+}
+
 /* A copy of a row that lives as long as the window. */
 static const uint8_t *keep(struct tbd_picker *p, const uint8_t *row, uint32_t bytes)
 {
     struct tbd_pick_columns *c = p->columns;
     uint8_t *at;
 
-    if (bytes >= c->spare_left) {
-        c->spare_left = 65536;
-        c->spare = tbd_window_large_buffer(p->out, c->spare_left);
-    }
+    if (bytes >= c->spare_left)
+        take_spare(p, bytes);
     if (!c->spare) {
         c->spare_left = 0;
         p->status = TBD_NOMEM;
@@ -523,7 +535,7 @@ static bool begin(struct tbd_picker *p, const uint8_t *content, size_t bytes)
         return false;
     c->in = (struct tbd_reader){ content, content ? content + bytes : NULL, false };
     c->spare = NULL;
-    c->spare_left = 0;
+    c->spare_left = c->spare_bytes = 0;
     c->operand_bytes = c->index = 0;
     c->time = 0;
     c->log_next = 0;

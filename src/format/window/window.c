@@ -82,7 +82,7 @@ void tbd_window_free(struct tbd_window *window)
     free(state->owned);
     free(state->checkpoints);
     free(state->last_stores);
-    free(state->places);
+    tbd_large_buffer_give(state->places);
     free(state);
     tbd_block_table_release(window->blocks_by_id);
     free(window);

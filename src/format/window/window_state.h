@@ -24,7 +24,8 @@ struct tbd_picked_place {
 };
 
 struct tbd_window_state {
-    struct tbd_picked_place *places; /* by entry; NULL: not a picked window */
+    struct tbd_picked_place
+        *places; /* owned, a large buffer: by entry; NULL: not a picked window */
     struct tbd_owned *owned;
     size_t owned_count;
     size_t owned_capacity;
