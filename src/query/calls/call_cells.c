@@ -184,10 +184,10 @@ void tbd_call_cells_free(struct tbd_call_cells *cells)
     free(cells);
 }
 
-/* Objects have more than the columns, or wall-clock times; an entry without its block lies in another window. */
-static bool is_simple(const struct tbd_call_cells *cells, const struct tbd_listed_call *call)
+/* Objects have more than the columns, or wall-clock times. */
+static bool is_simple(const struct tbd_call_cells *cells)
 {
-    return !cells->session->json && !cells->session->shows_wall && call->enter.block != 0;
+    return !cells->session->json && !cells->session->shows_wall;
 }
 
 bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_call *call,
@@ -199,7 +199,7 @@ bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_ca
     struct tbd_cell out[TBD_ROWS_MAX_COLUMNS];
 
     row.window = tbd_trace_window_of(cells->session->trace, call->enter.position.time);
-    if (!is_simple(cells, call) || row.window == UINT32_MAX)
+    if (!is_simple(cells) || row.window == UINT32_MAX)
         return false;
     if (row.window != cells->window)
         cells->mapped = tbd_symbols_mapped(cells->session->symbols, row.window);

@@ -34,11 +34,6 @@ size_t tbd_functions_called(struct tbd_session *session, uint32_t window, const 
     return used;
 }
 
-static uint32_t window_here(struct tbd_session *session)
-{
-    return tbd_trace_window_of(session->trace, tbd_session_current(session).time);
-}
-
 static void tell_one(struct tbd_session *session, uint32_t window, const struct tbd_symbol *one)
 {
     struct tbd_source_line line;
@@ -57,7 +52,7 @@ static void tell_one(struct tbd_session *session, uint32_t window, const struct 
 void tbd_functions_tell(struct tbd_session *session, const char *name)
 {
     struct tbd_symbol all[TBD_FUNCTIONS_MAX];
-    uint32_t window = window_here(session);
+    uint32_t window = tbd_session_current_window(session);
     size_t count = is_pattern(name) || window == UINT32_MAX
                        ? 0
                        : tbd_functions_called(session, window, name, all);
@@ -75,7 +70,7 @@ void tbd_functions_tell(struct tbd_session *session, const char *name)
 void tbd_functions_tell_inlined(struct tbd_session *session, const char *name)
 {
     struct tbd_dwarf_inlined *all = NULL;
-    uint32_t window = window_here(session);
+    uint32_t window = tbd_session_current_window(session);
     char places[512];
     size_t count = 0;
 

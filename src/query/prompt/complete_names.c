@@ -69,7 +69,7 @@ void tbd_completer_symbols(struct tbd_completer *c)
 {
     const struct tbd_module *modules;
     size_t count = 0;
-    uint32_t window = tbd_trace_window_of(c->session->trace, tbd_session_current(c->session).time);
+    uint32_t window = tbd_session_current_window(c->session);
 
     /* A list of all names would be no help. */
     if (*c->word == '\0' ||
@@ -183,7 +183,7 @@ void tbd_completer_files(struct tbd_completer *c)
 {
     const struct tbd_module *modules;
     size_t count = 0;
-    uint32_t window = tbd_trace_window_of(c->session->trace, tbd_session_current(c->session).time);
+    uint32_t window = tbd_session_current_window(c->session);
 
     if (tbd_symbols_modules(c->session->symbols, window, &modules, &count) != TBD_OK)
         return;

@@ -355,6 +355,17 @@ static bool read_position(struct tbd_session *session, struct tbd_position *out,
     return text[0] == '@' || out->time < session->info->blocks;
 }
 
+/* False: nothing is remembered. */
+static bool remembered(struct tbd_session *session, struct tbd_position *out, uint32_t *out_thread)
+{
+    *out_thread = 0;
+    if (!session->unwritten.has_position)
+        return read_position(session, out, out_thread);
+    *out = session->unwritten.position;
+    *out_thread = session->unwritten.thread;
+    return true;
+}
+
 struct tbd_position tbd_session_current(struct tbd_session *session)
 {
     struct tbd_position position;
@@ -362,16 +373,23 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
 
     if (session->has_at)
         return session->at;
-    if (session->unwritten.has_position) {
-        position = session->unwritten.position;
-        thread = session->unwritten.thread;
-    } else if (!read_position(session, &position, &thread)) {
+    if (!remembered(session, &position, &thread)) {
         position = tbd_session_last(session);
         thread = 0;
     }
     if (!session->has_thread)
         session->thread = thread;
     return position;
+}
+
+uint32_t tbd_session_current_window(struct tbd_session *session)
+{
+    struct tbd_position position = session->at;
+    uint32_t thread;
+
+    if (!session->has_at && !remembered(session, &position, &thread))
+        position.time = session->info->blocks == 0 ? 0 : session->info->blocks - 1;
+    return tbd_trace_window_of(session->trace, position.time);
 }
 
 /* A user who comes back to a position does not expect the frame selected on an earlier visit. */

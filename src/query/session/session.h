@@ -284,6 +284,8 @@ struct tbd_position tbd_session_last(struct tbd_session *session);
 /* The remembered position, or --at; at first the last one of the trace.  With the remembered one
  * comes the remembered thread. */
 struct tbd_position tbd_session_current(struct tbd_session *session);
+/* The window it is in, or UINT32_MAX; no window is read for it, nor is the thread taken. */
+uint32_t tbd_session_current_window(struct tbd_session *session);
 /* Remembers position and thread (`thread` as in the session), unless --at was given or the trace
  * cannot be written. */
 /* Remembers the position in the trace's folder, or in the session if that cannot be written. */
