@@ -10,7 +10,6 @@
 bool tbd_past_go(struct tbd_past *past, uint64_t step, uint32_t insn)
 {
     uint64_t index = step - past->first_step;
-    size_t at;
 
     if (step < past->first_step || step >= past->thread->count ||
         insn > past->thread->steps[step].insns)
@@ -19,13 +18,7 @@ bool tbd_past_go(struct tbd_past *past, uint64_t step, uint32_t insn)
         insn = past->first_insn[index + 1] - past->first_insn[index];
     past->step = step;
     past->insn = insn;
-    at = past->first_insn[index] + insn;
-    if (at !=
-        past->at) { /* memory at the same place is the same: a row's end is the next one's beginning */
-        tbd_sim_moment_free(past->moment);
-        past->moment = NULL;
-    }
-    past->at = at;
+    past->at = past->first_insn[index] + insn;
     return true;
 }
 
@@ -55,7 +48,11 @@ void tbd_past_where(const struct tbd_past *past, size_t sim_step, uint64_t *out_
 
 static struct tbd_simulated word_at(struct tbd_past *past, uint64_t address)
 {
-    if (past->moment == NULL && tbd_sim_moment_new(past->sim, past->at, &past->moment) != TBD_OK) {
+    enum tbd_status status = past->moment == NULL
+                                 ? tbd_sim_moment_new(past->sim, past->at, &past->moment)
+                                 : tbd_sim_moment_move(past->moment, past->at);
+
+    if (status != TBD_OK) {
         tbd_sim_moment_free(past->moment);
         past->moment = NULL;
         return (struct tbd_simulated){ .why = 0 };

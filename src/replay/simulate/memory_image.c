@@ -29,6 +29,33 @@ void tbd_image_free(struct tbd_image *image)
     memset(image, 0, sizeof(*image));
 }
 
+static bool copy_array(void **out, const void *from, size_t bytes)
+{
+    *out = bytes == 0 ? NULL : malloc(bytes);
+    if (*out != NULL)
+        memcpy(*out, from, bytes);
+    return *out != NULL || bytes == 0;
+}
+
+bool tbd_image_copy(struct tbd_image *to, const struct tbd_image *from)
+{
+    void *words, *stores, *replaced;
+    bool done = copy_array(&words, from->words, from->size * sizeof(*from->words));
+
+    done &= copy_array(&stores, from->stores, from->store_count * sizeof(*from->stores));
+    done &= copy_array(&replaced, from->replaced, from->replaced_count * sizeof(*from->replaced));
+    tbd_image_free(to);
+    *to = *from;
+    to->words = words;
+    to->stores = stores;
+    to->replaced = replaced;
+    to->store_capacity = from->store_count;
+    to->replaced_capacity = from->replaced_count;
+    if (!done)
+        tbd_image_free(to);
+    return done;
+}
+
 void tbd_image_forget(struct tbd_image *image, tbd_image_source source)
 {
     image->source = source;

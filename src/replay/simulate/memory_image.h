@@ -67,6 +67,8 @@ struct tbd_image {
 /* Empty, for a pass that begins at step `begin`. */
 void tbd_image_begin(struct tbd_image *image, uint32_t begin, tbd_image_source source, void *arg);
 void tbd_image_free(struct tbd_image *image);
+/* What *to has had is gone.  False: no memory; *to is empty. */
+bool tbd_image_copy(struct tbd_image *to, const struct tbd_image *from);
 
 /* Nothing is known any more but what the source says. */
 void tbd_image_forget(struct tbd_image *image, tbd_image_source source);

@@ -4,75 +4,145 @@
  * Two ways lead to a position: forward from the first step, and back from the last one.  Each has an image of memory when it gets
  * there: one of what is exact, and one of what is inferred too.  What both ways know is the same.
  *
+ * A moment that moves on goes on with the images that lead forward.  Those that lead back come from a later position, `base`, which
+ * lies AHEAD steps after them, so that a list of positions passes over all steps once for that many of them.
+ *
  * MOMENT-1  The passes change no variable. (not checked: struct tbd_simulation, frozen) */
 #include "replay/simulate/simulate_private.h"
 
 #include <stdlib.h>
 
-enum { FORWARD = 1, INFERRED = 2, IMAGES = 4 };
+enum { FORWARD = 1, INFERRED = 2, IMAGES = 4, AHEAD = 2048 };
 
 struct tbd_sim_moment {
     struct tbd_simulation *sim; /* borrowed */
     size_t position;
     struct tbd_image images[IMAGES]; /* by FORWARD | INFERRED */
+    size_t base;                     /* where bases[] are; 0: they are not there */
+    struct tbd_image bases[IMAGES];  /* of those that lead back */
 };
 
-/* The image `which` becomes the simulation's, until this is called again with it. */
-static void exchange(struct tbd_sim_moment *moment, unsigned which)
+/* The image becomes the simulation's, until this is called again with it. */
+static void exchange(struct tbd_simulation *sim, struct tbd_image *image)
 {
-    struct tbd_image image = moment->sim->image;
+    struct tbd_image other = sim->image;
 
-    moment->sim->image = moment->images[which];
-    moment->images[which] = image;
+    sim->image = *image;
+    *image = other;
 }
 
-static void begin(struct tbd_sim_moment *moment, unsigned which)
+static void begin(struct tbd_simulation *sim, struct tbd_image *image, unsigned which)
 {
-    struct tbd_simulation *sim = moment->sim;
-
-    exchange(moment, which);
+    exchange(sim, image);
     sim->frozen = true;
     sim->infers = (which & INFERRED) != 0;
     sim->exact_only = !sim->infers;
-    sim->now = moment->position;
 }
 
-static void end(struct tbd_sim_moment *moment, unsigned which)
+/* False: words are missing. */
+static bool end(struct tbd_simulation *sim, struct tbd_image *image)
 {
-    moment->sim->frozen = false;
-    moment->sim->exact_only = false;
-    exchange(moment, which);
+    sim->frozen = false;
+    sim->exact_only = false;
+    exchange(sim, image);
+    return !image->no_memory;
+}
+
+/* From the first step, or back from the last one. */
+static bool come_to(struct tbd_simulation *sim, size_t position, struct tbd_image *image,
+                    unsigned which)
+{
+    begin(sim, image, which);
+    if (which & FORWARD)
+        tbd_sim_pass(sim, 0, position, true);
+    else
+        tbd_sim_pass(sim, position, sim->step_count, false);
+    return end(sim, image);
+}
+
+static bool go_on(struct tbd_simulation *sim, size_t from, size_t to, struct tbd_image *image,
+                  unsigned which)
+{
+    begin(sim, image, which);
+    tbd_sim_pass_on(sim, from, to, (which & FORWARD) != 0);
+    return end(sim, image);
+}
+
+static size_t within(const struct tbd_simulation *sim, size_t position)
+{
+    return position < sim->step_count ? position : sim->step_count;
 }
 
 enum tbd_status tbd_sim_moment_new(struct tbd_simulation *sim, size_t position,
                                    struct tbd_sim_moment **out)
 {
     struct tbd_sim_moment *moment = calloc(1, sizeof(*moment));
-    bool failed = false;
+    bool done = true;
 
     *out = moment;
     if (moment == NULL)
         return TBD_NOMEM;
     moment->sim = sim;
-    moment->position = position < sim->step_count ? position : sim->step_count;
-    for (unsigned which = 0; which < IMAGES; which++) {
-        begin(moment, which);
-        if (which & FORWARD)
-            tbd_sim_pass(sim, 0, moment->position, true);
-        else
-            tbd_sim_pass(sim, moment->position, sim->step_count, false);
-        failed |= sim->image.no_memory;
-        end(moment, which);
-    }
-    return failed ? TBD_NOMEM : TBD_OK;
+    moment->position = within(sim, position);
+    for (unsigned which = 0; which < IMAGES; which++)
+        done &= come_to(sim, moment->position, &moment->images[which], which);
+    return done ? TBD_OK : TBD_NOMEM;
 }
 
 void tbd_sim_moment_free(struct tbd_sim_moment *moment)
 {
-    for (unsigned which = 0; moment != NULL && which < IMAGES; which++)
+    for (unsigned which = 0; moment != NULL && which < IMAGES; which++) {
         tbd_image_free(&moment->images[which]);
+        tbd_image_free(&moment->bases[which]);
+    }
     free(moment);
 }
+
+/* ---- moving ---- */
+
+static bool set_bases(struct tbd_sim_moment *moment, size_t position)
+{
+    bool done = true;
+
+    moment->base = position;
+    for (unsigned which = 0; which < IMAGES; which++)
+        if ((which & FORWARD) == 0)
+            done &= come_to(moment->sim, position, &moment->bases[which], which);
+    return done;
+}
+
+static bool move_back_from_base(struct tbd_sim_moment *moment, size_t to)
+{
+    bool done = true;
+
+    if (moment->base < to)
+        done = set_bases(moment, within(moment->sim, to + AHEAD));
+    for (unsigned which = 0; which < IMAGES && done; which++)
+        if ((which & FORWARD) == 0)
+            done = tbd_image_copy(&moment->images[which], &moment->bases[which]) &&
+                   go_on(moment->sim, to, moment->base, &moment->images[which], which);
+    return done;
+}
+
+enum tbd_status tbd_sim_moment_move(struct tbd_sim_moment *moment, size_t position)
+{
+    size_t from = moment->position, to = within(moment->sim, position);
+    bool done = true;
+
+    if (to < from)
+        for (unsigned which = 0; which < IMAGES; which++)
+            done &= come_to(moment->sim, to, &moment->images[which], which);
+    else if (to > from) {
+        for (unsigned which = 0; which < IMAGES; which++)
+            if (which & FORWARD)
+                done &= go_on(moment->sim, from, to, &moment->images[which], which);
+        done = done && move_back_from_base(moment, to);
+    }
+    moment->position = to;
+    return done ? TBD_OK : TBD_NOMEM;
+}
+
+/* ---- asking ---- */
 
 /* What is known already stays. */
 static void add(struct tbd_bits *to, struct tbd_bits bits)
@@ -91,9 +161,10 @@ struct tbd_simulated tbd_sim_moment_memory(struct tbd_sim_moment *moment, uint64
         uint32_t why = 0;
         struct tbd_bits bits;
 
-        begin(moment, which);
+        begin(moment->sim, &moment->images[which], which);
+        moment->sim->now = moment->position;
         bits = tbd_sim_recall(moment->sim, moment->position, address, 8, &why);
-        end(moment, which);
+        end(moment->sim, &moment->images[which]);
         if (out.why == 0 && (bits.known & ~out.bits.known) != 0)
             out.why = why;
         add(&out.bits, bits);

@@ -445,14 +445,9 @@ static void visit(struct tbd_simulation *sim, size_t i, bool forward)
         stir(sim, i);
 }
 
-void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward)
+/* The steps of a pass; what is known where it begins is known. */
+static void go_over(struct tbd_simulation *sim, size_t from, size_t to, bool forward, size_t cursor)
 {
-    size_t cursor = tbd_sim_first_fact(sim, forward ? from : to + 1);
-
-    sim->now = forward ? from : to;
-    sim->goes_back = !forward;
-    tbd_image_begin(&sim->image, (uint32_t)sim->now, forward ? tbd_sim_constant : at_end, sim);
-    tbd_sim_take_facts(sim, forward ? from : to, forward, &cursor);
     for (size_t i = 0; i < to - from; i++) {
         size_t step = forward ? from + i : to - 1 - i;
 
@@ -461,6 +456,23 @@ void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forwa
         tbd_sim_take_facts(sim, forward ? step + 1 : step, forward, &cursor);
     }
     sim->no_memory |= sim->image.no_memory;
+}
+
+void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward)
+{
+    size_t cursor = tbd_sim_first_fact(sim, forward ? from : to + 1);
+
+    sim->now = forward ? from : to;
+    sim->goes_back = !forward;
+    tbd_image_begin(&sim->image, (uint32_t)sim->now, forward ? tbd_sim_constant : at_end, sim);
+    tbd_sim_take_facts(sim, forward ? from : to, forward, &cursor);
+    go_over(sim, from, to, forward, cursor);
+}
+
+void tbd_sim_pass_on(struct tbd_simulation *sim, size_t from, size_t to, bool forward)
+{
+    sim->goes_back = !forward;
+    go_over(sim, from, to, forward, tbd_sim_first_fact(sim, forward ? from + 1 : to));
 }
 
 static void passes(struct tbd_simulation *sim)

@@ -136,6 +136,8 @@ bool tbd_simulation_assumption(const struct tbd_simulation *sim, uint32_t why,
 struct tbd_sim_moment;
 enum tbd_status tbd_sim_moment_new(struct tbd_simulation *sim, size_t position,
                                    struct tbd_sim_moment **out);
+/* To another position; quick if it is one of the next.  After a failure it is good for nothing but to be freed. */
+enum tbd_status tbd_sim_moment_move(struct tbd_sim_moment *moment, size_t position);
 void tbd_sim_moment_free(struct tbd_sim_moment *moment);
 /* The 8 bytes at `address`, a multiple of 8. */
 struct tbd_simulated tbd_sim_moment_memory(struct tbd_sim_moment *moment, uint64_t address);

@@ -208,6 +208,8 @@ void tbd_sim_forget_solved(struct tbd_simulation *sim);
 
 /* Passes over the steps [from, to), forward or back. */
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
+/* Goes on with the image of a pass that has come to `from`, or back to `to`. */
+void tbd_sim_pass_on(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
 
 /* NULL: nothing was said about the system call. */
 const struct tbd_sim_known_call *tbd_sim_call_at(const struct tbd_simulation *sim, size_t step);
