@@ -114,6 +114,7 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
 
     *t = (struct tbd_translation){ .cut = cut,
                                    .head = area->head,
+                                   .at_home = tbd_at_home(config),
                                    .hook_set = config->hook_set,
                                    .in_ring = config->is_free,
                                    .records = config->records,

@@ -28,6 +28,7 @@ _Static_assert(TBD_GS_OPERAND_NEXT == TBD_THREAD_GS(operand_next), "offsets.h");
 _Static_assert(TBD_GS_ENGINE_STACK == TBD_THREAD_GS(engine_stack), "offsets.h");
 _Static_assert(TBD_GS_RESUME == TBD_THREAD_GS(resume), "offsets.h");
 _Static_assert(TBD_GS_SELF == TBD_THREAD_GS(self), "offsets.h");
+_Static_assert(TBD_GS_AT_HOME == TBD_THREAD_GS(at_home), "offsets.h");
 _Static_assert(TBD_GS_KICK == TBD_THREAD_GS(kick), "offsets.h");
 _Static_assert(TBD_EXIT_INDIRECT == 2 && TBD_EXIT_BOUNDARY == 7 && TBD_EXIT_START == 0,
                "fixed_x86_64.S");
@@ -451,7 +452,10 @@ static uint64_t dispatch(struct tbd_thread *thread)
 
 uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
 {
-    return thread->exit_kind == TBD_EXIT_RECORD ? record(thread) : dispatch(thread);
+    uint64_t entry = thread->exit_kind == TBD_EXIT_RECORD ? record(thread) : dispatch(thread);
+
+    thread->at_home = tbd_at_home(&run.config);
+    return entry;
 }
 
 /* ---- where translated code was interrupted ---- */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* fixed_x86_64.S - between translated code and C
  *
- * gs base is the thread's everywhere here.  The program's stack is never touched.  r10, r11, r14
- * and r15 of the program are in their slots whenever translated code leaves or is entered
- * (TBD_AT_HOME, patcher/translate.h). */
+ * gs base is the thread's everywhere here.  The program's stack is never touched.  r10 and r11 of the
+ * program are in their slots whenever translated code leaves or is entered, and r14 and r15 if
+ * thread->at_home says so (tbd_at_home(), patcher/translate.h). */
 #include "patcher/offsets.h"
 
         .text
@@ -14,6 +14,11 @@
 
         .macro  restore reg, number
         movq    %gs:(TBD_GS_GPR + 8 * \number), %\reg
+        .endm
+
+        /* Is this register, number 8 or more, in its slot in translated code?  Then zero is clear. */
+        .macro  test_at_home number
+        testb   $(1 << (\number - 8)), %gs:(TBD_GS_AT_HOME + 1)
         .endm
 
         .globl  tbd_fixed_start
@@ -60,7 +65,7 @@ tbd_fixed_boundary:
 
 /* tbd_fixed_exit: translated code leaves.
  * in:  exit_kind, exit_arg set; the program's registers in place but those in their slots;
- *      r14 = next operand, r15 = next entry; flags the program's
+ *      r14 = next operand, r15 = next entry, or the program's; flags the program's
  * out: tbd_patcher_dispatch(thread) on the engine stack, DF clear; its result is entered */
         .globl  tbd_fixed_exit
         .hidden tbd_fixed_exit
@@ -77,12 +82,21 @@ tbd_fixed_exit:
         save    r9, 9
         save    r12, 12
         save    r13, 13
-        movq    %r14, %gs:TBD_GS_OPERAND_NEXT
-        movq    %r15, %gs:TBD_GS_ENTRY_NEXT
         movq    %gs:TBD_GS_ENGINE_STACK, %rsp
         pushfq
         popq    %gs:TBD_GS_RFLAGS
         cld
+        test_at_home 14
+        jnz     2f
+        save    r14, 14
+        jmp     3f
+2:      movq    %r14, %gs:TBD_GS_OPERAND_NEXT
+3:      test_at_home 15
+        jnz     2f
+        save    r15, 15
+        jmp     3f
+2:      movq    %r15, %gs:TBD_GS_ENTRY_NEXT
+3:
         testb   $4, %gs:(TBD_GS_RFLAGS + 2) /* AC: C code does not keep to it */
         jz      1f
         pushq   $2
@@ -137,10 +151,16 @@ tbd_fixed_run:
 tbd_fixed_enter:
         cmpl    $0, %gs:TBD_GS_KICK     /* later ones: tbd_patcher_hurry */
         jne     tbd_fixed_again
-        pushq   %gs:TBD_GS_RFLAGS
-        popfq
+        restore r14, 14
+        restore r15, 15
+        test_at_home 14
+        jz      1f
         movq    %gs:TBD_GS_OPERAND_NEXT, %r14
+1:      test_at_home 15
+        jz      1f
         movq    %gs:TBD_GS_ENTRY_NEXT, %r15
+1:      pushq   %gs:TBD_GS_RFLAGS
+        popfq
         restore rax, 0
         restore rcx, 1
         restore rdx, 2

@@ -164,11 +164,11 @@ static void leave_tag(const struct tbd_regs *cpu, uint64_t tag, struct tbd_regs 
 
 /* In exit stubs and exit jumps, registers are where they are between blocks; the next block is the
  * site's target. */
-static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
+static struct tbd_interruption between_blocks(const struct tbd_thread *thread, uint16_t at_home,
                                               const struct tbd_regs *cpu, struct tbd_regs *state)
 {
-    struct tbd_reg_places place = { .own = (uint16_t)~TBD_AT_HOME,
-                                    .slot = TBD_AT_HOME,
+    struct tbd_reg_places place = { .own = (uint16_t)~at_home,
+                                    .slot = at_home,
                                     .sub = { TBD_NO_REG, TBD_NO_REG } };
     uint64_t tag = tbd_cache_added_tag(cpu->rip);
 
@@ -209,10 +209,10 @@ static uint64_t mark_of(const struct tbd_patcher_callbacks *callbacks,
     return f && f->begins_again ? tbd_branch_mark(f) : 0;
 }
 
-struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
-                                           const struct tbd_codegen_config *config,
-                                           const struct tbd_thread *thread,
-                                           const struct tbd_regs *cpu, struct tbd_regs *state)
+static struct tbd_interruption find(const struct tbd_patcher_callbacks *callbacks,
+                                    const struct tbd_codegen_config *config,
+                                    const struct tbd_thread *thread, const struct tbd_regs *cpu,
+                                    struct tbd_regs *state)
 {
     const struct tbd_block_code *block = tbd_cache_block_at(cpu->rip);
     struct tbd_watch watch = { .pc = cpu->rip, .phase = TBD_PHASE_ENTRY };
@@ -225,7 +225,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     if (!tbd_cache_area_of(cpu->rip))
         return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
     if (!block)
-        return between_blocks(thread, cpu, state);
+        return between_blocks(thread, tbd_at_home(config), cpu, state);
     if (!tbd_cache_dry_run(callbacks, config, block, &watch, &cut))
         return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
     fill_registers(state, &watch.place, thread, cpu);
@@ -239,6 +239,20 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     return found;
 }
 
+struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
+                                           const struct tbd_codegen_config *config,
+                                           const struct tbd_thread *thread,
+                                           const struct tbd_regs *cpu, struct tbd_regs *state)
+{
+    struct tbd_interruption found = find(callbacks, config, thread, cpu, state);
+    uint16_t at_home = tbd_at_home(config);
+
+    found.entry_next = at_home & TBD_BIT(TBD_R15) ? cpu->gpr[TBD_R15] : thread->entry_next;
+    if (!(at_home & TBD_BIT(TBD_R14)))
+        found.operand_next = thread->operand_next;
+    return found;
+}
+
 struct tbd_interruption tbd_interrupt_branch(const struct tbd_patcher_callbacks *callbacks,
                                              const struct tbd_codegen_config *config,
                                              const struct tbd_thread *thread,
@@ -249,6 +263,7 @@ struct tbd_interruption tbd_interrupt_branch(const struct tbd_patcher_callbacks 
 
     cpu.rip = block->cache_end - 1; /* in the jump by the table of targets */
     cpu.gpr[TBD_R11] = target;
-    cpu.gpr[TBD_R14] = thread->operand_next;
+    if (tbd_at_home(config) & TBD_BIT(TBD_R14))
+        cpu.gpr[TBD_R14] = thread->operand_next;
     return tbd_interrupt_find(callbacks, config, thread, &cpu, state);
 }

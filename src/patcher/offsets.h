@@ -14,6 +14,7 @@
 #define TBD_GS_ENGINE_STACK (-56)
 #define TBD_GS_RESUME       (-48)
 #define TBD_GS_SELF         (-40)
+#define TBD_GS_AT_HOME      (-18)
 #define TBD_GS_KICK         (-12)
 
 #endif

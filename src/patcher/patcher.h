@@ -184,7 +184,8 @@ struct tbd_interruption {
     uint32_t id;
     uint32_t insn;
     uint32_t record_bytes; /* operands of instructions 0..insn-1 */
-    uint64_t operand_next; /* r14, or with a calling scheme what it will be there */
+    uint64_t entry_next;   /* r15, if that is not the program's; else as it was */
+    uint64_t operand_next; /* r14, likewise, or with a calling scheme what it will be there */
     uint64_t
         branch_mark; /* belongs one word below, so that the function's first block goes on; 0: none */
     bool

@@ -9,7 +9,8 @@
 
 #include "base/assert.h"
 
-#define OWNABLE     ((uint16_t)0x3fff) /* all but r14, r15 */
+#define OWNABLE                                                                                    \
+    ((uint16_t)0x3fff) /* all but r14, r15, which are own only where nobody else needs them */
 #define SCRATCHABLE ((uint16_t)(OWNABLE & ~TBD_BIT(TBD_RSP)))
 #define SUBSTITUTES ((uint16_t)0x0f00) /* r8-r11: same REX class as r14, r15 */
 
@@ -20,8 +21,8 @@ static int32_t slot_of(unsigned r)
 
 void tbd_place_init(struct tbd_translation *t)
 {
-    t->place = (struct tbd_reg_places){ .own = (uint16_t)~TBD_AT_HOME,
-                                        .slot = TBD_AT_HOME,
+    t->place = (struct tbd_reg_places){ .own = (uint16_t)~t->at_home,
+                                        .slot = t->at_home,
                                         .sub = { TBD_NO_REG, TBD_NO_REG } };
 }
 
@@ -57,7 +58,7 @@ static bool is_sub(const struct tbd_reg_places *p, unsigned hw)
 
 unsigned tbd_place_hw(const struct tbd_translation *t, unsigned r)
 {
-    return r < TBD_R14 ? r : t->place.sub[r - TBD_R14];
+    return r < TBD_R14 || t->place.own & TBD_BIT(r) ? r : t->place.sub[r - TBD_R14];
 }
 
 static void release_sub(struct tbd_translation *t, unsigned n)
@@ -162,7 +163,7 @@ static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 
 void tbd_place_need_target(struct tbd_translation *t, unsigned r, uint16_t avoid)
 {
-    if (t->place.sub[r - TBD_R14] == TBD_NO_REG)
+    if (tbd_place_hw(t, r) == TBD_NO_REG)
         t->place.sub[r - TBD_R14] = (uint8_t)take_substitute(t, avoid);
 }
 
@@ -170,7 +171,7 @@ void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid)
 {
     unsigned hw = r;
 
-    if (r < TBD_R14 ? (t->place.own & TBD_BIT(r)) != 0 : t->place.sub[r - TBD_R14] != TBD_NO_REG)
+    if (t->place.own & TBD_BIT(r) || (r >= TBD_R14 && t->place.sub[r - TBD_R14] != TBD_NO_REG))
         return;
     if (r < TBD_R14)
         tbd_place_evict(t, r);
@@ -186,7 +187,7 @@ void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid)
 
 void tbd_place_written(struct tbd_translation *t, uint16_t registers)
 {
-    t->place.own |= registers & OWNABLE;
+    t->place.own |= registers & (uint16_t)(OWNABLE | ~t->at_home);
     t->place.slot &= (uint16_t)~registers;
 }
 
@@ -195,10 +196,10 @@ void tbd_place_finish(struct tbd_translation *t)
     release_sub(t, 0);
     release_sub(t, 1);
     for (unsigned r = 0; r < TBD_R14; r++)
-        if (TBD_AT_HOME & TBD_BIT(r))
+        if (t->at_home & TBD_BIT(r))
             tbd_place_spill(t, r);
         else
             tbd_place_need(t, r, 0);
-    TBD_INVARIANT("TRANSLATE-2", t->place.own == (uint16_t)~TBD_AT_HOME &&
-                                     (t->place.slot & TBD_AT_HOME) == TBD_AT_HOME);
+    TBD_INVARIANT("TRANSLATE-2", (uint16_t)(t->place.own ^ t->at_home) == UINT16_MAX &&
+                                     (t->place.slot & t->at_home) == t->at_home);
 }

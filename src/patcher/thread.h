@@ -5,9 +5,9 @@
  * negative displacements from gs that translated code and the .S files encode.  The touch map
  * begins at G.
  *
- * In translated code: r15 = next entry, r14 = next operand; the program's r14 and r15 live in
- * regs.gpr[]; any other program register may be spilled to its regs.gpr[] slot inside a block; at
- * block boundaries all but r10, r11, r14, r15 are in place.
+ * In translated code that reports: r15 = next entry, r14 = next operand; the program's r14 and r15 live
+ * in regs.gpr[]; any other program register may be spilled to its regs.gpr[] slot inside a block; at
+ * block boundaries all but those of `at_home` are in place.
  *
  * Only the owning thread writes, except `kick`; in free run, where every thread has a block of its own,
  * the owner of the engine lock also takes targets out of `ibl` and `second`.
@@ -58,7 +58,8 @@ struct tbd_thread {
     uint64_t self;         /* address of this struct */
     uint64_t context;      /* its saved context (hooks/threads/threads.h) */
     uint32_t in_code;      /* it may be in translated code (patcher/engine_lock.h) */
-    uint32_t is_stepping;  /* one instruction runs without alignment checks (tbd_patcher_step) */
+    uint16_t is_stepping;  /* one instruction runs without alignment checks (tbd_patcher_step) */
+    uint16_t at_home;      /* registers that are in `regs` between blocks (patcher/translate.h) */
     uint32_t tid;
     uint32_t kick; /* set by signal handlers: leave at the next block boundary */
     uint64_t mark; /* TBD_THREAD_MARK */

@@ -8,7 +8,7 @@
  * TRANSLATE-1  Every program register's value is in at least one of: its own hardware register
  *     (own), its slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  If
  *     several have it they agree; slot is used before sub.
- * TRANSLATE-2  At a block's entry and at its exits the registers of TBD_AT_HOME are in their slots
+ * TRANSLATE-2  At a block's entry and at its exits the registers of tbd_at_home() are in their slots
  *     and nowhere else, all others are own; in the check for indirect branches rcx is in r10.
  * TRANSLATE-3  rsp is always own, and its memory below is never written.
  */
@@ -19,12 +19,22 @@
 #include "base/calling.h"
 #include "patcher/cut.h"
 #include "patcher/emit.h"
+#include "patcher/patcher.h"
 
-/* r14 and r15 are the stream's.  Programs use r10 and r11 least of the others: in blocks that do
- * not use them, hooks get them free, which saves a store a block; stores are the hooks' bottleneck
- * (lua was recorded a quarter faster for it). */
-#define TBD_AT_HOME                                                                                \
-    ((uint16_t)(TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11) | TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15)))
+/* r14 and r15 are the stream's, or the calling context's, where there is one.  Programs use r10 and
+ * r11 least of the others: in blocks that do not use them, hooks get them free, which saves a store a
+ * block; stores are the hooks' bottleneck (lua was recorded a quarter faster for it). */
+static inline uint16_t tbd_at_home(const struct tbd_codegen_config *config)
+{
+    uint16_t registers = TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11);
+    bool has_records = (config->hook_set & ~TBD_HOOK_BLOCKS) || !config->is_free;
+
+    if (config->hook_set || config->calling)
+        registers |= TBD_BIT(TBD_R15);
+    if ((config->hook_set && has_records) || config->calling)
+        registers |= TBD_BIT(TBD_R14);
+    return registers;
+}
 
 struct tbd_reg_places {
     uint16_t own;
@@ -97,6 +107,7 @@ struct tbd_translation {
     struct tbd_watch *watch; /* NULL unless dry */
     const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's exit jump, by kind */
     struct tbd_reg_places place;
+    uint16_t at_home;
     uint32_t hook_set;
     enum tbd_calling_scheme calling;
     uint64_t (*call_number)(uint64_t return_address);

@@ -263,8 +263,8 @@ static void end_by_fault(const struct tbd_regs *cpu)
     bool entered = inside && h.hook_set;
 
     h.result = harness_fault.state;
-    h.thread->entry_next = cpu->gpr[TBD_R15] - (entered ? 4 : 0);
-    h.thread->operand_next = cpu->gpr[TBD_R14];
+    h.thread->entry_next = harness_fault.where.entry_next - (entered ? 4 : 0);
+    h.thread->operand_next = harness_fault.where.operand_next;
     drain(h.thread);
     if (entered && h.sink)
         report_block(harness_fault.where.id, (const uint8_t *)(uintptr_t)cpu->gpr[TBD_R14],

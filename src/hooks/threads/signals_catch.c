@@ -148,7 +148,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
     correct_address(fault, cpu.rip, state.rip);
     if (where.in_hook)
         correct_kind(fault, where.misaligned);
-    thread->entry_next = cpu.gpr[TBD_R15];
+    thread->entry_next = where.entry_next;
     thread->operand_next = where.operand_next;
     if (where.has_branch_value)
         tbd_branches_put_down_sigsafe(state.gpr[TBD_RSP], thread->branch_value);

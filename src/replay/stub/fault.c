@@ -104,8 +104,8 @@ static bool take_cache_fault(const struct tbd_regs *cpu)
 
     if (where.where == TBD_INT_NOT_CACHE)
         return false;
-    thread->entry_next = cpu->gpr[TBD_R15];
-    thread->operand_next = cpu->gpr[TBD_R14];
+    thread->entry_next = where.entry_next;
+    thread->operand_next = where.operand_next;
     fault.insn = where.insn;
     if (where.where == TBD_INT_INSIDE)
         tbd_ring_close_record_sigsafe(&tbd_recording.ring, thread, where.record_bytes);
