@@ -65,6 +65,9 @@
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0x4000
 #endif
+#ifndef MSG_CMSG_CLOEXEC
+#define MSG_CMSG_CLOEXEC 0x40000000
+#endif
 #ifndef SOL_IP
 #define SOL_IP 0
 #endif

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """tbd crash -p and tbd stop in processes that run already: calls end as if nobody had come, threads notice nothing, a death leaves a dump, what cannot be is said."""
+import ctypes
 import os
 import random
 import re
 import signal
+import socket
+import struct
 import subprocess
 import time
 
@@ -105,6 +108,105 @@ def test_programs_that_are_just_starting(root):
         assert running.returncode == -signal.SIGKILL, (running.returncode, taken)
 
 
+# ---- as Yama and other rules have it: a seccomp filter that refuses one call (linux/filter.h, linux/seccomp.h)
+
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
+NUMBER, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 16, 24  # in struct seccomp_data
+ALLOW, KILL, EPERM = 0x7fff0000, 0x80000000, 0x50001
+PTRACE, PRCTL = 101, 157
+PR_SET_PTRACER = 0x59616d61
+
+NO_PTRACE = ((LOAD, 0, 0, NUMBER), (EQUAL, 0, 1, PTRACE), (RETURN, 0, 0, EPERM), (RETURN, 0, 0, ALLOW))
+DIES_NAMING_ITS_TRACER = ((LOAD, 0, 0, NUMBER), (EQUAL, 0, 4, PRCTL), (LOAD, 0, 0, FIRST_ARGUMENT), (EQUAL, 0, 2, PR_SET_PTRACER),
+                          (LOAD, 0, 0, SECOND_ARGUMENT), (EQUAL, 0, 1, 0), (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, KILL))
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+
+def limit(rules):
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+    libc = ctypes.CDLL(None)
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    assert libc.prctl(22, 2, ctypes.byref(Program(len(rules), ctypes.addressof(code)))) == 0
+
+
+def without_ptrace(root, *argv):
+    env = tbdtest.clean_env({"TBD_DIR": os.path.basename(root)})
+    return subprocess.run([tbdtest.TBD, *argv], capture_output=True, text=True, timeout=120, check=False, env=env, cwd=os.path.dirname(root),
+                          preexec_fn=lambda: limit(NO_PTRACE))
+
+
+def start_armed(root, *argv):
+    process = subprocess.Popen([tbdtest.TBD, "arm", "--", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=tbdtest.clean_env({"TBD_DIR": root}))
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def handlers(pid):
+    return [line for _, lines in state(pid) for line in lines if line[0] != "SigBlk"]
+
+
+def beside(pid):
+    """The answer to a packet that the keeper, or its deputy, must refuse."""
+    space = os.stat("/proc/%d/ns/pid" % pid).st_ino
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect("\0tbd-armed-%d-%d" % (space, pid))
+        for packet in (b"x", struct.pack("<4I", 10, 3, 2, 0), struct.pack("<4I", 10, 16, 17, 0) + b"a\0" * 16,
+                       struct.pack("<4I", 10, 2, 1, 0) + b"a\0b"):
+            connection.send(packet)
+            if len(packet) < 8:
+                answer = connection.recv(64)
+                if not answer:
+                    return
+                continue
+            answer = connection.recv(64)
+            if not answer:  # the deputy serves one packet each time
+                return
+            assert struct.unpack("<I", answer[:4])[0] == 1, answer
+
+
+def test_armed_programs_are_taken_over_without_ptrace(root):
+    """Who must not use ptrace takes an armed program over, lets it go, and again; its probes come back; threads notice nothing, and recordings replay."""
+    process = start_armed(root, TAKEN, "20")
+    before = handlers(process.pid)
+    for i in range(20 if tbdtest.LONG else 3):
+        beside(process.pid)
+        how = "record" if i % 2 else "crash"
+        taken = without_ptrace(root, how, "-p", str(process.pid))
+        assert taken.returncode == 0 and "21 threads" in taken.stderr, taken
+        probed = without_ptrace(root, "probe", "-p", str(process.pid), "uprobe:taken:main { @ = count() }")
+        assert probed.returncode == 4 and "it is recorded" in probed.stderr, probed
+        end(root, process.pid)
+    assert handlers(process.pid) == before, (before, handlers(process.pid))
+    probed = without_ptrace(root, "probe", "-p", str(process.pid), "interval:ms:100 { exit() } uprobe:taken:main { @ = count() }")
+    assert probed.returncode == 0 and "1 probes in process" in probed.stderr, probed
+    taken = without_ptrace(root, "record", "-p", str(process.pid))
+    assert taken.returncode == 0, taken
+    text, errors = process.communicate("\n")
+    assert process.returncode == 0 and text == "done\n", (text, errors)
+    replays(root, 2)
+
+
+def test_who_is_not_armed_cannot_be_taken_over_without_ptrace(root):
+    """It is said, and the program goes on."""
+    process = test_attach.start(test_attach.ATTACHED, "spin")
+    refused = without_ptrace(root, "crash", "-p", str(process.pid))
+    assert refused.returncode == 4 and "cannot attach" in refused.stderr, refused
+    text, _ = process.communicate("\n")
+    assert process.returncode == 0 and text == "spin done\n", text
+
+
+def test_an_armed_program_names_its_keeper(_):
+    """The kernel ends a program at that call here, an armed one, and only that."""
+    for begins, status in (([], 0), ([tbdtest.TBD, "arm", "--"], -signal.SIGSYS)):
+        ended = subprocess.run(begins + ["/bin/true"], stderr=subprocess.DEVNULL, check=False, env=tbdtest.clean_env(),
+                               preexec_fn=lambda: limit(DIES_NAMING_ITS_TRACER))
+        assert ended.returncode == status, (begins, ended)
+
+
 def test_a_death_leaves_a_dump(root):
     """The rings have what ran since the engine came, and the dump the state at the end."""
     may()
@@ -152,5 +254,8 @@ if __name__ == "__main__":
     tbdtest.main(test_calls_end_as_without,
                  test_threads_notice_nothing,
                  test_programs_that_are_just_starting,
+                 test_armed_programs_are_taken_over_without_ptrace,
+                 test_who_is_not_armed_cannot_be_taken_over_without_ptrace,
+                 test_an_armed_program_names_its_keeper,
                  test_a_death_leaves_a_dump,
                  test_what_cannot_be_is_said)

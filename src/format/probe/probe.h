@@ -49,6 +49,7 @@ enum tbd_probe_kind {
     TBD_PROBE_STOP,  /* the reply comes when no thread is in a probe any more */
     TBD_PROBE_LEAVE, /* instead of OPEN: the keeper ends */
     TBD_PROBE_GUARD_FIRST, /* as GUARD, and before it: where a thread that blocks signals does not come to unblock them */
+    TBD_PROBE_RUN, /* instead of OPEN: the keeper runs the consumer's program as its child (struct tbd_probe_run) */
 };
 
 struct tbd_probe_head {
@@ -113,8 +114,29 @@ enum tbd_probe_refusal {
     TBD_PROBE_SIGNAL_BLOCKED, /* a thread blocks SIGTRAP */
     TBD_PROBE_TRACED,         /* a debugger has the process */
     TBD_PROBE_SHADOW_STACK,
+    TBD_PROBE_NOT_RUN, /* the consumer's program cannot be run */
+    TBD_PROBE_AWAY, /* the keeper is not there while the process is taken over: its deputy answers */
     TBD_PROBE_REFUSALS
 };
+
+/* Comes with TBD_PROBE_RUN_FDS descriptors, of which the first four become the child's 0 to 3.  Texts follow, each with its NUL: arguments,
+ * then the environment. */
+struct tbd_probe_run {
+    struct tbd_probe_head head; /* count: how many texts */
+    uint32_t arguments;         /* how many of them are arguments */
+    uint32_t reserved;
+};
+
+enum tbd_probe_run_fd {
+    TBD_PROBE_RUN_INPUT,
+    TBD_PROBE_RUN_OUTPUT,
+    TBD_PROBE_RUN_MESSAGES,
+    TBD_PROBE_RUN_STATUS,  /* it writes its exit status there, one byte */
+    TBD_PROBE_RUN_PROGRAM, /* its file */
+    TBD_PROBE_RUN_FOLDER,  /* its current one */
+    TBD_PROBE_RUN_FDS,
+};
+#define TBD_PROBE_RUN_TEXTS 16u
 
 struct tbd_probe_reply {
     uint32_t refusal; /* enum tbd_probe_refusal */

@@ -7,7 +7,9 @@
  * The keeper shares the program's memory and its table of signal handlers, and nothing else: no descriptor,
  * no folder, no thread group.  So it does not count as a thread (the program may end its first one, or
  * change its namespaces), the program cannot wait for it, and keeps no file open by it.  Middle has closed its
- * descriptors before the program goes on. */
+ * descriptors before the program goes on.
+ *
+ * The program names the keeper to Yama, which else lets only ancestors attach to a process (keeper_run.h). */
 #include "hooks/probes/arm.h"
 
 #include "base/linux_abi.h"
@@ -22,7 +24,8 @@ int64_t tbd_spawn_clone(uint64_t flags, uint64_t stack, void (*run)(void *), voi
 
 struct arming {
     uint32_t pid;
-    long wrong; /* -errno of what failed in middle */
+    long keeper; /* its process, as middle has made it */
+    long wrong;  /* -errno of what failed in middle */
 };
 
 static long start(uint8_t *stack, uint64_t bytes, void (*run)(void *), void *context)
@@ -47,9 +50,8 @@ static void run_middle(void *context)
     tbd_sys3(__NR_chdir, tbd_sys_pointer("/"), 0, 0);
     arming->wrong = tbd_keeper_prepare(arming->pid);
     if (!arming->wrong) {
-        long keeper = start(stack, sizeof(stack), run_keeper, NULL);
-
-        arming->wrong = keeper < 0 ? keeper : 0;
+        arming->keeper = start(stack, sizeof(stack), run_keeper, NULL);
+        arming->wrong = arming->keeper < 0 ? arming->keeper : 0;
     }
     tbd_sys_exit_group(0);
 }
@@ -95,6 +97,8 @@ bool tbd_arm(bool waits, char **envp)
         tbd_say(
             "hint: it runs without; /proc must be mounted, and a process and a socket be allowed");
     }
+    if (!arming.wrong) /* in vain where there is no Yama */
+        tbd_sys3(__NR_prctl, PR_SET_PTRACER, (uint64_t)arming.keeper, 0);
     if (waits)
         forget_wait(envp);
     if (!arming.wrong && waits)

@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
 #include "hooks/probes/handlers.h"
+#include "hooks/probes/keeper_run.h"
 #include "hooks/probes/placing.h"
 #include "hooks/probes/probe_session.h"
 #include "hooks/probes/probe_uses.h"
@@ -296,12 +297,21 @@ static struct tbd_probe_reply leave(void)
     return refuse(TBD_PROBE_OK, 0);
 }
 
-static struct tbd_probe_reply answer(long bytes, int *out_fd)
+static struct tbd_probe_reply run_program(long bytes, const struct tbd_keeper_fds *fds)
+{
+    if (tbd_probe_session.shared)
+        return refuse(TBD_PROBE_BUSY, 0);
+    return refuse(tbd_keeper_run_program(packet, (uint64_t)bytes, fds), 0);
+}
+
+static struct tbd_probe_reply answer(long bytes, const struct tbd_keeper_fds *fds, int *out_fd)
 {
     const struct tbd_probe_head *head = (const struct tbd_probe_head *)(void *)packet;
 
     if ((uint64_t)bytes < sizeof(*head))
         return refuse(TBD_PROBE_BAD_PACKET, 0);
+    if (head->kind == TBD_PROBE_RUN)
+        return run_program(bytes, fds);
     if (head->kind == TBD_PROBE_OPEN)
         return open_session(bytes, out_fd);
     if (head->kind == TBD_PROBE_LEAVE)
@@ -368,6 +378,7 @@ static void wait_for(int connection)
 
         if ((ready > 0 && wanted[1].revents) || executes_another())
             tbd_sys_exit_group(0);
+        tbd_keeper_reap();
         if (ready > 0)
             return;
     }
@@ -379,13 +390,16 @@ static void serve(int connection)
 
     for (;;) {
         struct tbd_probe_reply reply;
+        struct tbd_keeper_fds fds;
         int fd = -1;
 
         wait_for(connection);
-        bytes = tbd_sys_read(connection, packet, sizeof(packet));
+        bytes = tbd_keeper_receive(connection, packet, sizeof(packet), &fds);
+        if (bytes > 0)
+            reply = answer(bytes, &fds, &fd);
+        tbd_keeper_close_fds(&fds);
         if (bytes <= 0)
             break;
-        reply = answer(bytes, &fd);
         send_reply(connection, &reply, fd);
         if (fd >= 0)
             tbd_sys_close(fd);

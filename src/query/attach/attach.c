@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SCRATCH_BYTES (64u << 10)
@@ -112,5 +116,45 @@ bool tbd_attach_arm(pid_t pid, struct tbd_query_error *error)
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     tbd_engine_close(&file);
+    return done;
+}
+
+/* ---- may we? ---- */
+
+/* The kernel lets a thread go that was seized, and never stopped, when who has seized it ends. */
+static _Noreturn void try_to_seize(pid_t pid)
+{
+    long result = syscall(SYS_ptrace, (long)PTRACE_SEIZE, (long)pid, 0L, 0L);
+
+    _exit(result != 0 && errno == EPERM);
+}
+
+bool tbd_attach_is_forbidden(pid_t pid)
+{
+    int how = 0;
+    pid_t child = fork();
+
+    if (child == 0)
+        try_to_seize(pid);
+    while (child > 0 && waitpid(child, &how, 0) < 0 && errno == EINTR)
+        ;
+    return child > 0 && WIFEXITED(how) && WEXITSTATUS(how) != 0;
+}
+
+bool tbd_attach_name_tracer(pid_t pid, pid_t tracer, struct tbd_query_error *error)
+{
+    const uint64_t arguments[6] = { PR_SET_PTRACER, (uint64_t)tracer };
+    struct tbd_remote remote;
+    sigset_t all, before;
+    bool done;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    done = tbd_remote_borrow(&remote, pid, 0, error);
+    if (done) {
+        tbd_remote_call_system(&remote, SYS_prctl, arguments);
+        tbd_remote_let_go(&remote);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return done;
 }

@@ -17,4 +17,10 @@
 /* After it the keeper listens, or begins to. */
 bool tbd_attach_arm(pid_t pid, struct tbd_query_error *error);
 
+/* The kernel does not let us attach to it, as Yama does not if it is no descendant of ours.  It is not stopped. */
+bool tbd_attach_is_forbidden(pid_t pid);
+
+/* It has Yama, where there is one, let `tracer` attach to it from now on, and no other (PR_SET_PTRACER). */
+bool tbd_attach_name_tracer(pid_t pid, pid_t tracer, struct tbd_query_error *error);
+
 #endif

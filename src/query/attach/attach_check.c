@@ -295,8 +295,10 @@ bool tbd_attach_refused(pid_t pid, int number, struct tbd_query_error *error)
     if (number == EPERM && scope == 1)
         strcpy(error->hint, "kernel.yama.ptrace_scope is 1: be root, or start it by `tbd arm`");
     else if (number == EPERM && scope >= 2)
-        strcpy(error->hint,
-               "kernel.yama.ptrace_scope allows it to root at most: `tbd arm` needs no ptrace");
+        strcpy(
+            error->hint,
+            "kernel.yama.ptrace_scope allows it to root at most: `tbd probe` of a program under `tbd "
+            "arm` needs no ptrace");
     else if (number == EPERM)
         strcpy(error->hint,
                "it may forbid that (prctl PR_SET_DUMPABLE), or have more rights than you");

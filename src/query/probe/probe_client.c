@@ -30,6 +30,8 @@ static const char *const refusals[TBD_PROBE_REFUSALS] = {
     [TBD_PROBE_SIGNAL_BLOCKED] = "a thread blocks SIGTRAP",
     [TBD_PROBE_TRACED] = "a debugger is attached to the program",
     [TBD_PROBE_SHADOW_STACK] = "the program uses a shadow stack",
+    [TBD_PROBE_NOT_RUN] = "what waits beside the program cannot run tbd",
+    [TBD_PROBE_AWAY] = "the program is recorded, or was",
 };
 
 const char *tbd_client_refusal(uint32_t refusal)
@@ -159,14 +161,20 @@ static bool receive(struct tbd_probe_client *client, struct tbd_probe_reply *rep
     return true;
 }
 
-static bool ask(struct tbd_probe_client *client, const void *packet, size_t bytes,
-                struct tbd_probe_reply *reply, int *out_fd, struct tbd_query_error *error)
+static ssize_t send_message(const struct tbd_probe_client *client, const struct msghdr *message)
 {
     ssize_t sent;
 
     do
-        sent = send(client->connection, packet, bytes, MSG_NOSIGNAL);
+        sent = sendmsg(client->connection, message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+/* After `sent` of `bytes`. */
+static bool await_reply(struct tbd_probe_client *client, ssize_t sent, size_t bytes,
+                        struct tbd_probe_reply *reply, int *out_fd, struct tbd_query_error *error)
+{
     client->refusal = TBD_PROBE_OK;
     if (sent != (ssize_t)bytes || !receive(client, reply, out_fd))
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the program has ended");
@@ -180,6 +188,35 @@ static bool ask(struct tbd_probe_client *client, const void *packet, size_t byte
         return false;
     }
     return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "%s", tbd_client_refusal(reply->refusal));
+}
+
+static bool ask(struct tbd_probe_client *client, const void *packet, size_t bytes,
+                struct tbd_probe_reply *reply, int *out_fd, struct tbd_query_error *error)
+{
+    struct iovec part = { (void *)(uintptr_t)packet, bytes };
+    const struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+    return await_reply(client, send_message(client, &message), bytes, reply, out_fd, error);
+}
+
+bool tbd_client_send_run(struct tbd_probe_client *client, const struct tbd_probe_run *request,
+                         size_t bytes, const int *fds, struct tbd_query_error *error)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(TBD_PROBE_RUN_FDS * sizeof(int))];
+    } control = { .header = { .cmsg_len = CMSG_LEN(TBD_PROBE_RUN_FDS * sizeof(int)),
+                              .cmsg_level = SOL_SOCKET,
+                              .cmsg_type = SCM_RIGHTS } };
+    struct iovec part = { (void *)(uintptr_t)request, bytes };
+    const struct msghdr message = { .msg_iov = &part,
+                                    .msg_iovlen = 1,
+                                    .msg_control = control.bytes,
+                                    .msg_controllen = sizeof(control.bytes) };
+    struct tbd_probe_reply reply;
+
+    memcpy(CMSG_DATA(&control.header), fds, TBD_PROBE_RUN_FDS * sizeof(int));
+    return await_reply(client, send_message(client, &message), bytes, &reply, NULL, error);
 }
 
 static bool map_shared(struct tbd_probe_client *client, int fd, uint64_t bytes,

@@ -48,6 +48,9 @@ bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_guard_pl
                       struct tbd_query_error *error);
 bool tbd_client_order(struct tbd_probe_client *client, enum tbd_probe_kind kind,
                       uint64_t *out_detail, struct tbd_query_error *error);
+/* With TBD_PROBE_RUN_FDS descriptors (enum tbd_probe_run_fd). */
+bool tbd_client_send_run(struct tbd_probe_client *client, const struct tbd_probe_run *request,
+                         size_t bytes, const int *fds, struct tbd_query_error *error);
 void tbd_client_close(struct tbd_probe_client *client);
 
 #endif

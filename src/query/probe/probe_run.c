@@ -6,11 +6,11 @@
 #include "query/probe/probe_run.h"
 
 #include "base/safe_stream.h"
-#include "query/attach/attach.h"
 #include "query/attach/attach_masks.h"
 #include "query/probe/probe_client.h"
 #include "query/probe/probe_follow.h"
 #include "query/probe/probe_places.h"
+#include "query/probe/probe_reach.h"
 #include "query/probe/probe_records_read.h"
 #include "query/probe/probe_refused.h"
 #include "query/probe/probe_show.h"
@@ -256,31 +256,6 @@ static bool place_guards(struct probe_run *run)
     return tbd_client_guard(&run->client, &run->guards, &run->error);
 }
 
-#define KEEPER_TRIES  500
-#define KEEPER_TRY_NS 10000000L
-
-/* The engine comes into a process that was not armed; its keeper needs a moment to listen. */
-static bool reach(struct probe_run *run)
-{
-    const struct timespec moment = { 0, KEEPER_TRY_NS };
-    pid_t pid = run->options->pid;
-
-    if (run->client.connection >= 0 || tbd_client_connect(&run->client, pid, &run->error))
-        return true;
-    if (run->error.status != TBD_NOTFOUND)
-        return false;
-    run->error = (struct tbd_query_error){ 0 };
-    if (!tbd_attach_arm(pid, &run->error))
-        return false;
-    for (int i = 0; i < KEEPER_TRIES; i++) {
-        run->error = (struct tbd_query_error){ 0 };
-        if (tbd_client_connect(&run->client, pid, &run->error))
-            return true;
-        nanosleep(&moment, NULL);
-    }
-    return false;
-}
-
 /* What the keeper does not have yet. */
 static bool send_code(struct probe_run *run)
 {
@@ -298,10 +273,10 @@ static bool begin_session(struct probe_run *run)
     uint32_t flags =
         (run->options->drop ? TBD_PROBE_DROP : 0) | (run->options->traps ? TBD_PROBE_TRAPS : 0);
 
-    if (!reach(run) || !find_places(run))
+    if (!tbd_probe_reach(&run->client, run->options->pid, &run->error) || !find_places(run))
         return false;
     tbd_attach_unblock(run->options->pid, &run->unblocked);
-    if (!tbd_client_open(&run->client, script->maps, script->map_count, flags, &run->error) ||
+    if (!tbd_probe_open_session(&run->client, run->options->pid, script, flags, &run->error) ||
         !send_code(run) || !place_guards(run))
         return false;
     if (!tbd_probes_place(&run->client, &run->places, &run->error))
@@ -426,6 +401,9 @@ static void leave_program(struct probe_run *run)
     tbd_script_free(run->script);
     run->sent = 0;
 }
+
+#define KEEPER_TRIES  500
+#define KEEPER_TRY_NS 10000000L
 
 /* The keeper of the program before sees by a connection that there is another one, and goes. */
 static void await_keeper_s_end(pid_t pid)

@@ -2,8 +2,10 @@
 /* take_run.c - see take_run.h */
 #include "query/probe/take_run.h"
 
+#include "query/attach/attach.h"
 #include "query/attach/attach_check.h"
 #include "query/attach/take.h"
+#include "query/probe/deputy.h"
 #include "query/probe/probe_client.h"
 
 #include <inttypes.h>
@@ -49,17 +51,15 @@ static bool send_keeper_away(pid_t pid, struct tbd_query_error *error)
                                         "process %d: what waits beside it does not go", (int)pid);
 }
 
-/* False: somebody probes it. */
-static bool has_no_keeper(pid_t pid, struct tbd_query_error *error)
+static bool has_keeper(pid_t pid)
 {
     struct tbd_query_error ignored = { 0 };
     struct tbd_probe_client client;
     bool is_there = tbd_client_connect(&client, pid, &ignored);
 
     tbd_client_close(&client);
-    return !is_there || send_keeper_away(pid, error);
+    return is_there;
 }
-
 int tbd_stop_run(int argc, char **argv)
 {
     struct tbd_query_error error = { 0 };
@@ -81,24 +81,34 @@ int tbd_stop_run(int argc, char **argv)
     return done ? 0 : fail("stop", &error);
 }
 
+int tbd_take_process(pid_t pid, const char *how, const char *options)
+{
+    struct tbd_query_error error = { 0 };
+    bool records = strcmp(how, "record") == 0;
+    struct tbd_taken taken;
+
+    if (has_keeper(pid) && !send_keeper_away(pid, &error))
+        return fail(how, &error);
+    if (!tbd_take(pid, options, records, &taken, &error))
+        return fail(how, &error);
+    fprintf(stderr,
+            "tbd %s: process %d %s, %zu threads; all stood still for %" PRIu64 ".%" PRIu64 " ms\n",
+            how, (int)pid, records ? "is recorded" : "has rings", taken.threads,
+            taken.stopped_us / 1000, taken.stopped_us / 100 % 10);
+    return 0;
+}
+
 int tbd_take_run(int argc, char **argv)
 {
     struct tbd_query_error error = { 0 };
-    bool records = argc > 1 && strcmp(argv[1], "record") == 0;
-    struct tbd_taken taken;
+    int status = 0;
     pid_t pid;
 
     if (argc != 4 || !tbd_client_read_pid(argv[2], &pid)) {
         fputs("tbd: -p takes the number of a process\n", stderr);
         return EXIT_USAGE;
     }
-    if (!has_no_keeper(pid, &error))
-        return fail(argv[1], &error);
-    if (!tbd_take(pid, argv[3], records, &taken, &error))
-        return fail(argv[1], &error);
-    fprintf(stderr,
-            "tbd %s: process %d %s, %zu threads; all stood still for %" PRIu64 ".%" PRIu64 " ms\n",
-            argv[1], (int)pid, records ? "is recorded" : "has rings", taken.threads,
-            taken.stopped_us / 1000, taken.stopped_us / 100 % 10);
-    return 0;
+    if (!has_keeper(pid) || !tbd_attach_is_forbidden(pid))
+        return tbd_take_process(pid, argv[1], argv[3]);
+    return tbd_deputy_ask(pid, argv[1], argv[3], &status, &error) ? status : fail(argv[1], &error);
 }

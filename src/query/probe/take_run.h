@@ -5,6 +5,10 @@
 #ifndef TBD_QUERY_TAKE_RUN_H
 #define TBD_QUERY_TAKE_RUN_H
 
+#include <sys/types.h>
+
+/* By ptrace, after the keeper has gone that may wait beside it.  What came of it is said. */
+int tbd_take_process(pid_t pid, const char *how, const char *options);
 /* argv: the word `take`, `record` or `crash`, the process, the options as in TBD_OPTIONS. */
 int tbd_take_run(int argc, char **argv);
 /* argv: the word `stop`, the process. */

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+/* probe_reach.c - see probe_reach.h */
+#include "query/probe/probe_reach.h"
+
+#include "query/attach/attach.h"
+#include "query/probe/deputy.h"
+
+#include <time.h>
+
+#define KEEPER_TRIES  500
+#define KEEPER_TRY_NS 10000000L
+
+/* It needs a moment to listen. */
+static bool await_keeper(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
+{
+    const struct timespec moment = { 0, KEEPER_TRY_NS };
+
+    for (int i = 0; i < KEEPER_TRIES; i++) {
+        *error = (struct tbd_query_error){ 0 };
+        if (tbd_client_connect(client, pid, error))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+bool tbd_probe_reach(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
+{
+    if (client->connection >= 0 || tbd_client_connect(client, pid, error))
+        return true;
+    if (error->status != TBD_NOTFOUND)
+        return false;
+    *error = (struct tbd_query_error){ 0 };
+    return tbd_attach_arm(pid, error) && await_keeper(client, pid, error);
+}
+
+/* False: the error says why not. */
+static bool bring_keeper(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
+{
+    int status = 0;
+
+    tbd_client_close(client);
+    *error = (struct tbd_query_error){ 0 };
+    if (!tbd_deputy_ask(pid, "arm", "", &status, error))
+        return false;
+    if (status)
+        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d is not armed again", (int)pid);
+    return await_keeper(client, pid, error);
+}
+
+bool tbd_probe_open_session(struct tbd_probe_client *client, pid_t pid,
+                            const struct tbd_probe_script *script, uint32_t flags,
+                            struct tbd_query_error *error)
+{
+    if (tbd_client_open(client, script->maps, script->map_count, flags, error))
+        return true;
+    return client->refusal == TBD_PROBE_AWAY && bring_keeper(client, pid, error) &&
+           tbd_client_open(client, script->maps, script->map_count, flags, error);
+}
