@@ -72,12 +72,16 @@ def began(folder, options=""):
     return process, tbdtest.organizers(root)[0], err
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def wait_for(path, text, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        with open(path, "rb") as file:
-            if text in file.read():
-                return
+        if text in read(path):
+            return
         time.sleep(0.1)
     raise AssertionError("nobody says %r" % text)
 
@@ -122,6 +126,21 @@ def test_an_organizer_that_is_killed_is_said(folder):
     out, _ = process.communicate(b"work\nend\n", timeout=100)
     assert process.returncode == 3 and out == b"worked\nended\n", (process.returncode, out)
     wait_for(err, b"goes on untraced: the organizer is gone: it was killed", 1)
+
+
+def test_an_organizer_killed_in_a_computation_is_said(folder):
+    """Natively hardly anything is sent."""
+    process, organizer, err = began(folder, ",mode=native")
+    assert process.stdout.readline() == b"ready\n"
+    os.kill(organizer, signal.SIGKILL)
+    process.stdin.write(b"work\n")
+    process.stdin.flush()
+    while b"goes on untraced: the organizer is gone: it was killed" not in read(err):
+        process.stdin.write(b"work\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"worked\n"
+    process.communicate(b"end\n", timeout=100)
+    assert process.returncode == 3, process.returncode
 
 
 HANGS = """#!%s

@@ -309,6 +309,11 @@ static void take_slot(struct tbd_ring *ring, uint32_t count)
     while (!ring->discard) {
         uint32_t released = collect(ring);
 
+        if (tbd_ring_consumer_died(
+                ring)) { /* also while there is space: a computation needs little */
+            ring->discard = true;
+            return;
+        }
         TBD_INVARIANT("RING-5",
                       ring->free_count + (ring->number - ring->collected) == head->chunk_count);
         if (ring->free_count >= count) {
@@ -321,10 +326,7 @@ static void take_slot(struct tbd_ring *ring, uint32_t count)
             patience.waits = 0; /* it works */
         waited = true;
         before = released;
-        if (tbd_ring_consumer_died(ring))
-            ring->discard = true;
-        else
-            tbd_patience_wait(&patience, &head->released, released, head->organizer_lock);
+        tbd_patience_wait(&patience, &head->released, released, head->organizer_lock);
     }
 }
 
