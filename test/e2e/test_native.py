@@ -197,6 +197,38 @@ def test_a_killed_organizer_changes_nothing(folder):
         shutil.rmtree(root)
 
 
+def test_a_trace_that_cannot_be_written_is_counted_elsewhere(folder):
+    """In the user's cache, for the next question too; without a cache only as long as tbdq runs."""
+    if os.geteuid() != 0:
+        raise tbdtest.Skip("needs root to become somebody else")
+    _, trace = record([tbdtest.program("recursion")], folder)
+    copy, home, none = (os.path.join(folder, name) for name in ("copy", "home", "none"))
+    shutil.copytree(trace.path, copy)
+    for path, owner in ((home, 65534), (none, 0)):
+        os.mkdir(path)
+        os.chown(path, owner, owner)
+    for name in ("tbdq", "tbd-replay"):
+        shutil.copy(os.path.join(tbdtest.BUILD, name), folder)
+    for root, _, files in os.walk(folder):
+        for path in [root] + [os.path.join(root, name) for name in files]:
+            os.chmod(path, 0o755)
+    question = ["goto", "first", "forward", "func_enter", "3", "where", "func==fib"]
+    expected, before = tbdtest.run([tbdtest.TBDQ, "-t", copy, *question]), sorted(os.walk(trace.path))
+
+    def ask(cache, *question):
+        other = [tbdtest.need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", folder + "/tbdq", "-t", trace.path]
+        result = tbdtest.run(other + list(question), env={"XDG_CACHE_HOME": cache, "TMPDIR": home})
+        assert result.code == 0, result
+        return result.out, [line for line in result.err.decode().splitlines() if "is counted" in line]
+
+    for cache, words, left in ((none, "in a temporary folder", []), (home, "in your cache", ["tbd"])):
+        out, said = ask(cache, *question)
+        assert out == expected.out, expected
+        assert len(said) == 1 and words in said[0], (out, said)
+        assert os.listdir(home) == left, os.listdir(home)
+    assert ask(home, "where")[1] == [] and sorted(os.walk(trace.path)) == before
+
+
 # System calls that fail (without.py), and what is said then: on stderr, or by a note of the trace; None: it goes on natively, with other means.
 ENOSYS, EPERM, EINVAL = 38, 1, 22
 PAGES_FOLLOWED, USER_DISPATCH, LOST = b"userfaultfd, Linux 6.7", b"user dispatch of system calls", "no longer says which pages are written"

@@ -268,6 +268,20 @@ const char *tbd_trace_path(const struct tbd_trace *trace)
     return trace->path;
 }
 
+bool tbd_trace_stand_for(struct tbd_trace *trace, const char *path, uint32_t owner)
+{
+    char *copy = strdup(path);
+
+    if (!copy)
+        return false;
+    free(trace->path);
+    trace->path = copy;
+    trace->info.path = trace->dir.path = copy;
+    trace->info.owner = owner;
+    trace->info.is_foreign = owner != geteuid();
+    return true;
+}
+
 struct tbd_dir tbd_trace_dir(const struct tbd_trace *trace)
 {
     return trace->dir;

@@ -14,6 +14,8 @@
 /* The id in the header of each of the trace's files. */
 uint64_t tbd_trace_id(const struct tbd_trace *trace);
 const char *tbd_trace_path(const struct tbd_trace *trace);
+/* The trace was made from the one at `path`, whose path and owner it tells from now on; it is read from where it is. */
+TBD_MUST_CHECK bool tbd_trace_stand_for(struct tbd_trace *trace, const char *path, uint32_t owner);
 struct tbd_dir tbd_trace_dir(const struct tbd_trace *trace);
 const struct tbd_file *tbd_trace_header(const struct tbd_trace *trace);
 

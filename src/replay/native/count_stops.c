@@ -625,9 +625,6 @@ static enum tbd_status open_uncounted(struct stops_counting *c, bool *out_is, st
     *out_is = info->counts_stops && tbd_trace_window_count(c->trace);
     if (info->counts_stops && !info->finished)
         return tbd_error_set(why, TBD_BUSY, c->how->path, 0, "it is still being recorded");
-    if (info->counts_stops && info->is_foreign)
-        return tbd_error_set(why, TBD_NOREPLAY, c->how->path, 0,
-                             "it is another user's, who has to ask it first");
     return TBD_OK;
 }
 
@@ -639,13 +636,23 @@ static struct stops_counting counting_of(const struct tbd_count_stops *how)
                                     .blocks = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 }
 
+/* Beside the trace, and no trace to whoever lists them: FOLDER/.NAME.counted. */
+static bool name_root(const char *path, char *out, size_t bytes)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    return (size_t)snprintf(out, bytes, "%.*s.%s" NEW_SUFFIX, (int)(name - path), path, name) <
+           bytes;
+}
+
 enum tbd_status tbd_count_stops(const struct tbd_count_stops *how, struct tbd_error *why)
 {
     struct stops_counting c = counting_of(how);
     enum tbd_status status;
     bool is_uncounted;
 
-    snprintf(c.root, sizeof(c.root), "%s" NEW_SUFFIX, how->path);
+    if (!name_root(how->path, c.root, sizeof(c.root)))
+        return tbd_error_set(why, TBD_NOTRACE, how->path, 0, "its path is too long");
     status = tbd_stops_claim(&c.claim, how->path, c.root, how->is_aside, why);
     if (status)
         return status;
