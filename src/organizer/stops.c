@@ -3,44 +3,119 @@
 #include "organizer/stops.h"
 
 #include "format/files/file.h"
+#include "format/reading/window_read.h"
+#include "format/trace/trace_handle.h"
+#include "format/window/window_make.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#define PAGE_BYTES 4096u
+/* The payloads of shorter events cost less than the search for them. */
+#define LONG_EVENT 128u
 
 static void name_of(uint64_t window, char out[40])
 {
     snprintf(out, 40, "stops/%" PRIu64, window);
 }
 
+/* ---- writing ---- */
+
+static struct tbd_reader reader_of(const uint8_t *bytes, size_t count)
+{
+    return (struct tbd_reader){ .at = bytes, .end = bytes + count };
+}
+
+/* Behind the last message after which the program ran: pages that follow are as they are at the window's end. */
+static const uint8_t *end_of_run(struct tbd_reader list)
+{
+    const uint8_t *payload, *end = list.at;
+    struct tbd_message head;
+
+    while ((payload = tbd_stops_next(&list, &head)))
+        if (tbd_message_is_event(head.kind) || head.kind == TBD_MSG_PASSED)
+            end = payload + head.bytes;
+    return end;
+}
+
+static bool is_end_page(const struct tbd_message *head, const uint8_t *payload)
+{
+    struct tbd_msg_page page;
+
+    if (head->kind != TBD_MSG_PAGE || head->bytes != sizeof(page) + PAGE_BYTES)
+        return false;
+    memcpy(&page, payload, sizeof(page));
+    return page.flags == TBD_PAGE_DIRTY;
+}
+
+/* How many of its bytes a file that leaves out what the TOC has begins with. */
+static uint32_t brief_bytes(const struct tbd_message *head, const uint8_t *payload,
+                            const uint8_t *end)
+{
+    if (payload >= end && is_end_page(head, payload))
+        return sizeof(struct tbd_msg_page);
+    return tbd_message_is_event(head->kind) && head->bytes > LONG_EVENT ? 0 : head->bytes;
+}
+
+static bool put_brief(struct tbd_buffer *out, const struct tbd_raw_window *raw)
+{
+    struct tbd_reader list = reader_of(raw->operands, raw->operand_bytes);
+    const uint8_t *payload, *end = end_of_run(list);
+    struct tbd_message head;
+
+    while ((payload = tbd_stops_next(&list, &head))) {
+        uint32_t bytes = brief_bytes(&head, payload, end);
+
+        if (bytes != head.bytes)
+            head.kind |= TBD_STOPS_ELSEWHERE;
+        tbd_buffer_put(out, &head, sizeof(head));
+        tbd_buffer_put(out, payload, bytes);
+    }
+    return !list.failed && list.at == list.end && !out->failed;
+}
+
+static void put_record(struct tbd_buffer *file, enum tbd_record_type type, const void *messages,
+                       uint64_t bytes)
+{
+    size_t record = tbd_file_begin_record(file, type);
+
+    tbd_buffer_put(file, &bytes, sizeof(bytes));
+    tbd_lz4_pack(file, messages, bytes);
+    tbd_file_finish_record(file, record);
+}
+
+/* The last window may not come into the trace, and a broken one is the builder's to judge: these are kept whole. */
 enum tbd_status tbd_stops_keep(int dir, uint64_t window, const struct tbd_raw_window *raw)
 {
-    uint64_t bytes = raw->operand_bytes;
-    struct tbd_buffer file = { 0 };
+    struct tbd_buffer file = { 0 }, brief = { 0 };
     enum tbd_status status = window ? TBD_OK : tbd_dir_make_folder(dir, "stops");
-    size_t record;
     char name[40];
 
     name_of(window, name);
     tbd_file_put_header(&file, TBD_FILE_STOPS, (uint32_t)window, 0);
-    record = tbd_file_begin_record(&file, TBD_REC_STOPS);
-    tbd_buffer_put(&file, &bytes, sizeof(bytes));
-    tbd_lz4_pack(&file, raw->operands, raw->operand_bytes);
-    tbd_file_finish_record(&file, record);
+    if (!raw->is_last && !raw->cut && put_brief(&brief, raw))
+        put_record(&file, TBD_REC_STOPS_BRIEF, brief.bytes, brief.used);
+    else
+        put_record(&file, TBD_REC_STOPS, raw->operands, raw->operand_bytes);
     if (file.failed)
         status = TBD_NOMEM;
     if (!status)
         status = tbd_dir_write(dir, name, file.bytes, file.used);
+    tbd_buffer_free(&brief);
     tbd_buffer_free(&file);
     return status;
 }
+
+/* ---- reading ---- */
 
 static enum tbd_status unpack(const struct tbd_record_view *record, const char *name,
                               struct tbd_buffer *out, struct tbd_error *why)
 {
     uint64_t bytes;
 
-    if (record->type != TBD_REC_STOPS || record->bytes < sizeof(bytes))
+    if (record->bytes < sizeof(bytes) ||
+        (record->type != TBD_REC_STOPS && record->type != TBD_REC_STOPS_BRIEF))
         return tbd_error_set(why, TBD_CORRUPT, name, record->offset, "no messages");
     memcpy(&bytes, record->payload, sizeof(bytes));
     if (bytes > tbd_lz4_most(record->bytes))
@@ -52,8 +127,8 @@ static enum tbd_status unpack(const struct tbd_record_view *record, const char *
                       bytes);
 }
 
-enum tbd_status tbd_stops_load(struct tbd_dir dir, uint64_t window, struct tbd_buffer *out,
-                               struct tbd_error *why)
+static enum tbd_status load_file(struct tbd_dir dir, uint64_t number, struct tbd_buffer *out,
+                                 bool *out_is_brief, struct tbd_error *why)
 {
     struct tbd_record_view record;
     struct tbd_file file;
@@ -61,16 +136,136 @@ enum tbd_status tbd_stops_load(struct tbd_dir dir, uint64_t window, struct tbd_b
     char name[40];
 
     *out = (struct tbd_buffer){ 0 };
-    name_of(window, name);
+    name_of(number, name);
     status = tbd_file_open(dir, name, TBD_FILE_STOPS, 0, &file, why);
     if (status)
         return status;
     status = tbd_file_next(&file, &record, why);
     if (!status)
         status = unpack(&record, name, out, why);
+    *out_is_brief = !status && record.type == TBD_REC_STOPS_BRIEF;
     tbd_file_close(&file);
     if (status)
         tbd_buffer_free(out);
+    return status;
+}
+
+/* What messages that were left out are taken from. */
+struct filling {
+    const struct tbd_window *window;
+    size_t event; /* of its log: the next one */
+    struct tbd_buffer whole;
+};
+
+static bool fill_page(struct filling *f, struct tbd_message head, struct tbd_reader *brief)
+{
+    const uint8_t *start = tbd_reader_take(brief, sizeof(struct tbd_msg_page));
+    const struct tbd_page_contents *contents;
+    struct tbd_msg_page page;
+
+    if (!start || head.bytes != sizeof(page) + PAGE_BYTES)
+        return false;
+    memcpy(&page, start, sizeof(page));
+    contents = tbd_window_dirty(f->window, page.address);
+    if (!contents || !contents->bytes)
+        return false;
+    tbd_buffer_put(&f->whole, &head, sizeof(head));
+    tbd_buffer_put(&f->whole, &page, sizeof(page));
+    tbd_buffer_put(&f->whole, contents->bytes, PAGE_BYTES);
+    return true;
+}
+
+/* The window's log has all events, also those that were not left out. */
+static bool fill_event(struct filling *f, struct tbd_message head)
+{
+    struct tbd_message logged;
+
+    if (f->event >= f->window->log_count)
+        return false;
+    memcpy(&logged, f->window->log[f->event].message, sizeof(logged));
+    if (logged.kind != head.kind || logged.bytes != head.bytes)
+        return false;
+    tbd_buffer_put(&f->whole, f->window->log[f->event].message, sizeof(logged) + logged.bytes);
+    return true;
+}
+
+static bool fill(struct filling *f, struct tbd_reader brief)
+{
+    while (brief.at < brief.end) {
+        const uint8_t *at = tbd_reader_take(&brief, sizeof(struct tbd_message));
+        struct tbd_message head;
+        bool is_brief, is_good;
+
+        if (!at)
+            return false;
+        memcpy(&head, at, sizeof(head));
+        is_brief = head.kind & TBD_STOPS_ELSEWHERE;
+        head.kind &= ~TBD_STOPS_ELSEWHERE;
+        if (is_brief && head.kind == TBD_MSG_PAGE) {
+            is_good = fill_page(f, head, &brief);
+        } else if (is_brief) {
+            is_good = tbd_message_is_event(head.kind) && fill_event(f, head);
+        } else {
+            at = tbd_reader_take(&brief, head.bytes);
+            is_good = at != NULL;
+            if (is_good)
+                tbd_buffer_put(&f->whole, at - sizeof(head), sizeof(head) + head.bytes);
+        }
+        if (!is_good)
+            return false;
+        f->event += tbd_message_is_event(head.kind);
+    }
+    return true;
+}
+
+static enum tbd_status fill_from(struct tbd_trace *trace, uint32_t index,
+                                 const struct tbd_buffer *brief, struct tbd_buffer *out,
+                                 struct tbd_error *why)
+{
+    struct tbd_window *window;
+    enum tbd_status status = tbd_window_load(trace, index, false, &window, why);
+    struct filling filling = { .window = window };
+
+    if (status)
+        return status;
+    if (!fill(&filling, reader_of(brief->bytes, brief->used)))
+        status = tbd_error_set(why, TBD_CORRUPT, tbd_trace_dir(trace).path, 0,
+                               "window %u has not what its stops leave out", index);
+    else if (filling.whole.failed)
+        status = TBD_NOMEM;
+    tbd_window_free(window);
+    if (status)
+        tbd_buffer_free(&filling.whole);
+    *out = filling.whole;
+    return status;
+}
+
+enum tbd_status tbd_stops_load(struct tbd_trace *trace, uint32_t index, struct tbd_buffer *out,
+                               struct tbd_error *why)
+{
+    uint64_t number = tbd_trace_window(trace, index)->number;
+    struct tbd_buffer brief;
+    bool is_brief;
+    enum tbd_status status = load_file(tbd_trace_dir(trace), number, out, &is_brief, why);
+
+    if (status || !is_brief)
+        return status;
+    brief = *out;
+    status = fill_from(trace, index, &brief, out, why);
+    tbd_buffer_free(&brief);
+    return status;
+}
+
+enum tbd_status tbd_stops_load_last(struct tbd_dir dir, uint64_t number, struct tbd_buffer *out,
+                                    struct tbd_error *why)
+{
+    bool is_brief;
+    enum tbd_status status = load_file(dir, number, out, &is_brief, why);
+
+    if (!status && is_brief) {
+        tbd_buffer_free(out);
+        status = TBD_NOTFOUND;
+    }
     return status;
 }
 

@@ -310,9 +310,8 @@ static enum tbd_status not_taken(const struct stops_counting *c, uint32_t index,
 static enum tbd_status put_window(struct stops_counting *c, uint32_t index,
                                   const struct tbd_buffer *events, struct tbd_error *why)
 {
-    uint64_t number = tbd_trace_window(c->trace, index)->number;
     struct tbd_buffer stops;
-    enum tbd_status status = tbd_stops_load(c->dir, number, &stops, why);
+    enum tbd_status status = tbd_stops_load(c->trace, index, &stops, why);
 
     if (status)
         return status;
@@ -332,10 +331,9 @@ static bool is_lost(enum tbd_status status)
 static enum tbd_status put_stops(struct stops_counting *c, uint32_t index, const char *note,
                                  struct tbd_error *why)
 {
-    uint64_t number = tbd_trace_window(c->trace, index)->number;
     struct tbd_stops_lost lost = { c->feed, &c->turns, &c->blocks, c->trace, .note = note };
     struct tbd_buffer stops;
-    enum tbd_status status = tbd_stops_load(c->dir, number, &stops, why);
+    enum tbd_status status = tbd_stops_load(c->trace, index, &stops, why);
 
     if (status)
         return status;
@@ -395,7 +393,7 @@ static enum tbd_status put_end(struct stops_counting *c, struct tbd_error *why)
     struct tbd_buffer stops = { 0 };
     bool done = true;
 
-    if (!tbd_stops_load(c->dir, last->number + 1, &stops, NULL) && !has_blocks(reader_of(&stops)))
+    if (!tbd_stops_load_last(c->dir, last->number + 1, &stops, NULL) && !has_blocks(reader_of(&stops)))
         done = send_window(c, reader_of(&stops), none);
     tbd_buffer_free(&stops);
     return done && send_stopped(c) ? TBD_OK
