@@ -126,7 +126,8 @@ enum tbd_record_type {
     TBD_REC_QUESTION = 63,       /* text */
     TBD_REC_ANSWER = 64,         /* struct tbd_disk_answer, LZ4 frame: text */
     TBD_REC_STOPS = 65,          /* uint64_t bytes, LZ4 frame: (struct tbd_message, payload)... */
-    TBD_REC_STOPS_BRIEF = 66,    /* the same; TBD_STOPS_ELSEWHERE in a kind: the window's TOC has the rest */
+    TBD_REC_STOPS_BRIEF =
+        66, /* the same; TBD_STOPS_ELSEWHERE in a kind: the window's TOC has the rest */
 };
 
 /* In the header: the index's size when its last writer finished. */

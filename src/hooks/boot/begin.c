@@ -263,16 +263,23 @@ static uint32_t areas_beside(uint64_t bytes_of_area)
     return bytes ? (uint32_t)(bytes / bytes_of_area + 1) : 0;
 }
 
+/* Native play fills chunks in bursts, with a window's pages, and waits a little for fewer; fewer stay in the caches. */
+#define CHUNKS        32u
+#define NATIVE_CHUNKS 16u
+
 static struct tbd_ring_config stream_config(void)
 {
     const struct tbd_options *options = &tbd_runtime.options;
+    bool is_native = tbd_mode()->code == TBD_CODE_OWN && !tbd_own_is_translated();
     struct tbd_ring_config config = {
-        .chunks = (uint32_t)options->chunks,
+        .chunks = options->chunks ? (uint32_t)options->chunks
+                  : is_native     ? NATIVE_CHUNKS
+                                  : CHUNKS,
         .def_capacity = 1u << 20,
         .heap_capacity = 1ull << 30,
         .window_blocks = options->window,
         .only_counts = tbd_mode()->omits_records,
-        .is_native = tbd_mode()->code == TBD_CODE_OWN && !tbd_own_is_translated(),
+        .is_native = is_native,
         .hook_set = (uint32_t)tbd_recording.hooks,
         .pid = tbd_recording.pid,
     };

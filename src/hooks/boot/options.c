@@ -49,7 +49,7 @@ static const struct option_row rows[] = {
     { .name = "cut", .values = "N", .help = "mode=native: microseconds of computing until a window ends; 0: as its costs say",
       .kind = KIND_NUMBER, .offset = AT(cut), .initial = 0, .low = 0, .high = 1000000 },
     { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",
-      .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 32, .low = 2,
+      .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 0, .low = 2,
       .high = TBD_STREAM_MAX_CHUNKS },
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
       .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,

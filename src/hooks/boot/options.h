@@ -76,7 +76,7 @@ struct tbd_options {
     uint64_t scheme;    /* enum tbd_calling_scheme (mode=context) */
     uint64_t tally;     /* enum tbd_branch_scheme (mode=context) */
     uint64_t cut;       /* microseconds of a window; 0: as its costs say (mode=native) */
-    uint64_t chunks;
+    uint64_t chunks;    /* 0: as many as the mode wants */
     uint64_t max_insns;
     uint64_t mode;    /* enum tbd_mode_kind */
     uint64_t hooks;   /* TBD_HOOK_* */

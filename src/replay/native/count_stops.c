@@ -393,7 +393,8 @@ static enum tbd_status put_end(struct stops_counting *c, struct tbd_error *why)
     struct tbd_buffer stops = { 0 };
     bool done = true;
 
-    if (!tbd_stops_load_last(c->dir, last->number + 1, &stops, NULL) && !has_blocks(reader_of(&stops)))
+    if (!tbd_stops_load_last(c->dir, last->number + 1, &stops, NULL) &&
+        !has_blocks(reader_of(&stops)))
         done = send_window(c, reader_of(&stops), none);
     tbd_buffer_free(&stops);
     return done && send_stopped(c) ? TBD_OK
