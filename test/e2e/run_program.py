@@ -76,6 +76,8 @@ def check(source, binary, folder):
     want = attributes(source)
     if "--native" in sys.argv and "native_fails" in want:
         raise tbdtest.Skip("not yet with the program's own code: " + want["native_fails"])
+    if "--free" in sys.argv and "free_fails" in want:
+        raise tbdtest.Skip("not in a free run: " + want["free_fails"])
     lacking = missing_feature(want.get("cpu", "").split())
     if lacking:
         raise tbdtest.Skip("CPU without " + " ".join(lacking))

@@ -13,6 +13,7 @@
  *   missing: WORD            the trace must say that it lacks something (a note with WORD)
  *   native: WORD             native play lets the program go, with a reason that has WORD
  *   native_fails: WHY        native play cannot do it yet
+ *   free_fails: WHY          a free run does not do it
  *   replay: no               windows need not verify yet
  * A program that cannot be tested here says why and exits with 77.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
 // options: quantum=200
+// free_fails: restartable sequences are refused there
 /* Restartable sequences (rseq): what registrations that fail say; the processor's number, after it was set too; threads that
  * count in a word of their processor without an atomic instruction and lose nothing, however often their turns end or
  * signals come; sequences that a signal or a fault ends; what ends the process; children. */

@@ -20,11 +20,17 @@ static struct tbd_rseq *own_rseq(void)
     return &tbd_context_now()->rseq;
 }
 
+/* The program's, as it would be natively; 0: none. */
+static uint64_t own_area(void)
+{
+    return own_rseq()->area ? own_rseq()->area : own_rseq()->kept;
+}
+
 static int64_t compare_with_own(const struct request *wanted)
 {
     const struct tbd_rseq *own = own_rseq();
 
-    if (!own->area || own->area != wanted->area || own->bytes != wanted->bytes)
+    if (!own_area() || own_area() != wanted->area || own->bytes != wanted->bytes)
         return -EINVAL;
     return own->signature == wanted->signature ? 0 : -EPERM;
 }
@@ -59,7 +65,7 @@ static void register_area(struct tbd_call *call, const struct request *wanted)
     struct tbd_sys_range range = { wanted->area,
                                    wanted->bytes < MOST_BYTES ? wanted->bytes : MOST_BYTES };
 
-    if (own_rseq()->area) {
+    if (own_area()) {
         int64_t differs = compare_with_own(wanted);
 
         call->result = differs ? differs : -EBUSY;
@@ -67,7 +73,9 @@ static void register_area(struct tbd_call *call, const struct request *wanted)
     }
     tbd_effects_watch(call->effects, &range, 1);
     call->result = ask(wanted);
-    if (call->result == 0) {
+    if (call->result == 0 && tbd_threads.is_free) {
+        call->result = -ENOSYS;
+    } else if (call->result == 0) {
         *own_rseq() =
             (struct tbd_rseq){ wanted->area, wanted->bytes, wanted->signature, 0, false, 0 };
         tbd_rseq_show(own_rseq(), NULL);
@@ -78,7 +86,7 @@ static void register_area(struct tbd_call *call, const struct request *wanted)
 /* The kernel would accept an area that can only be read, and end the program when it writes there. */
 static bool is_trap(const struct request *wanted)
 {
-    return !own_rseq()->area && is_readable(wanted) && !is_writable(wanted);
+    return !own_area() && is_readable(wanted) && !is_writable(wanted);
 }
 
 static void forget_area(struct tbd_call *call, const struct request *wanted)
@@ -95,9 +103,7 @@ void tbd_call_rseq(struct tbd_call *call)
     uint32_t flags = (uint32_t)args[2];
     bool is_wrong = false;
 
-    if (tbd_threads.is_free)
-        call->result = -ENOSYS;
-    else if (flags == RSEQ_FLAG_UNREGISTER)
+    if (flags == RSEQ_FLAG_UNREGISTER)
         forget_area(call, &wanted);
     else if (flags)
         call->result = -EINVAL;

@@ -86,6 +86,7 @@ struct tbd_saved_context *tbd_free_new_context(struct tbd_thread *thread,
         return NULL;
     saved->tid = own->tid; /* until it is known */
     saved->seccomp = own->seccomp;
+    saved->rseq = (struct tbd_rseq){ 0 };
     saved->user_dispatch = (struct tbd_user_dispatch){ 0 };
     saved->signals =
         (struct tbd_signals){ .mask = own->signals.mask, .altstack = { .flags = SS_DISABLE } };

@@ -113,10 +113,11 @@ bool tbd_rseq_show(struct tbd_rseq *own, struct tbd_effects *effects)
 
 bool tbd_rseq_forget(struct tbd_rseq *own, struct tbd_effects *effects)
 {
+    struct tbd_rseq shown = { .area = own->area ? own->area : own->kept };
     uint32_t now[WORDS];
 
     fill_words(now, NOT_REGISTERED, 0);
-    if (!put_words(own, now, effects))
+    if (!put_words(&shown, now, effects))
         return false;
     *own = (struct tbd_rseq){ 0 };
     return true;
@@ -133,6 +134,7 @@ void tbd_rseq_take_over(struct tbd_rseq *own, uint64_t features)
         return;
     }
     *(uint32_t *)(own->area + words[WORD_CPU].at) = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
+    own->kept = own->area;
     own->area = 0;
 }
 
@@ -245,11 +247,7 @@ void tbd_rseq_unregister(struct tbd_rseq *own)
 
 void tbd_rseq_take(struct tbd_rseq *own)
 {
-    uint64_t area = own->area;
-
     tbd_rseq_take_over(own, feature_bytes);
-    if (!own->area)
-        own->kept = area;
 }
 
 /* ---- when it is due ---- */

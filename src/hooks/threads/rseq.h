@@ -11,7 +11,8 @@
  *     only a thread whose turn ends can be inside of one, and it is taken out before it goes on.
  *     (not checked: rseq.c counts what would be lost)
  *
- * In a free run, where threads do not take turns, the call is refused as by a kernel without it.
+ * In a free run, where threads do not take turns, a call that would succeed is refused as by a kernel without it.  One that fails says why, as if
+ * the registration that the thread had before still were there.
  *
  * Contexts: APP, FORK_CHILD; tbd_rseq_install() also without the turn lock. */
 #ifndef TBD_HOOKS_RSEQ_H

@@ -400,6 +400,13 @@ static uint64_t ignored(void)
     return set;
 }
 
+/* Other threads call one in by a SIGTRAP in free run (free_leave.c): it has to get through to a call that waits for no such signal.  One of the
+ * program's own then interrupts the call, which is made again. */
+static uint64_t let_through(uint64_t wanted)
+{
+    return tbd_threads.is_free ? BIT(SIGTRAP) & ~wanted : 0;
+}
+
 /* Those of the process are left for a thread whose call can bring them. */
 static uint64_t lendable(const struct tbd_signals *signals)
 {
@@ -409,7 +416,7 @@ static uint64_t lendable(const struct tbd_signals *signals)
 
 bool tbd_signals_lend(struct tbd_signals *signals, uint64_t wanted)
 {
-    uint64_t kept = tbd_signals_needed() & (signals->mask | ignored());
+    uint64_t kept = tbd_signals_needed() & (signals->mask | ignored()) & ~let_through(wanted);
 
     if (!kept)
         return false;
@@ -418,10 +425,10 @@ bool tbd_signals_lend(struct tbd_signals *signals, uint64_t wanted)
         pause_ticks(signals, true);
     __atomic_store_n(&signals->waits_for, wanted & kept, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* ask_waiting_locked() */
-    if (lendable(signals)) {
+    if (lendable(signals) & kept) {
         uint64_t old = lock();
 
-        lend_locked(signals, lendable(signals));
+        lend_locked(signals, lendable(signals) & kept);
         unlock(old);
     }
     return true;
