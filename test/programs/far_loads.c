@@ -3,7 +3,7 @@
 /* Loads that touch pages which no other instruction names: repeated scas, cmps and lods over a file's pages, in
  * both directions, up to a match, over its end; gathers. */
 #define _GNU_SOURCE
-#include "check.h"
+#include "own_file.h"
 #include <immintrin.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -33,11 +33,9 @@ static unsigned char *map_file(int fd)
 
 static int make_file(void)
 {
-    char name[] = "/tmp/tbd-far-loads-XXXXXX";
     unsigned char page[PAGE];
-    int fd = mkstemp(name);
+    int fd = make_own_file();
 
-    CHECK(fd >= 0 && unlink(name) == 0);
     for (unsigned n = 0; n < PAGES; n++) {
         memset(page, 'x', sizeof(page));
         page[n] = (unsigned char)('a' + n);

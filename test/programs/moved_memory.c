@@ -3,7 +3,7 @@
 /* Memory that is moved, doubled, dropped and brought back by mremap and madvise: what each page holds afterwards, many windows
  * later, too. */
 #define _GNU_SOURCE
-#include "check.h"
+#include "own_file.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -114,11 +114,9 @@ static void dropped(void)
 /* Of a private mapping of a file, what was written goes, and the file comes back. */
 static void dropped_file(void)
 {
-    char name[] = "/tmp/moved-memory-XXXXXX";
     unsigned char *at, page[PAGE];
-    int fd = mkstemp(name);
+    int fd = make_own_file();
 
-    CHECK(fd >= 0 && unlink(name) == 0);
     for (unsigned n = 0; n < 3; n++) {
         memset(page, (int)(120 + n), PAGE);
         CHECK(write(fd, page, PAGE) == (ssize_t)PAGE);
