@@ -154,14 +154,12 @@ static uint64_t value_bytes(void)
     return bytes < TBD_VALUE_MOST_BYTES ? bytes : TBD_VALUE_MOST_BYTES;
 }
 
-/* What each ring has for its older laps: as given, but no less than some chunks. */
+/* What each ring has for its older laps. */
 static uint64_t condensed_bytes(void)
 {
-    uint64_t bytes = (tbd_runtime.options.condensed + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-
-    if (!bytes || is_space_scarce())
+    if (is_space_scarce())
         return 0;
-    return bytes < TBD_CONDENSED_LEAST ? TBD_CONDENSED_LEAST : bytes;
+    return (tbd_runtime.options.condensed + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
 }
 
 /* ---- translation ---- */

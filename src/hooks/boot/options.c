@@ -27,7 +27,8 @@ struct option_row {
     enum option_kind kind;
     size_t offset;
     uint64_t initial, low,
-        high; /* KIND_NUMBER, and KIND_SIZE if high is not 0; initial for KIND_CHOICE too */
+        high;     /* KIND_NUMBER, and KIND_SIZE if high is not 0; initial for KIND_CHOICE too */
+    bool or_none; /* KIND_SIZE: 0 too */
     struct choice choices[8]; /* KIND_CHOICE; ends with an empty name */
 };
 
@@ -70,7 +71,7 @@ static const struct option_row rows[] = {
     { .name = "ring", .values = "SIZE", .help = "mode=crash: bytes of each thread's ring (K, M)",
       .kind = KIND_SIZE, .offset = AT(ring), .initial = 256 << 10, .low = 256 << 10, .high = 16 << 20 },
     { .name = "condensed", .values = "SIZE", .help = "mode=crash: bytes of each thread for what its ring has forgotten (M); 0: none",
-      .kind = KIND_SIZE, .offset = AT(condensed), .high = TBD_CONDENSED_MOST },
+      .kind = KIND_SIZE, .offset = AT(condensed), .low = TBD_CONDENSED_LEAST, .high = TBD_CONDENSED_MOST, .or_none = true },
     { .name = "record", .values = "0|1|...|9", .help = "mode=crash: how much is recorded beside rings, for values; 0: nothing",
       .kind = KIND_NUMBER, .offset = AT(record), .initial = TBD_RECORD_DEFAULT, .low = 0, .high = TBD_RECORD_MOST },
     { .name = "tables", .values = "none|first|last|both", .help = "mode=crash: each block once, by its first, or last entry",
@@ -205,6 +206,8 @@ static bool parse_size(const struct option_row *row, const char *text, uint64_t 
             return false;
     }
     *out = value * unit | mark;
+    if (row->or_none && *out == 0)
+        return true;
     return value < (1ull << 62) / unit && (!row->high || (*out >= row->low && *out <= row->high));
 }
 
@@ -289,8 +292,8 @@ static void say_wrong(const struct option_row *row, const char *value, char *why
         tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
                 row->name, row->low, row->high);
     else if (row->kind == KIND_SIZE && row->high)
-        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a size from %luK to %luK",
-                row->name, row->low >> 10, row->high >> 10);
+        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %sa size from %luK to %luK",
+                row->name, row->or_none ? "0, or " : "", row->low >> 10, row->high >> 10);
     else if (choice && choice->value == IS_COMING)
         tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS: this version has %s, '%s' is to come",
                 row->name, row->values, choice->name);
