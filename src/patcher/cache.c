@@ -210,7 +210,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
     callbacks->with_vector_state(cut_with_vectors, &request);
     if (tbd_cache.cut.check_bytes && callbacks->looked)
         callbacks->looked((struct tbd_app_pc){ make->pc }, tbd_cache.cut.check_bytes);
-    fill_block(block, &tbd_cache.cut, tbd_cache_id_of(&tbd_cache.cut, callbacks));
+    fill_block(block, &tbd_cache.cut, tbd_cache_id_of(&tbd_cache.cut, callbacks, config));
     if (make->stop_insns) {
         tbd_cut_shorten(&tbd_cache.cut, make->stop_insns);
         fill_block(block, &tbd_cache.cut, block->id);

@@ -33,9 +33,14 @@ struct tbd_known_id {
     uint8_t end; /* the same bytes may end differently (patcher/forced_specials.h) */
 };
 
-/* index + 1 into an array, 0 = empty; lives in the cache arena. */
+struct tbd_cache_slot {
+    uint32_t index_1; /* index + 1 into an array, 0 = empty */
+    uint32_t check; /* a part of the key: most other entries are passed by without a look at them */
+};
+
+/* Lives in the cache arena. */
 struct tbd_cache_table {
-    uint32_t *slot;
+    struct tbd_cache_slot *slot;
     uint32_t slots; /* power of two */
     uint32_t used;
 };
@@ -67,7 +72,8 @@ void tbd_cache_map(uint32_t index);
 void tbd_cache_count_pages(const struct tbd_block_code *block);
 void tbd_cache_empty_map(void);
 /* The id that the block had before, or a new one. */
-uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks);
+uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
+                         const struct tbd_codegen_config *config);
 
 /* cache_areas.c; NULL: no address space is left. */
 struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,

@@ -25,20 +25,35 @@ static uint64_t hash_address(uint64_t a)
     return tbd_hash64_mix(a * 0x9e3779b97f4a7c15ull);
 }
 
+/* Blocks that lie near each other are looked up soon after each other: those of 64 bytes of code share 64 bytes here. */
+static struct tbd_cache_slot *first_slot(const struct tbd_cache_table *table, uint64_t start)
+{
+    uint64_t slot = (hash_address(start >> 6) >> 32 << 3) + (start >> 3 & 7);
+
+    return &table->slot[slot & (table->slots - 1)];
+}
+
+static struct tbd_cache_slot *next_slot(const struct tbd_cache_table *table,
+                                        const struct tbd_cache_slot *slot)
+{
+    return &table->slot[(size_t)(slot - table->slot + 1) & (table->slots - 1)];
+}
+
 /* ---- blocks ---- */
 
-static uint32_t *map_slot(uint64_t pc)
+static struct tbd_cache_slot *map_slot(uint64_t pc)
 {
-    uint32_t n = (uint32_t)hash_address(pc) & (tbd_cache.map.slots - 1);
+    struct tbd_cache_slot *slot = first_slot(&tbd_cache.map, pc);
 
-    while (tbd_cache.map.slot[n] && tbd_cache.block[tbd_cache.map.slot[n] - 1].start != pc)
-        n = (n + 1) & (tbd_cache.map.slots - 1);
-    return &tbd_cache.map.slot[n];
+    while (slot->index_1 &&
+           (slot->check != (uint32_t)pc || tbd_cache.block[slot->index_1 - 1].start != pc))
+        slot = next_slot(&tbd_cache.map, slot);
+    return slot;
 }
 
 struct tbd_block_code *tbd_cache_find(uint64_t pc)
 {
-    uint32_t index = *map_slot(pc);
+    uint32_t index = map_slot(pc)->index_1;
 
     return index && tbd_cache.block[index - 1].live ? &tbd_cache.block[index - 1] : NULL;
 }
@@ -47,7 +62,8 @@ struct tbd_block_code *tbd_cache_find(uint64_t pc)
 static void empty_table(struct tbd_cache_table *table)
 {
     if (table->used)
-        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4, MADV_DONTNEED);
+        tbd_sys_madvise(tbd_sys_pointer(table->slot), table->slots * sizeof(*table->slot),
+                        MADV_DONTNEED);
     table->used = 0;
 }
 
@@ -63,14 +79,14 @@ static void map_grow(void)
 /* A dead block keeps its slot; the next block with the same start takes it over. */
 void tbd_cache_map(uint32_t index)
 {
-    uint32_t *slot;
+    struct tbd_cache_slot *slot;
 
     if (tbd_cache.map.used >= tbd_cache.map.slots / 2)
         map_grow();
     slot = map_slot(tbd_cache.block[index].start);
-    if (!*slot)
+    if (!slot->index_1)
         tbd_cache.map.used++;
-    *slot = index + 1;
+    *slot = (struct tbd_cache_slot){ index + 1, (uint32_t)tbd_cache.block[index].start };
 }
 
 /* ---- ids ---- */
@@ -81,23 +97,30 @@ static bool is_id_of(const struct tbd_known_id *id, const struct tbd_known_id *k
            id->code_bytes == key->code_bytes && id->end == key->end;
 }
 
-static uint32_t *id_slot(const struct tbd_known_id *key)
+static struct tbd_cache_slot *id_slot(const struct tbd_known_id *key)
 {
-    uint32_t n = (uint32_t)hash_address(key->start ^ key->code_hash) & (tbd_cache.ids.slots - 1);
+    struct tbd_cache_slot *slot = first_slot(&tbd_cache.ids, key->start ^ key->code_hash);
 
-    while (tbd_cache.ids.slot[n] && !is_id_of(&tbd_cache.id[tbd_cache.ids.slot[n] - 1], key))
-        n = (n + 1) & (tbd_cache.ids.slots - 1);
-    return &tbd_cache.ids.slot[n];
+    while (slot->index_1 && (slot->check != (uint32_t)key->code_hash ||
+                             !is_id_of(&tbd_cache.id[slot->index_1 - 1], key)))
+        slot = next_slot(&tbd_cache.ids, slot);
+    return slot;
+}
+
+static void enter_id(uint32_t n)
+{
+    const struct tbd_known_id *id = &tbd_cache.id[n];
+
+    *id_slot(id) = (struct tbd_cache_slot){ n + 1, (uint32_t)id->code_hash };
+    tbd_cache.ids.used++;
 }
 
 static void ids_grow(void)
 {
     empty_table(&tbd_cache.ids);
     tbd_cache.ids.slots *= 2;
-    for (uint32_t n = 0; n < tbd_cache.id_count; n++) {
-        *id_slot(&tbd_cache.id[n]) = n + 1;
-        tbd_cache.ids.used++;
-    }
+    for (uint32_t n = 0; n < tbd_cache.id_count; n++)
+        enter_id(n);
 }
 
 static uint32_t new_id(const struct tbd_known_id *key, uint32_t id)
@@ -108,19 +131,22 @@ static uint32_t new_id(const struct tbd_known_id *key, uint32_t id)
         ids_grow();
     tbd_cache.id[tbd_cache.id_count] = *key;
     tbd_cache.id[tbd_cache.id_count].id = id;
-    *id_slot(key) = ++tbd_cache.id_count;
-    tbd_cache.ids.used++;
+    enter_id(tbd_cache.id_count++);
     return id;
 }
 
-uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks)
+uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
+                         const struct tbd_codegen_config *config)
 {
     struct tbd_known_id key = { .start = cut->def.start,
                                 .code_hash = cut->def.code_hash,
                                 .code_bytes = cut->def.code_bytes,
                                 .end = cut->def.end };
-    uint32_t known = *id_slot(&key);
+    uint32_t known;
 
+    if (config->is_free && !config->hook_set)
+        return 1; /* nobody asks */
+    known = id_slot(&key)->index_1;
     if (known)
         return tbd_cache.id[known - 1].id;
     return new_id(
@@ -181,10 +207,12 @@ static bool make_tables(void)
     tbd_cache.block = table_alloc(TBD_CACHE_BLOCKS, sizeof(*tbd_cache.block));
     tbd_cache.site = table_alloc(TBD_CACHE_SITES, sizeof(*tbd_cache.site));
     tbd_cache.id = table_alloc(MAX_IDS, sizeof(*tbd_cache.id));
-    tbd_cache.map = (struct tbd_cache_table){ .slot = table_alloc(4 * TBD_CACHE_BLOCKS, 4),
+    tbd_cache.map = (struct tbd_cache_table){ .slot = table_alloc(4 * TBD_CACHE_BLOCKS,
+                                                                  sizeof(struct tbd_cache_slot)),
                                               .slots = FIRST_SLOTS };
     tbd_cache.ids =
-        (struct tbd_cache_table){ .slot = table_alloc(4 * MAX_IDS, 4), .slots = FIRST_SLOTS };
+        (struct tbd_cache_table){ .slot = table_alloc(4 * MAX_IDS, sizeof(struct tbd_cache_slot)),
+                                  .slots = FIRST_SLOTS };
     tbd_cache.page_blocks = table_alloc(PAGE_SLOTS, sizeof(*tbd_cache.page_blocks));
     for (uint32_t n = 0; n < TBD_CACHE_AREAS; n++)
         tbd_cache.area[n].block = table_alloc(TBD_CACHE_BLOCKS, sizeof(uint32_t));
@@ -193,12 +221,14 @@ static bool make_tables(void)
 
 bool tbd_cache_init(bool is_free)
 {
-    size_t tables = TBD_CACHE_BLOCKS * (sizeof(*tbd_cache.block) + 16) +
-                    TBD_CACHE_SITES * sizeof(*tbd_cache.site) +
-                    MAX_IDS * (sizeof(*tbd_cache.id) + 16) +
-                    PAGE_SLOTS * sizeof(*tbd_cache.page_blocks);
+    size_t tables =
+        TBD_CACHE_BLOCKS * (sizeof(*tbd_cache.block) + 4 * sizeof(struct tbd_cache_slot)) +
+        TBD_CACHE_SITES * sizeof(*tbd_cache.site) +
+        MAX_IDS * (sizeof(*tbd_cache.id) + 4 * sizeof(struct tbd_cache_slot)) +
+        PAGE_SLOTS * sizeof(*tbd_cache.page_blocks);
 
     tbd_cache.is_free = is_free;
+    tbd_cache.cut.is_of_cache = true;
     return tbd_cache.block ||
            (tbd_arena_init(&arena, tables + TBD_CACHE_AREAS * TBD_CACHE_BLOCKS * sizeof(uint32_t) +
                                        (1 << 20)) &&

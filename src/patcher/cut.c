@@ -93,6 +93,13 @@ static bool may_be_forced(uint8_t kind)
            kind == TBD_INSN_JUMP_INDIRECT || kind == TBD_INSN_RETURN;
 }
 
+static bool decode(const struct tbd_cut *cut, struct tbd_insn *insn, uint64_t pc,
+                   const uint8_t *code, uint64_t limit)
+{
+    return cut->is_of_cache ? tbd_decode_known(insn, pc, code, limit)
+                            : tbd_decode(insn, pc, code, limit);
+}
+
 /* Decodes into cut->insn; returns how the block ends.  *out_looked: one past the last byte that
  * mattered. */
 static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, bool changes,
@@ -103,7 +110,7 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
 
     for (cut->count = 0; cut->count < config->max_insns; cut->count++) {
         struct tbd_insn *insn = &cut->insn[cut->count];
-        bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
+        bool decodes = at < available && decode(cut, insn, pc + at, code + at, available - at);
 
         if (at && config->is_free && tbd_asked_places_has(pc + at))
             return TBD_END_LIMIT;

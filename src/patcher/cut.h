@@ -36,7 +36,8 @@ struct tbd_cut {
     struct tbd_op op[TBD_CUT_MAX_OPS];
     struct tbd_cut_op op_more[TBD_CUT_MAX_OPS];
     struct tbd_block_def def;
-    uint32_t count; /* instructions */
+    uint32_t count;   /* instructions */
+    bool is_of_cache; /* one thread at a time uses it: instructions seen before are looked up */
     /* 0: 0: the bytes do not change.  Otherwise every entry must compare this many: the block's
      * bytes, and the bytes after it if they made it end because they are no instruction. */
     uint32_t check_bytes;

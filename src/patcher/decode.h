@@ -115,6 +115,8 @@ void tbd_decode_init(void);
 /* Decodes the instruction at `pc` from `bytes` (at most `limit` of them).  False if they are no
  * instruction.  Inside with_vector_state. */
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
+/* The same, much faster where the same bytes have been decoded before.  One thread at a time. */
+bool tbd_decode_known(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
 /* Only its length, in less than half the time; 0: it is none. */
 uint32_t tbd_decode_length(const uint8_t *bytes, size_t limit);
 

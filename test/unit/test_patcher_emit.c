@@ -329,6 +329,62 @@ static void rip_relative_operands_keep_their_target(void **state)
     assert_string_equal(text_of(buffer, 0x7f0000000000), "cmp dword ptr [rsi], 0x12345678");
 }
 
+/* Few different beginnings, so that most have been seen before; jumps, calls and operands relative to rip, with
+ * prefixes, among them. */
+static void bytes_seen_before(uint8_t *out)
+{
+    static const uint8_t beginnings[][4] = {
+        { 0xe8 },          { 0xe9 },
+        { 0xeb },          { 0x75 },
+        { 0x0f, 0x84 },    { 0x66, 0xe9 },
+        { 0x66, 0xe8 },    { 0x66, 0x0f, 0x85 },
+        { 0x2e, 0x74 },    { 0xe3 },
+        { 0x67, 0xe3 },    { 0xe2 },
+        { 0xc7, 0xf8 },    { 0x48, 0x8b, 0x05 },
+        { 0x8b, 0x0d },    { 0x65, 0x48, 0x8b, 0x05 },
+        { 0x64, 0x8b, 5 }, { 0x67, 0x8b, 0x05 },
+        { 0xff, 0x35 },    { 0x66, 0x0f, 0x6f, 0x05 },
+        { 0xff, 0x25 },    { 0x81, 0x3d },
+        { 0x8f, 0x05 },    { 0x0f, 0x1f, 0x05 },
+        { 0x48, 0x63 },    { 0x48, 0xc7, 0x45 },
+        { 0xc2 },          { 0x41, 0x80, 0x7c, 0x24 },
+    };
+    unsigned kind = below(3 * sizeof(beginnings) / sizeof(beginnings[0]));
+
+    for (unsigned n = 0; n < 24; n++)
+        out[n] = (uint8_t)(below(4) ? below(4) : below(256));
+    if (kind < sizeof(beginnings) / sizeof(beginnings[0])) {
+        memcpy(out, beginnings[kind], 4);
+        return;
+    }
+    out[0] = (uint8_t)(0x40 + kind);
+    out[1] = (uint8_t)(below(2) ? 0x88 + below(4) : below(256));
+}
+
+static void instructions_seen_before_are_those_that_the_library_finds(void **state)
+{
+    unsigned known = 0;
+
+    (void)state;
+    for (unsigned n = 0; n < 400000; n++) {
+        uint64_t pc = ((uint64_t)below(1 << 20) << 24) + below(1 << 20);
+        size_t limit = below(16) ? 24 : 1 + below(23);
+        struct tbd_insn found, same;
+        uint8_t bytes[24];
+        bool good;
+
+        bytes_seen_before(bytes);
+        memset(&found, 0, sizeof(found));
+        memset(&same, 0, sizeof(same));
+        good = tbd_decode(&found, pc, bytes, limit);
+        assert_int_equal(tbd_decode_known(&same, pc, bytes, limit), good);
+        if (good)
+            assert_memory_equal(&found, &same, sizeof(found));
+        known += good;
+    }
+    assert_true(known > 200000);
+}
+
 static void expect_slot(const uint8_t *bytes, const char *text)
 {
     struct tbd_translation t = { .place = { .sub = { TBD_NO_REG, TBD_NO_REG } } };
@@ -385,6 +441,7 @@ int main(void)
         cmocka_unit_test(operands_relative_to_gs_are_in_a_register),
         cmocka_unit_test(other_uses_of_gs_are_not_translated),
         cmocka_unit_test(rip_relative_operands_keep_their_target),
+        cmocka_unit_test(instructions_seen_before_are_those_that_the_library_finds),
         cmocka_unit_test(r14_and_r15_can_be_memory_operands),
     };
 
