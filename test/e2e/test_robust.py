@@ -605,12 +605,13 @@ def test_small_limits(folder):
     argv = [tbdtest.program("maps")]
     native = tbdtest.run(argv)
     unlimited = resource.RLIM_INFINITY
-    for i, (limit, value) in enumerate(((resource.RLIMIT_AS, 400 << 20), (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_STACK, unlimited),
-                                        (resource.RLIMIT_STACK, 256 << 10), (resource.RLIMIT_DATA, 64 << 20), (resource.RLIMIT_MEMLOCK, 0))):
+    limits = ((resource.RLIMIT_AS, 400 << 20), (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_STACK, unlimited), (resource.RLIMIT_STACK, 256 << 10),
+              (resource.RLIMIT_DATA, 64 << 20), (resource.RLIMIT_MEMLOCK, 0))
+    for i, (limit, value, mode) in enumerate([(*pair, "traced") for pair in limits] + [(*pair, "native") for pair in limits]):
         root = folder + "/l%d" % i
         os.makedirs(root)
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=tbdtest.clean_env(tbdtest.trace_env(root)),
+                                   env=tbdtest.clean_env(tbdtest.trace_env(root, "mode=" + mode)),
                                    preexec_fn=lambda which=limit, v=value: resource.setrlimit(which, (v, resource.getrlimit(which)[1])))
         out, err = process.communicate(timeout=60)
         result = tbdtest.Result(out, err, process.returncode)

@@ -44,12 +44,12 @@ def test_a_disk_without_space_at_any_moment(folder):
     os.mkdir(disk)
     argv = [tbdtest.program("many_windows")]
     native, full = tbdtest.run(argv), 0
-    for kilobytes in (4, 8, 32, 64, 68, 72, 80, 100, 160, 256, 400):
+    for kilobytes, mode in [(size, "traced") for size in (4, 8, 32, 64, 68, 72, 80, 100, 160, 256, 400)] + [(4, "native"), (68, "native"), (400, "native")]:
         mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dk" % kilobytes, "tmpfs", disk], check=False, stderr=subprocess.PIPE)
         if mount.returncode:
             raise tbdtest.Skip("no permission to mount a small file system")
         try:
-            traced = tbdtest.run(argv, env=tbdtest.trace_env(disk, "window=20000"))
+            traced = tbdtest.run(argv, env=tbdtest.trace_env(disk, "window=20000,mode=" + mode))
             tbdtest.wait_organizers(disk)
             trace = tbdtest.find_trace(disk, argv[0])
             complete = trace is not None and trace.info()["end"] == "exit 0"
@@ -267,9 +267,10 @@ def test_a_child_in_another_root_folder(folder):
     native = tbdtest.run(argv)
     if native.code:
         raise tbdtest.Skip("no permission for another root folder")
-    traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"))
-    one_reason(native, traced, "/proc/self/maps", "untraced")
-    assert trace.info()["end"] == "exit 0"
+    for mode in ("traced", "native"):
+        traced, trace = tbdtest.record(argv, os.path.join(folder, mode), "mode=" + mode)
+        one_reason(native, traced, "/proc/self/maps", "untraced")
+        assert trace.info()["end"] == "exit 0"
     proc = os.path.join(root, "proc")
     os.mkdir(proc)
     if subprocess.run(["mount", "--bind", "/proc", proc], check=False, stderr=subprocess.DEVNULL).returncode:

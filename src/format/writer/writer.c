@@ -10,6 +10,7 @@
  * WRITER-3  The file `reserve` takes some disk space until the end, so that the end record fits on
  *     a full disk. It is deleted earlier only if far more space is free. (not checked: test_crash
  *     lets each change of a file fail) */
+#include "format/files/trace_remove.h"
 #include "format/writer/trace_folder.h"
 #include "format/writer/writer_private.h"
 
@@ -119,15 +120,8 @@ void tbd_writer_close(int fd)
 
 static void remove_unstarted(struct tbd_writer *w)
 {
-    static const char *const names[] = { "reserve", "index", "blocks", "header", "image" };
-
-    if (w->dir < 0)
-        return;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        unlinkat(w->dir, names[i], 0);
-    unlinkat(w->dir, "windows", AT_REMOVEDIR);
-    unlinkat(w->dir, "modules", AT_REMOVEDIR);
-    unlinkat(w->root_dir, w->name, AT_REMOVEDIR);
+    if (w->dir >= 0)
+        (void)!tbd_trace_remove(w->root_dir, w->name);
 }
 
 const char *tbd_writer_path(const struct tbd_writer *w)

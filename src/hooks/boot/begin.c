@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "base/sys_limit.h"
 #include "hooks/calls/growth.h"
 #include "hooks/calls/vsyscall.h"
 #include "hooks/boot/mode.h"
@@ -189,7 +190,7 @@ static bool is_engine(uint64_t start)
 
 struct mappings {
     uint64_t library;
-    bool ok;
+    bool has_begun, ok;
 };
 
 static void note_library(const char *path)
@@ -208,6 +209,9 @@ static bool add_mapping(void *context, const struct tbd_msg_region *map, const c
 {
     struct mappings *mappings = context;
 
+    if (!mappings->has_begun)
+        tbd_regions_clear(&tbd_memory.regions);
+    mappings->has_begun = true;
     if (map->start == TBD_VSYSCALL_PAGE)
         tbd_vsyscall_found();
     if (is_engine(map->start) || map->start >= TBD_USER_END)
@@ -218,12 +222,12 @@ static bool add_mapping(void *context, const struct tbd_msg_region *map, const c
     return mappings->ok;
 }
 
+/* Where nothing can be read the table stays as it was: a forked child's is its parent's, whose traps it has. */
 bool tbd_begin_mappings(uint64_t library)
 {
-    struct mappings mappings = { library, true };
+    struct mappings mappings = { .library = library, .ok = true };
     struct tbd_regions *regions = &tbd_memory.regions;
 
-    tbd_regions_clear(regions);
     if (!tbd_maps_read(add_mapping, &mappings) || !mappings.ok)
         return false;
     tbd_memory.brk_end = (uint64_t)tbd_sys3(__NR_brk, 0, 0, 0);
@@ -302,36 +306,11 @@ static bool make_stream(int fd)
     return true;
 }
 
-/* The program's own lower limits do not hold for what the engine makes, but nothing can pass the
- * upper ones. */
-struct limit {
-    uint64_t lower, upper;
-};
-
-/* Returns the limit as it was. */
-static struct limit lift(uint32_t resource)
-{
-    struct limit was = { RLIM64_INFINITY, RLIM64_INFINITY };
-    struct limit lifted;
-
-    tbd_sys4(__NR_prlimit64, 0, resource, 0, tbd_sys_pointer(&was));
-    lifted = (struct limit){ was.upper, was.upper };
-    if (was.lower != was.upper)
-        tbd_sys4(__NR_prlimit64, 0, resource, tbd_sys_pointer(&lifted), 0);
-    return was;
-}
-
-static void put_back(uint32_t resource, const struct limit *was)
-{
-    if (was->lower != was->upper)
-        tbd_sys4(__NR_prlimit64, 0, resource, tbd_sys_pointer(was), 0);
-}
-
 #define ORGANIZER_FILES 64u /* that its threads have open at a time */
 
 /* The limit on file sizes holds for shared memory, too; exceeding it would send the program a
  * signal. */
-static bool allow(const struct limit *bytes, const struct limit *files)
+static bool allow(const struct tbd_sys_limit *bytes, const struct tbd_sys_limit *files)
 {
     struct tbd_ring_config config = stream_config();
 
@@ -376,11 +355,12 @@ static bool make_recording(void)
 
 static bool start_recording(void)
 {
-    struct limit bytes = lift(RLIMIT_FSIZE), files = lift(RLIMIT_NOFILE);
+    struct tbd_sys_limit bytes = tbd_sys_limit_lift(RLIMIT_FSIZE);
+    struct tbd_sys_limit files = tbd_sys_limit_lift(RLIMIT_NOFILE);
     bool done = allow(&bytes, &files) && make_recording();
 
-    put_back(RLIMIT_FSIZE, &bytes);
-    put_back(RLIMIT_NOFILE, &files);
+    tbd_sys_limit_put_back(RLIMIT_FSIZE, &bytes);
+    tbd_sys_limit_put_back(RLIMIT_NOFILE, &files);
     return done;
 }
 

@@ -10,6 +10,7 @@
 #include "base/layout.h"
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "base/sys_limit.h"
 
 #define BATCH         512u
 #define BIT_PRESENT   (3ull << 62)
@@ -17,9 +18,14 @@
 #define BIT_FILE      (1ull << 61)
 #define BIT_EXCLUSIVE (1ull << 56)
 
+static int open_own(void)
+{
+    return (int)tbd_sys_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+}
+
 void tbd_pagemap_open(struct tbd_pagemap *map)
 {
-    map->fd = (int)tbd_sys_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+    map->fd = tbd_sys_limit_open(open_own);
 }
 
 void tbd_pagemap_open_of(struct tbd_pagemap *map, int32_t pid)

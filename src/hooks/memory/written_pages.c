@@ -9,6 +9,7 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "base/sys_clock.h"
+#include "base/sys_limit.h"
 #include "hooks/memory/pagemap.h"
 #include "hooks/memory/program_memory.h"
 
@@ -62,18 +63,20 @@ static bool has_features(int fd)
 
 /* ---- the copy that the organizer has ---- */
 
-static int borrow(void)
+static int borrow_now(void)
 {
-    long process, fd;
+    long process = tbd_sys3(__NR_pidfd_open, holder, 0, 0), fd;
 
-    if (!holder)
-        return descriptor;
-    process = tbd_sys3(__NR_pidfd_open, holder, 0, 0);
     if (tbd_sys_failed(process))
         return (int)process;
     fd = tbd_sys3(__NR_pidfd_getfd, (uint64_t)process, TBD_WRITTEN_HELD, 0);
     tbd_sys_close((int)process);
     return (int)fd;
+}
+
+static int borrow(void)
+{
+    return holder ? tbd_sys_limit_open(borrow_now) : descriptor;
 }
 
 static void give_back(int fd)
