@@ -2,7 +2,7 @@
 /* keeper_run.h - the keeper runs a program for its consumer
  *
  * Where Yama lets only a process' ancestors and whom it names attach to it, an armed program has named its keeper.  This holds for the keeper's
- * children, too: so the consumer's own program, run by the keeper, may take the program over (query/probe/take_by_keeper.h).
+ * children, too: so the consumer's own program, run by the keeper, may take the program over (query/probe/deputy.h).
  * Context: keeper. */
 #ifndef TBD_HOOKS_KEEPER_RUN_H
 #define TBD_HOOKS_KEEPER_RUN_H
