@@ -129,6 +129,14 @@ def test_calls_that_are_made_often_are_no_longer_dispatched(folder):
     assert len(jumps) >= 6, result  # those of the program itself, of each kind
 
 
+def test_mappings_are_not_split(folder):
+    """The engine writes into code, and puts it back, in all places of a mapping."""
+    argv = [tbdtest.need("grep"), "-c", "libc.so", "/proc/self/maps"]
+    result, trace = record(argv, folder)
+    assert result.out == tbdtest.run(argv).out, result
+    trace.verify()
+
+
 def test_signals_come_in_the_midst_of_computations(folder):
     argv = [tbdtest.program("cuts"), "600000", "signals"]
     trace = check(argv, folder)

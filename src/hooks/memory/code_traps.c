@@ -64,22 +64,18 @@ static size_t end_of_mapping(size_t first)
     return end;
 }
 
-/* All of these are in one mapping.  False: they cannot be written. */
+/* All of these are in one mapping, whose protection changes as a whole: the kernel does not join its parts again once some of them
+ * have been written, and the program would see them in /proc/self/maps.  False: they cannot be written. */
 static bool put(const struct trap *first, size_t many, bool lifts)
 {
     const struct tbd_mapped_region *region = mapping_of(first);
-    uint64_t start = first->address & ~(TBD_PAGE_SIZE - 1);
-    size_t bytes = (first[many - 1].address | (TBD_PAGE_SIZE - 1)) + 1 - start;
+    uint64_t bytes = region ? region->map.end - region->map.start : 0;
 
-    if (region && region->map.flags & TBD_REGION_VDSO) { /* the kernel does not split it */
-        start = region->map.start;
-        bytes = region->map.end - start;
-    }
-    if (!region || tbd_sys_failed(tbd_sys_mprotect(start, bytes, TBD_PROT_RW)))
+    if (!region || tbd_sys_failed(tbd_sys_mprotect(region->map.start, bytes, TBD_PROT_RW)))
         return false;
     for (size_t i = 0; i < many; i++)
         *(volatile uint8_t *)first[i].address = lifts ? first[i].byte : first[i].ours;
-    return !tbd_sys_failed(tbd_sys_mprotect(start, bytes, (int)region->map.prot));
+    return !tbd_sys_failed(tbd_sys_mprotect(region->map.start, bytes, (int)region->map.prot));
 }
 
 void tbd_code_traps_lift(bool lifts)
