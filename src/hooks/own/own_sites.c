@@ -6,6 +6,8 @@
  * instructions, whether it begins in the middle of one or not.  If nearly all of these agree, the find is an instruction,
  * or part of another one; else it is not decided, and the program's code is translated.
  *
+ * One that is part of another instruction, into whose midst the jump before it leads, is no place for a trap: the code is translated, too.
+ *
  * A replay is translated, and so meets each such instruction: one that was overlooked here is found there
  * (as a divergence), and never passes unnoticed. */
 #include "hooks/own/own.h"
@@ -28,6 +30,8 @@
 #define NEAR   64u /* where the first few begin: mostly all of them say that it is none */
 #define FEW    8u
 #define CHUNK  4096u
+
+#define SHORT_JUMP 2u /* bytes */
 
 bool tbd_own_must_stop(const struct tbd_insn *insn)
 {
@@ -100,6 +104,8 @@ struct decision {
     uint64_t find;
     uint64_t site;           /* out: the instruction's address, */
     unsigned sure, unlikely; /* and how many say so, or that it is part of another one */
+    uint64_t holder;         /* out: that one's, */
+    bool is_hidden;          /* into whose midst a jump leads */
 };
 
 enum find_verdict { NOT_YET, SURE, UNLIKELY };
@@ -110,8 +116,10 @@ static enum find_verdict judge(struct decision *d, uint64_t at)
     const uint8_t *bytes = d->code + (at - d->start);
     struct tbd_insn insn;
 
-    if (!tbd_decode(&insn, at, bytes, d->bytes - (at - d->start)) || !tbd_own_must_stop(&insn))
+    if (!tbd_decode(&insn, at, bytes, d->bytes - (at - d->start)) || !tbd_own_must_stop(&insn)) {
+        d->holder = at;
         return UNLIKELY;
+    }
     d->site = at;
     return SURE;
 }
@@ -152,9 +160,8 @@ static void vote(struct decision *d, uint64_t at, uint8_t *seen)
     d->unlikely += outcome == UNLIKELY;
 }
 
-static void decide(void *context)
+static void take_votes(struct decision *d)
 {
-    struct decision *d = context;
     uint8_t seen[BEFORE + 1] = { 0 };
 
     for (unsigned back = NEAR; back > NEAR - FEW && d->find - d->start >= BEFORE; back--)
@@ -169,6 +176,39 @@ static void decide(void *context)
             vote(d, d->find - back, seen);
         else
             vote(d, d->start, seen); /* a mapping of code begins with code */
+}
+
+/* ---- instructions in the midst of others ---- */
+
+static bool is_short_jump(uint8_t opcode)
+{
+    return opcode == 0xeb || opcode == 0x74 || opcode == 0x75; /* jmp, je, jne */
+}
+
+/* Is the find an instruction for who begins at `at`, which is no more than another instruction before it? */
+static bool begins_hidden(struct decision *d, uint64_t at)
+{
+    uint8_t seen[BEFORE + 1] = { 0 };
+
+    return at > d->holder && at <= d->find && follow(d, at, seen) == SURE;
+}
+
+/* The find is part of another instruction: does a jump just before that one lead between its bytes?  So the code of programs that
+ * hide instructions begins.  To look at all jumps would find many in data. */
+static bool is_jumped_to(struct decision *d)
+{
+    const uint8_t *jump = d->code + (d->holder - d->start) - SHORT_JUMP;
+
+    return d->holder >= d->start + SHORT_JUMP && is_short_jump(jump[0]) &&
+           begins_hidden(d, d->holder + (uint64_t)(int64_t)(int8_t)jump[1]);
+}
+
+static void decide(void *context)
+{
+    struct decision *d = context;
+
+    take_votes(d);
+    d->is_hidden = d->unlikely >= NEARLY && is_jumped_to(d);
 }
 
 /* ---- the vsyscall page ---- */
@@ -195,11 +235,11 @@ static bool is_vsyscall(const uint8_t *at)
 
 /* ---- a range of code ---- */
 
-static void undecided(uint64_t find)
+static void undecided(uint64_t find, const char *what)
 {
     static char why[96];
 
-    tbd_fmt(why, sizeof(why), "its code at 0x%lx cannot be told from data", find);
+    tbd_fmt(why, sizeof(why), "its code at 0x%lx %s", find, what);
     tbd_own_translate_soon(why);
 }
 
@@ -211,7 +251,9 @@ static void decide_find(struct decision *d)
         if (!tbd_code_traps_set(d->site))
             tbd_own_translate_soon("its code cannot be changed");
     } else if (d->unlikely < NEARLY) {
-        undecided(d->find);
+        undecided(d->find, "cannot be told from data");
+    } else if (d->is_hidden) {
+        undecided(d->find, "is two instructions, of which one is hidden in the other");
     }
 }
 
