@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Windows that are counted after the program's end (count=later): by a process that nobody waits for, and that may end at any moment."""
 import contextlib
+import json
 import os
 import random
 import resource
@@ -76,6 +77,9 @@ def test_a_recording_of_native_play_is_counted_after_the_programs_end(folder):
     expected = record_native(now).ask(*question)
     trace = record_native(after, "yes")
     tbdtest.wait_counters(after)
+    uncounted = record_native(os.path.join(folder, "not"))
+    listed = [json.loads(tbdtest.run([tbdtest.TBDQ, "--json", "ls"], env={"TBD_DIR": root}).out)["blocks"] for root in (os.path.join(folder, "not"), after)]
+    assert is_uncounted(uncounted) and listed == [None, trace.info()["blocks"]], listed
     assert not is_uncounted(trace) and os.listdir(after).count("many_windows-1") == 1, os.listdir(trace.path)
     assert expected and trace.ask(*question) == expected and trace.info()["uncounted"] == 0, trace.info()
     assert trace.info()["window_blocks"] is None and not [name for name in os.listdir(after) if name.endswith(".counted")], os.listdir(after)

@@ -32,7 +32,8 @@ struct trace_row {
     char end[64];
     uint64_t started; /* CLOCK_REALTIME in ns */
     uint64_t blocks;
-    uint64_t bytes; /* on disk */
+    bool is_uncounted; /* of native play: nobody knows the blocks yet */
+    uint64_t bytes;    /* on disk */
     uint32_t pid;
     bool is_open;  /* its end is not in it */
     bool is_empty; /* no window, or not yet: it cannot be opened */
@@ -54,6 +55,7 @@ static void fill_row(struct trace_row *row, const struct tbd_trace_info *info)
     row->command = tbd_command_arguments(info);
     row->started = info->realtime_ns;
     row->blocks = info->blocks;
+    row->is_uncounted = info->counts_stops;
     row->pid = info->pid;
     row->is_open = !info->finished;
     snprintf(row->end, sizeof(row->end), "%s", tbd_command_end_text(info, end, sizeof(end)));
@@ -215,7 +217,10 @@ static json_t *row_object(const struct tbd_command_run *run, const struct trace_
     print_when(row->started, text, sizeof(text));
     json_object_set_new(object, "started", json_string(text));
     json_object_set_new(object, "end", json_string(row->end));
-    json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
+    if (row->is_uncounted)
+        json_object_set_new(object, "blocks", run->session->json ? json_null() : json_string(run->session->csv ? "" : "-"));
+    else
+        json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
     if (run->session->json) {
         json_object_set_new(object, "bytes", json_integer((json_int_t)row->bytes));
         json_object_set_new(object, "started_ns", json_integer((json_int_t)row->started));
