@@ -128,14 +128,39 @@ static size_t write_escape(uint32_t character, uint8_t byte, char out[TBD_ESCAPE
 
 /* ---- texts ---- */
 
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+/* Are these eight bytes printable ASCII?  Sums of seven bits each do not carry into the next byte. */
+static bool are_plain(const char *text, bool or_newlines)
+{
+    uint64_t bytes, low, newlines;
+
+    memcpy(&bytes, text, sizeof(bytes));
+    low = bytes & EACH(0x7fu);
+    newlines = or_newlines ? ~((low ^ EACH((uint64_t)'\n')) + EACH(0x7fu)) : 0;
+    return ((bytes | (low + EACH(1u)) | ~((low + EACH(0x60u)) | newlines)) & EACH(0x80u)) == 0;
+}
+
+static bool is_plain(char c, bool or_newlines)
+{
+    return ((uint8_t)c >= 0x20 && (uint8_t)c < 0x7f) || (or_newlines && c == '\n');
+}
+
 /* How many bytes from here on stay as they are, whatever is escaped: most of all text. */
-static size_t plain_run(const char *text, size_t length)
+static inline size_t plain_run(const char *text, size_t length, bool or_newlines)
 {
     size_t run = 0;
 
-    while (run < length && (uint8_t)text[run] >= 0x20 && (uint8_t)text[run] < 0x7f)
+    while (length - run >= 8 && are_plain(text + run, or_newlines))
+        run += 8;
+    while (run < length && is_plain(text[run], or_newlines))
         run++;
     return run;
+}
+
+size_t tbd_escape_plain_lines(const char *text, size_t length)
+{
+    return plain_run(text, length, true);
 }
 
 /* What is written, and what the whole text needs. */
@@ -178,7 +203,7 @@ size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, ch
         char escape[TBD_ESCAPE_MAX];
         uint32_t character;
 
-        step = plain_run(text + at, length - at);
+        step = plain_run(text + at, length - at, false);
         if (step != 0) {
             put_run(&e, text + at, step);
             continue;
@@ -198,7 +223,7 @@ bool tbd_escape_is_plain(enum tbd_escape_what what, const char *text, size_t len
 {
     size_t step;
 
-    for (size_t at = plain_run(text, length); at < length; at += step) {
+    for (size_t at = plain_run(text, length, false); at < length; at += step) {
         uint32_t character = decode(text + at, length - at, &step);
 
         if (!stays(what, character, text + at + step, length - at - step))

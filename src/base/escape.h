@@ -27,6 +27,8 @@ enum tbd_escape_what {
  * NUL. */
 size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, char *out,
                   size_t capacity);
+/* How many bytes from the start on are printable ASCII or newlines, which stay as they are in whole output. */
+size_t tbd_escape_plain_lines(const char *text, size_t length);
 /* Does the text need no escapes? */
 bool tbd_escape_is_plain(enum tbd_escape_what what, const char *text, size_t length);
 /* How many bytes at the end depend on the text that follows, as a cut character or a return: 0 to

@@ -42,14 +42,22 @@ static size_t take_piece(struct safe *safe, const char *text, size_t length,
     return taken;
 }
 
+/* Writes what stays as it is, if no beginning of a character goes before it; returns how much. */
+static size_t write_plain(const struct safe *safe, const char *text, size_t length)
+{
+    size_t plain = safe->held_bytes != 0 ? 0 : tbd_escape_plain_lines(text, length);
+
+    return plain == 0 ? 0 : fwrite(text, 1, plain, safe->to);
+}
+
 /* Keeps SAFE_STREAM-1. */
 static ssize_t write_safe(void *context, const char *text, size_t count)
 {
     struct safe *safe = context;
+    size_t bytes, taken, at = write_plain(safe, text, count);
     char piece[PIECE_BYTES + 4];
-    size_t bytes, taken;
 
-    for (size_t at = 0; at < count; at += taken) {
+    for (; at < count; at += taken) {
         taken = take_piece(safe, text + at, count - at, piece, &bytes);
         if (!write_piece(safe, piece, bytes) || ferror(safe->to))
             return 0;

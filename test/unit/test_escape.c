@@ -138,6 +138,26 @@ static void streams_escape_whatever_way_they_are_written_to(void **state)
     }
 }
 
+/* Eight bytes are looked at at once: each byte at each of their places, next to the lowest and the highest that stay. */
+static void plain_lines_end_at_the_first_other_byte(void **state)
+{
+    static const char around[] = { 'a', ' ', '~', '\n' };
+    char text[24];
+
+    (void)state;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        bool stays = (byte >= 0x20 && byte < 0x7f) || byte == '\n';
+
+        for (size_t i = 0; i < sizeof(text) * sizeof(around); i++) {
+            size_t at = i / sizeof(around);
+
+            memset(text, around[i % sizeof(around)], sizeof(text));
+            text[at] = (char)byte;
+            assert_int_equal(tbd_escape_plain_lines(text, sizeof(text)), stays ? sizeof(text) : at);
+        }
+    }
+}
+
 static void shown_names_stay_for_a_line(void **state)
 {
     char *whole = malloc(20000);
@@ -165,6 +185,7 @@ int main(void)
         cmocka_unit_test(a_small_buffer_cuts_between_characters),
         cmocka_unit_test(nothing_harmful_is_left),
         cmocka_unit_test(streams_escape_whatever_way_they_are_written_to),
+        cmocka_unit_test(plain_lines_end_at_the_first_other_byte),
         cmocka_unit_test(shown_names_stay_for_a_line),
     };
 

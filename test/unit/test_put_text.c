@@ -29,6 +29,24 @@ static void expect(struct tbd_buffer *out, const char *wanted)
     out->used = 0;
 }
 
+static void every_count_of_digits_is_right(void **state)
+{
+    struct tbd_buffer out = { 0 };
+    uint64_t power = 1;
+    char wanted[32];
+
+    (void)state;
+    for (unsigned digits = 1; digits <= 20; digits++) {
+        for (uint64_t i = power - 1; i <= power + 1; i++) {
+            snprintf(wanted, sizeof(wanted), "%" PRIu64, i);
+            tbd_buffer_unsigned(&out, i);
+            expect(&out, wanted);
+        }
+        power *= 10;
+    }
+    tbd_buffer_free(&out);
+}
+
 static void numbers_are_printf_s(void **state)
 {
     struct tbd_buffer out = { 0 };
@@ -74,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_printf_s),
+        cmocka_unit_test(every_count_of_digits_is_right),
         cmocka_unit_test(what_follows_is_escaped),
     };
 

@@ -7,7 +7,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-uint8_t *tbd_buffer_reserve(struct tbd_buffer *buffer, size_t more)
+uint8_t *tbd_buffer_stretch(struct tbd_buffer *buffer, size_t more)
 {
     size_t need;
     uint8_t *bytes;
@@ -30,16 +30,6 @@ uint8_t *tbd_buffer_reserve(struct tbd_buffer *buffer, size_t more)
         buffer->capacity = capacity;
     }
     return buffer->bytes + buffer->used;
-}
-
-void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes)
-{
-    uint8_t *at = bytes ? tbd_buffer_reserve(buffer, bytes) : NULL;
-
-    if (!at)
-        return;
-    memcpy(at, data, bytes);
-    buffer->used += bytes;
 }
 
 void tbd_buffer_align8(struct tbd_buffer *buffer)

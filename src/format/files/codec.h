@@ -20,9 +20,24 @@ struct tbd_buffer {
     bool failed;
 };
 
+/* tbd_buffer_reserve() where there is no place. */
+uint8_t *tbd_buffer_stretch(struct tbd_buffer *buffer, size_t more);
 /* Reserves `more` bytes after the used ones.  NULL, and `failed`, without memory. */
-uint8_t *tbd_buffer_reserve(struct tbd_buffer *buffer, size_t more);
-void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes);
+static inline uint8_t *tbd_buffer_reserve(struct tbd_buffer *buffer, size_t more)
+{
+    if (buffer->failed || more > buffer->capacity - buffer->used || buffer->bytes == NULL)
+        return tbd_buffer_stretch(buffer, more);
+    return buffer->bytes + buffer->used;
+}
+static inline void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes)
+{
+    uint8_t *at = bytes != 0 ? tbd_buffer_reserve(buffer, bytes) : NULL;
+
+    if (at == NULL)
+        return;
+    memcpy(at, data, bytes);
+    buffer->used += bytes;
+}
 void tbd_buffer_align8(struct tbd_buffer *buffer);
 void tbd_buffer_free(struct tbd_buffer *buffer);
 

@@ -121,10 +121,21 @@ static bool leave(struct tbd_cursor *c)
     return arrive(c);
 }
 
+static void pass_ops(struct tbd_cursor *c)
+{
+    while (c->op_index < c->op_limit &&
+           (c->passes >> (c->block->ops[c->op_index].kind & 7u) & 1u) != 0) {
+        c->op_index++;
+        c->index++;
+    }
+}
+
 bool tbd_cursor_next(struct tbd_cursor *c)
 {
     if (c->kind == TBD_AT_END)
         return false;
+    if (c->kind != TBD_AT_MESSAGE)
+        pass_ops(c);
     if (c->kind == TBD_AT_MESSAGE || c->op_index >= c->op_limit)
         return leave(c);
     c->kind = TBD_AT_OP;

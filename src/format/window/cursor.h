@@ -28,6 +28,9 @@ struct tbd_cursor {
                                   `record` are another thread's then */
     uint32_t op_limit; /* how many of the block's ops happened: fewer than def.op_count only if a
                         * fault left it in the middle */
+    uint8_t
+        passes; /* bits 1 << enum tbd_op_kind: tbd_cursor_next() passes over such ops; set by the
+                        * caller after the first one */
     /* private */
     size_t entry;   /* of the current block or message */
     size_t operand; /* of its record or message */

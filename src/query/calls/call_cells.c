@@ -17,10 +17,18 @@ struct kept_name {
     size_t length;
 };
 
+/* Names by address, and the last one that was asked for: mostly the next one, too. */
+struct kept_names {
+    struct tbd_address_table table; /* of struct kept_name */
+    uint64_t address;
+    uint32_t mapped;
+    const char *text; /* borrowed from the table; NULL: none yet */
+    size_t length;
+};
+
 struct shown_call {
     const struct tbd_listed_call *call;
     const struct tbd_output_registers *at_entry, *at_return;
-    uint32_t window, mapped; /* of the entry */
 };
 
 typedef void (*put_cell)(struct tbd_call_cells *cells, const struct shown_call *row);
@@ -29,10 +37,11 @@ struct tbd_call_cells {
     struct tbd_rows *rows;
     struct tbd_session *session;
     struct tbd_call_shapes *shapes;
-    struct tbd_address_table functions, callers; /* of struct kept_name */
-    put_cell puts[TBD_ROWS_MAX_COLUMNS];         /* as rows->columns */
-    uint32_t window, mapped;                     /* of the row before */
-    struct tbd_buffer text;                      /* the row's cells */
+    struct kept_names functions, callers;
+    put_cell puts[TBD_ROWS_MAX_COLUMNS]; /* as rows->columns */
+    struct tbd_time_mapped here;         /* of the row's entry */
+    struct tbd_buffer *out;              /* borrowed: the row's cells go to its end */
+    struct tbd_buffer text;              /* for rows that are copied */
 };
 
 /* ---- names ---- */
@@ -53,27 +62,39 @@ static char *caller_at(struct tbd_session *session, uint32_t window, uint64_t pc
     return tbd_shown_copy(tbd_symbols_format(session->symbols, window, pc, text, sizeof(text)));
 }
 
-static void put_name(struct tbd_call_cells *cells, const struct shown_call *row,
-                     struct tbd_address_table *table, uint64_t address,
-                     char *(*find)(struct tbd_session *, uint32_t, uint64_t))
+typedef char *(*find_name)(struct tbd_session *session, uint32_t window, uint64_t address);
+
+static void look_up(const struct tbd_call_cells *cells, struct kept_names *names, uint64_t address,
+                    find_name find)
 {
-    struct kept_name *name = tbd_address_table_add(table, address, row->mapped);
+    const struct tbd_time_mapped *here = &cells->here;
+    struct kept_name *name = tbd_address_table_add(&names->table, address, here->mapped);
 
     if (name != NULL && name->text == NULL) {
-        name->text = find(cells->session, row->window, address);
+        name->text = find(cells->session, here->window, address);
         name->length = name->text == NULL ? 0 : strlen(name->text);
     }
-    if (name != NULL)
-        tbd_buffer_put(&cells->text, name->text, name->length);
+    names->address = address;
+    names->mapped = here->mapped;
+    names->text = name == NULL ? NULL : name->text;
+    names->length = names->text == NULL ? 0 : name->length;
 }
 
-static void free_names(struct tbd_address_table *table)
+static void put_name(struct tbd_call_cells *cells, struct kept_names *names, uint64_t address,
+                     find_name find)
 {
-    struct kept_name *all = table->entries;
+    if (names->text == NULL || names->address != address || names->mapped != cells->here.mapped)
+        look_up(cells, names, address, find);
+    tbd_buffer_put(cells->out, names->text, names->length);
+}
 
-    for (size_t i = 0; all != NULL && i <= table->mask; i++)
+static void free_names(struct kept_names *names)
+{
+    struct kept_name *all = names->table.entries;
+
+    for (size_t i = 0; all != NULL && i <= names->table.mask; i++)
         free(all[i].text);
-    tbd_address_table_free(table);
+    tbd_address_table_free(&names->table);
 }
 
 /* ---- cells ---- */
@@ -89,36 +110,36 @@ static void put_time(struct tbd_buffer *text, struct tbd_position position)
 
 static void put_position(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    put_time(&cells->text, row->call->enter.position);
+    put_time(cells->out, row->call->enter.position);
 }
 
 static void put_exit(struct tbd_call_cells *cells, const struct shown_call *row)
 {
     if (row->call->end == TBD_FRAME_RETURNS)
-        put_time(&cells->text, row->call->exit);
+        put_time(cells->out, row->call->exit);
     else if (row->call->end == TBD_FRAME_LEFT)
-        tbd_buffer_text(&cells->text, TBD_FRAME_LEFT_TEXT);
+        tbd_buffer_text(cells->out, TBD_FRAME_LEFT_TEXT);
 }
 
 static void put_nesting(struct tbd_call_cells *cells, const struct shown_call *row)
 {
     if (row->call->enter.nesting != TBD_CALLERS_UNKNOWN)
-        tbd_buffer_unsigned(&cells->text, row->call->enter.nesting);
+        tbd_buffer_unsigned(cells->out, row->call->enter.nesting);
 }
 
 static void put_thread(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    tbd_buffer_unsigned(&cells->text, row->call->enter.thread);
+    tbd_buffer_unsigned(cells->out, row->call->enter.thread);
 }
 
 static void put_function(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    put_name(cells, row, &cells->functions, row->call->enter.pc, function_at);
+    put_name(cells, &cells->functions, row->call->enter.pc, function_at);
 }
 
 static void put_values(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    tbd_output_put_parameters(cells->shapes, &row->call->enter, row->at_entry, &cells->text);
+    tbd_output_put_parameters(cells->shapes, &row->call->enter, row->at_entry, cells->out);
 }
 
 static void put_result(struct tbd_call_cells *cells, const struct shown_call *row)
@@ -127,18 +148,18 @@ static void put_result(struct tbd_call_cells *cells, const struct shown_call *ro
 
     if (row->call->end == TBD_FRAME_RETURNS)
         tbd_output_put_result(cells->shapes, row->call->enter.pc, &exit, row->at_return,
-                              &cells->text);
+                              cells->out);
 }
 
 static void put_duration(struct tbd_call_cells *cells, const struct shown_call *row)
 {
     if (row->call->end == TBD_FRAME_RETURNS)
-        tbd_buffer_unsigned(&cells->text, row->call->exit.time - row->call->enter.position.time);
+        tbd_buffer_unsigned(cells->out, row->call->exit.time - row->call->enter.position.time);
 }
 
 static void put_caller(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    put_name(cells, row, &cells->callers, row->call->enter.from, caller_at);
+    put_name(cells, &cells->callers, row->call->enter.from, caller_at);
 }
 
 static const struct {
@@ -154,8 +175,8 @@ static const struct {
 
 struct tbd_call_cells *tbd_call_cells_new(struct tbd_rows *rows, struct tbd_call_shapes *shapes)
 {
-    const struct tbd_address_table names = { .element = sizeof(struct kept_name),
-                                             .has_more = true };
+    const struct kept_names names = { .table = { .element = sizeof(struct kept_name),
+                                                 .has_more = true } };
     struct tbd_call_cells *cells = calloc(1, sizeof(*cells));
 
     if (cells == NULL)
@@ -164,7 +185,6 @@ struct tbd_call_cells *tbd_call_cells_new(struct tbd_rows *rows, struct tbd_call
     cells->shapes = shapes;
     cells->session = tbd_call_shapes_session(shapes);
     cells->functions = cells->callers = names;
-    cells->window = UINT32_MAX;
     for (size_t i = 0; i < rows->column_count; i++) {
         for (size_t k = 0; k < sizeof(columns) / sizeof(columns[0]); k++) {
             if (strcmp(columns[k].column, rows->columns[i]) == 0)
@@ -190,24 +210,30 @@ static bool is_simple(const struct tbd_call_cells *cells)
     return !cells->session->json && !cells->session->shows_wall;
 }
 
-bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_call *call,
-                        const struct tbd_output_registers *at_entry,
-                        const struct tbd_output_registers *at_return)
+static void add_in_place(struct tbd_call_cells *cells, const struct shown_call *row)
 {
-    struct shown_call row = { .call = call, .at_entry = at_entry, .at_return = at_return };
+    struct tbd_rows *rows = cells->rows;
+
+    cells->out = &rows->lines;
+    for (size_t i = 0; i < rows->column_count; i++) {
+        size_t begin = rows->lines.used;
+
+        cells->puts[i](cells, row);
+        tbd_rows_end_cell(rows, begin, i);
+    }
+    tbd_rows_end_row(rows);
+}
+
+/* False without memory. */
+static bool add_copied(struct tbd_call_cells *cells, const struct shown_call *row)
+{
     size_t ends[TBD_ROWS_MAX_COLUMNS], count = cells->rows->column_count, begin = 0;
     struct tbd_cell out[TBD_ROWS_MAX_COLUMNS];
 
-    row.window = tbd_trace_window_of(cells->session->trace, call->enter.position.time);
-    if (!is_simple(cells) || row.window == UINT32_MAX)
-        return false;
-    if (row.window != cells->window)
-        cells->mapped = tbd_symbols_mapped(cells->session->symbols, row.window);
-    cells->window = row.window;
-    row.mapped = cells->mapped;
+    cells->out = &cells->text;
     cells->text.used = 0;
     for (size_t i = 0; i < count; i++) {
-        cells->puts[i](cells, &row);
+        cells->puts[i](cells, row);
         ends[i] = cells->text.used;
     }
     if (cells->text.failed) {
@@ -217,5 +243,20 @@ bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_ca
     for (size_t i = 0; i < count; begin = ends[i++])
         out[i] = (struct tbd_cell){ (const char *)cells->text.bytes + begin, ends[i] - begin };
     tbd_rows_add_cells(cells->rows, out);
+    return true;
+}
+
+bool tbd_call_cells_add(struct tbd_call_cells *cells, const struct tbd_listed_call *call,
+                        const struct tbd_output_registers *at_entry,
+                        const struct tbd_output_registers *at_return)
+{
+    struct shown_call row = { .call = call, .at_entry = at_entry, .at_return = at_return };
+
+    if (!is_simple(cells) ||
+        !tbd_time_mapped_find(cells->session, call->enter.position.time, &cells->here))
+        return false;
+    if (!tbd_rows_has_place(cells->rows))
+        return add_copied(cells, &row);
+    add_in_place(cells, &row);
     return true;
 }

@@ -74,27 +74,42 @@ static void end_line(struct tbd_rows *rows)
         print_lines(rows);
 }
 
+/* Mostly few: eight at a time, without a call. */
 static void put_spaces(struct tbd_buffer *line, size_t count)
 {
-    uint8_t *at = tbd_buffer_reserve(line, count);
+    static const char eight[] = "        ";
+    uint8_t *at = tbd_buffer_reserve(line, count + 8);
 
     if (at == NULL)
         return;
-    memset(at, ' ', count);
+    for (size_t done = 0; done < count; done += 8)
+        memcpy(at + done, eight, 8);
     line->used += count;
+}
+
+void tbd_rows_end_cell(struct tbd_rows *rows, size_t begin, size_t column)
+{
+    size_t width = rows->widths[column], length = rows->lines.used - begin;
+
+    if (column + 1 < rows->column_count)
+        put_spaces(&rows->lines, (length < width ? width - length : 0) + 2);
+}
+
+static void end_text_line(struct tbd_rows *rows)
+{
+    tbd_buffer_byte(&rows->lines, '\n');
+    end_line(rows);
 }
 
 static void print_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
 {
     for (size_t i = 0; i < rows->column_count; i++) {
-        size_t width = rows->widths[i], length = cells[i].length;
+        size_t begin = rows->lines.used;
 
-        tbd_buffer_put(&rows->lines, cells[i].text, length);
-        if (i + 1 < rows->column_count)
-            put_spaces(&rows->lines, (length < width ? width - length : 0) + 2);
+        tbd_buffer_put(&rows->lines, cells[i].text, cells[i].length);
+        tbd_rows_end_cell(rows, begin, i);
     }
-    tbd_buffer_byte(&rows->lines, '\n');
-    end_line(rows);
+    end_text_line(rows);
 }
 
 static void take_waiting(const json_t *row, size_t count, struct tbd_cell *out)
@@ -259,6 +274,17 @@ void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells)
         wait_with(rows, cells);
     if (json_array_size(rows->waiting) >= TBD_ROWS_ALIGNED)
         print_waiting(rows);
+}
+
+bool tbd_rows_has_place(const struct tbd_rows *rows)
+{
+    return rows->has_widths && !rows->run->session->csv;
+}
+
+void tbd_rows_end_row(struct tbd_rows *rows)
+{
+    rows->count++;
+    end_text_line(rows);
 }
 
 void tbd_rows_add(struct tbd_rows *rows, json_t *row)

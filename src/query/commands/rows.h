@@ -36,6 +36,11 @@ void tbd_rows_add(struct tbd_rows *rows, json_t *row);
 /* A row of which only the columns are known: not as JSON.  Much cheaper than one by its object, and printed with others,
  * by tbd_rows_end() at the latest. */
 void tbd_rows_add_cells(struct tbd_rows *rows, const struct tbd_cell *cells);
+/* The same without a copy: each cell's text is put at the end of rows->lines, which is as long as the second argument
+ * before, and then there is a row.  Only if tbd_rows_has_place(): not before the widths are known, and not as CSV. */
+bool tbd_rows_has_place(const struct tbd_rows *rows);
+void tbd_rows_end_cell(struct tbd_rows *rows, size_t begin, size_t column);
+void tbd_rows_end_row(struct tbd_rows *rows);
 /* The column `name` is not shown.  Nothing once lines are printed: a table whose rows do not wait any
  * more, or CSV. */
 void tbd_rows_hide(struct tbd_rows *rows, const char *name);

@@ -21,7 +21,30 @@ struct kept_shape {
 struct tbd_call_shapes {
     struct tbd_session *session;
     struct tbd_address_table table;
+    struct tbd_time_mapped here;
+    struct kept_shape last; /* that was asked for; its shape is borrowed from the table */
 };
+
+/* ---- moments ---- */
+
+bool tbd_time_mapped_find(const struct tbd_session *session, uint64_t time,
+                          struct tbd_time_mapped *inout)
+{
+    const struct tbd_window_summary *summary;
+    uint32_t window;
+
+    if (time >= inout->from && time < inout->to)
+        return true;
+    window = tbd_trace_window_of(session->trace, time);
+    summary = window == UINT32_MAX ? NULL : tbd_trace_window(session->trace, window);
+    *inout = (struct tbd_time_mapped){ .window = window,
+                                       .mapped = tbd_symbols_mapped(session->symbols, window) };
+    if (summary == NULL)
+        return false;
+    inout->from = summary->first_time;
+    inout->to = summary->first_time + summary->blocks;
+    return true;
+}
 
 /* ---- one function ---- */
 
@@ -165,13 +188,17 @@ struct tbd_session *tbd_call_shapes_session(const struct tbd_call_shapes *shapes
 struct tbd_call_shape *tbd_call_shapes_at(struct tbd_call_shapes *shapes, uint64_t time,
                                           uint64_t pc)
 {
-    uint32_t window = tbd_trace_window_of(shapes->session->trace, time);
-    uint32_t mapped = tbd_symbols_mapped(shapes->session->symbols, window);
-    struct kept_shape *kept = tbd_address_table_add(&shapes->table, pc, mapped);
+    struct tbd_time_mapped *here = &shapes->here;
+    struct kept_shape *kept;
 
+    (void)tbd_time_mapped_find(shapes->session, time, here);
+    if (shapes->last.shape != NULL && shapes->last.pc == pc && shapes->last.mapped == here->mapped)
+        return shapes->last.shape;
+    kept = tbd_address_table_add(&shapes->table, pc, here->mapped);
     if (kept == NULL)
         return NULL;
     if (kept->shape == NULL)
-        kept->shape = make(shapes->session, window, pc);
+        kept->shape = make(shapes->session, here->window, pc);
+    shapes->last = *kept;
     return kept->shape;
 }

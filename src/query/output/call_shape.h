@@ -39,6 +39,16 @@ struct tbd_call_shape {
     struct tbd_call_value result;
 };
 
+/* The window of a time, and what is mapped there (tbd_symbols_mapped()); kept for the next time, which is mostly in the same
+ * one.  All zero at first. */
+struct tbd_time_mapped {
+    uint64_t from, to; /* times of the window */
+    uint32_t window, mapped;
+};
+/* False if no window has this time. */
+bool tbd_time_mapped_find(const struct tbd_session *session, uint64_t time,
+                          struct tbd_time_mapped *inout);
+
 struct tbd_call_shapes;
 
 /* Borrows the session.  NULL without memory. */

@@ -5,17 +5,56 @@
 #include "base/escape.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define DIGITS_MAX 20u
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
 
+static size_t count_digits(uint64_t value)
+{
+    static const uint64_t least[] = { 0,
+                                      10,
+                                      100,
+                                      1000,
+                                      10000,
+                                      100000,
+                                      1000000,
+                                      10000000,
+                                      100000000,
+                                      1000000000,
+                                      10000000000,
+                                      100000000000,
+                                      1000000000000,
+                                      10000000000000,
+                                      100000000000000,
+                                      1000000000000000,
+                                      10000000000000000,
+                                      100000000000000000,
+                                      1000000000000000000,
+                                      10000000000000000000u };
+    size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
+    size_t low = bits * 1233 >> 12; /* log10(2) is 1233 / 4096, nearly */
+
+    return low + (value >= least[low]);
+}
+
+/* Two digits at a time, from the last ones on. */
 void tbd_buffer_unsigned(struct tbd_buffer *out, uint64_t value)
 {
-    char digits[DIGITS_MAX], *at = digits + sizeof(digits);
+    size_t count = count_digits(value);
+    uint8_t *at = tbd_buffer_reserve(out, count);
 
-    do
-        *--at = (char)('0' + value % 10);
-    while ((value /= 10) != 0);
-    tbd_buffer_put(out, at, (size_t)(digits + sizeof(digits) - at));
+    if (at == NULL)
+        return;
+    out->used += count;
+    for (at += count; value >= 100; value /= 100)
+        memcpy(at -= 2, pairs + 2 * (value % 100), 2);
+    if (value >= 10)
+        memcpy(at - 2, pairs + 2 * value, 2);
+    else
+        at[-1] = (uint8_t)('0' + value);
 }
 
 void tbd_buffer_signed(struct tbd_buffer *out, int64_t value)

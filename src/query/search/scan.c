@@ -444,6 +444,16 @@ static void start(struct tbd_scan *scan)
         tbd_cursor_first(scan->window, &scan->cursor);
 }
 
+/* Accesses are nothing to a walk for entries and returns, unless probes or a stack of callers take part. */
+static uint8_t passed_ops(const struct tbd_scan *scan)
+{
+    bool is_about_calls = scan->type == TBD_EVENT_FUNC_ENTER || scan->type == TBD_EVENT_FUNC_EXIT;
+
+    if (!is_about_calls || scan->probes != NULL || scan->callers != NULL)
+        return 0;
+    return 1u << TBD_OP_STORE | 1u << TBD_OP_LOAD | 1u << TBD_OP_NOTE;
+}
+
 void tbd_scan_run(struct tbd_scan *scan)
 {
     const struct tbd_window *window = scan->window;
@@ -453,6 +463,7 @@ void tbd_scan_run(struct tbd_scan *scan)
     scan->due = 0;
     scan->stopped = false;
     start(scan);
+    scan->cursor.passes = passed_ops(scan);
     if (scan->cursor.kind == TBD_AT_END)
         return;
     tbd_scan_begin_turns(scan);
