@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* condensed.h - laps of rings in a tenth of a byte or two for each block (option `condensed`)
+/* condensed.h - laps of rings in a tenth of a byte or less for each block (option `condensed`)
  *
- * Block ids repeat themselves: what came after the last few of them is mostly what came after them before.  So writer and reader
- * keep the same two tables, which are empty at a chunk's beginning: what followed a hash of the last eight ids, and what followed an
- * id when the first table was wrong.  The bits of a chunk, the lowest of a byte first, are these until it has all its ids:
+ * Block ids repeat themselves: what came after the last few of them is mostly what came after them before.  So a chunk is copies of what it
+ * had already, each followed by one id that went another way.  Where to copy from nobody has to say: writer and reader keep the same two
+ * tables, which are empty at a chunk's beginning, of the places where copies began: by a hash of the last eight ids, and, if that has none, of
+ * the last two.  The bits of a chunk, the lowest of a byte first, are these until it has all its ids:
  *
- *     how many ids in a row the first table knows: that number plus 1, n bits 0 before a 1, then the n bits below its highest one
- *     unless these were all: 1 if the second table knows the next id; 0, and the id in id_bits bits
+ *     how many ids are copied, plus 1, as n bits 0 before a 1, then the n bits below its highest one
+ *     unless these were all: 1 if the next id is the one that last followed the id before it after a copy; 0, and the id in id_bits bits
  *
- * What the first table has got wrong it learns; what the second one has got wrong it learns.  A chunk is read without any other.
+ * A chunk is read without any other.
  *
  * The memory of a ring (format/stream/crash.h) is struct tbd_condensed, the writer's tables, and a ring of bytes that has chunks
  * one after the other, none across its end.
@@ -48,42 +49,70 @@ struct tbd_condensed_chunk {
 };
 _Static_assert(sizeof(struct tbd_condensed_chunk) == 40, "tbd_condensed_chunk is 40 bytes");
 
-#define TBD_AFTER_MANY_BITS 14u /* so that they stay in a cache beside the lap */
-#define TBD_AFTER_ONE_BITS  12u
+#define TBD_AFTER_EIGHT_BITS 12u /* so that they stay in a cache beside the lap */
+#define TBD_AFTER_TWO_BITS   11u
+#define TBD_AFTER_ONE_BITS   12u
 
 struct tbd_condenser {
-    uint32_t after_many[1u << TBD_AFTER_MANY_BITS];
-    uint32_t after_one[1u << TBD_AFTER_ONE_BITS];
+    uint16_t after_eight[1u << TBD_AFTER_EIGHT_BITS]; /* places; 0: none */
+    uint16_t after_two[1u << TBD_AFTER_TWO_BITS];
+    uint32_t after_one[1u << TBD_AFTER_ONE_BITS]; /* ids */
 };
+_Static_assert(TBD_CONDENSED_IDS - 1 <= UINT16_MAX, "a place has 16 bits");
 
 #define TBD_CONDENSER_AT   4096u /* in the memory of a ring */
 #define TBD_CHUNKS_AT      (TBD_CONDENSER_AT + sizeof(struct tbd_condenser))
 #define TBD_CONDENSED_MORE TBD_CHUNKS_AT /* bytes beside the ring of bytes */
 
-#define TBD_HASH_FACTOR 0x9e3779b1u
+#define TBD_CONDENSED_CONTEXT 8u /* ids before the first place that is copied from */
 
-static inline uint32_t tbd_hash_many(uint32_t hash)
+static inline uint64_t tbd_two_ids(const uint32_t *ids)
 {
-    return hash >> (32 - TBD_AFTER_MANY_BITS);
+    uint64_t two;
+
+    memcpy(&two, ids, sizeof(two));
+    return two;
+}
+
+/* Of the ids before `end`. */
+static inline uint32_t tbd_hash_eight(const uint32_t *end)
+{
+    uint64_t sum =
+        tbd_two_ids(end - 2) * 0x9e3779b97f4a7c15u + tbd_two_ids(end - 4) * 0xc2b2ae3d27d4eb4fu +
+        tbd_two_ids(end - 6) * 0x165667b19e3779f9u + tbd_two_ids(end - 8) * 0xd6e8feb86659fd93u;
+
+    return (uint32_t)(sum >> (64 - TBD_AFTER_EIGHT_BITS));
+}
+
+static inline uint32_t tbd_hash_two(const uint32_t *end)
+{
+    return (uint32_t)(tbd_two_ids(end - 2) * 0x9e3779b97f4a7c15u >> (64 - TBD_AFTER_TWO_BITS));
 }
 
 static inline uint32_t tbd_hash_one(uint32_t id)
 {
-    return id * TBD_HASH_FACTOR >> (32 - TBD_AFTER_ONE_BITS);
+    return id * 0x9e3779b1u >> (32 - TBD_AFTER_ONE_BITS);
 }
 
-/* Eight ids later nothing is left of one. */
-static inline uint32_t tbd_hash_next(uint32_t hash, uint32_t id)
+/* Where to copy from to `at`, a place before it; 0: from nowhere.  The tables learn that a copy began there. */
+static inline uint32_t tbd_copied_from(struct tbd_condenser *tables, const uint32_t *ids,
+                                       uint32_t at)
 {
-    return (hash << 4) ^ id * TBD_HASH_FACTOR;
+    uint16_t *eight, *two;
+    uint32_t place;
+
+    if (at < TBD_CONDENSED_CONTEXT)
+        return 0;
+    eight = &tables->after_eight[tbd_hash_eight(ids + at)];
+    two = &tables->after_two[tbd_hash_two(ids + at)];
+    place = __atomic_load_n(eight, __ATOMIC_RELAXED);
+    if (!place)
+        place = __atomic_load_n(two, __ATOMIC_RELAXED);
+    *eight = *two = (uint16_t)at;
+    return place < at ? place : 0; /* somebody else may write there */
 }
 
-/* ---- writing ----
- *
- * Without branches that depend on the ids: processors foresee them as badly as the tables do.  So the first table's mistakes are listed
- * before anything is written about them. */
-
-#define TBD_CONDENSED_STRETCH 1024u /* ids whose mistakes are listed at a time */
+/* ---- writing ---- */
 
 struct tbd_bits_out {
     uint64_t bits;
@@ -122,22 +151,19 @@ static inline uint32_t tbd_id_bits(const uint32_t *ids, uint32_t count)
     return 32u - (uint32_t)__builtin_clz((uint32_t)all);
 }
 
-/* Which of the ids the table does not know; how many.  *hash is that of the ids before. */
-static inline uint32_t tbd_list_mistakes(struct tbd_condenser *tables, const uint32_t *ids,
-                                         uint32_t count, uint32_t *hash, uint16_t *mistakes)
+/* How many ids from `place` on are those from `at` on. */
+static inline uint32_t tbd_same_ids(const uint32_t *ids, uint32_t place, uint32_t at,
+                                    uint32_t count)
 {
-    uint32_t now = *hash, listed = 0;
+    uint32_t same = 0, most = count - at;
 
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t id = ids[i], *known = &tables->after_many[tbd_hash_many(now)];
+    for (; same + 2 <= most; same += 2) {
+        uint64_t differs = tbd_two_ids(ids + place + same) ^ tbd_two_ids(ids + at + same);
 
-        mistakes[listed] = (uint16_t)i;
-        listed += *known != id;
-        *known = id;
-        now = tbd_hash_next(now, id);
+        if (differs)
+            return same + !(uint32_t)differs;
     }
-    *hash = now;
-    return listed;
+    return same < most && ids[place + same] == ids[at + same] ? most : same;
 }
 
 /* At least one and at most TBD_CONDENSED_IDS, none of them 0; returns how many bytes are written, at most TBD_CHUNK_BYTES with a chunk's
@@ -146,28 +172,25 @@ static inline uint64_t tbd_condense(struct tbd_condenser *tables, const uint32_t
                                     uint32_t count, uint32_t id_bits, uint8_t *to)
 {
     struct tbd_bits_out out = { .at = to };
-    uint16_t mistakes[TBD_CONDENSED_STRETCH];
-    uint32_t hash = 0, written = 0;
+    uint32_t at = 0;
 
     memset(tables, 0, sizeof(*tables));
-    for (uint32_t start = 0; start < count; start += TBD_CONDENSED_STRETCH) {
-        uint32_t left = count - start;
-        uint32_t most = left < TBD_CONDENSED_STRETCH ? left : TBD_CONDENSED_STRETCH;
-        uint32_t listed = tbd_list_mistakes(tables, ids + start, most, &hash, mistakes);
+    while (at < count) {
+        uint32_t place = tbd_copied_from(tables, ids, at), id, *one;
+        uint32_t same = place ? tbd_same_ids(ids, place, at, count) : 0;
+        bool is_known;
 
-        for (uint32_t i = 0; i < listed; i++) {
-            uint32_t at = start + mistakes[i], id = ids[at];
-            uint32_t *one = &tables->after_one[tbd_hash_one(at ? ids[at - 1] : 0)];
-            bool is_known = *one == id;
-
-            tbd_put_run(&out, at - written);
-            tbd_put_bits(&out, is_known ? 1 : (uint64_t)id << 1, is_known ? 1 : 1 + id_bits);
-            *one = id;
-            written = at + 1;
-        }
+        tbd_put_run(&out, same);
+        at += same;
+        if (at == count)
+            break;
+        id = ids[at];
+        one = &tables->after_one[tbd_hash_one(at ? ids[at - 1] : 0)];
+        is_known = *one == id; /* no branch: processors foresee it badly */
+        tbd_put_bits(&out, is_known ? 1 : (uint64_t)id << 1, is_known ? 1 : 1 + id_bits);
+        *one = id;
+        at++;
     }
-    if (written < count)
-        tbd_put_run(&out, count - written);
     tbd_put_bits(&out, 0, 7);
     return (uint64_t)(out.at - to);
 }
@@ -219,32 +242,24 @@ static inline bool tbd_expand(struct tbd_condenser *tables, const uint8_t *from,
                               uint32_t id_bits, uint32_t *ids, uint32_t count)
 {
     struct tbd_bits_in in = { .at = from, .end = from + bytes };
-    uint32_t hash = 0, before = 0, at = 0;
+    uint32_t at = 0;
 
     memset(tables, 0, sizeof(*tables));
     while (at < count) {
-        uint32_t run = tbd_get_run(&in), *one;
+        uint32_t place = tbd_copied_from(tables, ids, at), same = tbd_get_run(&in), *one;
 
-        if (run > count - at)
+        if (same > count - at || (same && !place))
             return false;
-        for (; run > 0; run--) {
-            before = tables->after_many[tbd_hash_many(hash)];
-            if (!before)
-                return false;
-            hash = tbd_hash_next(hash, before);
-            ids[at++] = before;
-        }
+        for (; same > 0; same--)
+            ids[at++] = ids[place++];
         if (at == count)
             return true;
-        one = &tables->after_one[tbd_hash_one(before)];
+        one = &tables->after_one[tbd_hash_one(at ? ids[at - 1] : 0)];
         if (!tbd_get_bits(&in, 1))
             *one = tbd_get_bits(&in, id_bits);
-        before = *one;
-        if (!before)
+        if (!*one)
             return false;
-        tables->after_many[tbd_hash_many(hash)] = before;
-        hash = tbd_hash_next(hash, before);
-        ids[at++] = before;
+        ids[at++] = *one;
     }
     return true;
 }
