@@ -207,6 +207,26 @@ def test_an_armed_program_names_its_keeper(_):
         assert ended.returncode == status, (begins, ended)
 
 
+def test_a_stop_that_lasts_too_long_ends(root):
+    """Then the threads go on as they were, which is said, and it is tried again; nothing is left of it, and what is taken at last is right."""
+    may()
+    process = test_attach.start(TAKEN, "10")
+    taken = 0
+    for i in range(60 if tbdtest.LONG else 2):
+        how = "record" if i % 2 else "crash"
+        result = tbd(root, how, "-p", str(process.pid), "--pause=%d" % (1 + i // 2))
+        late = result.stderr.count("and goes on as it was")
+        assert (result.returncode == 4 and late == 5) or (result.returncode == 0 and late < 5), result
+        if result.returncode == 0:
+            end(root, process.pid)
+            taken += how == "record"
+    begin(root, process.pid, "record")
+    text, errors = process.communicate("\n")
+    assert process.returncode == 0 and text == "done\n", (text, errors)
+    replays(root, taken + 1)
+    assert len(tbdtest.traces(root)) == taken + 1, (taken, tbdtest.traces(root))
+
+
 def test_a_death_leaves_a_dump(root):
     """The rings have what ran since the engine came, and the dump the state at the end."""
     may()
@@ -257,5 +277,6 @@ if __name__ == "__main__":
                  test_armed_programs_are_taken_over_without_ptrace,
                  test_who_is_not_armed_cannot_be_taken_over_without_ptrace,
                  test_an_armed_program_names_its_keeper,
+                 test_a_stop_that_lasts_too_long_ends,
                  test_a_death_leaves_a_dump,
                  test_what_cannot_be_is_said)

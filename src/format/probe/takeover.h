@@ -6,6 +6,7 @@
  *     PREPARE   all other threads run natively: the engine makes its memory, its stream, its collector
  *     TAKE      all threads are stopped: the engine installs its handlers, makes a context for each thread, and says
  *               where each has to go on
+ *     GIVE_UP   in place of TAKE: the collector ends
  *
  * Then every thread goes on where the engine has said, with all signals blocked.
  *
@@ -20,7 +21,7 @@
 #define TBD_TAKEOVER_THREADS    4000u /* at most */
 #define TBD_TAKEOVER_VECTORS    4096u /* bytes of a thread's vector state: XSAVE's standard format */
 
-enum tbd_takeover_phase { TBD_TAKEOVER_PREPARE, TBD_TAKEOVER_TAKE };
+enum tbd_takeover_phase { TBD_TAKEOVER_PREPARE, TBD_TAKEOVER_TAKE, TBD_TAKEOVER_GIVE_UP };
 
 struct tbd_takeover_thread {
     struct tbd_regs regs; /* .thread: its id */
@@ -42,6 +43,9 @@ struct tbd_takeover {
     struct tbd_takeover_thread *threads; /* the first one is the caller */
     const uint8_t *
         vectors; /* TBD_TAKEOVER_VECTORS for each thread, aligned to 64; NULL: as the kernel has them */
+    uint64_t
+        until_ns; /* TAKE: if CLOCK_MONOTONIC is past it before the handlers change, nothing changes */
+    uint64_t is_late;                      /* the engine's answer: it was */
     char lib_dir[TBD_TAKEOVER_TEXT_BYTES]; /* where libtbd.so is; ends with a slash */
     char why[TBD_TAKEOVER_TEXT_BYTES];     /* the engine's answer: what it has said */
 };

@@ -12,6 +12,7 @@
 #include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "base/sys_clock.h"
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
 #include "hooks/boot/child.h"
@@ -490,13 +491,20 @@ static void take_triggers(struct tbd_thread *thread)
     tbd_say("hint: tbd set %u trigger=WHAT sets others while it runs", tbd_recording.pid);
 }
 
+/* All stand still for longer than they may: nothing that the program has is changed yet. */
+static bool is_late(struct tbd_takeover *takeover)
+{
+    takeover->is_late |= tbd_sys_clock_ns() > takeover->until_ns;
+    return takeover->is_late;
+}
+
 static bool take_free(struct tbd_thread *thread, const struct tbd_boot *boot)
 {
     tbd_crash_give_ring(thread, 0, boot->takeover->threads[0].regs.thread);
     take_triggers(thread);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);
-    if (!tbd_take_threads_free(thread, boot->takeover))
+    if (!tbd_take_threads_free(thread, boot->takeover) || is_late(boot->takeover))
         return false;
     tbd_signals_take(&ways_in()->signals);
     return true;
@@ -504,6 +512,8 @@ static bool take_free(struct tbd_thread *thread, const struct tbd_boot *boot)
 
 static bool take_in_turn(struct tbd_thread *thread, const struct tbd_boot *boot)
 {
+    if (is_late(boot->takeover))
+        return false;
     patch_vdso(true);
     if (!tbd_take_threads_prepare(thread, boot->takeover))
         return false;
@@ -536,12 +546,32 @@ static bool take(const struct tbd_boot *boot)
     return done;
 }
 
+static bool give_up(const struct tbd_boot *boot)
+{
+    keep_messages(boot->takeover);
+    tbd_set_gs_base(tbd_processor.gs_base);
+    tbd_begin_nothing();
+    end_messages();
+    return true;
+}
+
+static bool take_phase(const struct tbd_boot *boot)
+{
+    static bool (*const phases[])(const struct tbd_boot *boot) = {
+        [TBD_TAKEOVER_PREPARE] = take_prepare,
+        [TBD_TAKEOVER_TAKE] = take,
+        [TBD_TAKEOVER_GIVE_UP] = give_up,
+    };
+
+    return phases[boot->takeover->phase](boot);
+}
+
 bool tbd_boot(const struct tbd_boot *boot)
 {
     struct tbd_thread *thread = NULL;
 
     if (boot->takeover)
-        return boot->takeover->phase == TBD_TAKEOVER_TAKE ? take(boot) : take_prepare(boot);
+        return take_phase(boot);
     if (parse_options(boot)) {
         if (tbd_runtime.options.mode == TBD_MODE_ARMED)
             return tbd_arm(tbd_runtime.options.wait, boot->envp);

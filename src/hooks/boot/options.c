@@ -45,6 +45,8 @@ static const struct option_row rows[] = {
       .kind = KIND_NUMBER, .offset = AT(window), .initial = 3u << 19, .low = 16, .high = 1ull << 40 },
     { .name = "quantum", .values = "N", .help = "block entries until it is another thread's turn",
       .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
+    { .name = "pause", .values = "MS", .help = "with -p: all threads stand still for at most so long",
+      .kind = KIND_NUMBER, .offset = AT(pause), .initial = 1000, .low = 1, .high = 60000 },
     { .name = "chaos", .values = "SEED", .help = "turns of threads by chance, so that races show; 0: no",
       .kind = KIND_NUMBER, .offset = AT(chaos), .initial = 0, .low = 0, .high = UINT32_MAX },
     { .name = "cut", .values = "N", .help = "mode=native: microseconds of computing until a window ends; 0: as its costs say",

@@ -63,6 +63,7 @@ struct tbd_options {
     char parts[TBD_OPTION_TEXT_BYTES];
     /* functions whose branches count (mode=context), by files and offsets; "" = none */
     char branches[TBD_OPTION_TEXT_BYTES];
+    uint64_t pause;  /* milliseconds, for who takes a process over */
     uint64_t window; /* block entries in a window */
     /* block entries of a thread until it is another one's turn */
     uint64_t quantum;

@@ -23,6 +23,11 @@ struct tbd_boot_memory {
 long tbd_boot_memory_make(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                           const char *options);
 void tbd_boot_memory_free(struct tbd_remote *remote);
+/* For the calls that follow: struct tbd_takeover's. */
+static inline void tbd_boot_memory_limit(struct tbd_boot_memory *memory, uint64_t until_ns)
+{
+    memory->takeover.until_ns = until_ns;
+}
 /* The boot function's answer, which is read back. */
 bool tbd_boot_memory_call(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                           uint64_t function, enum tbd_takeover_phase phase);

@@ -3,6 +3,7 @@
 #include "query/attach/held_threads.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "query/attach/attach_check.h"
 #include "query/attach/remote_thread.h"
 
@@ -23,7 +24,8 @@
 #define MOST_STEPS    64 /* as in remote_thread.c */
 #define CODE_BEFORE   96u
 #define TRAP_BIT      (1ull << (SIGTRAP - 1))
-#define STOP_MS       2000
+#define LET_GO_NS     200000L
+#define LONGEST_NS    10000000000ull
 #define MOMENT_NS     20000L
 #define RUN_NS        200000L
 #define EVENT_STOP    PTRACE_EVENT_STOP
@@ -45,14 +47,6 @@ struct kernel_rseq {
 static long trace(long request, pid_t tid, uint64_t address, void *data)
 {
     return syscall(SYS_ptrace, request, (long)tid, address, data);
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* ---- the list ---- */
@@ -157,10 +151,9 @@ static enum seen look(pid_t tid)
     return RUNS;
 }
 
-static bool await_stops(struct tbd_held *held, struct tbd_query_error *error)
+static bool await_stops(struct tbd_held *held, uint64_t until_ns, struct tbd_query_error *error)
 {
     const struct timespec moment = { 0, MOMENT_NS };
-    uint64_t until = now_ms() + STOP_MS;
     size_t i = 0;
 
     while (i < held->count) {
@@ -175,9 +168,9 @@ static bool await_stops(struct tbd_held *held, struct tbd_query_error *error)
         } else if (seen == STOPPED_BY_SIGNAL) {
             return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d has just been stopped",
                                    (int)held->pid);
-        } else if (now_ms() > until) {
+        } else if (tbd_clock_ns() > until_ns) {
             return tbd_query_wrong(
-                error, TBD_SYSTEM, 0, 0,
+                error, TBD_BUSY, 0, 0,
                 "thread %d does not stop: it waits in the kernel, perhaps for a child of vfork",
                 (int)thread->tid);
         } else {
@@ -207,6 +200,7 @@ static bool read_state(struct tbd_held *held, struct tbd_held_thread *thread,
         trace(PTRACE_GETSIGMASK, thread->tid, MASK_BYTES, &thread->mask) != 0)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d: %s", (int)thread->tid,
                                strerror(errno));
+    thread->has_regs = true;
     if (thread->regs.cs != CODE_64)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "thread %d runs 32-bit code",
                                (int)thread->tid);
@@ -216,12 +210,13 @@ static bool read_state(struct tbd_held *held, struct tbd_held_thread *thread,
 }
 
 /* A thread that runs may make another until it is stopped. */
-static bool stop_all(struct tbd_held *held, pid_t but, struct tbd_query_error *error)
+static bool stop_all(struct tbd_held *held, pid_t but, uint64_t until_ns,
+                     struct tbd_query_error *error)
 {
     size_t more = 1;
 
     for (int pass = 0; more && pass < PASSES; pass++)
-        if (!seize_new(held, but, &more, error) || !await_stops(held, error))
+        if (!seize_new(held, but, &more, error) || !await_stops(held, until_ns, error))
             return false;
     if (more)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
@@ -233,12 +228,14 @@ static bool stop_all(struct tbd_held *held, pid_t but, struct tbd_query_error *e
     return true;
 }
 
-bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, struct tbd_query_error *error)
+bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, uint64_t until_ns,
+                   struct tbd_query_error *error)
 {
     *held = (struct tbd_held){ .pid = pid };
-    if (stop_all(held, but, error))
+    if (stop_all(held, but, until_ns, error))
         return true;
-    tbd_held_go_on(held);
+    if (!tbd_held_go_on(held) && error->status == TBD_BUSY)
+        error->status = TBD_SYSTEM;
     return false;
 }
 
@@ -303,9 +300,10 @@ long tbd_held_call_end(const struct tbd_held_thread *thread)
     return (long)regs.rax;
 }
 
-bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end)
+bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end,
+                       uint64_t until_ns)
 {
-    for (int i = 0; i < MOST_STEPS; i++) {
+    for (int i = 0; i < MOST_STEPS && tbd_clock_ns() < until_ns; i++) {
         if (thread->regs.rip < start || thread->regs.rip >= end)
             return true;
         if (!block_all(thread) || !begin_step(thread->tid) || !end_step(thread->tid) ||
@@ -317,17 +315,16 @@ bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t 
 
 /* ---- going on ---- */
 
-/* A seized thread can only be let go when it is stopped. */
-static void let_go(struct tbd_held_thread *thread)
+/* Its call may have ended with an EINTR that only the stop has made, though nobody has looked yet. */
+static void mend_unread(pid_t pid, struct tbd_held_thread *thread)
 {
-    const struct timespec moment = { 0, MOMENT_NS };
+    if (!thread->has_regs && trace(PTRACE_GETREGS, thread->tid, 0, &thread->regs) == 0)
+        thread->is_mended = tbd_remote_mend_call(pid, thread->tid, &thread->regs);
+}
 
-    for (int i = 0; !thread->is_stopped && i < STOP_MS; i++) {
-        enum seen seen = look(thread->tid);
-
-        thread->is_stopped = seen != RUNS;
-        nanosleep(&moment, NULL);
-    }
+static void let_go(pid_t pid, struct tbd_held_thread *thread)
+{
+    mend_unread(pid, thread);
     if (thread->is_moved)
         trace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &thread->mask);
     if (thread->is_mended || thread->is_moved)
@@ -335,11 +332,36 @@ static void let_go(struct tbd_held_thread *thread)
     trace(PTRACE_DETACH, thread->tid, 0, NULL);
 }
 
-void tbd_held_go_on(struct tbd_held *held)
+/* Those that are stopped by now. */
+static void let_stopped_go(struct tbd_held *held)
 {
-    for (size_t i = 0; i < held->count; i++)
-        let_go(&held->all[i]);
+    for (size_t i = 0; i < held->count;) {
+        struct tbd_held_thread *thread = &held->all[i];
+
+        if (!thread->is_stopped && look(thread->tid) == RUNS) {
+            i++;
+            continue;
+        }
+        let_go(held->pid, thread);
+        drop(held, thread);
+    }
+}
+
+/* A seized thread can only be let go when it is stopped, and one that is busy needs a processor for that. */
+bool tbd_held_go_on(struct tbd_held *held)
+{
+    const struct timespec moment = { 0, LET_GO_NS };
+    uint64_t until_ns = tbd_clock_ns() + LONGEST_NS;
+    bool done;
+
+    let_stopped_go(held);
+    while (held->count && tbd_clock_ns() < until_ns) {
+        nanosleep(&moment, NULL);
+        let_stopped_go(held);
+    }
+    done = !held->count;
     tbd_held_free(held);
+    return done;
 }
 
 bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_struct *regs)

@@ -20,6 +20,7 @@
 struct tbd_held_thread {
     pid_t tid;
     bool is_stopped;
+    bool has_regs;  /* they have been read, and its mask */
     bool is_mended; /* the kernel does not resume its call: the registers do */
     bool is_moved;  /* it has made calls or steps for us, with all signals blocked */
     struct user_regs_struct regs;
@@ -36,10 +37,11 @@ struct tbd_held {
     size_t count, capacity;
 };
 
-/* Stops all threads but `but`, which is stopped already.  False: none is. */
-bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, struct tbd_query_error *error);
-/* Each goes on where it was; frees the list. */
-void tbd_held_go_on(struct tbd_held *held);
+/* Stops all threads but `but`, which is stopped already, unless tbd_clock_ns() is past `until_ns` before they are, which is TBD_BUSY.  False: none is. */
+bool tbd_held_stop(struct tbd_held *held, pid_t pid, pid_t but, uint64_t until_ns,
+                   struct tbd_query_error *error);
+/* Each goes on where it was; frees the list.  False: one does not stop, which it has to before; it goes on when this process ends. */
+bool tbd_held_go_on(struct tbd_held *held);
 /* The thread goes on with these registers and all signals blocked.  False: it has ended. */
 bool tbd_held_send(const struct tbd_held_thread *thread, const struct user_regs_struct *regs);
 void tbd_held_free(struct tbd_held *held);
@@ -56,8 +58,9 @@ bool tbd_held_let_run(struct tbd_held *held, struct tbd_held *io_before,
 bool tbd_held_call_begin(struct tbd_held_thread *thread, uint64_t syscall_at, long number,
                          const uint64_t *arguments);
 long tbd_held_call_end(const struct tbd_held_thread *thread);
-/* Steps until it is outside of [start, end).  False: it does not come out. */
-bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end);
+/* Steps until it is outside of [start, end).  False: it does not come out, or not in time. */
+bool tbd_held_step_out(struct tbd_held_thread *thread, uint64_t start, uint64_t end,
+                       uint64_t until_ns);
 
 /* What the kernel has of the stopped thread: its restartable sequences, into `out`. */
 void tbd_held_read_rseq(pid_t tid, struct tbd_held_thread *out);

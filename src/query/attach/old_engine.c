@@ -2,6 +2,7 @@
 /* old_engine.c - see old_engine.h */
 #include "query/attach/old_engine.h"
 
+#include "base/clock.h"
 #include "base/layout.h"
 #include "query/attach/attach_check.h"
 #include "query/attach/engine_image.h"
@@ -12,6 +13,7 @@
 #define TRIES      100
 #define TRY_NS     5000000L
 #define LONGEST_NS 320000000L /* between two looks for which all threads are stopped */
+#define STOP_NS    2000000000ull
 #define AWAIT_NS   30000000000L
 
 bool tbd_old_engine_await_alone(pid_t pid, struct tbd_query_error *error)
@@ -75,7 +77,7 @@ static bool remove_unless_inside(struct tbd_remote *remote, struct tbd_held *io_
     struct tbd_held held = { 0 };
     struct tbd_attach_range library;
 
-    if (!tbd_held_stop(&held, remote->pid, remote->tid, error)) {
+    if (!tbd_held_stop(&held, remote->pid, remote->tid, tbd_clock_ns() + STOP_NS, error)) {
         tbd_held_go_on(&held);
         return false;
     }

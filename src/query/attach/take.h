@@ -16,10 +16,12 @@
 
 struct tbd_taken {
     size_t threads;
-    uint64_t stopped_us; /* for how long all threads stood still */
+    uint64_t stopped_ns; /* for how long all threads stood still */
 };
 
 /* `options`: as in TBD_OPTIONS.  `records`: they ask for a recording, in which threads take turns. */
+/* Threads that would stand still for longer than the option `pause` says go on as they were, and it is tried again some times; each time is said on
+ * stderr. */
 bool tbd_take(pid_t pid, const char *options, bool records, struct tbd_taken *out,
               struct tbd_query_error *error);
 

@@ -94,7 +94,7 @@ int tbd_take_process(pid_t pid, const char *how, const char *options)
     fprintf(stderr,
             "tbd %s: process %d %s, %zu threads; all stood still for %" PRIu64 ".%" PRIu64 " ms\n",
             how, (int)pid, records ? "is recorded" : "has rings", taken.threads,
-            taken.stopped_us / 1000, taken.stopped_us / 100 % 10);
+            taken.stopped_ns / 1000000, taken.stopped_ns / 100000 % 10);
     return 0;
 }
 
