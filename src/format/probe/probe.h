@@ -114,6 +114,7 @@ enum tbd_probe_refusal {
     TBD_PROBE_SIGNAL_BLOCKED, /* a thread blocks SIGTRAP */
     TBD_PROBE_TRACED,         /* a debugger has the process */
     TBD_PROBE_SHADOW_STACK,
+    TBD_PROBE_STARVED, /* a thread that wants to run does not get a processor, so it is not known whether it blocks SIGTRAP */
     TBD_PROBE_NOT_RUN, /* the consumer's program cannot be run */
     TBD_PROBE_AWAY, /* the keeper is not there while the process is taken over: its deputy answers */
     TBD_PROBE_REFUSALS

@@ -14,12 +14,13 @@
 #include "hooks/memory/proc.h"
 #include "hooks/probes/trap.h"
 
-#define TRIES           200
-#define TRY_MS          5
-#define LOOKS           2
-#define LOOK_PAUSE_MS   2
-#define RUN_MS          10000 /* for all threads to run */
-#define LONGEST_MS      64    /* between two looks at them */
+#define TRIES         200
+#define TRY_MS        5
+#define LOOKS         2
+#define LOOK_PAUSE_MS 2
+#define RUN_MS                                                                                     \
+    60000 /* for all threads to run: with hundreds that want two processors a turn takes long */
+#define LONGEST_MS      64 /* between two looks at them */
 #define SIGTRAP_BIT     (1ull << (SIGTRAP - 1))
 #define DIRECTORY_BYTES 32768
 #define MAX_UNSEEN      (DIRECTORY_BYTES / 24)
@@ -219,8 +220,7 @@ static struct tbd_probe_reply await_unseen(uint32_t program)
         ms = ms < LONGEST_MS ? 2 * ms : ms;
     }
     if (reply.refusal == TBD_PROBE_OK && unseen_count)
-        reply = (struct tbd_probe_reply){ .refusal = TBD_PROBE_SIGNAL_BLOCKED,
-                                          .detail = unseen[0].tid };
+        reply = (struct tbd_probe_reply){ .refusal = TBD_PROBE_STARVED, .detail = unseen[0].tid };
     return reply;
 }
 

@@ -30,6 +30,7 @@ static const char *const refusals[TBD_PROBE_REFUSALS] = {
     [TBD_PROBE_SIGNAL_BLOCKED] = "a thread blocks SIGTRAP",
     [TBD_PROBE_TRACED] = "a debugger is attached to the program",
     [TBD_PROBE_SHADOW_STACK] = "the program uses a shadow stack",
+    [TBD_PROBE_STARVED] = "a thread does not get a processor",
     [TBD_PROBE_NOT_RUN] = "what waits beside the program cannot run tbd",
     [TBD_PROBE_AWAY] = "the program is recorded, or was",
 };
@@ -187,6 +188,14 @@ static bool await_reply(struct tbd_probe_client *client, ssize_t sent, size_t by
         strcpy(error->hint, "a probe in its code would end the program; try again");
         return false;
     }
+    if (reply->refusal == TBD_PROBE_STARVED) {
+        tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                        "thread %" PRIu64 " wants to run, and does not get a processor",
+                        reply->detail);
+        strcpy(error->hint,
+               "if it blocks SIGTRAP a probe would end the program; try again when less else runs");
+        return false;
+    }
     return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "%s", tbd_client_refusal(reply->refusal));
 }
 
@@ -314,7 +323,8 @@ bool tbd_client_take(struct tbd_probe_client *client, const struct tbd_probe_pla
     return send_items(client, TBD_PROBE_TAKE, places, count, sizeof(places[0]), out_wrong, error);
 }
 
-#define GUARD_TRIES 20
+#define GUARD_TRIES   20
+#define STARVED_TRIES 2 /* each takes a minute or more */
 
 /* At most TBD_PROBE_PER_PACKET: all at one moment. */
 static bool send_guards(struct tbd_probe_client *client, enum tbd_probe_kind kind,
@@ -330,10 +340,14 @@ static bool send_guards(struct tbd_probe_client *client, enum tbd_probe_kind kin
 bool tbd_client_guard(struct tbd_probe_client *client, const struct tbd_guard_places *places,
                       struct tbd_query_error *error)
 {
-    for (int i = 0; i < GUARD_TRIES; i++)
+    int starved = 0;
+
+    for (int i = 0; i < GUARD_TRIES && starved < STARVED_TRIES; i++) {
         if (send_guards(client, TBD_PROBE_GUARD_FIRST, &places->blocks, error) &&
             send_guards(client, TBD_PROBE_GUARD, &places->others, error))
             return true;
+        starved += client->refusal == TBD_PROBE_STARVED;
+    }
     return false;
 }
 
