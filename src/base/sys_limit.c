@@ -24,15 +24,15 @@ void tbd_sys_limit_put_back(uint32_t resource, const struct tbd_sys_limit *was)
 }
 
 /* The number that was opened stays valid below the limit as it was. */
-int tbd_sys_limit_open(int (*open)(void))
+int tbd_sys_limit_open(int (*make)(void))
 {
     struct tbd_sys_limit was;
-    int fd = open();
+    int fd = make();
 
     if (fd != -EMFILE)
         return fd;
     was = tbd_sys_limit_lift(RLIMIT_NOFILE);
-    fd = open();
+    fd = make();
     tbd_sys_limit_put_back(RLIMIT_NOFILE, &was);
     return fd;
 }

@@ -20,8 +20,8 @@ struct tbd_sys_limit {
 /* Raises a limit (RLIMIT_*) as far as it goes.  Returns it as it was, for tbd_sys_limit_put_back(). */
 struct tbd_sys_limit tbd_sys_limit_lift(uint32_t resource);
 void tbd_sys_limit_put_back(uint32_t resource, const struct tbd_sys_limit *was);
-/* A descriptor that `open` makes, or the error that it returns: it is called again where the lower limit has no number left. */
-int tbd_sys_limit_open(int (*open)(void));
+/* A descriptor that `make` makes, or the error that it returns: it is called again where the lower limit has no number left. */
+int tbd_sys_limit_open(int (*make)(void));
 
 #pragma GCC visibility pop
 
