@@ -444,12 +444,13 @@ static void start(struct tbd_scan *scan)
         tbd_cursor_first(scan->window, &scan->cursor);
 }
 
-/* Accesses are nothing to a walk for entries and returns, unless probes or a stack of callers take part. */
+/* Accesses are nothing to a walk for entries and returns, unless probes take part.  A call is its block's last instruction: what it
+ * pushes is settled at the next block in any case. */
 static uint8_t passed_ops(const struct tbd_scan *scan)
 {
     bool is_about_calls = scan->type == TBD_EVENT_FUNC_ENTER || scan->type == TBD_EVENT_FUNC_EXIT;
 
-    if (!is_about_calls || scan->probes != NULL || scan->callers != NULL)
+    if (!is_about_calls || scan->probes != NULL)
         return 0;
     return 1u << TBD_OP_STORE | 1u << TBD_OP_LOAD | 1u << TBD_OP_NOTE;
 }
