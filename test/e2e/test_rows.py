@@ -324,6 +324,11 @@ def test_calls_that_end_by_a_jump_have_the_result_of_where_it_leads(folder):
             assert (None if result is None else int(result, 0)) == truth(row["parameters"]["n"]), (function, row)
             assert ("left" in row) == (result is None), (function, row)
         assert rows == trace.ask("calls", function, "where", "time >= 0"), function
+    for function, jumps in (("work", True), ("outer", False)):
+        told = re.search(rb"'%s' is also entered by a jump of (\w+)" % function.encode(), trace.tbdq("calls", function).err)
+        assert (told is not None) == jumps, (function, told)
+        calls, entries = (int(trace.ask("count", question)[0]["count"]) for question in ("func_enter where func==" + function, "block_entry where pc==" + function))
+        assert entries > calls if jumps else entries == calls, (function, calls, entries)
 
 
 def test_history_has_the_values_that_a_condition_chooses(folder):

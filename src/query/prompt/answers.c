@@ -9,6 +9,7 @@
  * ANSWERS-3  An answer that needed no window is not kept: it is quickly found again. (not checked:
  *     it is about what is not done) */
 #include "query/prompt/answers.h"
+#include "query/commands/functions.h"
 #include "query/text/shortage.h"
 
 #include "query/text/user_interrupt.h"
@@ -235,6 +236,13 @@ static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_
     return result;
 }
 
+/* A kept answer is without the notes beside it. */
+static void tell_again(struct tbd_command_run *run, const struct tbd_command *command)
+{
+    if (command->run == tbd_command_calls && run->argc != 0)
+        tbd_functions_tell_left_out(run->session, run->argv[0]);
+}
+
 enum tbd_exit tbd_answers_run(struct tbd_command_run *run, const struct tbd_command *command)
 {
     const struct tbd_session *session = run->session;
@@ -254,6 +262,7 @@ enum tbd_exit tbd_answers_run(struct tbd_command_run *run, const struct tbd_comm
         fwrite(answer.text, 1, answer.bytes, run->out);
         result = (enum tbd_exit)answer.result;
         free((void *)(uintptr_t)answer.text);
+        tell_again(run, command);
     } else {
         result = run_and_keep(run, command, question);
     }

@@ -55,12 +55,17 @@ static void add_jump(struct tails_finding *f, uint64_t from, uint64_t to)
     f->jumps[f->count++] = (struct jump){ from, to };
 }
 
+bool tbd_tails_target(const struct tbd_block *block, uint64_t *out)
+{
+    return (block->def.end == TBD_END_JUMP || block->def.end == TBD_END_BRANCH) &&
+           jump_target(block, out);
+}
+
 static void add_jumps_of(struct tails_finding *f, const struct tbd_block *block)
 {
     uint64_t start = block->def.start, target;
 
-    if ((block->def.end == TBD_END_JUMP || block->def.end == TBD_END_BRANCH) &&
-        jump_target(block, &target))
+    if (tbd_tails_target(block, &target))
         add_jump(f, start, target);
     if (block->def.end == TBD_END_LIMIT || block->def.end == TBD_END_BRANCH)
         add_jump(f, start, start + block->def.code_bytes);

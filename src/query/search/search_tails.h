@@ -30,6 +30,9 @@ TBD_MUST_CHECK enum tbd_status tbd_tails_find(struct tbd_session *session, uint3
                                               const struct tbd_expr_name *name,
                                               struct tbd_tails *out);
 
+/* The place that the block's last instruction jumps to, if it names one. */
+bool tbd_tails_target(const struct tbd_block *block, uint64_t *out);
+
 /* May a return there end a call of the function that is asked about? */
 bool tbd_tails_return(const struct tbd_tails *tails, uint64_t pc);
 /* Does one of the functions begin there? */
