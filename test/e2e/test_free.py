@@ -205,6 +205,48 @@ def test_a_forked_child_that_is_killed(folder):
         assert path(dump, "1"), dump
 
 
+INTO_GUARD = """
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static unsigned long wanted;
+static void on_fault(int signo, siginfo_t *info, void *context) {
+    (void)signo, (void)context;
+    write(1, (unsigned long)info->si_addr == wanted ? "there\\n" : "elsewhere\\n", 6);
+    signal(SIGSEGV, SIG_DFL);
+}
+/* The page after the thread's ring, of which nobody may write a byte. */
+int main(void) {
+    struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+    unsigned long start, end;
+    char line[512], mode[8];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof(line), maps))
+        if (sscanf(line, "%lx-%lx %7s", &start, &end, mode) == 3 && strcmp(mode, "---s") == 0)
+            wanted = start + 8;
+    sigaction(SIGSEGV, &action, NULL);
+    if (!wanted)
+        return 3;
+    *(volatile char *)wanted = 1;
+    return 4;
+}
+"""
+
+
+def test_a_store_into_the_page_after_a_ring_is_the_program_s_fault(folder):
+    """Its handler sees it; then it dies of it, and there is a dump."""
+    source, program = os.path.join(folder, "into_guard.c"), os.path.join(folder, "into_guard")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(INTO_GUARD)
+    assert tbdtest.run(["cc", "-O1", "-o", program, source]).code == 0
+    root = os.path.join(folder, "traces")
+    result = tbdtest.run([program], env=tbdtest.trace_env(root, "mode=crash,ring=256K"), timeout=60)
+    assert result.code == -signal.SIGSEGV and result.out == b"there\n", result
+    tbdtest.wait_organizers(root)
+    assert [row for row in path(dumps(root)[0], "20") if row.get("function", "").endswith("main")]
+
+
 def test_what_is_no_dump(folder):
     for words, why in ((["-t", folder, "path"], b"not a crash dump"), (["path"], b"no crash dump")):
         result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))

@@ -74,7 +74,7 @@ static inline uint64_t tbd_two_ids(const uint32_t *ids)
     return two;
 }
 
-/* Of the ids before `end`. */
+/* The hash of the eight ids before `end`. */
 static inline uint32_t tbd_hash_eight(const uint32_t *end)
 {
     uint64_t sum =

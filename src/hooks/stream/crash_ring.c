@@ -192,6 +192,13 @@ void tbd_crash_note_thread(uint32_t index, uint32_t tid)
         __atomic_store_n(&crash->tids[index], tid, __ATOMIC_RELEASE);
 }
 
+/* Is it the fault of the store of 8 bytes for an entry?  The program's own store into that page is its own affair. */
+static bool is_entry_store(uint64_t end, uint64_t address, uint64_t next)
+{
+    return next > end - sizeof(uint64_t) && next < end + TBD_PAGE_SIZE &&
+           address == (next < end ? end : next);
+}
+
 enum tbd_crash_wrap tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index,
                                             uint64_t address, uint64_t *entry_next)
 {
@@ -201,8 +208,7 @@ enum tbd_crash_wrap tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t 
     if (!crash)
         return TBD_WRAP_NONE;
     start = tbd_ring_area(&tbd_recording.ring, area_of(index));
-    if (address - (start + ring_bytes()) >= TBD_PAGE_SIZE ||
-        *entry_next - start >= ring_bytes() + TBD_PAGE_SIZE)
+    if (!is_entry_store(start + ring_bytes(), address, *entry_next))
         return TBD_WRAP_NONE;
     if (index < TBD_CRASH_RINGS)
         note_lap(index, (const uint32_t *)start, entries_before(start, *entry_next));
