@@ -243,7 +243,7 @@ bool tbd_cache_add_tag(struct tbd_block_code *block)
     tbd_emit_jmp(&t.e, block->entry);
     area->hot = (tbd_emit_pc(&t.e) + 15) & ~15ull;
     mismatch_emit(area, place_in_area(&t, t.mismatch));
-    block->tagged = at;
+    block->tagged = t.tag;
     return true;
 }
 
@@ -255,10 +255,10 @@ uint64_t tbd_cache_added_tag(uint64_t cache_pc)
         const struct tbd_block_code *block = &tbd_cache.block[n];
         bool is_apart = block->tagged < block->cache_start || block->tagged >= block->cache_end;
 
-        if (is_apart && block->tagged > found && block->tagged <= cache_pc)
+        if (is_apart && block->tagged > found && block->tagged <= cache_pc + TBD_TAG_MISMATCH_BYTES)
             found = block->tagged;
     }
-    return found && cache_pc - found < TBD_CACHE_TAG_BYTES ? found : 0;
+    return found && (cache_pc < found || cache_pc - found < TBD_CACHE_TAG_BYTES) ? found : 0;
 }
 
 /* ---- forgetting ---- */

@@ -152,7 +152,8 @@ static struct tbd_interruption describe(const struct tbd_patcher_callbacks *call
  * of targets has one entry for many. */
 static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
 {
-    return block->tagged >= block->cache_start && pc >= block->tagged && pc < block->entry;
+    return block->tagged >= block->cache_start && pc >= block->tagged - TBD_TAG_MISMATCH_BYTES &&
+           pc < block->entry;
 }
 
 /* After the check's first instruction rcx is in r10. */

@@ -770,26 +770,26 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     }
 }
 
-/* mov r10, rcx; lea rcx, [r11 - start]; jrcxz ok; jmp mismatch; ok: mov rcx, r10 */
+/* mismatch: jmp out ; tag: mov r10, rcx ; lea rcx, [r11 - start + 1] ; loop mismatch ; mov rcx, r10
+ *
+ * Nothing jumps where the target is the right one: jumps are what checks cost most. */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
 {
     struct tbd_ea difference = { .base = TBD_R11, .index = TBD_NO_REG, .scale = 1 };
-    static const uint8_t jrcxz_over_jmp32[] = { 0xe3, 0x00 };
-    uint8_t *disp8;
+    uint8_t loop[] = { 0xe2, 0 };
 
+    t->mismatch = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e));
+    t->tag = tbd_emit_pc(&t->e);
     tbd_emit_mov(&t->e, TBD_R10, TBD_RCX);
     if (start <= INT32_MAX) {
-        difference.disp = -(int64_t)start;
+        difference.disp = 1 - (int64_t)start;
     } else {
-        tbd_emit_mov_imm(&t->e, TBD_RCX, 0 - start);
+        tbd_emit_mov_imm(&t->e, TBD_RCX, 1 - start);
         difference.index = TBD_RCX;
     }
     tbd_emit_lea(&t->e, TBD_RCX, &difference);
-    tbd_emit_bytes(&t->e, jrcxz_over_jmp32, sizeof(jrcxz_over_jmp32));
-    disp8 = t->e.at - 1;
-    t->mismatch = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e));
-    if (!t->e.overflow)
-        *disp8 = (uint8_t)(t->e.at - disp8 - 1);
+    loop[1] = (uint8_t)(t->mismatch - 1 - (t->e.at + sizeof(loop)));
+    tbd_emit_bytes(&t->e, loop, sizeof(loop));
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
 }
 

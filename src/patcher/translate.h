@@ -142,8 +142,9 @@ extern bool tbd_translate_traps_xrstor, tbd_translate_traps_wide;
 
 /* Emits the whole block; afterwards check t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);
-/* The check for indirect branches: is the target, in r11, `start`?  It falls through with rcx in
- * place. */
+/* The check for indirect branches, at t->tag: is the target, in r11, `start`?  It falls through with rcx in
+ * place.  The jump that is taken otherwise, with rcx in r10, is just before it. */
+#define TBD_TAG_MISMATCH_BYTES 5u
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
 
 /* asked_code.c: jumps to `asks`, with rcx in its slot, if the state is that of tbd_asked_places_state(); else goes on. */
