@@ -138,6 +138,7 @@ def check_program(name, folder, library, options):
 STEPPED = {
     "die_segv": "calls deep",
     "long_jumps": "longjmp, signals",
+    "left_faults": "faults before indirect transfers, whose handlers leave by longjmp",
     "generated": "generated code",
     "sigstack": "signals",
 }

@@ -266,6 +266,8 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     tbd_calling_enter_handler(thread, range.address, queued->signo);
     send_signal(thread, effects, queued, range.address);
     after_delivery(queued, action);
+    if (tbd_crash_is_on()) /* the frame says where the program was interrupted; no ring tells */
+        tbd_crash_note_values(thread, tbd_context_now()->index, true);
     TBD_LOG(TBD_LOG_DEBUG, "signal", "%u delivered at time %lu", queued->signo,
             tbd_ring_time(&tbd_recording.ring, thread));
 }

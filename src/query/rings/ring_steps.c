@@ -11,12 +11,18 @@
  * Where the next handler begins before the interrupted block goes on, the last one's return says how far it came.
  *
  * If a return seems to lead to a function's first instruction, to where no call of the ring returns, that may be a handler that
- * was left by longjmp: how far the block came is uncertain.  A handler that returns to somewhere else in the same block, over
- * the instruction that faulted, is taken at its word: what lies before that place counts as run.  The last entry of the thread
+ * was left by longjmp: how far the block came is uncertain.
+ *
+ * The registers that were recorded where a handler began (format/stream/crash_values.h), and the kernel's frame on the stack then, tell all of
+ * that, whatever the block ends with and wherever the handler goes; they may be lost.  Without them a handler that returns to somewhere else in the same block,
+ * over the instruction that faulted, is taken at its word: what lies before that place counts as run.  The last entry of the thread
  * that died ends at its instruction pointer. */
 #include "query/rings/dump_rings.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
 
 #define MAX_CUTS 256u
 
@@ -29,6 +35,7 @@ struct ring_walk {
     uint8_t *is_handler;     /* owned: for each block: a handler has begun with it */
     uint64_t cuts[MAX_CUTS]; /* interrupted steps whose handler has not returned, the latest last */
     size_t cut_count;
+    uint32_t value; /* of the dump's, the next of the thread */
 };
 
 bool tbd_rings_can_follow(const struct tbd_rings_block *block, uint64_t next)
@@ -212,7 +219,8 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
 
         if (insns_before(block, next) == UINT32_MAX && !tbd_rings_can_follow(block, next))
             continue;
-        settle(w, w->cuts[i], insns_that_ran(block, next));
+        if (w->steps[w->cuts[i]].flags & TBD_RINGS_UNCERTAIN)
+            settle(w, w->cuts[i], insns_that_ran(block, next));
         note_way_back(w, at, w->cuts[i]);
         w->cut_count = i;
         return;
@@ -221,6 +229,64 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
         begin_handler(w, at + 1);
     else if (!find_unseen(w, at, next) && w->cut_count != 0)
         w->cut_count--;
+}
+
+/* ---- frames ---- */
+
+/* After the address to which the handler returns, as the kernel has it. */
+#define FRAME_AT(reg) (8 + offsetof(ucontext_t, uc_mcontext.gregs) + (size_t)(reg)*8)
+#define USER_CS       0x33u
+
+static uint64_t frame_word(const struct tbd_value_registers *at_start, size_t offset)
+{
+    uint64_t word = 0;
+
+    if (at_start->stack_bytes >= offset + sizeof(word))
+        memcpy(&word, at_start->stack + offset, sizeof(word));
+    return word;
+}
+
+static bool is_handler_start(const struct tbd_value_registers *registers)
+{
+    return registers->gpr[TBD_RDI] - 1 < 64 &&
+           registers->gpr[TBD_RDX] == registers->gpr[TBD_RSP] + 8 &&
+           (frame_word(registers, FRAME_AT(REG_CSGSFS)) & 0xffff) == USER_CS;
+}
+
+/* If the next step is a handler's first and its registers were recorded: where the program was interrupted; else 0.  Of several signals that came
+ * there, the first one's frame says it.  Steps are asked in order. */
+static uint64_t interrupted_at(struct ring_walk *w, uint64_t at)
+{
+    const struct tbd_crash_dump *dump = &w->ring->dump;
+    uint32_t thread = (uint32_t)(w->thread - w->ring->threads);
+    uint64_t pc = 0, last_start = 0;
+
+    for (; w->value < dump->head->value_count; w->value++) {
+        const struct tbd_crash_file_value *value = &dump->values[w->value];
+        const struct tbd_value_registers *registers = &value->is.registers;
+
+        if (value->thread > thread || (value->thread == thread && value->entry > at + 1))
+            break;
+        if (value->thread != thread || value->entry != at + 1 || value->kind != TBD_VALUE_REGISTERS)
+            continue;
+        last_start = registers->rip;
+        if (!pc && is_handler_start(registers))
+            pc = frame_word(registers, FRAME_AT(REG_RIP));
+    }
+    return last_start == block_at(w, at + 1)->insns[0].pc ? pc : 0;
+}
+
+/* True: the step was interrupted, and is known to be. */
+static bool was_interrupted(struct ring_walk *w, uint64_t at)
+{
+    uint64_t pc = interrupted_at(w, at);
+    uint32_t insns = pc ? insns_before(block_at(w, at), pc) : UINT32_MAX;
+
+    if (insns >= block_at(w, at)->insn_count)
+        return false;
+    cut(w, at);
+    settle(w, at, insns);
+    return true;
 }
 
 static bool seems_a_handler(struct ring_walk *w, uint64_t at, uint64_t next)
@@ -271,6 +337,8 @@ static void walk(struct ring_walk *w)
     for (uint64_t i = 0; i + 1 < w->thread->count; i++) {
         uint64_t next = block_at(w, i + 1)->insns[0].pc;
 
+        if (was_interrupted(w, i))
+            continue;
         if (block_at(w, i)->end == TBD_RINGS_SIGRETURN)
             come_back(w, i, next);
         else if (!tbd_rings_can_follow(block_at(w, i), next))
