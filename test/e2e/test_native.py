@@ -314,17 +314,28 @@ def test_a_window_that_does_not_replay_is_named_and_others_are_whole(folder):
     assert trace.info()["windows"] > len(lost) + 3 and len(lost) <= 2, trace.info()
 
 
+def test_a_damaged_recording_is_not_counted(folder):
+    """What was lost of its files says nothing about the program: the damage is said, and nothing takes the recording's place."""
+    _, trace = record([tbdtest.program("stores")], folder)
+    image = os.path.join(trace.path, "image")
+    os.truncate(image, os.path.getsize(image) // 2)
+    for question in ("info", "verify", "bt"):
+        answer = trace.tbdq(question)
+        assert answer.code == 3 and b"image at offset" in answer.err, answer
+    assert os.path.isdir(os.path.join(trace.path, "stops"))
+
+
 def test_the_first_event_that_differs_is_told_of_a_window_that_is_not_counted(folder):
     """An rdtsc that native play does not see: its replay does, where play has the next system call."""
-    argv = [tbdtest.program("hidden")]
+    argv = [tbdtest.program("hidden_deep")]
     result, trace = record(argv, folder, "mode=native,cut=0")
     assert result.out == b"before\nafter\n", result
     (first,) = trace.ask("diverge")
     assert "special instruction" in first["what"] and "write(1" in first["play"] and first["likely"], first
-    assert first["replay"]["function"] == "main" and first["replay"]["file"].endswith("hidden.c") and first["replay"]["call"] is None, first
+    assert first["replay"]["function"] == "main" and first["replay"]["file"].endswith("hidden_deep.c") and first["replay"]["call"] is None, first
     assert first["window"] < len(trace.ask("windows")) and trace.tbdq("verify").code == 1, first
     told = trace.tbdq("diverge", json_output=False).out.decode()
-    assert "  play     " in told and "  replay   " in told and "hidden!main" in told, told
+    assert "  play     " in told and "  replay   " in told and "hidden_deep!main" in told, told
     lacking = trace.tbdq("count", "store", "by", "func")
     assert lacking.code == 3 and b"no replay comes" in lacking.err, lacking
 

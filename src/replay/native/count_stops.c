@@ -321,10 +321,11 @@ static enum tbd_status put_window(struct stops_counting *c, uint32_t index,
     return status;
 }
 
-/* Will the window be lost to every replay? */
+/* Will the window be lost to every replay?  Where a file of the trace is damaged nothing is known about the program: the trace stays
+ * as it is, and the damage is said. */
 static bool is_lost(enum tbd_status status)
 {
-    return status == TBD_DIVERGED || (status >= TBD_TRUNCATED && status <= TBD_CORRUPT);
+    return status == TBD_DIVERGED;
 }
 
 /* The window keeps its stops; `note` says why, NULL: nobody has asked about it. */
