@@ -26,6 +26,8 @@ struct code {
 static const struct code load = CODE_OF("\x48\x8b\x06");            /* mov rax, [rsi] */
 static const struct code load_field = CODE_OF("\x48\x8b\x46\x10");  /* mov rax, [rsi + 16] */
 static const struct code store = CODE_OF("\x48\x89\x0f");           /* mov [rdi], rcx */
+static const struct code load_vector = CODE_OF("\xf3\x0f\x6f\x06"); /* movdqu xmm0, [rsi] */
+static const struct code store_byte = CODE_OF("\x88\x0f");          /* mov [rdi], cl */
 static const struct code store_zero = CODE_OF("\xc6\x07\x00");      /* mov byte [rdi], 0 */
 static const struct code store_field = CODE_OF("\x48\x89\x4f\x10"); /* mov [rdi + 16], rcx */
 static const struct code store_other = CODE_OF("\x48\x89\x4f\x18"); /* mov [rdi + 24], rcx */
@@ -145,6 +147,18 @@ static void test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss(v
     assert_int_equal(out.bits.known, UINT64_MAX);
     assert_int_equal(out.bits.value, 42);
     assert_int_equal(out.exact, 0);
+}
+
+static void test_a_store_of_a_byte_is_not_assumed_to_miss_text(void **state)
+{
+    const struct code text[] = { load_vector, store_byte }, whole[] = { load_vector, store },
+                      other[] = { load, store_byte };
+
+    (void)state;
+    word_at_end = 42;
+    assert_int_equal(loaded(text, 2, RSI, WORD).bits.known, 0);
+    assert_int_equal(loaded(whole, 2, RSI, WORD).bits.known, UINT64_MAX);
+    assert_int_equal(loaded(other, 2, RSI, WORD).bits.known, UINT64_MAX);
 }
 
 static void test_what_was_popped_is_not_assumed_to_be_there_later(void **state)
@@ -292,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_a_store_did_not_hit_where_something_else_is),
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),
+        cmocka_unit_test(test_a_store_of_a_byte_is_not_assumed_to_miss_text),
         cmocka_unit_test(test_what_was_popped_is_not_assumed_to_be_there_later),
         cmocka_unit_test(test_across_a_signal_only_what_was_saved_is_assumed_to_be_there),
         cmocka_unit_test(test_what_a_store_may_change_is_what_each_of_its_places_may),

@@ -27,6 +27,7 @@ struct tbd_image_word {
     uint64_t fields;     /* set of struct tbd_sim_insn's `field` of these */
     uint32_t stores;     /* how many */
     uint32_t store;      /* the last one's step */
+    bool has_byte;       /* one of them stores a byte */
     bool crossed;        /* there was an interruption among them */
 };
 

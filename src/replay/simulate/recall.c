@@ -154,10 +154,12 @@ static void doubt(struct tbd_simulation *sim, struct tbd_image_word *word, uint6
     if (word->doubt == 0) {
         word->stores = 0;
         word->fields = 0;
+        word->has_byte = false;
         word->crossed = false;
     }
     word->stores++;
     word->fields |= 1ull << store->field;
+    word->has_byte |= store->bytes == 1;
     word->store = store->step;
     word->doubt |= changed;
 }
@@ -234,14 +236,25 @@ static bool is_recorded(const struct tbd_simulation *sim)
     return sim->told != 0 && sim->told <= sim->step_count;
 }
 
-/* A store by the same displacement probably hit it: both are for the same field of a structure.  After an interruption registers are
- * unknown, and so is where the code that was interrupted stores; only what it saved is still there.  Unless registers were recorded on
- * the way. */
+/* As functions do that look at text. */
+static bool reads_vector(const struct tbd_simulation *sim, size_t step)
+{
+    const struct tbd_sim_insn *insn = step < sim->step_count ? sim->steps[step].insn : NULL;
+
+    return insn != NULL && insn->memory_count >= 2 && !insn->memory[0].write &&
+           insn->memory[0].bytes == 8 && insn->memory[1].bytes == 8;
+}
+
+/* A store by the same displacement probably hit it: both are for the same field of a structure.  A store of a byte probably hit what is
+ * text: it ends a word there.  After an interruption registers are unknown, and so is where the code that was interrupted stores; only
+ * what it saved is still there.  Unless registers were recorded on the way. */
 static bool may_assume(const struct tbd_simulation *sim, size_t step,
                        const struct tbd_image_word *word)
 {
     unsigned field = step < sim->step_count ? sim->steps[step].insn->field : 0;
 
+    if (word->has_byte && reads_vector(sim, step))
+        return false;
     if (word->crossed && !is_recorded(sim) && !is_saving(sim, step))
         return false;
     return (field == 0 || (word->fields >> field & 1) == 0) &&
