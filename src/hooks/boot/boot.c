@@ -319,17 +319,14 @@ static bool start_code(void)
     return !wrong;
 }
 
-/* What cannot be recorded natively is recorded translated; who has asked for native play is told. */
+/* What cannot be recorded natively is recorded translated. */
 static enum tbd_mode_kind possible(enum tbd_mode_kind kind)
 {
     const char *why = tbd_mode_row(kind)->code == TBD_CODE_OWN ? tbd_own_check() : NULL;
 
     if (!why)
         return kind;
-    if (tbd_runtime.options.mode == TBD_MODE_NATIVE)
-        tbd_say("%s: the program runs translated", why);
-    else
-        TBD_LOG(TBD_LOG_INFO, "boot", "%s: the program runs translated", why);
+    tbd_say("%s: the program runs translated", why);
     return TBD_MODE_LATER;
 }
 
@@ -354,9 +351,6 @@ static bool parse_options(const struct tbd_boot *boot)
         tbd_say("hint: tbd record --help lists the options");
         return false;
     }
-    /* its threads are taken at any instruction, which only translated code can go on from */
-    if (boot->takeover && tbd_runtime.options.mode == TBD_MODE_AUTO)
-        tbd_runtime.options.mode = TBD_MODE_TRACED;
     tbd_runtime.options.processors = assumed_processors(boot->envp);
     tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
     return true;
