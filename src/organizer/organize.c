@@ -361,7 +361,8 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     o->pipeline = tbd_pipeline_new(tbd_workers_count(o->options));
     if (!o->join || !o->pipeline)
         return TBD_NOMEM;
-    if (tbd_ager_is_needed(&o->options->age))
+    /* what windows of native play give up is decided when they are counted: a merged one would hold several's stops */
+    if (tbd_ager_is_needed(&o->options->age) && !keeps_stops(o))
         status = tbd_ager_new(&o->options->age, o->writer, &o->lock, &o->ager);
     if (status)
         return status;

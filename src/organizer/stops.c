@@ -151,13 +151,13 @@ static enum tbd_status load_file(struct tbd_dir dir, uint64_t number, struct tbd
 }
 
 /* What messages that were left out are taken from. */
-struct filling {
+struct refill {
     const struct tbd_window *window;
     size_t event; /* of its log: the next one */
     struct tbd_buffer whole;
 };
 
-static bool fill_page(struct filling *f, struct tbd_message head, struct tbd_reader *brief)
+static bool fill_page(struct refill *f, struct tbd_message head, struct tbd_reader *brief)
 {
     const uint8_t *start = tbd_reader_take(brief, sizeof(struct tbd_msg_page));
     const struct tbd_page_contents *contents;
@@ -176,7 +176,7 @@ static bool fill_page(struct filling *f, struct tbd_message head, struct tbd_rea
 }
 
 /* The window's log has all events, also those that were not left out. */
-static bool fill_event(struct filling *f, struct tbd_message head)
+static bool fill_event(struct refill *f, struct tbd_message head)
 {
     struct tbd_message logged;
 
@@ -189,7 +189,7 @@ static bool fill_event(struct filling *f, struct tbd_message head)
     return true;
 }
 
-static bool fill(struct filling *f, struct tbd_reader brief)
+static bool fill(struct refill *f, struct tbd_reader brief)
 {
     while (brief.at < brief.end) {
         const uint8_t *at = tbd_reader_take(&brief, sizeof(struct tbd_message));
@@ -224,19 +224,19 @@ static enum tbd_status fill_from(struct tbd_trace *trace, uint32_t index,
 {
     struct tbd_window *window;
     enum tbd_status status = tbd_window_load(trace, index, false, &window, why);
-    struct filling filling = { .window = window };
+    struct refill refill = { .window = window };
 
     if (status)
         return status;
-    if (!fill(&filling, reader_of(brief->bytes, brief->used)))
+    if (!fill(&refill, reader_of(brief->bytes, brief->used)))
         status = tbd_error_set(why, TBD_CORRUPT, tbd_trace_dir(trace).path, 0,
                                "window %u has not what its stops leave out", index);
-    else if (filling.whole.failed)
+    else if (refill.whole.failed)
         status = TBD_NOMEM;
     tbd_window_free(window);
     if (status)
-        tbd_buffer_free(&filling.whole);
-    *out = filling.whole;
+        tbd_buffer_free(&refill.whole);
+    *out = refill.whole;
     return status;
 }
 

@@ -273,6 +273,18 @@ def ends_like(trace, result):
     assert end in told, "the program ended with %d, the trace says: %s" % (code, end)
 
 
+def disk_use(path):
+    """Bytes of a trace; files may come and go meanwhile."""
+    total = 0
+    for where, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(where, name)).st_size
+            except FileNotFoundError:
+                pass
+    return total
+
+
 class Trace:
     def __init__(self, path):
         self.path = path

@@ -200,18 +200,6 @@ def test_an_index_that_lost_its_last_changes_is_told(folder):
     assert result.code == 3 and b"the index has lost" in result.err, (result.code, result.out, result.err)
 
 
-def disk_use(path):
-    """Bytes of a trace; files may come and go meanwhile."""
-    total = 0
-    for where, _, names in os.walk(path):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(where, name)).st_size
-            except FileNotFoundError:
-                pass
-    return total
-
-
 def record_watched(folder, options):
     """Traces a program of about 180 windows; returns the trace and the most bytes that it had on disk."""
     os.makedirs(folder)
@@ -220,7 +208,7 @@ def record_watched(folder, options):
                              env=tbdtest.clean_env(tbdtest.trace_env(folder, options)))
     most = 0
     while child.poll() is None or tbdtest.organizers(folder):
-        most = max([most] + [disk_use(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith("-1")])
+        most = max([most] + [tbdtest.disk_use(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith("-1")])
     assert child.returncode == 0
     return tbdtest.find_trace(folder, argv[0]), most
 
@@ -232,7 +220,7 @@ def is_as_long(a, b):
 
 def test_a_budget_is_kept_while_recording(folder):
     whole, size = record_watched(os.path.join(folder, "whole"), "window=20000")
-    fixed = size - disk_use(os.path.join(whole.path, "windows"))
+    fixed = size - tbdtest.disk_use(os.path.join(whole.path, "windows"))
     budget = fixed + (size - fixed) // 5
     trace, most = record_watched(os.path.join(folder, "tight"), "window=20000,budget=%d" % budget)
     largest = max(w["toc_bytes"] + w["trace_bytes"] + w["block_bytes"] for w in whole.ask("windows"))
@@ -244,8 +232,8 @@ def test_a_budget_is_kept_while_recording(folder):
     assert keys[1] <= budget // 8 + keys[0] // 2, keys  # one file of three may be more than its share
     trace.verify()
     assert trace.tbdq("count", "store", "where", "oldval == 0x1234567 and rax == 1").code in (0, 1)
-    cached = disk_use(os.path.join(trace.path, "cache"))
-    assert cached and disk_use(trace.path) <= budget + largest, (cached, disk_use(trace.path), budget)
+    cached = tbdtest.disk_use(os.path.join(trace.path, "cache"))
+    assert cached and tbdtest.disk_use(trace.path) <= budget + largest, (cached, tbdtest.disk_use(trace.path), budget)
 
 
 def test_questions_while_windows_age(folder):
@@ -278,7 +266,7 @@ def test_limits_by_number(folder):
 
 def test_only_the_end_is_kept(folder):
     whole, size = record_watched(os.path.join(folder, "whole"), "window=20000")
-    keep = size - disk_use(os.path.join(whole.path, "windows")) * 3 // 4
+    keep = size - tbdtest.disk_use(os.path.join(whole.path, "windows")) * 3 // 4
     trace, most = record_watched(os.path.join(folder, "kept"), "window=20000,keep=%d" % keep)
     assert most <= keep * 1.1, (most, keep)
     windows = trace.ask("windows")

@@ -93,6 +93,30 @@ def test_a_program_that_makes_code_goes_on_translated(folder):
         assert here == there, (question, here, there)
 
 
+def test_a_budget_holds_once_windows_are_counted(folder):
+    """Windows that are not counted give up nothing; when they are, old ones merge as they do in traced play."""
+    argv = tbdtest.fixed([tbdtest.program("many_windows")])
+    options = NATIVE + ",cut=500,aftercount=no,budget=%09d"  # of the same length, as above
+    with tbdtest.one_processor():
+        record(argv, os.path.join(folder, "all"), options % 0)
+        whole = tbdtest.find_trace(os.path.join(folder, "all"), argv[-1])
+        blocks, windows = whole.info()["blocks"], len(whole.ask("windows"))
+        budget = tbdtest.disk_use(whole.path) // 2
+        record(argv, os.path.join(folder, "few"), options % budget)
+    trace = tbdtest.find_trace(os.path.join(folder, "few"), argv[-1])
+    assert tbdtest.disk_use(trace.path) > budget, (budget, windows)
+    assert trace.info()["blocks"] == blocks, (trace.info(), blocks)
+    assert len(trace.ask("windows")) < windows, windows
+    trace.verify()
+
+
+def test_what_a_budget_drops_is_recorded_translated(folder):
+    result, trace = tbdtest.record([tbdtest.program("stores")], folder, NATIVE + ",keep=1G")
+    assert b"keep: windows of native play are not dropped" in result.err, result.err
+    assert b"of native play" not in trace.tbdq("info", json_output=False).out
+    trace.verify()
+
+
 def test_threads_take_turns(folder):
     trace = check([tbdtest.program("threads")], folder)
     assert trace.info()["end"] == "exit 0" and len(trace.ask("threads")) > 1, trace.info()

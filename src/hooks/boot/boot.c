@@ -320,9 +320,17 @@ static bool start_code(void)
 }
 
 /* What cannot be recorded natively is recorded translated. */
+/* NULL: nothing is in the way of native play. */
+static const char *native_play_lacks(void)
+{
+    if (tbd_runtime.options.keep)
+        return "keep: windows of native play are not dropped before they are counted";
+    return tbd_own_check();
+}
+
 static enum tbd_mode_kind possible(enum tbd_mode_kind kind)
 {
-    const char *why = tbd_mode_row(kind)->code == TBD_CODE_OWN ? tbd_own_check() : NULL;
+    const char *why = kind == TBD_MODE_NATIVE ? native_play_lacks() : NULL;
 
     if (!why)
         return kind;

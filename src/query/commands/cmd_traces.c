@@ -218,7 +218,9 @@ static json_t *row_object(const struct tbd_command_run *run, const struct trace_
     json_object_set_new(object, "started", json_string(text));
     json_object_set_new(object, "end", json_string(row->end));
     if (row->is_uncounted)
-        json_object_set_new(object, "blocks", run->session->json ? json_null() : json_string(run->session->csv ? "" : "-"));
+        json_object_set_new(object, "blocks",
+                            run->session->json ? json_null()
+                                               : json_string(run->session->csv ? "" : "-"));
     else
         json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
     if (run->session->json) {

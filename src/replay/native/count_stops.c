@@ -443,6 +443,12 @@ static enum tbd_status put_windows(struct stops_counting *c, struct tbd_error *w
 
 /* ---- threads ---- */
 
+/* What is kept of it holds for the counted trace; one of which only some windows are counted is for one question. */
+static uint64_t budget_of(const struct stops_counting *c)
+{
+    return c->how->part ? 0 : tbd_trace_info(c->trace)->budget;
+}
+
 static void *organize(void *argument)
 {
     struct stops_counting *c = argument;
@@ -450,6 +456,7 @@ static void *organize(void *argument)
                                             .root = c->root,
                                             .program = NEW_NAME,
                                             .modules = &c->modules,
+                                            .age.budget = budget_of(c),
                                             .lean = TBD_ORGANIZE_LEAN_AUTO };
     struct tbd_error why = { 0 };
 
