@@ -27,16 +27,19 @@ static struct tbd_reader reader_of(const uint8_t *bytes, size_t count)
     return (struct tbd_reader){ .at = bytes, .end = bytes + count };
 }
 
-/* Behind the last message after which the program ran: pages that follow are as they are at the window's end. */
+/* Behind the last message after which the program ran: pages that follow are as they are at the window's end.  NULL: there is no stop. */
 static const uint8_t *end_of_run(struct tbd_reader list)
 {
-    const uint8_t *payload, *end = list.at;
+    const uint8_t *payload, *end = NULL;
     struct tbd_message head;
+    bool has_stops = false;
 
-    while ((payload = tbd_stops_next(&list, &head)))
+    while ((payload = tbd_stops_next(&list, &head))) {
+        has_stops |= head.kind == TBD_MSG_PASSED;
         if (tbd_message_is_event(head.kind) || head.kind == TBD_MSG_PASSED)
             end = payload + head.bytes;
-    return end;
+    }
+    return has_stops ? end : NULL;
 }
 
 static bool is_end_page(const struct tbd_message *head, const uint8_t *payload)
@@ -58,12 +61,15 @@ static uint32_t brief_bytes(const struct tbd_message *head, const uint8_t *paylo
     return tbd_message_is_event(head->kind) && head->bytes > LONG_EVENT ? 0 : head->bytes;
 }
 
+/* False: it cannot be, or must not. */
 static bool put_brief(struct tbd_buffer *out, const struct tbd_raw_window *raw)
 {
     struct tbd_reader list = reader_of(raw->operands, raw->operand_bytes);
     const uint8_t *payload, *end = end_of_run(list);
     struct tbd_message head;
 
+    if (!end)
+        return false;
     while ((payload = tbd_stops_next(&list, &head))) {
         uint32_t bytes = brief_bytes(&head, payload, end);
 
@@ -85,7 +91,8 @@ static void put_record(struct tbd_buffer *file, enum tbd_record_type type, const
     tbd_file_finish_record(file, record);
 }
 
-/* The last window may not come into the trace, and a broken one is the builder's to judge: these are kept whole. */
+/* A window without stops does not come into the trace, the last one perhaps, and a broken one is the builder's to judge: these are kept
+ * whole. */
 enum tbd_status tbd_stops_keep(int dir, uint64_t window, const struct tbd_raw_window *raw)
 {
     struct tbd_buffer file = { 0 }, brief = { 0 };

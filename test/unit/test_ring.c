@@ -244,7 +244,8 @@ static void a_dead_consumer_stops_nobody(void **state)
         tbd_ring_turn(&ring, thread, 0);
     }
     assert_true(ring.discard);
-    assert_int_equal(ring.head->published, 4);
+    assert_int_equal(ring.head->published,
+                     1); /* noticed at the first chunk, though there is space for more */
     assert_int_equal(tbd_ring_time(&ring, thread), 10);
 }
 

@@ -77,13 +77,12 @@ static void end_line(struct tbd_rows *rows)
 /* Mostly few: eight at a time, without a call. */
 static void put_spaces(struct tbd_buffer *line, size_t count)
 {
-    static const char eight[] = "        ";
     uint8_t *at = tbd_buffer_reserve(line, count + 8);
 
     if (at == NULL)
         return;
     for (size_t done = 0; done < count; done += 8)
-        memcpy(at + done, eight, 8);
+        memset(at + done, ' ', 8);
     line->used += count;
 }
 
