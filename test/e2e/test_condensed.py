@@ -188,7 +188,7 @@ def test_killed_at_any_moment(folder):
     for number in range(60 if tbdtest.LONG else 4):
         root = os.path.join(folder, str(number))
         os.makedirs(root)
-        process = tbdtest.start([program, "2000000", str(number % 3)], root, "mode=crash,ring=256K,condensed=" + ("1M", "8M")[number % 2])
+        process = tbdtest.start([program, "2000000000", str(number % 3)], root, "mode=crash,ring=256K,condensed=" + ("1M", "8M")[number % 2])
         process.stdout.readline()
         time.sleep(chance.random() * 0.2)
         process.kill()
