@@ -335,23 +335,16 @@ static struct tbd_probe_reply answer(long bytes, const struct tbd_keeper_fds *fd
 
 static void send_reply(int connection, const struct tbd_probe_reply *reply, int fd)
 {
-    struct {
-        uint64_t base, length;
-    } bytes = { tbd_sys_pointer(reply), sizeof(*reply) };
+    const struct iovec bytes = { (void *)(uintptr_t)reply, sizeof(*reply) };
     struct {
         uint64_t length;
         int32_t level, type;
         int32_t fd, padding;
     } control = { 20, SOL_SOCKET, SCM_RIGHTS, fd, 0 };
-    struct {
-        uint64_t name;
-        uint32_t name_bytes, padding;
-        uint64_t parts, part_count, control, control_bytes;
-        uint32_t flags, padding2;
-    } message = { .parts = tbd_sys_pointer(&bytes),
-                  .part_count = 1,
-                  .control = fd >= 0 ? tbd_sys_pointer(&control) : 0,
-                  .control_bytes = fd >= 0 ? sizeof(control) : 0 };
+    const struct tbd_keeper_message message = { .parts = &bytes,
+                                                .part_count = 1,
+                                                .control = fd >= 0 ? tbd_sys_pointer(&control) : 0,
+                                                .control_bytes = fd >= 0 ? sizeof(control) : 0 };
 
     tbd_sys3(__NR_sendmsg, (uint64_t)(unsigned)connection, tbd_sys_pointer(&message), MSG_NOSIGNAL);
 }

@@ -5,7 +5,6 @@
  * meanwhile.  Descriptors are copied out of the way before they get their numbers. */
 #include "hooks/probes/keeper_run.h"
 
-#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 
@@ -24,19 +23,12 @@ struct rights {
 /* Those for which there is no space the kernel closes. */
 long tbd_keeper_receive(int connection, void *packet, uint64_t bytes, struct tbd_keeper_fds *out)
 {
-    struct {
-        uint64_t base, length;
-    } part = { tbd_sys_pointer(packet), bytes };
+    const struct iovec part = { packet, bytes };
     _Alignas(8) struct rights control = { 0 };
-    struct {
-        uint64_t name;
-        uint32_t name_bytes, padding;
-        uint64_t parts, part_count, control, control_bytes;
-        uint32_t flags, padding2;
-    } message = { .parts = tbd_sys_pointer(&part),
-                  .part_count = 1,
-                  .control = tbd_sys_pointer(&control),
-                  .control_bytes = sizeof(control) };
+    struct tbd_keeper_message message = { .parts = &part,
+                                          .part_count = 1,
+                                          .control = tbd_sys_pointer(&control),
+                                          .control_bytes = sizeof(control) };
     const uint64_t before = offsetof(struct rights, fds);
     long got = tbd_sys3(__NR_recvmsg, (uint64_t)(unsigned)connection, tbd_sys_pointer(&message),
                         MSG_CMSG_CLOEXEC);

@@ -7,12 +7,22 @@
 #ifndef TBD_HOOKS_KEEPER_RUN_H
 #define TBD_HOOKS_KEEPER_RUN_H
 
+#include "base/linux_abi.h"
 #include "format/probe/probe.h"
 
 /* The descriptors that came with a packet, closed when a program is executed. */
 struct tbd_keeper_fds {
     int all[TBD_PROBE_RUN_FDS];
     uint32_t count;
+};
+
+/* struct msghdr as the kernel has it: no header of its own says so. */
+struct tbd_keeper_message {
+    uint64_t name;
+    uint32_t name_bytes, padding;
+    const struct iovec *parts;
+    uint64_t part_count, control, control_bytes;
+    uint32_t flags, padding2;
 };
 
 /* The next packet; its bytes, 0: the connection is closed, or -errno. */

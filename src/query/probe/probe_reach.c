@@ -24,6 +24,18 @@ static bool await_keeper(struct tbd_probe_client *client, pid_t pid, struct tbd_
     return false;
 }
 
+void tbd_probe_await_keeper_end(pid_t pid)
+{
+    const struct timespec moment = { 0, KEEPER_TRY_NS };
+    struct tbd_probe_client client;
+    struct tbd_query_error ignored = { 0 };
+
+    for (int i = 0; i < KEEPER_TRIES && tbd_client_connect(&client, pid, &ignored); i++) {
+        tbd_client_close(&client);
+        nanosleep(&moment, NULL);
+    }
+}
+
 bool tbd_probe_reach(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
 {
     if (client->connection >= 0 || tbd_client_connect(client, pid, error))

@@ -416,22 +416,6 @@ static void leave_program(struct probe_run *run)
     run->sent = 0;
 }
 
-#define KEEPER_TRIES  500
-#define KEEPER_TRY_NS 10000000L
-
-/* The keeper of the program before sees by a connection that there is another one, and goes. */
-static void await_keeper_s_end(pid_t pid)
-{
-    const struct timespec moment = { 0, KEEPER_TRY_NS };
-    struct tbd_probe_client client;
-    struct tbd_query_error ignored = { 0 };
-
-    for (int i = 0; i < KEEPER_TRIES && tbd_client_connect(&client, pid, &ignored); i++) {
-        tbd_client_close(&client);
-        nanosleep(&moment, NULL);
-    }
-}
-
 /* A program under tbd waits for its probes; others are attached to while they run. */
 static bool enter_program(struct probe_run *run)
 {
@@ -442,7 +426,7 @@ static bool enter_program(struct probe_run *run)
     if (!run->script)
         return false;
     if (!tbd_follow_await(&run->follower))
-        await_keeper_s_end(run->options->pid);
+        tbd_probe_await_keeper_end(run->options->pid);
     done = begin_before_others(run);
     if (done)
         tbd_follow_listen(&run->follower);

@@ -60,6 +60,7 @@ static bool has_keeper(pid_t pid)
     tbd_client_close(&client);
     return is_there;
 }
+
 int tbd_stop_run(int argc, char **argv)
 {
     struct tbd_query_error error = { 0 };
