@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define TRIES 20000
-#define PAUSE 500 /* much less: a teller that gets the lock at last must not give up on a busy machine */
+#define PAUSE 2000
 
 static pthread_mutex_t locks[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 static int owner[2] = { -1, -1 }; /* of the locks: a teller */
@@ -16,10 +16,11 @@ static int money[2] = { 500, 500 };
 static volatile int is_at_work[2];
 static int gave_up = -1;
 
-/* The example must end, so it does not wait for ever. */
+/* The example must end, so it does not wait for ever once both have a lock.  Before that the other one lets go in the end, however long it
+ * does not run on a busy machine. */
 static int take(int teller, int lock)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES; i += is_at_work[0] && is_at_work[1]) {
         if (pthread_mutex_trylock(&locks[lock]) == 0) {
             owner[lock] = teller;
             return 1;
