@@ -4,6 +4,7 @@
  * It needs the program's files, no trace. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
+#include "query/commands/value_words.h"
 #include "query/contexts/branch_values.h"
 #include "query/debuginfo/dwarf_file.h"
 #include "query/output/output.h"
@@ -11,69 +12,35 @@
 #include "base/safe_stream.h"
 #include "base/string.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 struct branches_asked {
-    uint64_t value;
-    enum tbd_branch_scheme scheme;
-    bool has_value;
+    struct tbd_value_words words;
+    unsigned scheme; /* enum tbd_branch_scheme */
     const char *program, *function;
-    char *more[TBD_CALL_GRAPH_FILES];
-    size_t more_count;
 };
 
-static bool take_scheme(struct branches_asked *asked, const char *text)
+/* NULL: well; otherwise what is wrong. */
+static const char *take_words(const struct tbd_command_run *run, struct branches_asked *asked)
 {
     static const char *const names[] = { [TBD_BRANCH_COUNTS] = "counts",
                                          [TBD_BRANCH_XOR] = "xor",
                                          [TBD_BRANCH_SUM] = "sum",
                                          [TBD_BRANCH_PRODUCT] = "product" };
+    const struct tbd_value_option options[] = {
+        { "--program", .text = &asked->program },
+        { "--function", .text = &asked->function },
+        { "--tally", .names = names, .name_count = TBD_BRANCH_SCHEMES, .chosen = &asked->scheme,
+          .wrong = "the tally is counts, xor, sum or product" },
+        { NULL }
+    };
+    const char *wrong;
 
-    for (asked->scheme = TBD_BRANCH_COUNTS; asked->scheme < TBD_BRANCH_SCHEMES; asked->scheme++)
-        if (strcmp(names[asked->scheme], text) == 0)
-            return true;
-    return false;
-}
-
-static bool take_value(struct branches_asked *asked, const char *text)
-{
-    char *end;
-
-    errno = 0;
-    asked->value = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 0 : 16);
-    return *text != '-' && *text != '+' && end != text && *end == '\0' && errno == 0;
-}
-
-/* NULL: well; otherwise what is wrong. */
-static const char *take_words(const struct tbd_command_run *run, struct branches_asked *asked)
-{
     *asked = (struct branches_asked){ .scheme = TBD_BRANCH_COUNTS };
-    for (unsigned i = 0; i < run->argc; i++) {
-        const char *word = run->argv[i], *next = i + 1 < run->argc ? run->argv[i + 1] : NULL;
-        bool is_option = strncmp(word, "--", 2) == 0;
-
-        if (is_option && next == NULL)
-            return "an option needs a value";
-        if (strcmp(word, "--program") == 0)
-            asked->program = next;
-        else if (strcmp(word, "--function") == 0)
-            asked->function = next;
-        else if (strcmp(word, "--library") == 0 && asked->more_count < TBD_CALL_GRAPH_FILES)
-            asked->more[asked->more_count++] = run->argv[i + 1];
-        else if (strcmp(word, "--tally") == 0 && !take_scheme(asked, next))
-            return "the tally is counts, xor, sum or product";
-        else if (is_option && strcmp(word, "--tally") != 0)
-            return "there is no such option";
-        else if (!is_option && (asked->has_value || !take_value(asked, word)))
-            return "VALUE is one hexadecimal number of at most 16 digits";
-        asked->has_value |= !is_option;
-        i += is_option;
-    }
-    if (asked->program == NULL || asked->function == NULL)
-        return "--program and --function are needed";
-    return NULL;
+    wrong = tbd_value_words_take(run, options, &asked->words);
+    if (wrong == NULL && (asked->program == NULL || asked->function == NULL))
+        wrong = "--program and --function are needed";
+    return wrong;
 }
 
 /* ---- rows ---- */
@@ -134,7 +101,7 @@ static enum tbd_exit print_answer(struct tbd_command_run *run, struct tbd_branch
     static const char *const columns[] = { "way", "address", "to", "taken", "source", NULL };
     struct tbd_rows rows;
 
-    if (answer->count == 1 && asked->value == tbd_branch_initial(asked->scheme)) {
+    if (answer->count == 1 && asked->words.value == tbd_branch_initial(asked->scheme)) {
         fprintf(stderr, "tbdq: no branch of %s had been taken%s\n", tbd_shown(code->name),
                 asked->scheme == TBD_BRANCH_XOR ? ", or each an even number of times" : "");
         return TBD_EXIT_FOUND;
@@ -177,13 +144,13 @@ static enum tbd_exit answer_value(struct tbd_command_run *run, struct tbd_branch
                                   const struct branches_asked *asked)
 {
     static struct tbd_branch_answer answer; /* 32 KiB */
-    enum tbd_status status = tbd_branch_find(code, asked->scheme, asked->value, &answer);
+    enum tbd_status status = tbd_branch_find(code, asked->scheme, asked->words.value, &answer);
 
     if (status != TBD_OK)
         return fail(asked, status);
     if (answer.count != 0)
         return print_answer(run, code, asked, &answer);
-    if (asked->scheme == TBD_BRANCH_PRODUCT && asked->value == 0)
+    if (asked->scheme == TBD_BRANCH_PRODUCT && asked->words.value == 0)
         fprintf(stderr, "tbdq: more branches of %s were taken than a product of 64 bits holds\n",
                 tbd_shown(code->name));
     else
@@ -209,8 +176,8 @@ enum tbd_exit tbd_command_branches(struct tbd_command_run *run)
 
     if (wrong != NULL)
         return tbd_command_usage(run, wrong);
-    status =
-        tbd_branch_code_open(asked.program, asked.more, asked.more_count, asked.function, &code);
+    status = tbd_branch_code_open(asked.program, asked.words.more, asked.words.more_count,
+                                  asked.function, &code);
     if (status != TBD_OK) {
         result = fail(&asked, status);
     } else if (code.function.count == 0 || code.is_full) {
@@ -218,7 +185,7 @@ enum tbd_exit tbd_command_branches(struct tbd_command_run *run)
                 tbd_shown(code.name), code.is_full ? "more than 64" : "none");
         result = TBD_EXIT_NOT_FOUND;
     } else {
-        result = asked.has_value ? answer_value(run, &code, &asked) : print_place(&code);
+        result = asked.words.has_value ? answer_value(run, &code, &asked) : print_place(&code);
     }
     tbd_branch_code_close(&code);
     return result;

@@ -4,6 +4,7 @@
  * It needs the program's files, no trace.  Stacks that recordings have had (--learn) are looked up first. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
+#include "query/commands/value_words.h"
 #include "query/contexts/call_edges.h"
 #include "query/contexts/context_learn.h"
 #include "query/output/output.h"
@@ -14,70 +15,35 @@
 #include "base/safe_stream.h"
 #include "base/string.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 struct asked {
-    uint64_t value;
-    enum tbd_calling_scheme scheme;
-    bool has_value;
+    struct tbd_value_words words;
+    unsigned scheme; /* enum tbd_calling_scheme */
     const char *program, *log, *learn;
-    char *more[TBD_CALL_GRAPH_FILES];
-    size_t more_count;
 };
-
-static bool take_scheme(struct asked *asked, const char *text)
-{
-    static const char *const names[] = {
-        [TBD_CALLING_ORDER] = "order", [TBD_CALLING_XOR] = "xor", [TBD_CALLING_SUM] = "sum"
-    };
-
-    for (asked->scheme = TBD_CALLING_ORDER; asked->scheme < TBD_CALLING_SCHEMES; asked->scheme++)
-        if (strcmp(names[asked->scheme], text) == 0)
-            return true;
-    return false;
-}
-
-static bool take_value(struct asked *asked, const char *text)
-{
-    char *end;
-
-    errno = 0;
-    asked->value = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 0 : 16);
-    return *text != '-' && *text != '+' && end != text && *end == '\0' && errno == 0;
-}
 
 /* NULL: well; otherwise what is wrong. */
 static const char *take_words(const struct tbd_command_run *run, struct asked *asked)
 {
-    *asked = (struct asked){ .scheme = TBD_CALLING_ORDER };
-    for (unsigned i = 0; i < run->argc; i++) {
-        const char *word = run->argv[i], *next = i + 1 < run->argc ? run->argv[i + 1] : NULL;
-        bool is_option = strncmp(word, "--", 2) == 0;
+    static const char *const names[] = {
+        [TBD_CALLING_ORDER] = "order", [TBD_CALLING_XOR] = "xor", [TBD_CALLING_SUM] = "sum"
+    };
+    const struct tbd_value_option options[] = {
+        { "--program", .text = &asked->program },
+        { "--log", .text = &asked->log },
+        { "--learn", .text = &asked->learn },
+        { "--scheme", .names = names, .name_count = TBD_CALLING_SCHEMES, .chosen = &asked->scheme,
+          .wrong = "the scheme is order, xor or sum" },
+        { NULL }
+    };
+    const char *wrong;
 
-        if (is_option && next == NULL)
-            return "an option needs a value";
-        if (strcmp(word, "--program") == 0)
-            asked->program = next;
-        else if (strcmp(word, "--log") == 0)
-            asked->log = next;
-        else if (strcmp(word, "--learn") == 0)
-            asked->learn = next;
-        else if (strcmp(word, "--library") == 0 && asked->more_count < TBD_CALL_GRAPH_FILES)
-            asked->more[asked->more_count++] = run->argv[i + 1];
-        else if (strcmp(word, "--scheme") == 0 && !take_scheme(asked, next))
-            return "the scheme is order, xor or sum";
-        else if (is_option && strcmp(word, "--scheme") != 0)
-            return "there is no such option";
-        else if (!is_option && (asked->has_value || !take_value(asked, word)))
-            return "VALUE is one hexadecimal number of at most 16 digits";
-        asked->has_value |= !is_option;
-        i += is_option;
-    }
-    if (asked->learn != NULL && !asked->has_value)
-        return NULL;
-    if (!asked->has_value || asked->program == NULL)
+    *asked = (struct asked){ .scheme = TBD_CALLING_ORDER };
+    wrong = tbd_value_words_take(run, options, &asked->words);
+    if (wrong != NULL || (asked->learn != NULL && !asked->words.has_value))
+        return wrong;
+    if (!asked->words.has_value || asked->program == NULL)
         return "a value and --program are needed";
     return NULL;
 }
@@ -242,7 +208,7 @@ static enum tbd_exit look_up(struct tbd_command_run *run, const struct asked *as
 
     if (asked->log != NULL)
         return TBD_EXIT_NOT_FOUND;
-    if (tbd_contexts_find(dictionary, asked->scheme, asked->value, &answer) != TBD_OK)
+    if (tbd_contexts_find(dictionary, asked->scheme, asked->words.value, &answer) != TBD_OK)
         return tbd_command_no_memory();
     if (answer.count != 0)
         result = print_answer(run, &answer);
@@ -258,13 +224,13 @@ static enum tbd_exit search(struct tbd_command_run *run, const struct asked *ask
     struct tbd_call_answer answer = { .count = 0 };
     const char *missing;
     enum tbd_status status =
-        tbd_call_graph_new(asked->program, asked->more, asked->more_count, &graph);
+        tbd_call_graph_new(asked->program, asked->words.more, asked->words.more_count, &graph);
     enum tbd_exit result;
 
     if (status == TBD_OK)
         status = tbd_call_graph_learn(graph, dictionary);
     if (status == TBD_OK)
-        status = tbd_call_graph_find(graph, asked->scheme, asked->value, asked->log, &answer);
+        status = tbd_call_graph_find(graph, asked->scheme, asked->words.value, asked->log, &answer);
     if (status == TBD_NOMEM)
         result = tbd_command_no_memory();
     else if (status != TBD_OK) {
@@ -306,7 +272,7 @@ enum tbd_exit tbd_command_context(struct tbd_command_run *run)
     if (wrong != NULL)
         return tbd_command_usage(run, wrong);
     result = asked.learn != NULL ? learn(run, asked.learn) : TBD_EXIT_FOUND;
-    if (result != TBD_EXIT_FOUND || !asked.has_value)
+    if (result != TBD_EXIT_FOUND || !asked.words.has_value)
         return result;
     return find_value(run, &asked);
 }
