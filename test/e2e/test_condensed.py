@@ -3,6 +3,7 @@
 """Laps of rings that are over and condensed: programs that call eight functions in the order of a generator of numbers, so that the file
 itself shows whether an entry is missing, twice, or at the wrong place; in threads, killed at any moment, while rings change their length."""
 import array
+import json
 import os
 import random
 import struct
@@ -55,7 +56,7 @@ int main(int argc, char **argv)
     return 3;
 }
 """
-HEAD, MODULE, BLOCK, THREAD = 384, 288, 24, 16
+HEAD, MODULE, BLOCK, THREAD = 400, 288, 24, 24
 
 
 def make(folder):
@@ -73,15 +74,16 @@ def threads_of(path):
     with open(os.path.join(path, "crash"), "rb") as f:
         data = f.read()
     modules, blocks, threads = struct.unpack_from("<III", data, 24)
-    entries, code = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<Q", data, 352)[0]
+    entries, code, older = (struct.unpack_from("<Q", data, at)[0] for at in (40, 352, 392))
     at = HEAD + modules * MODULE
     starts = [struct.unpack_from("<Q", data, at + i * BLOCK)[0] for i in range(blocks)]
     at += blocks * BLOCK
-    ids = array.array("I", data[len(data) - code - 4 * entries:len(data) - code])
+    end = len(data) - older - code
+    ids = array.array("I", data[end - 4 * entries:end])
     found, first = [], 0
     for i in range(threads):
-        _, flags, count = struct.unpack_from("<IIQ", data, at + i * THREAD)
-        found.append((flags & 1, [starts[n] for n in ids[first:first + count]]))
+        _, flags, count, older = struct.unpack_from("<IIQQ", data, at + i * THREAD)
+        found.append((flags & 1 or older > 0, [starts[n] for n in ids[first:first + count]]))
         first += count
     assert first == entries
     return found
@@ -179,6 +181,55 @@ def test_all_that_ran_is_there(folder):
             assert result.code == 3 and result.out == b"begun\n", result
             lengths = check(dump_in(root), functions, least)
             print(options, threads, words, lengths)
+
+
+def blocks_from(root, back, count, *words):
+    """[(entries from the end, address)] of the blocks from there on."""
+    result = tbdtest.run([tbdtest.TBDQ, "--json", "path", str(count), "blocks", "from", "-%d" % back, *words], env=tbdtest.clean_env({"TBD_DIR": root}))
+    assert result.code == 0, result
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    return [(-int(row["back"].split("+")[0]), int(row["pc"], 16)) for row in rows if "back" in row], result.err.decode()
+
+
+def test_all_of_a_long_run_is_there(folder):
+    """More entries than anybody holds in memory at once: each stretch of them is what the generator says, and lies where it must."""
+    program, functions = make(folder)
+    count = 6000000
+    result = tbdtest.run([program, str(count), "0"], env=tbdtest.trace_env(folder, "mode=crash,dump=exit,condensed=64M"))
+    assert result.code == 3, result
+    (has_older, newest), = threads_of(dump_in(folder))
+    assert has_older and len(newest) > 2 << 20
+    info = tbdtest.run([tbdtest.TBDQ, "--json", "goto", "first"], env=tbdtest.clean_env({"TBD_DIR": folder}))
+    oldest = -int(json.loads(info.out.splitlines()[-1])["position"])
+    assert oldest > 5 * count and oldest > len(newest) + (4 << 20), (oldest, len(newest))
+    chance, truth, last = random.Random(19), numbers(1, count), -1
+    places = sorted([chance.randrange(len(newest) + 4000, oldest - 20000) for _ in range(24 if tbdtest.LONG else 3)] +
+                    [len(newest) + 4000, len(newest) + (2 << 20) + 1000], reverse=True)
+    for back in places:
+        rows, _ = blocks_from(folder, back, 3000, "forward")
+        assert [row[0] for row in rows] == list(range(back, back - 3000, -1)), (back, rows[:3])
+        calls = bytes(functions[pc] for _, pc in rows if pc in functions)
+        at = truth.find(calls)
+        assert len(calls) > 100 and at > last, (back, len(calls), at, last)
+        last = at
+        before, _ = blocks_from(folder, back - 2999, 3000)
+        assert before == rows, (back, before[:3], rows[:3])
+    # the whole is as long as it has to be: the first calls are at its beginning, and the stretch that ends there says so
+    rows, said = blocks_from(folder, oldest, 200000, "forward")
+    calls = bytes(functions[pc] for _, pc in rows if pc in functions)
+    assert len(calls) > 1000 and truth.startswith(calls) and not said, (len(calls), said)
+    rows, said = blocks_from(folder, oldest - 1000, 4 << 20, "forward")
+    assert "goes on: path from -%d forward" % (rows[-1][0] - 1) in said, (said, rows[-1])
+    # questions about a stretch say so; where a function is looked for, all is looked through
+    for commands, code, out, said in (
+            ("goto -%d\ncount block_entry" % (oldest - 100000), 0, "", "count looks at -%d to " % oldest),
+            ("goto main\nbt", 0, "main", "the ring does not reach back to it"),
+            ("goto main\nregs", None, "", "values are computed for the last"),
+            ("goto main\ngoto last\nregs", 0, '"rip"', ""),
+            ("goto -%d" % (oldest + 1), None, "", "is not in the ring")):
+        result = tbdtest.run([tbdtest.TBDQ, "--json", "-f", "/dev/stdin"], env=tbdtest.clean_env({"TBD_DIR": folder}), stdin=commands.encode() + b"\n")
+        assert (result.code == code if code is not None else result.code > 0), (commands, result)
+        assert out in result.out.decode() and said in result.err.decode(), (commands, result)
 
 
 def test_killed_at_any_moment(folder):

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
+#include "format/stream/condensed.h"
 #include "query/rings/dump_rings.h"
 
 #include "folder.h"
@@ -28,6 +29,9 @@ enum {
     PARTS = 2,
     KEPT = 7,
     VALUES = 3,
+    CHUNKS = 2,
+    CHUNK_IDS = 40,
+    CHUNK_BYTES = 48,
     ENTRIES = 24,
     CODE = 64
 };
@@ -41,8 +45,11 @@ struct file {
     struct tbd_crash_kept_part parts[PARTS];
     struct tbd_crash_kept kept[KEPT];
     struct tbd_crash_file_value values[VALUES];
+    struct tbd_crash_chunk chunks[CHUNKS];
+    uint32_t ids[BLOCKS];
     uint32_t entries[ENTRIES];
     uint8_t code[CODE];
+    uint8_t older[CHUNKS][CHUNK_BYTES];
 };
 
 static char folder[FOLDER_BYTES];
@@ -68,6 +75,35 @@ static void seal(struct file *file, size_t bytes)
     file->head.checksum = 0;
     file->head.checksum = tbd_hash64(&file->head, sizeof(file->head)) ^
                           tbd_hash64(file->modules, bytes - sizeof(file->head));
+}
+
+/* Two chunks of the second thread. */
+static void make_chunks(struct file *file)
+{
+    static struct tbd_condenser tables;
+    static uint8_t bits[TBD_CHUNK_BYTES];
+    uint32_t ids[CHUNK_IDS];
+
+    for (unsigned i = 0; i < CHUNKS; i++) {
+        uint64_t bytes;
+
+        for (unsigned k = 0; k < CHUNK_IDS; k++)
+            ids[k] = 1 + (k * k + i) % BLOCKS;
+        bytes = tbd_condense(&tables, ids, CHUNK_IDS, 4, bits);
+        check(bytes <= CHUNK_BYTES);
+        memcpy(file->older[i], bits, bytes);
+        file->chunks[i] = (struct tbd_crash_chunk){ .offset = (uint64_t)i * CHUNK_BYTES,
+                                                    .bytes = (uint32_t)bytes,
+                                                    .count = CHUNK_IDS,
+                                                    .thread = 1,
+                                                    .id_bits = 4 };
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        file->ids[i] = BLOCKS - 1 - i;
+    file->threads[1].older = (uint64_t)CHUNKS * CHUNK_IDS;
+    file->head.chunk_count = CHUNKS;
+    file->head.id_count = BLOCKS;
+    file->head.older_bytes = sizeof(file->older);
 }
 
 static void make_good(struct file *file)
@@ -97,7 +133,7 @@ static void make_good(struct file *file)
     file->blocks[0].module = TBD_NO_MODULE;
     file->blocks[0].code_offset = TBD_NO_CODE;
     for (unsigned i = 0; i < THREADS; i++)
-        file->threads[i] = (struct tbd_crash_thread){ 42 + i, 0, ENTRIES / THREADS };
+        file->threads[i] = (struct tbd_crash_thread){ 42 + i, 0, ENTRIES / THREADS, 0 };
     for (unsigned i = 0; i < ENTRIES; i++)
         file->entries[i] = i % BLOCKS;
     for (unsigned i = 0; i < WHEN; i++)
@@ -109,6 +145,7 @@ static void make_good(struct file *file)
     for (unsigned i = 0; i < VALUES; i++)
         file->values[i] =
             (struct tbd_crash_file_value){ .entry = i + 1, .kind = i + 1 }; /* one of each kind */
+    make_chunks(file);
     seal(file, sizeof(*file));
 }
 
@@ -213,6 +250,23 @@ static void check_calls(struct tbd_rings *rings, struct tbd_rings_thread *thread
     }
 }
 
+/* Older entries lie in the dump, too, or are said to be damaged. */
+static void check_older(struct tbd_rings *rings, struct tbd_rings_thread *thread)
+{
+    uint64_t all = thread->older + thread->count;
+
+    for (uint64_t back = 1; back <= all && all < 4096; back += 1 + all / 7) {
+        enum tbd_status status = tbd_rings_reach(rings, thread, back);
+
+        if (status == TBD_CORRUPT)
+            continue;
+        check(!status && tbd_rings_has(thread, back));
+        check(tbd_rings_steps(rings, thread) != NULL);
+        check_steps(rings, thread);
+    }
+    check(tbd_rings_reach(rings, thread, all + 1) == TBD_NOTFOUND);
+}
+
 /* What opens can be expanded. */
 static void check_rings(void)
 {
@@ -223,6 +277,7 @@ static void check_rings(void)
         check(tbd_rings_steps(&rings, &rings.threads[i]) != NULL);
         check_steps(&rings, &rings.threads[i]);
         check_calls(&rings, &rings.threads[i]);
+        check_older(&rings, &rings.threads[i]);
     }
     check(tbd_rings_steps(&rings, &rings.first) != NULL);
     check(tbd_rings_steps(&rings, &rings.last) != NULL);

@@ -128,7 +128,7 @@ static uint8_t *chunks(void)
 
 static int make(void **unused)
 {
-    uint64_t beside = TBD_CONDENSED_RINGS * (CHUNKS + TBD_CONDENSED_MORE);
+    uint64_t beside = tbd_condensed_rings(CHUNKS) * (CHUNKS + TBD_CONDENSED_MORE);
     uint32_t areas = TBD_CRASH_TABLES + (uint32_t)(beside / AREA + 1);
     struct tbd_block_def *def;
 
@@ -279,6 +279,59 @@ static void the_ring_of_bytes_comes_round(void **unused)
     }
 }
 
+static uint32_t start_of(const struct tbd_crash_dump *dump, uint64_t entry)
+{
+    uint32_t block = UINT32_MAX;
+
+    assert_int_equal(tbd_crash_older(dump, 0, entry, 1, &block), TBD_OK);
+    assert_in_range(block, 0, dump->head->block_count - 1);
+    return (uint32_t)dump->blocks[block].start;
+}
+
+/* More than is expanded stays as it is, and is found there; nothing else of it is believed than that it has its length. */
+static void many_chunks_stay_condensed(void **unused)
+{
+    enum { KEPT = 10, EXPANDED = TBD_CONDENSED_ENTRIES / TBD_CONDENSED_IDS };
+    static uint32_t several[3 * TBD_CONDENSED_IDS];
+    struct tbd_crash_dump dump;
+    struct tbd_error why;
+    bool wanted[DEFS] = { false };
+    uint64_t at;
+
+    (void)unused;
+    for (uint32_t i = 0; i < KEPT + EXPANDED; i++)
+        add(i + 1, TBD_CONDENSED_IDS, 1 + i % 7);
+    condensed()->lap = number + 1;
+    ring()[0] = 8;
+    assert_int_equal(tbd_crash_write(dir, memory, memory_bytes, 42), TBD_OK);
+    assert_int_equal(tbd_crash_open(folder, &dump, &why), TBD_OK);
+    assert_int_equal(dump.head->entry_count, TBD_CONDENSED_ENTRIES + 1);
+    assert_int_equal(dump.head->chunk_count, KEPT);
+    assert_int_equal(dump.threads[0].older, (uint64_t)KEPT * TBD_CONDENSED_IDS);
+    assert_int_equal(dump.threads[0].flags, 0);
+    for (uint32_t i = 0; i < KEPT; i++) {
+        assert_int_equal(start_of(&dump, (uint64_t)i * TBD_CONDENSED_IDS), 1 + i % 7);
+        assert_int_equal(start_of(&dump, (i + 1ull) * TBD_CONDENSED_IDS - 1), 1 + i % 7);
+    }
+    assert_int_equal(tbd_crash_older(&dump, 0, 100, 3 * TBD_CONDENSED_IDS, several), TBD_OK);
+    for (uint32_t i = 0; i < 3 * TBD_CONDENSED_IDS; i++)
+        assert_int_equal(dump.blocks[several[i]].start, 1 + (100 + i) / TBD_CONDENSED_IDS);
+    for (uint32_t i = 0; i < dump.head->block_count; i++)
+        wanted[i] = dump.blocks[i].start == 2;
+    at = dump.threads[0].older;
+    assert_int_equal(tbd_crash_find_older(&dump, 0, wanted, &at), TBD_OK);
+    assert_int_equal(at, 9 * TBD_CONDENSED_IDS - 1);
+    at = 8 * TBD_CONDENSED_IDS;
+    assert_int_equal(tbd_crash_find_older(&dump, 0, wanted, &at), TBD_OK);
+    assert_int_equal(at, 2 * TBD_CONDENSED_IDS - 1);
+    at = TBD_CONDENSED_IDS;
+    assert_int_equal(tbd_crash_find_older(&dump, 0, wanted, &at), TBD_NOTFOUND);
+    ((uint8_t *)(uintptr_t)dump.older)[dump.chunks[3].offset] ^= 0xff;
+    assert_int_equal(tbd_crash_older(&dump, 0, 3 * TBD_CONDENSED_IDS, 1, several), TBD_CORRUPT);
+    assert_int_equal(start_of(&dump, 4 * TBD_CONDENSED_IDS), 5);
+    tbd_crash_close(&dump);
+}
+
 static void what_cannot_be_is_left_out_or_ends_it(void **unused)
 {
     (void)unused;
@@ -318,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_lap_is_there_twice, make, take_away),
         cmocka_unit_test_setup_teardown(what_is_being_overwritten_is_left_out, make, take_away),
         cmocka_unit_test_setup_teardown(the_ring_of_bytes_comes_round, make, take_away),
+        cmocka_unit_test_setup_teardown(many_chunks_stay_condensed, make, take_away),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_left_out_or_ends_it, make, take_away),
     };
 

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "format/files/file.h"
 #include "format/files/trace_dir.h"
+#include "format/stream/condensed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +35,18 @@ static uint64_t bytes_before_entries(const struct tbd_crash_head *head)
            ((uint64_t)head->first_count + head->last_count) * sizeof(struct tbd_crash_when) +
            (uint64_t)head->part_count * sizeof(struct tbd_crash_kept_part) +
            (uint64_t)head->kept_count * sizeof(struct tbd_crash_kept) +
-           (uint64_t)head->value_count * sizeof(struct tbd_crash_file_value);
+           (uint64_t)head->value_count * sizeof(struct tbd_crash_file_value) +
+           (uint64_t)head->chunk_count * sizeof(struct tbd_crash_chunk) +
+           (uint64_t)head->id_count * sizeof(uint32_t);
+}
+
+static bool is_as_long(const struct tbd_crash_head *head, uint64_t bytes)
+{
+    return head->entry_count <= MAX_BYTES && head->code_bytes <= MAX_BYTES &&
+           head->older_bytes <= MAX_BYTES &&
+           bytes_before_entries(head) + head->entry_count * sizeof(uint32_t) + head->code_bytes +
+                   head->older_bytes ==
+               bytes;
 }
 
 /* Nothing is read, and no memory taken, for a file that is no dump or not as long as its head says. */
@@ -51,9 +63,7 @@ static enum tbd_status check_head(FILE *file, const char *path, uint64_t *bytes,
     if (head.major != TBD_CRASH_MAJOR)
         return corrupt(why, path, 8, "of another version");
     *bytes = (uint64_t)info.st_size;
-    if (*bytes > MAX_BYTES || head.entry_count > MAX_BYTES || head.code_bytes > MAX_BYTES ||
-        bytes_before_entries(&head) + head.entry_count * sizeof(uint32_t) + head.code_bytes !=
-            *bytes)
+    if (*bytes > MAX_BYTES || !is_as_long(&head, *bytes))
         return corrupt(why, path, 24, "its parts are not as long as it says");
     rewind(file);
     return TBD_OK;
@@ -99,8 +109,7 @@ static bool place_parts(struct tbd_crash_dump *dump)
     uint64_t tables = threads + (uint64_t)head->thread_count * sizeof(struct tbd_crash_thread);
     uint64_t entries = bytes_before_entries(head);
 
-    if (head->entry_count > MAX_BYTES || head->code_bytes > MAX_BYTES ||
-        entries + head->entry_count * 4 + head->code_bytes != dump->bytes)
+    if (!is_as_long(head, dump->bytes))
         return false;
     dump->modules = (const struct tbd_crash_module *)(dump->data + modules);
     dump->blocks = (const struct tbd_crash_block *)(dump->data + blocks);
@@ -110,8 +119,11 @@ static bool place_parts(struct tbd_crash_dump *dump)
     dump->parts = (const struct tbd_crash_kept_part *)(dump->last + head->last_count);
     dump->kept = (const struct tbd_crash_kept *)(dump->parts + head->part_count);
     dump->values = (const struct tbd_crash_file_value *)(dump->kept + head->kept_count);
+    dump->chunks = (const struct tbd_crash_chunk *)(dump->values + head->value_count);
+    dump->ids = (const uint32_t *)(dump->chunks + head->chunk_count);
     dump->entries = (const uint32_t *)(dump->data + entries);
     dump->code = dump->data + entries + head->entry_count * 4;
+    dump->older = dump->code + head->code_bytes;
     return true;
 }
 
@@ -153,9 +165,39 @@ static const char *wrong_values(const struct tbd_crash_dump *dump)
     return NULL;
 }
 
+static bool is_chunk(const struct tbd_crash_dump *dump, const struct tbd_crash_chunk *chunk)
+{
+    uint64_t bytes = dump->head->older_bytes;
+
+    return chunk->offset <= bytes && chunk->bytes <= bytes - chunk->offset && chunk->count != 0 &&
+           chunk->count <= TBD_CONDENSED_IDS && chunk->id_bits != 0 && chunk->id_bits <= 32;
+}
+
+static const char *wrong_chunks(const struct tbd_crash_dump *dump)
+{
+    const struct tbd_crash_head *head = dump->head;
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < head->id_count; i++)
+        if (dump->ids[i] >= head->block_count && dump->ids[i] != UINT32_MAX)
+            return "an id of no block";
+    for (uint32_t i = 0; i < head->thread_count; i++) {
+        uint64_t older = 0;
+
+        for (; next < head->chunk_count && dump->chunks[next].thread == i; next++) {
+            if (!is_chunk(dump, &dump->chunks[next]))
+                return "condensed entries that cannot be";
+            older += dump->chunks[next].count;
+        }
+        if (older != dump->threads[i].older)
+            return "a thread with other condensed entries than it says";
+    }
+    return next < head->chunk_count ? "condensed entries of no thread" : NULL;
+}
+
 static const char *wrong_part(const struct tbd_crash_dump *dump)
 {
-    const char *wrong = wrong_values(dump);
+    const char *wrong = wrong_chunks(dump) ? wrong_chunks(dump) : wrong_values(dump);
     const struct tbd_crash_head *head = dump->head;
     uint64_t left = head->entry_count;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* crash_file.h - the file `crash` of a crash dump: what each thread ran last (docs/FORMAT.md)
  *
- * head, modules, blocks, threads, tables, parts, kept, values, entries, code; little endian.  A reader checks everything before it uses
+ * head, modules, blocks, threads, tables, parts, kept, values, chunks, ids, entries, code, older; little endian.  A reader checks everything before it uses
  * anything (tbd_crash_open). */
 #ifndef TBD_FORMAT_CRASH_FILE_H
 #define TBD_FORMAT_CRASH_FILE_H
@@ -14,7 +14,7 @@
 
 #define TBD_CRASH_FILE  "crash"
 #define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
-#define TBD_CRASH_MAJOR 5
+#define TBD_CRASH_MAJOR 6
 #define TBD_NO_MODULE   0xffffffffu
 #define TBD_NO_CODE     0xffffffffu
 
@@ -37,7 +37,10 @@ struct tbd_crash_head {
     uint32_t first_count, last_count;   /* rows of the tables */
     uint32_t part_count, kept_count;    /* parts, and what they have kept */
     uint32_t value_count;               /* of all threads together */
+    uint32_t chunk_count;               /* likewise */
+    uint32_t id_count;                  /* that chunks may name, from 1 */
     uint32_t reserved_last;
+    uint64_t older_bytes; /* of all chunks */
 };
 
 struct tbd_crash_block {
@@ -54,10 +57,21 @@ struct tbd_crash_thread {
     uint32_t tid;
     uint32_t flags; /* TBD_CRASH_* */
     uint64_t count; /* of entries: indices of blocks, uint32_t, the last one entered last */
+    uint64_t older; /* entries before those, in chunks */
 };
-_Static_assert(sizeof(struct tbd_crash_thread) == 16, "tbd_crash_thread is 16 bytes");
+_Static_assert(sizeof(struct tbd_crash_thread) == 24, "tbd_crash_thread is 24 bytes");
 #define TBD_CONDENSED_ENTRIES (32u << 20) /* that chunks of all rings together become */
 #define TBD_CRASH_HAS_OLDER   1u          /* the ring was full: earlier blocks are lost */
+
+/* Entries that stay condensed (format/stream/condensed.h).  Those of a thread follow each other, the oldest first. */
+struct tbd_crash_chunk {
+    uint64_t offset;  /*  0: of its bits, in `older` */
+    uint32_t bytes;   /*  8 */
+    uint32_t count;   /* 12: of ids */
+    uint32_t thread;  /* 16: index */
+    uint32_t id_bits; /* 20 */
+};
+_Static_assert(sizeof(struct tbd_crash_chunk) == 24, "tbd_crash_chunk is 24 bytes");
 
 /* When a block was entered first, or last, in this order.  All those that the program entered. */
 struct tbd_crash_when {
@@ -111,14 +125,28 @@ struct tbd_crash_dump {
     const struct tbd_crash_kept_part *parts;
     const struct tbd_crash_kept *kept;
     const struct tbd_crash_file_value *values;
+    const struct tbd_crash_chunk *chunks;
+    const uint32_t *ids; /* of each id: the index of its block, or UINT32_MAX */
     const uint32_t *entries;
     const uint8_t *code;
+    const uint8_t *older;
 };
 
 /* Reads the dump in the folder `path`.  TBD_NOTRACE: it has no such file. */
 TBD_MUST_CHECK enum tbd_status tbd_crash_open(const char *path, struct tbd_crash_dump *out,
                                               struct tbd_error *why);
 void tbd_crash_close(struct tbd_crash_dump *dump);
+
+/* The entries [first, first + count) of the older ones of a thread, an index; all of them exist.  TBD_CORRUPT: a chunk cannot be expanded;
+ * TBD_NOMEM.  (crash_older.c) */
+TBD_MUST_CHECK enum tbd_status tbd_crash_older(const struct tbd_crash_dump *dump, uint32_t thread,
+                                               uint64_t first, uint64_t count, uint32_t *out);
+
+/* The last of these entries before *at whose block is wanted: *at becomes its number, the oldest being 0.  TBD_NOTFOUND: there is
+ * none; else as above. */
+TBD_MUST_CHECK enum tbd_status tbd_crash_find_older(const struct tbd_crash_dump *dump,
+                                                    uint32_t thread, const bool *wanted,
+                                                    uint64_t *at);
 
 /* Are the lengths in it possible? */
 bool tbd_crash_is_value(const struct tbd_crash_file_value *value);

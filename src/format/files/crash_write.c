@@ -38,7 +38,8 @@ static bool take_head(struct tbd_crash_making *m)
     m->keeps = m->crash->keeps;
     m->condensed_at = m->crash->condensed_at;
     m->condensed_bytes = m->crash->condensed_bytes;
-    if (m->condensed_bytes > TBD_CONDENSED_MOST || (m->condensed_at | m->condensed_bytes) % 8 != 0)
+    if (m->condensed_bytes < TBD_CONDENSED_LEAST || m->condensed_bytes > TBD_CONDENSED_MOST ||
+        (m->condensed_at | m->condensed_bytes) % 8 != 0)
         m->condensed_bytes = 0;
     if (m->value_slots > TBD_VALUE_MOST_BYTES / TBD_VALUE_SLOT_BYTES || m->values_at % 8 != 0)
         m->value_slots = 0;
@@ -149,20 +150,25 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
     uint64_t length = m->ring_bytes / 4, last = 0, first = m->head.entry_count;
     struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
     struct tbd_crash_ring from = { .index = index, .entry_at = m->entry_at };
+    uint32_t chunks = m->head.chunk_count;
     bool has_older;
 
     while (last < length && ring[last])
         last++;
     from.last = last;
     has_older = last + 1 < length && ring[last + 1];
+    *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index] };
     if (!tbd_crash_add_condensed(m, &from, &has_older) || !add_entries(m, &from, first))
         return false;
-    if (m->head.entry_count != first && !tbd_crash_add_values(m, &from))
+    if (m->head.entry_count == first) { /* chunks of no block that there is */
+        m->head.chunk_count = chunks;
+        return true;
+    }
+    thread->flags = has_older ? TBD_CRASH_HAS_OLDER : 0;
+    thread->count = m->head.entry_count - first;
+    if (!tbd_crash_add_values(m, &from))
         return false;
-    *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index],
-                                         .flags = has_older ? TBD_CRASH_HAS_OLDER : 0,
-                                         .count = m->head.entry_count - first };
-    m->head.thread_count += thread->count != 0;
+    m->head.thread_count++;
     return true;
 }
 
@@ -277,7 +283,7 @@ static bool gather(struct tbd_crash_making *m)
     for (uint32_t i = 0; tbd_crash_is_kept(m, TBD_CRASH_KEEPS_RINGS) && i < rings; i++)
         if (!add_ring(m, i))
             return false;
-    return add_tables(m) && tbd_crash_add_kept(m);
+    return tbd_crash_add_ids(m) && add_tables(m) && tbd_crash_add_kept(m);
 }
 
 /* ---- the file ---- */
@@ -292,10 +298,12 @@ static enum tbd_status put(struct tbd_crash_making *m, int dir)
     size_t parts = head->part_count * sizeof(*m->parts);
     size_t kept = head->kept_count * sizeof(*m->kept);
     size_t values = head->value_count * sizeof(*m->values);
+    size_t chunks = head->chunk_count * sizeof(*m->chunks);
+    size_t ids = head->id_count * sizeof(*m->ids);
     size_t entries = head->entry_count * sizeof(*m->entries);
-    size_t code = head->code_bytes;
-    size_t bytes =
-        sizeof(*head) + modules + blocks + threads + when + parts + kept + values + entries + code;
+    size_t code = head->code_bytes, older = head->older_bytes;
+    size_t bytes = sizeof(*head) + modules + blocks + threads + when + parts + kept + values +
+                   chunks + ids + entries + code + older;
     uint8_t *data = malloc(bytes), *at = data;
     enum tbd_status status;
 
@@ -316,10 +324,17 @@ static enum tbd_status put(struct tbd_crash_making *m, int dir)
     if (values)
         memcpy(at, m->values, values);
     at += values;
+    if (chunks)
+        memcpy(at, m->chunks, chunks);
+    if (ids)
+        memcpy(at + chunks, m->ids, ids);
+    at += chunks + ids;
     if (entries)
         memcpy(at, m->entries, entries);
     if (code)
         memcpy(at + entries, m->code, code);
+    if (older)
+        memcpy(at + entries + code, m->older, older);
     head->checksum =
         tbd_hash64(head, sizeof(*head)) ^ tbd_hash64(data + sizeof(*head), bytes - sizeof(*head));
     memcpy(data, head, sizeof(*head));
@@ -354,6 +369,9 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.kept);
     free(m.values);
     free(m.entry_at);
+    free(m.chunks);
+    free(m.older);
+    free(m.ids);
     return status;
 }
 

@@ -2,13 +2,16 @@
 /* crash_write_condensed.c - laps of a ring that are over, into the file `crash` (format/stream/condensed.h)
  *
  * Chunks are found from the newest one back, each where the next says; the oldest that is left is the one before which bytes have been
- * written anew.  Then they are expanded, the oldest first. */
+ * written anew.  Then the newest of them are expanded, as many as a
+ * reader can do with at once; those before stay as they are. */
 #include "format/files/crash_write_private.h"
 
 #include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_CHUNKS (1u << 20) /* of a ring */
 
 /* What there is of one ring. */
 struct laps {
@@ -18,7 +21,8 @@ struct laps {
     struct tbd_condensed_chunk *chunks; /* owned: the newest first; copies, checked */
     uint64_t *places;                   /* owned: where they begin */
     size_t count, capacity_of_chunks, capacity_of_places;
-    uint64_t ids; /* of all chunks that are used */
+    size_t expanded; /* the first of them */
+    uint64_t ids;    /* of these */
 };
 
 static const uint8_t *memory_of(const struct tbd_crash_making *m, uint32_t index)
@@ -26,9 +30,10 @@ static const uint8_t *memory_of(const struct tbd_crash_making *m, uint32_t index
     uint64_t each = m->condensed_bytes + TBD_CONDENSED_MORE;
     uint64_t tables = m->from.areas_offset + TBD_CRASH_TABLES * (m->from.area_bytes + 4096);
 
-    if (!m->condensed_bytes || index >= TBD_CONDENSED_RINGS ||
+    if (!m->condensed_bytes || index >= tbd_condensed_rings(m->condensed_bytes) ||
         !tbd_crash_is_inside(m, tables, m->condensed_at) ||
-        !tbd_crash_is_inside(m, tables + m->condensed_at, each * TBD_CONDENSED_RINGS))
+        !tbd_crash_is_inside(m, tables + m->condensed_at,
+                             each * tbd_condensed_rings(m->condensed_bytes)))
         return NULL;
     return m->stream + tables + m->condensed_at + index * each;
 }
@@ -80,24 +85,29 @@ static bool add_chunk(struct laps *laps, uint64_t at, const struct tbd_condensed
         return false;
     laps->chunks[laps->count] = *chunk;
     laps->places[laps->count++] = at;
-    laps->ids += chunk->count;
     return true;
 }
 
-/* As many as `most` ids allow. */
-static bool find(struct laps *laps, uint64_t most)
+static bool find(struct laps *laps)
 {
     struct tbd_condensed_chunk chunk;
     uint64_t next = laps->head.newest;
     bool has_wrapped = false;
 
     while (next != 0 && take_chunk(laps, next - 1, &chunk) &&
-           comes_before(laps, next - 1, &chunk, &has_wrapped) && laps->ids + chunk.count <= most) {
+           comes_before(laps, next - 1, &chunk, &has_wrapped) && laps->count < MOST_CHUNKS) {
         if (!add_chunk(laps, next - 1, &chunk))
             return false;
         next = chunk.previous;
     }
     return true;
+}
+
+/* As many as `most` ids allow. */
+static void choose(struct laps *laps, uint64_t most)
+{
+    while (laps->expanded < laps->count && laps->ids + laps->chunks[laps->expanded].count <= most)
+        laps->ids += laps->chunks[laps->expanded++].count;
 }
 
 /* ---- what the ring has of them ---- */
@@ -121,7 +131,7 @@ static uint64_t in_both(const struct laps *laps, const struct tbd_crash_making *
 
     if (laps->count && laps->chunks[0].lap == lap && ring[0] == 0)
         lap++; /* it was killed between the two */
-    for (size_t i = 0; i < laps->count; i++) {
+    for (size_t i = 0; i < laps->expanded; i++) {
         of_this += laps->chunks[i].lap >= lap ? laps->chunks[i].count : 0;
         of_last += laps->chunks[i].lap + 1 == lap ? laps->chunks[i].count : 0;
     }
@@ -131,16 +141,16 @@ static uint64_t in_both(const struct laps *laps, const struct tbd_crash_making *
 
 /* ---- expanding them ---- */
 
-/* Oldest first.  A chunk that cannot be is left out with all before it. */
+/* Oldest first.  A chunk that cannot be is left out with all before it: *first_good becomes the one after it. */
 static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first, uint64_t both,
-                   bool *has_older)
+                   size_t *first_good)
 {
     struct tbd_condenser *tables = malloc(sizeof(*tables));
     uint32_t *ids = malloc(TBD_CONDENSED_IDS * sizeof(*ids));
     bool fine = tables && ids;
     uint64_t left = laps->ids - both;
 
-    for (size_t i = laps->count; fine && i-- > 0;) {
+    for (size_t i = laps->expanded; fine && i-- > 0;) {
         const struct tbd_condensed_chunk *chunk = &laps->chunks[i];
         uint32_t used = chunk->count < left ? chunk->count : (uint32_t)left;
 
@@ -148,7 +158,7 @@ static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first
         if (!tbd_expand(tables, laps->bytes + laps->places[i] + sizeof(*chunk),
                         chunk->bytes - sizeof(*chunk), chunk->id_bits, ids, chunk->count)) {
             m->head.entry_count = first;
-            *has_older = true;
+            *first_good = i;
             continue;
         }
         for (uint32_t k = 0; fine && k < used; k++)
@@ -157,6 +167,64 @@ static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first
     free(tables);
     free(ids);
     return fine;
+}
+
+/* ---- the others ---- */
+
+static bool make_space(struct tbd_crash_making *m, uint64_t bytes)
+{
+    uint64_t wanted = m->older_capacity ? m->older_capacity : 1 << 16;
+    uint8_t *grown;
+
+    while (wanted < m->head.older_bytes + bytes)
+        wanted *= 2;
+    if (wanted == m->older_capacity)
+        return true;
+    grown = realloc(m->older, wanted);
+    if (!grown)
+        return false;
+    m->older = grown;
+    m->older_capacity = wanted;
+    return true;
+}
+
+static bool keep_chunk(struct tbd_crash_making *m, const struct laps *laps, size_t i)
+{
+    const struct tbd_condensed_chunk *chunk = &laps->chunks[i];
+    uint32_t bytes = chunk->bytes - (uint32_t)sizeof(*chunk);
+
+    if (!tbd_array_grow(&m->chunks, m->head.chunk_count, &m->chunk_capacity, sizeof(*m->chunks)) ||
+        !make_space(m, bytes))
+        return false;
+    m->chunks[m->head.chunk_count++] = (struct tbd_crash_chunk){ .offset = m->head.older_bytes,
+                                                                 .bytes = bytes,
+                                                                 .count = chunk->count,
+                                                                 .thread = m->head.thread_count,
+                                                                 .id_bits = chunk->id_bits };
+    memcpy(m->older + m->head.older_bytes, laps->bytes + laps->places[i] + sizeof(*chunk), bytes);
+    m->head.older_bytes += bytes;
+    m->threads[m->head.thread_count].older += chunk->count;
+    return true;
+}
+
+static bool keep_older(struct tbd_crash_making *m, const struct laps *laps)
+{
+    bool fine = true;
+
+    for (size_t i = laps->count; fine && i-- > laps->expanded;)
+        fine = keep_chunk(m, laps, i);
+    return fine;
+}
+
+bool tbd_crash_add_ids(struct tbd_crash_making *m)
+{
+    if (m->head.chunk_count == 0)
+        return true;
+    m->head.id_count = m->from.def_count;
+    m->ids = malloc((m->head.id_count + 1ull) * sizeof(*m->ids));
+    for (uint32_t id = 1; m->ids && id <= m->head.id_count; id++)
+        m->ids[id - 1] = tbd_crash_place_of(m, id);
+    return m->ids;
 }
 
 bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
@@ -171,10 +239,15 @@ bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_
         return true;
     memcpy(&laps.head, memory, sizeof(laps.head));
     laps.bytes = memory + TBD_CHUNKS_AT;
-    fine = find(&laps, m->condensed_ids);
+    fine = find(&laps);
+    choose(&laps, m->condensed_ids);
     if (fine && laps.count) {
-        *has_older = laps.chunks[laps.count - 1].number != 1;
-        fine = expand(&laps, m, first, in_both(&laps, m, ring), has_older);
+        size_t first_good = laps.count;
+
+        fine = expand(&laps, m, first, in_both(&laps, m, ring), &first_good);
+        laps.count = first_good;
+        fine = fine && keep_older(m, &laps);
+        *has_older = !laps.count || laps.chunks[laps.count - 1].number != 1;
     }
     free(laps.chunks);
     free(laps.places);

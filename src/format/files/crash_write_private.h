@@ -35,7 +35,12 @@ struct tbd_crash_making {
     uint32_t value_slots;
     uint32_t keeps;                         /* as in struct tbd_crash */
     uint64_t condensed_at, condensed_bytes; /* copies, checked: as there */
-    uint64_t condensed_ids;                 /* that each ring's chunks may have */
+    uint64_t condensed_ids;                 /* of each ring's chunks that are expanded */
+    struct tbd_crash_chunk *chunks;         /* owned: that are not */
+    size_t chunk_capacity;
+    uint8_t *older; /* owned: their bits */
+    uint64_t older_capacity;
+    uint32_t *ids; /* owned: of their ids (struct tbd_crash_dump) */
 };
 
 /* A ring whose entries are in the file. */
@@ -78,10 +83,12 @@ static inline uint32_t tbd_crash_ring_count(const struct tbd_crash_making *m)
 uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id);
 /* The next entry of the file, unless there is no such block. */
 bool tbd_crash_add_entry(struct tbd_crash_making *m, uint32_t id);
-/* crash_write_condensed.c: the entries before those of the ring; with them, *has_older becomes whether there were more.  False without
- * memory. */
+/* crash_write_condensed.c: the entries before those of the ring, as thread number head.thread_count, and chunks before these; with them,
+ * *has_older becomes whether there were more.  False without memory. */
 bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
                              bool *has_older);
+/* The same: what ids in chunks mean, after all of them. */
+bool tbd_crash_add_ids(struct tbd_crash_making *m);
 /* How many of the first `rings` have any. */
 uint32_t tbd_crash_condensed_rings(const struct tbd_crash_making *m, uint32_t rings);
 /* crash_write_values.c: as thread number head.thread_count.  False without memory. */

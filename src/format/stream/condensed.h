@@ -26,11 +26,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBD_CONDENSED_RINGS 256u         /* threads that have them */
+#define TBD_CONDENSED_RINGS 256u         /* threads that have them at most */
 #define TBD_CONDENSED_IDS   (64u << 10)  /* of a chunk at most */
 #define TBD_CHUNK_BYTES     (288u << 10) /* that it takes at most */
-#define TBD_CONDENSED_MOST  (16u << 20)  /* bytes of a ring */
+#define TBD_CONDENSED_MOST  (256u << 20) /* bytes of a ring */
 #define TBD_CONDENSED_LEAST (1u << 20)
+#define TBD_CONDENSED_ALL                                                                          \
+    (4ull                                                                                          \
+     << 30) /* bytes of all rings: address space, and what a kernel that does not overcommit counts */
 
 struct tbd_condensed {
     uint64_t newest;                   /*  0: 1 + where the newest chunk begins; 0: there is none */
@@ -63,6 +66,14 @@ _Static_assert(TBD_CONDENSED_IDS - 1 <= UINT16_MAX, "a place has 16 bits");
 #define TBD_CONDENSER_AT   4096u /* in the memory of a ring */
 #define TBD_CHUNKS_AT      (TBD_CONDENSER_AT + sizeof(struct tbd_condenser))
 #define TBD_CONDENSED_MORE TBD_CHUNKS_AT /* bytes beside the ring of bytes */
+
+/* How many threads have `bytes` each, TBD_CONDENSED_LEAST to TBD_CONDENSED_MOST. */
+static inline uint32_t tbd_condensed_rings(uint64_t bytes)
+{
+    uint64_t rings = TBD_CONDENSED_ALL / bytes;
+
+    return rings < TBD_CONDENSED_RINGS ? (uint32_t)rings : TBD_CONDENSED_RINGS;
+}
 
 #define TBD_CONDENSED_CONTEXT 8u /* ids before the first place that is copied from */
 

@@ -26,7 +26,7 @@
  * over leaves its entries there, in the ring of their part.  Part 0 has those with which another module was entered.
  *
  * After what there is of these, value_slots slots for each ring (format/stream/crash_values.h); and after those, for each of the first
- * TBD_CONDENSED_RINGS rings its older laps (format/stream/condensed.h).
+ * tbd_condensed_rings() rings its older laps (format/stream/condensed.h).
  *
  * Readers treat all of it as hostile: a program can scribble over the memory. */
 #ifndef TBD_FORMAT_CRASH_H
@@ -56,8 +56,8 @@
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \
-     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES +                     \
-      (uint64_t)TBD_CONDENSED_RINGS * (TBD_CONDENSED_MOST + TBD_CONDENSED_MORE)) /                 \
+     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES + TBD_CONDENSED_ALL + \
+      (uint64_t)TBD_CONDENSED_RINGS * TBD_CONDENSED_MORE) /                                        \
          TBD_CRASH_RING_BYTES)
 /* From the first of these areas on. */
 #define TBD_CRASH_CLASSES_AT TBD_CRASH_TABLE_BYTES

@@ -261,7 +261,7 @@ static uint32_t areas_beside(uint64_t bytes_of_area)
     uint64_t bytes = (crash_tables() ? TBD_CRASH_ALL_BYTES : 0) + all_value_bytes();
 
     if (condensed_bytes())
-        bytes += TBD_CONDENSED_RINGS * (condensed_bytes() + TBD_CONDENSED_MORE);
+        bytes += tbd_condensed_rings(condensed_bytes()) * (condensed_bytes() + TBD_CONDENSED_MORE);
     return bytes ? (uint32_t)(bytes / bytes_of_area + 1) : 0;
 }
 

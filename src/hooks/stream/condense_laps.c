@@ -8,8 +8,9 @@
 #include "base/string.h"
 #include "format/stream/condensed.h"
 
-static uint8_t *memory; /* NULL: laps are forgotten */
+static uint8_t *memory;
 static uint64_t capacity;
+static uint32_t rings; /* 0: laps are forgotten */
 
 static struct place {
     uint64_t next;                /* where the newest chunk ends */
@@ -25,12 +26,13 @@ void tbd_condense_start(uint8_t *given, uint64_t bytes)
 {
     memory = given;
     capacity = bytes;
+    rings = given ? tbd_condensed_rings(bytes) : 0;
     memset(places, 0, sizeof(places));
 }
 
 bool tbd_condense_is_on(void)
 {
-    return memory;
+    return rings != 0;
 }
 
 /* At most TBD_CONDENSED_IDS. */
@@ -67,7 +69,7 @@ static void add_chunk(uint32_t index, const uint32_t *ids, uint32_t count)
 
 void tbd_condense_lap_sigsafe(uint32_t index, const uint32_t *ring, uint64_t count)
 {
-    if (!memory || index >= TBD_CONDENSED_RINGS)
+    if (index >= rings)
         return;
     for (uint64_t i = 0; i < count; i += TBD_CONDENSED_IDS)
         add_chunk(index, ring + i,
@@ -76,13 +78,13 @@ void tbd_condense_lap_sigsafe(uint32_t index, const uint32_t *ring, uint64_t cou
 
 void tbd_condense_next_lap_sigsafe(uint32_t index)
 {
-    if (memory && index < TBD_CONDENSED_RINGS)
+    if (index < rings)
         __atomic_store_n(&condensed_of(index)->lap, ++places[index].lap, __ATOMIC_RELEASE);
 }
 
 void tbd_condense_reset(uint32_t index)
 {
-    if (!memory || index >= TBD_CONDENSED_RINGS)
+    if (index >= rings)
         return;
     places[index] = (struct place){ .lap = 1 };
     __atomic_store_n(&condensed_of(index)->newest, 0, __ATOMIC_RELEASE);

@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Each of TBD_CONDENSED_RINGS rings has `bytes` of its own, one after the other from `memory` on.  NULL: laps are forgotten. */
+/* Each of tbd_condensed_rings() rings has `bytes` of its own, one after the other from `memory` on.  NULL: laps are forgotten. */
 void tbd_condense_start(uint8_t *memory, uint64_t bytes);
 bool tbd_condense_is_on(void);
 /* The lap of ring number `index` that has `count` entries is over. */

@@ -122,17 +122,23 @@ static void print_end(const struct tbd_command_run *run, struct path *path)
 
 /* ---- rows ---- */
 
-static enum tbd_exit add_threads(struct path *path, struct tbd_rows *rows, bool dying)
+static enum tbd_exit add_threads(struct tbd_command_run *run, struct path *path,
+                                 struct tbd_rows *rows, bool dying)
 {
     const struct tbd_crash_head *head = path->ring.dump.head;
+    enum tbd_status status;
 
     for (uint32_t i = 0; i < head->thread_count; i++) {
         struct tbd_rings_thread *thread = &path->ring.threads[i];
 
         if (thread->is_dying != dying || (path->tid != 0 && thread->tid != path->tid))
             continue;
-        if (!tbd_path_rows_add(&path->rows, thread, path->max, rows))
-            return tbd_command_no_memory();
+        status = tbd_path_rows_add(&path->rows, thread, path->max, rows);
+        if (status != TBD_OK)
+            return tbd_command_fail(run, status);
+        if (path->rows.on != 0)
+            fprintf(stderr, "tbdq: note: thread %u goes on: path from -%" PRIu64 "%s thread %u\n",
+                    thread->tid, path->rows.on, path->rows.forward ? " forward" : "", thread->tid);
     }
     return TBD_EXIT_FOUND;
 }
@@ -150,7 +156,7 @@ static enum tbd_exit print_table(struct tbd_command_run *run, struct path *path,
     }
     path->rows.when = table->when;
     tbd_rows_start(&rows, run, tbd_path_rows_columns(&path->rows));
-    if (tbd_path_rows_add(&path->rows, table, path->max, &rows))
+    if (tbd_path_rows_add(&path->rows, table, path->max, &rows) == TBD_OK)
         return tbd_rows_end(&rows);
     tbd_rows_drop(&rows);
     return tbd_command_no_memory();
@@ -185,9 +191,9 @@ static enum tbd_exit print(struct tbd_command_run *run, struct path *path)
         return print_table(run, path, path->is_first ? &path->ring.first : &path->ring.last);
     print_end(run, path);
     tbd_rows_start(&rows, run, tbd_path_rows_columns(&path->rows));
-    result = add_threads(path, &rows, false);
+    result = add_threads(run, path, &rows, false);
     if (result == TBD_EXIT_FOUND)
-        result = add_threads(path, &rows, true);
+        result = add_threads(run, path, &rows, true);
     if (result == TBD_EXIT_FOUND)
         return tbd_rows_end(&rows);
     tbd_rows_drop(&rows);

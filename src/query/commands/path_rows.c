@@ -222,6 +222,8 @@ static void find_backward(struct row_finding *f, uint64_t step)
         for (uint32_t insn = f->steps[step].insns; insn > 0; insn = first)
             if (!take(f, step, insn - 1, &first, &end))
                 return;
+    if (tbd_rings_back(f->thread, 0) < f->thread->older + f->thread->newest.count)
+        f->path->on = tbd_rings_back(f->thread, 0) + 1;
 }
 
 /* From instruction `insn` of the step: the row that it lies in is whole. */
@@ -233,6 +235,7 @@ static void find_forward(struct row_finding *f, uint64_t step, uint32_t insn)
         for (; insn < f->steps[step].insns; insn = end)
             if (!take(f, step, insn, &first, &end))
                 return;
+    f->path->on = f->thread->after;
 }
 
 /* ---- rows as objects ---- */
@@ -341,7 +344,7 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     char text[64];
 
     snprintf(text, sizeof(text), row->insn != 0 ? "-%" PRIu64 "+%" PRIu32 : "-%" PRIu64,
-             f->thread->count - row->step, row->insn);
+             tbd_rings_back(f->thread, row->step), row->insn);
     json_object_set_new(object, "back", json_string(text));
     if (f->path->when != NULL)
         json_object_set_new(object, "when", when_text(f->path->when[row->step].time_us));
@@ -441,25 +444,42 @@ static size_t most_rows(const struct tbd_rings_thread *thread, size_t max)
     return insns < max ? (size_t)insns : max;
 }
 
-bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread, size_t max,
-                       struct tbd_rows *rows)
+/* From the thread's first entry on, if it has not as many. */
+static enum tbd_status reach_from(const struct tbd_path_rows *path, struct tbd_rings_thread *thread,
+                                  uint64_t *from)
 {
-    struct row_finding f = { path, thread, tbd_rings_steps(path->ring, thread), NULL, 0, max };
-    uint64_t from = path->from > thread->count ? thread->count : path->from;
+    uint64_t all = thread->older + thread->newest.count;
 
+    *from = path->from > all ? all : path->from;
+    if (*from == 0)
+        return TBD_OK; /* the end of what is looked at */
+    return tbd_rings_reach(path->ring, thread, *from);
+}
+
+enum tbd_status tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread,
+                                  size_t max, struct tbd_rows *rows)
+{
+    uint64_t from;
+    enum tbd_status status = reach_from(path, thread, &from);
+    struct row_finding f = { .path = path, .thread = thread };
+
+    if (status != TBD_OK)
+        return status;
+    f.steps = tbd_rings_steps(path->ring, thread);
     f.max = most_rows(thread, max);
     f.rows = calloc(f.max + 1, sizeof(*f.rows));
+    path->on = 0;
     if (f.steps == NULL || f.rows == NULL) {
         free(f.rows);
-        return false;
+        return TBD_NOMEM;
     }
     if (path->forward)
-        find_forward(&f, thread->count - from, from == path->from ? path->from_insn : 0);
+        find_forward(&f, tbd_rings_step_at(thread, from), from == path->from ? path->from_insn : 0);
     else
-        find_backward(&f, from != 0 ? thread->count - from + 1 : thread->count);
+        find_backward(&f, from != 0 ? tbd_rings_step_at(thread, from) + 1 : thread->count);
     put_rows(&f, rows);
     free(f.rows);
-    return true;
+    return TBD_OK;
 }
 
 void tbd_path_rows_free(struct tbd_path_rows *path)

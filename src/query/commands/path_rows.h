@@ -26,12 +26,15 @@ struct tbd_path_rows {
     bool is_kept;                      /* that table is of what parts have kept */
     struct tbd_disas *disas;           /* owned; NULL until needed */
     struct tbd_path_source *sources;   /* owned; NULL: none */
+    uint64_t
+        on; /* set: where to go on, as `from`, if the last thread's stretch ended before `max` rows; or 0 */
 };
 
 const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path);
-/* At most `max` rows of one thread.  False without memory. */
-bool tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread, size_t max,
-                       struct tbd_rows *rows);
+/* At most `max` rows of one thread.  As tbd_rings_reach(). */
+TBD_MUST_CHECK enum tbd_status tbd_path_rows_add(struct tbd_path_rows *path,
+                                                 struct tbd_rings_thread *thread, size_t max,
+                                                 struct tbd_rows *rows);
 void tbd_path_rows_free(struct tbd_path_rows *path);
 
 #endif

@@ -114,7 +114,7 @@ static void put_where(const struct tbd_path_values *values, size_t sim_step, cha
     uint32_t insn;
 
     tbd_past_where(values->past, sim_step, &step, &insn);
-    snprintf(out, bytes, "-%" PRIu64 "+%" PRIu32, values->past->thread->count - step, insn);
+    snprintf(out, bytes, "-%" PRIu64 "+%" PRIu32, tbd_rings_back(values->past->thread, step), insn);
 }
 
 /* What an inferred value rests on. */
@@ -562,6 +562,8 @@ static enum tbd_status take_past(struct tbd_path_values *values,
     enum tbd_status status = tbd_past_rings(values->session, &rings);
     size_t number = (size_t)(thread - values->ring->threads);
 
+    if (status == TBD_OK && thread->after != 0)
+        status = tbd_past_too_far(values->session);
     if (status != TBD_OK)
         return status;
     if (number >= rings->dump.head->thread_count ||

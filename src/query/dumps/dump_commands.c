@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* dump_commands.c - goto, calls, lines and bt in a dump (dump_commands.h) */
+/* dump_commands.c - calls, lines and bt in a dump, and which commands there are (dump_commands.h) */
 #include "query/dumps/dump_commands.h"
 
 #include "query/dumps/dump_advise.h"
 #include "query/dumps/dump_count.h"
+#include "query/dumps/dump_goto.h"
+#include "query/dumps/dump_line.h"
 #include "query/dumps/dump_run.h"
 #include "query/dumps/dump_values.h"
 #include "query/dumps/dump_why.h"
@@ -20,47 +22,6 @@
 
 #define MAX_FRAMES 4096u
 
-/* FILE:LINE */
-struct dump_line_name {
-    char file[4096];
-    uint32_t line; /* 0: any */
-};
-
-static bool read_line_name(const char *text, bool needs_line, struct dump_line_name *out)
-{
-    const char *colon = strrchr(text, ':');
-    char *end;
-
-    snprintf(out->file, sizeof(out->file), "%s", text);
-    out->line = 0;
-    if (colon == NULL)
-        return !needs_line;
-    out->line = (uint32_t)strtoul(colon + 1, &end, 10);
-    if (*end != '\0' || out->line == 0)
-        return false;
-    out->file[colon - text] = '\0';
-    return true;
-}
-
-/* A path, or the end of one. */
-static bool is_file(const char *path, const char *name)
-{
-    size_t length = strlen(path), end = strlen(name);
-
-    return end <= length && strcmp(path + length - end, name) == 0 &&
-           (end == length || path[length - end - 1] == '/');
-}
-
-static bool is_line(struct tbd_dump_run *dump, const struct tbd_dump_place *place,
-                    const struct dump_line_name *wanted)
-{
-    const struct tbd_rings_place *names = tbd_dump_names(dump, place);
-    const struct tbd_source_line *line = &names->line;
-
-    return names->begins_line && (wanted->line == 0 || line->line == wanted->line) &&
-           is_file(line->file, wanted->file);
-}
-
 static bool is_wanted(const struct tbd_dump_run *dump, const struct tbd_rings_thread *thread)
 {
     return dump->tid == 0 || thread->tid == dump->tid;
@@ -69,21 +30,22 @@ static bool is_wanted(const struct tbd_dump_run *dump, const struct tbd_rings_th
 /* ---- lines ---- */
 
 static bool add_lines(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
-                      const struct dump_line_name *wanted, struct tbd_rows *rows)
+                      const struct tbd_dump_line *wanted, struct tbd_rows *rows)
 {
     const struct tbd_rings_step *steps = tbd_rings_steps(dump->ring, thread);
 
+    tbd_dump_tell_part(dump, thread);
     for (uint64_t i = 0; steps != NULL && i < thread->count; i++)
         for (uint32_t k = 0; k < steps[i].insns; k++) {
             struct tbd_dump_place place = { thread, i, k };
 
-            if (is_line(dump, &place, wanted))
+            if (tbd_dump_is_line(tbd_dump_names(dump, &place), wanted))
                 tbd_rows_add(rows, tbd_dump_row(dump, &place));
         }
     return steps != NULL;
 }
 
-static enum tbd_exit print_lines(struct tbd_dump_run *dump, const struct dump_line_name *wanted)
+static enum tbd_exit print_lines(struct tbd_dump_run *dump, const struct tbd_dump_line *wanted)
 {
     static const char *const columns[] = { "position", "thread", "source", "function", NULL };
     struct tbd_rows rows;
@@ -100,11 +62,12 @@ static enum tbd_exit print_lines(struct tbd_dump_run *dump, const struct dump_li
 
 static enum tbd_exit dump_lines(struct tbd_command_run *run)
 {
-    struct dump_line_name wanted;
+    struct tbd_dump_line wanted;
     struct tbd_dump_run dump;
     enum tbd_exit result = tbd_dump_open(run, &dump);
 
-    if (result == TBD_EXIT_FOUND && run->argc == 1 && read_line_name(run->argv[0], false, &wanted))
+    if (result == TBD_EXIT_FOUND && run->argc == 1 &&
+        tbd_dump_line_read(run->argv[0], false, &wanted))
         result = print_lines(&dump, &wanted);
     else if (result == TBD_EXIT_FOUND)
         result = tbd_dump_refuse(run, "lines takes FILE or FILE:LINE there, without a condition");
@@ -165,6 +128,7 @@ static enum tbd_status add_calls(struct tbd_dump_run *dump, struct tbd_rings_thr
     enum tbd_status status = tbd_rings_calls(dump->ring, thread, &calls, &count);
     uint64_t *open = calloc(count + 1, sizeof(*open));
 
+    tbd_dump_tell_part(dump, thread);
     for (size_t i = 0; status == TBD_OK && open != NULL && i < count; i++) {
         uint64_t entered = tbd_dump_entered(dump, thread, calls[i].from);
         struct tbd_dump_place at = { thread, entered, 0 };
@@ -210,161 +174,6 @@ static enum tbd_exit dump_calls(struct tbd_command_run *run)
     return result;
 }
 
-/* ---- goto ---- */
-
-static enum tbd_exit print_place(struct tbd_dump_run *dump, const struct tbd_dump_place *place)
-{
-    static const char *const columns[] = { "position", "thread", "pc", "insn",
-                                           "function", "source", NULL };
-    const struct tbd_rings_step *step = &place->thread->steps[place->step];
-    const struct tbd_rings_insn *insn = &dump->ring->blocks[step->block].insns[place->insn];
-    const uint8_t *code = tbd_rings_code(dump->ring, step->block, place->insn);
-    json_t *row = tbd_dump_row(dump, place);
-    struct tbd_rows rows;
-    char text[256];
-
-    if (code != NULL &&
-        tbd_disas_new(NULL, NULL, dump->run->session->syntax, &dump->disas) == TBD_OK) {
-        tbd_disas_text(dump->disas, 0, code, insn->length, insn->pc, text, sizeof(text));
-        json_object_set_new(row, "insn", tbd_output_text(text));
-    }
-    tbd_rows_start(&rows, dump->run, columns);
-    tbd_rows_add(&rows, row);
-    return tbd_rows_end(&rows);
-}
-
-/* "where EXPRESSION" after the first argument; the caller frees it.  NULL: there is none. */
-static char *take_where(struct tbd_command_run *run)
-{
-    char *text = NULL;
-    size_t bytes;
-    FILE *out;
-
-    if (run->argc < 3 || strcmp(run->argv[1], "where") != 0 ||
-        (out = open_memstream(&text, &bytes)) == NULL)
-        return NULL;
-    for (unsigned i = 2; i < run->argc; i++)
-        fprintf(out, "%s%s", i == 2 ? "" : " ", run->argv[i]);
-    fclose(out);
-    run->argc = 1;
-    return text;
-}
-
-/* Where a function, or a line, was reached last, and `where` (NULL: none) was true. */
-static bool find_last(struct tbd_dump_run *dump, const char *name, struct tbd_dump_where *where,
-                      struct tbd_dump_place *out)
-{
-    struct tbd_rings_thread *thread = tbd_dump_thread(dump);
-    struct dump_line_name line;
-    bool is_place = read_line_name(name, true, &line);
-
-    for (uint64_t i = thread != NULL ? thread->count : 0; i-- > 0;)
-        for (uint32_t k = thread->steps[i].insns; k-- > 0;) {
-            const struct tbd_rings_place *names;
-
-            *out = (struct tbd_dump_place){ thread, i, k };
-            names = tbd_dump_names(dump, out);
-            if ((is_place ? is_line(dump, out, &line)
-                          : names->address == names->function_start &&
-                                tbd_dump_is_function(names, name)) &&
-                (where == NULL || tbd_dump_where_holds(dump, where, out)))
-                return true;
-            if (where != NULL && where->status != TBD_OK)
-                return false;
-        }
-    return false;
-}
-
-static bool find_end(struct tbd_dump_run *dump, const char *name, struct tbd_dump_place *out)
-{
-    struct tbd_rings_thread *thread = tbd_dump_thread(dump);
-    uint64_t step = strcmp(name, "first") == 0 ? 0 : thread != NULL ? thread->count - 1 : 0;
-
-    if (thread == NULL || thread->count == 0)
-        return false;
-    *out = (struct tbd_dump_place){ thread, step, 0 };
-    if (step != 0 && thread->steps[step].insns != 0)
-        out->insn = thread->steps[step].insns - 1u;
-    return true;
-}
-
-static enum tbd_exit not_in_ring(const struct tbd_dump_run *dump, const char *name)
-{
-    fprintf(stderr, "tbdq: goto: %s is not in the ring of thread %u\n", tbd_shown(name),
-            dump->tid != 0 ? dump->tid : dump->ring->dump.head->tid);
-    return TBD_EXIT_NOT_FOUND;
-}
-
-/* NULL: to the dump's end. */
-static void move(struct tbd_session *session, const struct tbd_dump_place *place)
-{
-    struct tbd_session_before before = { 0 };
-
-    if (place != NULL)
-        before = (struct tbd_session_before){ .back = place->thread->count - place->step,
-                                              .insn = place->insn,
-                                              .thread = place->thread->tid };
-    tbd_session_move_before(session, before);
-}
-
-/* Also where a condition holds. */
-static enum tbd_exit goto_last(struct tbd_dump_run *dump, const char *name, char *text,
-                               struct tbd_dump_place *out)
-{
-    struct tbd_dump_where where = { .condition.text = text };
-    bool lies = find_last(dump, name, text != NULL ? &where : NULL, out);
-    enum tbd_exit result = lies ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
-
-    if (where.status != TBD_OK)
-        result = tbd_command_fail(dump->run, where.status);
-    else if (text != NULL && !tbd_past_condition_tell(&where.condition))
-        result = TBD_EXIT_USAGE;
-    else if (!lies && text != NULL)
-        fprintf(stderr, "tbdq: goto: in the ring it is never known to be true at %s that %s\n",
-                tbd_shown(name), text);
-    else if (!lies)
-        result = not_in_ring(dump, name);
-    tbd_past_give_back(where.past);
-    return result;
-}
-
-/* The place that the first argument names. */
-static enum tbd_exit goto_word(struct tbd_dump_run *dump, char *where, struct tbd_dump_place *out)
-{
-    const char *word = dump->run->argv[0];
-    bool lies = false;
-
-    if (strcmp(word, "first") == 0 || strcmp(word, "last") == 0)
-        lies = find_end(dump, word, out);
-    else if (!tbd_dump_position(dump, word, out, &lies))
-        return goto_last(dump, word, where, out);
-    return lies ? TBD_EXIT_FOUND : not_in_ring(dump, word);
-}
-
-static enum tbd_exit dump_goto(struct tbd_command_run *run)
-{
-    struct tbd_dump_place place;
-    struct tbd_dump_run dump;
-    char *where = NULL;
-    enum tbd_exit result = tbd_dump_open(run, &dump);
-
-    if (result == TBD_EXIT_FOUND) {
-        where = take_where(run);
-        result =
-            run->argc == 1
-                ? goto_word(&dump, where, &place)
-                : tbd_dump_refuse(run, "goto takes -N, -N+K, first, last, or FUNCTION or "
-                                       "FILE:LINE (where it was last) [where EXPRESSION] there");
-    }
-    if (result == TBD_EXIT_FOUND) {
-        result = print_place(&dump, &place);
-        move(run->session, strcmp(run->argv[0], "last") == 0 ? NULL : &place);
-    }
-    free(where);
-    tbd_dump_close(&dump);
-    return result;
-}
-
 /* ---- bt ---- */
 
 /* The stack where the thread was when the dump was taken; *count 0: the dump does not have it. */
@@ -377,6 +186,8 @@ static struct tbd_rings_frame *last_stack(struct tbd_dump_run *dump,
     struct tbd_rings_frame *frames = NULL;
 
     *count = 0;
+    if (thread->after != 0)
+        return NULL; /* what has run since is not followed */
     session->thread = thread->tid;
     if (tbd_source_stack(session, (struct tbd_position){ 0 }, &stack) == TBD_OK) {
         frames = calloc(stack.frame_count + 1, sizeof(*frames));
@@ -473,7 +284,7 @@ static enum tbd_exit dump_bt(struct tbd_command_run *run)
         result = tbd_command_usage(run, "bt takes a position -N or -N+K, and a thread");
     else if (result == TBD_EXIT_FOUND)
         result = lies ? bt_at(&dump, &place)
-                      : not_in_ring(&dump, run->argc == 0 ? "the position" : run->argv[0]);
+                      : tbd_dump_not_in_ring(&dump, run->argc == 0 ? "the position" : run->argv[0]);
     tbd_dump_close(&dump);
     return result;
 }
@@ -488,8 +299,9 @@ static enum tbd_exit dump_where(struct tbd_command_run *run)
     if (result == TBD_EXIT_FOUND && run->argc != 0)
         result = tbd_command_usage(run, "where takes no arguments but a thread");
     else if (result == TBD_EXIT_FOUND)
-        result = current_place(&dump, &place, &lies) && lies ? print_place(&dump, &place)
-                                                             : not_in_ring(&dump, "the position");
+        result = current_place(&dump, &place, &lies) && lies
+                     ? tbd_dump_print_place(&dump, &place)
+                     : tbd_dump_not_in_ring(&dump, "the position");
     tbd_dump_close(&dump);
     return result;
 }
@@ -513,7 +325,7 @@ static const struct {
     struct tbd_dump_command command;
     bool is_before;
 } commands[] = {
-    { { "goto", dump_goto }, false },
+    { { "goto", tbd_dump_run_goto }, false },
     { { "calls", dump_calls }, false },
     { { "lines", dump_lines }, false },
     { { "count", tbd_dump_run_count }, false },

@@ -141,6 +141,7 @@ static enum tbd_exit count_all(struct dump_counting *c)
             continue;
         if (tbd_rings_steps(c->dump.ring, thread) == NULL)
             return tbd_command_no_memory();
+        tbd_dump_tell_part(&c->dump, thread);
         for (uint64_t step = 0; step < thread->count; step++)
             add_step(c, thread, step);
     }

@@ -2,6 +2,7 @@
 /* dump_run.c - see dump_run.h */
 #include "query/dumps/dump_run.h"
 
+#include "base/safe_stream.h"
 #include "base/string.h"
 #include "query/output/output.h"
 
@@ -25,6 +26,24 @@ static void take_thread(struct tbd_dump_run *dump)
     run->argc -= 2;
 }
 
+/* Threads are looked at where the position is: another one at its end. */
+static enum tbd_status reach_position(struct tbd_dump_run *dump)
+{
+    struct tbd_session_before before = tbd_session_before(dump->run->session);
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = 0; status == TBD_OK && i < dump->ring->dump.head->thread_count; i++) {
+        struct tbd_rings_thread *thread = &dump->ring->threads[i];
+        bool is_there = before.back != 0 &&
+                        (before.thread == 0 ? thread->is_dying : thread->tid == before.thread);
+
+        status = tbd_rings_reach(dump->ring, thread, is_there ? before.back : 1);
+        if (status == TBD_NOTFOUND)
+            status = TBD_OK; /* said where it is needed */
+    }
+    return status;
+}
+
 enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *out)
 {
     enum tbd_status status;
@@ -32,6 +51,8 @@ enum tbd_exit tbd_dump_open(struct tbd_command_run *run, struct tbd_dump_run *ou
     *out = (struct tbd_dump_run){ .run = run };
     take_thread(out);
     status = tbd_past_rings(run->session, &out->ring);
+    if (status == TBD_OK)
+        status = reach_position(out);
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
 
@@ -66,18 +87,25 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
     if (before.thread != 0)
         out->tid = before.thread;
     thread = tbd_dump_thread(out);
-    if (thread == NULL || thread->count == 0 || before.back > thread->count) {
+    if (thread == NULL || thread->count == 0 ||
+        (before.back != 0 && !tbd_rings_has(thread, before.back))) {
         fprintf(stderr, "tbdq: %.*s: the thread has no ring, or not as much of it\n",
                 (int)strcspn(run->text, " "), run->text);
         return TBD_EXIT_NOT_FOUND;
     }
-    step = thread->count - (before.back != 0 ? before.back : 1);
+    step = tbd_rings_step_at(thread, before.back != 0 ? before.back : 1);
     status = tbd_past_take(run->session, thread, step, insns, past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     return tbd_past_go(*past, step, before.back != 0 ? before.insn : thread->steps[step].insns)
                ? TBD_EXIT_FOUND
                : TBD_EXIT_NOT_FOUND;
+}
+
+static bool reaches(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t back)
+{
+    return tbd_rings_reach(dump->ring, thread, back) == TBD_OK &&
+           tbd_rings_steps(dump->ring, thread) != NULL;
 }
 
 bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
@@ -94,11 +122,21 @@ bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_d
         insn = strtoull(end + 1, &end, 10);
     if (*end != '\0' || back == 0)
         return false;
-    *out_lies =
-        thread != NULL && back <= thread->count && insn < thread->steps[thread->count - back].insns;
+    *out_lies = thread != NULL && reaches(dump, thread, back) &&
+                insn < thread->steps[tbd_rings_step_at(thread, back)].insns;
     if (*out_lies)
-        *out = (struct tbd_dump_place){ thread, thread->count - back, (uint32_t)insn };
+        *out = (struct tbd_dump_place){ thread, tbd_rings_step_at(thread, back), (uint32_t)insn };
     return true;
+}
+
+void tbd_dump_tell_part(const struct tbd_dump_run *dump, const struct tbd_rings_thread *thread)
+{
+    if (thread->older != 0)
+        fprintf(stderr,
+                "tbdq: note: %.*s looks at -%" PRIu64 " to -%" PRIu64
+                " of thread %u, which has %" PRIu64 " block entries: `goto -N` first, for others\n",
+                (int)strcspn(dump->run->text, " "), dump->run->text, tbd_rings_back(thread, 0),
+                thread->after + 1, thread->tid, thread->older + thread->newest.count);
 }
 
 /* ---- names ---- */
@@ -159,7 +197,7 @@ json_t *tbd_dump_position_text(const struct tbd_dump_place *place)
     char text[64];
 
     snprintf(text, sizeof(text), place->insn != 0 ? "-%" PRIu64 "+%" PRIu32 : "-%" PRIu64,
-             place->thread->count - place->step, place->insn);
+             tbd_rings_back(place->thread, place->step), place->insn);
     return json_string(text);
 }
 
@@ -194,6 +232,34 @@ json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *pla
     snprintf(text, sizeof(text), "%s:%u", tbd_base_name(names.line.file), names.line.line);
     json_object_set_new(row, "source", tbd_output_text(text));
     return row;
+}
+
+enum tbd_exit tbd_dump_print_place(struct tbd_dump_run *dump, const struct tbd_dump_place *place)
+{
+    static const char *const columns[] = { "position", "thread", "pc", "insn",
+                                           "function", "source", NULL };
+    const struct tbd_rings_step *step = &place->thread->steps[place->step];
+    const struct tbd_rings_insn *insn = &dump->ring->blocks[step->block].insns[place->insn];
+    const uint8_t *code = tbd_rings_code(dump->ring, step->block, place->insn);
+    json_t *row = tbd_dump_row(dump, place);
+    struct tbd_rows rows;
+    char text[256];
+
+    if (code != NULL &&
+        tbd_disas_new(NULL, NULL, dump->run->session->syntax, &dump->disas) == TBD_OK) {
+        tbd_disas_text(dump->disas, 0, code, insn->length, insn->pc, text, sizeof(text));
+        json_object_set_new(row, "insn", tbd_output_text(text));
+    }
+    tbd_rows_start(&rows, dump->run, columns);
+    tbd_rows_add(&rows, row);
+    return tbd_rows_end(&rows);
+}
+
+enum tbd_exit tbd_dump_not_in_ring(const struct tbd_dump_run *dump, const char *name)
+{
+    fprintf(stderr, "tbdq: goto: %s is not in the ring of thread %u\n", tbd_shown(name),
+            dump->tid != 0 ? dump->tid : dump->ring->dump.head->tid);
+    return TBD_EXIT_NOT_FOUND;
 }
 
 enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what)

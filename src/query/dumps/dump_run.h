@@ -35,6 +35,9 @@ struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump);
 bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
                        bool *out_lies);
 
+/* Says on standard error which part of a thread was looked at, if it has more. */
+void tbd_dump_tell_part(const struct tbd_dump_run *dump, const struct tbd_rings_thread *thread);
+
 /* A name without memory too: never NULL. */
 const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
                                              const struct tbd_dump_place *place);
@@ -50,6 +53,10 @@ json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *pla
 json_t *tbd_dump_position_text(const struct tbd_dump_place *place);
 /* "module!function+0x12" */
 json_t *tbd_dump_function_text(const struct tbd_rings_place *place, bool with_offset);
+/* A row of its own, with the instruction. */
+enum tbd_exit tbd_dump_print_place(struct tbd_dump_run *dump, const struct tbd_dump_place *place);
+/* "goto: ... is not in the ring of thread N" */
+enum tbd_exit tbd_dump_not_in_ring(const struct tbd_dump_run *dump, const char *name);
 /* "a crash dump has what ran last, and takes no conditions about that: ..." */
 enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what);
 

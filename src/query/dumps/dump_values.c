@@ -50,22 +50,21 @@ static enum tbd_exit open_values(struct tbd_command_run *run, struct dump_values
     struct tbd_rings_thread *thread;
     enum tbd_status status;
     enum tbd_exit result;
+    uint64_t step;
 
     out->past = NULL;
     result = tbd_dump_open(run, &out->dump);
     if (result != TBD_EXIT_FOUND)
         return result;
     thread = thread_of(&out->dump, before.thread);
-    if (thread == NULL || before.back > thread->count ||
-        before.insn >= thread->steps[thread->count - before.back].insns)
+    if (thread == NULL || !tbd_rings_has(thread, before.back) ||
+        before.insn >= thread->steps[tbd_rings_step_at(thread, before.back)].insns)
         return not_there(run, &before);
-    status = tbd_past_take(run->session, thread, thread->count - before.back, TBD_PAST_BEFORE,
-                           &out->past);
+    step = tbd_rings_step_at(thread, before.back);
+    status = tbd_past_take(run->session, thread, step, TBD_PAST_BEFORE, &out->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    return tbd_past_go(out->past, thread->count - before.back, before.insn)
-               ? TBD_EXIT_FOUND
-               : not_there(run, &before);
+    return tbd_past_go(out->past, step, before.insn) ? TBD_EXIT_FOUND : not_there(run, &before);
 }
 
 static void close_values(struct dump_values *values)

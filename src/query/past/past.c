@@ -358,6 +358,12 @@ static enum tbd_status simulate(struct tbd_past *past)
     return status;
 }
 
+enum tbd_status tbd_past_too_far(struct tbd_session *session)
+{
+    return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,
+                         "values are computed for the last %u instructions only", TBD_PAST_MOST);
+}
+
 enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
                              struct tbd_rings_thread *thread, uint64_t step, uint64_t before,
                              struct tbd_past **out)
@@ -374,11 +380,8 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->ring = ring;
     past->thread = thread;
     past->first_step = tbd_past_step_before(thread, step, margin_of(thread, step, before));
-    status =
-        is_too_far(thread, past->first_step)
-            ? tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,
-                            "values are computed for the last %u instructions only", TBD_PAST_MOST)
-            : simulate(past);
+    status = thread->after != 0 || is_too_far(thread, past->first_step) ? tbd_past_too_far(session)
+                                                                        : simulate(past);
     if (status == TBD_OK)
         *out = past;
     else

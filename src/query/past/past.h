@@ -67,6 +67,8 @@ struct tbd_past {
 TBD_MUST_CHECK enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
                                             struct tbd_rings_thread *thread, uint64_t step,
                                             uint64_t before, struct tbd_past **out);
+/* That TBD_NOTKEPT, for what lies before all that may be simulated. */
+enum tbd_status tbd_past_too_far(struct tbd_session *session);
 void tbd_past_free(struct tbd_past *past);
 /* How many instructions ran from the step on, or TBD_PAST_MOST if there are as many. */
 uint64_t tbd_past_insns_from(const struct tbd_rings_thread *thread, uint64_t step);

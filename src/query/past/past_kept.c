@@ -102,6 +102,8 @@ enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thre
     *out = NULL;
     if (status != TBD_OK)
         return status;
+    if (thread->after != 0)
+        return tbd_past_too_far(session);
     before = rounded(thread, step, before);
     *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, before));
     return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, step, before, out);

@@ -61,7 +61,10 @@ static bool make_when(const struct tbd_crash_when *when, uint32_t count,
 
     for (uint32_t i = 0; entries != NULL && i < count; i++)
         entries[i] = when[i].block;
-    *out = (struct tbd_rings_thread){ .entries = entries, .count = count, .when = when };
+    *out = (struct tbd_rings_thread){ .entries = entries,
+                                      .count = count,
+                                      .newest = { .entries = entries, .count = count },
+                                      .when = when };
     return entries != NULL;
 }
 
@@ -100,6 +103,13 @@ enum tbd_status tbd_rings_keep(struct tbd_rings *ring, const char *part)
     return make_when(ring->kept_when, count, &ring->kept) ? TBD_OK : TBD_NOMEM;
 }
 
+static void free_thread(struct tbd_rings_thread *thread)
+{
+    free(thread->steps);
+    free(thread->newest.steps);
+    free(thread->reached);
+}
+
 static void free_when(struct tbd_rings_thread *table)
 {
     free((void *)(uintptr_t)table->entries);
@@ -125,7 +135,9 @@ static bool make_tables(struct tbd_rings *ring)
                                        .has_older = (thread->flags & TBD_CRASH_HAS_OLDER) != 0,
                                        .is_dying = head->tid != 0 && thread->tid == head->tid,
                                        .entries = entries,
-                                       .count = thread->count };
+                                       .count = thread->count,
+                                       .newest = { .entries = entries, .count = thread->count },
+                                       .older = thread->older };
         entries += thread->count;
     }
     return make_when(ring->dump.first, head->first_count, &ring->first) &&
@@ -159,7 +171,7 @@ void tbd_rings_close(struct tbd_rings *ring)
     for (uint32_t i = 0; ring->blocks != NULL && i < ring->dump.head->block_count; i++)
         free(ring->blocks[i].insns);
     for (uint32_t i = 0; ring->threads != NULL && i < ring->dump.head->thread_count; i++)
-        free(ring->threads[i].steps);
+        free_thread(&ring->threads[i]);
     free_when(&ring->first);
     free_when(&ring->last);
     free_when(&ring->kept);

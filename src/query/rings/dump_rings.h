@@ -5,6 +5,7 @@
  *
  *     tbd_rings_open()     the dump in a folder
  *     tbd_rings_block()    a block's instructions and how it ends
+ *     tbd_rings_reach()    which of a thread's entries are looked at: a dump may have more than fit in memory (ring_reach.c)
  *     tbd_rings_steps()    a thread's entries, and how many instructions of each ran (ring_steps.c)
  *     tbd_rings_place()    function and source line of an instruction
  *     tbd_rings_stack()    the calls around a position, as far as control flow tells (ring_calls.c)
@@ -70,9 +71,18 @@ struct tbd_rings_thread {
     uint32_t tid;
     bool has_older; /* earlier blocks are lost */
     bool is_dying;
-    const uint32_t *entries;
+    const uint32_t *
+        entries; /* the stretch of them that is looked at: the newest ones, or those of tbd_rings_reach() */
     uint64_t count;
+    uint64_t after;               /* entries after these; 0: these are the newest ones */
     struct tbd_rings_step *steps; /* owned; NULL until tbd_rings_steps() */
+    struct tbd_rings_kept_stretch {
+        const uint32_t *entries;
+        uint64_t count;
+        struct tbd_rings_step *steps; /* owned; NULL while they are those of the thread */
+    } newest;                         /* those that are not condensed */
+    uint64_t older;                   /* entries before them, in chunks */
+    uint32_t *reached;                /* owned: `entries`, if they are not the newest ones */
     const struct tbd_crash_when
         *when; /* NULL: it is a thread; else a table, whose entries do not follow each other */
 };
@@ -100,6 +110,31 @@ void tbd_rings_close(struct tbd_rings *ring);
 /* What parts of the program have kept: `part`, or all with NULL, as a table ring->kept, once.  TBD_NOTFOUND: there is no such part;
  * TBD_NOMEM. */
 TBD_MUST_CHECK enum tbd_status tbd_rings_keep(struct tbd_rings *ring, const char *part);
+
+/* Looks at the stretch of the thread's entries that has the `back`-th from its end (from 1): the newest ones, or some 4 million
+ * around it.  Steps and what was made of them belong to a stretch.  TBD_NOTFOUND: there are not as many; TBD_CORRUPT, TBD_NOMEM: it
+ * stays where it was. */
+TBD_MUST_CHECK enum tbd_status tbd_rings_reach(struct tbd_rings *ring,
+                                               struct tbd_rings_thread *thread, uint64_t back);
+/* The entry nearest to the end whose block is wanted, of those further from it than *back and than all that is not condensed.  *back
+ * becomes its number.  TBD_NOTFOUND; else as tbd_rings_reach(). */
+TBD_MUST_CHECK enum tbd_status tbd_rings_find_older(const struct tbd_rings *ring,
+                                                    const struct tbd_rings_thread *thread,
+                                                    const bool *wanted, uint64_t *back);
+/* Does the stretch have it? */
+static inline bool tbd_rings_has(const struct tbd_rings_thread *thread, uint64_t back)
+{
+    return back > thread->after && back <= thread->after + thread->count;
+}
+/* Entries from the thread's end to a step, and back: the last entry is 1. */
+static inline uint64_t tbd_rings_back(const struct tbd_rings_thread *thread, uint64_t step)
+{
+    return thread->after + thread->count - step;
+}
+static inline uint64_t tbd_rings_step_at(const struct tbd_rings_thread *thread, uint64_t back)
+{
+    return thread->after + thread->count - back;
+}
 
 /* NULL without memory. */
 const struct tbd_rings_block *tbd_rings_block(struct tbd_rings *ring, uint32_t block);

@@ -261,6 +261,8 @@ static uint64_t interrupted_at(struct ring_walk *w, uint64_t at)
     uint32_t thread = (uint32_t)(w->thread - w->ring->threads);
     uint64_t pc = 0, last_start = 0;
 
+    if (w->thread->after != 0)
+        return 0; /* they were recorded beside newer entries */
     for (; w->value < dump->head->value_count; w->value++) {
         const struct tbd_crash_file_value *value = &dump->values[w->value];
         const struct tbd_value_registers *registers = &value->is.registers;
@@ -305,7 +307,7 @@ static void end_walk(struct ring_walk *w)
     struct tbd_rings_step *last = &w->steps[w->thread->count - 1];
     uint32_t insns = UINT32_MAX;
 
-    if (w->thread->is_dying && head->signo != 0)
+    if (w->thread->is_dying && w->thread->after == 0 && head->signo != 0)
         insns = insns_before(&w->ring->blocks[last->block], head->regs.rip);
     if (insns == UINT32_MAX) {
         last->flags |= TBD_RINGS_UNCERTAIN;
