@@ -60,8 +60,8 @@ struct tbd_crash_thread {
     uint64_t older; /* entries before those, in chunks */
 };
 _Static_assert(sizeof(struct tbd_crash_thread) == 24, "tbd_crash_thread is 24 bytes");
-#define TBD_CONDENSED_ENTRIES (32u << 20) /* that chunks of all rings together become */
-#define TBD_CRASH_HAS_OLDER   1u          /* the ring was full: earlier blocks are lost */
+#define TBD_CONDENSED_ENTRIES (8u << 20) /* that chunks of all rings together become */
+#define TBD_CRASH_HAS_OLDER   1u         /* the ring was full: earlier blocks are lost */
 
 /* Entries that stay condensed (format/stream/condensed.h).  Those of a thread follow each other, the oldest first. */
 struct tbd_crash_chunk {
