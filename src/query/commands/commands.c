@@ -524,7 +524,7 @@ void tbd_command_help_context(FILE *out)
         "Operators, loosest first:\n"
         "  ? :   or   and   not   == != < <= > >= =~   |   ^   &   << >>   + -   * / %%   - ~ ! (one "
         "operand)\n"
-        "|| is `or`, && is `and`.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
+        "|| is `or`, && is `and`.  Numbers: 12 0x1f 0o17 0b101 1ul 1.5 1.5f 'c', of C's types.\n"
         "An event's own values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and\n"
         ">> signed.  Beside a variable they are taken as its type.\n\n"
         "Variables of the program are written as in C: list->head, table[i].key, *p, &a.b,\n"

@@ -104,7 +104,7 @@ struct tbd_expr_node {
     uint8_t is_real;     /* floating point: values are bits of a double */
     uint8_t is_after;    /* MEMORY: the value after the event's instruction */
     uint8_t level;       /* MEMORY, MATCHES: 1 + reads of memory that its address needs */
-    uint32_t which;      /* FIELD, REGISTER: number; others: slot */
+    uint32_t which;      /* FIELD, REGISTER: number; NUMBER: enum tbd_literal; others: slot */
     int32_t left, right; /* indices of operands; -1 = none */
     uint64_t value;      /* NUMBER: value; MEMORY: bytes; REGISTER: shift, in bits */
     uint32_t at, length; /* in the text */

@@ -6,6 +6,7 @@
  * which counts them. */
 #include "query/condition/expr.h"
 #include "query/condition/expr_nodes.h"
+#include "query/text/lexer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,23 @@ static bool is_foldable(const struct tbd_expr *expr, const struct tbd_expr_node 
     return is_number(expr, node->left) && is_number(expr, node->right);
 }
 
+/* `node` becomes a number, of the type that C gives the result of its operator: ~0u is 0xffffffff. */
+static void set_number(const struct tbd_expr *expr, struct tbd_expr_node *node, uint64_t value)
+{
+    const struct tbd_expr_node *left = &expr->nodes[node->left];
+    bool is_arithmetic = node->op >= TBD_EXPR_ADD && node->op <= TBD_EXPR_BITNOT;
+    bool is_shift = node->op == TBD_EXPR_SHL || node->op == TBD_EXPR_SHR;
+    uint32_t literal = left->which;
+
+    if (!is_shift && node->right >= 0 && expr->nodes[node->right].which > literal)
+        literal = expr->nodes[node->right].which;
+    node->op = TBD_EXPR_NUMBER;
+    node->which = is_arithmetic ? literal : TBD_LITERAL_SIGNED;
+    node->value = is_arithmetic && literal == TBD_LITERAL_UNSIGNED ? (uint32_t)value : value;
+    if (node->value > UINT32_MAX && literal < TBD_LITERAL_LONG)
+        node->which = TBD_LITERAL_SIGNED;
+}
+
 static void fold(struct tbd_expr *expr)
 {
     struct tbd_expr_env env = { 0 };
@@ -72,8 +90,7 @@ static void fold(struct tbd_expr *expr)
             continue;
         value = tbd_expr_eval(expr, (int32_t)i, &env);
         if (value.state == TBD_VALUE_OK) {
-            node->op = TBD_EXPR_NUMBER;
-            node->value = value.v;
+            set_number(expr, node, value.v);
         }
     }
 }
@@ -91,6 +108,7 @@ enum tbd_status tbd_expr_bind_symbols(struct tbd_expr *expr, const struct tbd_ex
         if (!names->address(names->context, text, &node->value))
             return unknown_name(error, node->at, node->length, "symbol", text);
         node->op = TBD_EXPR_NUMBER;
+        node->which = TBD_LITERAL_SIGNED;
     }
     fold(expr);
     return TBD_OK;

@@ -226,7 +226,7 @@ static struct tbd_lowered lower_address(struct tbd_lowering *l)
         return tbd_lowering_gone(l, TBD_TYPE, "it has no address here");
     object = v.type;
     v = tbd_lowered_untyped(v.node); /* counted in bytes, as &NAME is */
-    v.is_address = true;
+    v.is_address = v.is_wide = true;
     v.type = object;
     return v;
 }
@@ -510,6 +510,13 @@ static struct tbd_lowered lower_result(struct tbd_lowering *l)
     return out;
 }
 
+/* Fields that hold a value of the program's, which may be an int; the others are times, addresses, sizes. */
+static bool is_program_value(uint32_t field)
+{
+    return field == TBD_FIELD_OLDVAL || field == TBD_FIELD_NEWVAL || field == TBD_FIELD_RETVAL ||
+           (field >= TBD_FIELD_ARG0 && field <= TBD_FIELD_ARG5);
+}
+
 static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
 {
     struct tbd_expr_node node = *l->node;
@@ -530,6 +537,7 @@ static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
         return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8);
     out = tbd_lowered_untyped(tbd_lowering_add(l, &node));
     out.is_literal = node.op == TBD_EXPR_NUMBER;
+    out.is_wide = node.op == TBD_EXPR_FIELD && !is_program_value(node.which);
     return out;
 }
 
@@ -606,8 +614,10 @@ enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lo
     borrow(l.out, expr);
     l.node = &expr->nodes[expr->root];
     root = tbd_lower_value(&l, expr->root);
-    if (root.kind == TBD_LOWERED_GONE || tbd_lowered_is_real(&root))
+    if (root.kind == TBD_LOWERED_GONE || (lower_at->is_value && tbd_lowered_is_real(&root)))
         root.node = tbd_lowering_nowhere(&l);
+    else
+        root.node = tbd_lowered_truth(&l, &root);
     if (!l.no_memory && l.out->levels > TBD_EXPR_MAX_LEVELS) {
         (void)tbd_lowering_gone(&l, TBD_TYPE,
                                 "it needs too many reads of memory inside each other");

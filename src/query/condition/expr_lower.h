@@ -20,6 +20,7 @@ struct tbd_lower {
     const struct tbd_c_scope *scope; /* its place has no frame: locations are resolved, not read */
     enum tbd_event_type type;
     bool is_entry; /* the place is a function's first instruction */
+    bool is_value; /* the number itself is asked, not whether it is true: no floating-point one */
     uint32_t line; /* 0: not known */
 };
 
@@ -59,6 +60,7 @@ struct tbd_lowered {
     uint32_t piece_count;
     bool has_type; /* if false: an unsigned number of 64 bits */
     bool is_literal;
+    bool is_wide;    /* without a type: 64 bits, of which none are cut off */
     bool is_unset;   /* PLACE, or the address of an array: nothing was stored there yet */
     bool is_address; /* the result of &: pointer arithmetic counts bytes; `type` is the object's */
     struct tbd_type type;
@@ -92,6 +94,8 @@ struct tbd_lowered tbd_lowered_place(int32_t address, const struct tbd_type *typ
 struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_lowered *v);
 bool tbd_lowered_is_real(const struct tbd_lowered *v);
 bool tbd_lowered_is_pointer(const struct tbd_lowered *v);
+/* A node that is not 0 if C takes the value for true. */
+int32_t tbd_lowered_truth(struct tbd_lowering *l, const struct tbd_lowered *v);
 /* As a double. */
 int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v);
 

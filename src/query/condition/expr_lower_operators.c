@@ -5,6 +5,7 @@
  * Keeps EXPR_LOWER-1 and EXPR_LOWER-2.  An arithmetic result has no value if one operand has none;
  * `and`, `or` and ?: may still have one. */
 #include "query/condition/expr_lower.h"
+#include "query/text/lexer.h"
 
 #include <dwarf.h>
 #include <string.h>
@@ -36,6 +37,28 @@ struct tbd_lowered tbd_lowering_step(struct tbd_lowering *l, enum tbd_expr_op op
     return out;
 }
 
+/* Gives a literal, or a time or an address, the type that it has in C. */
+static void type_number(const struct tbd_lowering *l, struct tbd_lowered *v)
+{
+    const struct tbd_expr_node *number;
+    bool is_long;
+
+    if (v->has_type || (!v->is_literal && !v->is_wide))
+        return;
+    v->has_type = true;
+    v->type = tbd_type_made(DW_ATE_unsigned, 8);
+    if (v->is_wide)
+        return;
+    number = &l->out->nodes[v->node]; /* -1 is a literal here */
+    is_long =
+        number->which >= TBD_LITERAL_LONG ||
+        (number->which == TBD_LITERAL_SIGNED && number->value != (uint64_t)(int32_t)number->value);
+    v->type = tbd_type_made(number->which == TBD_LITERAL_SIGNED || number->which == TBD_LITERAL_LONG
+                                ? DW_ATE_signed
+                                : DW_ATE_unsigned,
+                            is_long ? 8 : 4);
+}
+
 /* An untyped value combined with a C integer takes its type: the new value of a 4-byte store,
  * compared with an int. */
 static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tbd_lowered *other)
@@ -44,13 +67,9 @@ static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tb
 
     if (v->has_type || !other->has_type || tbd_lowered_is_real(other))
         return;
-    if (v->is_literal) {
-        int64_t value = (int64_t)l->out->nodes[v->node].value; /* -1 is a literal here */
-
-        v->has_type = true;
-        v->type = tbd_type_made(DW_ATE_signed, value < INT32_MIN || value > INT32_MAX ? 8 : 4);
+    type_number(l, v);
+    if (v->has_type)
         return;
-    }
     view = tbd_type_look(&other->type);
     if (view.bytes < 8 && view.bytes != 0)
         v->node = tbd_lowering_extend(l, v->node, (uint32_t)view.bytes * 8, view.is_signed);
@@ -90,13 +109,14 @@ static struct tbd_lowered combine_pointers(struct tbd_lowering *l, const struct 
     if (is_comparison(op))
         return tbd_lowered_made(tbd_lowering_operator(l, a->node, b->node, false, false),
                                 DW_ATE_signed, 4);
-    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a) &&
+    if (op == TBD_EXPR_SUB && (tbd_lowered_is_pointer(a) || a->is_address) &&
         (tbd_lowered_is_pointer(b) || b->is_address)) {
         struct tbd_expr_node divide = { .op = TBD_EXPR_DIV, .is_signed = 1 };
 
         node = tbd_lowering_operator(l, a->node, b->node, true, false);
         divide.left = node;
-        divide.right = tbd_lowering_number(l, tbd_type_step(&a->type));
+        divide.right =
+            tbd_lowering_number(l, tbd_type_step(tbd_lowered_is_pointer(a) ? &a->type : &b->type));
         return tbd_lowered_made(tbd_lowering_add(l, &divide), DW_ATE_signed, 8);
     }
     if (op == TBD_EXPR_ADD && !(tbd_lowered_is_pointer(a) && tbd_lowered_is_pointer(b)))
@@ -185,14 +205,18 @@ struct tbd_lowered tbd_lower_binary(struct tbd_lowering *l)
     lower_operands(l, &a, &b);
     if (a.kind == TBD_LOWERED_GONE || b.kind == TBD_LOWERED_GONE)
         return a.kind == TBD_LOWERED_GONE ? a : b;
-    if (tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b))
+    if (tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b)) {
+        type_number(l, &a);
+        type_number(l, &b);
         return combine_reals(l, &a, &b);
+    }
     if ((tbd_lowered_is_pointer(&a) && a.has_type) || (tbd_lowered_is_pointer(&b) && b.has_type))
         return combine_pointers(l, &a, &b);
-    adopt(l, &a, &b);
-    adopt(l, &b, &a);
-    if (a.has_type && b.has_type)
+    if (a.has_type || b.has_type) {
+        adopt(l, &a, &b);
+        adopt(l, &b, &a);
         return combine_integers(l, &a, &b);
+    }
     return tbd_lowered_untyped(tbd_lowering_operator(l, a.node, b.node, node->is_signed, false));
 }
 
@@ -205,7 +229,7 @@ struct tbd_lowered tbd_lower_unary(struct tbd_lowering *l)
     if (v.kind == TBD_LOWERED_GONE)
         return v;
     if (op == TBD_EXPR_NOT && tbd_lowered_is_real(&v))
-        return tbd_lowering_gone(l, TBD_TYPE, "'!' takes an integer or a pointer: compare with 0");
+        v = tbd_lowered_made(tbd_lowered_truth(l, &v), DW_ATE_signed, 4);
     if (tbd_lowered_is_real(&v) && op != TBD_EXPR_NEG)
         return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
     if (!v.has_type || op == TBD_EXPR_SIGNED)
@@ -229,8 +253,9 @@ struct tbd_lowered tbd_lower_logical(struct tbd_lowering *l)
 
     for (int i = 0; i < 2; i++) {
         sides[i] = tbd_lower_value(l, i == 0 ? l->node->left : l->node->right);
-        if (sides[i].kind == TBD_LOWERED_GONE || tbd_lowered_is_real(&sides[i]))
+        if (sides[i].kind == TBD_LOWERED_GONE)
             sides[i].node = tbd_lowering_nowhere(l);
+        sides[i].node = tbd_lowered_truth(l, &sides[i]);
     }
     return tbd_lowered_made(tbd_lowering_operator(l, sides[0].node, sides[1].node, false, false),
                             DW_ATE_signed, 4);
@@ -278,8 +303,6 @@ struct tbd_lowered tbd_lower_choice(struct tbd_lowering *l)
 
     if (truth.kind == TBD_LOWERED_GONE)
         return truth;
-    if (tbd_lowered_is_real(&truth))
-        return tbd_lowering_gone(l, TBD_TYPE, "what stands before '?' is compared with 0");
     a = tbd_lower_value(l, sides->left);
     b = tbd_lower_value(l, sides->right);
     real = tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b);
@@ -290,7 +313,7 @@ struct tbd_lowered tbd_lower_choice(struct tbd_lowering *l)
     node.left = side_node(l, &a, real);
     node.right = side_node(l, &b, real);
     node = (struct tbd_expr_node){ .op = TBD_EXPR_CHOICE,
-                                   .left = truth.node,
+                                   .left = tbd_lowered_truth(l, &truth),
                                    .right = tbd_lowering_add(l, &node) };
     return real ? tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8)
                 : as_common(l, &a, &b, tbd_lowering_add(l, &node));

@@ -136,6 +136,15 @@ int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, u
     return tbd_parser_add(p, &node);
 }
 
+int32_t tbd_parser_literal(struct tbd_parser *p, const struct tbd_token *token)
+{
+    struct tbd_expr_node node = tbd_parser_leaf(token, TBD_EXPR_NUMBER);
+
+    node.value = token->number;
+    node.which = token->literal;
+    return tbd_parser_add(p, &node);
+}
+
 int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token,
                               enum tbd_expr_op op, int32_t left, int32_t right)
 {

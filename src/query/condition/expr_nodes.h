@@ -49,6 +49,8 @@ void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
 
 int32_t tbd_parser_out_of_memory(struct tbd_parser *p);
 int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value);
+/* The number that the token is, with the type that C gives it. */
+int32_t tbd_parser_literal(struct tbd_parser *p, const struct tbd_token *token);
 /* A quoted or bare name: text without quotes, the caller's to free. */
 char *tbd_parser_token_name(const struct tbd_token *token);
 /* Index of a copy of `node`. */

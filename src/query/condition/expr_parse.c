@@ -423,7 +423,7 @@ int32_t tbd_parser_primary(struct tbd_parser *p)
         if (tbd_field_is_compared(p->lexer.source, token.at, "thread") && is_stand_in(p, &value))
             return tbd_parser_stand_in(p, &value); /* the caller knows it by another number */
         tbd_parser_next(p);
-        return tbd_parser_number(p, &token, token.number);
+        return tbd_parser_literal(p, &token);
     }
     if (token.kind == TBD_TOKEN_REAL)
         return parse_real_number(p);

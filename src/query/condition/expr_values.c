@@ -191,6 +191,8 @@ static struct tbd_lowered load_from_pieces(struct tbd_lowering *l, const struct 
                                        tbd_lowering_number(l, v->bit_offset % 8));
     out.node = tbd_lowering_extend(l, out.node, v->bits != 0 ? v->bits : (uint32_t)view->bytes * 8,
                                    view->is_signed);
+    if (v->bits != 0 && v->bits < 32 && view->kind == TBD_TYPE_INTEGER)
+        return tbd_lowered_made(out.node, DW_ATE_signed, 4);
     out.bits = 0;
     return out;
 }
@@ -207,6 +209,8 @@ static struct tbd_lowered load_bits(struct tbd_lowering *l, const struct tbd_low
     node = tbd_lowering_memory(l, node, (bits + 7) / 8);
     node = tbd_lowering_binary(l, TBD_EXPR_SHR, node, tbd_lowering_number(l, v->bit_offset % 8));
     node = tbd_lowering_extend(l, node, v->bits, is_signed);
+    if (v->bits < 32 && tbd_type_look(&v->type).kind == TBD_TYPE_INTEGER)
+        return tbd_lowered_made(node, DW_ATE_signed, 4); /* an int holds all of its values */
     return (struct tbd_lowered){
         .kind = TBD_LOWERED_NUMBER, .node = node, .has_type = true, .type = v->type
     };
@@ -286,6 +290,16 @@ bool tbd_lowered_is_real(const struct tbd_lowered *v)
 bool tbd_lowered_is_pointer(const struct tbd_lowered *v)
 {
     return v->has_type && tbd_type_look(&v->type).kind == TBD_TYPE_POINTER;
+}
+
+int32_t tbd_lowered_truth(struct tbd_lowering *l, const struct tbd_lowered *v)
+{
+    struct tbd_expr_node node = { .op = TBD_EXPR_NE, .left = v->node, .is_real = 1 };
+
+    if (v->kind == TBD_LOWERED_GONE || !tbd_lowered_is_real(v))
+        return v->node;
+    node.right = tbd_lowering_number(l, 0); /* the bits of 0.0 */
+    return tbd_lowering_add(l, &node);
 }
 
 int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v)

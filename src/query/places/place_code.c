@@ -448,7 +448,9 @@ enum tbd_status tbd_place_value(struct tbd_probe_process *process, struct tbd_ex
     struct tbd_c_scope scope = {
         .place = &place, .variable = find_variable, .type = find_type, .context = &names
     };
-    struct tbd_lower lower = { .scope = &scope, .type = TBD_EVENT_LINE, .is_entry = is_entry };
+    struct tbd_lower lower = {
+        .scope = &scope, .type = TBD_EVENT_LINE, .is_entry = is_entry, .is_value = true
+    };
     struct tbd_query_error problem;
     struct compiling c = { .code = out };
     struct tbd_source_line line;

@@ -106,7 +106,7 @@ static unsigned digit_value(char c)
     return 99;
 }
 
-/* 1.5, 2e-3: the value is the bits of a double. */
+/* 1.5, 2e-3, 1.1f: the value is the bits of a double. */
 static bool lex_real(struct tbd_lexer *lexer)
 {
     const char *s = lexer->source + lexer->at;
@@ -115,9 +115,14 @@ static bool lex_real(struct tbd_lexer *lexer)
     double value;
 
     if (!(s[digits] == '.' && isdigit((unsigned char)s[digits + 1])) &&
-        !(s[digits] == 'e' && (isdigit((unsigned char)s[digits + 1]) || s[digits + 1] == '-')))
+        !(s[digits] == 'e' &&
+          (isdigit((unsigned char)s[digits + 1]) || s[digits + 1] == '-' || s[digits + 1] == '+')))
         return false;
     value = strtod(s, &end);
+    if (*end == 'f' || *end == 'F') {
+        value = (float)value;
+        end++;
+    }
     if (is_name_char(*end))
         return false;
     lexer->token.kind = TBD_TOKEN_REAL;
@@ -127,6 +132,32 @@ static bool lex_real(struct tbd_lexer *lexer)
     return true;
 }
 
+/* u, l, ul and the like after a number; returns how many characters they are. */
+static size_t number_suffix(const char *s, bool *is_unsigned, bool *is_long)
+{
+    size_t n = strspn(s, "uUlL");
+
+    *is_unsigned = *is_long = false;
+    if (n > 3 || is_name_char(s[n]))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        *is_unsigned |= s[i] == 'u' || s[i] == 'U';
+        *is_long |= s[i] == 'l' || s[i] == 'L';
+    }
+    return n;
+}
+
+static enum tbd_literal literal_of(uint64_t value, unsigned base, bool is_unsigned, bool is_long)
+{
+    if (value > INT64_MAX)
+        return TBD_LITERAL_UNSIGNED_LONG;
+    if (is_long || value > UINT32_MAX)
+        return is_unsigned ? TBD_LITERAL_UNSIGNED_LONG : TBD_LITERAL_LONG;
+    if (is_unsigned)
+        return TBD_LITERAL_UNSIGNED;
+    return base != 10 && value > INT32_MAX ? TBD_LITERAL_BITS : TBD_LITERAL_SIGNED;
+}
+
 static void lex_number(struct tbd_lexer *lexer)
 {
     const char *s = lexer->source + lexer->at;
@@ -134,21 +165,23 @@ static void lex_number(struct tbd_lexer *lexer)
     unsigned base = number_base(s, &n);
     size_t digits = 0;
     uint64_t value = 0;
-    bool overflow = false;
+    bool overflow = false, is_unsigned = false, is_long = false;
 
     for (; digit_value(s[n]) < base; n++, digits++) {
         overflow |= __builtin_mul_overflow(value, (uint64_t)base, &value);
         overflow |= __builtin_add_overflow(value, (uint64_t)digit_value(s[n]), &value);
     }
+    n += digits == 0 ? 0 : number_suffix(s + n, &is_unsigned, &is_long);
     if (is_name_char(s[n]) || (digits == 0 && n == 2)) {
         while (is_name_char(s[n]))
             n++;
-        bad(lexer, n, "numbers: 12, 0x1f, 0o17 (or 017), 0b101, 'c'", "not a number");
+        bad(lexer, n, "numbers: 12, 0x1f, 0o17 (or 017), 0b101, 1u, 1ul, 'c'", "not a number");
     } else if (overflow) {
         bad(lexer, n, NULL, "the number does not fit into 64 bits");
     } else {
         lexer->token.kind = TBD_TOKEN_NUMBER;
         lexer->token.number = value;
+        lexer->token.literal = literal_of(value, base, is_unsigned, is_long);
         lexer->token.length = n;
         lexer->at += n;
     }
@@ -156,8 +189,8 @@ static void lex_number(struct tbd_lexer *lexer)
 
 static bool escape_value(char c, uint64_t *out)
 {
-    static const char from[] = "ntr0\\'\"";
-    static const char to[] = "\n\t\r\0\\'\"";
+    static const char from[] = "ntr0abfv\\'\"";
+    static const char to[] = "\n\t\r\0\a\b\f\v\\'\"";
     const char *p = c == '\0' ? NULL : strchr(from, c);
 
     if (p == NULL)

@@ -15,12 +15,22 @@ enum tbd_token_kind {
     TBD_TOKEN_BAD,    /* *error of the lexer is filled */
 };
 
+/* The type that C gives a number. */
+enum tbd_literal {
+    TBD_LITERAL_SIGNED = 0, /* int, or long if its value needs that */
+    TBD_LITERAL_BITS,       /* 0x80000000 to 0xffffffff: unsigned int */
+    TBD_LITERAL_UNSIGNED,   /* 1u: unsigned int */
+    TBD_LITERAL_LONG,
+    TBD_LITERAL_UNSIGNED_LONG,
+};
+
 #define TBD_SIGN(a, b) ((unsigned)(a) | (unsigned)(b) << 8)
 
 struct tbd_token {
     enum tbd_token_kind kind;
     unsigned sign; /* TBD_SIGN('<', '<') or a single character */
     uint64_t number;
+    enum tbd_literal literal;
     const char *text; /* borrowed from the source */
     size_t at,
         length; /* STRING: at and length include the quotes; `text` points past the first quote */

@@ -71,6 +71,20 @@ static bool add_number(struct tbd_c_reader *r, size_t at, uint64_t value,
 
 /* ---- primary expressions ---- */
 
+/* The type that C gives a number with this suffix. */
+static struct tbd_type literal_type(uint64_t value, bool has_base, const char *suffix)
+{
+    size_t letters = strspn(suffix, "uUlL"), us = strcspn(suffix, "uU"), ls = strcspn(suffix, "lL");
+    bool is_unsigned = us < letters, is_long = ls < letters || value > UINT32_MAX;
+
+    if (!is_long && !is_unsigned && value > INT32_MAX) { /* 0x80000000 is an unsigned int */
+        is_unsigned = has_base;
+        is_long = !has_base;
+    }
+    return tbd_type_made(is_unsigned || value > INT64_MAX ? DW_ATE_unsigned : DW_ATE_signed,
+                         is_long ? 8 : 4);
+}
+
 static bool read_number(struct tbd_c_reader *r, int32_t *out)
 {
     const char *s = r->text + r->at;
@@ -82,18 +96,15 @@ static bool read_number(struct tbd_c_reader *r, int32_t *out)
 
     if (*rest == '.' || ((*rest == 'e' || *rest == 'E') && s[1] != 'x' && s[1] != 'X')) {
         node.real = strtod(s, &rest);
+        if (*rest == 'f' || *rest == 'F') {
+            node.real = (float)node.real;
+            rest++;
+        }
         r->at = (size_t)(rest - r->text);
         return r->at <= r->end ? add(r, node, out) : wrong(r, start, 1, "not a number");
     }
-    type = tbd_type_made(value > INT64_MAX ? DW_ATE_unsigned : DW_ATE_signed,
-                         value > INT32_MAX ? 8 : 4);
-    while (*rest == 'u' || *rest == 'U' || *rest == 'l' || *rest == 'L') {
-        if (*rest == 'u' || *rest == 'U')
-            type.encoding = DW_ATE_unsigned;
-        else
-            type.bytes = 8;
-        rest++;
-    }
+    type = literal_type(value, s[0] == '0', rest);
+    rest += strspn(rest, "uUlL");
     if (tbd_c_is_name_start(*rest) && (size_t)(rest - r->text) < r->end)
         return wrong(r, start, (size_t)(rest - s) + 1, "not a number");
     r->at = (size_t)(rest - r->text);

@@ -55,6 +55,14 @@ bool tbd_c_operand(struct tbd_c_run *r, struct tbd_data *data, struct tbd_c_oper
     out->is_pointer = view.kind == TBD_TYPE_POINTER;
     if (!data->is_known)
         return false;
+    if (view.kind == TBD_TYPE_INTEGER && view.bytes > 8)
+        return tbd_query_wrong(r->error, TBD_TYPE, 0, 0,
+                               "integers of more than 8 bytes are not calculated with");
+    if (data->bits != 0 && data->bits < 32 && view.kind == TBD_TYPE_INTEGER) {
+        out->type = tbd_type_made(DW_ATE_signed, 4); /* an int holds all of its values */
+        out->bytes = 4;
+        out->is_signed = true;
+    }
     if (view.kind == TBD_TYPE_FLOAT) {
         out->is_float = true;
         if (tbd_data_float(r->scope->place, data, &real)) {
