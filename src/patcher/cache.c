@@ -124,7 +124,8 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .branches_are_chosen = config->counts_branches,
                                    .id = block->id,
                                    .block = tbd_cache_index(block),
-                                   .stop = block->is_stop };
+                                   .stop = block->is_stop,
+                                   .foretold = block->foretold };
 }
 
 static void put_in_area(struct tbd_patch_area *area, struct tbd_block_code *block,
@@ -197,6 +198,15 @@ static bool can_fall_into(const struct tbd_codegen_config *config, uint64_t pc)
            !(config->records && tbd_translate_may_record(cut));
 }
 
+static void foretell(struct tbd_block_code *block, const struct tbd_patcher_callbacks *callbacks,
+                     const struct tbd_codegen_config *config, const struct tbd_patch_area *area)
+{
+    struct tbd_foretold foretold = tbd_foretell(callbacks, config, area, &tbd_cache.cut);
+
+    block->foretold = foretold.target;
+    block->foretells_later = foretold.is_due;
+}
+
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
                                       const struct tbd_codegen_config *config,
                                       const struct tbd_make *make)
@@ -216,6 +226,8 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
         fill_block(block, &tbd_cache.cut, block->id);
         block->is_stop = true;
         block->stop_insns = make->stop_insns;
+    } else {
+        foretell(block, callbacks, config, area);
     }
     if (make->after != TBD_NO_INDEX && config->link && can_fall_into(config, make->pc))
         tbd_cache_open_tail(area, &tbd_cache.site[make->after]);
@@ -350,6 +362,8 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
                              .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };
     tbd_translate(&t);
     watch->tail = t.tail;
+    watch->compare = t.compare;
+    watch->compare_end = t.compare_end;
     watch->first_exit_end = t.exit_count ? place_in_area(&t, t.exit[0].rel32) + 4 : 0;
     return tbd_emit_pc(&t.e) >= block->cache_end; /* its last jump may be left out (CACHE-4) */
 }

@@ -45,7 +45,9 @@ struct tbd_block_code {
     uint8_t end; /* enum tbd_end */
     uint8_t special;
     bool live;
-    bool is_stop; /* made by tbd_patcher_stop_inside: not in the map */
+    bool foretells_later; /* its jump's target is to be foretold, but not yet (foretell.c) */
+    uint64_t foretold;    /* that target; 0: none */
+    bool is_stop;         /* made by tbd_patcher_stop_inside: not in the map */
     uint32_t stop_insns;
 };
 

@@ -62,7 +62,7 @@ static bool has_space(const struct tbd_patch_area *area)
     return area->cold - area->hot > TBD_CACHE_BLOCK_SPACE + TBD_CACHE_STUB_SPACE;
 }
 
-static bool area_serves(const struct tbd_patch_area *area, uint64_t pc)
+bool tbd_cache_area_serves(const struct tbd_patch_area *area, uint64_t pc)
 {
     const int64_t reach = 2ll << 30;
     int64_t up = (int64_t)(area->end - neighbourhood_start(pc));
@@ -85,10 +85,10 @@ struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *ca
     uint64_t pc = reachable(at);
 
     if (tbd_cache.last_area < tbd_cache.area_count &&
-        area_serves(&tbd_cache.area[tbd_cache.last_area], pc))
+        tbd_cache_area_serves(&tbd_cache.area[tbd_cache.last_area], pc))
         return &tbd_cache.area[tbd_cache.last_area];
     for (uint32_t n = 0; n < tbd_cache.area_count; n++)
-        if (area_serves(&tbd_cache.area[n], pc)) {
+        if (tbd_cache_area_serves(&tbd_cache.area[n], pc)) {
             tbd_cache.last_area = n;
             return &tbd_cache.area[n];
         }

@@ -147,7 +147,7 @@ bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site
 
     if (tbd_cache.is_shared || !area->count || area->block[area->count - 1] != site->block ||
         !block->live || !last->rel32 || area->hot != ((block->cache_end + 15) & ~15ull) ||
-        block->tail < block->cache_start + 8)
+        block->tail < block->cache_start + 8 || jump + 5 != block->cache_end)
         return false;
     if (site != last && !ends_with_jcc_and_jmp(block))
         return false;

@@ -5,6 +5,7 @@
  *   cache_tables.c  finds them: blocks by start, ids by start and code, pages that have blocks
  *   cache_areas.c   where they are put
  *   cache_links.c   which block an exit leads to
+ *   foretell.c      where indirect jumps are expected to lead
  *   cache_targets.c where threads' indirect branches find them
  *
  * One thread runs here at a time: that with the turn lock or, in free run, the engine lock.  Signal handlers only read (tbd_cache_area_of,
@@ -79,6 +80,8 @@ uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_cal
 struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
                                           const struct tbd_codegen_config *config, uint64_t pc);
 void tbd_cache_reset_area(struct tbd_patch_area *area);
+/* Can code at `pc` be put into the area? */
+bool tbd_cache_area_serves(const struct tbd_patch_area *area, uint64_t pc);
 
 /* cache_links.c: the one function that changes code that has run. */
 void tbd_cache_set_rel32(uint64_t rel32, uint64_t target);
@@ -92,5 +95,14 @@ bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site
 /* cache_targets.c: removes the block, or all blocks, from the threads' tables. */
 void tbd_cache_forget_target(const struct tbd_block_code *block);
 void tbd_cache_forget_targets(void);
+
+/* foretell.c: where the block's indirect jump will lead. */
+struct tbd_foretold {
+    uint64_t target; /* 0: nowhere in particular */
+    bool is_due;     /* the block is to be made again once it has jumped */
+};
+struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
+                                 const struct tbd_codegen_config *config,
+                                 const struct tbd_patch_area *area, const struct tbd_cut *cut);
 
 #endif

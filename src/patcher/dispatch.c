@@ -252,12 +252,21 @@ static uint64_t enter_direct(struct tbd_thread *thread, const struct left *left)
     return block->entry;
 }
 
-static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc)
+/* The block that jumped has led to where an import is bound: it will be made again. */
+static void foretell_next_time(const struct tbd_thread *thread, const struct left *left)
+{
+    if (left->forgotten == tbd_engine_forgotten() &&
+        tbd_cache_block((uint32_t)thread->left)->foretells_later)
+        tbd_cache_kill(tbd_cache_block((uint32_t)thread->left));
+}
+
+static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc, const struct left *left)
 {
     struct tbd_block_code *block = tbd_cache_find(pc);
 
     if (run.stop_insns)
         return enter(thread, pc);
+    foretell_next_time(thread, left);
     if (!block)
         block = make(thread, (struct tbd_make){ .pc = pc, .after = TBD_NO_INDEX, .tagged = true });
     if (run.config.link && (block->tagged || tbd_cache_add_tag(block)))
@@ -405,7 +414,8 @@ static uint64_t find(struct tbd_thread *thread, const struct left *left)
         return enter_with_odd_stack(thread, pc);
     if (left && left->kind == TBD_EXIT_DIRECT)
         return enter_direct(thread, left);
-    return left && left->kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc) : enter(thread, pc);
+    return left && left->kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc, left)
+                                                   : enter(thread, pc);
 }
 
 /* Unless the place is none any more. */

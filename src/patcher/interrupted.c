@@ -231,6 +231,8 @@ static struct tbd_interruption find(const struct tbd_patcher_callbacks *callback
         return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
     fill_registers(state, &watch.place, thread, cpu);
     found = describe(callbacks, &watch, block, cpu, state);
+    if (cpu->rip > watch.compare && cpu->rip <= watch.compare_end)
+        state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
     if (is_in_tag(block, cpu->rip))
         leave_tag(cpu, block->tagged, state);
     found.operand_next = complete_calling(callbacks, config, &watch, cpu);

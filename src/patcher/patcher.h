@@ -38,6 +38,9 @@ struct tbd_patcher_callbacks {
      * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them
      * may change without a call of tbd_patcher_flush_range(), so every entry must compare. */
     uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
+    /* The eight bytes of the program's memory at `address`.  False: they cannot be read, or it is not known.  May be
+     * NULL. */
+    bool (*word)(uint64_t address, uint64_t *out);
     /* A block will be made from this many bytes, which may change (*out_changes above).  May be
      * NULL. */
     void (*looked)(struct tbd_app_pc start, uint32_t bytes);

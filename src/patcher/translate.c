@@ -546,6 +546,7 @@ static void jump_by_table(struct tbd_translation *t)
     set_phase(t, TBD_PHASE_TAIL);
     tbd_place_finish(t);
     end_record(t);
+    tbd_foretell_code(t);
     say_left(t);
     tbd_emit_bytes(&t->e, movzx_r10_r11, sizeof(movzx_r10_r11));
     tbd_emit_bytes(&t->e, jmp_gs_r10_8, sizeof(jmp_gs_r10_8));
@@ -770,24 +771,30 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     }
 }
 
+void tbd_translate_compare(struct tbd_translation *t, uint64_t address)
+{
+    struct tbd_ea difference = { .base = TBD_R11, .index = TBD_NO_REG, .scale = 1 };
+
+    tbd_emit_mov(&t->e, TBD_R10, TBD_RCX);
+    if (address <= INT32_MAX) {
+        difference.disp = 1 - (int64_t)address;
+    } else {
+        tbd_emit_mov_imm(&t->e, TBD_RCX, 1 - address);
+        difference.index = TBD_RCX;
+    }
+    tbd_emit_lea(&t->e, TBD_RCX, &difference);
+}
+
 /* mismatch: jmp out ; tag: mov r10, rcx ; lea rcx, [r11 - start + 1] ; loop mismatch ; mov rcx, r10
  *
  * Nothing jumps where the target is the right one: jumps are what checks cost most. */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
 {
-    struct tbd_ea difference = { .base = TBD_R11, .index = TBD_NO_REG, .scale = 1 };
     uint8_t loop[] = { 0xe2, 0 };
 
     t->mismatch = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e));
     t->tag = tbd_emit_pc(&t->e);
-    tbd_emit_mov(&t->e, TBD_R10, TBD_RCX);
-    if (start <= INT32_MAX) {
-        difference.disp = 1 - (int64_t)start;
-    } else {
-        tbd_emit_mov_imm(&t->e, TBD_RCX, 1 - start);
-        difference.index = TBD_RCX;
-    }
-    tbd_emit_lea(&t->e, TBD_RCX, &difference);
+    tbd_translate_compare(t, start);
     loop[1] = (uint8_t)(t->mismatch - 1 - (t->e.at + sizeof(loop)));
     tbd_emit_bytes(&t->e, loop, sizeof(loop));
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);

@@ -75,6 +75,8 @@ struct tbd_watch {
     uint8_t due_reg; /* TBD_CALLING_DUE_SET */
     enum tbd_branch_due branch_due;
     bool branch_begun; /* the function's first block, after its value has been begun */
+    uint64_t compare;  /* as in struct tbd_translation */
+    uint64_t compare_end;
 };
 
 /* Why translated code left.  thread->exit_kind; exit_arg by kind. */
@@ -133,6 +135,9 @@ struct tbd_translation {
     uint8_t *mismatch; /* out: rel32 of the tagged entry's exit jump, if any */
     struct tbd_direct_exit exit[2];
     uint32_t exit_count;
+    uint64_t foretold; /* where its indirect jump is expected to lead (foretell.c); 0: anywhere */
+    uint64_t compare;  /* out: after this address, up to and at compare_end, rcx is in r10 */
+    uint64_t compare_end;
 };
 
 /* See tbd_patcher_trap(). */
@@ -146,6 +151,11 @@ void tbd_translate(struct tbd_translation *t);
  * place.  The jump that is taken otherwise, with rcx in r10, is just before it. */
 #define TBD_TAG_MISMATCH_BYTES 5u
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
+/* r10 = rcx; rcx = r11 - address + 1: then `loop` jumps unless they are the same. */
+void tbd_translate_compare(struct tbd_translation *t, uint64_t address);
+
+/* foretell.c: r11 is the target of an indirect jump, and the block is done but for that. */
+void tbd_foretell_code(struct tbd_translation *t);
 
 /* asked_code.c: jumps to `asks`, with rcx in its slot, if the state is that of tbd_asked_places_state(); else goes on. */
 void tbd_translate_question(struct tbd_translation *t, uint64_t asks);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -142,6 +143,13 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
     return want;
 }
 
+static bool word(uint64_t address, uint64_t *out)
+{
+    struct iovec to = { out, sizeof(*out) }, from = { (void *)(uintptr_t)address, sizeof(*out) };
+
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof(*out);
+}
+
 static uint64_t reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
 {
     uint64_t at = h.far ? 0x200000000000ull : (lo & ~0xfffffull) - bytes;
@@ -233,6 +241,7 @@ static void with_vector_state(void (*fn)(void *), void *arg)
 static const struct tbd_patcher_callbacks callbacks = {
     .define = define,
     .executable = executable,
+    .word = word,
     .reserve_area = reserve_area,
     .syscall = do_syscall,
     .special = special,

@@ -186,6 +186,7 @@ void tbd_free_delivers(struct tbd_thread *thread, uint32_t signo)
 const struct tbd_patcher_callbacks tbd_free_callbacks = {
     .define = define,
     .executable = tbd_play_executable,
+    .word = tbd_play_word,
     .reserve_area = tbd_code_areas_reserve,
     .syscall = on_syscall,
     .special = on_special,

@@ -88,6 +88,16 @@ uint64_t tbd_play_executable(struct tbd_app_pc pc, uint64_t want, bool *out_chan
     return at - pc.v < want ? at - pc.v : want;
 }
 
+bool tbd_play_word(uint64_t address, uint64_t *out)
+{
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
+
+    if (!region || !(region->map.prot & PROT_READ) || region->map.end - address < sizeof(*out))
+        return false;
+    memcpy(out, (const void *)(uintptr_t)address, sizeof(*out));
+    return true;
+}
+
 static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effects)
 {
     struct tbd_msg_code message = { .bytes = bytes, .start = start };
@@ -213,6 +223,7 @@ static void bad_target(struct tbd_thread *thread, uint32_t record_bytes)
 const struct tbd_patcher_callbacks tbd_play_callbacks = {
     .define = define,
     .executable = tbd_play_executable,
+    .word = tbd_play_word,
     .looked = looked,
     .reserve_area = tbd_code_areas_reserve,
     .syscall = on_syscall,

@@ -18,6 +18,8 @@ extern const struct tbd_patcher_callbacks tbd_play_callbacks;
 void tbd_play_settle(struct tbd_thread *thread);
 /* The callback `executable`. */
 uint64_t tbd_play_executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
+/* The callback `word`. */
+bool tbd_play_word(uint64_t address, uint64_t *out);
 
 /* A signal handler continues here after it has put the program's registers into the thread
  * block. */

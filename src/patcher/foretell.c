@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/* foretell.c - indirect jumps and calls whose target is foretold
+ *
+ * A jump through memory with a fixed address, as import stubs have it, leads to the same place nearly always.  What
+ * lies there when the block is made is the target that its code expects: it compares, and jumps on like a direct one;
+ * any other target goes the way of all indirect ones.  The program may change the memory whenever it likes.
+ *
+ * An import that is bound at its first call leads back to its stub until then.  Such a block expects nothing yet, and
+ * is made again once it has led there. */
+#include "patcher/cache_private.h"
+
+/* push imm32, maybe after endbr64: where an import leads that is not bound yet. */
+static bool binds(const struct tbd_patcher_callbacks *callbacks, uint64_t target)
+{
+    const uint32_t endbr64 = 0xfa1e0ff3;
+    uint64_t code;
+
+    if (!callbacks->word(target, &code))
+        return false;
+    if ((uint32_t)code == endbr64)
+        code >>= 32;
+    return (uint8_t)code == 0x68;
+}
+
+static bool is_through_fixed_memory(const struct tbd_insn *insn)
+{
+    return (insn->kind == TBD_INSN_JUMP_INDIRECT || insn->kind == TBD_INSN_CALL_INDIRECT) &&
+           insn->rip_relative && !insn->gs && !insn->cuts_target && !insn->access[0].ea.fs;
+}
+
+/* Can a direct exit in the area lead to the target's block, if it is where one would put it? */
+static bool is_in_reach(const struct tbd_patch_area *area, uint64_t target)
+{
+    const struct tbd_block_code *block = tbd_cache_find(target);
+
+    return block ? tbd_cache_area_of(block->entry) == area : tbd_cache_area_serves(area, target);
+}
+
+struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
+                                 const struct tbd_codegen_config *config,
+                                 const struct tbd_patch_area *area, const struct tbd_cut *cut)
+{
+    const struct tbd_insn *last = cut->count ? &cut->insn[cut->count - 1] : NULL;
+    uint64_t target;
+
+    if (!callbacks->word || !config->link || config->calling ||
+        (config->hook_set & ~(uint32_t)TBD_HOOK_BLOCKS) || !last ||
+        !is_through_fixed_memory(last) || !callbacks->word(last->target, &target))
+        return (struct tbd_foretold){ .target = 0 };
+    if (binds(callbacks, target))
+        return (struct tbd_foretold){ .is_due = true };
+    return (struct tbd_foretold){ .target = is_in_reach(area, target) ? target : 0 };
+}
+
+void tbd_foretell_code(struct tbd_translation *t)
+{
+    uint8_t loop[] = { 0xe2, 0 };
+    uint8_t *end_of_loop;
+
+    if (!t->foretold)
+        return;
+    t->compare = tbd_emit_pc(&t->e);
+    tbd_translate_compare(t, t->foretold);
+    tbd_emit_bytes(&t->e, loop, sizeof(loop));
+    end_of_loop = t->e.at;
+    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
+    t->exit[t->exit_count++] =
+        (struct tbd_direct_exit){ .rel32 = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)),
+                                  .target = t->foretold };
+    if (!t->e.overflow)
+        end_of_loop[-1] = (uint8_t)(t->e.at - end_of_loop);
+    t->compare_end = tbd_emit_pc(&t->e);
+    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
+}
