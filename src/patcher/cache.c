@@ -125,7 +125,8 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .id = block->id,
                                    .block = tbd_cache_index(block),
                                    .stop = block->is_stop,
-                                   .foretold = block->foretold };
+                                   .foretold = block->foretold,
+                                   .is_constant = block->read != 0 };
 }
 
 static void put_in_area(struct tbd_patch_area *area, struct tbd_block_code *block,
@@ -204,7 +205,10 @@ static void foretell(struct tbd_block_code *block, const struct tbd_patcher_call
     struct tbd_foretold foretold = tbd_foretell(callbacks, config, area, &tbd_cache.cut);
 
     block->foretold = foretold.target;
+    block->read = foretold.read;
     block->foretells_later = foretold.is_due;
+    if (block->read)
+        tbd_cache_add_read(block->read);
 }
 
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
@@ -312,8 +316,10 @@ void tbd_cache_flush_range(uint64_t start, uint64_t end)
     for (uint32_t n = 0; n < tbd_cache.block_count; n++) {
         struct tbd_block_code *block = &tbd_cache.block[n];
         uint64_t bytes = block->code_bytes ? block->code_bytes : 1;
+        bool is_in = block->start < end && block->start + bytes > start;
+        bool reads = block->read && block->read < end && block->read + sizeof(uint64_t) > start;
 
-        if (block->live && block->start < end && block->start + bytes > start)
+        if (block->live && (is_in || reads))
             tbd_cache_kill(block);
     }
 }
@@ -338,6 +344,7 @@ void tbd_cache_flush_all(void)
         tbd_cache_reset_area(&tbd_cache.area[n]);
     tbd_cache.block_count = 0;
     tbd_cache.site_count = 0;
+    tbd_cache.reads_start = tbd_cache.reads_end = 0;
 }
 
 /* ---- dry runs ---- */
@@ -362,6 +369,7 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
                              .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };
     tbd_translate(&t);
     watch->tail = t.tail;
+    watch->leads_to = t.is_constant ? t.foretold : 0;
     watch->compare = t.compare;
     watch->compare_end = t.compare_end;
     watch->first_exit_end = t.exit_count ? place_in_area(&t, t.exit[0].rel32) + 4 : 0;

@@ -47,6 +47,7 @@ struct tbd_block_code {
     bool live;
     bool foretells_later; /* its jump's target is to be foretold, but not yet (foretell.c) */
     uint64_t foretold;    /* that target; 0: none */
+    uint64_t read;        /* the constant that it is; 0: it is none */
     bool is_stop;         /* made by tbd_patcher_stop_inside: not in the map */
     uint32_t stop_insns;
 };
@@ -105,8 +106,10 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
 bool tbd_cache_add_tag(struct tbd_block_code *block);
 /* Links the site to the block: its jump no longer leaves translated code. */
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block);
-/* May there be translations of code in this range? */
+/* May there be translations of code in this range, or that were made from constants there? */
 bool tbd_cache_has_blocks(uint64_t start, uint64_t end);
+/* Constants only. */
+bool tbd_cache_may_read(uint64_t start, uint64_t end);
 void tbd_cache_flush_range(uint64_t start, uint64_t end);
 /* Forgets one block, if it is not forgotten yet. */
 void tbd_cache_kill(struct tbd_block_code *block);

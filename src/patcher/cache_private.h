@@ -61,6 +61,8 @@ struct tbd_cache {
     uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
     uint32_t thread_count;
+    uint64_t reads_start; /* of the constants that blocks were made from */
+    uint64_t reads_end;
     bool is_free;       /* threads may run at the same time */
     bool is_shared;     /* they do, or did: from the second thread on */
     struct tbd_cut cut; /* of the block being made */
@@ -99,10 +101,14 @@ void tbd_cache_forget_targets(void);
 /* foretell.c: where the block's indirect jump will lead. */
 struct tbd_foretold {
     uint64_t target; /* 0: nowhere in particular */
-    bool is_due;     /* the block is to be made again once it has jumped */
+    uint64_t
+        read; /* it was read here, and stays the same until this memory is flushed; 0: it may change */
+    bool is_due; /* the block is to be made again once it has jumped */
 };
 struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
                                  const struct tbd_codegen_config *config,
                                  const struct tbd_patch_area *area, const struct tbd_cut *cut);
+/* A block was made from the constant at `address`. */
+void tbd_cache_add_read(uint64_t address);
 
 #endif

@@ -180,7 +180,7 @@ bool tbd_cache_has_blocks(uint64_t start, uint64_t end)
     uint64_t first = start >> TBD_PAGE_SHIFT;
     uint64_t last = (end - 1) >> TBD_PAGE_SHIFT;
 
-    if (last - first >= PAGE_SLOTS)
+    if (last - first >= PAGE_SLOTS || tbd_cache_may_read(start, end))
         return true;
     for (uint64_t page = first; page <= last; page++)
         if (tbd_cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)])

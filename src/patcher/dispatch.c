@@ -142,6 +142,11 @@ void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t
     tbd_engine_unlock(thread);
 }
 
+bool tbd_patcher_may_read(uint64_t start, uint64_t end)
+{
+    return tbd_cache_may_read(start, end);
+}
+
 uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc)
 {
     thread->resume = cache_pc;

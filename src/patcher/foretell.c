@@ -5,6 +5,9 @@
  * lies there when the block is made is the target that its code expects: it compares, and jumps on like a direct one;
  * any other target goes the way of all indirect ones.  The program may change the memory whenever it likes.
  *
+ * Memory that is not writable is taken for what it is: a constant, as the program's code is.  Whatever may change it is
+ * a system call, and tbd_patcher_flush_range() comes with that.
+ *
  * An import that is bound at its first call leads back to its stub until then.  Such a block expects nothing yet, and
  * is made again once it has led there. */
 #include "patcher/cache_private.h"
@@ -14,8 +17,9 @@ static bool binds(const struct tbd_patcher_callbacks *callbacks, uint64_t target
 {
     const uint32_t endbr64 = 0xfa1e0ff3;
     uint64_t code;
+    bool unused;
 
-    if (!callbacks->word(target, &code))
+    if (!callbacks->word(target, &code, &unused))
         return false;
     if ((uint32_t)code == endbr64)
         code >>= 32;
@@ -42,14 +46,17 @@ struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
 {
     const struct tbd_insn *last = cut->count ? &cut->insn[cut->count - 1] : NULL;
     uint64_t target;
+    bool is_constant;
 
     if (!callbacks->word || !config->link || config->calling ||
         (config->hook_set & ~(uint32_t)TBD_HOOK_BLOCKS) || !last ||
-        !is_through_fixed_memory(last) || !callbacks->word(last->target, &target))
+        !is_through_fixed_memory(last) || !callbacks->word(last->target, &target, &is_constant))
         return (struct tbd_foretold){ .target = 0 };
-    if (binds(callbacks, target))
+    if (!is_constant && binds(callbacks, target))
         return (struct tbd_foretold){ .is_due = true };
-    return (struct tbd_foretold){ .target = is_in_reach(area, target) ? target : 0 };
+    if (!is_in_reach(area, target))
+        return (struct tbd_foretold){ .target = 0 };
+    return (struct tbd_foretold){ .target = target, .read = is_constant ? last->target : 0 };
 }
 
 void tbd_foretell_code(struct tbd_translation *t)
@@ -71,4 +78,19 @@ void tbd_foretell_code(struct tbd_translation *t)
         end_of_loop[-1] = (uint8_t)(t->e.at - end_of_loop);
     t->compare_end = tbd_emit_pc(&t->e);
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
+}
+
+/* ---- constants ---- */
+
+void tbd_cache_add_read(uint64_t address)
+{
+    if (tbd_cache.reads_end == 0 || address < tbd_cache.reads_start)
+        tbd_cache.reads_start = address;
+    if (address + sizeof(uint64_t) > tbd_cache.reads_end)
+        tbd_cache.reads_end = address + sizeof(uint64_t);
+}
+
+bool tbd_cache_may_read(uint64_t start, uint64_t end)
+{
+    return start < tbd_cache.reads_end && tbd_cache.reads_start < end;
 }

@@ -31,8 +31,11 @@ static void fill_registers(struct tbd_regs *state, const struct tbd_reg_places *
 }
 
 /* Where does the program go on, after the effects of the block's last instruction? */
-static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
+static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_watch *watch,
+                        const struct tbd_regs *cpu)
 {
+    if (watch->leads_to)
+        return watch->leads_to;
     switch (last->kind) {
     case TBD_INSN_JUMP:
     case TBD_INSN_CALL: return last->target;
@@ -138,7 +141,7 @@ static struct tbd_interruption describe(const struct tbd_patcher_callbacks *call
         return inside(watch, watch->insn, block->id, state);
     if (is_before_itself(last, watch))
         return inside(watch, cut.count - 1, block->id, state);
-    state->rip = next_pc(last, cpu);
+    state->rip = next_pc(last, watch, cpu);
     if (is_indirect(last) && !tbd_is_canonical(callbacks, state->rip)) {
         take_back(last, state);
         return inside(watch, cut.count - 1, block->id, state);

@@ -38,9 +38,9 @@ struct tbd_patcher_callbacks {
      * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them
      * may change without a call of tbd_patcher_flush_range(), so every entry must compare. */
     uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
-    /* The eight bytes of the program's memory at `address`.  False: they cannot be read, or it is not known.  May be
-     * NULL. */
-    bool (*word)(uint64_t address, uint64_t *out);
+    /* The eight bytes of the program's memory at `address`.  False: they cannot be read, or it is not known.
+     * *out_constant: they change only with a call of tbd_patcher_flush_range().  May be NULL. */
+    bool (*word)(uint64_t address, uint64_t *out, bool *out_constant);
     /* A block will be made from this many bytes, which may change (*out_changes above).  May be
      * NULL. */
     void (*looked)(struct tbd_app_pc start, uint32_t bytes);
@@ -157,6 +157,9 @@ void tbd_patcher_after_fork(void);
 
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end);
+
+/* May translations be made from memory in this range that is no code?  tbd_patcher_flush_range() forgets these, too. */
+bool tbd_patcher_may_read(uint64_t start, uint64_t end);
 
 /* For logs and tests. */
 struct tbd_patcher_stats {

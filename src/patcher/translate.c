@@ -664,10 +664,22 @@ static void lower_call(struct tbd_translation *t, const struct tbd_insn *insn)
     finish_and_jump(t, insn->target);
 }
 
+/* Nothing is reported (foretell.c). */
+static void lower_call_constant(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    set_phase(t, TBD_PHASE_HOOK);
+    push_return_address(t, insn->pc + insn->length, 0);
+    finish_and_jump(t, t->foretold);
+}
+
 static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t avoid;
 
+    if (t->is_constant) {
+        lower_call_constant(t, insn);
+        return;
+    }
     set_phase(t, TBD_PHASE_HOOK);
     tbd_branch_code_call(t, insn->pc + insn->length);
     avoid = prepare_transfer(t, insn);
@@ -681,6 +693,10 @@ static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn
 
 static void lower_jump_indirect(struct tbd_translation *t, const struct tbd_insn *insn)
 {
+    if (t->is_constant) {
+        finish_and_jump(t, t->foretold);
+        return;
+    }
     set_phase(t, TBD_PHASE_HOOK);
     tbd_branch_code_put_down(t);
     hook_accesses(t, prepare_transfer(t, insn));

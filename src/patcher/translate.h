@@ -75,6 +75,7 @@ struct tbd_watch {
     uint8_t due_reg; /* TBD_CALLING_DUE_SET */
     enum tbd_branch_due branch_due;
     bool branch_begun; /* the function's first block, after its value has been begun */
+    uint64_t leads_to; /* its indirect jump leads there for certain; 0: it may lead anywhere */
     uint64_t compare;  /* as in struct tbd_translation */
     uint64_t compare_end;
 };
@@ -136,6 +137,7 @@ struct tbd_translation {
     struct tbd_direct_exit exit[2];
     uint32_t exit_count;
     uint64_t foretold; /* where its indirect jump is expected to lead (foretell.c); 0: anywhere */
+    bool is_constant;  /* that is certain */
     uint64_t compare;  /* out: after this address, up to and at compare_end, rcx is in r10 */
     uint64_t compare_end;
 };

@@ -44,6 +44,7 @@ static struct {
     bool changes;
     unsigned areas_left;
     uint32_t area_bytes;
+    bool constant;
     uint32_t hook_set;
     struct tbd_regs result;
 } h;
@@ -143,10 +144,11 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
     return want;
 }
 
-static bool word(uint64_t address, uint64_t *out)
+static bool word(uint64_t address, uint64_t *out, bool *out_constant)
 {
     struct iovec to = { out, sizeof(*out) }, from = { (void *)(uintptr_t)address, sizeof(*out) };
 
+    *out_constant = h.constant;
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof(*out);
 }
 
@@ -397,6 +399,11 @@ void harness_changing_code(bool changes)
 void harness_far_areas(bool far)
 {
     h.far = far;
+}
+
+void harness_constant_memory(bool constant)
+{
+    h.constant = constant;
 }
 
 void harness_limit_areas(uint32_t bytes, unsigned more)

@@ -37,6 +37,8 @@ void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 void harness_far_areas(bool far);
 /* Code made from now on may change without a flush. */
 void harness_changing_code(bool changes);
+/* Memory that jumps lead through, when code is made from now on, changes only with a flush. */
+void harness_constant_memory(bool constant);
 /* Patch areas from the next harness_configure() on: their size (0 = default), and how many more can
  * be reserved. */
 void harness_limit_areas(uint32_t bytes, unsigned more);

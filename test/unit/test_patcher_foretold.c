@@ -95,12 +95,57 @@ static void a_signal_in_the_comparison_finds_the_registers(void **state)
     }
 }
 
+/* Not written without a flush: its block jumps there directly. */
+static void a_constant_is_read_again_after_a_flush(void **state)
+{
+    (void)state;
+    tbd_cache_flush_all();
+    assert_false(tbd_patcher_may_read(at(0), at(4096)));
+    harness_constant_memory(true);
+    assert_int_equal(call(FIRST), 109);
+    assert_int_equal(tbd_cache_find(at(0))->read, at(SLOT));
+    assert_int_equal(call(SECOND), 109); /* it was not flushed */
+    assert_true(tbd_patcher_may_read(at(SLOT + 7), at(SLOT + 8)));
+    tbd_patcher_flush_range(harness_thread(), at(SLOT + 7), at(SLOT + 8));
+    assert_null(tbd_cache_find(at(0)));
+    assert_int_equal(call(SECOND), 110);
+    harness_constant_memory(false);
+    tbd_patcher_flush_range(harness_thread(), at(SLOT), at(SLOT + 1));
+    assert_int_equal(call(FIRST), 109);
+    assert_int_equal(call(SECOND), 110);
+}
+
+static void a_signal_on_the_way_to_a_constant_goes_on_there(void **state)
+{
+    static const uint64_t no_arguments[6];
+    struct tbd_regs cpu = { 0 }, found;
+    const struct tbd_block_code *block;
+
+    (void)state;
+    tbd_cache_flush_all();
+    harness_constant_memory(true);
+    harness_call(program + FIRST, no_arguments); /* then no block falls into it */
+    call(FIRST);
+    harness_constant_memory(false);
+    block = tbd_cache_find(at(0));
+    cpu.gpr[TBD_RCX] = 6;
+    assert_true(block->cache_end > block->tail);
+    for (cpu.rip = block->tail; cpu.rip < block->cache_end; cpu.rip++) {
+        assert_int_equal(tbd_patcher_interrupted(harness_thread(), &cpu, &found).where,
+                         TBD_INT_BOUNDARY);
+        assert_int_equal(found.rip, at(FIRST));
+        assert_int_equal(found.gpr[TBD_RCX], 6);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_memory_says_where_it_goes),
         cmocka_unit_test(what_is_not_bound_yet_is_foretold_later),
         cmocka_unit_test(a_signal_in_the_comparison_finds_the_registers),
+        cmocka_unit_test(a_constant_is_read_again_after_a_flush),
+        cmocka_unit_test(a_signal_on_the_way_to_a_constant_goes_on_there),
     };
 
     if (harness_obstacle()) {

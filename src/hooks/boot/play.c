@@ -88,13 +88,14 @@ uint64_t tbd_play_executable(struct tbd_app_pc pc, uint64_t want, bool *out_chan
     return at - pc.v < want ? at - pc.v : want;
 }
 
-bool tbd_play_word(uint64_t address, uint64_t *out)
+bool tbd_play_word(uint64_t address, uint64_t *out, bool *out_constant)
 {
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
 
     if (!region || !(region->map.prot & PROT_READ) || region->map.end - address < sizeof(*out))
         return false;
     memcpy(out, (const void *)(uintptr_t)address, sizeof(*out));
+    *out_constant = !(region->map.prot & PROT_WRITE) && !(region->map.map_flags & MAP_SHARED);
     return true;
 }
 

@@ -19,7 +19,7 @@ void tbd_play_settle(struct tbd_thread *thread);
 /* The callback `executable`. */
 uint64_t tbd_play_executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
 /* The callback `word`. */
-bool tbd_play_word(uint64_t address, uint64_t *out);
+bool tbd_play_word(uint64_t address, uint64_t *out, bool *out_constant);
 
 /* A signal handler continues here after it has put the program's registers into the thread
  * block. */

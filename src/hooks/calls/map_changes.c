@@ -119,7 +119,7 @@ void tbd_map_capture(struct tbd_thread *thread, uint64_t start, uint64_t end)
 void tbd_map_flush_code(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
     start -= start < TBD_INSN_MAX_BYTES ? start : TBD_INSN_MAX_BYTES;
-    if (tbd_regions_has_code(&tbd_memory.regions, start, end))
+    if (tbd_regions_has_code(&tbd_memory.regions, start, end) || tbd_patcher_may_read(start, end))
         tbd_patcher_flush_range(thread, start, end);
 }
 
