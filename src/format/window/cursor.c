@@ -124,7 +124,7 @@ static bool leave(struct tbd_cursor *c)
 static void pass_ops(struct tbd_cursor *c)
 {
     while (c->op_index < c->op_limit &&
-           (c->passes >> (c->block->ops[c->op_index].kind & 7u) & 1u) != 0) {
+           ((uint32_t)c->passes >> (c->block->ops[c->op_index].kind & 7u) & 1u) != 0) {
         c->op_index++;
         c->index++;
     }
