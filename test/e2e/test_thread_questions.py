@@ -108,10 +108,32 @@ def test_events_belong_to_the_thread_that_ran(folder):
     assert calls == reading.calls and any(e.get("began") for e in trace.events("syscall"))
 
 
+def jumped_to(trace, plain):
+    """Pairs (time, thread): blocks to which the thread came from another function, neither by a call nor after one of the system.  First those
+    that begin a function, then those that may begin one (with an inlined copy)."""
+    led, perhaps, before = set(), set(), {}
+    called, waited = set(plain.entered), set(plain.calls)
+
+    def function(event):
+        return event.get("module"), event.get("function", "").split(".")[0]
+
+    for event in trace.events("block_entry"):
+        here, last = (event["time"], event["thread"]), before.get(event["thread"])
+        before[event["thread"]] = event
+        if last is None or here in called or (last["time"], last["thread"]) in waited or function(last) == function(event):
+            continue
+        if event.get("function_offset") == 0 and not re.search("@plt$|^sub_", event["function"]):
+            led.add(here)
+        if not event.get("function_offset"):
+            perhaps.add(here)
+    return led, perhaps
+
+
 def check_entries(trace, most):
     """Entries of the functions entered most often: found by all ways, and what the plain reading says."""
     plain = Reading(trace)
-    entered = set(plain.entered)
+    led, perhaps = jumped_to(trace, plain)
+    entered = set(plain.entered) | perhaps
     handled = {(e["time"], e["thread"]) for e in trace.events("signal")}  # the plain reading knows calls only
     blocks = set(plain.entries)
     events = trace.events("func_enter")
@@ -120,7 +142,8 @@ def check_entries(trace, most):
         assert (e["time"], e["thread"]) not in handled or (e["time"], e["thread"], tbdtest.number(e["pc"])) in blocks, e
     events = [e for e in events if (e["time"], e["thread"]) not in handled]
     found = [(e["time"], e["thread"]) for e in events]
-    assert len(set(found)) == len(found) and set(found) <= entered
+    assert len(set(found)) == len(found) and set(found) <= entered, sorted(set(found) - entered)
+    assert led - handled <= set(found), sorted(led - set(found))
     pcs = collections.Counter(e["pc"] for e in events).most_common(most)
     answers = iter(trace.script(shape % pc for pc, _ in pcs for shape in ("all func_enter where pc==%s", "goto last backward func_enter 1 where pc==%s")))
     for (pc, count), found, (last,) in zip(pcs, answers, answers):

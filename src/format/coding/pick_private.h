@@ -15,6 +15,7 @@
 #define TBD_LOOK_TEST    8u  /* entries whose accesses touch a range are wanted, with their ops */
 #define TBD_LOOK_CALL    16u /* entries that a wanted block may follow are wanted, with their ops */
 #define TBD_LOOK_TARGET  32u /* entries that follow a call are wanted */
+#define TBD_LOOK_LED     64u /* all entries are wanted, and those before them */
 
 struct tbd_look {
     uint16_t operand_bytes;

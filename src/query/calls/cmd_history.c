@@ -214,6 +214,7 @@ struct tbd_lifetime tbd_lifetime_of(struct tbd_command_run *run, struct tbd_fram
     call.thread = state->regs.thread;
     free(state);
     question = tbd_question_before(past, TBD_EVENT_FUNC_ENTER);
+    question.only_calls = true;
     tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, call.slot);
     tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, call.thread);
     life.is_bounded = tbd_command_find_event(run, &question, &event) == TBD_OK;

@@ -29,7 +29,7 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
     if (info->is_forked || info->damage_count != 0) /* frames that nobody saw being made */
         return false;
     if (where == NULL || where->name_count != 1 || where->names[0].kind != TBD_NAME_FUNCTION ||
-        (where->uses & ~TBD_USES_NAMES) != 0)
+        (where->uses & ~(TBD_USES_NAMES | TBD_USES_OPERANDS)) != 0)
         return false;
     for (uint32_t i = 0; i < where->node_count; i++) {
         if (!is_plain(&where->nodes[i]))

@@ -345,6 +345,7 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
     if (result != TBD_EXIT_FOUND)
         return result;
     counting.counts = json_object();
+    question.skips_operands = strcmp(counting.by, "value") != 0;
     result = tbd_command_each(run, &question, count_event, &counting);
     if (result <= TBD_EXIT_NOT_FOUND)
         result = tbd_rows_counts(run, counting.counts);

@@ -2,7 +2,6 @@
 /* functions.c - see functions.h */
 #include "query/commands/functions.h"
 
-#include "query/search/search_tails.h"
 #include "query/session/code/inlined.h"
 #include "query/session/source/source.h"
 
@@ -83,50 +82,4 @@ void tbd_functions_tell_inlined(struct tbd_session *session, const char *name)
                 tbd_shown(places));
     }
     free(all);
-}
-
-/* Another function with a jump to this one's first instruction, among the blocks that ran. */
-static bool jumps_from(struct tbd_session *session, uint32_t window, const struct tbd_symbol *to,
-                       struct tbd_symbol *out)
-{
-    const struct tbd_trace *trace = session->trace;
-    uint32_t blocks = tbd_trace_block_count(trace);
-
-    for (uint32_t id = 1; id <= blocks; id++) {
-        const struct tbd_block *block = tbd_trace_block(trace, id);
-        uint64_t target;
-
-        if (block == NULL || !tbd_tails_target(block, &target) || target != to->start ||
-            !tbd_symbols_at(session->symbols, window, block->def.start, out) || out->name == NULL)
-            continue;
-        tbd_symbols_to_whole(session->symbols, window, out);
-        if (out->start != to->start)
-            return true;
-    }
-    return false;
-}
-
-static void tell_jumps(struct tbd_session *session, const char *name)
-{
-    struct tbd_symbol all[TBD_FUNCTIONS_MAX], from;
-    uint32_t window = tbd_session_current_window(session);
-    size_t count = 0;
-
-    if (strpbrk(name, "*?[") == NULL && window != UINT32_MAX)
-        count = tbd_functions_called(session, window, name, all);
-    for (size_t i = 0; i < count; i++) {
-        if (!jumps_from(session, window, &all[i], &from))
-            continue;
-        fprintf(stderr,
-                "tbdq: note: '%s' is also entered by a jump of %s, which is no call: 'count "
-                "block_entry where pc==%s' counts both\n",
-                tbd_shown(name), tbd_shown(from.name), tbd_shown(name));
-        return;
-    }
-}
-
-void tbd_functions_tell_left_out(struct tbd_session *session, const char *name)
-{
-    tbd_functions_tell_inlined(session, name);
-    tell_jumps(session, name);
 }

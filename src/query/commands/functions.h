@@ -14,7 +14,5 @@ size_t tbd_functions_called(struct tbd_session *session, uint32_t window, const 
 void tbd_functions_tell(struct tbd_session *session, const char *name);
 /* Says where the function is inlined, too, if a question about calls leaves these copies out. */
 void tbd_functions_tell_inlined(struct tbd_session *session, const char *name);
-/* The same, and which function enters it by a jump, if one does: a tail call, which is left out, too. */
-void tbd_functions_tell_left_out(struct tbd_session *session, const char *name);
 
 #endif

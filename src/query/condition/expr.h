@@ -148,14 +148,15 @@ struct tbd_expr_regex {
     regex_t compiled; /* from it */
 };
 
-#define TBD_USES_VALUE  1u /* newval of a store, oldval of a load */
-#define TBD_USES_REGS   2u /* registers other than those that every event of the type knows */
-#define TBD_USES_MEMORY 4u
-#define TBD_USES_STACK  8u
-#define TBD_USES_NAMES  16u
-#define TBD_USES_TYPES  32u  /* variables, casts: must be lowered at each place */
-#define TBD_USES_FRAME  64u  /* the function's frame */
-#define TBD_USES_STATE  128u /* registers that notes do not hold (session/register_notes.h) */
+#define TBD_USES_VALUE    1u /* newval of a store, oldval of a load */
+#define TBD_USES_REGS     2u /* registers other than those that every event of the type knows */
+#define TBD_USES_MEMORY   4u
+#define TBD_USES_STACK    8u
+#define TBD_USES_NAMES    16u
+#define TBD_USES_TYPES    32u  /* variables, casts: must be lowered at each place */
+#define TBD_USES_FRAME    64u  /* the function's frame */
+#define TBD_USES_STATE    128u /* registers that notes do not hold (session/register_notes.h) */
+#define TBD_USES_OPERANDS 256u /* arguments or the stack pointer of an entry (TBD_EVENT_BARE) */
 
 #define TBD_EXPR_MAX_LEVELS  8u  /* reads in a chain, each at an address that the last one gave */
 #define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */

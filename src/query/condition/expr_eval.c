@@ -185,7 +185,10 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_ARG2:
     case TBD_FIELD_ARG3:
     case TBD_FIELD_ARG4:
-    case TBD_FIELD_ARG5: return known(event->args[field - TBD_FIELD_ARG0]);
+    case TBD_FIELD_ARG5:
+        if ((event->flags & TBD_EVENT_BARE) != 0)
+            return unknown();
+        return known(event->args[field - TBD_FIELD_ARG0]);
     }
     return unknown();
 }

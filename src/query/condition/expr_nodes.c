@@ -96,6 +96,8 @@ void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
         expr->uses |= TBD_USES_VALUE;
     if (field == TBD_FIELD_SP && !tbd_event_is_of_function(type))
         tbd_expr_note_register(expr, TBD_RSP);
+    if (field == TBD_FIELD_SP || (field >= TBD_FIELD_ARG0 && field <= TBD_FIELD_ARG5))
+        expr->uses |= type == TBD_EVENT_FUNC_ENTER ? TBD_USES_OPERANDS : 0u;
     if (field == TBD_FIELD_FRAME)
         expr->uses |= TBD_USES_FRAME;
     if (tbd_field_is_typed(type, field))

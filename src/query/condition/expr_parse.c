@@ -80,6 +80,8 @@ static int32_t parse_register(struct tbd_parser *p, const struct tbd_register_na
     node.value = reg->shift;
     if (!event_knows_register(p->type, reg->which))
         tbd_expr_note_register(p->expr, reg->which);
+    else if (p->type == TBD_EVENT_FUNC_ENTER && reg->which != TBD_REGISTER_RIP)
+        p->expr->uses |= TBD_USES_OPERANDS;
     tbd_parser_next(p);
     return tbd_parser_add(p, &node);
 }

@@ -35,6 +35,10 @@ struct tbd_question {
      * func_exit in its own code, those in functions to which it jumps that may end its frames
      * (TBD_EVENT_ELSEWHERE), and entries for which `where` does not hold (TBD_EVENT_UNWANTED). */
     bool own_returns;
+    /* func_enter: entries by calls, by import stubs and of signals' handlers, not those by other jumps. */
+    bool only_calls;
+    /* func_enter: nobody looks at the operands of events (TBD_EVENT_BARE), but for what `where` needs of them. */
+    bool skips_operands;
     /* func_enter without `where`: also all events of func_exit. */
     bool every_return;
     /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */

@@ -141,7 +141,7 @@ enum tbd_status tbd_contexts_learn(struct tbd_session *session,
     enum tbd_status status = l.sites == NULL ? TBD_NOMEM : TBD_OK;
 
     question.count = TBD_QUESTION_ALL;
-    question.every_return = true;
+    question.every_return = question.only_calls = true;
     if (status == TBD_OK)
         status = tbd_search_run(&search, &last, &found);
     tbd_question_free(&question);

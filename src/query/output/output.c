@@ -264,9 +264,11 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
     case TBD_EVENT_STORE:
     case TBD_EVENT_LOAD: put_access(session, event, object); break;
     case TBD_EVENT_FUNC_ENTER:
-        put_args(event, object);
+        if ((event->flags & TBD_EVENT_BARE) == 0)
+            put_args(event, object);
         json_object_set_new(object, "from", tbd_output_hex(event->from));
-        json_object_set_new(object, "sp", tbd_output_hex(event->sp));
+        if ((event->flags & TBD_EVENT_BARE) == 0)
+            json_object_set_new(object, "sp", tbd_output_hex(event->sp));
         break;
     case TBD_EVENT_FUNC_EXIT:
         json_object_set_new(object, "retval", tbd_output_hex(event->retval));

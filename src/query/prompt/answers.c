@@ -240,7 +240,7 @@ static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_
 static void tell_again(struct tbd_command_run *run, const struct tbd_command *command)
 {
     if (command->run == tbd_command_calls && run->argc != 0)
-        tbd_functions_tell_left_out(run->session, run->argv[0]);
+        tbd_functions_tell_inlined(run->session, run->argv[0]);
 }
 
 enum tbd_exit tbd_answers_run(struct tbd_command_run *run, const struct tbd_command *command)

@@ -14,6 +14,7 @@
 #include "query/search/scan_private.h"
 
 #include "query/text/user_interrupt.h"
+#include "query/search/scan_jumps.h"
 #include "query/search/scan_threads.h"
 #include "query/search/search_plan.h"
 
@@ -167,15 +168,25 @@ static bool is_of_stub(const struct tbd_scan *scan, uint64_t from)
 }
 
 /* The call that led to a jump is the one whose return address is on top of the stack. */
-static void note_caller(const struct tbd_scan *scan, struct tbd_event *event)
+static const struct tbd_callers_frame *frame_of(const struct tbd_scan *scan,
+                                                const struct tbd_event *event)
 {
+    const struct tbd_callers *callers = scan->callers;
     bool is_over;
-    const struct tbd_callers_frame *frame = NULL;
+
+    if ((event->flags & TBD_EVENT_BARE) == 0)
+        return tbd_callers_at(callers, event->sp, &is_over);
+    return callers->count == 0 ? NULL : &callers->frames[callers->count - 1];
+}
+
+void tbd_scan_note_caller(const struct tbd_scan *scan, struct tbd_event *event)
+{
+    const struct tbd_callers_frame *frame;
 
     event->called_at = event->from;
-    if (!scan->waiting.by_jump)
+    if ((event->flags & TBD_EVENT_BY_JUMP) == 0)
         return;
-    frame = tbd_callers_at(scan->callers, event->sp, &is_over);
+    frame = frame_of(scan, event);
     event->called_at = frame == NULL ? 0 : frame->call_pc;
     if (frame != NULL && is_of_stub(scan, event->from))
         event->from = frame->call_pc;
@@ -192,7 +203,7 @@ static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
     event->pc = target;
     event->block = time == scan->cursor.time ? scan->cursor.id : 0;
     if (scan->keeps_frames)
-        note_caller(scan, event);
+        tbd_scan_note_caller(scan, event);
     else if (scan->own_returns && !scan->waiting.by_jump)
         event->called_at = event->from;
     tbd_scan_deliver(scan, event);
@@ -234,7 +245,11 @@ static void at_block(struct tbd_scan *scan)
         if (scan->blocks == NULL || (scan->blocks[cursor->id] & ~TBD_PLAN_RETURN) != 0)
             deliver_call(scan, cursor->time, cursor->block->def.start);
         scan->waiting.is_there = false;
+    } else if (scan->with_jumps) {
+        tbd_scan_meet_jump(scan);
     }
+    if (scan->with_jumps)
+        tbd_scan_pass_block(scan);
     expect_insns(scan);
     if (can_skip(scan))
         tbd_scan_deliver_insns(scan, UINT32_MAX);
@@ -464,6 +479,7 @@ void tbd_scan_run(struct tbd_scan *scan)
     scan->due = 0;
     scan->stopped = false;
     start(scan);
+    scan->way = (struct tbd_scan_way){ .is_at_start = tbd_scan_starts_threads(window) };
     scan->cursor.passes = passed_ops(scan);
     if (scan->cursor.kind == TBD_AT_END)
         return;
@@ -482,6 +498,8 @@ void tbd_scan_run(struct tbd_scan *scan)
     if (scan->waiting.is_there && scan->cursor.kind == TBD_AT_END && window->complete &&
         window->end_thread_count == 0)
         deliver_call(scan, window->first_time + window->blocks, window->end_regs.rip);
+    else if (scan->with_jumps && scan->cursor.kind == TBD_AT_END)
+        tbd_scan_meet_end(scan);
     if (scan->probes != NULL)
         tbd_probes_finish(scan->probes);
     tbd_scan_end_turns(scan);

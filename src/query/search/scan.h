@@ -24,10 +24,19 @@ struct tbd_scan_call {
     struct tbd_event event;
 };
 
+/* What leads to the next block of a thread, where no call does (scan_jumps.h). */
+struct tbd_scan_way {
+    uint32_t block;     /* the thread's block before, if it ran to its end; 0: not known */
+    bool is_at_start;   /* the thread has entered no block in this window */
+    uint32_t held;      /* the block that would have led on, had no signal come; 0: none */
+    uint64_t held_back; /* where the thread goes on when the handler is done */
+};
+
 /* State of a thread that does not run now. */
 struct tbd_scan_turn {
     uint32_t thread;
     struct tbd_scan_call waiting;
+    struct tbd_scan_way way;
 };
 
 struct tbd_scan {
@@ -52,7 +61,9 @@ struct tbd_scan {
     bool with_returns;             /* func_enter: all events of func_exit too */
     bool
         own_returns; /* func_enter: those in blocks with TBD_PLAN_RETURN, entries with TBD_PLAN_OTHER */
-    bool every_return;  /* func_enter: all events of func_exit, and no more */
+    bool every_return; /* func_enter: all events of func_exit, and no more */
+    bool
+        with_jumps; /* func_enter: those by jumps without operands, to blocks with TBD_PLAN_JUMPED */
     uint64_t seeded_at; /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */
@@ -71,7 +82,8 @@ struct tbd_scan {
     uint32_t due_id;
     bool stopped;
     struct tbd_scan_call waiting; /* the thread's previous block ended with a call */
-    struct tbd_scan_turn *turns;  /* of other threads */
+    struct tbd_scan_way way;
+    struct tbd_scan_turn *turns; /* of other threads */
     size_t turn_count, turn_capacity;
     bool has_switch; /* `switched` waits for the block that the thread enters */
     struct tbd_event switched;

@@ -4,6 +4,7 @@
 #include "query/search/scan_private.h"
 
 #include "format/window/window_make.h"
+#include "query/search/scan_jumps.h"
 #include "query/search/scan_threads.h"
 #include "query/session/signal_info.h"
 
@@ -143,6 +144,7 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     memcpy(&signal, payload, sizeof(signal));
     if (scan->waiting.is_there)
         scan->waiting.target = interrupted_rip(&signal, payload, message->bytes);
+    tbd_scan_hold_jump(scan, interrupted_rip(&signal, payload, message->bytes));
     event.position.time =
         scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
     event.pc = signal.handler;

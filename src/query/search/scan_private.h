@@ -17,6 +17,9 @@ void tbd_scan_deliver_switch(struct tbd_scan *scan, uint64_t time, uint64_t pc);
 /* Applies the effects of the previous instruction. */
 void tbd_scan_settle(struct tbd_scan *scan);
 
+/* scan.c: an entry by the jump of an import stub's kind, or one without operands, comes from the call around it. */
+void tbd_scan_note_caller(const struct tbd_scan *scan, struct tbd_event *event);
+
 /* scan_messages.c: handles the message at the cursor. */
 void tbd_scan_at_message(struct tbd_scan *scan);
 /* scan_messages.c: at the window's end. */

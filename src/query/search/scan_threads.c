@@ -7,6 +7,7 @@
 #include "query/search/scan_threads.h"
 
 #include "base/array.h"
+#include "query/search/scan_jumps.h"
 #include "format/window/window_make.h"
 
 #include <stdlib.h>
@@ -21,7 +22,9 @@ static struct tbd_scan_turn *turn_of(struct tbd_scan *scan, uint32_t thread)
     }
     if (!tbd_array_grow(&scan->turns, scan->turn_count, &scan->turn_capacity, sizeof(*scan->turns)))
         return NULL;
-    scan->turns[scan->turn_count] = (struct tbd_scan_turn){ .thread = thread };
+    scan->turns[scan->turn_count] =
+        (struct tbd_scan_turn){ .thread = thread,
+                                .way.is_at_start = tbd_scan_starts_threads(scan->window) };
     return &scan->turns[scan->turn_count++];
 }
 
@@ -29,12 +32,17 @@ void tbd_scan_change_turn(struct tbd_scan *scan, uint32_t from, uint32_t to)
 {
     struct tbd_scan_turn *turn = turn_of(scan, from);
 
-    if (turn != NULL)
+    if (turn != NULL) {
         turn->waiting = scan->waiting;
+        turn->way = scan->way;
+    }
     turn = turn_of(scan, to);
     scan->waiting = (struct tbd_scan_call){ 0 };
-    if (turn != NULL)
+    scan->way = (struct tbd_scan_way){ 0 };
+    if (turn != NULL) {
         scan->waiting = turn->waiting;
+        scan->way = turn->way;
+    }
     if (scan->turn != NULL)
         scan->turn(scan->context, from, to);
 }

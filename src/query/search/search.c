@@ -31,6 +31,13 @@ static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_
     return is_same;
 }
 
+/* Names do, and where functions begin, which jumps may enter. */
+static bool depends_on_modules(const struct tbd_search_run *run)
+{
+    return (run->uses & TBD_USES_NAMES) != 0 ||
+           (run->question->type == TBD_EVENT_FUNC_ENTER && !run->question->only_calls);
+}
+
 /* Binds func, module and stack names to the modules mapped in `window`, and plans anew if these
  * changed. */
 static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
@@ -43,7 +50,7 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
     uint64_t hash;
     enum tbd_status status;
 
-    if ((run->uses & TBD_USES_NAMES) == 0 || has_same_mappings(run, window, changes))
+    if (!depends_on_modules(run) || has_same_mappings(run, window, changes))
         return TBD_OK;
     status = tbd_symbols_modules(run->session->symbols, window, &modules, &count);
     if (status != TBD_OK)
@@ -52,7 +59,8 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
     if (hash == run->module_hash)
         return TBD_OK;
     run->module_hash = hash;
-    status = tbd_expr_bind_names(run->where, &names, false, run->search->error);
+    if ((run->uses & TBD_USES_NAMES) != 0)
+        status = tbd_expr_bind_names(run->where, &names, false, run->search->error);
     if (status != TBD_OK)
         return status;
     tbd_plan_free(&run->plan);
@@ -426,6 +434,7 @@ void tbd_search_release(struct tbd_search_run *run)
     free(run->kept);
     free(run->candidates);
     free(run->memory_values);
+    free(run->operands.all);
 }
 
 /* Reports a search in which nothing matched, and in which at no place all variables of the
@@ -474,6 +483,8 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
         status = TBD_NOTFOUND;
     if (status == TBD_OK)
         *out = run.found;
+    if (status == TBD_OK && search->each == NULL && !search->question->skips_operands)
+        status = tbd_search_find_entry(&run, out);
     settle_left_out(&run);
     tbd_left_out_merge(&search->session->left_out, &before);
     tbd_left_out_clear(&before);

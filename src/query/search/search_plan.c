@@ -228,6 +228,18 @@ static void note_leaves(struct tbd_search_plan *plan)
     }
 }
 
+/* An import stub is no function of its own. */
+static bool may_be_jumped_to(const struct tbd_search_plan *plan, struct tbd_session *session,
+                             uint32_t window, const struct tbd_block *block)
+{
+    struct tbd_symbol symbol;
+
+    return plan->type == TBD_EVENT_FUNC_ENTER &&
+           tbd_symbols_at(session->symbols, window, block->def.start, &symbol) &&
+           symbol.start == block->def.start && symbol.is_function && !symbol.is_part &&
+           !symbol.is_stub;
+}
+
 enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
                               uint32_t window, struct tbd_search_plan *out)
 {
@@ -256,6 +268,11 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
         if (block == NULL)
             continue;
         out->blocks[id] = is_possible_block(out, block) ? TBD_PLAN_EVENT : 0;
+        if (out->blocks[id] != 0 && !question->only_calls &&
+            may_be_jumped_to(out, session, window, block)) {
+            out->blocks[id] |= TBD_PLAN_JUMPED;
+            out->has_jumped = true;
+        }
         if (question->own_returns)
             out->blocks[id] |= own_of(out, session, window, block);
     }

@@ -18,7 +18,8 @@
 #define TBD_PLAN_EVENT  1u
 #define TBD_PLAN_RETURN 2u
 #define TBD_PLAN_OTHER  4u
-#define TBD_PLAN_STUB   8u /* an import stub of the function */
+#define TBD_PLAN_STUB   8u  /* an import stub of the function */
+#define TBD_PLAN_JUMPED 16u /* func_enter: a wanted function begins here, which a jump may enter */
 
 /* The plan for the windows of one segment of the index. */
 struct tbd_plan_segment {
@@ -42,6 +43,7 @@ struct tbd_search_plan {
     uint64_t thread;
     /* the trace has several threads: a function may be entered windows after its call (or: all returns are asked for, too) */
     bool has_threads;
+    bool has_jumped;        /* some block is TBD_PLAN_JUMPED */
     bool has_blocks;        /* `blocks` is narrower than "all blocks that have such events" */
     uint8_t *blocks;        /* by id: TBD_PLAN_*; owned */
     struct tbd_tails tails; /* with tbd_question.own_returns */

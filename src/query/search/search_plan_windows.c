@@ -111,7 +111,7 @@ bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
     plan->wanted_count = 0;
     plan->wanted = NULL;
     if (plan->has_blocks)
-        plan->wanted = calloc(2 * (size_t)plan->block_count + 2, sizeof(*plan->wanted));
+        plan->wanted = calloc(3 * (size_t)plan->block_count + 2, sizeof(*plan->wanted));
     if (plan->segments == NULL || (plan->has_blocks && plan->wanted == NULL))
         return false;
     for (uint32_t id = 1; plan->has_blocks && id < plan->block_count; id++) {
@@ -120,6 +120,8 @@ bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
         plan->wanted[plan->wanted_count++] = tbd_key(enter ? TBD_KEY_ENTER : TBD_KEY_BLOCK, id);
         plan->wanted[plan->wanted_count++] =
             tbd_key(TBD_KEY_TARGET, tbd_trace_block(trace, id)->def.start);
+        if (enter && (plan->blocks[id] & TBD_PLAN_JUMPED) != 0)
+            plan->wanted[plan->wanted_count++] = tbd_key(TBD_KEY_BLOCK, id);
     }
     if (plan->has_blocks) { /* its block is in another window */
         plan->wanted[plan->wanted_count++] = tbd_key(TBD_KEY_CARRIED, 0);
@@ -227,7 +229,8 @@ static bool may_hold_summary(const struct tbd_search_plan *plan, const struct tb
         return true;
     switch (plan->type) {
     case TBD_EVENT_STORE: return summary->stores + implicit + summary->words != 0;
-    case TBD_EVENT_FUNC_ENTER: return summary->calls + summary->signals != 0 || plan->has_threads;
+    case TBD_EVENT_FUNC_ENTER:
+        return summary->calls + summary->signals != 0 || plan->has_threads || plan->has_jumped;
     case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
     case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
     case TBD_EVENT_THREAD_SWITCH: return summary->switches != 0;

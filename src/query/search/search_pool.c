@@ -395,7 +395,7 @@ static void end_helper(struct helper *helper, struct tbd_search_run *run)
 static bool needs_replay(const struct tbd_search_run *run, const uint32_t *windows, uint32_t count)
 {
     if (run->question->type == TBD_EVENT_LOAD ||
-        (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0)
+        (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0 || tbd_search_wants_operands(run))
         return true;
     for (uint32_t i = 0; i < count; i++) {
         if (tbd_trace_window(run->session->trace, windows[i])->level < TBD_LEVEL_EVENTS)

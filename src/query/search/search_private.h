@@ -49,6 +49,16 @@ struct tbd_search_bad {
     uint64_t divisions, unmapped, optimized;
 };
 
+/* The entries by jumps of one window, in order (search_operands.c). */
+struct tbd_entry_operands {
+    struct tbd_event entry;
+    bool is_known; /* `entry` has its operands */
+};
+struct tbd_search_operands {
+    struct tbd_entry_operands *all; /* owned */
+    size_t count, capacity;
+};
+
 struct tbd_search_run {
     struct tbd_search *search;
     struct tbd_session *session;
@@ -91,6 +101,7 @@ struct tbd_search_run {
     size_t other_count, other_capacity;
     struct tbd_line_starts *lines; /* for line events */
     struct tbd_search_returns returns;
+    struct tbd_search_operands operands;
     struct tbd_candidate *candidates;
     size_t count, capacity;
     struct tbd_value *memory_values;
@@ -163,6 +174,22 @@ TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run 
 
 /* Low 16 bytes of the vector registers; NULL: the state does not hold them. */
 const uint8_t *tbd_search_vector(const struct tbd_reg_state *state);
+
+/* ---- search_operands.c: functions that a jump enters ---- */
+
+/* Does the question need operands of such entries? */
+bool tbd_search_wants_operands(const struct tbd_search_run *run);
+/* Lists an entry of a walk that has no operands and may be wanted. */
+bool tbd_search_note_bare(void *run, struct tbd_event *event);
+/* Finds the operands of all that are listed, in the open window. */
+TBD_MUST_CHECK enum tbd_status tbd_search_find_operands(struct tbd_search_run *run);
+/* Fills in those that were found. */
+void tbd_search_take_operands(const struct tbd_search_run *run, struct tbd_event *event);
+/* Finds those of one entry. */
+TBD_MUST_CHECK enum tbd_status tbd_search_find_entry(struct tbd_search_run *run,
+                                                     struct tbd_event *event);
+/* search_window.c: does one replay of the window with notes cost less than stops at this many events? */
+bool tbd_search_is_many(const struct tbd_search_run *run, uint64_t events);
 
 /* ---- search_callers.c: run->callers while a window is walked ---- */
 

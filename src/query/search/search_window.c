@@ -32,9 +32,10 @@ static bool ask_event(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
     uint32_t walk = run->answered;
-    enum tbd_verdict verdict =
-        is_return(run, event) ? TBD_VERDICT_MISS : tbd_search_judge_answered(run, event);
+    enum tbd_verdict verdict;
 
+    tbd_search_take_operands(run, event);
+    verdict = is_return(run, event) ? TBD_VERDICT_MISS : tbd_search_judge_answered(run, event);
     run->undecided |= verdict != TBD_VERDICT_MISS;
     if (tbd_search_asks(run, verdict) && run->status == TBD_OK) {
         run->session->stats.candidates += walk == 0;
@@ -95,6 +96,7 @@ static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event
     enum tbd_verdict verdict;
 
     event->kept = NULL;
+    tbd_search_take_operands(run, event);
     if (question->own_returns)
         return judge_own(run, event);
     if (is_return(run, event))
@@ -173,6 +175,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .with_returns = run->question->with_returns,
         .own_returns = run->question->own_returns,
         .every_return = run->question->every_return,
+        .with_jumps = run->plan.has_jumped,
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,
@@ -331,10 +334,15 @@ static void count_bad(struct tbd_search_run *run)
 #define BLOCKS_PER_STOP 64u
 #define STOPS_MIN       64u
 
+bool tbd_search_is_many(const struct tbd_search_run *run, uint64_t events)
+{
+    return events >= STOPS_MIN && events >= run->window->blocks / BLOCKS_PER_STOP;
+}
+
 static bool wants_notes(const struct tbd_search_run *run)
 {
-    return run->missed >= STOPS_MIN && run->missed >= run->window->blocks / BLOCKS_PER_STOP &&
-           run->window->complete && (run->all_uses & TBD_USES_STATE) == 0;
+    return tbd_search_is_many(run, run->missed) && run->window->complete &&
+           (run->all_uses & TBD_USES_STATE) == 0;
 }
 
 /* Walks again, with the registers that were missed. */
@@ -440,6 +448,25 @@ static enum tbd_status ask_all(struct tbd_search_run *run)
     return status == TBD_OK && wants_notes(run) ? note_missed(run) : status;
 }
 
+/* Whoever reads a condition needs the operands of entries by jumps, too.  Without them these have none. */
+static enum tbd_status find_operands(struct tbd_search_run *run)
+{
+    enum tbd_status status;
+
+    run->operands.count = 0;
+    if (!tbd_search_wants_operands(run))
+        return TBD_OK;
+    walk_uncounted(run, tbd_search_note_bare, NULL);
+    run->again = false;
+    if (run->status != TBD_OK || run->operands.count == 0)
+        return run->status;
+    status = tbd_search_find_operands(run);
+    if ((run->uses & (TBD_USES_OPERANDS | TBD_USES_TYPES)) == 0 && !run->question->with_returns &&
+        status != TBD_NOMEM)
+        status = TBD_OK;
+    return status;
+}
+
 enum tbd_status tbd_search_one(struct tbd_search_run *run)
 {
     enum tbd_status status;
@@ -447,7 +474,9 @@ enum tbd_status tbd_search_one(struct tbd_search_run *run)
     run->status = TBD_OK;
     if (run->scopes != NULL)
         tbd_scopes_set_window(run->scopes, run->window);
-    status = ask_all(run);
+    status = find_operands(run);
+    if (status == TBD_OK)
+        status = ask_all(run);
     if (status == TBD_OK && has_none(run))
         count_bad(run);
     else if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0 &&

@@ -56,12 +56,23 @@ static bool find_argument(const uint8_t *order, const struct tbd_event *event, u
     return false;
 }
 
+void tbd_event_take_operands(struct tbd_event *event, const struct tbd_regs *regs)
+{
+    event->sp = regs->gpr[TBD_RSP];
+    for (unsigned i = 0; i < 6; i++)
+        event->args[i] = regs->gpr[call_args[i]];
+    event->flags |= TBD_EVENT_HAS_SP;
+    event->flags &= ~TBD_EVENT_BARE;
+}
+
 bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *out)
 {
     if (reg == TBD_RSP && (event->flags & TBD_EVENT_HAS_SP) != 0) {
         *out = event->sp;
         return true;
     }
+    if ((event->flags & TBD_EVENT_BARE) != 0)
+        return false;
     if (event->type == TBD_EVENT_FUNC_ENTER || event->type == TBD_EVENT_CALL)
         return find_argument(call_args, event, reg, out);
     if (event->type == TBD_EVENT_FUNC_EXIT && reg == TBD_RAX) {

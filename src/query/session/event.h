@@ -55,6 +55,8 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 #define TBD_EVENT_HAS_VALUE 2u /* `value` is known */
 #define TBD_EVENT_RESUMED   4u /* of a call in which its thread waited: `began` is valid */
 #define TBD_EVENT_BY_JUMP   8u /* func_enter: by a jump, of an import stub or a tail call */
+/* func_enter by a jump whose block keeps no operands: `sp` and `args` are not known yet */
+#define TBD_EVENT_BARE 65536u
 /* func_exit, where the walk keeps frames (tbd_question.keeps_frames): a call's frame has its return
  * address at `sp`.  `from` is in that call's instruction; `began` is its time, 0 if it was made
  * before the walk began. */
@@ -128,6 +130,8 @@ struct tbd_event tbd_call_entry_event(const struct tbd_call_entry *entry);
 
 /* The first min(size, 8) bytes as a little-endian number. */
 uint64_t tbd_event_bytes_value(const uint8_t *bytes, uint64_t size);
+/* A function's entry gets its operands from the registers at its first instruction. */
+void tbd_event_take_operands(struct tbd_event *event, const struct tbd_regs *regs);
 /* Register `reg`, if the event itself holds it; false otherwise. */
 bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *out);
 

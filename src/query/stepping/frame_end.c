@@ -146,6 +146,7 @@ static bool find_call_above(struct tbd_command_run *run, const struct tbd_frame_
 {
     struct tbd_question question = tbd_question_after(call->since, TBD_EVENT_FUNC_ENTER);
 
+    question.only_calls = true;
     where_at_or_above(&question, call);
     tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, limit.time);
     return tbd_command_find_event(run, &question, out) == TBD_OK &&
@@ -161,6 +162,7 @@ static enum tbd_status find_landing(struct tbd_command_run *run, const struct tb
     struct tbd_position from = call->since;
     struct tbd_event last;
 
+    question.only_calls = true;
     tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_LE, call->slot);
     tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, call->thread);
     tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, from.time);

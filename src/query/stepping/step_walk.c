@@ -370,6 +370,7 @@ static enum tbd_step_move to_call_slowly(struct tbd_step_walk *walk, uint64_t sl
     struct tbd_event entry;
     enum tbd_status status;
 
+    question.only_calls = true;
     tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, slot);
     tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, walk->frame.thread);
     status = tbd_command_find_event(walk->run, &question, &entry);

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+/* scan_jumps.c - see scan_jumps.h
+ *
+ * Any block that does not end with a call may lead to a function: by a jump, a branch or a return that is taken there, or
+ * because code goes on without one. */
+#include "query/search/scan_jumps.h"
+
+#include "format/window/window_make.h"
+#include "query/search/scan_private.h"
+#include "query/search/scan_threads.h"
+#include "query/search/search_plan.h"
+#include "query/search/search_tails.h"
+
+bool tbd_scan_starts_threads(const struct tbd_window *window)
+{
+    return window->thread_count != 0;
+}
+
+/* ---- what is an entry ---- */
+
+static bool has_call(const struct tbd_block *block)
+{
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        if (block->ops[i].kind == TBD_OP_CALL)
+            return true;
+    }
+    return false;
+}
+
+static bool leads_on(const struct tbd_block *block)
+{
+    switch ((enum tbd_end)block->def.end) {
+    case TBD_END_LIMIT:
+    case TBD_END_JUMP:
+    case TBD_END_BRANCH:
+    case TBD_END_RETURN: return true;
+    case TBD_END_JUMP_INDIRECT: return !has_call(block);
+    default: return false;
+    }
+}
+
+static uint64_t last_pc(const struct tbd_block *block)
+{
+    return block->def.start + block->def.last_insn;
+}
+
+static bool function_at(const struct tbd_scan *scan, uint64_t pc, struct tbd_symbol *out)
+{
+    return scan->symbols != NULL && tbd_symbols_at(scan->symbols, scan->window->index, pc, out);
+}
+
+/* Is `from` in the function that begins at `start`, or in a part of it that was moved away? */
+static bool is_inside(const struct tbd_scan *scan, uint64_t from, uint64_t start)
+{
+    struct tbd_symbol there, here;
+
+    if (!function_at(scan, start, &there) || (from >= there.start && from < there.end))
+        return true;
+    if (!function_at(scan, from, &here) || !here.is_part)
+        return false;
+    tbd_symbols_to_whole(scan->symbols, scan->window->index, &here);
+    return here.start == start;
+}
+
+/* ---- entries inside a window ---- */
+
+static struct tbd_event make_entry(const struct tbd_scan *scan, uint64_t from)
+{
+    const struct tbd_cursor *cursor = &scan->cursor;
+
+    return (struct tbd_event){
+        .type = TBD_EVENT_FUNC_ENTER,
+        .block = cursor->id,
+        .position = { .time = cursor->time },
+        .pc = cursor->block->def.start,
+        .from = from,
+        .thread = cursor->thread,
+        .flags = TBD_EVENT_BY_JUMP | TBD_EVENT_BARE,
+    };
+}
+
+static void deliver(struct tbd_scan *scan, struct tbd_event *event)
+{
+    if (scan->keeps_frames)
+        tbd_scan_note_caller(scan, event);
+    tbd_scan_deliver(scan, event);
+}
+
+/* A handler gets its signal's context in rdx, which lies above the return address. */
+static bool is_handler(const struct tbd_regs *regs)
+{
+    return regs->gpr[TBD_RDX] == regs->gpr[TBD_RSP] + 8;
+}
+
+/* Does code of the function jump to its own start? */
+static bool is_loop(const struct tbd_scan *scan, uint64_t start)
+{
+    const struct tbd_trace *trace = scan->window->trace;
+    uint32_t count = tbd_trace_block_count(trace);
+    uint64_t target;
+
+    for (uint32_t id = 1; id <= count; id++) {
+        const struct tbd_block *block = tbd_trace_block(trace, id);
+
+        if (block != NULL && tbd_tails_target(block, &target) && target == start &&
+            is_inside(scan, last_pc(block), start))
+            return true;
+    }
+    return false;
+}
+
+/* The block before is in an earlier window. */
+static void meet_at_start(struct tbd_scan *scan)
+{
+    const struct tbd_regs *regs = tbd_scan_thread_regs(scan->window, scan->cursor.thread);
+    struct tbd_event event = make_entry(scan, 0);
+
+    if (regs == NULL || regs->rip != event.pc || is_handler(regs) || is_loop(scan, event.pc))
+        return;
+    tbd_event_take_operands(&event, regs);
+    deliver(scan, &event);
+}
+
+/* The block that leads to this one; NULL: none does. */
+static const struct tbd_block *take_before(struct tbd_scan *scan)
+{
+    struct tbd_scan_way *way = &scan->way;
+    const struct tbd_block *before = tbd_window_block(scan->window, way->block);
+
+    if (way->held == 0 || before == NULL || before->def.end != TBD_END_SYSCALL ||
+        way->held_back != scan->cursor.block->def.start)
+        return before;
+    before = tbd_window_block(scan->window, way->held);
+    way->held = 0;
+    return before;
+}
+
+void tbd_scan_meet_jump(struct tbd_scan *scan)
+{
+    const struct tbd_block *before;
+    struct tbd_event event;
+
+    if (scan->blocks == NULL || (scan->blocks[scan->cursor.id] & TBD_PLAN_JUMPED) == 0)
+        return;
+    if (scan->way.is_at_start) {
+        meet_at_start(scan);
+        return;
+    }
+    before = take_before(scan);
+    if (before == NULL || !leads_on(before))
+        return;
+    event = make_entry(scan, last_pc(before));
+    if (!is_inside(scan, event.from, event.pc))
+        deliver(scan, &event);
+}
+
+void tbd_scan_pass_block(struct tbd_scan *scan)
+{
+    bool ran = scan->limit >= scan->cursor.block->def.insn_count;
+
+    scan->way.block = ran ? scan->cursor.id : 0;
+    scan->way.is_at_start = false;
+}
+
+void tbd_scan_hold_jump(struct tbd_scan *scan, uint64_t back)
+{
+    const struct tbd_block *before = tbd_window_block(scan->window, scan->way.block);
+
+    if (before != NULL && leads_on(before)) {
+        scan->way.held = scan->way.block;
+        scan->way.held_back = back;
+    }
+    scan->way.block = 0;
+    scan->way.is_at_start = false;
+}
+
+/* ---- the entry at a window's end ---- */
+
+void tbd_scan_meet_end(struct tbd_scan *scan)
+{
+    const struct tbd_window *window = scan->window;
+    const struct tbd_block *before = tbd_window_block(window, scan->way.block);
+    uint64_t start = window->end_regs.rip;
+    struct tbd_event event;
+
+    if (!window->complete || window->end_thread_count != 0 || before == NULL || !leads_on(before) ||
+        scan->symbols == NULL ||
+        !tbd_symbols_is_function_start(scan->symbols, window->index, start) ||
+        is_inside(scan, last_pc(before), start))
+        return;
+    event = make_entry(scan, last_pc(before));
+    event.block = 0;
+    event.position.time = window->first_time + window->blocks;
+    event.pc = start;
+    tbd_event_take_operands(&event, &window->end_regs);
+    deliver(scan, &event);
+}
