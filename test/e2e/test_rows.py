@@ -353,27 +353,25 @@ def entries_of_tail_calls():
 
 
 def test_functions_are_entered_by_jumps_too(folder):
-    """With arguments that only a replay knows, in short windows and long ones, with threads of one's own or not, in merged windows."""
+    """With arguments that only a replay knows, in short windows and long ones."""
     truth = entries_of_tail_calls()
+    shapes = ["all func_enter where func==%s", "count func_enter where func==%s", "calls %s", "all func_enter where func==%s and arg0 > 4",
+              "calls %s where n > 4", "goto last backward func_enter 3 where func==%s", "goto first forward func_enter 7 where func==%s and n > 4"]
     for options in ("window=300", "window=100000"):
         trace = tbdtest.record([tbdtest.program("tail_calls")], folder + "/" + options, options)[1]
-        for function, entries in truth.items():
-            where = "func==" + function
-            events = trace.ask("all", "func_enter where", where)
+        answers = iter(trace.script(shape % function for function in truth for shape in shapes))
+        times = []
+        for (function, entries), events, counts, calls, some, some_calls, (last,), (forward,) in zip(truth.items(), *[answers] * len(shapes)):
             assert [int(event["args"][0], 0) for event in events] == entries, (options, function)
-            assert [row["count"] for row in trace.ask("count", "func_enter where", where)] == [len(entries)], (options, function)
-            assert [row["parameters"]["n"] for row in trace.ask("calls", function)] == entries, (options, function)
-            some = [n for n in entries if n > 4]
-            assert len(trace.ask("all", "func_enter where", where, "and arg0 > 4")) == len(some), (options, function)
-            assert len(trace.ask("all", "func_enter where", where, "and n > 4")) == len(some), (options, function)
-            last = trace.one("goto", "last", "backward", "func_enter", 3, "where", where)
-            assert last["time"] == events[-3]["time"] and last["args"][0] == events[-3]["args"][0], (last, events[-3])
-            forward = trace.one("goto", "first", "forward", "func_enter", 7, "where", where, "and arg0 > 4")
-            assert forward["time"] == [event["time"] for event in events if int(event["args"][0], 0) > 4][6], (options, function)
-        whole = [event["time"] for name in truth for event in trace.ask("all", "func_enter where func==" + name)]
-        assert len(set(whole)) == len(whole)
-        callers = {row["caller"].split("!")[1].split("+")[0] for row in trace.ask("calls", "inner")}
-        assert callers == {"outer"}, callers
+            assert [row["count"] for row in counts] == [len(entries)], (options, function)
+            assert [row["parameters"]["n"] for row in calls] == entries, (options, function)
+            assert some == [event for event in events if int(event["args"][0], 0) > 4], (options, function)
+            assert some_calls == [row for row in calls if row["parameters"]["n"] > 4], (options, function)
+            assert last == events[-3] and forward == some[6], (options, function)
+            times += [event["time"] for event in events]
+            if function == "inner":
+                assert {row["caller"].split("+")[0] for row in calls} == {"tail_calls!outer"}, calls
+        assert len(set(times)) == len(times)
 
 
 def test_history_has_the_values_that_a_condition_chooses(folder):

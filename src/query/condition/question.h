@@ -33,7 +33,8 @@ struct tbd_question {
     bool with_returns;
     /* func_enter without keeps_frames, in a function, which is the first name in `where`: also all events of
      * func_exit in its own code, those in functions to which it jumps that may end its frames
-     * (TBD_EVENT_ELSEWHERE), and entries for which `where` does not hold (TBD_EVENT_UNWANTED). */
+     * (TBD_EVENT_ELSEWHERE), and entries for which `where` does not hold (TBD_EVENT_UNWANTED).  Entries by jumps that have no
+     * operands stay without them (TBD_EVENT_BARE), whether `where` holds for them or not. */
     bool own_returns;
     /* func_enter: entries by calls, by import stubs and of signals' handlers, not those by other jumps. */
     bool only_calls;

@@ -463,11 +463,12 @@ static void start(struct tbd_scan *scan)
  * pushes is settled at the next block in any case. */
 static uint8_t passed_ops(const struct tbd_scan *scan)
 {
+    const uint8_t accesses = 1u << TBD_OP_STORE | 1u << TBD_OP_LOAD | 1u << TBD_OP_NOTE;
     bool is_about_calls = scan->type == TBD_EVENT_FUNC_ENTER || scan->type == TBD_EVENT_FUNC_EXIT;
 
     if (!is_about_calls || scan->probes != NULL)
         return 0;
-    return 1u << TBD_OP_STORE | 1u << TBD_OP_LOAD | 1u << TBD_OP_NOTE;
+    return scan->only_jumps ? accesses | 1u << TBD_OP_CALL | 1u << TBD_OP_RET : accesses;
 }
 
 void tbd_scan_run(struct tbd_scan *scan)

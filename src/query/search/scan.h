@@ -64,6 +64,7 @@ struct tbd_scan {
     bool every_return; /* func_enter: all events of func_exit, and no more */
     bool
         with_jumps; /* func_enter: those by jumps without operands, to blocks with TBD_PLAN_JUMPED */
+    bool only_jumps;    /* ... and no other events */
     uint64_t seeded_at; /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */

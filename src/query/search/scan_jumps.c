@@ -174,6 +174,26 @@ void tbd_scan_hold_jump(struct tbd_scan *scan, uint64_t back)
     scan->way.is_at_start = false;
 }
 
+/* ---- is there any? ---- */
+
+bool tbd_scan_may_meet(const struct tbd_window *window, const uint8_t *blocks, uint32_t count)
+{
+    const uint32_t *entries = window->entries;
+
+    for (size_t i = 0; i < window->entry_count; i++) {
+        const struct tbd_block *before;
+
+        if (entries[i] >= count || (blocks[entries[i]] & TBD_PLAN_JUMPED) == 0)
+            continue;
+        if (i == 0 || (entries[i - 1] & TBD_ENTRY_MESSAGE) != 0)
+            return true;
+        before = tbd_window_block(window, entries[i - 1]);
+        if (before != NULL && leads_on(before))
+            return true;
+    }
+    return false;
+}
+
 /* ---- the entry at a window's end ---- */
 
 void tbd_scan_meet_end(struct tbd_scan *scan)

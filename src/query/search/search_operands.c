@@ -20,8 +20,26 @@ bool tbd_search_wants_operands(const struct tbd_search_run *run)
     const struct tbd_question *question = run->question;
     bool shows_them = run->search->each != NULL && !question->skips_operands;
 
-    return run->plan.has_jumped &&
+    return run->plan.has_jumped && !question->own_returns &&
            (shows_them || (run->uses & (TBD_USES_OPERANDS | TBD_USES_TYPES)) != 0);
+}
+
+/* Without its operands, and without the stack. */
+static bool may_be_wanted(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    const uint32_t harmless = TBD_USES_NAMES | TBD_USES_OPERANDS | TBD_USES_REGS;
+    struct tbd_search_bad before = { run->env.divisions, run->env.unmapped, run->env.optimized };
+    enum tbd_verdict verdict;
+
+    if (run->where == NULL || (run->uses & ~harmless) != 0)
+        return true;
+    run->here = run->where;
+    run->env.regs = NULL;
+    verdict = tbd_search_judge(run, event);
+    run->env.divisions = before.divisions;
+    run->env.unmapped = before.unmapped;
+    run->env.optimized = before.optimized;
+    return verdict != TBD_VERDICT_MISS;
 }
 
 bool tbd_search_note_bare(void *context, struct tbd_event *event)
@@ -30,9 +48,8 @@ bool tbd_search_note_bare(void *context, struct tbd_event *event)
     struct tbd_search_operands *operands = &run->operands;
     struct tbd_entry_operands *own;
 
-    if (event->type != TBD_EVENT_FUNC_ENTER || (event->flags & TBD_EVENT_BARE) == 0 ||
-        tbd_search_judge_answered(run, event) == TBD_VERDICT_MISS)
-        return run->status == TBD_OK;
+    if ((event->flags & TBD_EVENT_BARE) == 0 || !may_be_wanted(run, event))
+        return true;
     if (!tbd_array_grow(&operands->all, operands->count, &operands->capacity,
                         sizeof(*operands->all))) {
         run->status = TBD_NOMEM;

@@ -15,6 +15,7 @@
  *     them. (not checked: it is about what is not done) */
 #include "query/search/search_private.h"
 
+#include "query/search/scan_jumps.h"
 #include "query/text/user_interrupt.h"
 
 #include <string.h>
@@ -80,6 +81,8 @@ static enum tbd_verdict judge_own(struct tbd_search_run *run, struct tbd_event *
 
     if (is_return(run, event) || !tbd_expr_in_ranges(&run->where->names[0], event->pc))
         return tbd_search_wants_own(run, event) ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+    if ((event->flags & TBD_EVENT_BARE) != 0)
+        return TBD_VERDICT_MATCH;
     if ((event->flags & TBD_EVENT_BY_JUMP) != 0)
         tbd_search_take_stub(run, event);
     verdict = judge_entry(run, event);
@@ -448,16 +451,35 @@ static enum tbd_status ask_all(struct tbd_search_run *run)
     return status == TBD_OK && wants_notes(run) ? note_missed(run) : status;
 }
 
+/* The entries by jumps alone: no stack of callers, no returns. */
+static void walk_jumps(struct tbd_search_run *run)
+{
+    struct tbd_scan scan = {
+        .window = run->window,
+        .disas = run->session->disas,
+        .symbols = run->session->symbols,
+        .type = TBD_EVENT_FUNC_ENTER,
+        .span = run->span,
+        .blocks = run->plan.blocks,
+        .with_jumps = true,
+        .only_jumps = true,
+        .emit = tbd_search_note_bare,
+        .context = run,
+    };
+
+    tbd_scan_run(&scan);
+}
+
 /* Whoever reads a condition needs the operands of entries by jumps, too.  Without them these have none. */
 static enum tbd_status find_operands(struct tbd_search_run *run)
 {
     enum tbd_status status;
 
     run->operands.count = 0;
-    if (!tbd_search_wants_operands(run))
+    if (!tbd_search_wants_operands(run) ||
+        !tbd_scan_may_meet(run->window, run->plan.blocks, run->plan.block_count))
         return TBD_OK;
-    walk_uncounted(run, tbd_search_note_bare, NULL);
-    run->again = false;
+    walk_jumps(run);
     if (run->status != TBD_OK || run->operands.count == 0)
         return run->status;
     status = tbd_search_find_operands(run);
