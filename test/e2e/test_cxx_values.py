@@ -174,6 +174,36 @@ def test_a_hundred_types_are_printed_as_by_gdb(folder):
     assert trace.one("print", "*shape")["value"].startswith("(shop::Circle) {<shop::Shape> = {_vptr.Shape = 0x")
 
 
+# Expressions over class_casts, and what C++ gives for them.
+CASTS = {
+    "((First *)all)->first": 1, "((Second *)all)->second": 2, "((Plain *)all)->plain": 3, "((const Second *)fixed)->second": 2,
+    "((All *)second)->all": 4, "((All *)first)->plain": 3, "((All *)&referring.plain)->all": 4, "(Second *)nothing == 0": 1,
+    "((Left *)both)->left": 5, "((Right *)both)->right": 6, "((Second *)both)->second": 2, "((First *)((char *)all))->first": 1,
+    "(long)(Second *)all - (long)all": 16, "(char *)(Second *)all - (char *)all": 16, "(long)(First *)all == (long)all": 1,
+}
+# These ask the object, or are not known to conditions.
+CASTS_OF_PRINT = {
+    "((First *)both)->first": 1, "((Both *)(First *)both)->both": 7, "(long)(Both *)(First *)both == (long)both": 1,
+    "static_cast<Second *>(all)->second": 2, "static_cast<All *>(second)->all": 4, "const_cast<All *>(fixed)->all": 4,
+    "dynamic_cast<All *>(first)->second": 2, "dynamic_cast<Both *>(first) == 0": 1, "(long)reinterpret_cast<Second *>(all) == (long)all": 1,
+    "(*&referring.reference).first": 1, "(*&referring.plain).plain": 3, "&referring.plain == (Plain *)all": 1, "numbers[1]": 8, "shared->left": 5, "(*shared).first": 1,
+}
+
+
+def test_casts_between_classes_are_those_of_the_language(folder):
+    _, trace = tbdtest.record([tbdtest.program("class_casts")], folder, OPTIONS)
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==stop")
+    trace.one("frame", 1)
+    for expression, value in {**CASTS, **CASTS_OF_PRINT}.items():
+        result = trace.tbdq("print", expression, json_output=False)
+        assert result.code == 0 and result.out.decode().strip() == str(value), (expression, value, result)
+    for expression, value in CASTS.items():
+        found = trace.tbdq("count", "func_enter", "where", "func==stop and (%s) == %d" % (expression, value), json_output=False)
+        assert found.code == 0 and found.out.split()[2] == b"1", (expression, found)
+    result = trace.tbdq("count", "func_enter", "where", "func==stop and ((First *)both)->first == 1", json_output=False)
+    assert result.code == 2 and b"virtual base classes" in result.err, result
+
+
 def test_pretty_values_are_laid_out_as_by_gdb(folder):
     trace, found = printed(folder, "on")
     names = ["point", "circle", "named", "map", "map_map", "set", "tuple", "bits", "anonymous", "points", "pairs", "grid", "unique", "shared",
@@ -192,5 +222,5 @@ def test_pretty_values_are_laid_out_as_by_gdb(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb,
+    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb, test_casts_between_classes_are_those_of_the_language,
                  test_a_hundred_types_are_printed_as_by_gdb, test_pretty_values_are_laid_out_as_by_gdb)

@@ -11,6 +11,8 @@
  *     checked: it is about what is not done) */
 #include "query/condition/expr_lower.h"
 
+#include "query/values/cxx_cast.h"
+
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +222,8 @@ static struct tbd_lowered lower_address(struct tbd_lowering *l)
     struct tbd_lowered v = lower_place(l, l->node->left);
     struct tbd_type object;
 
+    if (v.kind == TBD_LOWERED_PLACE && v.has_type)
+        through_reference(l, &v);
     if (v.kind == TBD_LOWERED_GONE)
         return v;
     if (v.kind != TBD_LOWERED_PLACE || v.bits != 0)
@@ -238,6 +242,28 @@ static bool find_type(struct tbd_lowering *l, const char *text, struct tbd_type 
     return tbd_c_type(l->at->scope, text, out) == TBD_OK;
 }
 
+/* A pointer to a class, cast to one to a base class or back: 0 stays 0. */
+static bool cast_class(struct tbd_lowering *l, struct tbd_lowered *v, const struct tbd_type *type)
+{
+    struct tbd_expr_node sides = { .op = TBD_EXPR_SIDES }, choice = { .op = TBD_EXPR_CHOICE };
+    struct tbd_type from, to;
+    uint64_t step = 0;
+
+    from = v->type; /* of &x: the object's */
+    if ((!v->is_address && !tbd_type_target(&v->type, &from)) || !tbd_type_target(type, &to))
+        return true;
+    if (!tbd_object_cast_step(l->at->scope->place, &from, &to, &step))
+        return false;
+    if (step == 0)
+        return true;
+    sides.left = tbd_lowering_binary(l, TBD_EXPR_ADD, v->node, tbd_lowering_number(l, step));
+    sides.right = tbd_lowering_number(l, 0);
+    choice.left = v->node;
+    choice.right = tbd_lowering_add(l, &sides);
+    v->node = tbd_lowering_add(l, &choice);
+    return true;
+}
+
 static struct tbd_lowered convert(struct tbd_lowering *l, struct tbd_lowered v,
                                   const struct tbd_type *type)
 {
@@ -252,12 +278,16 @@ static struct tbd_lowered convert(struct tbd_lowering *l, struct tbd_lowered v,
     if (view.kind != TBD_TYPE_INTEGER && view.kind != TBD_TYPE_ENUM &&
         view.kind != TBD_TYPE_POINTER)
         return tbd_lowering_gone(l, TBD_TYPE, "a value cannot be cast to this type");
+    if (view.kind == TBD_TYPE_POINTER && (tbd_lowered_is_pointer(&v) || v.is_address) &&
+        !cast_class(l, &v, type))
+        return tbd_lowering_gone(l, TBD_TYPE,
+                                 "casts through virtual base classes are not supported");
     if (view.encoding == DW_ATE_boolean)
         v.node = tbd_lowering_binary(l, TBD_EXPR_NE, v.node, tbd_lowering_number(l, 0));
     else if (view.bytes < 8 && view.bytes != 0)
         v.node = tbd_lowering_extend(l, v.node, (uint32_t)view.bytes * 8, view.is_signed);
     v.has_type = true;
-    v.is_literal = false;
+    v.is_literal = v.is_wide = v.is_address = false;
     v.type = *type;
     return v;
 }

@@ -15,6 +15,7 @@ struct tbd_parser {
     const struct tbd_expr_words *words; /* NULL: none */
     unsigned depth;
     bool failed;
+    int32_t closed; /* the node that was last in parentheses; 0: none, no operator is node 0 */
 };
 
 /* Every failure calls this; its TBD_PARSER_NONE is returned through all levels. */

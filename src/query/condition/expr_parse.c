@@ -413,6 +413,7 @@ static int32_t parse_parentheses(struct tbd_parser *p)
     inner = tbd_parser_or(p);
     if (inner == NONE || !tbd_parser_expect(p, ')', "to close '('"))
         return NONE;
+    p->closed = inner;
     return tbd_parser_postfix(p, inner);
 }
 

@@ -128,7 +128,7 @@ static int32_t parse_binary(struct tbd_parser *p, unsigned level)
 
         if (is_name_node(&p->expr->nodes[left]))
             return FAIL(p, TBD_TYPE, NULL, "a condition on a name cannot be calculated with");
-        if (level == LEVEL_COMPARE && p->expr->nodes[left].is_boolean &&
+        if (level == LEVEL_COMPARE && left != p->closed && p->expr->nodes[left].is_boolean &&
             p->expr->nodes[left].op >= TBD_EXPR_EQ)
             return FAIL(p, TBD_SYNTAX, "write a<b and b<c, or use ( )",
                         "comparisons cannot be chained");

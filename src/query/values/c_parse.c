@@ -6,6 +6,7 @@
 #include "query/values/c_parse_private.h"
 
 #include "base/assert.h"
+#include "query/values/cxx_cast.h"
 
 #include <ctype.h>
 #include <dwarf.h>
@@ -308,6 +309,35 @@ static bool read_cast(struct tbd_c_reader *r, int32_t *out, bool *is_cast)
     return add(r, node, out);
 }
 
+/* "static_cast<TYPE>(value)" and its kin, the word read. */
+static bool read_word_cast(struct tbd_c_reader *r, size_t at, enum tbd_cast_kind kind, int32_t *out)
+{
+    struct tbd_c_node node;
+    struct tbd_type type;
+    int32_t of;
+
+    if (!expect(r, "<"))
+        return false;
+    if (!tbd_c_read_type(r, &type))
+        return wrong(r, r->at, 1, "there is no such type");
+    if (!expect(r, ">") || !expect(r, "(") || !read_choice(r, &of) || !expect(r, ")"))
+        return false;
+    node = node_of(TBD_C_CAST, of, -1, at, 1);
+    node.type = type;
+    node.number = kind;
+    return add(r, node, out) && read_postfix(r, out);
+}
+
+static const struct {
+    const char *word;
+    enum tbd_cast_kind kind;
+} word_casts[] = {
+    { "static_cast", TBD_CAST_C },
+    { "const_cast", TBD_CAST_C },
+    { "reinterpret_cast", TBD_CAST_REINTERPRET },
+    { "dynamic_cast", TBD_CAST_DYNAMIC },
+};
+
 static enum tbd_c_op prefix_of(char c)
 {
     switch (c) {
@@ -334,6 +364,10 @@ static bool read_prefix(struct tbd_c_reader *r, int32_t *out)
     }
     if (tbd_c_accept_word(r, "sizeof"))
         return read_sizeof(r, at, out);
+    for (size_t i = 0; i < sizeof(word_casts) / sizeof(word_casts[0]); i++) {
+        if (tbd_c_accept_word(r, word_casts[i].word))
+            return read_word_cast(r, at, word_casts[i].kind, out);
+    }
     if (!read_cast(r, out, &is_cast))
         return false;
     return is_cast || (read_primary(r, out) && read_postfix(r, out));

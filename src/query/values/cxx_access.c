@@ -13,12 +13,37 @@
 
 #define ELEMENT_STEPS_MAX (1u << 16)
 
+/* std::array has nothing but an array. */
+static bool array_element(const struct tbd_place_of *place, const struct tbd_data *data,
+                          uint64_t index, struct tbd_data *out)
+{
+    static const char elements[] = "_M_elems";
+    struct tbd_type_view view;
+    struct tbd_member member;
+    struct tbd_type target;
+    struct tbd_data all;
+    uint64_t bytes;
+
+    if (!tbd_data_find_member(place, data, elements, sizeof(elements) - 1, &member, &all))
+        return false;
+    view = tbd_type_look(&all.type);
+    if (view.kind != TBD_TYPE_ARRAY || !tbd_type_target(&all.type, &target))
+        return false;
+    bytes = tbd_type_look(&target).bytes;
+    if (bytes == 0 || index >= view.bytes / bytes)
+        return false;
+    tbd_data_part(&all, index * bytes, &target, out);
+    return true;
+}
+
 bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t index,
                      struct tbd_data *out)
 {
     struct tbd_data second;
     struct tbd_cxx cxx;
 
+    if (array_element(place, data, index, out))
+        return true;
     if (!tbd_cxx_open(place, data, &cxx) || index >= cxx.count ||
         (cxx.kind != TBD_CXX_SEQUENCE && cxx.kind != TBD_CXX_STRING))
         return false;

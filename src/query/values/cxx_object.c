@@ -94,11 +94,19 @@ bool tbd_object_type(const struct tbd_place_of *place, const struct tbd_class_fi
            (finder->type != NULL && finder->type(finder->context, plain, out));
 }
 
-static bool is_same_class(const struct tbd_type *a, const struct tbd_type *b)
+bool tbd_is_same_class(const struct tbd_type *a, const struct tbd_type *b)
 {
-    char x[256], y[256];
+    struct tbd_type_view view = tbd_type_look(a), other = tbd_type_look(b);
+    struct tbd_type x, y;
+    char name[2][256];
 
-    return strcmp(tbd_type_text(a, x, sizeof(x)), tbd_type_text(b, y, sizeof(y))) == 0;
+    if (view.kind != TBD_TYPE_STRUCT || other.kind != TBD_TYPE_STRUCT || view.die.addr == NULL ||
+        other.die.addr == NULL)
+        return false;
+    x = tbd_type_from(&view.die); /* without const and typedefs */
+    y = tbd_type_from(&other.die);
+    return strcmp(tbd_type_text(&x, name[0], sizeof(name[0])),
+                  tbd_type_text(&y, name[1], sizeof(name[1]))) == 0;
 }
 
 /* Is `part` the object itself, or one of its base classes? */
@@ -113,7 +121,7 @@ static bool is_part(const struct tbd_place_of *place, const struct tbd_data *obj
     if (view.kind != TBD_TYPE_STRUCT || !object->is_known || nesting > NESTING_MAX)
         return false;
     if (nesting != 0 && object->address == part->address &&
-        is_same_class(&object->type, &part->type))
+        tbd_is_same_class(&object->type, &part->type))
         return true;
     of = tbd_type_complete(place->dwarf, &view.die);
     for (bool first = true; tbd_type_next_member(&of, first, &at, &member); first = false) {

@@ -19,6 +19,7 @@ struct tbd_class_finder {
 /* The whole object of another class of which `part` is a part; false if there is none. */
 bool tbd_object_whole(const struct tbd_place_of *place, const struct tbd_class_finder *finder,
                       const struct tbd_data *part, struct tbd_data *out);
+bool tbd_is_same_class(const struct tbd_type *a, const struct tbd_type *b);
 /* The type called `name`, which a demangler wrote. */
 bool tbd_object_type(const struct tbd_place_of *place, const struct tbd_class_finder *finder,
                      const char *name, struct tbd_type *out);

@@ -184,9 +184,10 @@ bool tbd_c_dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data)
 
 static bool address_of(struct tbd_c_run *r, size_t at, struct tbd_data *data)
 {
-    struct tbd_type pointer = tbd_type_pointer_to(&data->type);
+    struct tbd_type pointer;
 
     tbd_c_follow(r, data);
+    pointer = tbd_type_pointer_to(&data->type);
     if (!data->is_known) {
         data->type = pointer;
         return true;
@@ -311,7 +312,7 @@ static bool evaluate_unary(struct tbd_c_run *r, const struct tbd_c_node *node, s
     case TBD_C_MEMBER: tbd_c_follow(r, out); return tbd_c_member(r, node, out);
     case TBD_C_ARROW:
         return tbd_c_dereference(r, (size_t)node->number, out) && tbd_c_member(r, node, out);
-    case TBD_C_CAST: return tbd_c_cast(r, node->at, &node->type, out);
+    case TBD_C_CAST: return tbd_c_cast(r, node, &node->type, out);
     case TBD_C_DEREF: return tbd_c_dereference(r, node->at, out);
     case TBD_C_ADDRESS: return address_of(r, node->at, out);
     default: return negate(r, node, out);

@@ -54,8 +54,9 @@ bool tbd_c_combine(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_data
                    struct tbd_data *right);
 /* `a && b` with a false left side is decided, whatever the right side is. */
 bool tbd_c_is_decided(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_data *left);
-/* `at`: where the cast stands in the text. */
-bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, struct tbd_data *data);
+/* `node`: the cast in the text; NULL: a conversion of C's. */
+bool tbd_c_cast(struct tbd_c_run *r, const struct tbd_c_node *node, const struct tbd_type *type,
+                struct tbd_data *data);
 /* *data, one side of `c ? a : b`, gets the type that C gives to both. */
 bool tbd_c_take_common_type(struct tbd_c_run *r, struct tbd_data *data, struct tbd_data *other);
 

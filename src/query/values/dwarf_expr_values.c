@@ -5,6 +5,8 @@
  * the result. */
 #include "query/values/dwarf_expr_private.h"
 
+#include "query/values/cxx_cast.h"
+
 #include <dwarf.h>
 #include <inttypes.h>
 #include <string.h>
@@ -290,7 +292,26 @@ bool tbd_c_is_decided(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_d
 
 /* ---- casts ---- */
 
-bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, struct tbd_data *data)
+/* A pointer to a class becomes one to another class: to its base class's part of the object, or back. */
+static void cast_class(struct tbd_c_run *r, enum tbd_cast_kind kind, const struct tbd_type *type,
+                       struct tbd_c_operand *a, struct tbd_data *data)
+{
+    struct tbd_class_finder finder = { r->scope->type, r->scope->context };
+    struct tbd_type from, to;
+    uint64_t address;
+
+    if (!tbd_type_target(&a->type, &from) || !tbd_type_target(type, &to))
+        return;
+    if (tbd_object_cast(r->scope->place, &finder, kind, a->number, &from, &to, &address)) {
+        a->number = address;
+    } else {
+        data->type = *type;
+        tbd_data_unknown(data, "which object it points to is not known");
+    }
+}
+
+bool tbd_c_cast(struct tbd_c_run *r, const struct tbd_c_node *node, const struct tbd_type *type,
+                struct tbd_data *data)
 {
     struct tbd_type_view view = tbd_type_look(type);
     struct tbd_c_operand a;
@@ -302,7 +323,7 @@ bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, str
         return true;
     }
     if (view.kind == TBD_TYPE_STRUCT || view.kind == TBD_TYPE_ARRAY)
-        return tbd_query_wrong(r->error, TBD_TYPE, at, 1,
+        return tbd_query_wrong(r->error, TBD_TYPE, node == NULL ? 0 : node->at, 1,
                                "a value cannot be cast to a struct or an array");
     if (!tbd_c_operand(r, data, &a)) {
         data->type = *type;
@@ -320,7 +341,10 @@ bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, str
         a.number = a.real < 0 ? (uint64_t)(int64_t)a.real : (uint64_t)a.real;
     if (view.encoding == DW_ATE_boolean)
         a.number = tbd_c_truth(&a);
-    tbd_data_number(tbd_c_narrow(type, a.number), type, data);
+    if (view.kind == TBD_TYPE_POINTER && a.is_pointer)
+        cast_class(r, node == NULL ? TBD_CAST_C : (enum tbd_cast_kind)node->number, type, &a, data);
+    if (data->is_known)
+        tbd_data_number(tbd_c_narrow(type, a.number), type, data);
     return true;
 }
 
@@ -355,5 +379,5 @@ bool tbd_c_take_common_type(struct tbd_c_run *r, struct tbd_data *data, struct t
         (x.kind == y.kind && x.bytes == y.bytes && x.is_signed == y.is_signed))
         return true;
     type = common_type(&x, &y);
-    return tbd_c_cast(r, 0, &type, data);
+    return tbd_c_cast(r, NULL, &type, data);
 }
