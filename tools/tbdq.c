@@ -116,11 +116,7 @@ static int set_at(struct tbd_command_run *run, const char *at)
         status = TBD_USAGE;
     }
     if (status == TBD_OK) {
-        run->session->at = question.position;
-        if (question.from == TBD_FROM_LAST)
-            run->session->at = tbd_session_last(run->session);
-        if (question.from == TBD_FROM_CURRENT)
-            run->session->at = tbd_session_current(run->session);
+        run->session->at = tbd_command_start(run->session, &question);
         run->session->has_at = true;
     }
     tbd_question_free(&question);

@@ -10,7 +10,8 @@
  * window of bits at once: their pages, most of them equal, are packed once, not once per window and
  * again for the merge.  Where only merging a long window with short ones would save space, counts
  * are given up first, however few are left.  If nothing else can be given up, the oldest windows
- * are dropped: the budget comes first.
+ * are dropped: the budget comes first.  Windows of native play are dropped at once (`only_drops`): each has stops of
+ * its own, and what it gives up otherwise is decided when they are counted.
  *
  * Invariants
  * AGE-1  `windows` are those of the index, in order; changed under the lock together with it.
@@ -29,6 +30,7 @@
 #include "base/assert.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "format/files/file_names.h"
 #include "format/merging/change.h"
 #include "format/merging/index_write.h"
 #include "format/merging/replayed_events.h"
@@ -75,6 +77,7 @@
 
 struct aged {
     struct tbd_disk_window disk;
+    uint64_t bytes; /* of its files */
     uint32_t span;
     bool stays;     /* cannot be lowered or merged */
     uint64_t ended; /* seconds */
@@ -166,6 +169,20 @@ static uint64_t bytes_of(const struct tbd_disk_window *window)
     return window->toc_bytes + window->trace_bytes + window->block_bytes;
 }
 
+/* Its stops, which are written before it is. */
+static uint64_t stops_bytes(const struct tbd_ager *ager, const struct tbd_disk_window *window)
+{
+    struct stat status;
+    char name[64];
+
+    if (!ager->limits.only_drops)
+        return 0;
+    tbd_stops_file_name(window->window, name, sizeof(name));
+    return fstatat(tbd_writer_dir(ager->writer), name, &status, AT_SYMLINK_NOFOLLOW)
+               ? 0
+               : (uint64_t)status.st_size;
+}
+
 static uint64_t folder_bytes(int of, const char *folder, uint32_t *out_files)
 {
     struct dirent *entry;
@@ -241,7 +258,7 @@ static void count_window(struct tbd_ager *ager, const struct aged *window, int s
 {
     struct level *level = &ager->levels[window->disk.level < LEVELS ? window->disk.level : 0];
 
-    level->bytes += (uint64_t)sign * bytes_of(&window->disk);
+    level->bytes += (uint64_t)sign * window->bytes;
     level->count += (uint32_t)sign;
 }
 
@@ -252,7 +269,7 @@ static bool windows_follow(const struct tbd_ager *ager)
     uint32_t counts[4] = { 0 };
 
     for (size_t i = 0; i < ager->count; i++) {
-        bytes += bytes_of(&ager->windows[i].disk);
+        bytes += ager->windows[i].bytes;
         counts[ager->windows[i].disk.level & 3]++;
     }
     return bytes == window_bytes(ager) && counts[1] == ager->levels[1].count &&
@@ -425,7 +442,7 @@ static bool plan_drop(const struct tbd_ager *ager, uint64_t bytes, struct plan *
     uint32_t count = 0;
 
     while (count + 1 < ager->count && dropped < bytes)
-        dropped += bytes_of(&ager->windows[count++].disk);
+        dropped += ager->windows[count++].bytes;
     out->action = count ? DROP : NOTHING;
     out->first = count;
     return count;
@@ -466,6 +483,12 @@ static uint64_t now_seconds(void)
 }
 
 /* Each drop writes an image, so it drops a good part of all windows at once. */
+static bool plan_drop_beyond(const struct tbd_ager *ager, uint64_t limit, struct plan *out)
+{
+    return plan_drop(ager, total_bytes(ager) + reserved_bytes(ager, limit) - limit + limit / 8,
+                     out);
+}
+
 static bool plan_keep(const struct tbd_ager *ager, struct plan *out)
 {
     const struct tbd_age_limits *limits = &ager->limits;
@@ -473,10 +496,7 @@ static bool plan_keep(const struct tbd_ager *ager, struct plan *out)
     uint32_t old = 0;
 
     if (is_over_keep(ager))
-        return plan_drop(ager,
-                         total_bytes(ager) + reserved_bytes(ager, limits->keep_bytes) -
-                             limits->keep_bytes + limits->keep_bytes / 8,
-                         out);
+        return plan_drop_beyond(ager, limits->keep_bytes, out);
     if (!limits->keep_seconds || !ager->count ||
         now - ager->windows[0].ended <= limits->keep_seconds + limits->keep_seconds / 8)
         return false;
@@ -487,13 +507,22 @@ static bool plan_keep(const struct tbd_ager *ager, struct plan *out)
     return old;
 }
 
+static bool plan_change(const struct tbd_ager *ager, struct plan *out)
+{
+    if (plan_keep(ager, out))
+        return true;
+    if (ager->limits.only_drops)
+        return is_over_budget(ager) && plan_drop_beyond(ager, ager->limits.budget, out);
+    return plan_by_number(ager, out) || plan_by_budget(ager, out);
+}
+
 static struct plan make_plan(const struct tbd_ager *ager)
 {
     struct plan plan = { 0 };
 
     if (ager->is_stuck || ager->has_stopped)
         return plan;
-    if (plan_keep(ager, &plan) || plan_by_number(ager, &plan) || plan_by_budget(ager, &plan))
+    if (plan_change(ager, &plan))
         return plan;
     plan = (struct plan){ 0 };
     if (ager->count && tbd_writer_bytes(ager->writer) >
@@ -507,15 +536,19 @@ static struct plan make_plan(const struct tbd_ager *ager)
 enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk_window *window,
                                     bool can_change)
 {
-    struct aged aged = { .disk = *window, .span = 1, .stays = !can_change, .ended = now_seconds() };
+    struct aged aged = { .disk = *window,
+                         .bytes = bytes_of(window) + stops_bytes(ager, window),
+                         .span = 1,
+                         .stays = !can_change,
+                         .ended = now_seconds() };
 
     if (!tbd_array_grow(&ager->windows, ager->count, &ager->capacity, sizeof(aged)))
         return TBD_NOMEM;
     ager->windows[ager->count++] = aged;
     count_window(ager, &aged, 1);
     TBD_INVARIANT("AGE-1", windows_follow(ager));
-    if (bytes_of(window) > ager->largest)
-        ager->largest = bytes_of(window);
+    if (aged.bytes > ager->largest)
+        ager->largest = aged.bytes;
     measure_if_near_locked(ager);
     ager->writing--;
     ager->is_stuck = false;
@@ -621,6 +654,7 @@ static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
             count_window(ager, &window[i], -1);
         window->ended = window[count - 1].ended;
         window->disk = change->disk.window;
+        window->bytes = bytes_of(&window->disk);
         window->span = change->disk.span;
         count_window(ager, window, 1);
         memmove(window + 1, window + count, (ager->count - first - count) * sizeof(*window));

@@ -20,6 +20,8 @@ struct tbd_age_limits {
     uint64_t keep_seconds; /* or this age */
     /* the index is rewritten when it has grown by half and this many bytes; 0: the default */
     uint64_t index_slack;
+    /* windows of native play cannot be lowered or merged: over budget the oldest are dropped */
+    bool only_drops;
 };
 
 /* The smaller one of budget and keep; 0: none. */

@@ -11,6 +11,9 @@
 #include "organizer/backlink_heads.h"
 #include "organizer/mapped_files.h"
 #include "organizer/thread_states.h"
+#include "format/merging/index_write.h"
+#include "format/trace/trace_handle.h"
+#include "format/trace/trace_index.h"
 #include "format/window/window_make.h"
 
 #include <stdio.h>
@@ -29,16 +32,46 @@ struct tbd_join {
     uint64_t next_time;
     uint32_t blocks_written;
     struct tbd_end_state state; /* at the end of the window before */
+    struct tbd_trace *from; /* has dropped the windows before; NULL: there were none; borrowed */
     struct tbd_called called;
     struct tbd_mapped_files mapped;
     uint64_t realtime_ns; /* at the program's start */
     bool started;
+    bool has_windows;
     bool has_end;
     struct tbd_msg_end end;
     char end_text[256];
     bool has_end_siginfo;
     uint8_t end_siginfo[TBD_SIGINFO_BYTES];
 };
+
+/* ---- after windows that were dropped ---- */
+
+bool tbd_join_after(struct tbd_join *join, struct tbd_trace *from, const struct tbd_window *first)
+{
+    const struct tbd_disk_base *base = &tbd_trace_index(from)->base;
+    const struct tbd_window before = { .end_regs = first->regs,
+                                       .end_xsave = first->xsave,
+                                       .end_threads = first->threads,
+                                       .end_thread_count = first->thread_count };
+
+    join->from = from;
+    join->windows = base->window;
+    join->next_time = base->first_time;
+    return tbd_end_state_take(&join->state, &before);
+}
+
+static enum tbd_status take_base(struct tbd_join *join)
+{
+    const struct tbd_trace_index *index = tbd_trace_index(join->from);
+
+    for (size_t i = 0; i < index->module_count; i++)
+        (void)tbd_writer_module(join->writer, index->modules[i].path, index->modules[i].disk.inode,
+                                index->modules[i].disk.device);
+    return tbd_base_give(join->from, join->writer);
+}
+
+/* ---- windows ---- */
 
 static enum tbd_status join_start(struct tbd_join *join, const struct tbd_product *product)
 {
@@ -58,7 +91,9 @@ static enum tbd_status join_start(struct tbd_join *join, const struct tbd_produc
         return TBD_CORRUPT;
     status = tbd_writer_start(join->writer, product->start, product->start_bytes, &config);
     if (!status)
-        status = tbd_writer_image(join->writer, product->image, product->image_count);
+        status = join->from
+                     ? take_base(join)
+                     : tbd_writer_image(join->writer, NULL, product->image, product->image_count);
     memcpy(&join->realtime_ns,
            (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
            sizeof(join->realtime_ns));
@@ -178,7 +213,7 @@ static bool keep_called(const struct tbd_join *join, struct tbd_window *window)
 static enum tbd_status join_threads(struct tbd_join *join, const struct tbd_product *product)
 {
     struct tbd_window *window = product->window;
-    bool had_turns = product->thread_messages != 0;
+    bool had_turns = product->thread_messages || (join->from && !join->has_windows);
 
     if (window->thread_count && !keep_called(join, window))
         return TBD_NOMEM;
@@ -243,6 +278,7 @@ static enum tbd_status join_kept_locked(struct tbd_join *join, struct tbd_produc
         status = write_blocks_locked(join, highest_id);
     if (status)
         return status;
+    join->has_windows = true;
     join->next_time += window->blocks;
     join->windows++;
     return TBD_OK;

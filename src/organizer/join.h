@@ -19,6 +19,10 @@ struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock,
                               struct tbd_block_table *table, const struct tbd_stream_head *head,
                               uint64_t budget);
 void tbd_join_free(struct tbd_join *join);
+/* The windows follow those that `from` has dropped, of which `first` is the first one left. Both are borrowed until the
+ * first window is joined.  False without memory. */
+TBD_MUST_CHECK bool tbd_join_after(struct tbd_join *join, struct tbd_trace *from,
+                                   const struct tbd_window *first);
 /* The next window; takes the writer's lock.  `highest_id`: of the blocks that it may have.
  * *out_keep: it goes into the trace.  A damaged product is joined up to the damage; nothing can be
  * joined after it. */

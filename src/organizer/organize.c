@@ -341,6 +341,7 @@ static bool put_off_large_pages(void)
 
 static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
 {
+    struct tbd_age_limits age = o->options->age;
     enum tbd_status status;
 
     o->table = tbd_block_table_new();
@@ -361,9 +362,11 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     o->pipeline = tbd_pipeline_new(tbd_workers_count(o->options));
     if (!o->join || !o->pipeline)
         return TBD_NOMEM;
-    /* what windows of native play give up is decided when they are counted: a merged one would hold several's stops */
-    if (tbd_ager_is_needed(&o->options->age) && !keeps_stops(o))
-        status = tbd_ager_new(&o->options->age, o->writer, &o->lock, &o->ager);
+    if (o->options->after && !tbd_join_after(o->join, o->options->after, o->options->first))
+        return TBD_NOMEM;
+    age.only_drops = keeps_stops(o);
+    if (tbd_ager_is_needed(&age))
+        status = tbd_ager_new(&age, o->writer, &o->lock, &o->ager);
     if (status)
         return status;
     if (!tbd_workers_begin(o))

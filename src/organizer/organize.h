@@ -30,6 +30,9 @@ struct tbd_organize_options {
     enum tbd_organize_lean lean;
     /* of the trace that the stream is made from; NULL: it comes from a program */
     const struct tbd_kept_modules *modules;
+    /* that trace, if its first windows were dropped, and the first one left; NULL: none was */
+    struct tbd_trace *after;
+    const struct tbd_window *first;
     bool discard;     /* measure only: take the stream, write nothing */
     bool keeps_rings; /* for tbd_collect() (organizer/collect.h) */
     const char

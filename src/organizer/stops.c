@@ -3,22 +3,16 @@
 #include "organizer/stops.h"
 
 #include "format/files/file.h"
+#include "format/files/file_names.h"
 #include "format/reading/window_read.h"
 #include "format/trace/trace_handle.h"
 #include "format/window/window_make.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define PAGE_BYTES 4096u
 /* The payloads of shorter events cost less than the search for them. */
 #define LONG_EVENT 128u
-
-static void name_of(uint64_t window, char out[40])
-{
-    snprintf(out, 40, "stops/%" PRIu64, window);
-}
 
 /* ---- writing ---- */
 
@@ -99,7 +93,7 @@ enum tbd_status tbd_stops_keep(int dir, uint64_t window, const struct tbd_raw_wi
     enum tbd_status status = window ? TBD_OK : tbd_dir_make_folder(dir, "stops");
     char name[40];
 
-    name_of(window, name);
+    tbd_stops_file_name(window, name, sizeof(name));
     tbd_file_put_header(&file, TBD_FILE_STOPS, (uint32_t)window, 0);
     if (!raw->is_last && !raw->cut && put_brief(&brief, raw))
         put_record(&file, TBD_REC_STOPS_BRIEF, brief.bytes, brief.used);
@@ -143,7 +137,7 @@ static enum tbd_status load_file(struct tbd_dir dir, uint64_t number, struct tbd
     char name[40];
 
     *out = (struct tbd_buffer){ 0 };
-    name_of(number, name);
+    tbd_stops_file_name(number, name, sizeof(name));
     status = tbd_file_open(dir, name, TBD_FILE_STOPS, 0, &file, why);
     if (status)
         return status;

@@ -93,28 +93,46 @@ def test_a_program_that_makes_code_goes_on_translated(folder):
         assert here == there, (question, here, there)
 
 
-def test_a_budget_holds_once_windows_are_counted(folder):
-    """Windows that are not counted give up nothing; when they are, old ones merge as they do in traced play."""
-    argv = tbdtest.fixed([tbdtest.program("many_windows")])
-    options = NATIVE + ",cut=500,aftercount=no,budget=%09d"  # of the same length, as above
+def drop_old_windows(folder, argv, limit="budget", rounds=1200):
+    """A trace of which most must go, still uncounted, whatever its number of windows; and how many bytes it may have."""
+    argv = tbdtest.fixed([tbdtest.program(argv), str(rounds)])
+    options = NATIVE + ",cut=1000,aftercount=no,%s=%09d"  # of the same length, as above
     with tbdtest.one_processor():
-        record(argv, os.path.join(folder, "all"), options % 0)
-        whole = tbdtest.find_trace(os.path.join(folder, "all"), argv[-1])
-        blocks, windows = whole.info()["blocks"], len(whole.ask("windows"))
-        budget = tbdtest.disk_use(whole.path) // 2
-        record(argv, os.path.join(folder, "few"), options % budget)
-    trace = tbdtest.find_trace(os.path.join(folder, "few"), argv[-1])
-    assert tbdtest.disk_use(trace.path) > budget, (budget, windows)
-    assert trace.info()["blocks"] == blocks, (trace.info(), blocks)
-    assert len(trace.ask("windows")) < windows, windows
-    trace.verify()
+        record(argv, os.path.join(folder, "all"), options % (limit, 0))
+        whole = tbdtest.find_trace(os.path.join(folder, "all"), argv[-2])
+        bytes_most = (4 << 20) + tbdtest.disk_use(whole.path) - tbdtest.disk_use(os.path.join(whole.path, "windows"))
+        record(argv, os.path.join(folder, "few"), options % (limit, bytes_most))
+    return whole, tbdtest.find_trace(os.path.join(folder, "few"), argv[-2]), bytes_most
 
 
-def test_what_a_budget_drops_is_recorded_translated(folder):
-    result, trace = tbdtest.record([tbdtest.program("stores")], folder, NATIVE + ",keep=1G")
-    assert b"keep: windows of native play are not dropped" in result.err, result.err
-    assert b"of native play" not in trace.tbdq("info", json_output=False).out
-    trace.verify()
+def end_of_run(trace):
+    """What was made long ago, as the end sees it; positions count the blocks of one trace."""
+    questions = ["print " + name for name in ("text_of_long_ago", "numbers_of_long_ago[4000]", "moved_long_ago[130000]", "moved_long_ago[400000]",
+                                              "kept_long_ago[100]", "kept_long_ago[5000]", "signals_seen")]
+    return trace.script(["goto last", "goto last backward func_enter 1 where func==remember"] + questions + ["bt"])[2:]
+
+
+def test_a_budget_drops_windows_that_are_not_counted(folder):
+    whole, few, budget = drop_old_windows(folder, "long_ago")
+    assert tbdtest.disk_use(few.path) <= budget, (tbdtest.disk_use(few.path), budget)
+    stops = [int(name) for name in os.listdir(os.path.join(few.path, "stops"))]
+    part = few.one("goto", "last")  # before all is counted
+    assert "@w" in json.dumps(part), part
+    info, every = few.info(), whole.info()
+    assert info["dropped_windows"] == min(stops) > 0 and every["dropped_windows"] == 0, (info, every)
+    assert 0 < info["windows"] < every["windows"] and info["end"] == "exit 0", (info, every)
+    few.verify()
+    here, there = (end_of_run(trace) for trace in (few, whole))
+    assert here == there, [pair for pair in zip(here, there) if pair[0] != pair[1]]
+    first, threads = few.one("goto", "first"), few.ask("threads", at="first")
+    assert any(thread["start"] == 0 for thread in threads) and first["time"] > 0, (threads, first)
+    assert few.ask("print", "text_of_long_ago", at="first")[0]["value"] == whole.ask("print", "text_of_long_ago", at="last")[0]["value"]
+
+
+def test_keep_drops_windows_that_are_not_counted(folder):
+    _, few, most = drop_old_windows(folder, "long_ago", limit="keep")
+    assert tbdtest.disk_use(few.path) <= most and few.info()["dropped_windows"] > 0, (tbdtest.disk_use(few.path), most, few.info())
+    few.verify()
 
 
 def test_threads_take_turns(folder):

@@ -115,7 +115,7 @@ static void put_image(struct tbd_writer *writer)
                                           { .address = DATA, .bytes = data } };
 
     memcpy(code, replay_program, (size_t)(replay_program_end - replay_program));
-    assert_int_equal(tbd_writer_image(writer, pages, 2), TBD_OK);
+    assert_int_equal(tbd_writer_image(writer, NULL, pages, 2), TBD_OK);
 }
 
 static struct tbd_log_entry *getpid_log(struct tbd_window *window, uint64_t time, uint64_t number)

@@ -5,6 +5,9 @@
  * threads there were, and the contents of memory.  Mappings and threads become the new index's
  * first records, as if made when it begins; the contents become an image.
  *
+ * Native play tells only of pages that were written.  What it has not written of memory that mremap has moved is in the
+ * image, too, if it is not zero, and such a mapping becomes one of zeroes where the image has nothing.
+ *
  * Invariants
  * INDEX_WRITE-1  The image has the latest contents of every page that the dropped windows had
  *     contents of, as long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what
@@ -18,6 +21,7 @@
 #include "format/files/file_names.h"
 #include "format/files/numbers.h"
 #include "format/pages/page_base.h"
+#include "format/pages/pages.h"
 #include "format/trace/mappings.h"
 #include "format/trace/thread_table.h"
 #include "format/trace/trace_handle.h"
@@ -28,6 +32,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct index_writer {
     struct tbd_trace *trace;
@@ -142,6 +147,7 @@ static enum tbd_status put_mappings(struct index_writer *w)
     struct tbd_disk_when when = base_moment(w);
     const struct tbd_mapping_table *table;
     enum tbd_status status;
+    struct tbd_range moved;
 
     w->mapping_events = tbd_mapping_events_before(w->trace, &start);
     tbd_trace_lock(w->trace);
@@ -152,39 +158,69 @@ static enum tbd_status put_mappings(struct index_writer *w)
 
         if (!piece->initial)
             region.flags |= TBD_DISK_REGION_UNKNOWN;
+        switch (tbd_moved_range_locked(w->trace, piece, &moved)) {
+        case TBD_OK: region.flags |= TBD_REGION_ANON_ZERO; break;
+        case TBD_NOTFOUND: break;
+        default: status = TBD_CORRUPT;
+        }
         put_region(w, &when, false, &region);
     }
     tbd_trace_unlock(w->trace);
     return status;
 }
 
-static void put_thread(struct index_writer *w, uint32_t event, const struct tbd_thread_info *thread)
-{
-    struct tbd_disk_when when = base_moment(w);
-    struct tbd_disk_thread disk = {
-        .event = event, .thread = thread->tid, .from = thread->creator, .value = thread->status
-    };
+/* Starts of threads that have not ended, and the main thread's end; borrowed. */
+struct base_threads {
+    const struct tbd_disk_thread **list; /* owned */
+    size_t count, capacity;
+};
 
-    put_record(w, TBD_REC_THREAD, &when, &disk, sizeof(disk));
+static bool base_thread_add(struct base_threads *threads, const struct tbd_disk_thread *event)
+{
+    if (!tbd_array_grow(&threads->list, threads->count, &threads->capacity, sizeof(event)))
+        return false;
+    threads->list[threads->count++] = event;
+    return true;
 }
 
-/* Threads at the beginning.  The main thread needs no record. */
-static void put_threads(struct index_writer *w)
+/* False: it has no start, as only the main thread. */
+static bool base_thread_remove(struct base_threads *threads, uint32_t thread)
+{
+    for (size_t i = threads->count; i-- > 0;)
+        if (threads->list[i]->thread == thread && threads->list[i]->event == TBD_THREAD_START) {
+            memmove(&threads->list[i], &threads->list[i + 1],
+                    (--threads->count - i) * sizeof(*threads->list));
+            return true;
+        }
+    return false;
+}
+
+static bool base_thread_event(struct base_threads *threads, const struct tbd_disk_thread *event)
+{
+    bool is_end = event->event == TBD_THREAD_END;
+
+    if (is_end && base_thread_remove(threads, event->thread))
+        return true;
+    return (!is_end && event->event != TBD_THREAD_START) || base_thread_add(threads, event);
+}
+
+/* Threads at the beginning.  The main thread needs no record.  What happened last in a window has the time at which the
+ * next one begins: windows tell, not times. */
+static enum tbd_status put_threads(struct index_writer *w)
 {
     const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
-    uint64_t first_time = w->index->windows[w->first].summary.first_time;
+    struct tbd_disk_when when = base_moment(w);
+    struct base_threads threads = { 0 };
+    bool is_good = true;
 
-    for (size_t i = 0; i < table->thread_count; i++) {
-        const struct tbd_thread_info *thread = &table->threads[i];
-
-        if (i && thread->start_time < first_time && thread->end_time >= first_time)
-            put_thread(w, TBD_THREAD_START, thread);
-        if (!i && thread->has_ended && thread->end_time < first_time)
-            put_thread(w, TBD_THREAD_END, thread);
-    }
-    while (w->thread_events < table->event_count &&
-           table->events[w->thread_events].when.window < w->first)
-        w->thread_events++;
+    for (; is_good && w->thread_events < table->event_count &&
+           table->events[w->thread_events].when.window < w->first;
+         w->thread_events++)
+        is_good = base_thread_event(&threads, &table->events[w->thread_events].thread);
+    for (size_t i = 0; i < threads.count; i++)
+        put_record(w, TBD_REC_THREAD, &when, threads.list[i], sizeof(*threads.list[i]));
+    free(threads.list);
+    return is_good ? TBD_OK : TBD_NOMEM;
 }
 
 /* ---- windows ---- */
@@ -302,6 +338,8 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
     tbd_file_put_header(out, TBD_FILE_INDEX, 0, tbd_trace_id(trace));
     if (tbd_trace_info(trace)->counts_later)
         tbd_file_need(out, TBD_NEEDS_COUNTING);
+    if (tbd_trace_info(trace)->counts_stops)
+        tbd_file_need(out, TBD_NEEDS_STOPS);
     put_head(&w);
     if (base.window)
         put_record(&w, TBD_REC_BASE, NULL, &base, sizeof(base));
@@ -309,7 +347,8 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
     put_notes(&w);
     if (first) {
         status = put_mappings(&w);
-        put_threads(&w);
+        if (!status)
+            status = put_threads(&w);
     }
     for (uint32_t i = first; i < index->window_count; i++)
         put_window(&w, i);
@@ -334,6 +373,8 @@ enum tbd_status tbd_index_shorten(struct tbd_trace *trace, struct tbd_writer *wr
 struct base_image {
     struct tbd_page_contents *pages; /* owned; bytes too */
     size_t count, capacity;
+    struct tbd_range *moved; /* owned; parts of mappings made by mremap */
+    size_t moved_count, moved_capacity;
 };
 
 static void image_free(struct base_image *image)
@@ -341,6 +382,29 @@ static void image_free(struct base_image *image)
     for (size_t i = 0; i < image->count; i++)
         free((void *)(uintptr_t)image->pages[i].bytes);
     free(image->pages);
+    free(image->moved);
+}
+
+static bool is_moved(const struct base_image *image, uint64_t address)
+{
+    for (size_t i = 0; i < image->moved_count; i++)
+        if (address >= image->moved[i].start && address < image->moved[i].end)
+            return true;
+    return false;
+}
+
+static bool is_zero(const uint8_t *page)
+{
+    return !page[0] && !memcmp(page, page + 1, 4095);
+}
+
+/* A page that the trace knows only from its old address. */
+static enum tbd_status moved_page(struct tbd_trace *trace, uint32_t first, uint64_t address,
+                                  uint8_t *out)
+{
+    enum tbd_status status = tbd_trace_page_at_start(trace, first, address, out);
+
+    return !status && is_zero(out) ? TBD_NOTFOUND : status;
 }
 
 /* Contents that a window after `first` may need. */
@@ -353,6 +417,8 @@ static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_
     if (bytes &&
         tbd_array_grow(&image->pages, image->count, &image->capacity, sizeof(*image->pages)))
         status = tbd_trace_page_for_image(trace, first, address, bytes);
+    if (status == TBD_NOTFOUND && is_moved(image, address))
+        status = moved_page(trace, first, address, bytes);
     if (status) {
         free(bytes);
         return status == TBD_NOTFOUND ? TBD_OK : status;
@@ -361,15 +427,59 @@ static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_
     return TBD_OK;
 }
 
+static enum tbd_status find_moved(struct tbd_trace *trace, uint32_t first, struct base_image *image)
+{
+    struct tbd_moment start = { .window = first };
+    const struct tbd_mapping_table *table;
+    enum tbd_status status;
+
+    tbd_trace_lock(trace);
+    status = tbd_mappings_at_locked(trace, tbd_mapping_events_before(trace, &start), &table);
+    for (size_t i = 0; !status && i < table->count; i++) {
+        struct tbd_range range;
+
+        status = tbd_moved_range_locked(trace, &table->pieces[i], &range);
+        if (status == TBD_NOTFOUND || (!status && range.start == range.end))
+            status = TBD_OK;
+        else if (!status && !tbd_array_grow(&image->moved, image->moved_count,
+                                            &image->moved_capacity, sizeof(range)))
+            status = TBD_NOMEM;
+        else if (!status)
+            image->moved[image->moved_count++] = range;
+    }
+    tbd_trace_unlock(trace);
+    return status;
+}
+
+/* Adds the addresses of pages in moved memory to a list of pages. */
+static bool add_moved(const struct base_image *image, uint64_t **addresses, size_t *count)
+{
+    size_t more = 0;
+    uint64_t *grown;
+
+    for (size_t i = 0; i < image->moved_count; i++)
+        more += (image->moved[i].end - image->moved[i].start) / 4096;
+    grown = realloc(*addresses, (*count + more + 1) * sizeof(*grown));
+    if (!grown)
+        return false;
+    *addresses = grown;
+    for (size_t i = 0; i < image->moved_count; i++)
+        for (uint64_t at = image->moved[i].start; at < image->moved[i].end; at += 4096)
+            grown[(*count)++] = at;
+    return true;
+}
+
 static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct base_image *image)
 {
-    uint64_t *addresses;
-    size_t count;
-    enum tbd_status status = tbd_trace_known_pages(trace, first, &addresses, &count);
+    uint64_t *addresses = NULL;
+    size_t count = 0;
+    enum tbd_status status = find_moved(trace, first, image);
 
-    if (status)
-        return status;
-    count = tbd_numbers_sort_unique(addresses, count);
+    if (!status)
+        status = tbd_trace_known_pages(trace, first, &addresses, &count);
+    if (!status && !add_moved(image, &addresses, &count))
+        status = TBD_NOMEM;
+    count = status ? 0 : tbd_numbers_sort_unique(addresses, count);
     for (size_t i = 0; i < count && !status; i++)
         status = add_page(trace, first, addresses[i], image);
     free(addresses);
@@ -394,7 +504,64 @@ enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *wri
     return status;
 }
 
+/* ---- the same beginning for another trace ---- */
+
+static bool is_at_base(const struct tbd_disk_when *when)
+{
+    return !when->window && !when->order && !when->time; /* a place */
+}
+
+/* What the index begins with, and no window has written. */
+static void put_base_events(struct index_writer *w)
+{
+    const struct tbd_thread_table *threads = tbd_trace_threads(w->trace);
+    struct tbd_disk_when when = base_moment(w);
+    size_t count;
+    const struct tbd_mapping_event *mappings = tbd_mapping_events(w->trace, &count);
+
+    for (size_t i = 0; i < count && is_at_base(&mappings[i].when); i++)
+        put_region(w, &when, mappings[i].unmap, &mappings[i].region);
+    for (size_t i = 0; i < threads->event_count && is_at_base(&threads->events[i].when); i++)
+        put_record(w, TBD_REC_THREAD, &when, &threads->events[i].thread,
+                   sizeof(threads->events[i].thread));
+}
+
+enum tbd_status tbd_base_give(struct tbd_trace *trace, struct tbd_writer *to)
+{
+    const struct tbd_trace_index *index = tbd_trace_index(trace);
+    struct tbd_buffer records = { 0 };
+    struct index_writer w = { .trace = trace, .index = index, .out = &records };
+    struct base_image image = { 0 };
+    enum tbd_status status = collect(trace, 0, &image);
+
+    put_record(&w, TBD_REC_BASE, NULL, &index->base, sizeof(index->base));
+    put_notes(&w);
+    put_base_events(&w);
+    if (!status)
+        status = records.failed ? TBD_NOMEM : TBD_OK;
+    if (!status)
+        status = tbd_writer_image(to, &index->base, image.pages, image.count);
+    if (!status)
+        tbd_writer_records(to, &records);
+    tbd_buffer_free(&records);
+    image_free(&image);
+    return status;
+}
+
 /* ---- files of dropped windows ---- */
+
+/* Windows of native play are never merged. */
+static void remove_stops(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
+{
+    char name[64];
+
+    if (!tbd_trace_info(trace)->counts_stops)
+        return;
+    for (uint32_t i = 0; i < first; i++) {
+        tbd_stops_file_name(tbd_trace_window(trace, i)->number, name, sizeof(name));
+        tbd_writer_remove(writer, name);
+    }
+}
 
 static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
 {
@@ -409,6 +576,7 @@ static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *wri
             tbd_writer_remove(writer, name);
         }
     }
+    remove_stops(trace, writer, first);
     for (uint32_t folder = tbd_trace_index(trace)->base.window / 1000;
          folder < tbd_trace_window(trace, first)->number / 1000; folder++) {
         snprintf(name, sizeof(name), "windows/%" PRIu32, folder);

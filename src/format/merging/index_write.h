@@ -22,4 +22,8 @@ TBD_MUST_CHECK enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct 
 TBD_MUST_CHECK enum tbd_status tbd_drop_commit(struct tbd_trace *trace, struct tbd_writer *writer,
                                                uint32_t first);
 
+/* Another trace, of the same windows, that has none yet begins as this one, whose first windows were dropped: with its
+ * image and its index's first records.  Copies of files are not among them. */
+TBD_MUST_CHECK enum tbd_status tbd_base_give(struct tbd_trace *trace, struct tbd_writer *to);
+
 #endif

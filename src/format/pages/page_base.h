@@ -6,6 +6,7 @@
 #ifndef TBD_FORMAT_PAGE_BASE_H
 #define TBD_FORMAT_PAGE_BASE_H
 
+#include "format/trace/mappings.h"
 #include "format/trace/toc.h"
 
 /* Until tbd_page_history_end(), only pages that these windows have contents of are asked for, and
@@ -32,6 +33,11 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace,
                                                         uint64_t address, uint8_t *out);
 /* Pages that the image and the windows before `first` have contents of, in any order, perhaps more
  * than once; owned by the caller. */
+/* A mapping that mremap has made of private anonymous memory: the part of it that was mapped before, elsewhere; the rest
+ * was zeroes.  TBD_NOTFOUND: it is no such mapping.  With the trace's lock. */
+TBD_MUST_CHECK enum tbd_status tbd_moved_range_locked(struct tbd_trace *trace,
+                                                      const struct tbd_mapping_piece *piece,
+                                                      struct tbd_range *out);
 TBD_MUST_CHECK enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first,
                                                      uint64_t **out, size_t *out_count);
 

@@ -2,8 +2,9 @@
 /* page_moved.c - contents of a page that mremap moved, from its old address
  *
  * Needed only if the trace does not know the page at its new address, e.g. when the program was
- * killed before the end of the window that first used it.  Bound: each step goes back in time, at
- * most STEPS_MAX. */
+ * killed before the end of the window that first used it, or because native play tells only of pages that were
+ * written.  Bound: each step goes back in time, at most STEPS_MAX. */
+#include "format/pages/page_base.h"
 #include "format/pages/pages_private.h"
 
 #include "base/layout.h"
@@ -67,22 +68,67 @@ static enum tbd_status read_call(const struct tbd_record_view *record, uint64_t 
     return status;
 }
 
+/* The call that made the mapping, kept for its other pages. */
+static enum tbd_status maker_of(struct tbd_trace *trace, const struct tbd_moment *born,
+                                struct tbd_msg_syscall *out)
+{
+    struct tbd_trace_pages *pages = tbd_trace_pages_locked(trace);
+    struct tbd_toc *toc;
+    enum tbd_status status;
+
+    if (!pages)
+        return TBD_NOMEM;
+    if (pages->has_maker && !tbd_moment_compare(&pages->made, born)) {
+        *out = pages->maker;
+        return TBD_OK;
+    }
+    status = tbd_open_toc_locked(trace, born->window, &toc);
+    if (!status)
+        status = read_call(&toc->log, born->order - 1, out);
+    pages->has_maker = !status;
+    pages->made = *born;
+    pages->maker = *out;
+    return status;
+}
+
+static enum tbd_status find_move(struct tbd_trace *trace, const struct tbd_mapping_piece *piece,
+                                 struct tbd_msg_syscall *out)
+{
+    enum tbd_status status;
+
+    *out = (struct tbd_msg_syscall){ 0 };
+    if (piece->initial || !piece->born.order || piece->region.inode ||
+        !(piece->region.map_flags & MAP_PRIVATE))
+        return TBD_NOTFOUND;
+    status = maker_of(trace, &piece->born, out);
+    if (!status && (out->number != __NR_mremap || piece->region.start < out->result ||
+                    !out->args[1] || (out->args[0] & 4095)))
+        status = TBD_NOTFOUND;
+    return status;
+}
+
+enum tbd_status tbd_moved_range_locked(struct tbd_trace *trace,
+                                       const struct tbd_mapping_piece *piece, struct tbd_range *out)
+{
+    struct tbd_msg_syscall call;
+    enum tbd_status status = find_move(trace, piece, &call);
+    uint64_t end = call.result + call.args[1];
+
+    *out = (struct tbd_range){ piece->region.start, piece->region.end };
+    if (!status && end < out->end)
+        out->end = end < out->start ? out->start : end;
+    return status;
+}
+
 /* The page's address before the call that made its mapping; 0: the page was added. */
 static enum tbd_status find_source(struct tbd_trace *trace, const struct tbd_page_query *q,
                                    uint64_t *out)
 {
-    const struct tbd_moment *born = &q->piece->born;
     struct tbd_msg_syscall call;
-    struct tbd_toc *toc;
-    enum tbd_status status = tbd_open_toc_locked(trace, born->window, &toc);
+    enum tbd_status status = find_move(trace, q->piece, &call);
 
-    if (!status)
-        status = read_call(&toc->log, born->order - 1, &call);
     if (status)
         return status;
-    if (call.number != __NR_mremap || q->address < call.result || !call.args[1] ||
-        (call.args[0] & 4095))
-        return TBD_NOTFOUND;
     *out = q->address - call.result < call.args[1] ? call.args[0] + (q->address - call.result) : 0;
     return TBD_OK;
 }
@@ -130,15 +176,10 @@ static enum tbd_status at_source(struct tbd_trace *trace, const struct tbd_momen
 enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
                                       uint8_t *out)
 {
-    const struct tbd_mapping_piece *piece = q->piece;
-    struct tbd_moment born = piece->born;
-    enum tbd_status status;
+    struct tbd_moment born = q->piece->born;
     uint64_t source = 0;
+    enum tbd_status status = q->moves < STEPS_MAX ? find_source(trace, q, &source) : TBD_NOTFOUND;
 
-    if (piece->initial || !born.order || piece->region.inode || q->moves >= STEPS_MAX ||
-        !(piece->region.map_flags & MAP_PRIVATE))
-        return TBD_NOTFOUND;
-    status = find_source(trace, q, &source);
     if (status)
         return status;
     if (source)

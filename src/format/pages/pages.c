@@ -138,7 +138,10 @@ static void release(void *part)
 
 static void forget_window(void *part, uint32_t window)
 {
-    tbd_page_kept_forget(part, window);
+    struct tbd_trace_pages *pages = part;
+
+    pages->has_maker = false;
+    tbd_page_kept_forget(pages, window);
 }
 
 struct tbd_trace_pages *tbd_trace_pages_locked(struct tbd_trace *trace)

@@ -33,6 +33,10 @@ struct tbd_trace_pages {
     struct tbd_page_kept *kept;     /* owned; NULL until a difference was seen (page_kept.c) */
     struct tbd_mapped_copy *copies; /* owned; pages.c */
     size_t copy_count;
+    /* the system call that made a mapping, the last one asked about (page_moved.c) */
+    struct tbd_msg_syscall maker;
+    struct tbd_moment made;
+    bool has_maker;
 };
 /* NULL without memory. */
 struct tbd_trace_pages *tbd_trace_pages_locked(struct tbd_trace *trace);

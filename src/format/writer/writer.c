@@ -15,6 +15,7 @@
 #include "format/writer/writer_private.h"
 
 #include "base/open_file.h"
+#include "format/files/file_names.h"
 #include "format/files/modules.h"
 #include "format/writer/toc_write.h"
 
@@ -345,6 +346,11 @@ void tbd_writer_event(struct tbd_writer *w, enum tbd_record_type type,
     tbd_file_finish_record(&w->pending, begin);
 }
 
+void tbd_writer_records(struct tbd_writer *w, const struct tbd_buffer *records)
+{
+    tbd_buffer_put(&w->pending, records->bytes, records->used);
+}
+
 void tbd_writer_take_modules(struct tbd_writer *w, const struct tbd_kept_modules *kept)
 {
     w->kept = kept;
@@ -394,14 +400,17 @@ enum tbd_status tbd_writer_flush(struct tbd_writer *w)
     return status;
 }
 
-enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_contents *pages,
-                                 size_t count)
+enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_disk_base *base,
+                                 const struct tbd_page_contents *pages, size_t count)
 {
+    const struct tbd_disk_base initial = { 0 };
     struct tbd_buffer out = { 0 };
+    char name[32];
     enum tbd_status status = tbd_image_put(pages, count, w->id, &out);
 
+    tbd_image_name(base ? base : &initial, name, sizeof(name));
     if (!status)
-        status = tbd_dir_write(w->dir, "image", out.bytes, out.used);
+        status = tbd_dir_write(w->dir, name, out.bytes, out.used);
     tbd_buffer_free(&out);
     return status;
 }

@@ -46,9 +46,14 @@ enum tbd_status tbd_writer_module(struct tbd_writer *writer, const char *path, u
 /* From now on copies of files are rather those of another trace; `kept` is borrowed for as long as the writer lives. */
 void tbd_writer_take_modules(struct tbd_writer *writer, const struct tbd_kept_modules *kept);
 
-/* The initial image. */
-TBD_MUST_CHECK enum tbd_status
-tbd_writer_image(struct tbd_writer *writer, const struct tbd_page_contents *pages, size_t count);
+/* Appends records as they are, to be written with the next commit_window or end. */
+void tbd_writer_records(struct tbd_writer *writer, const struct tbd_buffer *records);
+
+/* The image with which the trace begins; base NULL: the program's initial one. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_image(struct tbd_writer *writer,
+                                                const struct tbd_disk_base *base,
+                                                const struct tbd_page_contents *pages,
+                                                size_t count);
 
 /* Sizes and counts of a window: filled by put_window, given back to commit_window. */
 struct tbd_window_files {

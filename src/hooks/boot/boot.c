@@ -320,17 +320,9 @@ static bool start_code(void)
 }
 
 /* What cannot be recorded natively is recorded translated. */
-/* NULL: nothing is in the way of native play. */
-static const char *native_play_lacks(void)
-{
-    if (tbd_runtime.options.keep)
-        return "keep: windows of native play are not dropped before they are counted";
-    return tbd_own_check();
-}
-
 static enum tbd_mode_kind possible(enum tbd_mode_kind kind)
 {
-    const char *why = kind == TBD_MODE_NATIVE ? native_play_lacks() : NULL;
+    const char *why = kind == TBD_MODE_NATIVE ? tbd_own_check() : NULL;
 
     if (!why)
         return kind;

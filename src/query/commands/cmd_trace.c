@@ -214,6 +214,12 @@ static bool find_times(struct tbd_session *session, char *start, char *end)
            tbd_wall_time_text(&last, true, end) != NULL;
 }
 
+/* Whose numbers are not among those of the windows that are left. */
+static uint32_t dropped_windows(const struct tbd_session *session)
+{
+    return tbd_trace_window_count(session->trace) ? tbd_trace_window(session->trace, 0)->number : 0;
+}
+
 static json_t *info_object(struct tbd_session *session, const struct level_sum sums[LEVELS])
 {
     const struct tbd_trace_info *info = session->info;
@@ -249,6 +255,7 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     json_object_set_new(object, "started", json_string(first));
     put_count(object, "blocks", info->blocks);
     put_count(object, "windows", tbd_trace_window_count(session->trace));
+    put_count(object, "dropped_windows", dropped_windows(session));
     json_object_set_new(object, "window_blocks",
                         info->own_code ? json_null()
                                        : json_integer((json_int_t)info->window_blocks));
@@ -275,15 +282,18 @@ static void print_extent(struct tbd_session *session, const struct level_sum sum
                          FILE *out)
 {
     const struct tbd_trace_info *info = session->info;
-    uint32_t uncounted = count_uncounted(session);
+    uint32_t uncounted = count_uncounted(session), dropped = dropped_windows(session);
 
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
     fprintf(out, "windows    %" PRIu32 " of ", tbd_trace_window_count(session->trace));
     if (info->own_code)
-        fprintf(out, "native play, by processor time\n");
+        fprintf(out, "native play, by processor time");
     else
-        fprintf(out, "%" PRIu64 " blocks\n", info->window_blocks);
+        fprintf(out, "%" PRIu64 " blocks", info->window_blocks);
+    if (dropped != 0)
+        fprintf(out, "; %" PRIu32 " before them were dropped (budget or keep)", dropped);
+    fprintf(out, "\n");
     fprintf(out,
             "events     %" PRIu64 " stores, %" PRIu64 " calls, %" PRIu64 " returns, %" PRIu64
             " system calls, %" PRIu64 " special instructions, %" PRIu64 " signals\n",

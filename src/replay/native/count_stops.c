@@ -6,7 +6,8 @@
  *   organizer:  in a thread, makes a trace of them, as in play with count=later
  *
  * Play's events are those of the replay; what is not an event (mappings, pages, registers) is play's.
- * A window that does not replay is not counted (stops_lost.h); those around it are.
+ * A window that does not replay is not counted (stops_lost.h); those around it are.  If the first windows were
+ * dropped, the new trace begins as the old one does: with the same window, time, mappings, threads and memory.
  *
  * COUNT_STOPS-1  The new trace takes the old one's place, in one step, when it is complete. (not checked: renameat2
  *     exchanges the two)
@@ -64,6 +65,7 @@ struct stops_counting {
     bool is_translated;              /* from this window on */
     bool has_end;                    /* play's message was sent */
     uint32_t windows, from, to;      /* windows [from, to) are counted */
+    struct tbd_window *first;        /* owned: if windows before it were dropped */
     pthread_t organizer;
     bool has_organizer;
     enum tbd_status organized;
@@ -275,6 +277,8 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
         else if (head.kind == TBD_MSG_PAGE && !left && head.bytes > 8 &&
                  tbd_stops_pages_have(&unwritten, payload))
             left_out++;
+        else if (head.kind == TBD_MSG_NOTE && c->first)
+            continue; /* tbd_base_give() has given all */
         else if (is_of_play(head.kind))
             c->is_translated = c->is_translated || head.kind == TBD_MSG_TRANSLATED;
         else if (tbd_message_is_event(head.kind))
@@ -332,7 +336,8 @@ static bool is_lost(enum tbd_status status)
 static enum tbd_status put_stops(struct stops_counting *c, uint32_t index, const char *note,
                                  struct tbd_error *why)
 {
-    struct tbd_stops_lost lost = { c->feed, &c->turns, &c->blocks, c->trace, .note = note };
+    struct tbd_stops_lost lost = { c->feed,  &c->turns,    &c->blocks,
+                                   c->trace, .note = note, .has_notes = c->first != NULL };
     struct tbd_buffer stops;
     enum tbd_status status = tbd_stops_load(c->trace, index, &stops, why);
 
@@ -427,9 +432,29 @@ static enum tbd_status put_replayed(struct stops_counting *c, uint32_t index, st
     return status;
 }
 
+/* The message with which the stream of the dropped windows began. */
+static enum tbd_status put_beginning(struct stops_counting *c, struct tbd_error *why)
+{
+    struct tbd_file header = *tbd_trace_header(c->trace);
+    struct tbd_record_view record;
+
+    if (!header.bytes)
+        return tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0, "its header is lost");
+    header.next = tbd_file_header(&header)->header_bytes;
+    while (!tbd_file_next(&header, &record, NULL)) {
+        struct tbd_message head = { TBD_MSG_START, (uint32_t)record.bytes };
+
+        if (record.type == TBD_REC_START)
+            return tbd_feed_message(c->feed, &head, record.payload)
+                       ? TBD_OK
+                       : not_taken(c, 0, "its beginning", why);
+    }
+    return tbd_error_set(why, TBD_CORRUPT, c->dir.path, 0, "its header is damaged");
+}
+
 static enum tbd_status put_windows(struct stops_counting *c, struct tbd_error *why)
 {
-    enum tbd_status status = TBD_OK;
+    enum tbd_status status = c->first ? put_beginning(c, why) : TBD_OK;
 
     for (uint32_t i = 0; i < c->windows && !status; i++) {
         if (!goes_on(c))
@@ -456,6 +481,8 @@ static void *organize(void *argument)
                                             .root = c->root,
                                             .program = NEW_NAME,
                                             .modules = &c->modules,
+                                            .after = c->first ? c->trace : NULL,
+                                            .first = c->first,
                                             .age.budget = budget_of(c),
                                             .lean = TBD_ORGANIZE_LEAN_AUTO };
     struct tbd_error why = { 0 };
@@ -506,6 +533,16 @@ static bool find_modules(struct stops_counting *c)
     return list != NULL;
 }
 
+static enum tbd_status look_at_base(struct stops_counting *c, struct tbd_error *why)
+{
+    const struct tbd_disk_base *base = &tbd_trace_index(c->trace)->base;
+
+    if (!base->window)
+        return TBD_OK;
+    c->turns.dropped = base->first_time;
+    return tbd_window_load(c->trace, 0, false, &c->first, why);
+}
+
 static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
 {
     const struct tbd_trace_info *info = tbd_trace_info(c->trace);
@@ -524,8 +561,11 @@ static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
         return TBD_NOMEM;
     status = tbd_replayer_new(c->trace, worker_count(c), &c->replayer, why);
     if (!status)
+        status = look_at_base(c, why);
+    if (!status)
         status = tbd_feed_new(&(struct tbd_feed_start){ .window_blocks = info->window_blocks,
                                                         .hook_set = info->hook_set,
+                                                        .first_time = c->turns.dropped,
                                                         .table = c->blocks.table },
                               &c->feed);
     if (status)
@@ -542,6 +582,7 @@ static void tear_down(struct stops_counting *c)
     tbd_feed_free(c->feed);
     tbd_block_table_release(c->blocks.table);
     tbd_stops_turns_free(&c->turns);
+    tbd_window_free(c->first);
     free(c->places);
     free((void *)(uintptr_t)c->modules.list);
 }

@@ -64,6 +64,7 @@ enum tbd_status tbd_feed_new(const struct tbd_feed_start *start, struct tbd_feed
         return TBD_NOMEM;
     lay_out(&head, start);
     feed->table = start->table;
+    feed->time = start->first_time;
     feed->fd = memfd_create("tbd-feed", MFD_CLOEXEC);
     feed->bytes = MAP_FAILED;
     if (feed->fd >= 0 && !ftruncate(feed->fd, (off_t)head.total_bytes))

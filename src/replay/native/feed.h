@@ -14,6 +14,7 @@ struct tbd_feed;
 struct tbd_feed_start {
     uint64_t window_blocks;
     uint32_t hook_set;
+    uint64_t first_time;                 /* of the first window */
     const struct tbd_block_table *table; /* blocks have its ids in the stream; borrowed */
 };
 

@@ -75,6 +75,7 @@ static bool send(struct tbd_stops_lost *lost, const struct tbd_message *head,
     case TBD_MSG_PASSED: return send_passed(lost, head, payload);
     case TBD_MSG_THREAD: return send_turn(lost, head, payload);
     case TBD_MSG_WINDOW_END: return send_window_end(lost, head, payload);
+    case TBD_MSG_NOTE: return lost->has_notes || tbd_feed_message(lost->feed, head, payload);
     case TBD_MSG_TRANSLATED: lost->is_translated = true; return true;
     default: return tbd_feed_message(lost->feed, head, payload);
     }

@@ -17,6 +17,7 @@ struct tbd_stops_lost {
     struct tbd_stops_blocks *blocks; /* get those of the stops, too */
     const struct tbd_trace *trace;   /* that of the stops */
     const char *note;
+    bool has_notes;     /* the windows' own notes are in the trace already */
     bool is_translated; /* is set if the window says so */
     bool has_end;       /* likewise */
 };

@@ -18,7 +18,8 @@ static struct tbd_stops_turn *of_thread(struct tbd_stops_turns *turns, uint32_t 
             return &turns->last[i];
     if (!tbd_array_grow(&turns->last, turns->count, &turns->capacity, sizeof(*turns->last)))
         return NULL;
-    turns->last[turns->count] = (struct tbd_stops_turn){ thread, TBD_NO_BLOCK_TIME };
+    turns->last[turns->count] =
+        (struct tbd_stops_turn){ thread, turns->dropped ? turns->dropped - 1 : TBD_NO_BLOCK_TIME };
     return &turns->last[turns->count++];
 }
 

@@ -13,6 +13,8 @@
 struct tbd_stops_turns {
     struct tbd_stops_turn *last; /* of each thread that gave way; owned */
     size_t count, capacity;
+    /* of windows that were dropped: threads may have given way before; 0: there are none */
+    uint64_t dropped;
 };
 
 /* A turn of another thread at `time`: the message gets the time at which its block was entered.  False: no
