@@ -83,6 +83,9 @@ void tbd_cache_flush_all(void);
 /* Forgets ids, too: the hook set changed. */
 void tbd_cache_forget_ids(void);
 
+/* Makes the pages that even a short run uses: cheaper than a fault for each. */
+void tbd_cache_populate(void);
+
 void tbd_cache_count(uint32_t *out_blocks, uint32_t *out_areas);
 struct tbd_block_code *tbd_cache_block(uint32_t index);
 struct tbd_exit_site *tbd_cache_site(uint32_t index);

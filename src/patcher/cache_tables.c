@@ -234,3 +234,10 @@ bool tbd_cache_init(bool is_free)
                                        (1 << 20)) &&
             make_tables());
 }
+
+void tbd_cache_populate(void)
+{
+    tbd_sys_populate(tbd_sys_pointer(tbd_cache.map.slot),
+                     tbd_sys_pointer(tbd_cache.map.slot + FIRST_SLOTS));
+    tbd_decode_known_populate();
+}

@@ -409,6 +409,16 @@ static void add_touches(struct layout *l, uint32_t n)
     }
 }
 
+/* Only the entry is reported, or nothing. */
+static void lay_out_nothing(struct tbd_cut *cut)
+{
+    __builtin_memset(cut->touch, 0, cut->count * sizeof(cut->touch[0]));
+    __builtin_memset(cut->first_op, 0, (cut->count + 1) * sizeof(cut->first_op[0]));
+    __builtin_memset(cut->record_before, 0, (cut->count + 1) * sizeof(cut->record_before[0]));
+    cut->def.op_count = 0;
+    cut->def.operand_bytes = 0;
+}
+
 static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config)
 {
     struct layout l;
@@ -461,8 +471,12 @@ void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *call
     cut->def.insn_count = (uint16_t)cut->count;
     if (cut->count)
         cut->def.last_insn = (uint16_t)(cut->insn[cut->count - 1].pc - pc);
-    cut->def.code_hash = tbd_hash64((const void *)(uintptr_t)pc, cut->def.code_bytes);
-    lay_out(cut, config);
+    if (config->hook_set || !config->is_free) /* else no id is asked for */
+        cut->def.code_hash = tbd_hash64((const void *)(uintptr_t)pc, cut->def.code_bytes);
+    if (config->hook_set & ~(uint32_t)TBD_HOOK_BLOCKS)
+        lay_out(cut, config);
+    else
+        lay_out_nothing(cut);
     if (config->omits_records)
         omit_records(cut);
 }

@@ -117,6 +117,8 @@ void tbd_decode_init(void);
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
 /* The same, much faster where the same bytes have been decoded before.  One thread at a time. */
 bool tbd_decode_known(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
+/* Makes the pages that it uses: nearly all, also in a short run. */
+void tbd_decode_known_populate(void);
 /* Only its length, in less than half the time; 0: it is none. */
 uint32_t tbd_decode_length(const uint8_t *bytes, size_t limit);
 

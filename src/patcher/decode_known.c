@@ -12,6 +12,8 @@
  * One thread at a time, in the cache's code (patcher/cache_private.h). */
 #include "patcher/decode.h"
 
+#include "base/sys.h"
+
 enum {
     PLACE_BITS = 12,
     MAX_KEY = 4, /* bytes */
@@ -139,6 +141,11 @@ static void remember(const struct tbd_insn *insn, const uint64_t *words)
     key = key_of(words[0], bytes < MAX_KEY ? bytes : MAX_KEY);
     table[place_of(key)] = new;
     keys[place_of(key)] = key;
+}
+
+void tbd_decode_known_populate(void)
+{
+    tbd_sys_populate((uint64_t)(uintptr_t)table, (uint64_t)(uintptr_t)(table + (1u << PLACE_BITS)));
 }
 
 bool tbd_decode_known(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit)

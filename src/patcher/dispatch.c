@@ -6,6 +6,7 @@
  * no block or site is used across one. */
 #include "patcher/patcher.h"
 
+#include "base/sys.h"
 #include "patcher/asked_places.h"
 #include "patcher/cache.h"
 #include "patcher/engine_lock.h"
@@ -73,6 +74,16 @@ bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
     if (config->is_free)
         tbd_engine_lock_init();
     return tbd_cache_init(config->is_free);
+}
+
+void tbd_patcher_populate(void)
+{
+    tbd_cache_populate();
+}
+
+void tbd_patcher_populate_thread(const struct tbd_thread *thread)
+{
+    tbd_sys_populate(tbd_sys_pointer(thread), tbd_sys_pointer(thread + 1));
 }
 
 /* Threads that run at the same time leave first: no exit leads on to another block any more. */

@@ -125,6 +125,10 @@ void tbd_patcher_set_decoder(const struct tbd_decoder_api *api);
 /* Sets up in `arena` memory.  Callbacks are borrowed for ever.  False: no address space. */
 bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
                       const struct tbd_codegen_config *config);
+/* After that, in play: makes the pages that even a short run uses, which is cheaper than a fault for each. */
+void tbd_patcher_populate(void);
+/* The same for the tables of a thread that is about to run translated code. */
+void tbd_patcher_populate_thread(const struct tbd_thread *thread);
 /* Changes the hook set: flushes every translation. */
 void tbd_patcher_configure(const struct tbd_codegen_config *config);
 

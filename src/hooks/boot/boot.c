@@ -46,6 +46,7 @@
 #include "hooks/threads/detach.h"
 #include "hooks/threads/free_leave.h"
 #include "hooks/threads/free_threads.h"
+#include "patcher/patcher.h"
 
 #include <elf.h>
 
@@ -309,13 +310,17 @@ static void set_registers(struct tbd_thread *thread, const struct tbd_boot *boot
     regs->thread = thread->tid;
 }
 
-static bool start_code(void)
+static bool start_code(const struct tbd_thread *thread)
 {
     struct tbd_codegen_config config = tbd_begin_codegen();
     const char *wrong = tbd_mode_start_code(&config);
 
     if (wrong)
         tbd_say("%s: the program runs untraced", wrong);
+    if (!wrong && tbd_mode()->code == TBD_CODE_TRANSLATED) {
+        tbd_patcher_populate();
+        tbd_patcher_populate_thread(thread);
+    }
     return !wrong;
 }
 
@@ -443,7 +448,7 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
         return NULL;
     if (tbd_runtime.options.mode == TBD_MODE_CONTEXT && !begin_contexts())
         return NULL;
-    if (start_code())
+    if (start_code(thread))
         return tbd_begin_recording() ? thread : NULL;
     tbd_begin_nothing();
     return NULL;

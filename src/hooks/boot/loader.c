@@ -93,6 +93,7 @@ static bool map_segment(const Elf64_Phdr *segment)
 
     if (result != (long)start)
         return false;
+    tbd_sys_populate(segment->p_vaddr, segment->p_vaddr + segment->p_filesz);
     memcpy((uint8_t *)segment->p_vaddr, tbd_engine_image + segment->p_offset, segment->p_filesz);
     return !tbd_sys_failed(tbd_sys_mprotect(start, end - start, segment_prot(segment)));
 }

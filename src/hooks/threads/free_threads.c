@@ -61,6 +61,7 @@ static bool map_block(struct tbd_saved_context *saved)
     tbd_sys_madvise(at, TBD_FREE_BLOCK_BYTES, MADV_DONTDUMP);
     saved->gs_base = at + TBD_FREE_BLOCK_BYTES;
     block = tbd_free_block_of(saved);
+    tbd_patcher_populate_thread(block);
     block->self = tbd_sys_pointer(block);
     block->context = tbd_sys_pointer(saved);
     block->engine_stack = tbd_free_stack_top(saved);
