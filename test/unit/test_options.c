@@ -93,7 +93,7 @@ static void wrong_options_are_named(void **state)
     assert_non_null(strstr(why, "from 256K to 16384K"));
     assert_true(parse("ring=256K") && parse("ring=16M") && !parse("ring=17M"));
     assert_false(parse("condensed=1023K"));
-    assert_non_null(strstr(why, "0, or a size from 1024K to 16384K"));
+    assert_non_null(strstr(why, "0, or a size from 1024K to 262144K"));
     assert_true(parse("condensed=0") && parse("condensed=1M"));
     assert_false(parse("hooks=most"));
     assert_non_null(strstr(why, "play|full|blocks|none"));
