@@ -353,12 +353,15 @@ def entries_of_tail_calls():
 
 
 def test_functions_are_entered_by_jumps_too(folder):
-    """With arguments that only a replay knows, in short windows and long ones."""
+    """With arguments that only a replay knows, in short windows and long ones, which keep everything or one bit, and in merged ones."""
     truth = entries_of_tail_calls()
     shapes = ["all func_enter where func==%s", "count func_enter where func==%s", "calls %s", "all func_enter where func==%s and arg0 > 4",
               "calls %s where n > 4", "goto last backward func_enter 3 where func==%s", "goto first forward func_enter 7 where func==%s and n > 4"]
-    for options in ("window=300", "window=100000"):
+    for options in ("window=300", "window=100000", "window=301,level3=2,level2=2", "window=302"):
         trace = tbdtest.record([tbdtest.program("tail_calls")], folder + "/" + options, options)[1]
+        if options == "window=302":
+            trace.ask("lower", "all", "1")
+            trace.ask("merge", "all", "4")
         answers = iter(trace.script(shape % function for function in truth for shape in shapes))
         times = []
         for (function, entries), events, counts, calls, some, some_calls, (last,), (forward,) in zip(truth.items(), *[answers] * len(shapes)):
