@@ -76,6 +76,7 @@ static long change_action(const struct tbd_ucontext *context, struct tbd_kernel_
     uint64_t signal = argument(context, TBD_RDI), act = argument(context, TBD_RSI);
     uint64_t old = argument(context, TBD_RDX), bytes = argument(context, TBD_R10);
     struct tbd_kernel_action wanted, before;
+    bool handles;
     long result;
 
     if (bytes != MASK_BYTES)
@@ -84,12 +85,14 @@ static long change_action(const struct tbd_ucontext *context, struct tbd_kernel_
         return change_trap_action(own, act, old);
     if (act && !take(act, &wanted, sizeof(wanted)))
         return -EFAULT;
-    if (act) {
+    if (act)
         wanted.mask &= ~TRAP_BIT;
-        if (wanted.handler > 1 && signal - 1 < 64)
-            tbd_trap_block((int)signal);
-    }
+    handles = act && wanted.handler > 1 && signal - 1 < 64;
+    if (handles)
+        tbd_trap_block((int)signal);
     result = tbd_handlers_change((uint32_t)signal, act ? &wanted : NULL, &before);
+    if (handles) /* it may have become the hole meanwhile */
+        tbd_trap_block((int)signal);
     if (!result && old && !give(old, &before, sizeof(before)))
         return -EFAULT;
     return result;

@@ -7,7 +7,9 @@
  * HANDLERS-1  An action's place in the table is written before the kernel knows our handler for its signal. (not
  *     checked: wrap() does it in that order)
  * HANDLERS-2  Only the program itself changes the table: a child of vfork shares its memory, not its handlers. (not
- *     checked: tbd_handlers_change() asks for the process) */
+ *     checked: tbd_handlers_change() asks for the process)
+ * HANDLERS-3  An action is read, wrapped and set by one thread at a time, the keeper's among them: otherwise ours could be
+ *     set when they have ended, and an older one of the program's over a newer. (not checked: claim()) */
 #include "hooks/probes/handlers.h"
 
 #include "base/linux_abi.h"
@@ -18,6 +20,7 @@
 
 #define MASK_BYTES 8u
 #define SIGNALS    64u
+#define TRIES      5000 /* of a millisecond: who has the lock may have been killed */
 
 /* What tbd_handlers_entry (handlers_x86_64.S) keeps on the stack. */
 struct tbd_handlers_frame {
@@ -33,7 +36,9 @@ extern const uint8_t tbd_handlers_entry[], tbd_signal_restorer[];
 #pragma GCC visibility pop
 
 static struct {
-    uint32_t program; /* atomic; 0: handlers are not wrapped */
+    uint32_t owner; /* the program; in a child of it: another */
+    uint32_t lock;  /* atomic */
+    bool wraps;     /* under the lock */
     struct tbd_kernel_action kept[SIGNALS + 1];
 } handlers;
 
@@ -107,6 +112,25 @@ bool tbd_handlers_settle(int signal, const uint8_t *info, struct tbd_ucontext *c
     return true;
 }
 
+/* ---- one at a time ---- */
+
+/* Nobody is interrupted with it: the program's threads are in the handler of SIGTRAP.  False: nothing is to be released. */
+static bool claim(void)
+{
+    for (int i = 0; i < TRIES; i++) {
+        if (!__atomic_exchange_n(&handlers.lock, 1, __ATOMIC_ACQUIRE))
+            return true;
+        tbd_sys_pause_ms(1);
+    }
+    return false;
+}
+
+static void release(bool claimed)
+{
+    if (claimed)
+        __atomic_store_n(&handlers.lock, 0, __ATOMIC_RELEASE);
+}
+
 /* ---- actions ---- */
 
 /* The action for the kernel. */
@@ -126,11 +150,8 @@ static struct tbd_kernel_action wrap(uint64_t signal, const struct tbd_kernel_ac
     return ours;
 }
 
-void tbd_handlers_begin(uint32_t program)
+static void wrap_all(void)
 {
-    if (handlers.program)
-        return;
-    __atomic_store_n(&handlers.program, program, __ATOMIC_SEQ_CST);
     for (uint64_t signal = 1; signal <= SIGNALS; signal++) {
         struct tbd_kernel_action now, ours;
 
@@ -143,11 +164,8 @@ void tbd_handlers_begin(uint32_t program)
     }
 }
 
-void tbd_handlers_end(void)
+static void unwrap_all(void)
 {
-    if (!handlers.program)
-        return;
-    __atomic_store_n(&handlers.program, 0, __ATOMIC_SEQ_CST);
     for (uint64_t signal = 1; signal <= SIGNALS; signal++) {
         struct tbd_kernel_action now;
 
@@ -157,16 +175,43 @@ void tbd_handlers_end(void)
     }
 }
 
-long tbd_handlers_change(uint64_t signal, const struct tbd_kernel_action *wanted,
-                         struct tbd_kernel_action *old)
+void tbd_handlers_prepare(uint32_t program)
 {
-    bool wraps = signal <= SIGNALS &&
-                 __atomic_load_n(&handlers.program, __ATOMIC_SEQ_CST) == (uint32_t)tbd_sys_getpid();
-    struct tbd_kernel_action before = { 0 }, ours;
+    handlers.lock = 0;
+    handlers.wraps &= handlers.owner == program; /* not in a child with a keeper of its own */
+    handlers.owner = program;
+}
+
+void tbd_handlers_begin(void)
+{
+    bool claimed;
+
+    if (handlers.wraps)
+        return;
+    claimed = claim();
+    handlers.wraps = true;
+    wrap_all();
+    release(claimed);
+}
+
+void tbd_handlers_end(void)
+{
+    bool claimed;
+
+    if (!handlers.wraps)
+        return;
+    claimed = claim();
+    handlers.wraps = false;
+    unwrap_all();
+    release(claimed);
+}
+
+static long change(uint64_t signal, const struct tbd_kernel_action *wanted, bool wraps,
+                   struct tbd_kernel_action *old)
+{
+    struct tbd_kernel_action before = handlers.kept[signal], ours;
     long result;
 
-    if (signal <= SIGNALS)
-        before = handlers.kept[signal];
     if (wanted && wraps) {
         ours = wrap(signal, wanted);
         wanted = &ours;
@@ -174,5 +219,21 @@ long tbd_handlers_change(uint64_t signal, const struct tbd_kernel_action *wanted
     result = set_action(signal, wanted, old);
     if (result == 0 && old->handler == own_handler())
         *old = before;
+    return result;
+}
+
+long tbd_handlers_change(uint64_t signal, const struct tbd_kernel_action *wanted,
+                         struct tbd_kernel_action *old)
+{
+    bool claimed;
+    long result;
+
+    if (signal > SIGNALS)
+        return set_action(signal, wanted, old);
+    if (handlers.owner != (uint32_t)tbd_sys_getpid())
+        return change(signal, wanted, false, old);
+    claimed = claim();
+    result = change(signal, wanted, handlers.wraps, old);
+    release(claimed);
     return result;
 }

@@ -20,8 +20,11 @@ struct tbd_kernel_action {
     uint64_t mask;
 };
 
+/* Whose handlers; before there are guards. */
+void tbd_handlers_prepare(uint32_t program);
+
 /* From now on, and no more. */
-void tbd_handlers_begin(uint32_t program);
+void tbd_handlers_begin(void);
 void tbd_handlers_end(void);
 
 /* The program's rt_sigaction, with memory of ours; not of SIGTRAP.  0, or -errno. */

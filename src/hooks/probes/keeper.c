@@ -175,7 +175,7 @@ static uint32_t put_jumps(void)
 {
     if (tbd_probe_session.flags & TBD_PROBE_TRAPS)
         return 0;
-    tbd_handlers_begin(keeper.program);
+    tbd_handlers_begin();
     return tbd_placing_jump();
 }
 
@@ -443,6 +443,7 @@ long tbd_keeper_prepare(uint32_t program)
     keeper.program = program;
     keeper.leaves = false;
     tbd_placing_new_keeper();
+    tbd_handlers_prepare(program);
     keeper.memory_mark = stat_field(FIELD_ARG_START);
     fd = tbd_sys3(__NR_pidfd_open, program, 0, 0);
     if (fd < 0)

@@ -71,7 +71,7 @@ static uint64_t signals_of(const char *set)
 /* Who is in the handler does not block it afterwards. */
 static bool blocks_trap(uint64_t mask)
 {
-    return (mask & SIGTRAP_BIT) && mask != tbd_trap_handler_mask();
+    return (mask & SIGTRAP_BIT) && !tbd_trap_is_handler_mask(mask);
 }
 
 static bool note_status(void *context, char *line)

@@ -307,19 +307,34 @@ void tbd_probe_trap(int signal, uint8_t *info, struct tbd_ucontext *context)
 
 /* ---- the handler's mask ---- */
 
-/* Those that programs use least. */
-static const int hole_signals[] = { SIGSTKFLT, SIGPWR };
+/* Those that programs use least; SIGRTMAX is 64. */
+static const int hole_signals[] = { SIGSTKFLT, SIGPWR, 64, 63, 62, 61 };
+static uint64_t holes; /* atomic: the one that the mask has, and those it had */
 
-static uint64_t find_hole(void)
+static bool is_handled(int signal)
 {
-    struct tbd_kernel_action action;
+    struct tbd_kernel_action action = { 0 };
 
-    for (size_t i = 0; i < sizeof(hole_signals) / sizeof(hole_signals[0]); i++) {
-        set_action(hole_signals[i], NULL, &action);
-        if (action.handler <= 1)
-            return bit_of(hole_signals[i]);
-    }
+    set_action(signal, NULL, &action);
+    return action.handler > 1;
+}
+
+/* The signal that the handler does not block; 0: there is none.  `taken`: one that gets a handler. */
+static int find_hole(int taken)
+{
+    for (size_t i = 0; i < sizeof(hole_signals) / sizeof(hole_signals[0]); i++)
+        if (hole_signals[i] != taken && !is_handled(hole_signals[i]))
+            return hole_signals[i];
     return 0;
+}
+
+/* The keeper knows the mask before a thread has it. */
+static uint64_t mask_with_hole(int hole)
+{
+    uint64_t open = hole ? bit_of(hole) : 0;
+
+    __atomic_fetch_or(&holes, open, __ATOMIC_SEQ_CST);
+    return ~open;
 }
 
 static bool is_ours(const struct tbd_kernel_action *action)
@@ -327,25 +342,29 @@ static bool is_ours(const struct tbd_kernel_action *action)
     return action->handler == (uint64_t)(uintptr_t)tbd_probe_trap_entry;
 }
 
-uint64_t tbd_trap_handler_mask(void)
+bool tbd_trap_is_handler_mask(uint64_t mask)
 {
     const uint64_t never = bit_of(SIGKILL) | bit_of(SIGSTOP);
-    struct tbd_kernel_action now = { 0 };
+    uint64_t open = ~(mask | never);
 
-    set_action(SIGTRAP, NULL, &now);
-    return is_ours(&now) && (now.mask | never) != UINT64_MAX ? now.mask & ~never : 0;
+    return open && !(open & (open - 1)) && (open & __atomic_load_n(&holes, __ATOMIC_SEQ_CST));
 }
 
-/* The process asks for its own action: a child of vfork has one, too. */
+/* The process asks for its own action: a child of vfork has one, too.  Another thread may give the new hole a handler
+ * meanwhile, which one of the two sees. */
 void tbd_trap_block(int signal)
 {
     struct tbd_kernel_action now = { 0 };
+    int hole;
 
     set_action(SIGTRAP, NULL, &now);
     if (!is_ours(&now) || (now.mask & bit_of(signal)))
         return;
-    now.mask |= bit_of(signal);
-    set_action(SIGTRAP, &now, NULL);
+    do {
+        hole = find_hole(signal);
+        now.mask = mask_with_hole(hole);
+        set_action(SIGTRAP, &now, NULL);
+    } while (hole && is_handled(hole));
 }
 
 /* ---- beginning ---- */
@@ -355,7 +374,7 @@ void tbd_trap_begin(void)
     const struct tbd_kernel_action action = { .handler = (uint64_t)(uintptr_t)tbd_probe_trap_entry,
                                               .flags = FLAGS,
                                               .restorer = (uint64_t)(uintptr_t)tbd_signal_restorer,
-                                              .mask = ~find_hole() };
+                                              .mask = mask_with_hole(find_hole(0)) };
     struct tbd_kernel_action was = { 0 };
 
     set_action(SIGTRAP, NULL, &was);

@@ -27,9 +27,10 @@ void tbd_trap_begin(void);
 /* SIGTRAP goes to whom it went before, if nobody has changed that.  No thread is in a probe any more. */
 void tbd_trap_end(void);
 
-/* The mask of threads in the handler, as the kernel shows it; 0: not to be told from the program's. */
-uint64_t tbd_trap_handler_mask(void);
-/* The program is about to handle this signal: it must not come in the handler. */
+/* Is it the mask of a thread in the handler, as the kernel shows it?  Where the program handles each signal that could be the
+ * one that is not blocked there, it is not to be told from the program's. */
+bool tbd_trap_is_handler_mask(uint64_t mask);
+/* The program is about to handle this signal, or has begun to: it must not come in the handler. */
 void tbd_trap_block(int signal);
 
 #endif
