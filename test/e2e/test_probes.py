@@ -484,6 +484,20 @@ int main(void)
 """
 
 
+def test_the_wrong_word_is_pointed_at(_):
+    """The arrow stands below it, not behind."""
+    for clause, word, message in (("@x = histo(arg0)", "histo", "which is not histo"), ("@x[foo(3)] = count()", "foo", "foo is no function"),
+                                  ("@x = count(); @y[@x] = count()", "@x]", "a map is no value"),
+                                  ("@x[tid] = count(); @x = count()", "@x =", "@x is used in another way"), ("$a = 1 + qux(2)", "qux", "qux is no function")):
+        script = "uprobe:libc:malloc { %s }" % clause
+        result = subprocess.run([tbdtest.TBD, "probe", "-p", str(os.getpid()), script], capture_output=True, text=True, check=False)
+        lines = result.stderr.split("\n")
+        assert result.returncode == 2 and message in lines[0] and lines[1] == "  1: " + script, result
+        assert lines[2] == " " * (5 + script.index(word)) + "^", (word, result)
+    result = subprocess.run([tbdtest.TBD, "probe", "-p", "2147483646", "uprobe:libc:malloc { @ = count() }"], capture_output=True, text=True, check=False)
+    assert result.returncode == 4 and "no such process\ntbd probe: hint: pgrep" in result.stderr, result
+
+
 def test_places_that_cannot_be_probed_are_left_out(folder):
     """A trap in the middle of an instruction would change what the program computes: no symbol, address or packet leads to one. Of a pattern
     the rest is probed, and what is left out is said; all functions of libc can be asked for."""
@@ -582,6 +596,30 @@ def test_a_script_goes_on_in_a_program_that_is_executed(folder):
     result = probe(script, ["sh", "-c", command], ["--pending"])
     own = counts(result.stdout)
     assert result.returncode == 0 and "@: %d\n" % (own["do_add"] + 2 * own["do_call"]) in result.stdout, result
+
+
+def test_a_program_that_is_executed_is_said(_):
+    """Without --pending: the script ends.  The next script finds what runs now, also where tbd's environment is gone."""
+    for command in ("sleep 60", "env -i sleep 60"):
+        process = armed(["sh", "-c", "echo ready; read x; exec " + command])
+        with subprocess.Popen([tbdtest.TBD, "probe", "-p", str(process.pid), "uprobe:libc:malloc { @ = count() }"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as session:
+            said = session.stderr.readline()
+            assert " 1 probes in process %d" % process.pid in said, said
+            process.stdin.write("\n")
+            process.stdin.flush()
+            out, said = session.communicate(timeout=60)
+        assert session.returncode == 0 and out.startswith("@"), (out, said)
+        assert re.search("process %d has executed /.*: the probes are gone\n.*--pending" % process.pid, said), said
+        for _ in range(100): # env is executed before it
+            if open("/proc/%d/comm" % process.pid, encoding="utf-8").read() == "sleep\n":
+                break
+            time.sleep(0.05)
+        result = subprocess.run([tbdtest.TBD, "probe", "-p", str(process.pid), "uprobe:libc:malloc { @ = count() } interval:ms:1 { exit() }"],
+                                capture_output=True, text=True, timeout=100, check=False)
+        assert result.returncode == 0 and "1 probes" in result.stderr, result
+        process.kill()
+        process.communicate()
 
 
 INLINED = r"""
@@ -876,6 +914,8 @@ if __name__ == "__main__":
                  test_places_that_cannot_be_probed_are_left_out,
                  test_what_comes_later_is_waited_for,
                  test_a_script_goes_on_in_a_program_that_is_executed,
+                 test_a_program_that_is_executed_is_said,
+                 test_the_wrong_word_is_pointed_at,
                  test_inlined_copies_and_ranges,
                  test_threads_that_block_all_signals,
                  test_sessions_begin_and_end_while_signals_are_blocked_for_moments,

@@ -80,9 +80,16 @@ bool tbd_client_address(pid_t pid, bool follows, struct sockaddr_un *out, sockle
 
     snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
     if (readlink(path, text, sizeof(text) - 1) < 0 ||
-        sscanf(text, "pid:[%lu]", &namespace_number) != 1)
-        return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
-                               errno == ENOENT ? "there is no such process" : strerror(errno));
+        sscanf(text, "pid:[%lu]", &namespace_number) != 1) {
+        int why = errno;
+
+        tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid,
+                        why == ENOENT ? "there is no such process" : strerror(why));
+        strcpy(error->hint, why == ENOENT   ? "pgrep -a NAME tells the numbers of processes"
+                            : why == EACCES ? "tbd comes into processes of its own user"
+                                            : "");
+        return false;
+    }
     *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
     used = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1,
                     follows ? TBD_PROBE_FOLLOW_ADDRESS : TBD_PROBE_ADDRESS, namespace_number,

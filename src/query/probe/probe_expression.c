@@ -254,6 +254,9 @@ static bool parse_operand(struct tbd_probe_parser *p, uint32_t d)
     }
     if (tbd_parse_name(p, name, sizeof(name)))
         return parse_word(p, name, d);
+    if (p->text[p->at] == '@')
+        return tbd_parse_wrong(p, "$name = VALUE keeps a number until the clause ends",
+                               "a map is no value: what it holds is shown, not read");
     return tbd_parse_wrong(p, "arg0, retval, a number, $name, (...)", "a value is missing");
 }
 

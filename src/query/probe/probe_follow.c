@@ -71,6 +71,18 @@ bool tbd_follow_executes(struct tbd_follower *follower)
     return before && now && now != before;
 }
 
+bool tbd_follow_program(const struct tbd_follower *follower, char *out, size_t bytes)
+{
+    char path[64];
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)follower->pid);
+    length = readlink(path, out, bytes - 1);
+    if (length >= 0)
+        out[length] = '\0';
+    return length >= 0;
+}
+
 /* Its environment has the library: it will say that it waits. */
 static bool is_under_tbd(pid_t pid)
 {

@@ -23,6 +23,8 @@ void tbd_follow_begin(struct tbd_follower *follower, pid_t pid);
 void tbd_follow_listen(struct tbd_follower *follower);
 /* Since it was asked last. */
 bool tbd_follow_executes(struct tbd_follower *follower);
+/* The path of what it runs now.  False: it has ended. */
+bool tbd_follow_program(const struct tbd_follower *follower, char *out, size_t bytes);
 /* Waits some seconds until a new program under tbd says that it waits; then nobody listens any more. */
 bool tbd_follow_await(struct tbd_follower *follower);
 /* The program that waits has its session, or none. */

@@ -261,16 +261,21 @@ static bool note_map(struct tbd_probe_parser *p, const struct tbd_script_map *na
 static const struct map_function *parse_function_of_map(struct tbd_probe_parser *p)
 {
     const struct map_function *function;
-    char name[TBD_SCRIPT_NAME_BYTES];
+    char name[TBD_SCRIPT_NAME_BYTES] = "";
+    size_t start;
 
     if (!tbd_parse_expect(p, "="))
         return NULL;
+    tbd_parse_skip_blanks(p);
+    start = p->at;
     function = tbd_parse_name(p, name, sizeof(name)) ? find_function(name) : NULL;
     if (!function) {
+        p->at = start;
         tbd_parse_wrong(p,
                         "count() sum(x) avg(x) min(x) max(x) stats(x) hist(x) "
                         "lhist(x, low, high, step)",
-                        "a map is filled by a function");
+                        "a map is filled by a function%s%s", name[0] ? ", which is not " : "",
+                        name);
         return NULL;
     }
     if (!tbd_parse_expect(p, "(") || (function->has_value && !tbd_parse_expression(p, 0)))
@@ -283,6 +288,7 @@ static bool parse_map(struct tbd_probe_parser *p)
 {
     struct tbd_script_map named = { .part_count = 0 };
     struct tbd_probe_map map = { .capacity = 1, .kind = TBD_PROBE_COUNT };
+    size_t start = p->at - 1, end; /* of the @ */
     uint32_t index;
 
     if (!map_name(p, named.name, sizeof(named.name)) || !parse_keys(p, &named, &map.key_bytes))
@@ -298,7 +304,12 @@ static bool parse_map(struct tbd_probe_parser *p)
     }
     if (map.key_bytes)
         map.capacity = map.kind >= TBD_PROBE_HIST ? DEFAULT_HIST : DEFAULT_KEYS;
-    return note_map(p, &named, &map, &index) && tbd_parse_emit(p, TBD_PROBE_PUT, 0, 0, 0, index);
+    end = p->at;
+    p->at = start; /* if it is wrong */
+    if (!note_map(p, &named, &map, &index))
+        return false;
+    p->at = end;
+    return tbd_parse_emit(p, TBD_PROBE_PUT, 0, 0, 0, index);
 }
 
 /* ---- printf ---- */

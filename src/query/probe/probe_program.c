@@ -203,6 +203,10 @@ bool tbd_parse_program(struct tbd_probe_parser *p, uint32_t d)
 
     p->at = skip_blanks(p->text, p->at);
     end = expression_end(p, p->at);
+    if (p->text[skip_blanks(p->text, end)] == '(')
+        return tbd_parse_wrong(
+            p, "str(x), ustack(n) and reg(\"ax\") are; the program's are not called",
+            "%.*s is no function of the language", (int)(end - p->at), p->text + p->at);
     p->asks_program = true;
     p->asks_arguments |= names_argument(p->text, p->at, end);
     if (!(p->place ? compile(p, end, d) : check_syntax(p, end)))

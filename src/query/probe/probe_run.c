@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -446,11 +447,27 @@ static void say_placed(const struct probe_run *run)
     fputc('\n', stderr);
 }
 
+static void say_executed(const struct tbd_follower *follower)
+{
+    char program[PATH_MAX];
+
+    if (!tbd_follow_program(follower, program, sizeof(program)))
+        return; /* it has ended since */
+    fprintf(stderr,
+            "tbd probe: process %d has executed %s: the probes are gone\n"
+            "tbd probe: hint: --pending goes on there\n",
+            (int)follower->pid, tbd_shown(program));
+}
+
 /* False: the program has ended, or the next one cannot be probed. */
 static bool goes_on(struct probe_run *run)
 {
-    if (!run->options->pending || !tbd_follow_executes(&run->follower))
+    if (!tbd_follow_executes(&run->follower))
         return !has_ended(run->client.connection);
+    if (!run->options->pending) {
+        say_executed(&run->follower);
+        return false;
+    }
     if (!run->options->quiet)
         fprintf(stderr, "tbd probe: process %d executes another program\n", (int)run->options->pid);
     leave_program(run);
@@ -510,8 +527,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
     run.script = tbd_script_parse(options->text, &run.error);
     if (!run.script)
         return fail(&run.error, options->text);
-    if (options->pending)
-        tbd_follow_begin(&run.follower, options->pid);
+    tbd_follow_begin(&run.follower, options->pid);
     if (begin_before_others(&run)) {
         if (options->pending)
             tbd_follow_listen(&run.follower);
@@ -525,8 +541,7 @@ static int run_script(const struct probe_options *options, const struct tbd_prob
         if (options->command) /* it waits, and would begin when the connection is closed */
             kill(options->pid, SIGKILL);
     }
-    if (options->pending)
-        tbd_follow_end(&run.follower);
+    tbd_follow_end(&run.follower);
     tbd_client_close(&run.client);
     tbd_attach_block_again(&run.unblocked);
     if (run.output.trigger) {
