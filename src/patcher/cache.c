@@ -207,8 +207,6 @@ static void foretell(struct tbd_block_code *block, const struct tbd_patcher_call
     block->foretold = foretold.target;
     block->read = foretold.read;
     block->foretells_later = foretold.is_due;
-    if (block->read)
-        tbd_cache_add_read(block->read);
 }
 
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
@@ -344,7 +342,7 @@ void tbd_cache_flush_all(void)
         tbd_cache_reset_area(&tbd_cache.area[n]);
     tbd_cache.block_count = 0;
     tbd_cache.site_count = 0;
-    tbd_cache.reads_start = tbd_cache.reads_end = 0;
+    tbd_cache.read_pages = 0;
 }
 
 /* ---- dry runs ---- */

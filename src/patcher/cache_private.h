@@ -23,7 +23,8 @@ enum {
     TBD_CACHE_BLOCK_SPACE = 32 << 10, /* no block's code is longer */
     TBD_CACHE_STUB_BYTES = 24,
     TBD_CACHE_STUB_SPACE = 256,
-    TBD_CACHE_TAG_BYTES = 48, /* no check for indirect branches is longer */
+    TBD_CACHE_READ_PAGES = 256, /* a library has one or two */
+    TBD_CACHE_TAG_BYTES = 48,   /* no check for indirect branches is longer */
 };
 
 struct tbd_known_id {
@@ -61,8 +62,8 @@ struct tbd_cache {
     uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
     uint32_t thread_count;
-    uint64_t reads_start; /* of the constants that blocks were made from */
-    uint64_t reads_end;
+    uint64_t read_page[TBD_CACHE_READ_PAGES]; /* with the constants that blocks were made from */
+    uint32_t read_pages;
     bool is_free;       /* threads may run at the same time */
     bool is_shared;     /* they do, or did: from the second thread on */
     struct tbd_cut cut; /* of the block being made */
@@ -108,7 +109,5 @@ struct tbd_foretold {
 struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
                                  const struct tbd_codegen_config *config,
                                  const struct tbd_patch_area *area, const struct tbd_cut *cut);
-/* A block was made from the constant at `address`. */
-void tbd_cache_add_read(uint64_t address);
 
 #endif

@@ -12,6 +12,38 @@
  * is made again once it has led there. */
 #include "patcher/cache_private.h"
 
+/* ---- constants ---- */
+
+static bool is_on_page(uint64_t page, uint64_t start, uint64_t end)
+{
+    return page < end && start < page + TBD_PAGE_SIZE;
+}
+
+bool tbd_cache_may_read(uint64_t start, uint64_t end)
+{
+    for (uint32_t n = 0; n < tbd_cache.read_pages; n++)
+        if (is_on_page(tbd_cache.read_page[n], start, end))
+            return true;
+    return false;
+}
+
+/* The constant's page is known from now on.  False: it has two, or there are too many. */
+static bool add_read(uint64_t address)
+{
+    uint64_t page = address & ~(TBD_PAGE_SIZE - 1);
+
+    if (address - page > TBD_PAGE_SIZE - sizeof(uint64_t))
+        return false;
+    if (tbd_cache_may_read(address, address + 1))
+        return true;
+    if (tbd_cache.read_pages == TBD_CACHE_READ_PAGES)
+        return false;
+    tbd_cache.read_page[tbd_cache.read_pages++] = page;
+    return true;
+}
+
+/* ---- where it leads ---- */
+
 /* push imm32, maybe after endbr64: where an import leads that is not bound yet. */
 static bool binds(const struct tbd_patcher_callbacks *callbacks, uint64_t target)
 {
@@ -56,6 +88,7 @@ struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
         return (struct tbd_foretold){ .is_due = true };
     if (!is_in_reach(area, target))
         return (struct tbd_foretold){ .target = 0 };
+    is_constant = is_constant && add_read(last->target);
     return (struct tbd_foretold){ .target = target, .read = is_constant ? last->target : 0 };
 }
 
@@ -78,19 +111,4 @@ void tbd_foretell_code(struct tbd_translation *t)
         end_of_loop[-1] = (uint8_t)(t->e.at - end_of_loop);
     t->compare_end = tbd_emit_pc(&t->e);
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
-}
-
-/* ---- constants ---- */
-
-void tbd_cache_add_read(uint64_t address)
-{
-    if (tbd_cache.reads_end == 0 || address < tbd_cache.reads_start)
-        tbd_cache.reads_start = address;
-    if (address + sizeof(uint64_t) > tbd_cache.reads_end)
-        tbd_cache.reads_end = address + sizeof(uint64_t);
-}
-
-bool tbd_cache_may_read(uint64_t start, uint64_t end)
-{
-    return start < tbd_cache.reads_end && tbd_cache.reads_start < end;
 }
