@@ -442,6 +442,12 @@ def test_more_is_known_with_the_dial(folder):
         assert rows[0]["advice"] == "as it is" and all(row["uses"] > 0 for row in rows if row["advice"].startswith("the result")), rows
         known.append(float(rows[0]["known"].split()[0]))
         assert float(rows[-1]["known"].split()[0]) >= known[-1], rows
+        if setting == 0:  # what the next steps of the dial would make known, and their cost
+            far = dump.ask("advise", "100000")
+            settings = {row["advice"]: row for row in far if row["advice"].startswith("record=")}
+            assert all(float(row["known"].split()[0]) >= float(far[0]["known"].split()[0]) for row in settings.values()), far
+            assert float(settings["record=2"]["known"].split()[0]) > float(far[0]["known"].split()[0]), far
+            assert "0.05" in settings["record=2"]["cost"] and "checks" in settings["record=3"]["cost"], settings
     assert known[0] + 10 < known[1] <= known[2] and known[2] > 90, known
     assert dump.tbdq("advise", "many").code == 2
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* dump_advise.c - see dump_advise.h
  *
- * Two kinds of rows.  Settings of the dial `record`: registers are supposed to be known as often as the setting records them.
+ * Two kinds of rows.  Settings of the dial `record`: registers are supposed to be known as often as the setting records them, and results of system calls.
  * Probes: the instructions in which most unknown values begin, and the trigger that records the registers after each; `known` is what would be known with this one and all above. */
 #include "query/dumps/dump_advise.h"
 
+#include "base/array.h"
 #include "query/dumps/dump_run.h"
 #include "query/output/output.h"
 #include "query/past/past.h"
@@ -44,39 +45,98 @@ static void add_row(struct advice *advice, json_t *row, const char *text,
 
 /* ---- settings ---- */
 
-/* The steps before which the setting records registers; the caller frees them. */
-static uint32_t *steps_of(const struct advice *advice, uint32_t entries, size_t *out_count)
+/* What settings cost on top of the ring (docs/COSTS.md, "Values before a crash"). */
+static const char *const setting_costs[TBD_RECORD_MOST + 1] = {
+    [1] = "0.05 us for each system call",
+    [2] = "up to 0.05 of native time, and 0.05 us for each system call",
+};
+static const char checks_cost[] = "0.2 to 2 of native time, for checks in loops";
+
+/* What a setting records in the simulation's steps. */
+struct moments_recorded {
+    uint32_t *steps; /* owned; ascending: before which it records registers */
+    uint64_t *calls; /* owned; addresses of system calls, each of which has its results recorded */
+    size_t step_count, call_count, step_capacity, call_capacity;
+};
+
+static enum tbd_status record_call(struct moments_recorded *recorded, uint64_t address)
+{
+    for (size_t i = 0; i < recorded->call_count; i++)
+        if (recorded->calls[i] == address)
+            return TBD_OK;
+    if (!tbd_array_grow(&recorded->calls, recorded->call_count, &recorded->call_capacity,
+                        sizeof(*recorded->calls)))
+        return TBD_NOMEM;
+    recorded->calls[recorded->call_count++] = address;
+    return TBD_OK;
+}
+
+static enum tbd_status record_registers(struct moments_recorded *recorded, uint32_t step)
+{
+    if (!tbd_array_grow(&recorded->steps, recorded->step_count, &recorded->step_capacity,
+                        sizeof(*recorded->steps)))
+        return TBD_NOMEM;
+    recorded->steps[recorded->step_count++] = step;
+    return TBD_OK;
+}
+
+/* The system call that ends before a step; NULL: none. */
+static const struct tbd_sim_insn *call_before(const struct advice *advice, size_t step)
+{
+    const struct tbd_sim_insn *insn =
+        step == 0 ? NULL : tbd_simulation_insn(advice->past->sim, step - 1);
+
+    return insn != NULL && insn->kind == TBD_INSN_SYSCALL ? insn : NULL;
+}
+
+/* Every N entries, and after system calls that come M or more entries after the last set of registers.  What it records where code is new is not
+ * counted: a ring does not say where that was. */
+static enum tbd_status find_recorded(const struct advice *advice,
+                                     const struct tbd_record_dial *dial,
+                                     struct moments_recorded *recorded)
 {
     const struct tbd_past *past = advice->past;
-    uint64_t count = past->thread->count - past->first_step;
-    uint32_t *steps = malloc((count / entries + 1) * sizeof(*steps));
+    uint64_t count = past->thread->count - past->first_step, last = 0;
+    enum tbd_status status = TBD_OK;
 
-    *out_count = 0;
-    for (uint64_t i = 0; steps != NULL && i < count; i += entries)
-        steps[(*out_count)++] = past->first_insn[i];
-    return steps;
+    for (uint64_t i = 0; status == TBD_OK && i < count; i++) {
+        const struct tbd_sim_insn *call = call_before(advice, past->first_insn[i]);
+        bool is_due = (dial->entries != 0 && i % dial->entries == 0) ||
+                      (dial->after_call != 0 && call != NULL && i - last >= dial->after_call);
+
+        if (call != NULL)
+            status = record_call(recorded, call->address);
+        if (status == TBD_OK && is_due) {
+            status = record_registers(recorded, past->first_insn[i]);
+            last = i;
+        }
+    }
+    return status;
 }
 
 static enum tbd_status try_setting(struct advice *advice, unsigned setting)
 {
-    uint32_t entries = tbd_record_dials[setting].entries;
-    struct tbd_sim_wish wish = { .loads = NULL };
-    struct tbd_sim_uses uses;
-    enum tbd_status status;
-    uint32_t *steps;
+    struct moments_recorded recorded = { .steps = NULL };
+    enum tbd_status status = find_recorded(advice, &tbd_record_dials[setting], &recorded);
+    struct tbd_sim_wish wish = { .loads = recorded.calls,
+                                 .load_count = recorded.call_count,
+                                 .steps = recorded.steps,
+                                 .step_count = recorded.step_count };
+    struct tbd_sim_uses uses = { 0, 0 };
+    json_t *row;
     char text[64];
 
-    if (entries == 0)
-        return TBD_OK;
-    steps = steps_of(advice, entries, &wish.step_count);
-    wish.steps = steps;
-    status = steps == NULL ? TBD_NOMEM
-                           : tbd_simulation_dry(advice->past->sim, advice->from, &wish, &uses);
-    free(steps);
+    if (status == TBD_OK)
+        status = tbd_simulation_dry(advice->past->sim, advice->from, &wish, &uses);
+    free(recorded.steps);
+    free(recorded.calls);
     if (status != TBD_OK || uses.known <= advice->now.known)
         return status;
+    row = json_object();
+    json_object_set_new(row, "cost",
+                        json_string(setting_costs[setting] ? setting_costs[setting] : checks_cost));
     snprintf(text, sizeof(text), "record=%u", setting);
-    add_row(advice, json_object(), text, &uses);
+    add_row(advice, row, text, &uses);
     return TBD_OK;
 }
 
@@ -182,7 +242,7 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
 
 static enum tbd_exit answer(struct advice *advice)
 {
-    static const char *const columns[] = { "advice",   "known",  "uses",    "position",
+    static const char *const columns[] = { "advice",   "known",  "cost",    "uses", "position",
                                            "function", "source", "trigger", NULL };
     static const struct tbd_sim_wish nothing = { .loads = NULL };
     struct tbd_command_run *run = advice->dump.run;
