@@ -284,12 +284,10 @@ static void read_mappings(void)
     fclose(maps);
 }
 
-/* What cannot be written, and is what the file has.  Not what ld.so has written before: it lies before what can be written. */
-static struct tbd_bits constant_memory(void *arg, uint64_t address)
+static struct tbd_bits constant_at(uint64_t address)
 {
     uint64_t in_file;
 
-    (void)arg;
     for (size_t i = 0; i < run.mapping_count; i++) {
         const struct mapping *m = &run.mappings[i];
 
@@ -302,6 +300,25 @@ static struct tbd_bits constant_memory(void *arg, uint64_t address)
         break;
     }
     return (struct tbd_bits){ 0, 0 };
+}
+
+/* What cannot be written, and is what the file has.  Not what ld.so has written before: it lies before what can be written. */
+static struct tbd_bits constant_memory(void *arg, uint64_t address)
+{
+    static struct {
+        uint64_t address;
+        struct tbd_bits bits;
+        bool is_there;
+    } words[CACHE];
+    size_t at = (address / 8 ^ address >> 20) % CACHE;
+
+    (void)arg;
+    if (!words[at].is_there || words[at].address != address) {
+        words[at].address = address;
+        words[at].bits = constant_at(address);
+        words[at].is_there = true;
+    }
+    return words[at].bits;
 }
 
 static size_t fixed_since(void *arg, uint64_t address)

@@ -113,6 +113,26 @@ static void test_a_store_did_not_hit_where_something_else_is(void **state)
     assert_int_equal(out.exact, 0xffff00ffffffffff);
 }
 
+/* Asked for at a moment, too. */
+static void test_a_moment_before_a_store_is_not_certain_of_what_it_stored(void **state)
+{
+    const struct code codes[] = { store_zero };
+    struct tbd_simulation *sim;
+    struct tbd_sim_moment *moment;
+    struct tbd_simulated out;
+
+    (void)state;
+    word_at_end = 0x1111001111111111;
+    sim = begin(codes, 1);
+    assert_int_equal(tbd_simulation_run(sim, true), TBD_OK);
+    assert_int_equal(tbd_sim_moment_new(sim, 0, &moment), TBD_OK);
+    out = tbd_sim_moment_memory(moment, WORD);
+    assert_int_equal(out.bits.value, word_at_end);
+    assert_int_equal(out.exact, 0xffff00ffffffffff);
+    tbd_sim_moment_free(moment);
+    tbd_simulation_free(sim);
+}
+
 static void test_a_store_of_what_is_there_changes_nothing(void **state)
 {
     struct tbd_simulation *sim;
@@ -304,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_word_is_assumed_to_be_as_at_the_end_from_there_on),
         cmocka_unit_test(test_a_store_did_not_hit_where_something_else_is),
+        cmocka_unit_test(test_a_moment_before_a_store_is_not_certain_of_what_it_stored),
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),
         cmocka_unit_test(test_a_store_of_a_byte_is_not_assumed_to_miss_text),

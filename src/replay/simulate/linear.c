@@ -57,3 +57,15 @@ bool tbd_sim_linear(const struct tbd_simulation *sim, const struct tbd_sim_step 
     }
     return false;
 }
+
+bool tbd_sim_stand_in(const struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                      const struct tbd_insn_memory *memory, uint64_t *out)
+{
+    struct tbd_sim_linear linear;
+
+    if (!sim->infers || memory->range || !tbd_sim_linear(sim, step, memory->address, &linear))
+        return false;
+    *out = 1ull << 63 | (uint64_t)linear.root << 24 |
+           (uint32_t)(linear.delta + memory->offset + (1 << 23));
+    return true;
+}

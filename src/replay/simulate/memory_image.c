@@ -16,8 +16,6 @@ void tbd_image_begin(struct tbd_image *image, uint32_t begin, tbd_image_source s
     image->begin = begin;
     image->arg = arg;
     image->store_count = 0;
-    image->anything = 0;
-    image->stirred = 0;
     image->begin_counter = 0;
 }
 
@@ -61,6 +59,7 @@ void tbd_image_forget(struct tbd_image *image, tbd_image_source source)
     image->source = source;
     image->count = 0;
     image->replaced_count = 0;
+    image->forgotten = 0;
     image->begin_counter = (uint32_t)image->store_count;
     if (++image->generation == 0) { /* words of 2^32 forgettings ago would come back */
         if (image->words != NULL)
@@ -102,9 +101,37 @@ static bool is_in(struct tbd_image_range range, uint64_t address)
     return address >= range.from && address < range.to;
 }
 
+void tbd_image_replace_word(const struct tbd_image *image, struct tbd_image_word *word)
+{
+    word->bits = image->after(image->arg, word->address);
+    word->why = 0;
+    word->doubt = 0;
+    word->counter = (uint32_t)image->store_count;
+}
+
+struct tbd_image_word *tbd_image_next_in(const struct tbd_image *image,
+                                         const struct tbd_image_range *range, uint64_t *cursor)
+{
+    uint64_t words = (range->to - range->from) / 8;
+    bool by_address = words < image->size;
+
+    while (*cursor < (by_address ? words : image->size)) {
+        uint64_t at = (*cursor)++;
+        struct tbd_image_word *word =
+            by_address ? find(image, range->from + 8 * at) : &image->words[at];
+
+        if (word->generation == image->generation && is_in(*range, word->address))
+            return word;
+    }
+    return NULL;
+}
+
 void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
                        tbd_image_source source)
 {
+    struct tbd_image_word *word;
+    uint64_t cursor = 0;
+
     if (!tbd_array_grow(&image->replaced, image->replaced_count, &image->replaced_capacity,
                         sizeof(*image->replaced))) {
         image->no_memory = true;
@@ -113,31 +140,28 @@ void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
     }
     image->replaced[image->replaced_count++] = range;
     image->after = source;
-    for (size_t i = 0; i < image->size; i++) {
-        struct tbd_image_word *word = &image->words[i];
-
-        if (word->generation == image->generation && is_in(range, word->address)) {
-            word->bits = source(image->arg, word->address);
-            word->why = 0;
-            word->doubt = 0;
-            word->counter = (uint32_t)image->store_count;
-        }
-    }
+    while ((word = tbd_image_next_in(image, &range, &cursor)) != NULL)
+        tbd_image_replace_word(image, word);
 }
 
 void tbd_image_note_store(struct tbd_image *image, const struct tbd_image_store *store)
 {
+    const struct tbd_image_store *before;
+    struct tbd_image_store *new;
+
     if (image->store_count >= UINT32_MAX ||
         !tbd_array_grow(&image->stores, image->store_count, &image->store_capacity,
                         sizeof(*image->stores))) {
         image->no_memory = true;
         return;
     }
-    image->stores[image->store_count++] = *store;
-    if (store->bytes == 0)
-        image->anything = (uint32_t)image->store_count;
-    if (store->stirs)
-        image->stirred = (uint32_t)image->store_count;
+    before = image->store_count == 0 ? NULL : &image->stores[image->store_count - 1];
+    new = &image->stores[image->store_count++];
+    *new = *store;
+    new->anything = store->bytes == 0 ? (uint32_t)image->store_count
+                    : before          ? before->anything
+                                      : 0;
+    new->stirred = store->stirs ? (uint32_t)image->store_count : before ? before->stirred : 0;
 }
 
 static bool may_begin_at(const struct tbd_image_store *store, uint64_t address)
@@ -252,25 +276,30 @@ uint64_t tbd_image_may_change(const struct tbd_image_store *store,
                 : may_write(store, word->bits, places);
 }
 
-static struct tbd_bits first_bits(const struct tbd_image *image, uint64_t address)
+struct tbd_bits tbd_image_first(const struct tbd_image *image, uint64_t address, size_t replaced)
 {
-    for (size_t i = 0; i < image->replaced_count; i++)
+    for (size_t i = 0; i < replaced; i++)
         if (is_in(image->replaced[i], address))
             return image->after(image->arg, address);
     return image->source(image->arg, address);
 }
 
-struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address)
+bool tbd_image_has(const struct tbd_image *image, uint64_t address)
+{
+    return image->size != 0 && find(image, address)->generation == image->generation;
+}
+
+struct tbd_image_word *tbd_image_place(struct tbd_image *image, uint64_t address, bool *out_is_new)
 {
     struct tbd_image_word *word;
 
     if (2 * image->count >= image->size && !grow(image))
         return NULL;
     word = find(image, address);
-    if (word->generation != image->generation) {
+    *out_is_new = word->generation != image->generation;
+    if (*out_is_new) {
         image->count++;
         *word = (struct tbd_image_word){ .address = address,
-                                         .bits = first_bits(image, address),
                                          .step = image->begin,
                                          .counter = image->begin_counter,
                                          .generation = image->generation };

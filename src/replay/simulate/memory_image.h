@@ -27,6 +27,8 @@ struct tbd_image_word {
     uint64_t fields;     /* set of struct tbd_sim_insn's `field` of these */
     uint32_t stores;     /* how many */
     uint32_t store;      /* the last one's step */
+    uint32_t account;    /* the caller's; 0 at first */
+    uint32_t done;       /* the caller's */
     bool has_byte;       /* one of them stores a byte */
     bool crossed;        /* there was an interruption among them */
 };
@@ -38,13 +40,16 @@ struct tbd_image_store {
     uint32_t step;
     uint32_t why; /* what its address and data rest on */
     uint8_t bytes;
-    uint8_t field; /* of its instruction (insn.h) */
-    bool stirs;    /* of 0 bytes: steps are missing there, those of a signal's way */
+    uint8_t field;     /* of its instruction (insn.h) */
+    bool stirs;        /* of 0 bytes: steps are missing there, those of a signal's way */
+    uint32_t anything; /* 1 + the number of the last one of 0 bytes up to this one; 0: none */
+    uint32_t stirred;  /* the same of the last one that stirs */
 };
 
-/* Words from `from` to before `to`. */
+/* Words from `from` to before `to`, which step `step` replaced. */
 struct tbd_image_range {
     uint64_t from, to;
+    uint32_t step;
 };
 
 struct tbd_image {
@@ -53,8 +58,6 @@ struct tbd_image {
     uint32_t generation;
     struct tbd_image_store *stores; /* owned; unknown ones, as the pass came by */
     size_t store_count, store_capacity;
-    uint32_t anything;                /* 1 + the number of the last one of 0 bytes; 0: none */
-    uint32_t stirred;                 /* the same of the last one that stirs */
     uint32_t begin;                   /* the step where words that come from the source are known */
     uint32_t begin_counter;           /* how many unknown stores there were then */
     struct tbd_image_range *replaced; /* owned */
@@ -62,7 +65,8 @@ struct tbd_image {
     tbd_image_source source;
     tbd_image_source after; /* of words in `replaced` */
     void *arg;
-    bool no_memory; /* an allocation failed: words are missing, which means unknown */
+    uint64_t forgotten; /* the caller's: when all was forgotten; 0: not since the beginning */
+    bool no_memory;     /* an allocation failed: words are missing, which means unknown */
 };
 
 /* Empty, for a pass that begins at step `begin`. */
@@ -78,6 +82,16 @@ void tbd_image_forget(struct tbd_image *image, tbd_image_source source);
 void tbd_image_replace(struct tbd_image *image, struct tbd_image_range range,
                        tbd_image_source source);
 
+/* The same of one word. */
+void tbd_image_replace_word(const struct tbd_image *image, struct tbd_image_word *word);
+
+/* The image's words in the range, one after the other; NULL: no more.  *cursor is 0 at first. */
+struct tbd_image_word *tbd_image_next_in(const struct tbd_image *image,
+                                         const struct tbd_image_range *range, uint64_t *cursor);
+
+/* What a word has at first, if the first `replaced` of the ranges were replaced before. */
+struct tbd_bits tbd_image_first(const struct tbd_image *image, uint64_t address, size_t replaced);
+
 /* Notes an unknown store. */
 void tbd_image_note_store(struct tbd_image *image, const struct tbd_image_store *store);
 
@@ -85,7 +99,9 @@ void tbd_image_note_store(struct tbd_image *image, const struct tbd_image_store 
 uint64_t tbd_image_may_change(const struct tbd_image_store *store,
                               const struct tbd_image_word *word, bool back);
 
-/* The word at `address`, made from the source if it is not there; NULL: no memory.  Valid until the next call. */
-struct tbd_image_word *tbd_image_word(struct tbd_image *image, uint64_t address);
+/* The word at `address`; *out_is_new: it was not there, and nothing is known of it (tbd_image_first()).  NULL: no memory.  Valid until the
+ * next call. */
+struct tbd_image_word *tbd_image_place(struct tbd_image *image, uint64_t address, bool *out_is_new);
+bool tbd_image_has(const struct tbd_image *image, uint64_t address);
 
 #endif

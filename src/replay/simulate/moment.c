@@ -8,7 +8,7 @@
  * lies AHEAD steps after them, so that a list of positions passes over all steps once for that many of them.
  *
  * MOMENT-1  The passes change no variable. (not checked: struct tbd_simulation, frozen) */
-#include "replay/simulate/simulate_private.h"
+#include "replay/simulate/ledger.h"
 
 #include <stdlib.h>
 
@@ -37,6 +37,8 @@ static void begin(struct tbd_simulation *sim, struct tbd_image *image, unsigned 
     sim->frozen = true;
     sim->infers = (which & INFERRED) != 0;
     sim->exact_only = !sim->infers;
+    sim->goes_back = (which & FORWARD) == 0;
+    tbd_sim_use_ledger(sim, sim->exact_only);
 }
 
 /* False: words are missing. */
@@ -44,6 +46,7 @@ static bool end(struct tbd_simulation *sim, struct tbd_image *image)
 {
     sim->frozen = false;
     sim->exact_only = false;
+    sim->ledger = NULL;
     exchange(sim, image);
     return !image->no_memory;
 }
@@ -73,6 +76,19 @@ static size_t within(const struct tbd_simulation *sim, size_t position)
     return position < sim->step_count ? position : sim->step_count;
 }
 
+/* Once: values do not change any more. */
+static void make_ledgers(struct tbd_simulation *sim)
+{
+    if (sim->has_ledgers)
+        return;
+    sim->has_ledgers = true;
+    sim->frozen = true;
+    tbd_sim_make_ledger(sim, false);
+    tbd_sim_make_ledger(sim, true);
+    sim->frozen = false;
+    sim->ledger = NULL;
+}
+
 enum tbd_status tbd_sim_moment_new(struct tbd_simulation *sim, size_t position,
                                    struct tbd_sim_moment **out)
 {
@@ -84,6 +100,7 @@ enum tbd_status tbd_sim_moment_new(struct tbd_simulation *sim, size_t position,
         return TBD_NOMEM;
     moment->sim = sim;
     moment->position = within(sim, position);
+    make_ledgers(sim);
     for (unsigned which = 0; which < IMAGES; which++)
         done &= come_to(sim, moment->position, &moment->images[which], which);
     return done ? TBD_OK : TBD_NOMEM;
@@ -163,6 +180,7 @@ struct tbd_simulated tbd_sim_moment_memory(struct tbd_sim_moment *moment, uint64
 
         begin(moment->sim, &moment->images[which], which);
         moment->sim->now = moment->position;
+        tbd_sim_set_moment(moment->sim, moment->position, false);
         bits = tbd_sim_recall(moment->sim, moment->position, address, 8, &why);
         end(moment->sim, &moment->images[which]);
         if (out.why == 0 && (bits.known & ~out.bits.known) != 0)

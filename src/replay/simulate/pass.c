@@ -4,7 +4,7 @@
  * A step does the same in both directions: its equations are solved, and memory is compared with the image.  Forward the
  * image holds memory as it was before the step, so reads come first, and then what was written is put there.  Back it
  * holds memory as it was after the step: first what was written is compared, and removed. */
-#include "replay/simulate/simulate_private.h"
+#include "replay/simulate/ledger.h"
 
 #include "base/array.h"
 
@@ -13,12 +13,14 @@
 enum {
     PASSES_MAX = 64,
     ROUNDS_MAX = 6,
+    LEDGER_SHARE =
+        64, /* if more than one of as many steps is settled and not entered, the ledger is made anew */
     SHORT_RANGE = 4096, /* of a system call: its words are looked at one by one */
     STACK_POINTER = 4,
     RANGE_BYTES_MAX = 1 << 24, /* a longer range counts as a store to anywhere */
 };
 
-static struct tbd_bits at_end(void *arg, uint64_t address)
+struct tbd_bits tbd_sim_at_end(void *arg, uint64_t address)
 {
     const struct tbd_simulation *sim = arg;
 
@@ -87,7 +89,7 @@ void tbd_sim_store(struct tbd_simulation *sim, uint32_t variable, struct tbd_bit
         return;
     *at = bits;
     sim->changed = true;
-    sim->changed_at[variable] = ++sim->changes;
+    tbd_sim_note_change(sim, variable);
     if (sim->infers)
         sim->why[variable] = tbd_sim_weaker(sim, sim->why[variable], why);
 }
@@ -124,17 +126,9 @@ static bool address_of(const struct step_visit *v, const struct tbd_insn_memory 
                        uint64_t *out)
 {
     struct tbd_bits address = v->solver.slot[memory->address];
-    struct tbd_sim_linear linear;
 
     *out = address.value + memory->offset;
-    if (tbd_bits_full(address))
-        return true;
-    if (!v->sim->infers || memory->range ||
-        !tbd_sim_linear(v->sim, v->step, memory->address, &linear))
-        return false;
-    *out = 1ull << 63 | (uint64_t)linear.root << 24 |
-           (uint32_t)(linear.delta + memory->offset + (1 << 23));
-    return true;
+    return tbd_bits_full(address) || tbd_sim_stand_in(v->sim, v->step, memory, out);
 }
 
 static bool stands_for_address(const struct step_visit *v, const struct tbd_insn_memory *memory)
@@ -387,7 +381,7 @@ static void visit_step(struct step_visit *v, bool forward)
 }
 
 /* Was a repeated instruction interrupted here, to be run again? */
-static bool is_part(const struct tbd_simulation *sim, size_t i)
+bool tbd_sim_is_part(const struct tbd_simulation *sim, size_t i)
 {
     const struct tbd_sim_insn *insn = sim->steps[i].insn;
 
@@ -405,12 +399,20 @@ static bool has_effect(const struct tbd_simulation *sim, const struct tbd_sim_in
     return insn->op_count != 0 || insn->constant_count != 0;
 }
 
+bool tbd_sim_has_effect(const struct tbd_simulation *sim, size_t i)
+{
+    const struct tbd_sim_step *step = &sim->steps[i];
+
+    return step->unsure || step->is_interrupted || step->insn->kind == TBD_INSN_HAVOC ||
+           tbd_sim_is_part(sim, i) || has_effect(sim, step->insn);
+}
+
 static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
 {
     const struct tbd_sim_step *step = &sim->steps[i];
     struct step_visit v; /* large: its solver is filled by tbd_sim_load() */
 
-    if (step->unsure || step->insn->kind == TBD_INSN_HAVOC || is_part(sim, i)) {
+    if (step->unsure || step->insn->kind == TBD_INSN_HAVOC || tbd_sim_is_part(sim, i)) {
         tbd_sim_unknown_store(sim, i);
         return;
     }
@@ -419,6 +421,7 @@ static void visit_whole(struct tbd_simulation *sim, size_t i, bool forward)
     if (sim->source.others)
         tbd_sim_unknown_store(sim, i);
     if (tbd_sim_is_settled(sim, step)) {
+        sim->settled_visits++;
         tbd_sim_visit_settled(sim, i, forward);
     } else if (!tbd_sim_visit_idle(sim, i, forward, &v.is_written)) {
         v.sim = sim;
@@ -443,11 +446,33 @@ static void visit(struct tbd_simulation *sim, size_t i, bool forward)
     visit_whole(sim, i, forward);
     if (stirs && forward)
         stir(sim, i);
+    tbd_sim_note_visit(sim, i);
+}
+
+/* The steps that are not entered in the ledger. */
+static void go_over_rest(struct tbd_simulation *sim, size_t from, size_t to, bool forward)
+{
+    size_t step;
+
+    while ((step = tbd_sim_next_visit(sim, from, to, forward)) != SIZE_MAX) {
+        sim->now = step;
+        tbd_sim_set_moment(sim, step, true);
+        if (!tbd_sim_take_due(sim, step))
+            visit(sim, step, forward);
+        tbd_sim_take_due_facts(sim, step);
+        from = forward ? step + 1 : from;
+        to = forward ? to : step;
+    }
 }
 
 /* The steps of a pass; what is known where it begins is known. */
 static void go_over(struct tbd_simulation *sim, size_t from, size_t to, bool forward, size_t cursor)
 {
+    if (sim->ledger != NULL) {
+        go_over_rest(sim, from, to, forward);
+        sim->no_memory |= sim->image.no_memory;
+        return;
+    }
     for (size_t i = 0; i < to - from; i++) {
         size_t step = forward ? from + i : to - 1 - i;
 
@@ -464,8 +489,13 @@ void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forwa
 
     sim->now = forward ? from : to;
     sim->goes_back = !forward;
-    tbd_image_begin(&sim->image, (uint32_t)sim->now, forward ? tbd_sim_constant : at_end, sim);
-    tbd_sim_take_facts(sim, forward ? from : to, forward, &cursor);
+    tbd_image_begin(&sim->image, (uint32_t)sim->now, forward ? tbd_sim_constant : tbd_sim_at_end,
+                    sim);
+    tbd_sim_set_moment(sim, sim->now, false);
+    if (sim->ledger != NULL)
+        tbd_sim_begin_ledger(sim);
+    else
+        tbd_sim_take_facts(sim, sim->now, forward, &cursor);
     go_over(sim, from, to, forward, cursor);
 }
 
@@ -486,12 +516,15 @@ static void passes(struct tbd_simulation *sim)
         tbd_sim_pass(sim, 0, sim->step_count, (n & 1) != 0);
         idle = sim->changed ? 0 : idle + 1;
         sim->passes++;
+        if (sim->settled_visits > sim->step_count / LEDGER_SHARE)
+            tbd_sim_make_ledger(sim, !sim->infers);
+        sim->settled_visits = 0;
     }
 }
 
 static bool reserve(struct tbd_simulation *sim)
 {
-    return tbd_sim_begin_stack(sim) &&
+    return tbd_sim_begin_stack(sim) && tbd_sim_begin_dirty(sim) &&
            tbd_array_reserve(&sim->exact, sim->variable_count, &sim->exact_capacity,
                              sizeof(*sim->exact)) &&
            tbd_array_reserve(&sim->addresses, sim->variable_count, &sim->address_capacity,
@@ -511,12 +544,16 @@ static void note_exact(struct tbd_simulation *sim)
 /* Only what is exact is known now. */
 static void forget_inferred(struct tbd_simulation *sim)
 {
-    for (size_t i = 0; i < sim->variable_count; i++)
+    for (size_t i = 0; i < sim->variable_count; i++) {
+        if ((sim->variables[i].known & ~sim->exact[i]) == 0)
+            continue;
         sim->variables[i] = tbd_bits_only(sim->variables[i], sim->exact[i]);
+        tbd_sim_note_change(sim, (uint32_t)i);
+    }
     tbd_sim_unsettle(sim, TBD_SETTLED_INFERRED);
-    tbd_sim_forget_solved(sim);
     memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
     sim->assumption_count = 0;
+    tbd_sim_use_ledger(sim, true);
 }
 
 /* If exact values contradict each other, then memory changes in ways that the steps do not show: it is not taken from
@@ -532,10 +569,12 @@ static void phase_one(struct tbd_simulation *sim)
         tbd_sim_unsettle(sim, TBD_SETTLED_EXACT);
         given = sim->contradictions;
         sim->source.others = true;
+        sim->ledger = NULL;
         passes(sim);
     }
     if (sim->contradictions == given)
         note_exact(sim);
+    tbd_sim_make_ledger(sim, true);
 }
 
 /* What is less doubtful is assumed first: it says where some of the stores went. */
@@ -569,5 +608,6 @@ enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred)
         phase_two(sim);
     else
         forget_inferred(sim);
+    sim->ledger = NULL;
     return sim->no_memory ? TBD_NOMEM : TBD_OK;
 }

@@ -174,12 +174,12 @@ static void look_at_stores(struct tbd_simulation *sim, struct tbd_image_word *wo
         word->counter = count;
     if (word->counter == count)
         return;
-    if (word->counter < image->anything || count - word->counter > STORES_MOST) {
+    if (word->counter < image->stores[count - 1].anything || count - word->counter > STORES_MOST) {
         uint32_t stores = count - word->counter;
 
         doubt(sim, word, UINT64_MAX, &image->stores[count - 1]);
         word->stores += word->doubt != 0 ? stores - 1 : 0;
-        word->crossed |= word->counter < image->stirred;
+        word->crossed |= word->counter < image->stores[count - 1].stirred;
         word->counter = count;
         return;
     }
@@ -193,20 +193,24 @@ static void look_at_stores(struct tbd_simulation *sim, struct tbd_image_word *wo
     }
 }
 
-/* The word as the step may take it. */
-static struct tbd_image_word *word_at(struct tbd_simulation *sim, size_t step, uint64_t address)
+/* The word, which is up to date, as the step may take it. */
+static void look_at(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word)
 {
-    struct tbd_image_word *word = tbd_image_word(&sim->image, address);
-
-    if (word == NULL)
-        return NULL;
     look_at_stores(sim, word);
-    if (word->doubt != 0 && tbd_sim_is_barred(sim, address, word->step, (uint32_t)step))
+    if (word->doubt != 0 && tbd_sim_is_barred(sim, word->address, word->step, (uint32_t)step))
         drop(sim, word, word->doubt);
     if (word->bits.known == 0) {
         word->step = (uint32_t)step;
         word->why = 0;
     }
+}
+
+static struct tbd_image_word *word_at(struct tbd_simulation *sim, size_t step, uint64_t address)
+{
+    struct tbd_image_word *word = tbd_sim_word(sim, address);
+
+    if (word != NULL)
+        look_at(sim, step, word);
     return word;
 }
 
@@ -225,7 +229,7 @@ static struct span span_of(uint64_t address, unsigned bytes, uint64_t at)
                           .width = 8 * (unsigned)(to - from) };
 }
 
-static bool fits(uint64_t address, uint64_t bytes)
+bool tbd_sim_fits(uint64_t address, uint64_t bytes)
 {
     return bytes > 0 && address <= UINT64_MAX - 16 && bytes <= UINT64_MAX - 16 - address;
 }
@@ -266,7 +270,7 @@ struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t
 {
     struct tbd_bits out = { 0, 0 };
 
-    if (!fits(address, bytes))
+    if (!tbd_sim_fits(address, bytes))
         return out;
     for (uint64_t at = address & ~7ull; at < address + bytes; at += 8) {
         struct tbd_image_word *word = word_at(sim, step, at);
@@ -307,11 +311,13 @@ static void correct(struct tbd_simulation *sim, size_t step, struct tbd_image_wo
     word->doubt = 0;
 }
 
-static void remember_in(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word,
-                        struct tbd_bits bits, uint32_t why)
+void tbd_sim_remember_in(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word,
+                         struct tbd_bits bits, uint32_t why)
 {
-    uint64_t new = bits.known & ~word->bits.known;
+    uint64_t new;
 
+    look_at(sim, step, word);
+    new = bits.known & ~word->bits.known;
     if ((bits.value ^ word->bits.value) & bits.known & word->bits.known) {
         correct(sim, step, word, bits, why);
         return;
@@ -323,69 +329,95 @@ static void remember_in(struct tbd_simulation *sim, size_t step, struct tbd_imag
     word->bits.known |= new;
 }
 
+struct tbd_bits tbd_sim_word_part(uint64_t address, unsigned bytes, struct tbd_bits bits,
+                                  uint64_t word)
+{
+    struct span s = span_of(address, bytes, word);
+    uint64_t low = tbd_bits_low(s.width);
+
+    return (struct tbd_bits){ (bits.value >> s.in_piece & low) << s.in_word,
+                              (bits.known >> s.in_piece & low) << s.in_word };
+}
+
+static void remember_found(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word,
+                           struct tbd_bits bits, uint32_t why)
+{
+    struct tbd_bits before = word->bits;
+
+    tbd_sim_remember_in(sim, step, word, bits, why);
+    if (before.known != word->bits.known || before.value != word->bits.value)
+        tbd_sim_look_ahead(sim, word);
+}
+
 void tbd_sim_remember(struct tbd_simulation *sim, size_t step, uint64_t address, unsigned bytes,
                       struct tbd_bits bits, uint32_t why)
 {
-    if (!fits(address, bytes))
+    if (!tbd_sim_fits(address, bytes))
         return;
     for (uint64_t at = address & ~7ull; at < address + bytes; at += 8) {
-        struct tbd_image_word *word = word_at(sim, step, at);
-        struct span s = span_of(address, bytes, at);
-        uint64_t low = tbd_bits_low(s.width);
+        struct tbd_image_word *word = tbd_sim_word(sim, at);
 
         if (word != NULL)
-            remember_in(sim, step, word,
-                        (struct tbd_bits){ (bits.value >> s.in_piece & low) << s.in_word,
-                                           (bits.known >> s.in_piece & low) << s.in_word },
-                        why);
+            remember_found(sim, step, word, tbd_sim_word_part(address, bytes, bits, at), why);
     }
+}
+
+void tbd_sim_erase_in(struct tbd_simulation *sim, struct tbd_image_word *word, uint64_t mask)
+{
+    if ((word->bits.known & ~mask) != 0)
+        look_at_stores(sim, word); /* with all of its bits */
+    word->counter = (uint32_t)sim->image.store_count;
+    word->bits = tbd_bits_only(word->bits, ~mask);
+    word->doubt &= ~mask;
+    if (word->bits.known == 0)
+        word->why = 0;
 }
 
 void tbd_sim_erase(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
 {
     for (uint64_t at = address & ~7ull; at < address + bytes; at += 8) {
-        struct tbd_image_word *word = tbd_image_word(&sim->image, at);
+        struct tbd_image_word *word = tbd_sim_word(sim, at);
         uint64_t from = address > at ? address : at;
         uint64_t to = address + bytes < at + 8 ? address + bytes : at + 8;
-        uint64_t mask = tbd_bits_low(8 * (unsigned)(to - from)) << (8 * (from - at));
 
-        if (word == NULL)
-            continue;
-        if ((word->bits.known & ~mask) != 0)
-            look_at_stores(sim, word); /* with all of its bits */
-        word->counter = (uint32_t)sim->image.store_count;
-        word->bits = tbd_bits_only(word->bits, ~mask);
-        word->doubt &= ~mask;
-        if (word->bits.known == 0)
-            word->why = 0;
+        if (word != NULL)
+            tbd_sim_erase_in(sim, word,
+                             tbd_bits_low(8 * (unsigned)(to - from)) << (8 * (from - at)));
     }
 }
 
 void tbd_sim_replace(struct tbd_simulation *sim, uint64_t address, uint64_t bytes)
 {
-    tbd_image_replace(&sim->image,
-                      (struct tbd_image_range){ address & ~7ull, (address + bytes + 7) & ~7ull },
-                      tbd_sim_constant);
+    const struct tbd_image_range range = { .from = address & ~7ull,
+                                           .to = (address + bytes + 7) & ~7ull,
+                                           .step = (uint32_t)sim->now };
+    struct tbd_image_word *word;
+    uint64_t cursor = 0;
+
+    while (sim->ledger != NULL && (word = tbd_image_next_in(&sim->image, &range, &cursor)) != NULL)
+        tbd_sim_catch_up(sim, word);
+    tbd_image_replace(&sim->image, range, tbd_sim_constant);
+}
+
+/* Nothing is known of any word; in phase two that is only in doubt. */
+static void lose_all(struct tbd_simulation *sim, const struct tbd_image_store *store)
+{
+    if (sim->infers) {
+        tbd_image_note_store(&sim->image, store);
+        return;
+    }
+    tbd_image_forget(&sim->image, tbd_sim_constant);
+    sim->image.forgotten = tbd_sim_moment_of(sim->now);
 }
 
 void tbd_sim_unknown_store(struct tbd_simulation *sim, size_t step)
 {
-    const struct tbd_image_store store = { .step = (uint32_t)step };
-
-    if (!sim->infers)
-        tbd_image_forget(&sim->image, tbd_sim_constant);
-    else
-        tbd_image_note_store(&sim->image, &store);
+    lose_all(sim, &(struct tbd_image_store){ .step = (uint32_t)step });
 }
 
 void tbd_sim_stir(struct tbd_simulation *sim, size_t step)
 {
-    const struct tbd_image_store store = { .step = (uint32_t)step, .stirs = true };
-
-    if (!sim->infers)
-        tbd_image_forget(&sim->image, tbd_sim_constant);
-    else
-        tbd_image_note_store(&sim->image, &store);
+    lose_all(sim, &(struct tbd_image_store){ .step = (uint32_t)step, .stirs = true });
 }
 
 void tbd_sim_unknown_piece(struct tbd_simulation *sim, const struct tbd_image_store *store)

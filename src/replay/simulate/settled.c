@@ -53,7 +53,7 @@ void tbd_sim_settle(struct tbd_simulation *sim, size_t index, const struct tbd_s
         return;
     for (size_t i = 0; i < insn->memory_count; i++)
         sim->addresses[tbd_sim_memory_variable(step, i)] =
-            solver->slot[insn->memory[i].address].value + insn->memory[i].offset;
+            tbd_bits_of(solver->slot[insn->memory[i].address].value + insn->memory[i].offset);
     step->settled = sim->infers ? TBD_SETTLED_INFERRED : TBD_SETTLED_EXACT;
 }
 
@@ -77,7 +77,7 @@ static void take(struct tbd_simulation *sim, size_t index, size_t k, uint32_t wh
     const struct tbd_sim_step *step = &sim->steps[index];
     uint32_t variable = tbd_sim_memory_variable(step, k);
 
-    tbd_sim_remember(sim, index, sim->addresses[variable], step->insn->memory[k].bytes,
+    tbd_sim_remember(sim, index, sim->addresses[variable].value, step->insn->memory[k].bytes,
                      sim->variables[variable], why);
 }
 
@@ -94,7 +94,7 @@ static void write_all(struct tbd_simulation *sim, size_t index, bool forward, ui
 
     for (size_t k = 0; k < step->insn->memory_count; k++) {
         const struct tbd_insn_memory *memory = &step->insn->memory[k];
-        uint64_t address = sim->addresses[tbd_sim_memory_variable(step, k)];
+        uint64_t address = sim->addresses[tbd_sim_memory_variable(step, k)].value;
 
         if (!memory->write)
             continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* simulate.c - see simulate.h: the sequence, its variables, answers */
-#include "replay/simulate/simulate_private.h"
+#include "replay/simulate/ledger.h"
 
 #include "base/array.h"
 #include "base/hash.h"
@@ -66,6 +66,9 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->variables);
     free(sim->linear);
     free(sim->addresses);
+    free(sim->first_quiet);
+    free(sim->quiet_steps);
+    free(sim->dirty);
     free(sim->changed_at);
     free(sim->exact);
     free(sim->why);
@@ -81,6 +84,8 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->stack.most);
     free(sim->stack.variable);
     tbd_image_free(&sim->image);
+    tbd_sim_ledger_free(&sim->ledgers[0]);
+    tbd_sim_ledger_free(&sim->ledgers[1]);
     free(sim);
 }
 
@@ -347,7 +352,7 @@ struct tbd_simulated tbd_simulation_address(const struct tbd_simulation *sim, si
 
     if (sim->steps[step].settled == TBD_SETTLED_EXACT)
         return (struct tbd_simulated){
-            .bits = tbd_bits_of(sim->addresses[tbd_sim_memory_variable(&sim->steps[step], index)]),
+            .bits = sim->addresses[tbd_sim_memory_variable(&sim->steps[step], index)],
             .exact = UINT64_MAX
         };
     tbd_sim_load(sim, step, false, &all);

@@ -12,7 +12,7 @@
 
 enum {
     TBD_CHECKPOINT_STEPS = 2048,
-    TBD_BAR_LISTS = 1024,
+    TBD_BAR_LISTS = 1 << 15,
     TBD_VARIABLE_ZERO = 0, /* this variable is 0 */
 };
 
@@ -25,8 +25,8 @@ struct tbd_sim_step {
     const struct tbd_sim_insn *insn; /* borrowed from the simulation's table */
     uint32_t first_use;
     uint32_t first_variable;
-    uint32_t solved;     /* the last change of a variable before it was solved (idle.c) */
-    bool is_solved;      /* `solved` counts, and the addresses of its memory are known */
+    uint32_t solved; /* the last change of a variable before it was solved (idle.c) */
+    bool is_solved; /* `solved` counts, and what is known of the addresses of its memory is noted */
     uint8_t settled;     /* enum tbd_sim_settled: all of it is known (settled.c) */
     bool unsure;         /* may not have run as a whole: it says nothing */
     bool is_interrupted; /* anything may have happened after it */
@@ -73,6 +73,41 @@ struct tbd_sim_stack {
     uint64_t least;
 };
 
+/* An access of a settled step, or a fact. */
+struct tbd_sim_entry {
+    uint32_t at; /* step, or number of the fact */
+    uint8_t piece;
+    bool is_fact;
+    bool is_full; /* writes all of the word */
+    uint32_t
+        full_before; /* the entry of the account that did so last, up to this one; UINT32_MAX: none */
+    uint32_t full_after; /* the first one from this one on */
+    struct tbd_bits expected
+        [2]; /* of the word, by this entry and those that come then, in each direction, by `goes_back` */
+};
+
+/* The entries of one word. */
+struct tbd_sim_account {
+    uint64_t address;
+    uint32_t first, count;
+};
+
+/* ledger.c; the sets have a bit for each step. */
+struct tbd_sim_ledger {
+    struct tbd_sim_entry *entries; /* owned; by accounts */
+    size_t entry_count, entry_capacity;
+    struct tbd_sim_account *accounts; /* owned */
+    size_t account_count, account_capacity;
+    uint32_t *slots; /* owned; a hash table of 1 + number of an account */
+    size_t slot_count;
+    uint64_t *entered;           /* owned */
+    uint64_t *always;            /* owned; steps that every pass visits */
+    uint64_t *due;               /* owned; others that this pass visits */
+    uint64_t *due_facts;         /* owned; after which it looks at facts */
+    uint64_t *conflicts[2];      /* owned; what of these is due in each pass, by `goes_back` */
+    uint64_t *conflict_facts[2]; /* owned */
+};
+
 enum { TBD_SIM_CALL_RANGES = 6 };
 
 /* All that a system call wrote. */
@@ -112,9 +147,9 @@ struct tbd_simulation {
     uint64_t *exact;
     uint32_t *why;
     struct tbd_sim_linear *linear;
-    uint64_t *addresses;  /* of settled and solved steps' memory, by its variable */
-    uint32_t *changed_at; /* the last change of each variable */
-    uint32_t changes;     /* how many there were */
+    struct tbd_bits *addresses; /* of settled and solved steps' memory, by its variable */
+    uint32_t *changed_at;       /* the last change of each variable */
+    uint32_t changes;           /* how many there were */
     size_t variable_count, variable_capacity, exact_capacity, why_capacity, linear_capacity;
     size_t address_capacity, changed_capacity;
     struct tbd_sim_checkpoint current;
@@ -140,12 +175,21 @@ struct tbd_simulation {
     size_t bar_count, bar_capacity;
     uint32_t bar_lists[TBD_BAR_LISTS];
     struct tbd_sim_stack stack;
-    size_t now;          /* the position where the pass is */
-    bool infers;         /* phase two */
-    bool goes_back;      /* the pass does */
-    uint32_t doubt_most; /* assumptions that are more doubtful are not made yet */
-    bool frozen;         /* variables do not change: an answer is being looked for */
-    bool exact_only;     /* steps get exact values alone */
+    struct tbd_sim_ledger ledgers[2]; /* by whether only what is settled exactly is entered */
+    struct tbd_sim_ledger *ledger;    /* one of these, that passes use; NULL: none */
+    bool without_ledger;              /* for tests: every step is visited */
+    bool has_ledgers;                 /* both are made, for moments */
+    uint32_t *first_quiet; /* by variable: where its steps in quiet_steps[] begin (dirty.c) */
+    uint32_t *quiet_steps; /* owned, both */
+    uint64_t *dirty;       /* owned; a set of quiet steps */
+    size_t settled_visits; /* of the pass: of steps that are not entered */
+    uint64_t moment;       /* where the pass is, finer than `now` (ledger.c) */
+    size_t now;            /* the position where the pass is */
+    bool infers;           /* phase two */
+    bool goes_back;        /* the pass does */
+    uint32_t doubt_most;   /* assumptions that are more doubtful are not made yet */
+    bool frozen;           /* variables do not change: an answer is being looked for */
+    bool exact_only;       /* steps get exact values alone */
     bool changed;
     bool no_memory;
     size_t passes, contradictions;
@@ -170,6 +214,10 @@ void tbd_sim_rename(const struct tbd_simulation *sim, size_t step, struct tbd_si
 /* A slot of the step as a variable plus a constant. */
 bool tbd_sim_linear(const struct tbd_simulation *sim, const struct tbd_sim_step *step,
                     unsigned slot, struct tbd_sim_linear *out);
+
+/* What stands for the address of a piece of the step's memory that is not known.  False: nothing does. */
+bool tbd_sim_stand_in(const struct tbd_simulation *sim, const struct tbd_sim_step *step,
+                      const struct tbd_insn_memory *memory, uint64_t *out);
 
 /* Fills the solver's slots with what is known of the step; `exact`: only what is exact. */
 void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
@@ -203,8 +251,17 @@ void tbd_sim_unsettle(struct tbd_simulation *sim, enum tbd_sim_settled from);
 void tbd_sim_note_solved(struct tbd_simulation *sim, size_t index, const struct tbd_solver *solver);
 /* False: it has to be solved; *out_written: the image is already as before what it writes, in a pass back. */
 bool tbd_sim_visit_idle(struct tbd_simulation *sim, size_t index, bool forward, bool *out_written);
-/* All steps have to be solved again: values were forgotten. */
-void tbd_sim_forget_solved(struct tbd_simulation *sim);
+/* Has nothing changed of the variables since the step was solved? */
+bool tbd_sim_is_idle(const struct tbd_simulation *sim, const struct tbd_sim_step *step);
+
+/* dirty.c; false: no memory. */
+bool tbd_sim_begin_dirty(struct tbd_simulation *sim);
+/* More is known of the variable now, or less. */
+void tbd_sim_note_change(struct tbd_simulation *sim, uint32_t variable);
+/* The step has just been visited. */
+void tbd_sim_note_visit(struct tbd_simulation *sim, size_t step);
+/* Does a pass visit it only if it is dirty? */
+bool tbd_sim_is_quiet(const struct tbd_simulation *sim, size_t step);
 
 /* Passes over the steps [from, to), forward or back. */
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
@@ -218,6 +275,34 @@ const struct tbd_sim_known_call *tbd_sim_call_at(const struct tbd_simulation *si
 size_t tbd_sim_first_fact(const struct tbd_simulation *sim, size_t position);
 /* Puts the facts at the position into the image, and moves *cursor past them. */
 void tbd_sim_take_facts(struct tbd_simulation *sim, size_t position, bool forward, size_t *cursor);
+
+/* ledger.c: the word as it is where the pass is; NULL: no memory.  Valid until the next call. */
+struct tbd_image_word *tbd_sim_word(struct tbd_simulation *sim, uint64_t address);
+/* The number of a step's moment. */
+static inline uint64_t tbd_sim_moment_of(size_t step)
+{
+    return 2 * (uint64_t)step + 2;
+}
+/* Something became known of the word, which is up to date. */
+void tbd_sim_look_ahead(struct tbd_simulation *sim, const struct tbd_image_word *word);
+/* What was left out of a word that the image has. */
+void tbd_sim_catch_up(struct tbd_simulation *sim, struct tbd_image_word *word);
+
+/* Was a repeated instruction interrupted here, to be run again? */
+bool tbd_sim_is_part(const struct tbd_simulation *sim, size_t step);
+/* Does a visit of a step that is not settled change anything? */
+bool tbd_sim_has_effect(const struct tbd_simulation *sim, size_t step);
+/* What a word has after the last step; `sim` is a struct tbd_simulation. */
+struct tbd_bits tbd_sim_at_end(void *sim, uint64_t address);
+/* The bytes of a piece of memory that lie in a word. */
+struct tbd_bits tbd_sim_word_part(uint64_t address, unsigned bytes, struct tbd_bits bits,
+                                  uint64_t word);
+/* Does a piece of memory end before the end of all addresses? */
+bool tbd_sim_fits(uint64_t address, uint64_t bytes);
+/* tbd_sim_remember() and tbd_sim_erase() for a word that is up to date. */
+void tbd_sim_remember_in(struct tbd_simulation *sim, size_t step, struct tbd_image_word *word,
+                         struct tbd_bits bits, uint32_t why);
+void tbd_sim_erase_in(struct tbd_simulation *sim, struct tbd_image_word *word, uint64_t mask);
 
 /* What a word has at all times, or from before sim->now on; `sim` is a struct tbd_simulation. */
 struct tbd_bits tbd_sim_constant(void *sim, uint64_t address);
