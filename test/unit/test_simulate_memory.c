@@ -5,7 +5,7 @@
  * Short sequences with a load by rsi and a store by rdi, which is not known. */
 #include "base/hash.h"
 #include "replay/simulate/memory_image.h"
-#include "replay/simulate/simulate.h"
+#include "replay/simulate/simulate_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -319,6 +319,35 @@ static void test_what_a_store_may_change_is_what_each_of_its_places_may(void **s
     }
 }
 
+/* Else a word that changed late would be assumed to be as at the end again and again, from a little later on each time. */
+static void test_a_long_assumption_that_is_withdrawn_again_is_withdrawn_by_half(void **state)
+{
+    enum { END = 1 << 20 };
+    struct tbd_assumption assumptions[] = {
+        { .address = WORD, .from = 0, .to = END, .weakest = 1 },
+        { .address = WORD + 8, .from = 0, .to = END, .weakest = 2 },
+        { .address = WORD, .from = 1000, .to = END, .weakest = 3 },
+        { .address = WORD, .from = END - 1000, .to = END, .weakest = 4 },
+    };
+    struct tbd_simulation *sim = begin(NULL, 0);
+
+    (void)state;
+    sim->assumptions = assumptions;
+    sim->assumption_count = 4;
+    tbd_sim_withdraw(sim, 1);
+    tbd_sim_withdraw(sim, 2);
+    assert_true(tbd_sim_is_barred(sim, WORD, 0, END));
+    assert_false(tbd_sim_is_barred(sim, WORD, 1, END));
+    tbd_sim_withdraw(sim, 3);
+    assert_true(tbd_sim_is_barred(sim, WORD, END / 2 + 500, END));
+    assert_false(tbd_sim_is_barred(sim, WORD, END / 2 + 501, END));
+    assert_false(tbd_sim_is_barred(sim, WORD + 8, 1, END));
+    tbd_sim_withdraw(sim, 4); /* a short one is not */
+    assert_false(tbd_sim_is_barred(sim, WORD, END - 999, END));
+    sim->assumptions = NULL;
+    tbd_simulation_free(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_what_was_popped_is_not_assumed_to_be_there_later),
         cmocka_unit_test(test_across_a_signal_only_what_was_saved_is_assumed_to_be_there),
         cmocka_unit_test(test_what_a_store_may_change_is_what_each_of_its_places_may),
+        cmocka_unit_test(test_a_long_assumption_that_is_withdrawn_again_is_withdrawn_by_half),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,8 @@
 #include "base/hash.h"
 
 enum {
-    STORES_MOST = 1024, /* a word is compared with as many; after more, all of it is in doubt */
+    STORES_MOST = 1024,  /* a word is compared with as many; after more, all of it is in doubt */
+    FAR_STEPS = 1 << 18, /* an assumption over more is withdrawn by half, if a longer one was */
 };
 
 /* What is assumed of a word while a register is saved there is the least doubtful, then that of other words, then that of a
@@ -75,6 +76,24 @@ uint32_t tbd_sim_weaker(const struct tbd_simulation *sim, uint32_t one, uint32_t
     return sim->assumptions[other - 1].doubt > sim->assumptions[one - 1].doubt ? other : one;
 }
 
+/* If a longer assumption of the word from the same end on was withdrawn before, the next one would be only a little shorter: half of it
+ * is barred. */
+static void bar_half(struct tbd_simulation *sim, const struct tbd_assumption *a)
+{
+    uint32_t middle = a->from + (a->to - a->from) / 2;
+
+    for (uint32_t at = *bar_list(sim, a->address); at != 0; at = sim->bars[at - 1].next) {
+        const struct tbd_sim_bar *bar = &sim->bars[at - 1];
+        bool same_to = bar->to == a->to && bar->from < a->from;
+        bool same_from = bar->from == a->from && bar->to > a->to;
+
+        if (bar->address != a->address || (!same_to && !same_from))
+            continue;
+        tbd_sim_bar(sim, a->address, same_to ? middle : a->from, same_to ? a->to : middle);
+        return;
+    }
+}
+
 void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why)
 {
     const struct tbd_assumption *assumption;
@@ -82,6 +101,9 @@ void tbd_sim_withdraw(struct tbd_simulation *sim, uint32_t why)
     if (why == 0 || why > sim->assumption_count)
         return;
     assumption = &sim->assumptions[sim->assumptions[why - 1].weakest - 1];
+    if (assumption->to - assumption->from >= FAR_STEPS &&
+        !tbd_sim_is_barred(sim, assumption->address, assumption->from, assumption->to))
+        bar_half(sim, assumption);
     tbd_sim_bar(sim, assumption->address, assumption->from, assumption->to);
 }
 
