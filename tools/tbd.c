@@ -49,6 +49,7 @@ static int usage(FILE *out)
     fputs(
         "  --chaos                              the same with any seed, which is said\n"
         "  --native                             --mode=native: the program runs its own code, a replay finds the events\n"
+        "  --traced                             --mode=traced: every block is translated and recorded\n"
         "  --portable                           --cpu=v3: any processor of x86-64-v3 can replay it\n"
         "  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
         "~/.local/share/tbd; ask it with tbdq.\n",
@@ -183,9 +184,10 @@ static bool append_seed(struct variable_text *options)
     return append_option(options, "chaos", strlen("chaos"), text);
 }
 
-static bool can_have_chaos(const struct tbd_options *options)
+static bool is_translated_recording(const struct tbd_options *options)
 {
-    return options->mode == TBD_MODE_TRACED || options->mode == TBD_MODE_LATER;
+    return options->mode == TBD_MODE_AUTO || options->mode == TBD_MODE_TRACED ||
+           options->mode == TBD_MODE_LATER;
 }
 
 /* ---- the program ---- */
@@ -437,8 +439,7 @@ static int take_over(char *what, char *pid, struct variable_text *options)
 static bool can_be_taken_over(const struct tbd_options *options)
 {
     return options->cpu == TBD_CPU_OWN &&
-           (options->mode == TBD_MODE_TRACED || options->mode == TBD_MODE_LATER ||
-            options->mode == TBD_MODE_CRASH);
+           (is_translated_recording(options) || options->mode == TBD_MODE_CRASH);
 }
 
 /* Options without a value, each of which stands for one that has it. */
@@ -447,6 +448,7 @@ static const struct option_word {
 } option_words[] = {
     { "portable", "cpu", "v3" },
     { "native", "mode", "native" },
+    { "traced", "mode", "traced" },
 };
 
 /* NULL: there is none. */
@@ -513,7 +515,7 @@ static int record(char **argv, const char *mode)
     }
     if (!tbd_options_parse(&parsed, options.bytes, why, sizeof(why)))
         return wrong_usage("wrong option", why);
-    if (parsed.chaos && !can_have_chaos(&parsed))
+    if (parsed.chaos && !is_translated_recording(&parsed))
         return wrong_usage("only a recording has turns by chance", "--chaos with --mode");
     if (pid && !can_be_taken_over(&parsed))
         return wrong_usage("not for a process that runs already", "--mode or --portable");

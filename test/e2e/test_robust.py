@@ -489,7 +489,7 @@ def test_a_patched_program_leaves_no_trace(folder):
 
 def test_options_that_do_not_exist(folder):
     for options, word in (("colour=red", "colour"), ("window=many", "window"), ("hooks=maybe", "hooks"), ("mode=nowhere", "mode"),
-                          ("mode=replay", "traced|later|native|patched|free|crash")):
+                          ("mode=replay", "auto|native|traced|later|patched|free|crash")):
         result = untouched([tbdtest.program("stores")], tbdtest.trace_env(folder, options))
         one_line(result, word)
     result = tbdtest.run([tbdtest.TBD, "record", "--colour", "--", "/bin/true"])

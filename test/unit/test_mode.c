@@ -139,6 +139,12 @@ static void options_choose_what_exists(void **state)
 
     (void)state;
     each_row(check_choice);
+    assert_true(tbd_options_parse(&options, "window=1000,count=now", why, sizeof(why)));
+    assert_int_equal(tbd_mode_of(&options), TBD_MODE_TRACED); /* it is about blocks */
+    assert_true(tbd_options_parse(&options, "budget=1G,children=no", why, sizeof(why)));
+    assert_int_equal(tbd_mode_of(&options), TBD_MODE_NATIVE);
+    assert_true(tbd_options_parse(&options, "", why, sizeof(why)));
+    assert_int_equal(tbd_mode_of(&options), TBD_MODE_NATIVE);
     assert_true(tbd_options_parse(&options, "hooks=none", why, sizeof(why)));
     assert_int_equal(tbd_mode_of(&options), TBD_MODE_PATCHED);
     assert_true(tbd_options_parse(&options, "count=later", why, sizeof(why)));

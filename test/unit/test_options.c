@@ -27,7 +27,7 @@ static void without_a_variable_there_are_defaults(void **state)
     assert_true(parse(NULL));
     assert_int_equal(options.window, 3u << 19);
     assert_int_equal(options.hooks, TBD_HOOKS_PLAY);
-    assert_int_equal(options.mode, TBD_MODE_TRACED);
+    assert_int_equal(options.mode, TBD_MODE_AUTO);
     assert_int_equal(options.link, 1);
     assert_string_equal(options.dir, "");
     assert_true(parse(""));
@@ -98,7 +98,7 @@ static void wrong_options_are_named(void **state)
     assert_false(parse("hooks=most"));
     assert_non_null(strstr(why, "play|full|blocks|none"));
     assert_false(parse("mode=fast"));
-    assert_non_null(strstr(why, "needs traced|later|native|patched"));
+    assert_non_null(strstr(why, "needs auto|native|traced|later|patched"));
     assert_false(parse("dir"));
     assert_false(parse("dir="));
     assert_false(parse("chunks=1"));

@@ -324,14 +324,17 @@ static bool start_code(const struct tbd_thread *thread)
     return !wrong;
 }
 
-/* What cannot be recorded natively is recorded translated. */
+/* What cannot be recorded natively is recorded translated; who has asked for native play is told. */
 static enum tbd_mode_kind possible(enum tbd_mode_kind kind)
 {
     const char *why = kind == TBD_MODE_NATIVE ? tbd_own_check() : NULL;
 
     if (!why)
         return kind;
-    tbd_say("%s: the program runs translated", why);
+    if (tbd_runtime.options.mode == TBD_MODE_NATIVE)
+        tbd_say("%s: the program runs translated", why);
+    else
+        TBD_LOG(TBD_LOG_INFO, "boot", "%s: the program runs translated", why);
     return TBD_MODE_LATER;
 }
 
@@ -356,6 +359,9 @@ static bool parse_options(const struct tbd_boot *boot)
         tbd_say("hint: tbd record --help lists the options");
         return false;
     }
+    /* its threads are taken at any instruction, which only translated code can go on from */
+    if (boot->takeover && tbd_runtime.options.mode == TBD_MODE_AUTO)
+        tbd_runtime.options.mode = TBD_MODE_TRACED;
     tbd_runtime.options.processors = assumed_processors(boot->envp);
     tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
     return true;

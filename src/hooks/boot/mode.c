@@ -67,11 +67,18 @@ static bool counts_later(const struct tbd_options *options)
            (leaves_choice(options) && processors_of(options) < ENOUGH_PROCESSORS);
 }
 
+static bool plays_natively(const struct tbd_options *options)
+{
+    return options->hooks == TBD_HOOKS_PLAY &&
+           (options->mode == TBD_MODE_NATIVE ||
+            (options->mode == TBD_MODE_AUTO && !options->of_blocks));
+}
+
 enum tbd_mode_kind tbd_mode_of(const struct tbd_options *options)
 {
-    if (modes[options->mode].turns == TBD_TURNS_ALL)
+    if (options->mode != TBD_MODE_AUTO && modes[options->mode].turns == TBD_TURNS_ALL)
         return (enum tbd_mode_kind)options->mode;
-    if (options->mode == TBD_MODE_NATIVE && options->hooks == TBD_HOOKS_PLAY)
+    if (plays_natively(options))
         return TBD_MODE_NATIVE;
     if (options->hooks == TBD_HOOKS_NONE || options->mode == TBD_MODE_PATCHED)
         return TBD_MODE_PATCHED;

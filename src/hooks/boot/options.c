@@ -22,14 +22,15 @@ struct choice {
 
 struct option_row {
     char name[12];
-    char values[56];
-    char help[80];
+    char values[64];
+    char help[96];
     enum option_kind kind;
+    bool of_blocks; /* who gives it wants translated code, if the mode is auto */
     size_t offset;
     uint64_t initial, low,
         high;     /* KIND_NUMBER, and KIND_SIZE if high is not 0; initial for KIND_CHOICE too */
     bool or_none; /* KIND_SIZE: 0 too */
-    struct choice choices[8]; /* KIND_CHOICE; ends with an empty name */
+    struct choice choices[10]; /* KIND_CHOICE; ends with an empty name */
 };
 
 #define AT(field) offsetof(struct tbd_options, field)
@@ -42,24 +43,24 @@ static const struct option_row rows[] = {
     { .name = "organizer", .values = "PATH|none", .help = "the organizer program; none: keep nothing",
       .kind = KIND_TEXT, .offset = AT(organizer) },
     { .name = "window", .values = "N", .help = "block entries in a window",
-      .kind = KIND_NUMBER, .offset = AT(window), .initial = 3u << 19, .low = 16, .high = 1ull << 40 },
+      .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(window), .initial = 3u << 19, .low = 16, .high = 1ull << 40 },
     { .name = "quantum", .values = "N", .help = "block entries until it is another thread's turn",
-      .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
+      .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
     { .name = "pause", .values = "MS", .help = "with -p: all threads stand still for at most so long",
       .kind = KIND_NUMBER, .offset = AT(pause), .initial = 1000, .low = 1, .high = 60000 },
     { .name = "chaos", .values = "SEED", .help = "turns of threads by chance, so that races show; 0: no",
-      .kind = KIND_NUMBER, .offset = AT(chaos), .initial = 0, .low = 0, .high = UINT32_MAX },
+      .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(chaos), .initial = 0, .low = 0, .high = UINT32_MAX },
     { .name = "cut", .values = "N", .help = "mode=native: microseconds of computing until a window ends; 0: as its costs say",
       .kind = KIND_NUMBER, .offset = AT(cut), .initial = 0, .low = 0, .high = 1000000 },
     { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",
       .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 0, .low = 2,
       .high = TBD_STREAM_MAX_CHUNKS },
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
-      .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
+      .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
       .high = TBD_BLOCK_MAX_INSNS },
-    { .name = "mode", .values = "traced|later|native|patched|free|crash|context|armed", .help = "later: as count=later; native: own code; patched, free: no trace",
-      .kind = KIND_CHOICE, .offset = AT(mode), .initial = TBD_MODE_TRACED,
-      .choices = { { "traced", TBD_MODE_TRACED }, { "later", TBD_MODE_LATER }, { "patched", TBD_MODE_PATCHED },
+    { .name = "mode", .values = "auto|native|traced|later|patched|free|crash|context|armed", .help = "native: own code; traced: every block; auto: native, unless an option is about blocks",
+      .kind = KIND_CHOICE, .offset = AT(mode), .initial = TBD_MODE_AUTO,
+      .choices = { { "auto", TBD_MODE_AUTO }, { "traced", TBD_MODE_TRACED }, { "later", TBD_MODE_LATER }, { "patched", TBD_MODE_PATCHED },
                    { "native", TBD_MODE_NATIVE }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH },
                    { "context", TBD_MODE_CONTEXT }, { "armed", TBD_MODE_ARMED } } },
     { .name = "scheme", .values = "order|xor|sum", .help = "mode=context: what a stack's value is made by",
@@ -92,26 +93,26 @@ static const struct option_row rows[] = {
     { .name = "facts", .values = "all|none|NAME+NAME", .help = "mode=crash: facts of the system in a dump: `tbdq facts` has all",
       .kind = KIND_TEXT, .offset = AT(facts) },
     { .name = "hooks", .values = "play|full|blocks|none", .help = "what is reported",
-      .kind = KIND_CHOICE, .offset = AT(hooks), .initial = TBD_HOOKS_PLAY,
+      .kind = KIND_CHOICE, .of_blocks = true, .offset = AT(hooks), .initial = TBD_HOOKS_PLAY,
       .choices = { { "play", TBD_HOOKS_PLAY }, { "full", TBD_HOOKS_FULL | TBD_HOOK_TOUCH },
                    { "blocks", TBD_HOOK_BLOCKS }, { "none", TBD_HOOKS_NONE } } },
     { .name = "log", .values = "error|warn|info|debug|trace", .help = "what is said on stderr",
       .kind = KIND_CHOICE, .offset = AT(log), .initial = TBD_LOG_WARN,
       .choices = { { "error", TBD_LOG_ERROR }, { "warn", TBD_LOG_WARN }, { "info", TBD_LOG_INFO },
                    { "debug", TBD_LOG_DEBUG }, { "trace", TBD_LOG_TRACE } } },
-    { .name = "budget", .values = "SIZE", .help = "disk space of the trace (K, M, G, T): old windows lose details; 0: no limit",
+    { .name = "budget", .values = "SIZE", .help = "disk space of the trace (K, M, G, T): old windows lose details, or go; 0: no limit",
       .kind = KIND_SIZE, .offset = AT(budget), .initial = 4ull << 30 },
     { .name = "level3", .values = "N", .help = "windows that keep all events; 0: as many as fit",
-      .kind = KIND_NUMBER, .offset = AT(level3), .high = UINT32_MAX },
+      .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(level3), .high = UINT32_MAX },
     { .name = "level2", .values = "N", .help = "older windows that keep counts; 0: as many as fit",
-      .kind = KIND_NUMBER, .offset = AT(level2), .high = UINT32_MAX },
+      .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(level2), .high = UINT32_MAX },
     { .name = "keep", .values = "SIZE|TIME", .help = "keep only the last SIZE (K, M, G, T) or TIME (s, m, h, d); 0: all",
       .kind = KIND_KEEP, .offset = AT(keep) },
     { .name = "lean", .values = "auto|always|never", .help = "write windows without events; auto: when they come too fast",
-      .kind = KIND_CHOICE, .offset = AT(lean), .initial = TBD_LEAN_AUTO,
+      .kind = KIND_CHOICE, .of_blocks = true, .offset = AT(lean), .initial = TBD_LEAN_AUTO,
       .choices = { { "auto", TBD_LEAN_AUTO }, { "always", TBD_LEAN_ALWAYS }, { "never", TBD_LEAN_NEVER } } },
     { .name = "count", .values = "now|later|auto", .help = "later: a replay counts windows; auto: later on fewer than three processors",
-      .kind = KIND_CHOICE, .offset = AT(count), .initial = TBD_COUNT_AUTO,
+      .kind = KIND_CHOICE, .of_blocks = true, .offset = AT(count), .initial = TBD_COUNT_AUTO,
       .choices = { { "now", TBD_COUNT_NOW }, { "later", TBD_COUNT_LATER }, { "auto", TBD_COUNT_AUTO } } },
     { .name = "aftercount", .values = "yes|no", .help = "no: windows that play does not count stay uncounted after the program's end",
       .kind = KIND_CHOICE, .offset = AT(aftercount), .initial = 1,
@@ -127,7 +128,7 @@ static const struct option_row rows[] = {
       .kind = KIND_CHOICE, .offset = AT(wait), .initial = 0,
       .choices = { { "yes", 1 }, { "no", 0 } } },
     { .name = "link", .values = "yes|no", .help = "no: every block leaves through the engine",
-      .kind = KIND_CHOICE, .offset = AT(link), .initial = 1,
+      .kind = KIND_CHOICE, .of_blocks = true, .offset = AT(link), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
     { .name = "threads", .values = "yes|no", .help = "no: a program is let go at its second thread",
       .kind = KIND_CHOICE, .offset = AT(threads), .initial = 1,
@@ -321,12 +322,14 @@ static const char *parse_one(struct tbd_options *options, const char *text, char
         say_wrong(row, value, why, why_bytes);
         return NULL;
     }
+    options->of_blocks |= row->of_blocks;
     return text;
 }
 
 bool tbd_options_parse(struct tbd_options *options, const char *text, char *why, size_t why_bytes)
 {
     set_defaults(options);
+    options->of_blocks = false;
     while (text && *text) {
         text = parse_one(options, text, why, why_bytes);
         if (!text)

@@ -46,7 +46,9 @@ enum tbd_mode_kind {
     TBD_MODE_CRASH,   /* the same, and each thread keeps a ring of the blocks that it ran */
     TBD_MODE_ARMED,   /* native, until probes are wanted (hooks/probes/arm.h) */
     TBD_MODE_CONTEXT, /* as free, and each thread has the value of its calls (base/calling.h) */
-    TBD_MODE_COUNT
+    TBD_MODE_COUNT,
+    TBD_MODE_AUTO =
+        TBD_MODE_COUNT /* only as an option: native, unless another option is about blocks */
 };
 
 enum tbd_save_choice { TBD_SAVE_ALWAYS = 0, TBD_SAVE_EXIT, TBD_SAVE_FAILURE, TBD_SAVE_SIGNAL };
@@ -79,10 +81,11 @@ struct tbd_options {
     uint64_t cut;       /* microseconds of a window; 0: as its costs say (mode=native) */
     uint64_t chunks;    /* 0: as many as the mode wants */
     uint64_t max_insns;
-    uint64_t mode;    /* enum tbd_mode_kind */
-    uint64_t hooks;   /* TBD_HOOK_* */
-    uint64_t log;     /* enum tbd_log_level */
-    uint64_t link;    /* 0 or 1 */
+    uint64_t mode;  /* enum tbd_mode_kind, or TBD_MODE_AUTO */
+    bool of_blocks; /* an option is given that says how blocks are reported: for translated code */
+    uint64_t hooks; /* TBD_HOOK_* */
+    uint64_t log;   /* enum tbd_log_level */
+    uint64_t link;  /* 0 or 1 */
     uint64_t threads; /* 0 or 1: several threads are recorded */
     uint64_t budget;  /* bytes; 0: no limit */
     uint64_t level3;  /* windows; 0: no limit */
