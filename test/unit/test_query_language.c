@@ -269,10 +269,10 @@ static void uses_say_what_an_evaluation_may_need(void **state)
         { "newval==2", TBD_EVENT_STORE, TBD_USES_VALUE },
         { "oldval==2", TBD_EVENT_LOAD, TBD_USES_VALUE },
         { "rax==1", TBD_EVENT_STORE, TBD_USES_REGS },
-        { "rdi==1 and sp==2", TBD_EVENT_FUNC_ENTER, 0 },
+        { "rdi==1 and sp==2", TBD_EVENT_FUNC_ENTER, TBD_USES_OPERANDS },
         { "rax==1", TBD_EVENT_FUNC_EXIT, 0 },
         { "sp==1", TBD_EVENT_STORE, TBD_USES_REGS },
-        { "mem[arg0,4]==1", TBD_EVENT_FUNC_ENTER, TBD_USES_MEMORY },
+        { "mem[arg0,4]==1", TBD_EVENT_FUNC_ENTER, TBD_USES_MEMORY | TBD_USES_OPERANDS },
         { "stack=<**,main>", TBD_EVENT_STORE, TBD_USES_STACK | TBD_USES_NAMES },
     };
 
