@@ -115,7 +115,7 @@ def test_perfetto_has_marks_and_counters_to_a_depth(folder):
     assert built.code == 0, built
     _, trace = tbdtest.record([program], folder + "/traces")
     path = folder + "/out"
-    said = trace.tbdq("export", "perfetto", path, "depth", "2", "counter", "level", "counter", "share", json_output=False)
+    said = trace.tbdq("export", "perfetto", path, "depth", "3", "counter", "level", "counter", "share", json_output=False)
     assert said.code == 0, said
     with open(path, "rb") as file:
         said = tbdtest.run([protoc, "--decode=perfetto.protos.Trace", "--proto_path=" + schema, schema + "/perfetto.proto"], stdin=file.read())

@@ -83,6 +83,8 @@ static void deliver(struct tbd_scan *scan, struct tbd_event *event)
 {
     if (scan->keeps_frames)
         tbd_scan_note_caller(scan, event);
+    if (event->from == 0 && scan->keeps_frames)
+        event->from = event->called_at; /* the jump is in another window */
     tbd_scan_deliver(scan, event);
 }
 
