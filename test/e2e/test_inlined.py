@@ -402,6 +402,8 @@ def test_own_code_and_copies_are_one_function(folder):
         assert len(trace.ask("all", "store", "of", "table", "where", "func==" + name)) == 9, name
         calls = trace.tbdq("calls", name, json_output=False)
         assert calls.code == 0 and b"also inlined" in calls.err and b"both.cc:28 (in use)" in calls.err, calls
+        first, again = (trace.tbdq("log", name, "%d", "at", json_output=False) for _ in range(2))
+        assert first.out == again.out and first.err == again.err and b"also inlined" in again.err, (first, again)
         assert "static inline void put(int at, int value)" in [row["text"] for row in trace.ask("list", name)]
     for name, count in (("Item::cost", 2), ("shop::Item::cost", 2), ("cost", 2), ("Item::cost(int)", 1), ("shop::Item::cost(double)", 1), ("other::cost", 0)):
         answer = trace.tbdq("all", "store", "of", "table", "where", "func==" + name)

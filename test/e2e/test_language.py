@@ -221,6 +221,24 @@ def test_scripts(folder):
         assert said in result.err and (b".tbdq:%d: " % (len(SCRIPT.splitlines()) + 1) in result.err or line == "if 1"), (line, result)
 
 
+def test_words_that_are_variables_too_are_told(folder):
+    """A word of the language means that, also where a variable has its name: a note says so, unless it is clear."""
+    _, trace = tbdtest.record([tbdtest.program("word_names")], folder)
+    for word, kind in (("time", b"the event's"), ("frame", b"the event's"), ("ch", b"the register"), ("r8", b"the register")):
+        note = b"tbdq: note: '%s' is %s here; the variable is var(%s)\n" % (word.encode(), kind, word.encode())
+        for asked in (("count", "func_enter", "where", "func==look and %s != 1" % word), ("calls", "look", "where", "%s != 1" % word)):
+            for _ in range(2): # the second answer may be a kept one
+                result = trace.tbdq(*asked, json_output=False)
+                assert result.err == note, (asked, result)
+        for clear in ("var(%s) == 3" % word, "$%s != 3" % word if kind == b"the register" else "pc != 3"):
+            result = trace.tbdq("count", "func_enter", "where", "func==look and %s" % clear, json_output=False)
+            assert result.code == 0 and result.err == b"", (clear, result)
+        assert trace.tbdq("count", "func_enter", "where", "func==main and %s != 1" % word, json_output=False).err == b"", word
+    assert len(trace.ask("all", "func_enter", "where", "func==look and var(size) == 3 and var(ch) == 3")) == 1
+    result = trace.tbdq("count", "func_enter", "where", "func==look and size == 3", json_output=False)
+    assert result.code == 2 and b"a variable is var(size)" in result.err, result
+
+
 def test_bookmarks(folder):
     trace = recorded(folder, "O2_4")
     found = trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==push")

@@ -136,30 +136,52 @@ int *p[] = { 0, &i32[1], &i32[3] };
     TYPES(COMPARED_PAIR, name)
 
 /* An expression as it stands. */
-#define AS_IT_IS(expression) printf("%s = %llx\n", #expression, (unsigned long long)(expression));
+#define AS_IT_IS(expression) printf("%s = %llx\n", #expression, (unsigned long long)(expression))
 
 static void members_and_pointers(void)
 {
-    AS_IT_IS(bits[0].a > -1)
-    AS_IT_IS(bits[0].a == 5)
-    AS_IT_IS(bits[0].a - 6 < 0)
-    AS_IT_IS(bits[0].b < 0)
-    AS_IT_IS(bits[0].b == -3)
-    AS_IT_IS(bits[0].b == 29)
-    AS_IT_IS(bits[0].b < 0u)
-    AS_IT_IS(bits[1].b > 14) AS_IT_IS(bits[0].b >> 1) AS_IT_IS(bits[0].c == 1ul << 39) AS_IT_IS(
-        bits[0].c > 0xffffffff) AS_IT_IS(bits[1].c * 2) AS_IT_IS(bits[0].d == 1)
-        AS_IT_IS(!bits[1].d) AS_IT_IS(bits[0].e == NEGATIVE) AS_IT_IS(bits[1].e == LARGE) AS_IT_IS(
-            bits[0].e < RED) AS_IT_IS(bits[0].a < bits[0].b) AS_IT_IS(bits[0].c > bits[0].a)
-            AS_IT_IS(bits[0].a && bits[1].d) AS_IT_IS(!p[0]) AS_IT_IS(p[0] == 0) AS_IT_IS(p[1] == 0)
-                AS_IT_IS(p[0] || 0) AS_IT_IS(p[1] && 1) AS_IT_IS(p[1] == &i32[1])
-                    AS_IT_IS(p[2] > &i32[1]) AS_IT_IS(&i32[3] - p[1]) AS_IT_IS(p[2] - p[1])
-                        AS_IT_IS(p[1] + 2 == p[2]) AS_IT_IS(p[2] - 2 <= p[1]) AS_IT_IS(*p[1] < 0)
-                            AS_IT_IS(*p[1] == -3) AS_IT_IS(p[1][2] == 31) AS_IT_IS(*(p[2] - 2) + 3)
-                                AS_IT_IS(p[1] != p[2]) AS_IT_IS((unsigned long)p[1] > 0xffff)
-                                    AS_IT_IS((long)p[0] > -1) AS_IT_IS(&i32[1] == p[1])
-                                        AS_IT_IS((long)&i32[1] > i32[4])
-                                            AS_IT_IS((long)&i32[1] > u32[3]) AS_IT_IS((char)200 < 0)
+    AS_IT_IS(bits[0].a > -1);
+    AS_IT_IS(bits[0].a == 5);
+    AS_IT_IS(bits[0].a - 6 < 0);
+    AS_IT_IS(bits[0].b < 0);
+    AS_IT_IS(bits[0].b == -3);
+    AS_IT_IS(bits[0].b == 29);
+    AS_IT_IS(bits[0].b < 0u);
+    AS_IT_IS(bits[1].b > 14);
+    AS_IT_IS(bits[0].b >> 1);
+    AS_IT_IS(bits[0].c == 1ul << 39);
+    AS_IT_IS(bits[0].c > 0xffffffff);
+    AS_IT_IS(bits[1].c * 2);
+    AS_IT_IS(bits[0].d == 1);
+    AS_IT_IS(!bits[1].d);
+    AS_IT_IS(bits[0].e == NEGATIVE);
+    AS_IT_IS(bits[1].e == LARGE);
+    AS_IT_IS(bits[0].e < RED);
+    AS_IT_IS(bits[0].a < bits[0].b);
+    AS_IT_IS(bits[0].c > bits[0].a);
+    AS_IT_IS(bits[0].a && bits[1].d);
+    AS_IT_IS(!p[0]);
+    AS_IT_IS(p[0] == 0);
+    AS_IT_IS(p[1] == 0);
+    AS_IT_IS(p[0] || 0);
+    AS_IT_IS(p[1] && 1);
+    AS_IT_IS(p[1] == &i32[1]);
+    AS_IT_IS(p[2] > &i32[1]);
+    AS_IT_IS(&i32[3] - p[1]);
+    AS_IT_IS(p[2] - p[1]);
+    AS_IT_IS(p[1] + 2 == p[2]);
+    AS_IT_IS(p[2] - 2 <= p[1]);
+    AS_IT_IS(*p[1] < 0);
+    AS_IT_IS(*p[1] == -3);
+    AS_IT_IS(p[1][2] == 31);
+    AS_IT_IS(*(p[2] - 2) + 3);
+    AS_IT_IS(p[1] != p[2]);
+    AS_IT_IS((unsigned long)p[1] > 0xffff);
+    AS_IT_IS((long)p[0] > -1);
+    AS_IT_IS(&i32[1] == p[1]);
+    AS_IT_IS((long)&i32[1] > i32[4]);
+    AS_IT_IS((long)&i32[1] > u32[3]);
+    AS_IT_IS((char)200 < 0);
 }
 
 int main(void)

@@ -170,7 +170,7 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
     if (result <= TBD_EXIT_NOT_FOUND)
         result = print_calls(&l);
     if (result <= TBD_EXIT_NOT_FOUND)
-        tbd_functions_tell_inlined(run->session, run->argv[0]);
+        (void)tbd_functions_tell_inlined(run->session, run->argv[0]);
     tbd_call_shapes_free(l.shapes);
     tbd_call_registers_free(&l.registers);
     tbd_call_list_free(&l.list);

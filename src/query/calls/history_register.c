@@ -143,6 +143,7 @@ enum tbd_exit tbd_history_register(struct tbd_command_run *run,
     result = tbd_command_each(run, &question, add_line, &lines);
     if (lines.no_memory)
         result = tbd_command_no_memory();
+    session->stats.told |= lines.is_cut;
     if (lines.is_cut)
         fprintf(stderr,
                 "tbdq: note: the first %u lines only; its register changes without a store\n",

@@ -7,6 +7,7 @@
 #include "query/search/search.h"
 #include "query/session/position_text.h"
 #include "query/session/signal_info.h"
+#include "query/condition/field_names.h"
 #include "query/session/wall_time.h"
 
 #include <ctype.h>
@@ -21,6 +22,11 @@ static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t
 
 void tbd_command_report_bad(const struct tbd_session *session)
 {
+    const char *word = session->stats.shadowed;
+
+    if (word[0] != '\0')
+        fprintf(stderr, "tbdq: note: '%s' is %s here; the variable is var(%s)\n", word,
+                tbd_field_find(word, strlen(word)) != NULL ? "the event's" : "the register", word);
     if (session->stats.divisions != 0)
         fprintf(stderr,
                 "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",

@@ -67,7 +67,7 @@ void tbd_functions_tell(struct tbd_session *session, const char *name)
     fputs(count == TBD_FUNCTIONS_MAX ? ", ...\n" : "\n", stderr);
 }
 
-void tbd_functions_tell_inlined(struct tbd_session *session, const char *name)
+bool tbd_functions_tell_inlined(struct tbd_session *session, const char *name)
 {
     struct tbd_dwarf_inlined *all = NULL;
     uint32_t window = tbd_session_current_window(session);
@@ -82,4 +82,5 @@ void tbd_functions_tell_inlined(struct tbd_session *session, const char *name)
                 tbd_shown(places));
     }
     free(all);
+    return count != 0;
 }

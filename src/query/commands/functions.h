@@ -12,7 +12,7 @@ size_t tbd_functions_called(struct tbd_session *session, uint32_t window, const 
                             struct tbd_symbol out[TBD_FUNCTIONS_MAX]);
 /* Names them on stderr if there are several: "'far' means shop::far (a.cc:5), other::far (a.cc:7)". */
 void tbd_functions_tell(struct tbd_session *session, const char *name);
-/* Says where the function is inlined, too, if a question about calls leaves these copies out. */
-void tbd_functions_tell_inlined(struct tbd_session *session, const char *name);
+/* Says where the function is inlined, too, if a question about calls leaves these copies out; false: nowhere. */
+bool tbd_functions_tell_inlined(struct tbd_session *session, const char *name);
 
 #endif

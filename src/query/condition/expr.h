@@ -175,6 +175,8 @@ struct tbd_expr {
     char **symbols;        /* texts of SYMBOL, VARIABLE, ... nodes, by node->which */
     uint8_t *symbol_found; /* 1: lowering has found the variable somewhere */
     uint32_t symbol_count;
+    char **words; /* events' own values and registers, as written; of a parsed condition */
+    uint32_t word_count;
     struct tbd_expr_regex *regexes;
     uint32_t regex_count;
     uint32_t levels;             /* the largest of all nodes */

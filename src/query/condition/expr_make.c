@@ -192,6 +192,15 @@ static bool append_symbols(struct tbd_expr *to, const struct tbd_expr *from)
     return true;
 }
 
+static bool append_words(struct tbd_expr *to, const struct tbd_expr *from)
+{
+    for (uint32_t i = 0; i < from->word_count; i++) {
+        if (!tbd_expr_add_word(to, from->words[i], strlen(from->words[i])))
+            return false;
+    }
+    return true;
+}
+
 static bool append_regexes(struct tbd_expr *to, const struct tbd_expr *from)
 {
     for (uint32_t i = 0; i < from->regex_count; i++) {
@@ -218,7 +227,7 @@ static int32_t append(struct tbd_expr *to, const struct tbd_expr *from)
     int32_t base = (int32_t)to->node_count;
 
     if (!append_names(to, from) || !append_patterns(to, from, before.name_count) ||
-        !append_symbols(to, from) || !append_regexes(to, from) ||
+        !append_symbols(to, from) || !append_words(to, from) || !append_regexes(to, from) ||
         !append_nodes(to, from, &before, base))
         return NONE;
     to->memory_count += from->memory_count;

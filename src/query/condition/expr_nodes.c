@@ -175,6 +175,18 @@ char *tbd_parser_token_name(const struct tbd_token *token)
     return strndup(token->text, token->length);
 }
 
+bool tbd_expr_add_word(struct tbd_expr *expr, const char *text, size_t bytes)
+{
+    char *own = strndup(text, bytes);
+
+    if (own == NULL || !tbd_array_double(&expr->words, expr->word_count, sizeof(*expr->words))) {
+        free(own);
+        return false;
+    }
+    expr->words[expr->word_count++] = own;
+    return true;
+}
+
 int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text)
 {
     struct tbd_expr *expr = p->expr;
@@ -231,6 +243,9 @@ static void free_borrowed(struct tbd_expr *expr)
     free(expr->patterns);
     free(expr->symbols);
     free(expr->symbol_found);
+    for (uint32_t i = 0; i < expr->word_count; i++)
+        free(expr->words[i]);
+    free(expr->words);
     free(expr->regexes);
 }
 

@@ -33,6 +33,7 @@ static inline void tbd_parser_next(struct tbd_parser *p)
 int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node);
 /* An operator; NONE also if an operand is NONE. */
 int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node *node);
+bool tbd_expr_add_word(struct tbd_expr *expr, const char *text, size_t bytes);
 /* Takes `text`; NULL: no memory. */
 int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name);
 /* Frees what the name is bound to. */

@@ -46,10 +46,11 @@ static void types_text(uint32_t types, char *out, size_t bytes)
 static int32_t parse_field(struct tbd_parser *p, const struct tbd_field_name *row)
 {
     struct tbd_expr_node node = tbd_parser_leaf(&p->lexer.token, TBD_EXPR_FIELD);
-    char hint[128];
+    char events[128], hint[192];
 
     if ((row->types & 1u << p->type) == 0) {
-        types_text(row->types, hint, sizeof(hint));
+        types_text(row->types, events, sizeof(events));
+        snprintf(hint, sizeof(hint), "%s; a variable is var(%s)", events, row->name);
         return FAIL(p, TBD_TYPE, hint, "'%s' has no value at a %s", row->name,
                     tbd_event_type_name(p->type));
     }
@@ -353,6 +354,15 @@ static bool is_stand_in(struct tbd_parser *p, struct tbd_expr_stand_in *out)
     return found;
 }
 
+/* The program may have a variable of this name: the word is kept, so that it can be said. */
+static bool keep_word(struct tbd_parser *p)
+{
+    const struct tbd_token *token = &p->lexer.token;
+
+    return tbd_expr_add_word(p->expr, token->text, token->length) ||
+           tbd_parser_out_of_memory(p) != NONE;
+}
+
 static int32_t parse_word(struct tbd_parser *p)
 {
     const struct tbd_token *token = &p->lexer.token;
@@ -365,16 +375,19 @@ static int32_t parse_word(struct tbd_parser *p)
     if (p->failed)
         return NONE;
     if (field != NULL && field->types == 1u << TBD_EVENT_CALL && p->type != TBD_EVENT_CALL)
-        field = NULL;  /* there it is the program's word */
+        field = NULL; /* there it is the program's word */
+    if (field != NULL && !keep_word(p))
+        return NONE;
     if (field != NULL) /* "newval->key", of a pointer */
         return tbd_parser_postfix(p, parse_field(p, field));
     for (size_t i = 0; i < sizeof(constructs) / sizeof(constructs[0]); i++) {
         if (tbd_token_is_word(token, constructs[i].word) && is_construct(p, constructs[i].word))
             return constructs[i].parse(p);
     }
-    if (tbd_register_find(token->text, token->length, &reg) ||
-        (token->length > 1 && token->text[0] == '$' &&
-         tbd_register_find(token->text + 1, token->length - 1, &reg)))
+    if (tbd_register_find(token->text, token->length, &reg))
+        return keep_word(p) ? parse_register(p, &reg) : NONE;
+    if (token->length > 1 && token->text[0] == '$' &&
+        tbd_register_find(token->text + 1, token->length - 1, &reg))
         return parse_register(p, &reg);
     return parse_other_word(p);
 }

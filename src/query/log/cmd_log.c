@@ -428,7 +428,8 @@ static enum tbd_exit search_places(struct logging *log)
     for (; log->place < log->count && result <= TBD_EXIT_NOT_FOUND; log->place++) {
         result = search_place(log);
         if (result <= TBD_EXIT_NOT_FOUND)
-            tbd_functions_tell_inlined(log->run->session, log->places[log->place].name);
+            log->run->session->stats.told |=
+                tbd_functions_tell_inlined(log->run->session, log->places[log->place].name);
     }
     return log->no_memory ? tbd_command_no_memory() : result;
 }

@@ -161,6 +161,7 @@ static bool is_worth_keeping(const struct tbd_session *session)
 
     return !tbd_shortage_seen() && tbd_left_out_is_empty(&session->left_out) &&
            stats->divisions == 0 && stats->unmapped == 0 && stats->optimized == 0 &&
+           stats->shadowed[0] == '\0' && !stats->told &&
            tbd_symbols_note(session->symbols, 0) == NULL &&
            (stats->scanned >= WINDOWS_MIN || stats->raised + stats->cached != 0);
 }
@@ -240,7 +241,7 @@ static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_
 static void tell_again(struct tbd_command_run *run, const struct tbd_command *command)
 {
     if (command->run == tbd_command_calls && run->argc != 0)
-        tbd_functions_tell_inlined(run->session, run->argv[0]);
+        (void)tbd_functions_tell_inlined(run->session, run->argv[0]);
 }
 
 enum tbd_exit tbd_answers_run(struct tbd_command_run *run, const struct tbd_command *command)

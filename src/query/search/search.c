@@ -184,6 +184,7 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
         status = check_names(run, start);
     if (status != TBD_OK)
         return status;
+    tbd_search_note_words(run, start);
     if (run->where->memory_count != 0) {
         run->memory = calloc(run->where->memory_count, sizeof(*run->memory));
         if (run->memory == NULL)

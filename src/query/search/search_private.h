@@ -235,6 +235,8 @@ TBD_MUST_CHECK enum tbd_status tbd_search_slices(struct tbd_search_run *run, uin
 TBD_MUST_CHECK enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index);
 /* Binds symbols and names as of window `start`, and plans. */
 TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
+/* Notes in the session's stats a word of the condition that is also a variable's name, where it is asked. */
+void tbd_search_note_words(struct tbd_search_run *run, uint32_t window);
 void tbd_search_release(struct tbd_search_run *run);
 static inline bool tbd_search_is_done(const struct tbd_search_run *run)
 {

@@ -31,6 +31,8 @@ struct tbd_session_stats {
     double plan_s, open_s, walk_s;           /* seconds, added up over all workers */
     uint64_t candidates, replayed;           /* events that needed more; positions replayed to */
     uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
+    bool told;                               /* something else was said beside the answer */
+    char shadowed[40]; /* a word of the condition that names a variable there, too; "": none */
 };
 
 /* A slice of a window (replay/slices.h), or the whole window if it has only one slice. */

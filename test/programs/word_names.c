@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+/* word_names.c - parameters whose names mean something in conditions, too */
+#include <stdio.h>
+
+static volatile long sink;
+
+static long __attribute__((noinline)) look(int size, int time, int ch, long r8, int frame)
+{
+    sink = size + time + ch + r8 + frame;
+    return sink;
+}
+
+int main(void)
+{
+    long sum = 0;
+
+    for (int i = 0; i < 5; i++)
+        sum += look(i, i, i, i, i);
+    printf("%ld\n", sum);
+    return 0;
+}
