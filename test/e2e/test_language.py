@@ -234,6 +234,9 @@ def test_words_that_are_variables_too_are_told(folder):
             result = trace.tbdq("count", "func_enter", "where", "func==look and %s" % clear, json_output=False)
             assert result.code == 0 and result.err == b"", (clear, result)
         assert trace.tbdq("count", "func_enter", "where", "func==main and %s != 1" % word, json_output=False).err == b"", word
+    for function in ("look", "main"): # a global variable
+        result = trace.tbdq("count", "func_enter", "where", "func==%s and offset == 7" % function, json_output=False)
+        assert b"'offset' is the event's here" in result.err, result
     assert len(trace.ask("all", "func_enter", "where", "func==look and var(size) == 3 and var(ch) == 3")) == 1
     result = trace.tbdq("count", "func_enter", "where", "func==look and size == 3", json_output=False)
     assert result.code == 2 and b"a variable is var(size)" in result.err, result

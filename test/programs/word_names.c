@@ -3,10 +3,11 @@
 #include <stdio.h>
 
 static volatile long sink;
+volatile int offset = 7;
 
 static long __attribute__((noinline)) look(int size, int time, int ch, long r8, int frame)
 {
-    sink = size + time + ch + r8 + frame;
+    sink = offset + size + time + ch + r8 + frame;
     return sink;
 }
 

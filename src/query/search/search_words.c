@@ -8,6 +8,7 @@
 
 #include "query/values/dwarf_expr.h"
 
+#include <dwarf.h>
 #include <stdio.h>
 
 #define RANGES_MAX 4u /* of a name */
@@ -16,13 +17,14 @@ static bool has_variable(const struct tbd_search_run *run, uint32_t window, uint
                          const char *name)
 {
     const struct tbd_module *module = tbd_symbols_module_at(run->session->symbols, window, address);
-    struct tbd_place_of place = { .memory = NULL };
+    struct tbd_place_of place = { .memory = NULL }, found;
     Dwarf_Die die;
 
     if (module == NULL)
         return false;
     tbd_place_enter(&place, tbd_dwarf_of(module->file), module->bias, address, 0);
-    return tbd_c_find_local(&place, name, &die);
+    return tbd_c_find_entry(&place, name, &found, &die) &&
+           (dwarf_tag(&die) == DW_TAG_variable || dwarf_tag(&die) == DW_TAG_formal_parameter);
 }
 
 static bool is_shadowed(const struct tbd_search_run *run, uint32_t window, const char *word)
