@@ -458,7 +458,8 @@ def test_what_cannot_be_probed_is_said(_):
     assert wrong.returncode == 2 and "1: uprobe:a:b { @ = cuont() }" in wrong.stderr, wrong
     process = armed([PROBED, "1", "10"])
     for script, text in (("uprobe:probed:nothing { @ = count() }", "no function nothing"), ("uprobe:libnone:f { @ = count() }", "no module"),
-                         ("line:nothing.c:3 { @ = count() }", "no code belongs"), ("address:0x10 { @ = count() }", "no code at this address")):
+                         ("line:nothing.c:3 { @ = count() }", "no code belongs"),
+                         ("range:libc:0x10-0x20 { @ = count() }", "hint: a range begins where an instruction does"), ("address:0x10 { @ = count() }", "no code at this address")):
         result = run("-p", str(process.pid), script)
         assert result.returncode in (1, 4) and text in result.stderr, result
     process.communicate("\n")

@@ -350,9 +350,12 @@ static bool say_nothing_there(const struct tbd_where *where, bool has_module,
     if (!has_module)
         return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
                                "the process has no module %s", where->module);
-    if (where->kind == TBD_WHERE_RANGE)
-        return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
-                               "%s has no instructions there", where->module);
+    if (where->kind == TBD_WHERE_RANGE) {
+        tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
+                        "%s has no instructions there, or data among them", where->module);
+        strcpy(error->hint, "a range begins where an instruction does, as objdump -d shows them");
+        return false;
+    }
     return tbd_query_wrong(error, TBD_NOTFOUND, where->at, where->length,
                            "%s has no function %s, or no instruction there", where->module,
                            where->name);
