@@ -286,21 +286,34 @@ static int yama_scope(void)
     return scope;
 }
 
-bool tbd_attach_refused(pid_t pid, int number, struct tbd_query_error *error)
+/* Our own system calls are limited, as in most containers. */
+static bool is_limited(void)
+{
+    struct process_facts own;
+
+    return read_facts(getpid(), &own) && own.seccomp;
+}
+
+static const char *hint_for_refused(void)
 {
     int scope = yama_scope();
 
+    if (scope >= 2)
+        return "kernel.yama.ptrace_scope allows it to root at most: `tbd probe` of a program under "
+               "`tbd arm` needs no ptrace";
+    if (scope == 1)
+        return "kernel.yama.ptrace_scope is 1: be root, or start it by `tbd arm`";
+    if (is_limited())
+        return "a seccomp filter, as containers have, may forbid ptrace (--cap-add=SYS_PTRACE allows "
+               "it): start it by `tbd arm`";
+    return "it may forbid that (prctl PR_SET_DUMPABLE), or have more rights than you";
+}
+
+bool tbd_attach_refused(pid_t pid, int number, struct tbd_query_error *error)
+{
     tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "cannot attach to process %d: %s", (int)pid,
                     strerror(number));
-    if (number == EPERM && scope == 1)
-        strcpy(error->hint, "kernel.yama.ptrace_scope is 1: be root, or start it by `tbd arm`");
-    else if (number == EPERM && scope >= 2)
-        strcpy(
-            error->hint,
-            "kernel.yama.ptrace_scope allows it to root at most: `tbd probe` of a program under `tbd "
-            "arm` needs no ptrace");
-    else if (number == EPERM)
-        strcpy(error->hint,
-               "it may forbid that (prctl PR_SET_DUMPABLE), or have more rights than you");
+    if (number == EPERM)
+        snprintf(error->hint, sizeof(error->hint), "%s", hint_for_refused());
     return false;
 }

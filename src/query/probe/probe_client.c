@@ -184,7 +184,8 @@ static bool await_reply(struct tbd_probe_client *client, ssize_t sent, size_t by
                         struct tbd_probe_reply *reply, int *out_fd, struct tbd_query_error *error)
 {
     client->refusal = TBD_PROBE_OK;
-    if (sent != (ssize_t)bytes || !receive(client, reply, out_fd))
+    client->is_closed = sent != (ssize_t)bytes || !receive(client, reply, out_fd);
+    if (client->is_closed)
         return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "the program has ended");
     client->refusal = reply->refusal;
     if (reply->refusal == TBD_PROBE_OK)

@@ -19,6 +19,7 @@ struct tbd_probe_client {
     uint64_t bytes;
     uint32_t flags;
     uint32_t refusal; /* of the last packet: enum tbd_probe_refusal */
+    bool is_closed;   /* nobody has answered it */
 };
 
 /* Why, in words. */

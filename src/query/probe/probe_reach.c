@@ -36,30 +36,9 @@ void tbd_probe_await_keeper_end(pid_t pid)
     }
 }
 
-/* The keeper of a program that has executed another one goes when somebody connects.  One that stays refuses this: there is
- * no session yet. */
-static bool is_of_now(struct tbd_probe_client *client)
-{
-    struct tbd_query_error ignored = { 0 };
-
-    return tbd_client_order(client, TBD_PROBE_STOP, NULL, &ignored) ||
-           client->refusal != TBD_PROBE_OK;
-}
-
-static bool connect_now(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
-{
-    if (!tbd_client_connect(client, pid, error))
-        return false;
-    if (is_of_now(client))
-        return true;
-    tbd_client_close(client);
-    tbd_probe_await_keeper_end(pid);
-    return tbd_client_connect(client, pid, error);
-}
-
 bool tbd_probe_reach(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
 {
-    if (client->connection >= 0 || connect_now(client, pid, error))
+    if (client->connection >= 0 || tbd_client_connect(client, pid, error))
         return true;
     if (error->status != TBD_NOTFOUND)
         return false;
@@ -81,12 +60,24 @@ static bool bring_keeper(struct tbd_probe_client *client, pid_t pid, struct tbd_
     return await_keeper(client, pid, error);
 }
 
+/* The keeper of a program that has executed another one goes when somebody asks it. */
+static bool reach_next(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
+{
+    tbd_client_close(client);
+    *error = (struct tbd_query_error){ 0 };
+    tbd_probe_await_keeper_end(pid);
+    return tbd_probe_reach(client, pid, error);
+}
+
 bool tbd_probe_open_session(struct tbd_probe_client *client, pid_t pid,
                             const struct tbd_probe_script *script, uint32_t flags,
                             struct tbd_query_error *error)
 {
     if (tbd_client_open(client, script->maps, script->map_count, flags, error))
         return true;
-    return client->refusal == TBD_PROBE_AWAY && bring_keeper(client, pid, error) &&
-           tbd_client_open(client, script->maps, script->map_count, flags, error);
+    if (!(client->is_closed                   ? reach_next(client, pid, error)
+          : client->refusal == TBD_PROBE_AWAY ? bring_keeper(client, pid, error)
+                                              : false))
+        return false;
+    return tbd_client_open(client, script->maps, script->map_count, flags, error);
 }
