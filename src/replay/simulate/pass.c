@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -597,6 +598,14 @@ static void phase_two(struct tbd_simulation *sim)
     }
 }
 
+/* Steps do not change any more.  Without memory for it questions take longer. */
+static void begin_walk(struct tbd_simulation *sim)
+{
+    sim->walk = sim->step_count == 0 ? NULL : malloc(sizeof(*sim->walk));
+    if (sim->walk != NULL)
+        *sim->walk = (struct tbd_sim_walk){ .map = sim->checkpoints[0] };
+}
+
 enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred)
 {
     if (!reserve(sim))
@@ -609,5 +618,6 @@ enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred)
     else
         forget_inferred(sim);
     sim->ledger = NULL;
+    begin_walk(sim);
     return sim->no_memory ? TBD_NOMEM : TBD_OK;
 }

@@ -73,6 +73,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->exact);
     free(sim->why);
     free(sim->checkpoints);
+    free(sim->walk);
     free(sim->assumptions);
     free(sim->bars);
     free(sim->facts);
@@ -334,14 +335,19 @@ static struct tbd_simulated answer(const struct tbd_simulation *sim, uint32_t va
 struct tbd_simulated tbd_simulation_place(const struct tbd_simulation *sim, size_t position,
                                           unsigned place)
 {
-    struct tbd_sim_checkpoint map;
+    struct tbd_sim_walk from_checkpoint, *walk = sim->walk ? sim->walk : &from_checkpoint;
+    size_t checkpoint = position / TBD_CHECKPOINT_STEPS;
 
     if (position >= sim->step_count)
         return answer(sim, sim->current.variable[place]);
-    map = sim->checkpoints[position / TBD_CHECKPOINT_STEPS];
-    for (size_t i = position - position % TBD_CHECKPOINT_STEPS; i < position; i++)
-        tbd_sim_rename(sim, i, &map);
-    return answer(sim, map.variable[place]);
+    if (sim->walk == NULL || walk->position > position ||
+        walk->position < checkpoint * TBD_CHECKPOINT_STEPS) {
+        walk->position = checkpoint * TBD_CHECKPOINT_STEPS;
+        walk->map = sim->checkpoints[checkpoint];
+    }
+    for (; walk->position < position; walk->position++)
+        tbd_sim_rename(sim, walk->position, &walk->map);
+    return answer(sim, walk->map.variable[place]);
 }
 
 struct tbd_simulated tbd_simulation_address(const struct tbd_simulation *sim, size_t step,

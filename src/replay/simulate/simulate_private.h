@@ -135,6 +135,12 @@ struct tbd_sim_tie {
     uint32_t position; /* of the other */
 };
 
+/* Where the last question about a place came to: the next one is often about a position nearby. */
+struct tbd_sim_walk {
+    size_t position;
+    struct tbd_sim_checkpoint map;
+};
+
 struct tbd_simulation {
     struct tbd_simulation_source source;
     struct tbd_sim_code *code; /* hash table */
@@ -155,6 +161,7 @@ struct tbd_simulation {
     struct tbd_sim_checkpoint current;
     struct tbd_sim_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
+    struct tbd_sim_walk *walk; /* owned; NULL: steps may still come */
     struct tbd_sim_fact *facts;
     size_t fact_count, fact_capacity;
     struct tbd_sim_known_call *calls;
