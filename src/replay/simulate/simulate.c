@@ -332,22 +332,32 @@ static struct tbd_simulated answer(const struct tbd_simulation *sim, uint32_t va
                                    .why = sim->why ? sim->why[variable] : 0 };
 }
 
-struct tbd_simulated tbd_simulation_place(const struct tbd_simulation *sim, size_t position,
-                                          unsigned place)
+/* The variable of a place at a position before the last one. */
+static uint32_t variable_at(const struct tbd_simulation *sim, struct tbd_sim_walk *walk,
+                            size_t position, unsigned place)
 {
-    struct tbd_sim_walk from_checkpoint, *walk = sim->walk ? sim->walk : &from_checkpoint;
     size_t checkpoint = position / TBD_CHECKPOINT_STEPS;
 
-    if (position >= sim->step_count)
-        return answer(sim, sim->current.variable[place]);
-    if (sim->walk == NULL || walk->position > position ||
-        walk->position < checkpoint * TBD_CHECKPOINT_STEPS) {
+    if (walk->position > position || walk->position < checkpoint * TBD_CHECKPOINT_STEPS) {
         walk->position = checkpoint * TBD_CHECKPOINT_STEPS;
         walk->map = sim->checkpoints[checkpoint];
     }
     for (; walk->position < position; walk->position++)
         tbd_sim_rename(sim, walk->position, &walk->map);
-    return answer(sim, walk->map.variable[place]);
+    return walk->map.variable[place];
+}
+
+struct tbd_simulated tbd_simulation_place(const struct tbd_simulation *sim, size_t position,
+                                          unsigned place)
+{
+    if (position >= sim->step_count)
+        return answer(sim, sim->current.variable[place]);
+    if (sim->walk == NULL) {
+        struct tbd_sim_walk walk = { .position = SIZE_MAX };
+
+        return answer(sim, variable_at(sim, &walk, position, place));
+    }
+    return answer(sim, variable_at(sim, sim->walk, position, place));
 }
 
 struct tbd_simulated tbd_simulation_address(const struct tbd_simulation *sim, size_t step,
