@@ -127,7 +127,7 @@ GLOBALS = ["counter", "hidden", "ratio", "third", "ready", "byte", "letter", "ti
            "head", "chosen", "per_thread", "nothing", "points[1].y * 3 - counter", "&points[2]", "&points[2] - points",
            "table[counter % 4] << 2", "(char)table[1]", "*&counter + 1", "sizeof(struct node) / sizeof(table[0])", "packed.five > -8",
            "(unsigned char)packed.five", "number.bytes[7]", "*title", "title[2] == 't'", "head != 0 && head->key > 10",
-           "counter / -2", "-7 % 3", "(double)counter / 2", "~packed.one", "!head", "1u - 2", "(long)1 << 40", "grid[1][2]", "*grid[1]"]
+           "counter / -2", "-7 % 3", "(double)counter / 2", "~(unsigned)packed.one", "!head", "1u - 2", "(long)1 << 40", "grid[1][2]", "*grid[1]"]
 
 
 def known(text):

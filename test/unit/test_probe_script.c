@@ -347,7 +347,7 @@ static void test_errors_have_a_place(void **state)
         size_t at;
     } rows[] = {
         { "uprobe:a:f { printf(\"%d\") }", 24 },
-        { "uprobe:a:f { @x = foo(1) }", 21 },
+        { "uprobe:a:f { @x = foo(1) }", 18 },
         { "uprobe:a:f { $x = ; }", 18 },
         { "kprobe:f { }", 0 },
         { "uprobe:a:f /arg0 >/ { exit() }", 18 },
