@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_MAX     65536u /* events of one window; if there are more, main walks the window again */
+#define KEPT_MAX     262144u /* events of one window; if there are more, main walks the window again */
 #define KEPT_OWN_MAX 524288u /* the same of small ones */
 
 struct tbd_own_head {

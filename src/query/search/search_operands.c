@@ -14,6 +14,8 @@
     (1u << TBD_RSP | 1u << TBD_RDI | 1u << TBD_RSI | 1u << TBD_RDX | 1u << TBD_RCX |               \
      1u << TBD_R8 | 1u << TBD_R9)
 #define STOPS_MOST 8192u /* of one replay */
+/* Entries of a window from which on its whole replay, some 50 ms, takes less than a stop of some 10 us at each. */
+#define NOTES_LEAST 256u
 
 bool tbd_search_wants_operands(const struct tbd_search_run *run)
 {
@@ -168,7 +170,7 @@ enum tbd_status tbd_search_find_operands(struct tbd_search_run *run)
     size_t count = run->operands.count;
     enum tbd_status status = tbd_session_replayer(run->session);
 
-    if (status == TBD_OK && tbd_search_is_many(run, count) && window->complete)
+    if (status == TBD_OK && count >= NOTES_LEAST && window->complete)
         status = note_all(run);
     return status == TBD_OK ? stop_at_all(run) : status;
 }
