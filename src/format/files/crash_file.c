@@ -197,10 +197,12 @@ static const char *wrong_chunks(const struct tbd_crash_dump *dump)
 
 static const char *wrong_part(const struct tbd_crash_dump *dump)
 {
-    const char *wrong = wrong_chunks(dump) ? wrong_chunks(dump) : wrong_values(dump);
+    const char *wrong = wrong_chunks(dump);
     const struct tbd_crash_head *head = dump->head;
     uint64_t left = head->entry_count;
 
+    if (!wrong)
+        wrong = wrong_values(dump);
     if (wrong)
         return wrong;
     for (uint32_t i = 0; i < head->module_count; i++)

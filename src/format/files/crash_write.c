@@ -5,6 +5,7 @@
  * out.  Nobody writes to it any more, unless a stranger has the memory, too. */
 #include "format/files/crash_write_private.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "format/files/trace_dir.h"
 
@@ -59,23 +60,6 @@ static uint32_t module_of(const struct tbd_crash_making *m, uint32_t id, uint64_
     return TBD_NO_MODULE;
 }
 
-static bool make_space_for_code(struct tbd_crash_making *m, uint64_t bytes)
-{
-    uint64_t wanted = m->code_capacity ? m->code_capacity * 2 : 1 << 16;
-    uint8_t *grown;
-
-    if (m->head.code_bytes + bytes <= m->code_capacity)
-        return true;
-    while (wanted < m->head.code_bytes + bytes)
-        wanted *= 2;
-    grown = realloc(m->code, wanted);
-    if (!grown)
-        return false;
-    m->code = grown;
-    m->code_capacity = wanted;
-    return true;
-}
-
 /* Where the block's code is in the file's; TBD_NO_CODE: it is not known. */
 static uint32_t copy_code(struct tbd_crash_making *m, const struct tbd_block_def *def)
 {
@@ -85,7 +69,7 @@ static uint32_t copy_code(struct tbd_crash_making *m, const struct tbd_block_def
         at + def->code_bytes >= TBD_NO_CODE || def->code_offset > m->from.heap_capacity ||
         def->code_bytes > m->from.heap_capacity - def->code_offset ||
         !tbd_crash_is_inside(m, m->from.heap_offset, m->from.heap_capacity) ||
-        !make_space_for_code(m, def->code_bytes))
+        !tbd_array_reserve(&m->code, at + def->code_bytes, &m->code_capacity, 1))
         return TBD_NO_CODE;
     memcpy(m->code + at, m->stream + m->from.heap_offset + def->code_offset, def->code_bytes);
     m->head.code_bytes += def->code_bytes;
@@ -114,15 +98,8 @@ bool tbd_crash_add_entry(struct tbd_crash_making *m, uint32_t id)
 {
     if (id == 0 || id > m->from.def_count)
         return true;
-    if (m->head.entry_count == m->entry_capacity) {
-        uint64_t wanted = m->entry_capacity ? m->entry_capacity * 2 : 1 << 16;
-        uint32_t *grown = realloc(m->entries, wanted * sizeof(*grown));
-
-        if (!grown)
-            return false;
-        m->entries = grown;
-        m->entry_capacity = wanted;
-    }
+    if (!tbd_array_grow(&m->entries, m->head.entry_count, &m->entry_capacity, sizeof(*m->entries)))
+        return false;
     m->entries[m->head.entry_count++] = tbd_crash_place_of(m, id);
     return true;
 }
@@ -151,6 +128,7 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
     struct tbd_crash_thread *thread = &m->threads[m->head.thread_count];
     struct tbd_crash_ring from = { .index = index, .entry_at = m->entry_at };
     uint32_t chunks = m->head.chunk_count;
+    uint64_t older = m->head.older_bytes;
     bool has_older;
 
     while (last < length && ring[last])
@@ -162,6 +140,7 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
         return false;
     if (m->head.entry_count == first) { /* chunks of no block that there is */
         m->head.chunk_count = chunks;
+        m->head.older_bytes = older;
         return true;
     }
     thread->flags = has_older ? TBD_CRASH_HAS_OLDER : 0;

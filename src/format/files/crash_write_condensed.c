@@ -171,30 +171,13 @@ static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first
 
 /* ---- the others ---- */
 
-static bool make_space(struct tbd_crash_making *m, uint64_t bytes)
-{
-    uint64_t wanted = m->older_capacity ? m->older_capacity : 1 << 16;
-    uint8_t *grown;
-
-    while (wanted < m->head.older_bytes + bytes)
-        wanted *= 2;
-    if (wanted == m->older_capacity)
-        return true;
-    grown = realloc(m->older, wanted);
-    if (!grown)
-        return false;
-    m->older = grown;
-    m->older_capacity = wanted;
-    return true;
-}
-
 static bool keep_chunk(struct tbd_crash_making *m, const struct laps *laps, size_t i)
 {
     const struct tbd_condensed_chunk *chunk = &laps->chunks[i];
     uint32_t bytes = chunk->bytes - (uint32_t)sizeof(*chunk);
 
     if (!tbd_array_grow(&m->chunks, m->head.chunk_count, &m->chunk_capacity, sizeof(*m->chunks)) ||
-        !make_space(m, bytes))
+        !tbd_array_reserve(&m->older, m->head.older_bytes + bytes, &m->older_capacity, 1))
         return false;
     m->chunks[m->head.chunk_count++] = (struct tbd_crash_chunk){ .offset = m->head.older_bytes,
                                                                  .bytes = bytes,

@@ -20,9 +20,9 @@ struct tbd_crash_making {
     struct tbd_crash_block *blocks;
     struct tbd_crash_thread *threads;
     uint32_t *entries;
-    uint64_t entry_capacity;
+    size_t entry_capacity;
     uint8_t *code;
-    uint64_t code_capacity;
+    size_t code_capacity;
     struct tbd_crash_when *when; /* first_count, then last_count */
     uint32_t when_count;
     uint64_t now; /* the end of laps that are not over */
@@ -39,7 +39,7 @@ struct tbd_crash_making {
     struct tbd_crash_chunk *chunks;         /* owned: that are not */
     size_t chunk_capacity;
     uint8_t *older; /* owned: their bits */
-    uint64_t older_capacity;
+    size_t older_capacity;
     uint32_t *ids; /* owned: of their ids (struct tbd_crash_dump) */
 };
 

@@ -225,8 +225,7 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
     if (result != TBD_EXIT_FOUND)
         return result;
     thread = tbd_dump_thread(&advice->dump);
-    if (thread == NULL || tbd_rings_reach(advice->dump.ring, thread, 1) != TBD_OK ||
-        tbd_rings_steps(advice->dump.ring, thread) == NULL) {
+    if (thread == NULL || !tbd_dump_reach(&advice->dump, thread, 1)) {
         fprintf(stderr, "tbdq: advise: the thread has no ring\n");
         return TBD_EXIT_NOT_FOUND;
     }

@@ -88,8 +88,7 @@ static bool is_in_step(struct tbd_dump_run *dump, const struct dump_sought *soug
 static bool is_in_newest(struct tbd_dump_run *dump, const struct dump_sought *sought,
                          struct tbd_rings_thread *thread, struct tbd_dump_place *out)
 {
-    if (tbd_rings_reach(dump->ring, thread, 1) != TBD_OK ||
-        tbd_rings_steps(dump->ring, thread) == NULL)
+    if (!tbd_dump_reach(dump, thread, 1))
         return false;
     for (uint64_t i = thread->count; i-- > 0;) {
         if (is_in_step(dump, sought, thread, i, out))
@@ -106,8 +105,7 @@ static bool is_in_older(struct tbd_dump_run *dump, const struct dump_sought *sou
     uint64_t back = 0;
 
     while (tbd_rings_find_older(dump->ring, thread, sought->blocks, &back) == TBD_OK)
-        if (tbd_rings_reach(dump->ring, thread, back) == TBD_OK &&
-            tbd_rings_steps(dump->ring, thread) != NULL &&
+        if (tbd_dump_reach(dump, thread, back) &&
             is_in_step(dump, sought, thread, tbd_rings_step_at(thread, back), out))
             return true;
     return false;
@@ -133,9 +131,7 @@ static bool find_end(struct tbd_dump_run *dump, const char *name, struct tbd_dum
     uint64_t step;
 
     if (thread == NULL ||
-        tbd_rings_reach(dump->ring, thread, is_first ? thread->older + thread->newest.count : 1) !=
-            TBD_OK ||
-        tbd_rings_steps(dump->ring, thread) == NULL)
+        !tbd_dump_reach(dump, thread, is_first ? thread->older + thread->newest.count : 1))
         return false;
     step = is_first ? 0 : thread->count - 1;
     *out = (struct tbd_dump_place){ thread, step, 0 };

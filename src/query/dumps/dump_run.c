@@ -102,7 +102,7 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
                : TBD_EXIT_NOT_FOUND;
 }
 
-static bool reaches(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t back)
+bool tbd_dump_reach(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t back)
 {
     return tbd_rings_reach(dump->ring, thread, back) == TBD_OK &&
            tbd_rings_steps(dump->ring, thread) != NULL;
@@ -122,7 +122,7 @@ bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_d
         insn = strtoull(end + 1, &end, 10);
     if (*end != '\0' || back == 0)
         return false;
-    *out_lies = thread != NULL && reaches(dump, thread, back) &&
+    *out_lies = thread != NULL && tbd_dump_reach(dump, thread, back) &&
                 insn < thread->steps[tbd_rings_step_at(thread, back)].insns;
     if (*out_lies)
         *out = (struct tbd_dump_place){ thread, tbd_rings_step_at(thread, back), (uint32_t)insn };

@@ -31,6 +31,8 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
 
 /* The thread that a position is about: the one that was asked for, or that died; NULL: it has no ring. */
 struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump);
+/* Looks at where it has its `back`-th entry from the end, with the steps there.  False: it has none, or no memory. */
+bool tbd_dump_reach(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t back);
 /* "-N" or "-N+K" of that thread.  False if it is none; *out_lies: it lies in the ring. */
 bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
                        bool *out_lies);
