@@ -3,6 +3,7 @@
 #include "query/probe/probe_reach.h"
 
 #include "query/attach/attach.h"
+#include "query/attach/attach_check.h"
 #include "query/probe/deputy.h"
 
 #include <time.h>
@@ -36,6 +37,20 @@ void tbd_probe_await_keeper_end(pid_t pid)
     }
 }
 
+/* A program that begins under tbd makes itself ready, perhaps just now: then its own keeper is there in a moment. */
+static bool await_own_keeper(struct tbd_probe_client *client, pid_t pid,
+                             struct tbd_query_error *error)
+{
+    struct tbd_query_error refused = *error;
+
+    if (error->status != TBD_BUSY || !tbd_attach_shares_memory(pid))
+        return false;
+    if (await_keeper(client, pid, error))
+        return true;
+    *error = refused;
+    return false;
+}
+
 bool tbd_probe_reach(struct tbd_probe_client *client, pid_t pid, struct tbd_query_error *error)
 {
     if (client->connection >= 0 || tbd_client_connect(client, pid, error))
@@ -43,7 +58,8 @@ bool tbd_probe_reach(struct tbd_probe_client *client, pid_t pid, struct tbd_quer
     if (error->status != TBD_NOTFOUND)
         return false;
     *error = (struct tbd_query_error){ 0 };
-    return tbd_attach_arm(pid, error) && await_keeper(client, pid, error);
+    return tbd_attach_arm(pid, error) ? await_keeper(client, pid, error)
+                                      : await_own_keeper(client, pid, error);
 }
 
 /* False: the error says why not. */
