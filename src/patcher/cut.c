@@ -351,7 +351,7 @@ static void add_transfer(struct layout *l, uint32_t n, uint8_t kind)
 }
 
 /* Registers asked for at `pc`; 0 = none. */
-static uint32_t noted_at(const struct tbd_codegen_config *config, uint64_t pc)
+static uint64_t noted_at(const struct tbd_codegen_config *config, uint64_t pc)
 {
     size_t at = TBD_COUNT_BEFORE(i, config->note_count, config->notes[i].pc < pc);
 
@@ -361,14 +361,14 @@ static uint32_t noted_at(const struct tbd_codegen_config *config, uint64_t pc)
 /* A register that does not fit into the record is not noted. */
 static void add_note(struct layout *l, uint32_t insn)
 {
-    uint32_t registers = noted_at(l->config, l->cut->insn[insn].pc);
+    uint64_t registers = noted_at(l->config, l->cut->insn[insn].pc);
     uint32_t bytes = tbd_note_bytes(registers);
     struct tbd_op *op;
 
     if (!registers || l->bytes + bytes > NOTES_MAX_BYTES)
         return;
     op = add_op(l, TBD_OP_NOTE, insn, 0);
-    op->add = registers;
+    op->add = (int64_t)registers;
     op->size = bytes;
     op->data = l->bytes;
     l->bytes += bytes;

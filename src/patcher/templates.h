@@ -45,9 +45,11 @@ void tbd_hook_touch(struct tbd_emit *e, const struct tbd_hook_access *access);
 void tbd_hook_call(struct tbd_emit *e, uint32_t data_at);
 void tbd_hook_return(struct tbd_emit *e, uint32_t data_at);
 
-/* note.c: a register as it is before the instruction; the low half of a vector register. */
+/* note.c: a register as it is before the instruction; the low half of a vector register; what is at rsp, by way of a
+ * register that may be destroyed. */
 void tbd_hook_note(struct tbd_emit *e, unsigned reg, uint32_t at);
 void tbd_hook_note_vector(struct tbd_emit *e, unsigned number, uint32_t at);
+void tbd_hook_note_top(struct tbd_emit *e, unsigned scratch, uint32_t at);
 
 /* calling.c: r14 is the value of the thread's calls.  Before a call pushes: keeps the value. */
 void tbd_hook_calling_keep(struct tbd_emit *e);

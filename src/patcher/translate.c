@@ -763,6 +763,8 @@ static void note_registers(struct tbd_translation *t)
         tbd_hook_note_vector(&t->e, n, at);
         at += 16;
     }
+    if ((note->add & (int64_t)TBD_NOTE_TOP) != 0)
+        tbd_hook_note_top(&t->e, tbd_place_scratch(t, 0), at);
 }
 
 static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)

@@ -286,6 +286,17 @@ def test_calls_search_each_window_once_and_only_those_with_ends(folder):
         assert searched <= windows, (function, windows, said)
 
 
+def test_calls_of_functions_that_jumps_enter_search_each_window_once(folder):
+    """One more replay of a window, with its registers only, gives the operands of such entries."""
+    trace = tbdtest.record([tbdtest.program("tail_calls")], folder, "window=1000,level3=1,level2=1")[1]
+    for function in ("work", "always", "inner"):
+        said = trace.tbdq("--no-cache", "--explain", "calls", function).err.decode()
+        searched, windows = (int(re.findall(r"(\d+) " + what, said)[-1]) for what in ("searched", "considered"))
+        assert 4 < searched <= windows == trace.info()["windows"], (function, said)
+        for what in ("replayed in full", "replayed for registers"):
+            assert int(re.findall(r"(\d+) " + what, said)[-1]) <= searched, (function, said)
+
+
 def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
     """A bound of time has `calls` keep stacks of callers; without it, entries and returns of the function alone tell, or notice that they cannot."""
     alone = 0
@@ -356,7 +367,7 @@ def test_functions_are_entered_by_jumps_too(folder):
     """With arguments that only a replay knows, in short windows and long ones, which keep everything or one bit, and in merged ones."""
     truth = entries_of_tail_calls()
     shapes = ["all func_enter where func==%s", "count func_enter where func==%s", "calls %s", "all func_enter where func==%s and arg0 > 4",
-              "calls %s where n > 4", "goto last backward func_enter 3 where func==%s", "goto first forward func_enter 7 where func==%s and n > 4"]
+              "calls %s where n > 4", "calls %s where time >= 0", "goto last backward func_enter 3 where func==%s", "goto first forward func_enter 7 where func==%s and n > 4"]
     for options in ("window=300", "window=100000", "window=301,level3=2,level2=2", "window=302"):
         trace = tbdtest.record([tbdtest.program("tail_calls")], folder + "/" + options, options)[1]
         if options == "window=302":
@@ -364,10 +375,11 @@ def test_functions_are_entered_by_jumps_too(folder):
             trace.ask("merge", "all", "4")
         answers = iter(trace.script(shape % function for function in truth for shape in shapes))
         times = []
-        for (function, entries), events, counts, calls, some, some_calls, (last,), (forward,) in zip(truth.items(), *[answers] * len(shapes)):
+        for (function, entries), events, counts, calls, some, some_calls, with_callers, (last,), (forward,) in zip(truth.items(), *[answers] * len(shapes)):
             assert [int(event["args"][0], 0) for event in events] == entries, (options, function)
             assert [row["count"] for row in counts] == [len(entries)], (options, function)
             assert [row["parameters"]["n"] for row in calls] == entries, (options, function)
+            assert with_callers == calls, (options, function)
             assert some == [event for event in events if int(event["args"][0], 0) > 4], (options, function)
             assert some_calls == [row for row in calls if row["parameters"]["n"] > 4], (options, function)
             assert last == events[-3] and forward == some[6], (options, function)

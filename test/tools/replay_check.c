@@ -9,6 +9,7 @@
  *   notes     registers noted while a window runs are those that partial replay finds at the same positions
  *
  * Prints one line per kind and exits 0, or says what differs and exits 1. */
+#include "format/pages/pages.h"
 #include "format/window/blocks.h"
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
@@ -282,8 +283,10 @@ static size_t choose_sites(const struct tbd_window *window, struct tbd_note_site
         size_t at = (size_t)rand() % window->block_summary_count;
         const struct tbd_block *block =
             tbd_block_table_get(window->blocks_by_id, window->block_summaries[at].id);
-        uint32_t registers = (uint32_t)rand() << 16 ^ (uint32_t)rand();
+        uint64_t registers = (uint32_t)rand() << 16 ^ (uint32_t)rand();
 
+        if (rand() & 1)
+            registers |= TBD_NOTE_TOP;
         out[count++] = (struct tbd_note_site){
             .pc = block->def.start + (rand() & 1 ? block->def.last_insn : 0), .registers = registers
         };
@@ -295,10 +298,11 @@ static size_t choose_sites(const struct tbd_window *window, struct tbd_note_site
     return kept;
 }
 
-static bool is_noted(const struct tbd_cursor *note, const struct tbd_reg_state *state)
+static bool is_noted(const struct tbd_window *window, const struct tbd_cursor *note,
+                     const struct tbd_reg_state *state)
 {
     const uint8_t *at = note->record + note->op->data;
-    uint64_t in_use;
+    uint64_t in_use, top;
 
     memcpy(&in_use, state->xsave + XSAVE_BV, sizeof(in_use));
     for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
@@ -318,7 +322,10 @@ static bool is_noted(const struct tbd_cursor *note, const struct tbd_reg_state *
             return false;
         at += 16;
     }
-    return true;
+    return (note->op->add & (int64_t)TBD_NOTE_TOP) == 0 ||
+           tbd_trace_read(trace, window, state->position, state->regs.gpr[TBD_RSP], &top,
+                          sizeof(top)) != TBD_OK ||
+           memcmp(at, &top, sizeof(top)) == 0;
 }
 
 static size_t check_notes(uint32_t index, size_t most)
@@ -355,7 +362,7 @@ static size_t check_notes(uint32_t index, size_t most)
     if (count && tbd_replay_regs(replayer, 0, index, NULL, states, count, &divergence, &why))
         fail("notes", index, &divergence, &why);
     for (size_t i = 0; i < count; i++)
-        if (!is_noted(&notes[i], &states[i])) {
+        if (!is_noted(window, &notes[i], &states[i])) {
             printf("at %lu+%u: other registers than partial replay finds\n",
                    states[i].position.time, states[i].position.offset);
             fail("notes", index, NULL, NULL);

@@ -56,24 +56,25 @@ enum tbd_op_kind {
     TBD_OP_LOAD = 4,  /* no data */
     TBD_OP_NOTE = 5,  /* replay only: the registers of the mask `add` (TBD_NOTE_*) before the
                          instruction, `size` bytes at `data`: the general ones in order, then the
-                         vector ones */
+                         vector ones, then what is at rsp */
 };
 
 /* Registers that a replay is asked to report before the instruction at `pc` (TBD_HOOK_NOTES). */
 struct tbd_note_site {
     uint64_t pc;        /* 0 */
-    uint32_t registers; /* 8: TBD_NOTE_* */
-    uint32_t reserved;  /* 12 */
+    uint64_t registers; /* 8: TBD_NOTE_* */
 };
 _Static_assert(sizeof(struct tbd_note_site) == 16, "tbd_note_site is 16 bytes");
-#define TBD_NOTE_GENERAL 0x0000ffffu /* bit r: register r, 8 bytes */
-#define TBD_NOTE_VECTOR  0xffff0000u /* bit 16 + n: the low 16 bytes of vector register n */
-static inline uint32_t tbd_note_bytes(uint32_t registers)
+#define TBD_NOTE_GENERAL 0x0000ffffull  /* bit r: register r, 8 bytes */
+#define TBD_NOTE_VECTOR  0xffff0000ull  /* bit 16 + n: the low 16 bytes of vector register n */
+#define TBD_NOTE_TOP     0x100000000ull /* the 8 bytes at rsp, which can be read */
+#define TBD_NOTE_ALL     0x1ffffffffull
+static inline uint32_t tbd_note_bytes(uint64_t registers)
 {
     uint32_t bytes = 0;
 
     for (; registers; registers &= registers - 1)
-        bytes += registers & TBD_NOTE_GENERAL ? 8 : 16;
+        bytes += registers & -registers & TBD_NOTE_VECTOR ? 16 : 8;
     return bytes;
 }
 

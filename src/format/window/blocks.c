@@ -64,8 +64,8 @@ static const char *check_op(const struct tbd_block_def *def, const struct tbd_op
     case TBD_OP_LOAD: break;
     case TBD_OP_NOTE:
         data_bytes = op->size;
-        if (!from_replay || op->add < 0 || op->add > UINT32_MAX ||
-            op->size != tbd_note_bytes((uint32_t)op->add))
+        if (!from_replay || op->add < 0 || (uint64_t)op->add > TBD_NOTE_ALL ||
+            op->size != tbd_note_bytes((uint64_t)op->add))
             return "a note of impossible registers";
         break;
     default: return "an event of unknown kind";

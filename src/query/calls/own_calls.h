@@ -6,7 +6,7 @@
  * and no stack of callers is needed: the search looks at a few blocks instead of at all calls and returns.  A
  * frame that was left is no longer there when a function that returns for it is called at its slot: so entries of
  * these are looked at, too; and of those that jump to it, for which it returns.  An entry by the jump of an import
- * stub is where this was called.  Anything else (a jump that cannot be followed, calls inside one that jumped away,
+ * stub is where this was called; one by another jump has its caller from a replay (search/search_operands.c).  Anything else (a jump that cannot be followed, calls inside one that jumped away,
  * a frame that was left or that lives on at the recording's end) is noticed, and nothing is concluded.  Slots of a
  * thread's open calls descend, and a return is at the innermost one's; else the list is odd. */
 #ifndef TBD_QUERY_OWN_CALLS_H

@@ -79,12 +79,15 @@ static struct tbd_event make_entry(const struct tbd_scan *scan, uint64_t from)
     };
 }
 
+/* The jump is none of a stub: it is shown itself, unless it is in another window. */
 static void deliver(struct tbd_scan *scan, struct tbd_event *event)
 {
-    if (scan->keeps_frames)
+    uint64_t from = event->from;
+
+    if (scan->keeps_frames) {
         tbd_scan_note_caller(scan, event);
-    if (event->from == 0 && scan->keeps_frames)
-        event->from = event->called_at; /* the jump is in another window */
+        event->from = from != 0 ? from : event->called_at;
+    }
     tbd_scan_deliver(scan, event);
 }
 

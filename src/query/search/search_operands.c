@@ -2,18 +2,23 @@
 /* search_operands.c - stack pointer and arguments of functions that a jump enters
  *
  * A jump keeps no operands in the trace.  A first walk over the window lists its entries by jumps that may be wanted; one
- * replay, with notes at them or with stops, gives the registers there.  Later walks find them by position. */
+ * replay, with notes at them or with stops, gives the registers there.  Later walks find them by position.
+ * With own_returns nobody knows the caller: the return address, which lies at the stack pointer, tells. */
 #include "query/search/search_private.h"
 
 #include "base/array.h"
 #include "base/binary_search.h"
+#include "base/layout.h"
+#include "format/pages/pages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define OPERANDS                                                                                   \
     (1u << TBD_RSP | 1u << TBD_RDI | 1u << TBD_RSI | 1u << TBD_RDX | 1u << TBD_RCX |               \
      1u << TBD_R8 | 1u << TBD_R9)
-#define STOPS_MOST 8192u /* of one replay */
+#define STOPS_MOST  8192u /* of one replay */
+#define STACK_BYTES 256u  /* of a stop: from the red zone below the stack pointer on */
 /* Entries of a window from which on its whole replay, some 50 ms, takes less than a stop of some 10 us at each. */
 #define NOTES_LEAST 256u
 
@@ -22,8 +27,8 @@ bool tbd_search_wants_operands(const struct tbd_search_run *run)
     const struct tbd_question *question = run->question;
     bool shows_them = run->search->each != NULL && !question->skips_operands;
 
-    return run->plan.has_jumped && !question->own_returns &&
-           (shows_them || (run->uses & (TBD_USES_OPERANDS | TBD_USES_TYPES)) != 0);
+    return run->plan.has_jumped && (shows_them || question->own_returns ||
+                                    (run->uses & (TBD_USES_OPERANDS | TBD_USES_TYPES)) != 0);
 }
 
 /* Without its operands, and without the stack. */
@@ -33,7 +38,7 @@ static bool may_be_wanted(struct tbd_search_run *run, const struct tbd_event *ev
     struct tbd_search_bad before = { run->env.divisions, run->env.unmapped, run->env.optimized };
     enum tbd_verdict verdict;
 
-    if (run->where == NULL || (run->uses & ~harmless) != 0)
+    if (run->where == NULL || (run->uses & ~harmless) != 0 || run->question->own_returns)
         return true;
     run->here = run->where;
     run->env.regs = NULL;
@@ -44,13 +49,25 @@ static bool may_be_wanted(struct tbd_search_run *run, const struct tbd_event *ev
     return verdict != TBD_VERDICT_MISS;
 }
 
+static bool lacks_caller(const struct tbd_search_run *run, const struct tbd_event *event)
+{
+    return run->question->own_returns && (event->flags & TBD_EVENT_BY_JUMP) != 0 &&
+           event->called_at == 0;
+}
+
+static bool lacks_something(const struct tbd_search_run *run, const struct tbd_event *event)
+{
+    return event->type == TBD_EVENT_FUNC_ENTER &&
+           ((event->flags & TBD_EVENT_BARE) != 0 || lacks_caller(run, event));
+}
+
 bool tbd_search_note_bare(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
     struct tbd_search_operands *operands = &run->operands;
     struct tbd_entry_operands *own;
 
-    if ((event->flags & TBD_EVENT_BARE) == 0 || !may_be_wanted(run, event))
+    if (!lacks_something(run, event) || !may_be_wanted(run, event))
         return true;
     if (!tbd_array_grow(&operands->all, operands->count, &operands->capacity,
                         sizeof(*operands->all))) {
@@ -62,13 +79,21 @@ bool tbd_search_note_bare(void *context, struct tbd_event *event)
     return true;
 }
 
+/* A jump in another window is not known: the row says where the call was. */
+static void take_caller(struct tbd_event *event, uint64_t called_at)
+{
+    event->called_at = called_at;
+    if (event->from == 0)
+        event->from = called_at;
+}
+
 void tbd_search_take_operands(const struct tbd_search_run *run, struct tbd_event *event)
 {
     const struct tbd_search_operands *operands = &run->operands;
     const struct tbd_event *entry;
     size_t i;
 
-    if ((event->flags & TBD_EVENT_BARE) == 0 || event->type != TBD_EVENT_FUNC_ENTER)
+    if (operands->count == 0 || !lacks_something(run, event))
         return;
     i = TBD_COUNT_BEFORE(k, operands->count,
                          tbd_position_compare(operands->all[k].entry.position, event->position) <
@@ -81,11 +106,15 @@ void tbd_search_take_operands(const struct tbd_search_run *run, struct tbd_event
     event->sp = entry->sp;
     memcpy(event->args, entry->args, sizeof(event->args));
     event->flags = (event->flags & ~TBD_EVENT_BARE) | TBD_EVENT_HAS_SP;
+    if (run->question->own_returns)
+        take_caller(event, entry->called_at);
 }
 
-static void set_operands(struct tbd_entry_operands *own, const struct tbd_regs *regs)
+/* `back`: the return address, as far as it is known. */
+static void set_operands(struct tbd_entry_operands *own, const struct tbd_regs *regs, uint64_t back)
 {
     tbd_event_take_operands(&own->entry, regs);
+    own->entry.called_at = back != 0 ? back - 1 : 0;
     own->is_known = true;
 }
 
@@ -95,13 +124,14 @@ static enum tbd_status note_all(struct tbd_search_run *run)
 {
     struct tbd_search_operands *operands = &run->operands;
     struct tbd_session *session = run->session;
+    uint64_t registers = OPERANDS | (run->question->own_returns ? TBD_NOTE_TOP : 0);
     struct tbd_note_sites sites = { 0 };
     struct tbd_notes notes = { 0 };
     struct tbd_window *window;
     enum tbd_status status = TBD_OK;
 
     for (size_t i = 0; i < operands->count && status == TBD_OK; i++) {
-        if (!tbd_note_sites_add(&sites, operands->all[i].entry.pc, OPERANDS))
+        if (!tbd_note_sites_add(&sites, operands->all[i].entry.pc, registers))
             status = TBD_NOMEM;
     }
     tbd_note_sites_sort(&sites);
@@ -114,7 +144,7 @@ static enum tbd_status note_all(struct tbd_search_run *run)
             const struct tbd_noted *noted = tbd_notes_at(&notes, &operands->all[i].entry);
 
             if (noted != NULL)
-                set_operands(&operands->all[i], &noted->regs);
+                set_operands(&operands->all[i], &noted->regs, noted->top);
         }
         tbd_notes_free(&notes);
     }
@@ -124,9 +154,45 @@ static enum tbd_status note_all(struct tbd_search_run *run)
 
 /* ---- few: stops ---- */
 
+/* What is needed for the stops of one replay. */
+struct stops {
+    struct tbd_reg_state states[STOPS_MOST];
+    uint8_t stacks[STOPS_MOST][STACK_BYTES];
+    size_t indices[STOPS_MOST];
+};
+
+/* A stop at a window's start, or end, needs no replay, and has no stack. */
+static uint64_t read_top(struct tbd_search_run *run, const struct tbd_reg_state *state)
+{
+    struct tbd_trace *trace = run->session->trace;
+    uint32_t window = tbd_trace_window_of(trace, state->position.time);
+    uint64_t sp = state->regs.gpr[TBD_RSP], in_page = sp % TBD_PAGE_SIZE, top = 0;
+    uint8_t page[TBD_PAGE_SIZE];
+
+    if (window == UINT32_MAX || in_page > TBD_PAGE_SIZE - sizeof(top) ||
+        tbd_trace_window(trace, window)->first_time != state->position.time ||
+        tbd_trace_page_at_start(trace, window, sp - in_page, page) != TBD_OK)
+        return 0;
+    memcpy(&top, page + in_page, sizeof(top));
+    return top;
+}
+
+/* What lies at the stack pointer; 0: not known. */
+static uint64_t top_of(struct tbd_search_run *run, const struct tbd_reg_state *state)
+{
+    uint64_t sp = state->regs.gpr[TBD_RSP], top = 0;
+
+    if (!run->question->own_returns)
+        return 0;
+    if (state->stack_bytes == 0)
+        return read_top(run, state);
+    if (sp - state->stack_start <= state->stack_bytes - sizeof(top))
+        memcpy(&top, state->stack + (sp - state->stack_start), sizeof(top));
+    return top;
+}
+
 /* Stops at entries from *from on that are not known. */
-static enum tbd_status stop_at(struct tbd_search_run *run, size_t *from,
-                               struct tbd_reg_state *states, size_t *indices)
+static enum tbd_status stop_at(struct tbd_search_run *run, size_t *from, struct stops *stops)
 {
     struct tbd_search_operands *operands = &run->operands;
     enum tbd_status status = TBD_OK;
@@ -137,28 +203,32 @@ static enum tbd_status stop_at(struct tbd_search_run *run, size_t *from,
 
         if (own->is_known)
             continue;
-        states[count] =
+        stops->states[count] =
             (struct tbd_reg_state){ .position = own->entry.position, .thread = own->entry.thread };
-        indices[count++] = *from;
+        if (run->question->own_returns) {
+            stops->states[count].stack = stops->stacks[count];
+            stops->states[count].stack_capacity = STACK_BYTES;
+        }
+        stops->indices[count++] = *from;
     }
     run->session->stats.replayed += count;
     if (count != 0)
-        status = tbd_session_replay_regs(run->session, run->window->index, states, count);
+        status = tbd_session_replay_regs(run->session, run->window->index, stops->states, count);
     for (size_t i = 0; i < count && status == TBD_OK; i++)
-        set_operands(&operands->all[indices[i]], &states[i].regs);
+        set_operands(&operands->all[stops->indices[i]], &stops->states[i].regs,
+                     top_of(run, &stops->states[i]));
     return status;
 }
 
 static enum tbd_status stop_at_all(struct tbd_search_run *run)
 {
-    struct tbd_reg_state *states = calloc(STOPS_MOST, sizeof(*states));
-    size_t *indices = calloc(STOPS_MOST, sizeof(*indices)), from = 0;
-    enum tbd_status status = states == NULL || indices == NULL ? TBD_NOMEM : TBD_OK;
+    struct stops *stops = calloc(1, sizeof(*stops));
+    enum tbd_status status = stops == NULL ? TBD_NOMEM : TBD_OK;
+    size_t from = 0;
 
     while (status == TBD_OK && from < run->operands.count)
-        status = stop_at(run, &from, states, indices);
-    free(states);
-    free(indices);
+        status = stop_at(run, &from, stops);
+    free(stops);
     return status;
 }
 

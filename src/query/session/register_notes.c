@@ -11,7 +11,7 @@
 
 /* ---- sites ---- */
 
-bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers)
+bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint64_t registers)
 {
     struct tbd_note_site *site;
 
@@ -83,12 +83,14 @@ static bool go_to(struct tbd_notes *notes, uint64_t time)
 
 static void unpack(struct tbd_noted *noted, const struct tbd_op *op, const uint8_t *at)
 {
-    uint32_t registers = (uint32_t)op->add;
+    uint64_t registers = (uint64_t)op->add;
 
     for (; (registers & TBD_NOTE_GENERAL) != 0; registers &= registers - 1, at += 8)
-        memcpy(&noted->regs.gpr[__builtin_ctz(registers)], at, 8);
-    for (; registers != 0; registers &= registers - 1, at += 16)
-        memcpy(&noted->vector[(__builtin_ctz(registers) - 16) * 16], at, 16);
+        memcpy(&noted->regs.gpr[__builtin_ctzll(registers)], at, 8);
+    for (; (registers & TBD_NOTE_VECTOR) != 0; registers &= registers - 1, at += 16)
+        memcpy(&noted->vector[(__builtin_ctzll(registers) - 16) * 16], at, 16);
+    if ((registers & TBD_NOTE_TOP) != 0)
+        memcpy(&noted->top, at, 8);
 }
 
 /* The event of a call in which its thread waited is at another thread's instruction. */

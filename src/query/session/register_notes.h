@@ -16,7 +16,7 @@ struct tbd_note_sites {
     struct tbd_address_table table; /* of struct tbd_note_site, which begin with the address */
 };
 /* False without memory. */
-bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers);
+bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint64_t registers);
 void tbd_note_sites_free(struct tbd_note_sites *sites);
 /* Compacts the sites and sorts them by pc for tbd_replay_notes(); after that none can be added. */
 void tbd_note_sites_sort(struct tbd_note_sites *sites);
@@ -25,6 +25,7 @@ void tbd_note_sites_sort(struct tbd_note_sites *sites);
 struct tbd_noted {
     struct tbd_regs regs;
     uint8_t vector[16 * 16]; /* low 16 bytes of each vector register */
+    uint64_t top;            /* what is at the stack pointer */
 };
 
 struct tbd_notes {
