@@ -6,6 +6,7 @@ number of instructions since main() began; tbdq's `all state` gives the position
 libc is told to do without, in both runs."""
 import bisect
 import collections
+import itertools
 import json
 import os
 import random
@@ -19,8 +20,9 @@ SOURCES = os.path.join(tbdtest.SOURCE, "test", "programs", "steps")
 FORWARD = ("stepi", "nexti", "step", "next", "finish", "until")
 BACKWARD = ("reverse-stepi", "reverse-nexti", "reverse-step", "reverse-next", "reverse-finish")
 OPTIONS = "window=500000"
-ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC,-ERMS,-FSRM", "LD_BIND_NOW": "1"}
+ENV = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC,-ERMS,-FSRM,-SSE4_2,-AVX_Fast_Unaligned_Load", "LD_BIND_NOW": "1"}
 FLAGS = ["-g", "-w", "-fno-pie", "-no-pie"]
+MORE_FLAGS = {"generators.cc": ["-std=c++20"]}
 
 DIED = "gdb died"
 MOST_DEATHS = 20  # in one program
@@ -305,7 +307,7 @@ def built(name, level, folder, compiler=None):
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "%s_%s" % (os.path.basename(name).split(".")[0], level))
     compiler = compiler or ("g++" if name.endswith(".cc") else "gcc")
-    subprocess.run([compiler, *FLAGS, "-" + level, "-o", path, source], check=True)
+    subprocess.run([compiler, *FLAGS, *MORE_FLAGS.get(name, []), "-" + level, "-o", path, source], check=True)
     return path
 
 
@@ -367,7 +369,7 @@ def is_beginning(program, at, number, is_over=False):
     first, last = program.index_of[number], program.index_of[at]
     if first >= last:
         return False
-    around = len(program.chains.get(program.states[last][1], [])) if is_over else 0
+    around = min(len(program.chains.get(program.states[i][1], [])) for i in (first, last)) if is_over else 0
     lines, lowest = {}, 0
     for i, depth in depths(program, last, first):
         lowest = min(lowest, depth)
@@ -375,9 +377,28 @@ def is_beginning(program, at, number, is_over=False):
         if depth == lowest and not is_aside(program, i) and program.states[i][4] is not None:
             lines.setdefault(depth, []).append((line_at(program, i, around if depth == 0 else 0), is_entry))
     allowed = {(0, program.states[last][4]), (min(lowest, depth), program.states[first][4])}
+    if around:
+        allowed |= {(0, program.chains[program.states[i][1]][-around][1]) for i in (first, last)}
     for level, found in lines.items():
         allowed |= {(level, line) for line, is_entry in found if is_entry}
     return all((level, line) in allowed for level, found in lines.items() for line, _ in found)
+
+
+def is_piece_ahead(program, own, there):
+    """Is `own` in an inlined function that the line at `there` calls?"""
+    chain = program.chains.get(own[1], [])
+    return own[3] == there[3] and len(chain) > 1 and chain[-1][1] == there[4]
+
+
+def after_return(program, at):
+    """The state where the function at this moment has returned."""
+    depth = 0
+    for state, after in zip(program.states[program.index_of[at]:], program.states[program.index_of[at] + 1:]):
+        word = state[5].split()[0]
+        depth += (word == "call") - (word == "ret")
+        if depth < 0:
+            return after
+    return program.states[-1]
 
 
 def is_left(program, at, number):
@@ -422,6 +443,8 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb takes each row of the line table for a line"
     if command == "until" and there[1] <= here[1]:
         return "gdb goes back, after a line or an inlined function in between"
+    if command == "until" and " thunk to " in (there[3] or ""):
+        return "gdb stops in a thunk of a function that is called"
     if command == "until" and here[3] in (own[3], there[3]):
         return "gdb takes other frames of a recursive function for the same"
     if there[4] is None and command in ("reverse-step", "reverse-next", "reverse-nexti") and is_landing(program, at) and \
@@ -432,7 +455,13 @@ def explain(program, command, at, theirs, ours, frames):
     if (command in FORWARD and ours < theirs or command == "reverse-next" and ours > theirs and is_in_same_copy(program, own[1], there[1])) and \
        is_in_the_middle(program, program.index_of[ours]):
         return "gdb does not know where the inlined function is entered"
-    if command == "finish" and frames[0][2] and is_in_same_copy(program, here[1], there[1]) and not is_in_same_copy(program, here[1], own[1]):
+    if command in ("step", "next", "until") and ours < theirs and is_piece_ahead(program, own, there):
+        return "a piece of an inlined function comes before what gdb takes for its start"
+    if command in ("step", "next", "until") and ours > theirs and there[3:5] in (here[3:5], after_return(program, at)[3:5]):
+        return "gdb stops at the next piece of the same line, as it leaves out rows with discriminators"
+    before = program.states[program.index_of[ours] - 1]
+    if command == "finish" and frames[0][2] and is_in_same_copy(program, here[1], there[1]) and \
+       not (is_in_same_copy(program, here[1], own[1]) and is_in_same_copy(program, here[1], before[1])):
         return "gdb takes a further piece of the inlined function for another call"
     if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
         return "gdb passes over the next copy of an inlined function on the same line"
@@ -440,6 +469,21 @@ def explain(program, command, at, theirs, ours, frames):
 
 
 # ---- stacks and variables ----
+
+def explain_stack(program, frames, ours, theirs):
+    """Why gdb shows another stack than tbdq's `frames`; None: no reason is known."""
+    groups = [list(group) for _, group in itertools.groupby(frames, lambda f: (f["pc"], f["sp"]))]
+    chains = [program.chains.get(int(group[0]["pc"], 16) - (number != 0)) for number, group in enumerate(groups)]
+    if len(ours) == len(theirs) and all(a == b or a[1:] == b[1:] and any("ECI" in name for chain in chains for name, _ in chain or [])
+                                        for a, b in zip(ours, theirs)):
+        return "gdb names an inherited constructor by its base class"
+    lines = [line for group, chain in zip(groups, chains)
+             for _, line in (chain if chain is not None and len(chain) == len(group) else [("", None)] * len(group))]
+    for number, (line, mine) in enumerate(zip(lines, ours)):
+        if mine[1] != line and (len(ours) != len(theirs) or mine != theirs[number]) and line is not None:
+            return None
+    return "binutils has tbdq's frames and lines; gdb leaves out rows with discriminators, and does not know parts of coroutines"
+
 
 def variables(program, moments, depths):
     """{(moment, frame): [{"name":, "value":}]} of that many frames at each moment, from one process."""
@@ -460,6 +504,10 @@ def variables(program, moments, depths):
     return found
 
 
+def stack_of(program, at):
+    return program.trace.ask("bt", at=program.states[program.index_of[at]][0])
+
+
 def entry_of(program, at):
     """The moment when the function at this moment was entered."""
     last = program.index_of[at]
@@ -473,12 +521,16 @@ def is_never_stored(program, at, name):
     place = program.trace.tbdq("--json", "print", "&" + name, at=position)
     if place.code != 0:  # it is in a register
         return False
-    address = int(json.loads(place.out)["data"], 16)
-    return not program.trace.ask("goto", "first", "backward", "store", 1, "where", "addr<=%#x && addr+size>%#x" % (address + 3, address), at=position)
+    address = json.loads(place.out)["data"]
+    address = int(address, 16) if address else 0
+    return address and not program.trace.ask("goto", "first", "backward", "store", 1, "where", "addr<=%#x && addr+size>%#x" % (address + 3, address), at=position)
 
 
 def explain_value(program, at, frame, name, ours, theirs):
     """Why gdb shows another value of a variable; None: no reason is known."""
+    whole = re.fullmatch(r"\(\w+ \*\) (0x[0-9a-f]+)", ours[0])
+    if whole and re.fullmatch("0x[0-9a-f]+", theirs) and 0 < int(theirs, 16) - int(whole.group(1), 16) < 256:
+        return "tbdq shows the whole object that a pointer to a base leads to"
     if theirs == "<optimized out>" and frame == 0:
         at_entry = [v["value"] for v in program.trace.ask("locals", at=program.states[program.index_of[entry_of(program, at)]][0])
                     if v["name"] == name]

@@ -57,6 +57,17 @@ static bool find_site(const Dwarf_Die *parent, uint64_t address, int nesting, ui
     return false;
 }
 
+/* For expressions of the caller: they may refer to its frame. */
+static struct tbd_machine machine_of_caller(struct tbd_machine *m,
+                                            const struct tbd_place_of *caller)
+{
+    struct tbd_machine made = tbd_machine_nested(m, caller);
+
+    if (caller->scopes.count != 0)
+        made.function = &caller->scopes.dies[caller->scopes.count - 1];
+    return made;
+}
+
 /* Does the call name the function that runs, and not a function that jumped to it?  A direct call
  * names its target; an indirect one computes it. */
 static bool calls_function(struct tbd_machine *m, const struct tbd_place_of *caller,
@@ -66,7 +77,7 @@ static bool calls_function(struct tbd_machine *m, const struct tbd_place_of *cal
     Dwarf_Attribute attribute;
     Dwarf_Addr low;
     const char *a, *b;
-    struct tbd_machine target = tbd_machine_nested(m, caller);
+    struct tbd_machine target = machine_of_caller(m, caller);
 
     callee = m->place->scopes.dies[m->place->scopes.count - 1];
     if (tbd_die_reference(
@@ -105,12 +116,10 @@ static bool parameter_is_in(Dwarf_Die *die, uint64_t reg)
 static bool push_passed(struct tbd_machine *m, const struct tbd_place_of *caller, Dwarf_Die *site,
                         uint64_t reg)
 {
-    struct tbd_machine inner = tbd_machine_nested(m, caller);
+    struct tbd_machine inner = machine_of_caller(m, caller);
     Dwarf_Attribute attribute;
     Dwarf_Die die;
 
-    if (caller->scopes.count != 0)
-        inner.function = &caller->scopes.dies[caller->scopes.count - 1];
     for (bool more = tbd_die_child(site, &die); more; more = tbd_die_next(&die, &die)) {
         if (!parameter_is_in(&die, reg))
             continue;

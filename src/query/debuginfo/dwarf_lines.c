@@ -25,10 +25,9 @@ static size_t rows_until(Dwarf_Lines *lines, size_t count, uint64_t address)
 }
 
 /* Among rows of one address the last one counts, but one that begins a statement is preferred. */
-static Dwarf_Line *best_row(Dwarf_Lines *lines, size_t index)
+static size_t best_row(Dwarf_Lines *lines, size_t index)
 {
     uint64_t address = line_address(lines, index);
-    Dwarf_Line *last = dwarf_onesrcline(lines, index);
 
     for (size_t i = index + 1; i-- > 0 && line_address(lines, i) == address;) {
         Dwarf_Line *row = dwarf_onesrcline(lines, i);
@@ -37,9 +36,9 @@ static Dwarf_Line *best_row(Dwarf_Lines *lines, size_t index)
         if (dwarf_lineendsequence(row, &ends) != 0 || ends)
             break;
         if (dwarf_linebeginstatement(row, &begins) == 0 && begins)
-            return row;
+            return i;
     }
-    return last;
+    return index;
 }
 
 static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
@@ -120,12 +119,10 @@ static bool is_path(Dwarf_Lines *lines, size_t index)
     return false;
 }
 
-/* The stretch of code around the address that row `index` begins, with other paths through the statement. */
-static void take_stretch(Dwarf_Lines *lines, size_t count, size_t index, uint64_t address,
-                         struct tbd_source_line *out)
+/* The stretch of code around the address from row `index` to row `end`, with other paths through the statement. */
+static void take_stretch(Dwarf_Lines *lines, size_t count, size_t index, size_t end,
+                         uint64_t address, struct tbd_source_line *out)
 {
-    size_t end = index + 1;
-
     while (index > 0 && is_path(lines, index))
         index--;
     while (end < count && is_path(lines, end))
@@ -138,15 +135,18 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
 {
     Dwarf_Die unit;
     Dwarf_Lines *lines;
-    size_t count, after;
+    size_t count, after, best;
 
     if (!tbd_dwarf_unit_at(dwarf, address, &unit) || dwarf_getsrclines(&unit, &lines, &count) != 0)
         return false;
     after = rows_until(lines, count, address);
-    if (after == 0 || !take_row(best_row(lines, after - 1), out))
+    if (after == 0)
         return false;
-    out->starts = line_address(lines, after - 1) == address && !is_path(lines, after - 1);
-    take_stretch(lines, count, after - 1, address, out);
+    best = best_row(lines, after - 1);
+    if (!take_row(dwarf_onesrcline(lines, best), out))
+        return false;
+    out->starts = line_address(lines, best) == address && !is_path(lines, best);
+    take_stretch(lines, count, best, after, address, out);
     out->is_aside = !out->begins;
     out->begins &= out->starts;
     out->file = tbd_dwarf_whole_path(dwarf, &unit, out->file);
@@ -193,7 +193,8 @@ static void unit_code(Dwarf_Die *unit, const char *file,
         struct tbd_elf_range range = { line_address(lines, i), line_address(lines, i + 1) };
         struct tbd_source_line row;
 
-        if (range.end > range.start && take_row(best_row(lines, i), &row) &&
+        if (range.end > range.start &&
+            take_row(dwarf_onesrcline(lines, best_row(lines, i)), &row) &&
             is_file_called(row.file, file))
             take(context, row.line, range);
     }

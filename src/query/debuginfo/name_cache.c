@@ -17,7 +17,7 @@
 #include <xxhash.h>
 
 #define MAGIC     "TBDNAMES"
-#define VERSION   1u
+#define VERSION   2u
 #define BYTES_MAX (1ull << 30)
 
 struct head {

@@ -3,6 +3,7 @@
 #include "query/stepping/step_line.h"
 
 #include "query/session/source/source.h"
+#include "query/text/demangle.h"
 
 #include <string.h>
 
@@ -203,13 +204,31 @@ static bool ends_forward(struct tbd_stepping *s, enum tbd_step_move move)
     return false;
 }
 
+/* A virtual function may be called by way of a thunk. */
+static enum tbd_step_move through_thunk(struct tbd_stepping *s)
+{
+    struct tbd_symbol here;
+    enum tbd_step_move move = TBD_STEP_ON;
+
+    for (unsigned i = 0; i < PROLOGUE_MOVES && move == TBD_STEP_ON; i++) {
+        if (!tbd_step_function(&s->walk, s->walk.window, s->walk.pc, &here) || here.name == NULL ||
+            !tbd_is_thunk(here.name))
+            break;
+        move = tbd_step_forward(&s->walk, NULL, NULL);
+    }
+    return move;
+}
+
 /* From a function's first instruction to where its frame is set up. */
 static enum tbd_step_move to_body(struct tbd_stepping *s)
 {
     struct tbd_session *session = s->walk.run->session;
+    enum tbd_step_move through = through_thunk(s);
     uint64_t body = tbd_step_after_prologue(session, s->walk.window, s->walk.pc);
     struct tbd_source_line first = place_at(s)->line;
 
+    if (through != TBD_STEP_ON)
+        return through;
     for (unsigned i = 0; i < PROLOGUE_MOVES && s->walk.pc != body; i++) {
         enum tbd_step_move move = tbd_step_forward(&s->walk, NULL, NULL);
         const struct tbd_step_place *place = place_at(s);

@@ -55,6 +55,11 @@ static char *behind_result(char *text)
     return name;
 }
 
+bool tbd_is_thunk(const char *readable)
+{
+    return strstr(readable, " thunk to ") != NULL;
+}
+
 char *tbd_demangle_whole(const char *name)
 {
     int status = 0;
@@ -76,6 +81,8 @@ char *tbd_demangle(const char *name)
     if (strstr(text, " for ") != NULL)
         return text;
     cut_parameters(text);
+    if (tbd_is_thunk(text))
+        return text;
     shown = behind_result(text);
     memmove(text, shown, strlen(shown) + 1);
     return text;
@@ -127,6 +134,8 @@ bool tbd_is_name_for(const char *readable, const char *name)
 
     if (is_same(readable, name))
         return true;
+    if (tbd_is_thunk(readable))
+        return false;
     for (const char *at = readable; *at != '\0'; at++) {
         depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
         if (depth == 0 && at[0] == ':' && at[1] == ':' && is_same(at + 2, name))

@@ -14,6 +14,8 @@ static inline bool tbd_is_mangled(const char *name)
 /* "_ZN4shop4Item4costEi" -> "shop::Item::cost": with namespaces and template arguments, without
  * parameters and result type; the caller frees it. NULL if it is no C++ name. */
 char *tbd_demangle(const char *name);
+/* "non-virtual thunk to Circle::area": no function of the source, it goes on to that one with another `this`. */
+bool tbd_is_thunk(const char *readable);
 /* With parameters: "shop::Item::cost(int) const"; for telling overloads apart. */
 char *tbd_demangle_whole(const char *name);
 /* Does `name` have parameters, and does it agree with `whole` up to their end? Blanks do not count,
