@@ -166,6 +166,7 @@ class Program:
         self.aside = asides(path)
         self.chains = chains(path, {state[1] for state in self.states if state[2] == self.name})
         self.entries = entries(path)
+        self.actors = actors(path)
         foreign = [state[2] != self.name for state in self.states]
         self.foreign = [i for i in range(1, len(foreign) - 1) if foreign[i] and foreign[i + 1]] or [1]
 
@@ -293,6 +294,12 @@ def chains(path, addresses):
         found[int(address, 16)] = [(function, int(re.match(r".*:(\d+|\?)", place).group(1).replace("?", "0")))
                                    for function, place in zip(lines[::2], lines[1::2])]
     return found
+
+
+def actors(path):
+    """[(first, last address)] of the bodies of coroutines."""
+    text = subprocess.run(["nm", "-S", path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    return [(int(at, 16), int(at, 16) + int(size, 16) - 1) for at, size in re.findall(r"^(\w+) (\w+) . \S+\.actor$", text, re.M)]
 
 
 def entries(path):
@@ -463,6 +470,8 @@ def explain(program, command, at, theirs, ours, frames):
     if command == "finish" and frames[0][2] and is_in_same_copy(program, here[1], there[1]) and \
        not (is_in_same_copy(program, here[1], own[1]) and is_in_same_copy(program, here[1], before[1])):
         return "gdb takes a further piece of the inlined function for another call"
+    if program.name.endswith("_O2") and any(first <= state[1] <= last for first, last in program.actors for state in (here, there, own)):
+        return "gdb does not know the frames of a coroutine's body"
     if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
         return "gdb passes over the next copy of an inlined function on the same line"
     return None
@@ -531,6 +540,8 @@ def explain_value(program, at, frame, name, ours, theirs):
     whole = re.fullmatch(r"\(\w+ \*\) (0x[0-9a-f]+)", ours[0])
     if whole and re.fullmatch("0x[0-9a-f]+", theirs) and 0 < int(theirs, 16) - int(whole.group(1), 16) < 256:
         return "tbdq shows the whole object that a pointer to a base leads to"
+    if theirs == "<optimized out>" and name == "frame_ptr":
+        return "gdb does not know the frames of a coroutine's body"
     if theirs == "<optimized out>" and frame == 0:
         at_entry = [v["value"] for v in program.trace.ask("locals", at=program.states[program.index_of[entry_of(program, at)]][0])
                     if v["name"] == name]

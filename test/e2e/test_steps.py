@@ -146,6 +146,19 @@ def test_parameters_of_a_callback_are_what_the_library_passed(folder):
         assert first == last and all(value.startswith("0x") for value in first), (first, last)
 
 
+def test_a_clone_is_called_as_its_function(folder):
+    """NAME.constprop.0 and the like are the function, made for some of its callers, and often all that there is of it."""
+    path = stepping.built("clones.c", "O2", folder)
+    names = re.findall(r" t (level\S*)$", subprocess.run(["nm", path], stdout=subprocess.PIPE, check=True).stdout.decode(), re.M)
+    if names != ["level.constprop.0"]:
+        raise tbdtest.Skip("this compiler makes no clone of it: %s" % names)
+    trace = tbdtest.record([path], folder)[1]
+    for question in (["all", "func_enter", "where", "func==level"], ["calls", "level"], ["all", "func_enter", "where", "stack=<**,main,level>"]):
+        rows = trace.ask(*question)
+        assert len(rows) >= 4 and {row["function"] for row in rows} == {"level.constprop.0"}, (question, rows)
+    assert trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==level")["line"] in (5, 6)
+
+
 def test_finish_leaves_a_copy_from_code_before_its_entry(folder):
     """Optimization moves what std::allocator's inlined functions pass to `operator new` before the address where their copies begin."""
     program = stepping.Program(stepping.built("templates.cc", "O2", folder), folder + "/traces")

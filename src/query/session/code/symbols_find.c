@@ -148,6 +148,46 @@ static void find_parts(const struct tbd_module *module, const char *name, struct
     }
 }
 
+/* "NAME.constprop.0.isra.1": is the text after NAME that of copies of a whole function, which optimization has made for some callers? */
+static bool marks_clone(const char *mark)
+{
+    static const char *const marks[] = { ".constprop.", ".isra.", ".lto_priv." };
+    const char *at = mark;
+
+    while (*at == '.') {
+        size_t length = 0;
+
+        for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]) && length == 0; i++)
+            length = strncmp(at, marks[i], strlen(marks[i])) == 0 ? strlen(marks[i]) : 0;
+        if (length == 0 || at[length] < '0' || at[length] > '9')
+            return false;
+        at += length + strspn(at + length, "0123456789");
+    }
+    return at != mark && *at == '\0';
+}
+
+static void find_clones(const struct tbd_module *module, const char *name, struct search *search)
+{
+    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
+    const uint32_t *by_name = tbd_elf_by_name(module->file);
+    size_t length = strlen(name);
+    char first[256];
+
+    if (by_name == NULL || length + sizeof(".") > sizeof(first))
+        return;
+    snprintf(first, sizeof(first), "%s.", name);
+    for (size_t i = tbd_elf_lower_bound(module->file, first); i < symbols->count; i++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
+
+        if (strncmp(symbol->name, first, length + 1) != 0)
+            break;
+        if (!symbol->is_function || !marks_clone(symbol->name + length))
+            continue;
+        take_match(search, module, symbol);
+        find_parts(module, symbol->name, search);
+    }
+}
+
 static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
                     struct search *search)
 {
@@ -167,6 +207,8 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
     }
     if (!is_pattern && search->count != before)
         find_parts(module, name, search);
+    if (!is_pattern)
+        find_clones(module, name, search);
 }
 
 enum how { BY_PATTERN, BY_NAME, BY_OVERLOAD };
