@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/calls/waiting_mask.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
@@ -40,19 +41,28 @@ static bool meets_signals(uint64_t number)
     }
 }
 
+/* The signals that the call's own mask lets in.  In free run not those that the call does not let in either: the thread is
+ * called in by one of them (waiting_mask.h). */
+static uint64_t let_in(const struct tbd_signals *signals)
+{
+    if (!tbd_threads.is_free)
+        return ~0ull;
+    return signals->has_temporary ? ~signals->temporary_mask : 0;
+}
+
 /* The signals that the call can bring or show though the thread blocks them. */
-static uint64_t wanted_signals(const struct tbd_sys_call *sys)
+static uint64_t wanted_signals(const struct tbd_signals *signals, const struct tbd_sys_call *sys)
 {
     uint64_t set = 0;
 
     switch (sys->number) {
     case __NR_rt_sigtimedwait: tbd_copy_from_program(&set, sys->args[0], sizeof(set)); return set;
-    case __NR_rt_sigpending:
+    case __NR_rt_sigpending: return ~0ull;
     case __NR_rt_sigsuspend: /* these wait with a mask of their own */
     case __NR_ppoll:
     case __NR_pselect6:
     case __NR_epoll_pwait:
-    case __NR_epoll_pwait2: return ~0ull;
+    case __NR_epoll_pwait2: return let_in(signals);
     case __NR_read:
     case __NR_readv:
     case __NR_poll:
@@ -72,6 +82,7 @@ static int64_t without_dropped(const struct tbd_signals *signals, int64_t result
 
 static int64_t perform(struct tbd_signals *signals, const struct tbd_sys_call *sys)
 {
+    struct tbd_waiting_mask open;
     int64_t result;
 
     switch (sys->number) {
@@ -84,7 +95,7 @@ static int64_t perform(struct tbd_signals *signals, const struct tbd_sys_call *s
         return result;
     case __NR_signalfd:
     case __NR_signalfd4: has_signalfd = true; return tbd_program_syscall(sys, signals);
-    default: return tbd_program_syscall(sys, signals);
+    default: return tbd_program_syscall(tbd_waiting_mask_open(signals, sys, &open), signals);
     }
 }
 
@@ -129,7 +140,8 @@ static int64_t perform_lent(struct tbd_signals *signals, const struct tbd_sys_ca
 
 int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys)
 {
-    bool lends = meets_signals(sys->number) && tbd_signals_lend(signals, wanted_signals(sys));
+    bool lends =
+        meets_signals(sys->number) && tbd_signals_lend(signals, wanted_signals(signals, sys));
     int64_t result;
 
     signals->has_dropped = false;

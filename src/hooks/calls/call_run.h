@@ -25,8 +25,6 @@ struct tbd_call {
 int64_t tbd_call_perform(const struct tbd_sys_call *sys);
 /* The same for a thread with these signals, also while it does not have the turn lock. */
 int64_t tbd_call_perform_for(struct tbd_signals *signals, const struct tbd_sys_call *sys);
-/* Before a call that waits with a signal mask of its own: a signal handler's mask is added to it. */
-void tbd_call_note_temporary_mask(const struct tbd_sys_call *sys);
 /* Sets result registers and rip as the kernel does, then sends the message. */
 void tbd_call_finish(struct tbd_call *call);
 /* Before a call that may not return: sends the message as it stands, with result 0. */

@@ -9,7 +9,7 @@
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
-#include "hooks/memory/safe_copy.h"
+#include "hooks/calls/waiting_mask.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/threads/free_threads.h"
 
@@ -19,7 +19,6 @@ enum way {
     FORK,
     EXIT,
     EXIT_ALL,
-    SUSPEND,
     RESUME,
 };
 
@@ -39,8 +38,8 @@ static enum way way_of(const struct tbd_sys_call *sys)
     case __NR_vfork: return FORK;
     case __NR_exit: return EXIT;
     case __NR_exit_group: return EXIT_ALL;
-    case __NR_rt_sigsuspend: return SUSPEND;
     case __NR_restart_syscall: return RESUME;
+    case __NR_rt_sigsuspend:
     case __NR_futex:
     case __NR_ioctl:
     case __NR_io_cancel:
@@ -86,16 +85,6 @@ static void perform_directly(struct tbd_call *call)
 {
     if (tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS)
         tbd_call_note_temporary_mask(&call->sys);
-    call->result = tbd_call_perform(&call->sys);
-    finish(call);
-}
-
-static void suspend(struct tbd_call *call)
-{
-    struct tbd_signals *signals = tbd_signals_now();
-
-    signals->has_temporary =
-        tbd_copy_from_program(&signals->temporary_mask, call->sys.args[0], sizeof(uint64_t));
     call->result = tbd_call_perform(&call->sys);
     finish(call);
 }
@@ -164,7 +153,6 @@ void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_crash_ends();
         perform_directly(&call);
         break;
-    case SUSPEND: suspend(&call); break;
     case RESUME: resume(&call); break;
     case DIRECT:
     case LOCKED:

@@ -12,6 +12,7 @@
 #include "hooks/calls/opened_descriptors.h"
 #include "hooks/calls/own_memory.h"
 #include "hooks/calls/userfault_calls.h"
+#include "hooks/calls/waiting_mask.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/stream/recording.h"
@@ -73,32 +74,6 @@ static void perform_unknown(struct tbd_call *call)
 }
 
 /* ---- calls whose effects the table describes ---- */
-
-/* The mask that a call waits with, or 0. */
-static uint64_t mask_of(const struct tbd_sys_call *sys)
-{
-    const struct tbd_sys_row *row = tbd_sys_row(sys->number);
-    uint64_t pointer = 0;
-
-    for (unsigned i = 0; row && i < 6; i++) {
-        if (row->args[i].show == TBD_SHOW_MASK)
-            pointer = sys->args[i];
-        else if (row->args[i].show == TBD_SHOW_MASK_IN && sys->args[i])
-            tbd_copy_from_program(&pointer, sys->args[i], sizeof(pointer));
-    }
-    return pointer;
-}
-
-void tbd_call_note_temporary_mask(const struct tbd_sys_call *sys)
-{
-    struct tbd_signals *signals = tbd_signals_now();
-    uint64_t pointer = mask_of(sys);
-
-    signals->has_temporary = false;
-    if (pointer)
-        signals->has_temporary = tbd_copy_from_program(&signals->temporary_mask, pointer,
-                                                       sizeof(signals->temporary_mask));
-}
 
 /* The result says what was written only where nothing stopped the kernel: a call that fails may have
  * written part of its places, and a page that cannot be written ends a transfer somewhere before it. */
