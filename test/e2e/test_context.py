@@ -150,7 +150,7 @@ def test_unknown_values_and_files(folder):
     assert result.code == 1 and not rows and result.err.startswith(b"tbdq: no stack has this value") and result.err.count(b"\n") == 1, result
     for words in ([], ["1"], ["x", "--program", EXAMPLE], ["12345678123456789", "--program", EXAMPLE], ["-1", "--program", EXAMPLE],
                   ["1", "2", "--program", EXAMPLE], ["1", "--program"], ["1", "--program", EXAMPLE, "--scheme", "product"],
-                  ["1", "--program", EXAMPLE, "--many", "1"]):
+                  ["1", "--program", EXAMPLE, "--many", "1"], ["1", "--program", EXAMPLE, "--seconds", "0"], ["1", "--program", EXAMPLE, "--values", "-"]):
         result = tbdtest.run([tbdtest.TBDQ, "context", *words])
         assert result.code == 2 and not result.out and b"hint: tbdq context VALUE" in result.err, (words, result)
     cut = os.path.join(folder, "cut")
@@ -159,6 +159,28 @@ def test_unknown_values_and_files(folder):
     for path in ("/etc/passwd", "/dev/null", os.path.join(folder, "none"), cut):
         result = tbdtest.run([tbdtest.TBDQ, "context", "1", "--program", path])
         assert result.code in (1, 4) and not result.out and result.err.startswith(b"tbdq: "), (path, result)
+
+
+def test_many_values_at_once(folder):
+    """Each has the answer that it has alone, in order; one without a stack has a row; a line without a value ends it."""
+    listed = os.path.join(folder, "values")
+    values = values_of_example(folder, "order")[:3]
+    text = "%s in a log line\n\n123456789abcdef0\n%s\n" % (values[0], "\n".join(values[1:]))
+    with open(listed, "w", encoding="utf-8") as file:
+        file.write(text)
+    alone = [json.loads(row) for value in values
+             for row in tbdtest.run([tbdtest.TBDQ, "--json", "context", value, "--program", EXAMPLE]).out.splitlines()]
+    for words, how in ((listed, {}), ("-", {"stdin": text.encode()})):
+        result = tbdtest.run([tbdtest.TBDQ, "--json", "context", "--values", words, "--program", EXAMPLE, "--seconds", "1"], **how)
+        rows = [json.loads(row) for row in result.out.splitlines()]
+        assert result.code == 1 and not result.err and all(row.pop("seconds") >= 0 for row in rows), result
+        assert list(dict.fromkeys(int(row["value"], 16) for row in rows)) == [int(value, 16) for value in [values[0], "123456789abcdef0", *values[1:]]], rows
+        assert [{key: row[key] for key in row if key != "value"} for row in rows if row["stack"]] == alone, (rows, alone)
+        assert [row["function"] for row in rows if not row["stack"]] == ["(none was found)"], rows
+    result = tbdtest.run([tbdtest.TBDQ, "context", "--values", "-", "--program", EXAMPLE], stdin=b"1x\n")
+    assert result.code == 2 and result.err == b"tbdq: -: line 1 has no value: '1x'\n", result
+    result = tbdtest.run([tbdtest.TBDQ, "context", "--values", os.path.join(folder, "none"), "--program", EXAMPLE])
+    assert result.code == 4 and b"cannot be read" in result.err, result
 
 
 def test_wrong_options(folder):

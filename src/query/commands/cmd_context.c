@@ -15,13 +15,44 @@
 #include "base/safe_stream.h"
 #include "base/string.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 struct asked {
     struct tbd_value_words words;
     unsigned scheme; /* enum tbd_calling_scheme */
     const char *program, *log, *learn;
+    const char *seconds; /* of processor time for each search; NULL: TBD_CALL_GRAPH_SECONDS */
+    struct tbd_call_question question;
+    const char *values; /* a file of values, "-": standard input; NULL: there is one in `words` */
 };
+
+/* What values are decoded with, one after another. */
+struct decoding {
+    struct tbd_command_run *run;
+    const struct asked *asked;
+    struct tbd_context_dictionary dictionary;
+    struct tbd_call_graph *graph; /* NULL: no value has needed it yet */
+    struct tbd_rows rows;
+    double seconds; /* of processor time that the present value has taken */
+};
+
+static bool has_values(const struct asked *asked)
+{
+    return asked->words.has_value || asked->values != NULL;
+}
+
+static bool take_seconds(const char *word, uint32_t *out)
+{
+    char *end;
+    unsigned long seconds = strtoul(word, &end, 10);
+
+    *out = (uint32_t)seconds;
+    return *word >= '0' && *word <= '9' && *end == '\0' && seconds != 0 && seconds <= 3600;
+}
 
 /* NULL: well; otherwise what is wrong. */
 static const char *take_words(const struct tbd_command_run *run, struct asked *asked)
@@ -33,6 +64,8 @@ static const char *take_words(const struct tbd_command_run *run, struct asked *a
         { "--program", .text = &asked->program },
         { "--log", .text = &asked->log },
         { "--learn", .text = &asked->learn },
+        { "--values", .text = &asked->values },
+        { "--seconds", .text = &asked->seconds },
         { "--scheme", .names = names, .name_count = TBD_CALLING_SCHEMES, .chosen = &asked->scheme,
           .wrong = "the scheme is order, xor or sum" },
         { NULL }
@@ -41,10 +74,18 @@ static const char *take_words(const struct tbd_command_run *run, struct asked *a
 
     *asked = (struct asked){ .scheme = TBD_CALLING_ORDER };
     wrong = tbd_value_words_take(run, options, &asked->words);
-    if (wrong != NULL || (asked->learn != NULL && !asked->words.has_value))
+    if (wrong != NULL)
         return wrong;
-    if (!asked->words.has_value || asked->program == NULL)
+    if (asked->words.has_value && asked->values != NULL)
+        return "it is one value, or --values";
+    if (asked->learn != NULL && !has_values(asked))
+        return NULL;
+    if (!has_values(asked) || asked->program == NULL)
         return "a value and --program are needed";
+    asked->question =
+        (struct tbd_call_question){ asked->scheme, asked->log, TBD_CALL_GRAPH_SECONDS };
+    if (asked->seconds != NULL && !take_seconds(asked->seconds, &asked->question.seconds))
+        return "--seconds takes a number from 1 to 3600";
     return NULL;
 }
 
@@ -79,8 +120,16 @@ static bool is_same(const struct tbd_call_frame *one, const struct tbd_call_fram
     return one->file == other->file && one->address == other->address && one->signo == other->signo;
 }
 
+/* One of many. */
+static void set_value(const struct decoding *d, uint64_t value, json_t *row)
+{
+    json_object_set_new(row, "value", tbd_output_hex(value));
+    json_object_set_new(row, "seconds", json_real(d->seconds));
+}
+
 /* A call that repeats itself directly is one row, with how often. */
-static void add_stack(struct tbd_rows *rows, const struct tbd_call_stack *stack, size_t number)
+static void add_stack(struct decoding *d, uint64_t value, const struct tbd_call_stack *stack,
+                      size_t number)
 {
     for (size_t i = 0; i < stack->count;) {
         size_t times = 1;
@@ -94,31 +143,44 @@ static void add_stack(struct tbd_rows *rows, const struct tbd_call_stack *stack,
         json_object_set_new(row, "frame", json_integer((json_int_t)i));
         json_object_set_new(row, "times", json_integer((json_int_t)times));
         json_object_set_new(row, "begins", json_string(stack->from_start ? "start" : "elsewhere"));
+        if (d->asked->values != NULL)
+            set_value(d, value, row);
         if (file != NULL) {
             snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, tbd_base_name(file),
                      json_integer_value(json_object_get(row, "line")));
             json_object_set_new(row, "source", tbd_output_text(text));
         }
-        tbd_rows_add(rows, row);
+        tbd_rows_add(&d->rows, row);
         i += times;
     }
 }
 
-static enum tbd_exit print_answer(struct tbd_command_run *run, const struct tbd_call_answer *answer)
+static void say_none(const struct tbd_call_answer *answer)
 {
-    static const char *const columns[] = { "stack", "frame",  "times", "function",
-                                           "call",  "source", NULL };
-    struct tbd_rows rows;
+    fprintf(stderr, "tbdq: no stack has this value%s (%" PRIu64 " calls were tried)\n",
+            answer->is_complete ? "" : ", as far as the search came", answer->tried);
+}
 
-    if (answer->count == 0) {
-        fprintf(stderr, "tbdq: no stack has this value%s (%" PRIu64 " calls were tried)\n",
-                answer->is_complete ? "" : ", as far as the search came", answer->tried);
-        return TBD_EXIT_NOT_FOUND;
-    }
-    tbd_rows_start(&rows, run, columns);
+/* Each of many values has a row. */
+static void add_none(struct decoding *d, uint64_t value, const struct tbd_call_answer *answer)
+{
+    json_t *row = json_object();
+
+    set_value(d, value, row);
+    json_object_set_new(row, "stack", json_integer(0));
+    json_object_set_new(row, "function",
+                        json_string(answer->is_complete ? "(none)" : "(none was found)"));
+    tbd_rows_add(&d->rows, row);
+}
+
+static void add_answer(struct decoding *d, uint64_t value, const struct tbd_call_answer *answer)
+{
     for (size_t i = 0; i < answer->count; i++)
-        add_stack(&rows, &answer->stacks[i], i + 1);
-    return tbd_rows_end(&rows);
+        add_stack(d, value, &answer->stacks[i], i + 1);
+    if (answer->count == 0 && d->asked->values != NULL)
+        add_none(d, value, answer);
+    else if (answer->count == 0)
+        say_none(answer);
 }
 
 /* ---- the dictionary ---- */
@@ -198,68 +260,136 @@ static enum tbd_status open_dictionary(const struct asked *asked,
     return status;
 }
 
-/* Prints the stacks that recordings had with this value; TBD_EXIT_NOT_FOUND, and nothing, if there are none.  A text
- * as evidence is looked for in the calls of the files. */
-static enum tbd_exit look_up(struct tbd_command_run *run, const struct asked *asked,
-                             struct tbd_context_dictionary *dictionary)
-{
-    struct tbd_call_answer answer = { .count = 0 };
-    enum tbd_exit result = TBD_EXIT_NOT_FOUND;
+/* ---- values ---- */
 
-    if (asked->log != NULL)
-        return TBD_EXIT_NOT_FOUND;
-    if (tbd_contexts_find(dictionary, asked->scheme, asked->words.value, &answer) != TBD_OK)
-        return tbd_command_no_memory();
-    if (answer.count != 0)
-        result = print_answer(run, &answer);
-    tbd_call_answer_free(&answer);
-    return result;
-}
-
-/* In the calls that the files have, and in those that recordings had. */
-static enum tbd_exit search(struct tbd_command_run *run, const struct asked *asked,
-                            const struct tbd_context_dictionary *dictionary)
+static enum tbd_status make_graph(struct decoding *d)
 {
-    struct tbd_call_graph *graph = NULL;
-    struct tbd_call_answer answer = { .count = 0 };
+    const struct asked *asked = d->asked;
     const char *missing;
     enum tbd_status status =
-        tbd_call_graph_new(asked->program, asked->words.more, asked->words.more_count, &graph);
-    enum tbd_exit result;
+        tbd_call_graph_new(asked->program, asked->words.more, asked->words.more_count, &d->graph);
 
     if (status == TBD_OK)
-        status = tbd_call_graph_learn(graph, dictionary);
+        status = tbd_call_graph_learn(d->graph, &d->dictionary);
+    for (size_t i = 0; status == TBD_OK && (missing = tbd_call_graph_missing(d->graph, i)) != NULL;
+         i++)
+        fprintf(stderr, "tbdq: library %s was not found: its calls are missing (--library FILE)\n",
+                missing);
+    return status;
+}
+
+/* The stacks that recordings had with this value; without any, those in the calls that the files have, and that
+ * recordings had.  A text as evidence is looked for in the calls of the files. */
+static enum tbd_status find(struct decoding *d, uint64_t value, struct tbd_call_answer *out)
+{
+    const struct asked *asked = d->asked;
+    enum tbd_status status = TBD_OK;
+
+    *out = (struct tbd_call_answer){ .count = 0 };
+    if (asked->log == NULL)
+        status = tbd_contexts_find(&d->dictionary, asked->scheme, value, out);
+    if (status != TBD_OK || out->count != 0)
+        return status;
+    if (d->graph == NULL)
+        status = make_graph(d);
     if (status == TBD_OK)
-        status = tbd_call_graph_find(graph, asked->scheme, asked->words.value, asked->log, &answer);
+        status = tbd_call_graph_find(d->graph, &asked->question, value, out);
+    return status;
+}
+
+static enum tbd_exit fail(const struct decoding *d, enum tbd_status status)
+{
     if (status == TBD_NOMEM)
-        result = tbd_command_no_memory();
-    else if (status != TBD_OK) {
-        fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", asked->program,
-                tbd_status_text(status));
-        result = TBD_EXIT_SYSTEM;
-    } else {
-        for (size_t i = 0; (missing = tbd_call_graph_missing(graph, i)) != NULL; i++)
-            fprintf(stderr,
-                    "tbdq: library %s was not found: its calls are missing (--library FILE)\n",
-                    missing);
-        result = print_answer(run, &answer);
-    }
+        return tbd_command_no_memory();
+    fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", d->asked->program,
+            tbd_status_text(status));
+    return TBD_EXIT_SYSTEM;
+}
+
+static double processor_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static enum tbd_exit find_value(struct decoding *d, uint64_t value)
+{
+    struct tbd_call_answer answer;
+    double begin = processor_seconds();
+    enum tbd_status status = find(d, value, &answer);
+    enum tbd_exit result = answer.count != 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+
+    d->seconds = processor_seconds() - begin;
+    if (status != TBD_OK)
+        return fail(d, status);
+    add_answer(d, value, &answer);
     tbd_call_answer_free(&answer);
-    tbd_call_graph_free(graph);
     return result;
 }
 
-static enum tbd_exit find_value(struct tbd_command_run *run, const struct asked *asked)
+/* The first word of each line; empty lines are left out.  Not found: one of them was not. */
+static enum tbd_exit find_listed(struct decoding *d, FILE *list)
 {
-    struct tbd_context_dictionary dictionary;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    char line[256];
+
+    for (uint64_t number = 1; fgets(line, sizeof(line), list) != NULL; number++) {
+        enum tbd_exit found = TBD_EXIT_FOUND;
+        uint64_t value;
+
+        line[strcspn(line, " \t\r\n")] = '\0';
+        if (*line == '\0')
+            continue;
+        if (!tbd_value_word_take(line, &value)) {
+            fprintf(stderr, "tbdq: %s: line %" PRIu64 " has no value: '%s'\n",
+                    tbd_shown(d->asked->values), number, tbd_shown(line));
+            return TBD_EXIT_USAGE;
+        }
+        found = find_value(d, value);
+        if (found == TBD_EXIT_NOT_FOUND)
+            result = found;
+        else if (found != TBD_EXIT_FOUND)
+            return found;
+    }
+    return result;
+}
+
+static enum tbd_exit find_file(struct decoding *d)
+{
+    bool is_input = strcmp(d->asked->values, "-") == 0;
+    FILE *list = is_input ? stdin : fopen(d->asked->values, "re");
     enum tbd_exit result;
 
-    if (open_dictionary(asked, &dictionary) != TBD_OK)
+    if (list == NULL) {
+        fprintf(stderr, "tbdq: %s cannot be read: %s\n", tbd_shown(d->asked->values),
+                strerror(errno));
+        return TBD_EXIT_SYSTEM;
+    }
+    result = find_listed(d, list);
+    if (!is_input)
+        fclose(list);
+    return result;
+}
+
+static enum tbd_exit decode(struct tbd_command_run *run, const struct asked *asked)
+{
+    static const char *const columns[] = { "value",    "stack", "frame",  "times",
+                                           "function", "call",  "source", NULL };
+    struct decoding d = { .run = run, .asked = asked };
+    enum tbd_exit result;
+
+    if (open_dictionary(asked, &d.dictionary) != TBD_OK)
         return tbd_command_no_memory();
-    result = look_up(run, asked, &dictionary);
-    if (result == TBD_EXIT_NOT_FOUND)
-        result = search(run, asked, &dictionary);
-    tbd_contexts_close(&dictionary);
+    tbd_rows_start(&d.rows, run, columns + (asked->values == NULL));
+    result = asked->values != NULL ? find_file(&d) : find_value(&d, asked->words.value);
+    if (d.rows.count != 0)
+        tbd_rows_end(&d.rows);
+    else
+        tbd_rows_drop(&d.rows);
+    tbd_call_graph_free(d.graph);
+    tbd_contexts_close(&d.dictionary);
     return result;
 }
 
@@ -272,7 +402,7 @@ enum tbd_exit tbd_command_context(struct tbd_command_run *run)
     if (wrong != NULL)
         return tbd_command_usage(run, wrong);
     result = asked.learn != NULL ? learn(run, asked.learn) : TBD_EXIT_FOUND;
-    if (result != TBD_EXIT_FOUND || !asked.words.has_value)
+    if (result != TBD_EXIT_FOUND || !has_values(&asked))
         return result;
-    return find_value(run, &asked);
+    return decode(run, &asked);
 }

@@ -36,12 +36,12 @@ static const char *take_option(const struct tbd_value_option *options, const cha
     return "there is no such option";
 }
 
-static bool take_value(struct tbd_value_words *out, const char *word)
+bool tbd_value_word_take(const char *word, uint64_t *out)
 {
     char *end;
 
     errno = 0;
-    out->value = strtoull(word, &end, strncmp(word, "0x", 2) == 0 ? 0 : 16);
+    *out = strtoull(word, &end, strncmp(word, "0x", 2) == 0 ? 0 : 16);
     return *word != '-' && *word != '+' && end != word && *end == '\0' && errno == 0;
 }
 
@@ -60,7 +60,7 @@ const char *tbd_value_words_take(const struct tbd_command_run *run,
                 return "an option needs a value";
             wrong = take_option(options, word, run->argv[i], out);
         } else {
-            if (out->has_value || !take_value(out, word))
+            if (out->has_value || !tbd_value_word_take(word, &out->value))
                 return "VALUE is one hexadecimal number of at most 16 digits";
             out->has_value = true;
         }

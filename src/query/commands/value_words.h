@@ -25,6 +25,9 @@ struct tbd_value_words {
     size_t more_count;
 };
 
+/* A hexadecimal number of at most 16 digits. */
+bool tbd_value_word_take(const char *word, uint64_t *out);
+
 /* NULL: well; otherwise what is wrong. */
 const char *tbd_value_words_take(const struct tbd_command_run *run,
                                  const struct tbd_value_option *options,

@@ -536,6 +536,7 @@ void tbd_call_graph_free(struct tbd_call_graph *graph)
     free(graph->edges);
     free(graph->edges_by_site);
     free(graph->known);
+    tbd_start_stacks_free(&graph->starts);
     free(graph);
 }
 

@@ -58,10 +58,18 @@ struct tbd_call_answer {
     bool is_complete; /* false: the search ended at its limit */
 };
 
-/* The stacks with the value; with `log`, those in which one of the three innermost functions has that text. */
+/* What stacks are wanted. */
+struct tbd_call_question {
+    enum tbd_calling_scheme scheme;
+    const char *log;  /* one of the three innermost functions has this text; NULL: any */
+    uint32_t seconds; /* of processor time, at most */
+};
+#define TBD_CALL_GRAPH_SECONDS 10u
+
+/* Those with the value.  What was reached from the program's start stays for the next value: it takes a second. */
 TBD_MUST_CHECK enum tbd_status tbd_call_graph_find(struct tbd_call_graph *graph,
-                                                   enum tbd_calling_scheme scheme, uint64_t value,
-                                                   const char *log, struct tbd_call_answer *out);
+                                                   const struct tbd_call_question *question,
+                                                   uint64_t value, struct tbd_call_answer *out);
 void tbd_call_answer_free(struct tbd_call_answer *answer);
 
 #endif

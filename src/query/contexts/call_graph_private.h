@@ -50,6 +50,24 @@ struct tbd_graph_known {
 };
 #define TBD_NO_SITE UINT32_MAX
 
+/* A stack that begins at the program's start, or that a recording had. */
+struct tbd_start_stack {
+    uint64_t value;
+    uint32_t function; /* that is entered */
+    uint32_t parent, site;
+    uint32_t depth;
+};
+
+/* Such stacks by their values (call_reach.c). */
+struct tbd_start_stacks {
+    struct tbd_start_stack *reached; /* owned; NULL: none yet */
+    uint32_t reached_count, next;    /* `next`: whose calls have not been looked at */
+    uint32_t *hash;                  /* owned */
+    uint64_t *
+        seen; /* owned: a bit for some bits of each reached value's hash; nearly all others are told by it */
+    enum tbd_calling_scheme scheme;
+};
+
 struct tbd_call_graph {
     struct tbd_graph_file files[TBD_CALL_GRAPH_FILES];
     uint32_t file_count;
@@ -69,6 +87,8 @@ struct tbd_call_graph {
     size_t edge_count, edge_capacity;
     struct tbd_graph_known *known; /* owned: stacks of recordings, as a tree */
     size_t known_count;
+    struct tbd_start_stacks
+        starts; /* for further values of the scheme: what recordings had is part of them */
 };
 
 /* Only the files: no functions and calls. */
@@ -76,6 +96,8 @@ TBD_MUST_CHECK enum tbd_status tbd_call_graph_open(const char *program, char *co
                                                    size_t more_count, struct tbd_call_graph **out);
 /* Where an address of the file, not a segment's first, lies in it; 0: nowhere. */
 uint64_t tbd_graph_offset(const struct tbd_elf_file *elf, uint64_t address);
+
+void tbd_start_stacks_free(struct tbd_start_stacks *starts); /* call_reach.c */
 
 /* The function of the file at this address; TBD_NO_FUNCTION: none. */
 uint32_t tbd_graph_function_at(const struct tbd_call_graph *graph, uint32_t file, uint64_t address);

@@ -13,9 +13,9 @@ static uint32_t *hash_slot(const struct tbd_stack_search *s, uint64_t value)
 {
     uint64_t at = tbd_hash64_mix(value) % REACHED_HASH;
 
-    while (s->hash[at] && s->reached[s->hash[at] - 1].value != value)
+    while (s->starts->hash[at] && s->starts->reached[s->starts->hash[at] - 1].value != value)
         at = (at + 1) % REACHED_HASH;
-    return &s->hash[at];
+    return &s->starts->hash[at];
 }
 
 static uint64_t seen_bit(uint64_t value, size_t *word)
@@ -30,9 +30,9 @@ const struct tbd_start_stack *tbd_stacks_reached(const struct tbd_stack_search *
 {
     size_t word;
     uint64_t bit = seen_bit(value, &word);
-    uint32_t index = s->seen[word] & bit ? *hash_slot(s, value) : 0;
+    uint32_t index = s->starts->seen[word] & bit ? *hash_slot(s, value) : 0;
 
-    return index ? &s->reached[index - 1] : NULL;
+    return index ? &s->starts->reached[index - 1] : NULL;
 }
 
 static void reach(struct tbd_stack_search *s, struct tbd_start_stack state)
@@ -41,17 +41,17 @@ static void reach(struct tbd_stack_search *s, struct tbd_start_stack state)
     uint64_t bit;
     size_t word;
 
-    if (s->reached_count == TBD_REACHED_MAX)
+    if (s->starts->reached_count == TBD_REACHED_MAX)
         return;
     slot = hash_slot(s, state.value);
-    if (*slot &&
-        (state.function == TBD_NO_FUNCTION || s->reached[*slot - 1].function == state.function))
+    if (*slot && (state.function == TBD_NO_FUNCTION ||
+                  s->starts->reached[*slot - 1].function == state.function))
         return; /* by a shorter way */
     bit = seen_bit(state.value, &word);
-    s->seen[word] |= bit;
-    s->reached[s->reached_count++] = state;
+    s->starts->seen[word] |= bit;
+    s->starts->reached[s->starts->reached_count++] = state;
     if (!*slot)
-        *slot = s->reached_count;
+        *slot = s->starts->reached_count;
 }
 
 uint32_t tbd_stacks_jumps(const struct tbd_stack_search *s, uint32_t first, bool back,
@@ -96,7 +96,7 @@ static void reach_learned(struct tbd_stack_search *s, struct tbd_start_stack nex
 static void reach_from(struct tbd_stack_search *s, uint32_t index)
 {
     const struct tbd_call_graph *graph = s->graph;
-    const struct tbd_start_stack from = s->reached[index];
+    const struct tbd_start_stack from = s->starts->reached[index];
     uint32_t functions[TBD_JUMPS_MAX];
     uint32_t count = tbd_stacks_jumps(s, from.function, false, functions);
 
@@ -135,7 +135,7 @@ static void reach_known(struct tbd_stack_search *s, uint32_t *indices, uint32_t 
 {
     const struct tbd_call_graph *graph = s->graph;
 
-    for (size_t i = 0; i < graph->known_count && s->reached_count < KNOWN_MAX; i++) {
+    for (size_t i = 0; i < graph->known_count && s->starts->reached_count < KNOWN_MAX; i++) {
         const struct tbd_graph_known *known = &graph->known[i];
         struct tbd_start_stack next = { .site = known->site };
 
@@ -146,10 +146,10 @@ static void reach_known(struct tbd_stack_search *s, uint32_t *indices, uint32_t 
             next.parent = indices[known->parent - 1];
         else if (graph->sites[known->site].function != graph->entry)
             next.parent = other_root;
-        next.value = tbd_calling_enter(s->scheme, s->reached[next.parent].value,
+        next.value = tbd_calling_enter(s->scheme, s->starts->reached[next.parent].value,
                                        graph->sites[known->site].number);
         next.function = graph->sites[known->site].target;
-        next.depth = s->reached[next.parent].depth + 1;
+        next.depth = s->starts->reached[next.parent].depth + 1;
         if (next.depth >= TBD_CALL_GRAPH_FRAMES)
             continue;
         reach(s, next);
@@ -165,27 +165,56 @@ static bool begin_with_known(struct tbd_stack_search *s)
 
     if (!indices)
         return false;
-    s->reached[s->reached_count] = (struct tbd_start_stack){ .function = TBD_NO_FUNCTION };
-    reach_known(s, indices, s->reached_count++);
+    s->starts->reached[s->starts->reached_count] =
+        (struct tbd_start_stack){ .function = TBD_NO_FUNCTION };
+    reach_known(s, indices, s->starts->reached_count++);
     free(indices);
     return true;
 }
 
-bool tbd_stacks_begin(struct tbd_stack_search *s)
+void tbd_start_stacks_free(struct tbd_start_stacks *starts)
 {
-    s->reached = malloc(TBD_REACHED_MAX * sizeof(*s->reached));
-    s->hash = calloc(REACHED_HASH, sizeof(*s->hash));
-    s->seen = calloc((1u << SEEN_BITS) / 64, sizeof(*s->seen));
-    if (!s->reached || !s->hash || !s->seen)
+    free(starts->reached);
+    free(starts->hash);
+    free(starts->seen);
+    *starts = (struct tbd_start_stacks){ .reached = NULL };
+}
+
+static bool make_tables(struct tbd_start_stacks *starts, enum tbd_calling_scheme scheme)
+{
+    *starts = (struct tbd_start_stacks){
+        .reached = malloc(TBD_REACHED_MAX * sizeof(*starts->reached)),
+        .hash = calloc(REACHED_HASH, sizeof(*starts->hash)),
+        .seen = calloc((1u << SEEN_BITS) / 64, sizeof(*starts->seen)),
+        .scheme = scheme,
+    };
+    return starts->reached && starts->hash && starts->seen;
+}
+
+static bool begin(struct tbd_stack_search *s)
+{
+    if (!make_tables(s->starts, s->scheme))
         return false;
     if (s->graph->entry != TBD_NO_FUNCTION)
         reach(s, (struct tbd_start_stack){ .function = s->graph->entry });
     return !s->graph->known_count || begin_with_known(s);
 }
 
+bool tbd_stacks_begin(struct tbd_stack_search *s)
+{
+    if (s->starts->reached && s->starts->scheme == s->scheme)
+        return true;
+    tbd_start_stacks_free(s->starts);
+    if (begin(s))
+        return true;
+    tbd_start_stacks_free(s->starts);
+    return false;
+}
+
 void tbd_stacks_reach_more(struct tbd_stack_search *s, uint32_t most)
 {
-    for (; s->next < s->reached_count && s->reached_count < most; s->next++)
-        if (s->reached[s->next].function != TBD_NO_FUNCTION)
-            reach_from(s, s->next);
+    for (; s->starts->next < s->starts->reached_count && s->starts->reached_count < most;
+         s->starts->next++)
+        if (s->starts->reached[s->starts->next].function != TBD_NO_FUNCTION)
+            reach_from(s, s->starts->next);
 }

@@ -10,26 +10,15 @@
 #define TBD_JUMPS_MAX   32u
 #define TBD_REACHED_MAX (2u << 20)
 
-/* A stack that begins at the program's start, or that a recording had. */
-struct tbd_start_stack {
-    uint64_t value;
-    uint32_t function; /* that is entered */
-    uint32_t parent, site;
-    uint32_t depth;
-};
-
 struct tbd_stack_search {
     const struct tbd_call_graph *graph;
     enum tbd_calling_scheme scheme;
     uint64_t value;
     const uint8_t *has_text;         /* of functions; NULL: all */
-    struct tbd_start_stack *reached; /* owned */
-    uint32_t reached_count, next;    /* `next`: whose calls have not been looked at */
-    uint32_t *hash;                  /* owned */
-    uint64_t *
-        seen; /* owned: a bit for some bits of each reached value's hash; nearly all others are told by it */
+    struct tbd_start_stacks *starts; /* the graph's */
     uint32_t path[TBD_CALL_GRAPH_FRAMES];
     struct tbd_call_answer *answer;
+    uint32_t seconds;    /* of the question */
     struct timespec end; /* processor time */
     uint64_t tried_most; /* calls */
     double step_bits;    /* what each way back costs, if it is the only one, too */
@@ -39,7 +28,7 @@ struct tbd_stack_search {
 
 /* ---- call_reach.c: from the start ---- */
 
-/* Makes the tables, with what recordings had.  False: no memory. */
+/* Makes the tables, with what recordings had, unless the graph has those of the scheme.  False: no memory. */
 bool tbd_stacks_begin(struct tbd_stack_search *s);
 /* Goes on calling, until `most` are reached. */
 void tbd_stacks_reach_more(struct tbd_stack_search *s, uint32_t most);

@@ -17,7 +17,6 @@
 
 #define REACHED_SOON (1u << 16) /* of them before the first, likely ways back */
 #define LIKELY_BITS  10
-#define SECONDS_MAX  10
 #define TRIED_MAX    (32u << 20)
 #define BITS_MAX     34
 #define SIGNAL_SITE  0xffffff00u /* + signo, in a path; 0: a call by code in no file */
@@ -62,7 +61,7 @@ static bool has_text(const struct tbd_stack_search *s, uint32_t depth,
         if (path < SIGNAL_SITE && s->has_text[s->graph->sites[path].function])
             return true;
         if (i >= depth && start)
-            start = start->depth ? &s->reached[start->parent] : NULL;
+            start = start->depth ? &s->starts->reached[start->parent] : NULL;
     }
     return false;
 }
@@ -89,7 +88,7 @@ static bool is_known(const struct tbd_stack_search *s, const struct tbd_call_sta
 static bool is_from_entry(const struct tbd_stack_search *s, const struct tbd_start_stack *start)
 {
     while (start && start->depth)
-        start = &s->reached[start->parent];
+        start = &s->starts->reached[start->parent];
     return start && start->function != TBD_NO_FUNCTION && start->function == s->graph->entry;
 }
 
@@ -108,7 +107,7 @@ static void found(struct tbd_stack_search *s, uint32_t depth, const struct tbd_s
     }
     for (uint32_t i = 0; i < depth; i++)
         stack.frames[i] = frame_of(s, s->path[i]);
-    for (uint32_t i = depth; i < count; i++, start = &s->reached[start->parent])
+    for (uint32_t i = depth; i < count; i++, start = &s->starts->reached[start->parent])
         stack.frames[i] = frame_of(s, start->site);
     if (is_known(s, &stack)) {
         free(stack.frames);
@@ -320,7 +319,7 @@ static bool run_search(struct tbd_stack_search *s)
     for (size_t i = 0; i < s->graph->site_count; i++)
         s->asks |= s->graph->sites[i].asks && s->graph->sites[i].number;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &s->end);
-    s->end.tv_sec += SECONDS_MAX;
+    s->end.tv_sec += s->seconds;
     s->step_bits = s->asks ? 0 : STEP_BITS;
     if (s->graph->known_count != 0) {
         tbd_stacks_reach_more(s, TBD_REACHED_MAX);
@@ -339,22 +338,25 @@ static bool run_search(struct tbd_stack_search *s)
     return !s->no_memory;
 }
 
-enum tbd_status tbd_call_graph_find(struct tbd_call_graph *graph, enum tbd_calling_scheme scheme,
-                                    uint64_t value, const char *log, struct tbd_call_answer *out)
+enum tbd_status tbd_call_graph_find(struct tbd_call_graph *graph,
+                                    const struct tbd_call_question *question, uint64_t value,
+                                    struct tbd_call_answer *out)
 {
+    const char *log = question->log;
     struct tbd_stack_search *s = calloc(1, sizeof(*s));
     uint8_t *marks = log ? calloc(graph->function_count + 1, 1) : NULL;
     bool ok = s && (!log || (marks && mark_text(graph, log, marks)));
 
     *out = (struct tbd_call_answer){ .count = 0 };
     if (ok) {
-        *s = (struct tbd_stack_search){
-            .graph = graph, .scheme = scheme, .value = value, .has_text = marks, .answer = out
-        };
+        *s = (struct tbd_stack_search){ .graph = graph,
+                                        .scheme = question->scheme,
+                                        .seconds = question->seconds,
+                                        .value = value,
+                                        .has_text = marks,
+                                        .starts = &graph->starts,
+                                        .answer = out };
         ok = run_search(s);
-        free(s->reached);
-        free(s->hash);
-        free(s->seen);
     }
     free(s);
     free(marks);

@@ -113,6 +113,7 @@ void tbd_contexts_close(struct tbd_context_dictionary *d)
     free(d->elf);
     free(d->nodes);
     free(d->hash);
+    free(d->values);
     *d = (struct tbd_context_dictionary){ .nodes = NULL };
 }
 
@@ -315,27 +316,38 @@ static bool add_stack(struct tbd_context_dictionary *d, size_t index, struct tbd
     return true;
 }
 
+/* All stacks' values in the scheme. */
+static bool make_values(struct tbd_context_dictionary *d, enum tbd_calling_scheme scheme)
+{
+    uint64_t *files = calloc(d->path_count + 1, sizeof(*files));
+
+    free(d->values);
+    d->values = calloc(d->node_count + 1, sizeof(*d->values));
+    d->value_count = d->node_count;
+    d->value_scheme = scheme;
+    for (size_t i = 0; files != NULL && i < d->path_count; i++)
+        files[i] = tbd_calling_module(d->paths[i]);
+    for (size_t i = 0; files != NULL && d->values != NULL && i < d->node_count; i++) {
+        const struct tbd_context_node *node = &d->nodes[i];
+
+        d->values[i + 1] = tbd_calling_enter(scheme, d->values[node->parent],
+                                             tbd_calling_number(files[node->file], node->offset));
+    }
+    free(files);
+    return files != NULL && d->values != NULL;
+}
+
 enum tbd_status tbd_contexts_find(struct tbd_context_dictionary *d, enum tbd_calling_scheme scheme,
                                   uint64_t value, struct tbd_call_answer *out)
 {
-    uint64_t *values = calloc(d->node_count + 1, sizeof(*values)); /* of 1 + index; [0]: no call */
-    uint64_t *files = calloc(d->path_count + 1, sizeof(*files));
-    bool is_fine = values != NULL && files != NULL;
+    bool is_fine = true;
 
-    *out = (struct tbd_call_answer){ .is_complete = true };
-    for (size_t i = 0; is_fine && i < d->path_count; i++)
-        files[i] = tbd_calling_module(d->paths[i]);
-    for (size_t i = 0; is_fine && i < d->node_count; i++) {
-        const struct tbd_context_node *node = &d->nodes[i];
-
-        values[i + 1] = tbd_calling_enter(scheme, values[node->parent],
-                                          tbd_calling_number(files[node->file], node->offset));
-        if (values[i + 1] == value && out->count < TBD_CALL_GRAPH_STACKS)
+    *out = (struct tbd_call_answer){ .tried = d->node_count, .is_complete = true };
+    if (d->values == NULL || d->value_scheme != scheme || d->value_count != d->node_count)
+        is_fine = make_values(d, scheme);
+    for (size_t i = 0; is_fine && i < d->node_count; i++)
+        if (d->values[i + 1] == value && out->count < TBD_CALL_GRAPH_STACKS)
             is_fine = add_stack(d, i, out);
-    }
-    out->tried = d->node_count;
-    free(values);
-    free(files);
     if (is_fine)
         return TBD_OK;
     tbd_call_answer_free(out);

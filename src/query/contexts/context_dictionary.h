@@ -28,6 +28,9 @@ struct tbd_context_dictionary {
     size_t path_count;
     uint32_t *hash; /* owned: 1 + index of nodes */
     size_t hash_size;
+    uint64_t *values; /* owned: of 1 + index, [0]: no call; NULL: not asked for yet */
+    size_t value_count;
+    enum tbd_calling_scheme value_scheme;
 };
 
 /* The dictionary of the program with this build id ("1f2e..."); without one it is empty.  TBD_NOMEM. */
