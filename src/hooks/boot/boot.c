@@ -265,6 +265,21 @@ static bool unregister_rseq(uint64_t area, uint32_t bytes)
     return tbd_sys4(__NR_rseq, area, bytes, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE) == 0;
 }
 
+/* A program that asks the C library before its first sequence has another way then.  The variable cannot be written since
+ * the library is linked. */
+static void say_not_registered(uint64_t size_at)
+{
+    uint64_t page = size_at & ~(TBD_PAGE_SIZE - 1ull);
+    bool is_writable =
+        tbd_regions_allow(&tbd_memory.regions, size_at, size_at + sizeof(uint32_t), PROT_WRITE);
+
+    if (!is_writable && tbd_sys_mprotect(page, TBD_PAGE_SIZE, PROT_READ | PROT_WRITE) != 0)
+        return;
+    *(volatile uint32_t *)size_at = 0;
+    if (!is_writable)
+        tbd_sys_mprotect(page, TBD_PAGE_SIZE, PROT_READ);
+}
+
 /* The C library's size is what it uses; it registers at least the original size. */
 static void take_over_rseq(const struct tbd_boot *boot)
 {
@@ -278,6 +293,8 @@ static void take_over_rseq(const struct tbd_boot *boot)
     if (bytes)
         *own = (struct tbd_rseq){ .area = boot->rseq, .bytes = bytes, .signature = RSEQ_SIGNATURE };
     tbd_rseq_take_over(own, find_auxiliary(boot->envp, AT_RSEQ_FEATURE_SIZE));
+    if (own->kept && boot->rseq_size)
+        say_not_registered(boot->rseq_size);
 }
 
 static void patch_vdso(bool runs)

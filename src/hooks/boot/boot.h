@@ -30,6 +30,8 @@ struct tbd_boot {
     uint64_t rseq;    /* address of the thread's registered rseq area, 0 = none */
     uint32_t rseq_bytes;
     uint32_t reserved;
+    uint64_t
+        rseq_size; /* address of __rseq_size, by which the C library says that it has registered one; 0 = none */
     /* NULL: the program begins.  Otherwise `regs`, argc and argv are not used. */
     struct tbd_takeover *takeover;
 };

@@ -162,6 +162,7 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
     if (&__rseq_offset && &__rseq_size) {
         boot.rseq = thread_pointer() + (uint64_t)__rseq_offset;
         boot.rseq_bytes = __rseq_size;
+        boot.rseq_size = (uint64_t)(uintptr_t)&__rseq_size;
     }
     if (!((tbd_boot_function)mark[1])(&boot))
         tbd_sys_munmap(TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);

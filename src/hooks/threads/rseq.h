@@ -11,7 +11,9 @@
  *     only a thread whose turn ends can be inside of one, and it is taken out before it goes on.
  *     (not checked: rseq.c counts what would be lost)
  *
- * In a free run, where threads do not take turns, a call that would succeed is refused as by a kernel without it.  One that fails says why, as if
+ * In a free run, where threads do not take turns, a call that would succeed is refused as by a kernel without it, and the C library's variable says from the
+ * start that it has registered none (__rseq_size 0).  A program that is taken over while it runs may have asked before: its sequences then fail until it asks for the
+ * processor's number, which is none.  One that fails says why, as if
  * the registration that the thread had before still were there.
  *
  * Contexts: APP, FORK_CHILD; tbd_rseq_install() also without the turn lock. */
