@@ -7,6 +7,7 @@ import json
 import os
 import random
 import struct
+import subprocess
 import time
 
 import tbdtest
@@ -230,6 +231,17 @@ def test_all_of_a_long_run_is_there(folder):
         result = tbdtest.run([tbdtest.TBDQ, "--json", "-f", "/dev/stdin"], env=tbdtest.clean_env({"TBD_DIR": folder}), stdin=commands.encode() + b"\n")
         assert (result.code == code if code is not None else result.code > 0), (commands, result)
         assert out in result.out.decode() and said in result.err.decode(), (commands, result)
+    # where older entries are damaged nothing is said not to be there
+    path = os.path.join(dump_in(folder), "crash")
+    with open(path, "r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(end - (1 << 18))
+        file.write(b"\xff" * (1 << 18))
+    subprocess.run([os.path.join(tbdtest.BUILD, "reseal"), path], check=True)
+    env = tbdtest.clean_env({"TBD_DIR": folder})
+    result = tbdtest.run([tbdtest.TBDQ, "goto", "main"], env=env)
+    assert result.code == 3 and not result.out and b"goto: the older entries of thread" in result.err and b"impossible value" in result.err, result
+    assert tbdtest.run([tbdtest.TBDQ, "goto", "first"], env=env).code == 0  # chunks do not need each other
 
 
 def test_killed_at_any_moment(folder):

@@ -104,10 +104,15 @@ static bool is_in_older(struct tbd_dump_run *dump, const struct dump_sought *sou
 {
     uint64_t back = 0;
 
-    while (tbd_rings_find_older(dump->ring, thread, sought->blocks, &back) == TBD_OK)
-        if (tbd_dump_reach(dump, thread, back) &&
-            is_in_step(dump, sought, thread, tbd_rings_step_at(thread, back), out))
+    enum tbd_status status;
+
+    while ((status = tbd_rings_find_older(dump->ring, thread, sought->blocks, &back)) == TBD_OK) {
+        if (!tbd_dump_reach(dump, thread, back))
+            return false;
+        if (is_in_step(dump, sought, thread, tbd_rings_step_at(thread, back), out))
             return true;
+    }
+    tbd_dump_note_failure(dump, status);
     return false;
 }
 

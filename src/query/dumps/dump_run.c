@@ -104,8 +104,18 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
 
 bool tbd_dump_reach(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t back)
 {
-    return tbd_rings_reach(dump->ring, thread, back) == TBD_OK &&
-           tbd_rings_steps(dump->ring, thread) != NULL;
+    enum tbd_status status = tbd_rings_reach(dump->ring, thread, back);
+
+    if (status == TBD_OK && tbd_rings_steps(dump->ring, thread) == NULL)
+        status = TBD_NOMEM;
+    tbd_dump_note_failure(dump, status);
+    return status == TBD_OK;
+}
+
+void tbd_dump_note_failure(struct tbd_dump_run *dump, enum tbd_status status)
+{
+    if (status != TBD_NOTFOUND && dump->failed == TBD_OK)
+        dump->failed = status;
 }
 
 bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
@@ -257,8 +267,17 @@ enum tbd_exit tbd_dump_print_place(struct tbd_dump_run *dump, const struct tbd_d
 
 enum tbd_exit tbd_dump_not_in_ring(const struct tbd_dump_run *dump, const char *name)
 {
-    fprintf(stderr, "tbdq: goto: %s is not in the ring of thread %u\n", tbd_shown(name),
-            dump->tid != 0 ? dump->tid : dump->ring->dump.head->tid);
+    uint32_t tid = dump->tid != 0 ? dump->tid : dump->ring->dump.head->tid;
+
+    if (dump->failed == TBD_NOMEM)
+        return tbd_command_no_memory();
+    if (dump->failed != TBD_OK) {
+        fprintf(stderr, "tbdq: %.*s: the older entries of thread %u cannot be read: %s\n",
+                (int)strcspn(dump->run->text, " "), dump->run->text, tid,
+                tbd_status_text(dump->failed));
+        return TBD_EXIT_TRACE;
+    }
+    fprintf(stderr, "tbdq: goto: %s is not in the ring of thread %u\n", tbd_shown(name), tid);
     return TBD_EXIT_NOT_FOUND;
 }
 

@@ -12,6 +12,7 @@ struct tbd_dump_run {
     struct tbd_rings *ring;  /* borrowed from the session */
     struct tbd_disas *disas; /* owned; NULL until needed */
     uint32_t tid;            /* 0: all threads */
+    enum tbd_status failed;  /* why what is looked for may be there all the same; TBD_OK */
 };
 
 /* An instruction that ran. */
@@ -31,8 +32,10 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
 
 /* The thread that a position is about: the one that was asked for, or that died; NULL: it has no ring. */
 struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump);
-/* Looks at where it has its `back`-th entry from the end, with the steps there.  False: it has none, or no memory. */
+/* Looks at where it has its `back`-th entry from the end, with the steps there.  False: it has none; or dump->failed says why. */
 bool tbd_dump_reach(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t back);
+/* Remembers the first one that is a failure, not only TBD_NOTFOUND. */
+void tbd_dump_note_failure(struct tbd_dump_run *dump, enum tbd_status status);
 /* "-N" or "-N+K" of that thread.  False if it is none; *out_lies: it lies in the ring. */
 bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_dump_place *out,
                        bool *out_lies);
@@ -57,7 +60,7 @@ json_t *tbd_dump_position_text(const struct tbd_dump_place *place);
 json_t *tbd_dump_function_text(const struct tbd_rings_place *place, bool with_offset);
 /* A row of its own, with the instruction. */
 enum tbd_exit tbd_dump_print_place(struct tbd_dump_run *dump, const struct tbd_dump_place *place);
-/* "goto: ... is not in the ring of thread N" */
+/* "goto: ... is not in the ring of thread N", or why the ring cannot be read */
 enum tbd_exit tbd_dump_not_in_ring(const struct tbd_dump_run *dump, const char *name);
 /* "a crash dump has what ran last, and takes no conditions about that: ..." */
 enum tbd_exit tbd_dump_refuse(const struct tbd_command_run *run, const char *what);
