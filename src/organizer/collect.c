@@ -160,6 +160,17 @@ static enum tbd_status add_rings(const struct tbd_organize_options *options,
     return status ? tbd_error_set(why, status, path, 0, "%s", tbd_status_text(status)) : TBD_OK;
 }
 
+/* As a trace that was begun now: all commands then look at this dump, not at an older one.  A failure is no harm. */
+static void set_latest(const struct tbd_trace_folder *folder)
+{
+    const char *name = strrchr(folder->path, '/');
+    struct timespec now;
+
+    if (name && clock_gettime(CLOCK_REALTIME, &now) == 0)
+        (void)!tbd_dir_set_latest(folder->root_dir, name + 1,
+                                  (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec);
+}
+
 static enum tbd_status dump(const struct tbd_organize_options *options, const struct memory *memory,
                             const char *root, const char *program, struct tbd_error *why)
 {
@@ -171,6 +182,8 @@ static enum tbd_status dump(const struct tbd_organize_options *options, const st
                       tbd_status_text(status));
     else
         status = add_rings(options, memory, folder.dir, folder.path, why);
+    if (!status)
+        set_latest(&folder);
     if (folder.dir >= 0)
         close(folder.dir);
     if (folder.root_dir >= 0)

@@ -7,6 +7,7 @@
 
 #include "base/binary_search.h"
 #include "base/open_file.h"
+#include "format/files/crash_file.h"
 #include "format/files/modules.h"
 #include "format/trace/beginning.h"
 #include "format/trace/trace_private.h"
@@ -100,9 +101,21 @@ static enum tbd_status beginning(const char *path, struct tbd_error *why)
                          "ended, or the program");
 }
 
+/* A crash dump of a program that could not say anything before its end. */
+static bool has_rings_only(const struct tbd_trace *trace)
+{
+    struct stat info;
+
+    return !tbd_stat_below(trace->dir.fd, "header", &info) &&
+           tbd_stat_below(trace->dir.fd, TBD_CRASH_FILE, &info);
+}
+
 /* A directory that is no trace, or not yet: says so. */
 static enum tbd_status check_begun(const struct tbd_trace *trace, struct tbd_error *why)
 {
+    if (has_rings_only(trace))
+        return tbd_error_set(why, TBD_NOTRACE, trace->path, 0,
+                             "the program was killed: its dump has only what ran last: see `path`");
     switch (tbd_beginning_of(trace->dir.fd)) {
     case TBD_BEGINNING: return beginning(trace->path, why);
     case TBD_BEGUN_ONLY:

@@ -11,7 +11,6 @@
 #include "query/session/position_text.h"
 #include "query/text/user_cache.h"
 
-#include "format/files/crash_file.h"
 #include "format/files/trace_dir.h"
 #include "query/session/inlined_calls.h"
 #include "format/trace/trace_handle.h"
@@ -50,19 +49,6 @@ static enum tbd_status complete(struct tbd_session *session)
     return tbd_disas_new(session->trace, session->symbols, session->syntax, &session->disas);
 }
 
-/* A crash dump of a program that could not say anything before its end. */
-static bool has_rings_only(const char *path)
-{
-    int dir = tbd_dir_open(path);
-    FILE *file = dir < 0 ? NULL : tbd_dir_text(dir, TBD_CRASH_FILE);
-
-    if (file != NULL)
-        fclose(file);
-    if (dir >= 0)
-        close(dir);
-    return file != NULL;
-}
-
 enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
     char buffer[4096];
@@ -74,9 +60,6 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
         found = unpacked;
     if (status == TBD_OK)
         status = tbd_counted_trace_open(found, &session->trace, &session->why);
-    if (status == TBD_NOTRACE && found != NULL && has_rings_only(found))
-        tbd_error_set(&session->why, status, found, 0,
-                      "the program was killed: its dump has only what ran last: see `path`");
     if (status == TBD_OK)
         tbd_packed_use_extras(tbd_trace_path(session->trace));
     return status == TBD_OK ? complete(session) : status;
