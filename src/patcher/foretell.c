@@ -80,9 +80,9 @@ struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
     uint64_t target;
     bool is_constant;
 
-    if (!callbacks->word || !config->link || config->calling ||
-        (config->hook_set & ~(uint32_t)TBD_HOOK_BLOCKS) || !last ||
-        !is_through_fixed_memory(last) || !callbacks->word(last->target, &target, &is_constant))
+    if (!callbacks->word || !config->link || (config->hook_set & ~(uint32_t)TBD_HOOK_BLOCKS) ||
+        !last || !is_through_fixed_memory(last) ||
+        !callbacks->word(last->target, &target, &is_constant))
         return (struct tbd_foretold){ .target = 0 };
     if (!is_constant && binds(callbacks, target))
         return (struct tbd_foretold){ .is_due = true };

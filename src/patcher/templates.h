@@ -51,11 +51,14 @@ void tbd_hook_note(struct tbd_emit *e, unsigned reg, uint32_t at);
 void tbd_hook_note_vector(struct tbd_emit *e, unsigned number, uint32_t at);
 void tbd_hook_note_top(struct tbd_emit *e, unsigned scratch, uint32_t at);
 
-/* calling.c: r14 is the value of the thread's calls.  Before a call pushes: keeps the value. */
-void tbd_hook_calling_keep(struct tbd_emit *e);
+/* calling.c: thread->operand_next is the value of the thread's calls, entry_next the distance.  Before a call pushes: keeps
+ * the value.  `scratch`: two registers, of which the second has it then. */
+void tbd_hook_calling_keep(struct tbd_emit *e, const uint8_t *scratch);
 /* The value that was kept for the return address at rsp. */
 void tbd_hook_calling_get(struct tbd_emit *e, unsigned dst);
-/* After the push; only the last instruction changes r14.  `scratch`: two registers. */
+#define TBD_CALLING_SCRATCH 3 /* registers that a scheme needs at most */
+/* After the push; only the last instruction changes the value.  `scratch`: the register that has it, and another for
+ * TBD_CALLING_SUM, two others for _XOR. */
 void tbd_hook_calling_enter(struct tbd_emit *e, enum tbd_calling_scheme scheme, uint64_t number,
                             const uint8_t *scratch);
 void tbd_hook_calling_set(struct tbd_emit *e, unsigned src);

@@ -47,12 +47,12 @@ struct tbd_thread {
     uint64_t record_in; /* 0 - r15 from which on TBD_EXIT_RECORD is due (patcher/record_code.c) */
     uint64_t left; /* index of the block whose indirect branch was executed last; the tables above
                              begin at a multiple of 16 */
-    struct tbd_regs regs;  /* the program's registers when they are not in the processor */
-    uint64_t scratch[8];   /* for hand-written entry and exit code */
-    uint64_t exit_kind;    /* why translated code left: enum tbd_exit (patcher.h) */
-    uint64_t exit_arg;     /* struct tbd_exit_site *, application pc, ... by kind */
-    uint64_t entry_next;   /* r15 while the engine runs */
-    uint64_t operand_next; /* r14 while the engine runs */
+    struct tbd_regs regs; /* the program's registers when they are not in the processor */
+    uint64_t scratch[8];  /* for hand-written entry and exit code */
+    uint64_t exit_kind;   /* why translated code left: enum tbd_exit (patcher.h) */
+    uint64_t exit_arg;    /* struct tbd_exit_site *, application pc, ... by kind */
+    uint64_t entry_next;  /* r15 while the engine runs; or the calling context's distance, always */
+    uint64_t operand_next; /* r14 while the engine runs; or the calling context's value, always */
     uint64_t engine_stack; /* top of this thread's engine stack */
     uint64_t resume;       /* cache address to continue at */
     uint64_t self;         /* address of this struct */

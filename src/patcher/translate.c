@@ -351,25 +351,40 @@ static void set_due(struct tbd_translation *t, enum tbd_calling_due due, unsigne
     tbd_place_note(t);
 }
 
-static void keep_calling(struct tbd_translation *t)
+static void choose_scratch(struct tbd_translation *t, uint16_t avoid, uint8_t *scratch,
+                           unsigned count)
 {
-    if (t->calling)
-        tbd_hook_calling_keep(&t->e);
+    for (unsigned n = 0; n < count; n++) {
+        scratch[n] = (uint8_t)tbd_place_scratch(t, avoid);
+        avoid |= TBD_BIT(scratch[n]);
+    }
 }
 
-/* The return address has been pushed. */
-static void enter_calling(struct tbd_translation *t, uint64_t return_address)
+/* A call is about to push; `avoid`: registers that it needs.  Returns the one that has the value from here on, or TBD_NO_REG. */
+static unsigned keep_calling(struct tbd_translation *t, uint16_t avoid)
 {
     uint8_t scratch[2];
 
     if (!t->calling)
+        return TBD_NO_REG;
+    choose_scratch(t, avoid, scratch, 2);
+    tbd_hook_calling_keep(&t->e, scratch);
+    return scratch[1];
+}
+
+/* The return address has been pushed; `value`: from keep_calling(). */
+static void enter_calling(struct tbd_translation *t, uint64_t return_address, unsigned value)
+{
+    static const uint8_t others[TBD_CALLING_SCHEMES] = {
+        [TBD_CALLING_SUM] = 1, [TBD_CALLING_XOR] = 2
+    };
+    uint8_t scratch[TBD_CALLING_SCRATCH] = { (uint8_t)value };
+
+    if (value == TBD_NO_REG)
         return;
     t->phase = TBD_PHASE_TAIL;
     set_due(t, TBD_CALLING_DUE_ENTER, 0);
-    scratch[0] = (uint8_t)tbd_place_scratch(t, TBD_BIT(TBD_R11));
-    scratch[1] = scratch[0];
-    if (t->calling == TBD_CALLING_XOR)
-        scratch[1] = (uint8_t)tbd_place_scratch(t, TBD_BIT(TBD_R11) | TBD_BIT(scratch[0]));
+    choose_scratch(t, TBD_BIT(TBD_R11) | TBD_BIT(value), scratch + 1, others[t->calling]);
     tbd_hook_calling_enter(&t->e, t->calling, t->call_number(return_address), scratch);
     set_due(t, TBD_CALLING_DUE_NOTHING, 0);
 }
@@ -650,6 +665,17 @@ static void push_return_address(struct tbd_translation *t, uint64_t address, uin
     tbd_emit_push(&t->e, s);
 }
 
+/* With the calling context.  `avoid`: registers that stay as they are. */
+static void push_for_call(struct tbd_translation *t, uint64_t return_address, uint16_t avoid)
+{
+    unsigned value = keep_calling(t, avoid);
+
+    if (value != TBD_NO_REG)
+        avoid |= TBD_BIT(value);
+    push_return_address(t, return_address, avoid);
+    enter_calling(t, return_address, value);
+}
+
 static void lower_call(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t avoid;
@@ -658,17 +684,18 @@ static void lower_call(struct tbd_translation *t, const struct tbd_insn *insn)
     tbd_branch_code_call(t, insn->pc + insn->length);
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
-    keep_calling(t);
-    push_return_address(t, insn->pc + insn->length, avoid);
-    enter_calling(t, insn->pc + insn->length);
+    push_for_call(t, insn->pc + insn->length, avoid);
     finish_and_jump(t, insn->target);
 }
 
-/* Nothing is reported (foretell.c). */
+/* Nothing is reported (foretell.c), and no register is read. */
 static void lower_call_constant(struct tbd_translation *t, const struct tbd_insn *insn)
 {
+    uint64_t return_address = insn->pc + insn->length;
+
     set_phase(t, TBD_PHASE_HOOK);
-    push_return_address(t, insn->pc + insn->length, 0);
+    tbd_branch_code_call(t, return_address);
+    push_for_call(t, return_address, 0);
     finish_and_jump(t, t->foretold);
 }
 
@@ -685,15 +712,13 @@ static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
     target_to_r11(t, insn);
-    keep_calling(t);
-    push_return_address(t, insn->pc + insn->length, TBD_BIT(TBD_R11));
-    enter_calling(t, insn->pc + insn->length);
+    push_for_call(t, insn->pc + insn->length, TBD_BIT(TBD_R11));
     jump_by_table(t);
 }
 
 static void lower_jump_indirect(struct tbd_translation *t, const struct tbd_insn *insn)
 {
-    if (t->is_constant) {
+    if (t->is_constant && !switches_stack(t)) {
         finish_and_jump(t, t->foretold);
         return;
     }

@@ -21,7 +21,7 @@
 #include "patcher/emit.h"
 #include "patcher/patcher.h"
 
-/* r14 and r15 are the stream's, or the calling context's, where there is one.  Programs use r10 and
+/* r14 and r15 are the stream's, where there is one.  Programs use r10 and
  * r11 least of the others: in blocks that do not use them, hooks get them free, which saves a store a
  * block; stores are the hooks' bottleneck (lua was recorded a quarter faster for it). */
 static inline uint16_t tbd_at_home(const struct tbd_codegen_config *config)
@@ -29,9 +29,9 @@ static inline uint16_t tbd_at_home(const struct tbd_codegen_config *config)
     uint16_t registers = TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11);
     bool has_records = (config->hook_set & ~TBD_HOOK_BLOCKS) || !config->is_free;
 
-    if (config->hook_set || config->calling)
+    if (config->hook_set)
         registers |= TBD_BIT(TBD_R15);
-    if ((config->hook_set && has_records) || config->calling)
+    if (config->hook_set && has_records)
         registers |= TBD_BIT(TBD_R14);
     return registers;
 }
@@ -49,7 +49,7 @@ enum tbd_phase {
     TBD_PHASE_TAIL,  /* all instructions' effects on memory are done */
 };
 
-/* What is still to be done to the calling context (r14), although the program's instruction is done. */
+/* What is still to be done to the calling context, although the program's instruction is done. */
 enum tbd_calling_due {
     TBD_CALLING_DUE_NOTHING,
     TBD_CALLING_DUE_ENTER, /* the call's number */

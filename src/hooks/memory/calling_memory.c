@@ -177,33 +177,42 @@ void tbd_calling_find(struct tbd_thread *thread, uint64_t target)
 
 /* ---- faults ---- */
 
-/* mov [rsp + r15 - 8], r14, or mov r64, [rsp + r15 (- 8)] */
-static uint64_t length_of_access(uint64_t rip)
-{
-    static const uint8_t keep[] = { 0x4e, 0x89, 0x74, 0x3c, 0xf8 };
-    const uint8_t *code = (const uint8_t *)rip;
+struct beside_access {
+    unsigned distance; /* the register that has it */
+    uint64_t length;   /* of the instruction; 0: it is no access to the memory */
+};
 
-    if (memcmp(code, keep, sizeof(keep)) == 0)
-        return sizeof(keep);
-    if ((code[0] & 0xfb) != 0x4a || code[1] != 0x8b || (code[2] & 7) != 4 || code[3] != 0x3c)
-        return 0;
-    return code[2] >> 6 == 1 ? 5 : 4;
+/* mov [rsp + distance - 8], r64, or mov r64, [rsp + distance]: of the program's own none has a distance in a register. */
+static struct beside_access beside_access_at(const struct tbd_thread *thread,
+                                             const struct tbd_regs *cpu)
+{
+    const uint8_t *code = (const uint8_t *)cpu->rip;
+    unsigned index = (code[0] & 2u) << 2 | (code[3] >> 3 & 7u);
+    bool keeps = code[1] == 0x89 && code[2] >> 6 == 1 && code[4] == 0xf8;
+    bool gets = code[1] == 0x8b && code[2] >> 6 == 0;
+
+    if ((code[0] & 0xf9) != 0x48 || !(keeps || gets) || (code[2] & 7) != 4 ||
+        (code[3] & 0xc7) != TBD_RSP || cpu->gpr[index] != thread->entry_next)
+        return (struct beside_access){ .length = 0 };
+    return (struct beside_access){ .distance = index, .length = keeps ? 5 : 4 };
 }
 
-bool tbd_calling_fault_sigsafe(uint64_t address, uint64_t rsp, uint64_t *rip, uint64_t *distance)
+bool tbd_calling_fault_sigsafe(uint64_t address, struct tbd_thread *thread, struct tbd_regs *cpu)
 {
-    uint64_t length = used ? length_of_access(*rip) : 0;
-    uint64_t right = distance_of(rsp);
+    struct beside_access access =
+        used ? beside_access_at(thread, cpu) : (struct beside_access){ .length = 0 };
+    uint64_t right = distance_of(cpu->gpr[TBD_RSP]);
 
-    if (!length)
+    if (!access.length)
         return false;
-    if (right && right != *distance) {
-        *distance = right;
+    if (right && right != thread->entry_next) {
+        thread->entry_next = right;
+        cpu->gpr[access.distance] = right;
         return true;
     }
     if (right && tbd_calling_memory_overlaps(address, address + 8) && make_accessible(address))
         return true;
     tbd_leave_soon("its stack is where no calling context can be kept");
-    *rip += length;
+    cpu->rip += access.length;
     return true;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* calling_memory.h - where translated code keeps the calling context of callers (base/calling.h)
  *
- * In mode=context r14 has the value of the thread's calls, and r15 the distance from a return address on the
- * program's stack to the 8 bytes that keep the value before its call.  Any memory can be a stack; so the distance
+ * In mode=context thread->operand_next has the value of the thread's calls, and entry_next the distance from a return address
+ * on the program's stack to the 8 bytes that keep the value before its call.  Any memory can be a stack; so the distance
  * is a constant, one for addresses from TBD_STACKS_HIGH on, one for those below TBD_STACKS_LOW_END.  All of the
  * places are reserved (base/layout.h), or are no addresses at all for the other distance: so a use with the wrong
  * distance, and the first one of a page, is a fault, which is handled here.
@@ -38,8 +38,8 @@ void tbd_calling_find(struct tbd_thread *thread, uint64_t target);
 /* The number of a call (base/calling.h). */
 uint64_t tbd_calling_number_of(uint64_t return_address);
 
-/* Translated code has faulted at *rip, with this rsp and the distance in r15.  True: it was at the
- * memory, and goes on with what is changed. */
-bool tbd_calling_fault_sigsafe(uint64_t address, uint64_t rsp, uint64_t *rip, uint64_t *distance);
+/* Translated code has faulted with these registers.  True: it was at the memory, and goes on with what is changed in them and in
+ * the thread's distance. */
+bool tbd_calling_fault_sigsafe(uint64_t address, struct tbd_thread *thread, struct tbd_regs *cpu);
 
 #endif

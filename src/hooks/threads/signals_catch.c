@@ -229,13 +229,19 @@ static void move_record(struct tbd_ucontext *context)
 /* An address that is none is a stack fault, which is a SIGBUS. */
 static bool handle_calling(const uint8_t *info, struct tbd_ucontext *context)
 {
+    struct tbd_regs cpu;
     uint64_t address;
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
-    return tbd_patcher_owns(context->rip) &&
-           (tbd_branches_fault_sigsafe(address) ||
-            tbd_calling_fault_sigsafe(address, context->gregs[TBD_FRAME_RSP], &context->rip,
-                                      &context->gregs[TBD_FRAME_R15]));
+    if (!tbd_patcher_owns(context->rip))
+        return false;
+    if (tbd_branches_fault_sigsafe(address))
+        return true;
+    cpu_registers(context, &cpu);
+    if (!tbd_calling_fault_sigsafe(address, tbd_thread_now(), &cpu))
+        return false;
+    tbd_ucontext_set(context, &cpu);
+    return true;
 }
 
 /* The thread's ring is full. */
