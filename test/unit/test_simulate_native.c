@@ -13,11 +13,14 @@
 #include "replay/simulate/simulate.h"
 
 #include <Zydis/Zydis.h>
+#include <asm/prctl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -120,7 +123,7 @@ static void random_vectors(ZydisEncoderRequest *request)
             operand->reg.value = below(4) ? ZYDIS_REGISTER_XMM0 + (ZydisRegister)below(16)
                                           : random_general(below(2) ? 32 : 64);
         if (i == 1 && below(4) == 0)
-            operand->reg.value = ZYDIS_REGISTER_K0 + (ZydisRegister)(below(6) ? 0 : below(8));
+            operand->reg.value = ZYDIS_REGISTER_K0 + (ZydisRegister)(below(2) ? 0 : below(8));
         else if (below(request->operand_count + 1u) == 0)
             random_memory(operand, scalars == 0 ? 8u << below(5) : 128u << kind);
         if (i >= 1 && i + 1u == request->operand_count && below(2)) {
@@ -129,6 +132,58 @@ static void random_vectors(ZydisEncoderRequest *request)
             operand->imm.s = below(2) ? (int)below(20) : (int)below(256) - 128;
         }
     }
+    request->evex.zeroing_mask = request->operand_count > 1 &&
+                                 request->operands[1].reg.value > ZYDIS_REGISTER_K0 &&
+                                 request->operands[1].reg.value <= ZYDIS_REGISTER_K7 && below(2);
+}
+
+static void vector_of(ZydisEncoderOperand *operand, unsigned kind)
+{
+    operand->type = ZYDIS_OPERAND_TYPE_REGISTER;
+    operand->reg.value =
+        ZYDIS_REGISTER_XMM0 + 32 * (ZydisRegister)kind + (ZydisRegister)below(below(4) ? 16 : 32);
+}
+
+static void scalar_of(ZydisEncoderOperand *operand)
+{
+    if (below(2)) {
+        random_memory(operand, 8u << below(6));
+        return;
+    }
+    operand->type = ZYDIS_OPERAND_TYPE_REGISTER;
+    operand->reg.value = random_general(below(2) ? 32 : 64);
+}
+
+static void random_mask(ZydisEncoderOperand *operand);
+
+/* Shapes that chance seldom makes: a vector and a shorter one, an element, and a number. */
+static void random_pieces(ZydisEncoderRequest *request)
+{
+    unsigned kind = below(3), from = below(3), n = 0;
+
+    if (below(3))
+        vector_of(&request->operands[n++], kind);
+    else
+        scalar_of(&request->operands[n++]);
+    if (below(3) == 0) {
+        random_mask(&request->operands[n++]);
+        request->evex.zeroing_mask =
+            request->operands[1].reg.value != ZYDIS_REGISTER_K0 && below(2);
+    }
+    if (below(2))
+        vector_of(&request->operands[n++], kind);
+    if (below(2))
+        vector_of(&request->operands[n++], from);
+    else
+        scalar_of(&request->operands[n++]);
+    if (below(3)) {
+        request->operands[n].type = ZYDIS_OPERAND_TYPE_IMMEDIATE;
+        request->operands[n++].imm.s = below(2) ? (int)below(20) : (int)below(256) - 128;
+    } else if (below(2)) {
+        request->operands[n].reg.is4 = true;
+        vector_of(&request->operands[n++], kind);
+    }
+    request->operand_count = (ZyanU8)n;
 }
 
 static void random_mask(ZydisEncoderOperand *operand)
@@ -147,6 +202,10 @@ static void random_masks(ZydisEncoderRequest *request)
         request->operand_count = (ZyanU8)(2 + below(2));
         for (unsigned i = 1; i < request->operand_count; i++)
             random_mask(&request->operands[i]);
+        if (request->operand_count == 3 && below(2)) {
+            request->operands[2].type = ZYDIS_OPERAND_TYPE_IMMEDIATE;
+            request->operands[2].imm.u = below(70);
+        }
         return;
     }
     if (below(2)) {
@@ -182,6 +241,8 @@ static void random_operands(ZydisEncoderRequest *request, enum operands operands
     request->operand_count = (ZyanU8)below(operands == VECTORS ? 6 : 5);
     if (operands == MASKS)
         random_masks(request);
+    else if (operands == VECTORS && below(3) == 0)
+        random_pieces(request);
     else if (operands == VECTORS && below(8))
         random_vectors(request);
     else
@@ -204,6 +265,21 @@ static bool is_string(ZydisMnemonic mnemonic)
     }
 }
 
+static bool is_string_comparison(ZydisMnemonic mnemonic)
+{
+    switch (mnemonic) {
+    case ZYDIS_MNEMONIC_SCASB:
+    case ZYDIS_MNEMONIC_SCASW:
+    case ZYDIS_MNEMONIC_SCASD:
+    case ZYDIS_MNEMONIC_SCASQ:
+    case ZYDIS_MNEMONIC_CMPSB:
+    case ZYDIS_MNEMONIC_CMPSW:
+    case ZYDIS_MNEMONIC_CMPSD:
+    case ZYDIS_MNEMONIC_CMPSQ: return true;
+    default: return false;
+    }
+}
+
 /* A branch leads to the landing, or on. */
 static void aim(ZydisEncoderRequest *request)
 {
@@ -216,7 +292,7 @@ static bool is_relative(ZydisMnemonic mnemonic)
 {
     return (mnemonic >= ZYDIS_MNEMONIC_JB && mnemonic <= ZYDIS_MNEMONIC_JZ &&
             mnemonic != ZYDIS_MNEMONIC_JMP) ||
-           mnemonic == ZYDIS_MNEMONIC_LOOP;
+           (mnemonic >= ZYDIS_MNEMONIC_LOOP && mnemonic <= ZYDIS_MNEMONIC_LOOPNE);
 }
 
 static bool encode(ZydisMnemonic mnemonic, enum operands operands, ZyanUSize *length)
@@ -229,6 +305,10 @@ static bool encode(ZydisMnemonic mnemonic, enum operands operands, ZyanUSize *le
     random_operands(&request, operands);
     if (is_string(mnemonic) && below(2))
         request.prefixes = ZYDIS_ATTRIB_HAS_REP;
+    if (is_string_comparison(mnemonic) && below(2))
+        request.prefixes = below(2) ? ZYDIS_ATTRIB_HAS_REPE : ZYDIS_ATTRIB_HAS_REPNE;
+    if (mnemonic == ZYDIS_MNEMONIC_CMPXCHG16B)
+        request.operands[0].mem.size = 16;
     if (is_relative(mnemonic) ||
         ((mnemonic == ZYDIS_MNEMONIC_CALL || mnemonic == ZYDIS_MNEMONIC_JMP) && below(2)))
         aim(&request);
@@ -327,6 +407,7 @@ static bool prepare(void)
                &(uint64_t){ 0x202 | (random64() & NATIVE_STATUS) }, 8);
         break;
     case ZYDIS_MNEMONIC_LEAVE: run.before.gpr[5] = somewhere(); break;
+    case ZYDIS_MNEMONIC_XLAT: run.before.gpr[3] = somewhere(); break;
     case ZYDIS_MNEMONIC_RET:
         memcpy((void *)(uintptr_t)run.before.gpr[4], &(uint64_t){ native_landing() }, 8);
         return (run.operands[0].imm.value.u & 0xffff) < 256;
@@ -340,7 +421,8 @@ static bool prepare(void)
         return run.before.gpr[4] - (uint64_t)(uintptr_t)native_memory < NATIVE_MEMORY;
     default: break;
     }
-    if (run.decoded.attributes & ZYDIS_ATTRIB_HAS_REP)
+    if (run.decoded.attributes &
+        (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
         run.before.gpr[1] = below(9);
     if (run.decoded.meta.category == ZYDIS_CATEGORY_STRINGOP)
         run.before.gpr[7] = somewhere();
@@ -381,6 +463,10 @@ static struct tbd_bits truth_of_place(const struct native_state *state, unsigned
         return (struct tbd_bits){ state->flags & TBD_STATUS_FLAGS, TBD_STATUS_FLAGS };
     if (place == TBD_PLACE_DF)
         return tbd_bits_of(state->flags >> 10 & 1);
+    if (place == TBD_PLACE_FS || place == TBD_PLACE_GS) {
+        syscall(SYS_arch_prctl, place == TBD_PLACE_FS ? ARCH_GET_FS : ARCH_GET_GS, &value);
+        return tbd_bits_of(value);
+    }
     if (place >= TBD_PLACE_MASK && native_vectors() == NATIVE_AVX512)
         return tbd_bits_of(state->mask[place - TBD_PLACE_MASK]);
     if (place < TBD_PLACE_VECTOR || place >= TBD_PLACE_MASK ||
@@ -727,9 +813,16 @@ static void add_step(struct tbd_simulation *sim, size_t *count, size_t length)
     (*count)++;
 }
 
+static bool repeats_often(void)
+{
+    return (run.decoded.attributes &
+            (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) &&
+           run.before.gpr[1] > 16;
+}
+
 static bool reaches_memory(void)
 {
-    if (is_far() || ((run.decoded.attributes & ZYDIS_ATTRIB_HAS_REP) && run.before.gpr[1] > 16))
+    if (is_far() || repeats_often())
         return false;
     for (unsigned i = 0; i < run.decoded.operand_count; i++) {
         const ZydisDecodedOperandMem *mem = &run.operands[i].mem;

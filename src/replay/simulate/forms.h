@@ -27,6 +27,7 @@ FORM(widening);     /* rdx:rax = rax * 0 */
 FORM(mulx);         /* 0:1 = rdx * 2, no flags */
 FORM(divide);       /* rax = rdx:rax / 0, rdx the rest */
 FORM(shift);        /* 0 = 0 op 1 */
+FORM(rotate_carry); /* 0 = CF:0 rotated by 1 */
 FORM(double_shift); /* 0 = 0:1 shifted by 2 */
 FORM(shift_by);     /* 0 = 1 op 2, no flags */
 /* forms_bits.c */
@@ -51,6 +52,9 @@ FORM(address);      /* 0 = the address of 1 */
 FORM(exchange);
 FORM(exchange_add);
 FORM(compare_exchange);
+FORM(compare_exchange_pair); /* rdx:rax with 0, of 16 bytes */
+FORM(translate);             /* al = the byte of a table at its number */
+FORM(segment_base);          /* 0 = the place aux */
 FORM(swap);
 FORM(widen);     /* rax from its lower half */
 FORM(sign_into); /* rdx from the sign of rax */
@@ -72,6 +76,7 @@ FORM(nothing);
 FORM(string_move);
 FORM(string_store);
 FORM(string_load);
+FORM(string_compare);
 /* forms_state.c */
 FORM(state_save); /* registers to memory */
 FORM(state_restore);
@@ -92,6 +97,9 @@ FORM(mask_test);      /* mask 0 = elements of 1 & 2 that are not 0 */
 FORM(mask_move);      /* the lowest bits */
 FORM(mask_binary);    /* 0 = 1 op 2 */
 FORM(mask_not);       /* 0 = ~1 */
+FORM(mask_same);      /* 0 = ~(1 ^ 2) */
+FORM(mask_shift);     /* 0 = 1 shifted by a number */
+FORM(mask_test_both); /* flags of 0 & 1 and ~0 & 1 */
 FORM(mask_unpack);    /* 0 = 1:2 */
 FORM(mask_or_test);   /* flags of 0 | 1 */
 /* forms_state.c: rt_sigreturn, whose stack pointer is at struct ucontext. */
@@ -104,8 +112,22 @@ FORM(vector_shuffle_two);
 FORM(vector_shuffle_bytes);
 FORM(vector_align);
 FORM(vector_shift_bytes);
+FORM(vector_align_elements);
 FORM(vector_broadcast);
-FORM(vector_insert);
+/* forms_elements.c */
+FORM(vector_put_element);   /* element 2 of 0 = 1 */
+FORM(vector_take_element);  /* 0 = element 2 of 1 */
+FORM(vector_insert_single); /* insertps */
+FORM(vector_widen);         /* elements with zeros or signs above them */
+FORM(vector_blend);         /* elements of 0 or 1, as a number says */
+FORM(vector_blend_by);      /* as signs say */
+FORM(vector_blend_mask);    /* as the mask says */
+FORM(vector_double);        /* each other element twice */
+FORM(vector_repeat);        /* a piece everywhere */
+FORM(vector_insert);        /* a piece of 16 or 32 bytes */
 FORM(vector_extract);
+FORM(vector_permute);        /* lanes of 8 bytes */
+FORM(vector_permute_halves); /* halves of two sources */
+FORM(vector_shuffle_pieces);
 
 #endif

@@ -100,13 +100,13 @@ FORM(complement)
     return true;
 }
 
+/* aux: the flags that it sets. */
 FORM(carry)
 {
     uint8_t x, y, carry, d = tbd_build_slot(b);
     unsigned width = tbd_build_width(b, 0);
     struct tbd_insn_op op;
 
-    (void)aux;
     read_both(b, &x, &y);
     if (x == y && operation == TBD_OP_SBB)
         x = y = tbd_build_constant(b, 0);
@@ -120,7 +120,7 @@ FORM(carry)
                                .c = carry };
     tbd_build_op(b, op);
     op.c = d;
-    op.mask = TBD_STATUS_FLAGS;
+    op.mask = aux;
     flags_of(b, operation == TBD_OP_SBB ? TBD_OP_SUBFLAGS : TBD_OP_ADDFLAGS, op);
     tbd_build_write(b, 0, d);
     return true;
@@ -251,6 +251,31 @@ FORM(divide)
     tbd_build_flags(b, 0);
     tbd_build_write_register(b, part(0, width), quotient);
     tbd_build_write_register(b, part(1, width), rest);
+    return true;
+}
+
+/* rcl, and with aux 1 rcr, by 1; OF is not described. */
+FORM(rotate_carry)
+{
+    unsigned width = tbd_build_width(b, 0);
+    uint8_t x, carry, d = tbd_build_slot(b);
+
+    if (b->operand[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || b->operand[1].imm.value.u != 1)
+        return false;
+    x = tbd_build_read(b, 0);
+    carry = tbd_build_field(b, tbd_build_read_place(b, TBD_PLACE_FLAGS), 0, 1);
+    tbd_build_op(b, (struct tbd_insn_op){ .code = (uint8_t)operation,
+                                          .width = (uint8_t)(aux ? 1 : width - 1),
+                                          .shift = (uint8_t)(aux ? width - 1 : 1),
+                                          .d = d,
+                                          .a = aux ? tbd_build_field(b, x, 1, width - 1) : carry,
+                                          .b = aux ? carry : tbd_build_field(b, x, 0, width - 1) });
+    tbd_build_op(
+        b, (struct tbd_insn_op){ .code = TBD_OP_MOVEBITS,
+                                 .width = 1,
+                                 .d = tbd_build_flags(b, TBD_STATUS_FLAGS & ~(TBD_CF | TBD_OF)),
+                                 .a = tbd_build_field(b, x, aux ? 0 : width - 1, 1) });
+    tbd_build_write(b, 0, d);
     return true;
 }
 

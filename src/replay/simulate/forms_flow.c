@@ -191,18 +191,23 @@ FORM(jump_if_zero)
     return branch(b, tbd_build_binary(b, operation, 64, rcx, rcx));
 }
 
+/* aux: 1 while ZF is set, too, 2 while it is not. */
 FORM(loop)
 {
-    uint8_t rcx, zero;
+    uint8_t rcx, zero, more, equal;
 
-    (void)aux;
     if (b->insn.address_width != 64)
         return false;
     rcx =
         tbd_build_binary(b, operation, 64, tbd_build_read_place(b, RCX), tbd_build_constant(b, 1));
     zero = tbd_build_binary(b, TBD_OP_ISZERO, 64, rcx, rcx);
     tbd_build_write_place(b, RCX, rcx);
-    return branch(b, tbd_build_binary(b, TBD_OP_NOT, 1, zero, zero));
+    more = tbd_build_binary(b, TBD_OP_NOT, 1, zero, zero);
+    if (aux == 0)
+        return branch(b, more);
+    equal = tbd_build_field(b, tbd_build_read_place(b, TBD_PLACE_FLAGS), 6, 1);
+    return branch(b, aux == 1 ? tbd_build_binary(b, TBD_OP_AND, 1, more, equal)
+                              : tbd_build_binary(b, TBD_OP_ANDN, 1, equal, more));
 }
 
 static void keep_unless(struct tbd_build *b, unsigned place, uint8_t number, unsigned call)

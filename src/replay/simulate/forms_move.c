@@ -165,6 +165,53 @@ FORM(compare_exchange)
     return true;
 }
 
+/* rax and rdx are what memory had, whether they were so or not. */
+FORM(compare_exchange_pair)
+{
+    static const unsigned compared[2] = { 0, 2 }, stored[2] = { 3, 1 }; /* rax, rdx; rbx, rcx */
+    uint8_t old[2], difference[2], equal, d, address = tbd_build_address(b, 0, true);
+
+    (void)operation;
+    (void)aux;
+    for (unsigned k = 0; k < 2; k++) {
+        old[k] = tbd_build_load(b, address, 8 * k, 8);
+        difference[k] =
+            tbd_build_binary(b, TBD_OP_XOR, 64, old[k], tbd_build_read_place(b, compared[k]));
+    }
+    equal = tbd_build_binary(b, TBD_OP_OR, 64, difference[0], difference[1]);
+    equal = tbd_build_binary(b, TBD_OP_ISZERO, 64, equal, equal);
+    for (unsigned k = 0; k < 2; k++) {
+        tbd_build_store(b, address, 8 * k, 8,
+                        selected(b, equal, tbd_build_read_place(b, stored[k]), old[k]));
+        tbd_build_write_place(b, compared[k], old[k]);
+    }
+    d = tbd_build_flags(b, TBD_STATUS_FLAGS & ~TBD_ZF);
+    tbd_build_op(b, (struct tbd_insn_op){
+                        .code = TBD_OP_MOVEBITS, .width = 1, .shift = 6, .d = d, .a = equal });
+    return true;
+}
+
+FORM(translate)
+{
+    uint8_t rax = tbd_build_read_place(b, 0), rbx = tbd_build_read_place(b, 3);
+
+    (void)operation;
+    (void)aux;
+    if (b->insn.address_width != 64 || (b->insn.attributes & ZYDIS_ATTRIB_HAS_SEGMENT))
+        return false;
+    rax = tbd_build_binary(b, TBD_OP_ADD, 64, rbx, tbd_build_field(b, rax, 0, 8));
+    tbd_build_write_register(b, ZYDIS_REGISTER_AL, tbd_build_load(b, rax, 0, 1));
+    return true;
+}
+
+FORM(segment_base)
+{
+    (void)operation;
+    tbd_build_write(b, 0,
+                    tbd_build_field(b, tbd_build_read_place(b, aux), 0, tbd_build_width(b, 0)));
+    return true;
+}
+
 /* al to ax and so on; aux: the width before. */
 FORM(widen)
 {

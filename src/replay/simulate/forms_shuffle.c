@@ -51,7 +51,7 @@ FORM(vector_unpack)
     struct tbd_lanes x, y;
 
     (void)operation;
-    if (!tbd_lanes_fit(b) || bytes > 32)
+    if (!tbd_lanes_fit(b))
         return false;
     x = tbd_lanes_read(b, tbd_lanes_first_source(b), bytes);
     y = tbd_lanes_read(b, tbd_lanes_last_operand(b), bytes);
@@ -63,22 +63,23 @@ FORM(vector_unpack)
     return true;
 }
 
-/* pshufd. */
+/* pshufd, and vpermilps and vpermilpd with a number; aux: the logarithm of an element's bytes. */
 FORM(vector_shuffle)
 {
-    unsigned bytes = tbd_lanes_bytes(b), control;
+    unsigned bytes = tbd_lanes_bytes(b), width = 8u << aux, control;
     struct element pieces[16];
     struct tbd_lanes x;
 
     (void)operation;
-    (void)aux;
-    if (!tbd_lanes_fit(b) || b->insn.operand_count_visible < 3 || bytes > 32)
+    if (!tbd_lanes_fit(b) || b->insn.operand_count_visible < 3 ||
+        b->operand[tbd_lanes_last_operand(b)].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
         return false;
     control = (unsigned)b->operand[tbd_lanes_last_operand(b)].imm.value.u;
     x = tbd_lanes_read(b, tbd_lanes_last_operand(b) - 1, bytes);
-    for (unsigned n = 0; n < bytes / 4; n++)
-        pieces[n] = piece_of(&x, (n & ~3u) + (control >> (2 * (n & 3)) & 3), 32);
-    write_pieces(b, pieces, 32, bytes);
+    for (unsigned n = 0; n < 8 * bytes / width; n++)
+        pieces[n] = width == 64 ? piece_of(&x, (n & ~1u) + (control >> n & 1), 64)
+                                : piece_of(&x, (n & ~3u) + (control >> (2 * (n & 3)) & 3), 32);
+    write_pieces(b, pieces, width, bytes);
     return true;
 }
 
@@ -86,12 +87,12 @@ FORM(vector_shuffle)
 FORM(vector_shuffle_words)
 {
     unsigned bytes = tbd_lanes_bytes(b), control;
-    struct element pieces[16];
+    struct element pieces[32];
     struct tbd_lanes x;
 
     (void)operation;
     if (!tbd_lanes_fit(b) || !tbd_lanes_are_in(b, 0) || b->insn.operand_count_visible < 3 ||
-        bytes < 16 || bytes > 32)
+        bytes < 16)
         return false;
     control = (unsigned)b->operand[tbd_lanes_last_operand(b)].imm.value.u;
     x = tbd_lanes_read(b, tbd_lanes_last_operand(b) - 1, bytes);
@@ -120,7 +121,7 @@ FORM(vector_shuffle_two)
     struct tbd_lanes x, y;
 
     (void)operation;
-    if (!tbd_lanes_fit(b) || bytes > 32 || b->insn.operand_count_visible < 3)
+    if (!tbd_lanes_fit(b) || b->insn.operand_count_visible < 3)
         return false;
     control = (unsigned)b->operand[first + 2].imm.value.u & 0xff;
     x = tbd_lanes_read(b, first, bytes);
@@ -164,13 +165,13 @@ FORM(vector_align)
 {
     unsigned bytes = tbd_lanes_bytes(b), by;
     unsigned first = first_of_three(b);
-    struct element pieces[32];
+    struct element pieces[64];
     struct tbd_lanes x, y;
 
     (void)operation;
     (void)aux;
     if (!tbd_lanes_fit(b) || !tbd_lanes_are_in(b, 0) || b->insn.operand_count_visible < 3 ||
-        bytes < 16 || bytes > 32)
+        bytes < 16)
         return false;
     by = (unsigned)b->operand[first + 2].imm.value.u & 0xff;
     x = tbd_lanes_read(b, first, bytes);
@@ -189,15 +190,36 @@ FORM(vector_align)
     return true;
 }
 
+/* valignd and valignq: elements of first:second; aux: the logarithm of their bytes. */
+FORM(vector_align_elements)
+{
+    unsigned bytes = tbd_lanes_bytes(b), width = 8u << aux, count = 8 * bytes / width, by;
+    unsigned last = tbd_lanes_last_operand(b);
+    struct element pieces[16];
+    struct tbd_lanes x, y;
+
+    (void)operation;
+    if (!tbd_lanes_fit(b) || !tbd_lanes_are_in(b, 0) || last < 3 || bytes < 16)
+        return false;
+    by = (unsigned)b->operand[last].imm.value.u & (count - 1);
+    x = tbd_lanes_read(b, last - 2, bytes);
+    y = tbd_lanes_read(b, last - 1, bytes);
+    for (unsigned n = 0; n < count; n++)
+        pieces[n] =
+            n + by < count ? piece_of(&y, n + by, width) : piece_of(&x, n + by - count, width);
+    write_pieces(b, pieces, width, bytes);
+    return true;
+}
+
 /* pslldq and psrldq move whole bytes within 128 bits; aux: 1 to the right. */
 FORM(vector_shift_bytes)
 {
     unsigned bytes = tbd_lanes_bytes(b), by;
-    struct element pieces[32];
+    struct element pieces[64];
     struct tbd_lanes x;
 
     (void)operation;
-    if (!tbd_lanes_fit(b) || bytes > 32)
+    if (!tbd_lanes_fit(b))
         return false;
     by = (unsigned)b->operand[tbd_lanes_last_operand(b)].imm.value.u & 0xff;
     x = tbd_lanes_read(b, tbd_lanes_last_operand(b) - 1, bytes);
@@ -215,11 +237,11 @@ FORM(vector_shift_bytes)
 FORM(vector_broadcast)
 {
     unsigned width = 8u << aux, bytes = tbd_lanes_bytes(b), last = tbd_lanes_last_operand(b);
-    struct element pieces[32];
+    struct element pieces[64];
     struct tbd_lanes x;
 
     (void)operation;
-    if (tbd_lanes_are_masked(b) || !tbd_lanes_are_in(b, 0) || bytes > 32)
+    if (!tbd_lanes_are_in(b, 0))
         return false;
     if (tbd_build_is_register(b, last) && !tbd_lanes_are_in(b, last))
         x = (struct tbd_lanes){ .slot = { tbd_build_read(b, last) }, .count = 1 };
@@ -228,42 +250,5 @@ FORM(vector_broadcast)
     for (unsigned n = 0; n < 8 * bytes / width; n++)
         pieces[n] = piece_of(&x, 0, width);
     write_pieces(b, pieces, width, bytes);
-    return true;
-}
-
-/* vinserti128 and vextracti128 with ymm. */
-FORM(vector_insert)
-{
-    unsigned half;
-    struct tbd_lanes x, y;
-
-    (void)operation;
-    (void)aux;
-    if (!tbd_lanes_fit(b) || tbd_lanes_bytes(b) != 32 || b->insn.operand_count_visible != 4)
-        return false;
-    half = (unsigned)b->operand[3].imm.value.u & 1;
-    x = tbd_lanes_read(b, 1, 32);
-    y = tbd_lanes_read(b, 2, 16);
-    x.slot[2 * half] = y.slot[0];
-    x.slot[2 * half + 1] = y.slot[1];
-    tbd_lanes_write(b, 0, &x);
-    return true;
-}
-
-FORM(vector_extract)
-{
-    unsigned half;
-    struct tbd_lanes x;
-
-    (void)operation;
-    (void)aux;
-    if (!tbd_lanes_fit(b) || tbd_lanes_bytes(b) != 16 || b->operand[1].size != 256)
-        return false;
-    half = (unsigned)b->operand[2].imm.value.u & 1;
-    x = tbd_lanes_read(b, 1, 32);
-    x.slot[0] = x.slot[2 * half];
-    x.slot[1] = x.slot[2 * half + 1];
-    x.count = 2;
-    tbd_lanes_write(b, 0, &x);
     return true;
 }

@@ -130,3 +130,54 @@ FORM(string_load)
     move_register(b, RSI, moves_by(b, bytes));
     return true;
 }
+
+/* Flags of x - y, as cmp has them. */
+static void compare(struct tbd_build *b, unsigned width, uint8_t x, uint8_t y)
+{
+    uint8_t difference = tbd_build_binary(b, TBD_OP_SUB, width, x, y);
+
+    tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_SUBFLAGS,
+                                          .width = (uint8_t)width,
+                                          .d = tbd_build_flags(b, 0),
+                                          .a = x,
+                                          .b = y,
+                                          .c = difference,
+                                          .mask = TBD_STATUS_FLAGS });
+}
+
+/* How far addresses moved while elements were compared: by as many of them as rcx is less; what they were is not described,
+ * nor are the flags. */
+static uint8_t compared_by(struct tbd_build *b, unsigned bytes)
+{
+    uint8_t step = step_of(b, bytes), left = tbd_build_slot(b), count;
+
+    count = tbd_build_binary(b, TBD_OP_SUB, 64, tbd_build_read_place(b, RCX), left);
+    tbd_build_write_place(b, RCX, left);
+    tbd_build_flags(b, 0);
+    b->out.repeats = true;
+    return tbd_build_binary(b, TBD_OP_MUL, 64, count, step);
+}
+
+/* aux: 1 for scas, of rax, 0 for cmps, of memory at rsi. */
+FORM(string_compare)
+{
+    unsigned bytes = b->insn.operand_width / 8u;
+    uint8_t x, y, by;
+
+    (void)operation;
+    if (b->insn.meta.category != ZYDIS_CATEGORY_STRINGOP || !is_plain(b) || repeats(b))
+        return false;
+    if (has_other_prefix(b)) {
+        by = compared_by(b, bytes);
+    } else {
+        x = aux ? tbd_build_field(b, tbd_build_read_place(b, 0), 0, 8 * bytes)
+                : tbd_build_load(b, tbd_build_read_place(b, RSI), 0, bytes);
+        y = tbd_build_load(b, tbd_build_read_place(b, RDI), 0, bytes);
+        compare(b, 8 * bytes, x, y);
+        by = step_of(b, bytes);
+    }
+    if (!aux)
+        move_register(b, RSI, by);
+    move_register(b, RDI, by);
+    return true;
+}

@@ -15,7 +15,7 @@ FORM(vector_move)
     (void)aux;
     if (!tbd_lanes_fit(b) || b->operand[last].size != b->operand[0].size)
         return false;
-    if (tbd_lanes_are_in(b, 0) && tbd_lanes_are_in(b, last)) {
+    if (tbd_lanes_are_in(b, 0) && tbd_lanes_are_in(b, last) && !tbd_lanes_are_masked(b)) {
         for (unsigned k = 0; k < tbd_lanes_bytes(b) / 8; k++)
             tbd_build_copy(b, tbd_lanes_place(b, 0, k), tbd_lanes_place(b, last, k));
         tbd_lanes_clear_above(b, 0, tbd_lanes_bytes(b) / 8);
@@ -108,26 +108,20 @@ FORM(vector_half)
     return true;
 }
 
-/* The sign bits of all elements of `width` bits, the first one lowest. */
-static uint8_t signs_of(struct tbd_build *b, const struct tbd_lanes *x, enum tbd_pure function,
-                        unsigned each)
+/* The sign bits of all elements of `width` bits, the first one lowest, zeros above. */
+static uint8_t signs_of(struct tbd_build *b, const struct tbd_lanes *x, unsigned width)
 {
-    uint8_t sum = tbd_build_constant(b, 0);
+    uint8_t d = tbd_build_slot(b);
+    unsigned each = 64 / width;
 
-    for (unsigned k = 0; k < x->count; k++) {
-        uint8_t part = tbd_build_pure(
-            b, function, 64, (const uint8_t[3]){ x->slot[k], TBD_INSN_NO_SLOT, TBD_INSN_NO_SLOT });
-        uint8_t d = tbd_build_slot(b);
-
-        tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                              .width = (uint8_t)each,
-                                              .shift = (uint8_t)(each * k),
+    for (unsigned k = 0; k < x->count; k++)
+        tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_SIGNS,
+                                              .shift = (uint8_t)width,
+                                              .aux = (uint8_t)(each * k),
                                               .d = d,
-                                              .a = sum,
-                                              .b = part });
-        sum = d;
-    }
-    return sum;
+                                              .a = x->slot[k] });
+    tbd_build_link(b, d, tbd_build_constant(b, 0), ~tbd_bits_low(each * x->count));
+    return d;
 }
 
 /* ---- mask registers (AVX-512) ---- */
@@ -147,8 +141,7 @@ static unsigned mask_place(ZydisRegister reg)
 static void write_mask(struct tbd_build *b, uint8_t slot)
 {
     if (tbd_lanes_are_masked(b))
-        slot = tbd_build_binary(b, TBD_OP_AND, 64, slot,
-                                tbd_build_read_place(b, mask_place(b->insn.avx.mask.reg)));
+        slot = tbd_build_binary(b, TBD_OP_AND, 64, slot, tbd_lanes_mask(b));
     tbd_build_write_place(b, mask_place(b->operand[0].reg.value), slot);
 }
 
@@ -185,10 +178,8 @@ static bool mask_sources(struct tbd_build *b, unsigned last, struct tbd_lanes *x
 static void write_signs(struct tbd_build *b, const struct tbd_lanes *out, unsigned log,
                         bool negated)
 {
-    static const enum tbd_pure functions[4] = { TBD_PURE_BYTESIGNS, TBD_PURE_WORDSIGNS,
-                                                TBD_PURE_DWORDSIGNS, TBD_PURE_QWORDSIGNS };
     unsigned each = 8u >> log;
-    uint8_t sum = signs_of(b, out, functions[log], each);
+    uint8_t sum = signs_of(b, out, 8u << log);
 
     if (negated)
         sum = tbd_build_binary(b, TBD_OP_XOR, 64, sum,
@@ -196,16 +187,23 @@ static void write_signs(struct tbd_build *b, const struct tbd_lanes *out, unsign
     write_mask(b, sum);
 }
 
+/* How elements are compared: 1 with 2, or 2 with 1; what is so, or what is not. */
+struct lane_order {
+    bool swapped, negated;
+};
+
 /* k = the elements of 1 and 2 compare; aux as of LANES. */
-static bool compare_into_mask(struct tbd_build *b, unsigned aux, unsigned last, bool negated)
+static bool compare_into_mask(struct tbd_build *b, unsigned aux, unsigned last,
+                              struct lane_order how)
 {
     struct tbd_lanes x, y;
 
     if (!mask_sources(b, last, &x, &y))
         return false;
     for (unsigned k = 0; k < x.count; k++)
-        x.slot[k] = lanes_op(b, aux >> 4, aux & 15, x.slot[k], y.slot[k]);
-    write_signs(b, &x, aux & 15, negated);
+        x.slot[k] = how.swapped ? lanes_op(b, aux >> 4, aux & 15, y.slot[k], x.slot[k])
+                                : lanes_op(b, aux >> 4, aux & 15, x.slot[k], y.slot[k]);
+    write_signs(b, &x, aux & 15, how.negated);
     return true;
 }
 
@@ -223,7 +221,8 @@ FORM(vector_binary)
     struct tbd_lanes x, y, out = { .count = bytes / 8 };
 
     if (is_mask(b, 0))
-        return operation == TBD_OP_LANES && compare_into_mask(b, aux, last, false);
+        return operation == TBD_OP_LANES &&
+               compare_into_mask(b, aux, last, (struct lane_order){ 0 });
     if (!tbd_lanes_fit(b) || !tbd_lanes_are_in(b, 0))
         return false;
     if (is_zeroing(b, operation, aux)) {
@@ -253,10 +252,9 @@ FORM(vector_binary)
     return true;
 }
 
-/* The sign bits of all elements, in a general register; aux: the function. */
+/* The sign bits of all elements, in a general register; aux: an element's bits. */
 FORM(vector_signs)
 {
-    static const uint8_t bits[4] = { 8, 4, 2, 1 };
     struct tbd_lanes x;
 
     (void)operation;
@@ -267,19 +265,35 @@ FORM(vector_signs)
         b,
         ZydisRegisterEncode(ZYDIS_REGCLASS_GPR32,
                             (ZyanU8)ZydisRegisterGetId(b->operand[0].reg.value)),
-        signs_of(b, &x, (enum tbd_pure)aux, bits[aux - TBD_PURE_BYTESIGNS]));
+        signs_of(b, &x, aux));
     return true;
 }
 
-/* With a predicate: equal, or not. */
+/* Intel SDM, VPCMP: what the predicates are; those that are always or never true are seldom used. */
+static const struct {
+    bool is_known, is_equal;
+    struct lane_order how;
+} predicates[8] = {
+    [0] = { .is_known = true, .is_equal = true },
+    [1] = { .is_known = true, .how = { .swapped = true } },
+    [2] = { .is_known = true, .how = { .negated = true } },
+    [4] = { .is_known = true, .is_equal = true, .how = { .negated = true } },
+    [5] = { .is_known = true, .how = { .swapped = true, .negated = true } },
+    [6] = { .is_known = true },
+};
+
+/* aux: the logarithm of an element's bytes, + 16 if they are unsigned. */
 FORM(mask_compare)
 {
     unsigned last = tbd_lanes_last_operand(b);
-    uint64_t predicate = b->operand[last].imm.value.u & 7;
+    unsigned predicate = (unsigned)b->operand[last].imm.value.u & 7;
+    unsigned greater = aux & 16 ? TBD_LANE_GTU : TBD_LANE_GT;
 
     (void)operation;
-    return last >= 3 && (predicate == 0 || predicate == 4) &&
-           compare_into_mask(b, 16 * TBD_LANE_EQ + aux, last - 1, predicate == 4);
+    return last >= 3 && predicates[predicate].is_known &&
+           compare_into_mask(
+               b, 16 * (predicates[predicate].is_equal ? TBD_LANE_EQ : greater) + (aux & 15),
+               last - 1, predicates[predicate].how);
 }
 
 /* k = elements of 1 & 2 that are not 0, or with operation ISZERO are. */
@@ -431,6 +445,38 @@ FORM(mask_not)
     tbd_build_write_place(b, mask_place(b->operand[0].reg.value),
                           tbd_build_binary(b, TBD_OP_XOR, aux, read_mask(b, 1, aux),
                                            tbd_build_constant(b, tbd_bits_low(aux))));
+    return true;
+}
+
+FORM(mask_same)
+{
+    uint8_t differ =
+        tbd_build_binary(b, operation, aux, read_mask(b, 1, aux), read_mask(b, 2, aux));
+
+    tbd_build_write_place(
+        b, mask_place(b->operand[0].reg.value),
+        tbd_build_binary(b, TBD_OP_XOR, aux, differ, tbd_build_constant(b, tbd_bits_low(aux))));
+    return true;
+}
+
+FORM(mask_shift)
+{
+    unsigned by = (unsigned)b->operand[2].imm.value.u & 0xff;
+    uint8_t zero = tbd_build_constant(b, 0);
+
+    tbd_build_write_place(b, mask_place(b->operand[0].reg.value),
+                          by >= aux ? zero
+                                    : tbd_build_binary(b, operation, aux, read_mask(b, 1, aux),
+                                                       tbd_build_constant(b, by)));
+    return true;
+}
+
+FORM(mask_test_both)
+{
+    uint8_t x = read_mask(b, 0, aux), y = read_mask(b, 1, aux);
+
+    write_zero_flags(b, tbd_build_binary(b, operation, aux, x, y),
+                     tbd_build_binary(b, TBD_OP_ANDN, aux, x, y));
     return true;
 }
 

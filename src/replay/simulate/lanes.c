@@ -18,9 +18,28 @@ bool tbd_lanes_are_masked(const struct tbd_build *b)
     return b->insn.avx.mask.reg != ZYDIS_REGISTER_NONE && b->insn.avx.mask.reg != ZYDIS_REGISTER_K0;
 }
 
+/* Not of instructions that do nothing else. */
+static bool is_broadcast(const struct tbd_build *b)
+{
+    return b->insn.avx.broadcast.mode != ZYDIS_BROADCAST_MODE_INVALID &&
+           !b->insn.avx.broadcast.is_static;
+}
+
 bool tbd_lanes_are_plain(const struct tbd_build *b)
 {
-    return !tbd_lanes_are_masked(b) && b->insn.avx.broadcast.mode == ZYDIS_BROADCAST_MODE_INVALID;
+    return !tbd_lanes_are_masked(b) && !is_broadcast(b);
+}
+
+bool tbd_lanes_are_zeroed(const struct tbd_build *b)
+{
+    return b->insn.avx.mask.mode == ZYDIS_MASK_MODE_ZEROING ||
+           b->insn.avx.mask.mode == ZYDIS_MASK_MODE_CONTROL_ZEROING;
+}
+
+uint8_t tbd_lanes_mask(struct tbd_build *b)
+{
+    return tbd_build_read_place(b, TBD_PLACE_MASK +
+                                       (unsigned)ZydisRegisterGetId(b->insn.avx.mask.reg));
 }
 
 unsigned tbd_lanes_place(const struct tbd_build *b, unsigned i, unsigned lane)
@@ -52,8 +71,53 @@ void tbd_lanes_clear_above(struct tbd_build *b, unsigned i, unsigned lane)
         tbd_build_copy(b, tbd_lanes_place(b, i, lane), TBD_PLACE_COUNT);
 }
 
-void tbd_lanes_write(struct tbd_build *b, unsigned i, const struct tbd_lanes *lanes)
+uint8_t tbd_lanes_choose(struct tbd_build *b, uint8_t bits, uint8_t x, uint8_t y)
 {
+    return tbd_build_binary(b, TBD_OP_OR, 64, tbd_build_binary(b, TBD_OP_AND, 64, x, bits),
+                            tbd_build_binary(b, TBD_OP_ANDN, 64, bits, y));
+}
+
+void tbd_lanes_merge(struct tbd_build *b, struct tbd_lanes *lanes, const struct tbd_lanes *old)
+{
+    unsigned width = b->operand[0].element_size;
+    uint8_t mask = tbd_lanes_mask(b);
+
+    if (width != 8 && width != 16 && width != 32 && width != 64) {
+        b->full = true;
+        return;
+    }
+    for (unsigned k = 0; k < lanes->count; k++) {
+        uint8_t bits = tbd_build_slot(b);
+
+        tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_SPREAD,
+                                              .aux = (uint8_t)(k * (64 / width)),
+                                              .shift = (uint8_t)width,
+                                              .d = bits,
+                                              .a = mask });
+        lanes->slot[k] = old ? tbd_lanes_choose(b, bits, lanes->slot[k], old->slot[k])
+                             : tbd_build_binary(b, TBD_OP_AND, 64, lanes->slot[k], bits);
+    }
+}
+
+static void merge_with_before(struct tbd_build *b, unsigned i, struct tbd_lanes *lanes)
+{
+    struct tbd_lanes before;
+
+    if (tbd_lanes_are_zeroed(b)) {
+        tbd_lanes_merge(b, lanes, NULL);
+        return;
+    }
+    before = tbd_lanes_read(b, i, 8 * lanes->count);
+    tbd_lanes_merge(b, lanes, &before);
+}
+
+void tbd_lanes_write(struct tbd_build *b, unsigned i, const struct tbd_lanes *all)
+{
+    struct tbd_lanes merged = *all;
+    const struct tbd_lanes *lanes = &merged;
+
+    if (tbd_lanes_are_masked(b))
+        merge_with_before(b, i, &merged);
     if (!tbd_lanes_are_in(b, i)) {
         for (unsigned k = 0; k < lanes->count; k++)
             tbd_build_store(b, tbd_build_address(b, i, true), 8 * k, 8, lanes->slot[k]);
@@ -83,7 +147,6 @@ unsigned tbd_lanes_last_operand(const struct tbd_build *b)
 
 bool tbd_lanes_fit(const struct tbd_build *b)
 {
-    return b->insn.operand_count_visible >= 2 && tbd_lanes_are_plain(b) &&
-           tbd_lanes_bytes(b) % 8 == 0 && tbd_lanes_bytes(b) >= 8 &&
-           tbd_lanes_bytes(b) <= 8 * TBD_LANES_MAX;
+    return b->insn.operand_count_visible >= 2 && !is_broadcast(b) && tbd_lanes_bytes(b) % 8 == 0 &&
+           tbd_lanes_bytes(b) >= 8 && tbd_lanes_bytes(b) <= 8 * TBD_LANES_MAX;
 }

@@ -302,6 +302,8 @@ static void solve_op(struct tbd_solver *s, const struct tbd_insn_op *op)
     case TBD_OP_PURE: tbd_solve_pure(s, op); break;
     case TBD_OP_LANES: tbd_solve_lanes(s, op); break;
     case TBD_OP_SHUFFLE: tbd_solve_shuffle(s, op); break;
+    case TBD_OP_SPREAD: tbd_solve_spread(s, op); break;
+    case TBD_OP_SIGNS: tbd_solve_signs(s, op); break;
     case TBD_OP_TERNARY: tbd_solve_ternary(s, op); break;
     case TBD_OP_STRINGS: tbd_solve_strings(s, op); break;
     case TBD_OP_UNLESS: solve_unless(s, op); break;

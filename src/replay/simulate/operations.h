@@ -29,6 +29,8 @@ void tbd_solve_shift(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_pure(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_lanes(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_shuffle(struct tbd_solver *solver, const struct tbd_insn_op *op);
+void tbd_solve_spread(struct tbd_solver *solver, const struct tbd_insn_op *op);
+void tbd_solve_signs(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_ternary(struct tbd_solver *solver, const struct tbd_insn_op *op);
 void tbd_solve_strings(struct tbd_solver *solver, const struct tbd_insn_op *op);
 

@@ -60,16 +60,6 @@ static uint64_t deposit_bits(uint64_t from, uint64_t mask)
     return result;
 }
 
-/* The top bit of each element of 64 bits, the first one lowest. */
-static uint64_t sign_bits(uint64_t value, unsigned element)
-{
-    uint64_t result = 0;
-
-    for (unsigned at = 0; at < 64 / element; at++)
-        result |= ((value >> (at * element + element - 1)) & 1) << at;
-    return result;
-}
-
 static uint64_t function(unsigned name, const uint64_t in[3], unsigned w)
 {
     uint64_t a = in[0], b = in[1], c = in[2];

@@ -25,6 +25,39 @@ void tbd_solve_shuffle(struct tbd_solver *s, const struct tbd_insn_op *op)
     }
 }
 
+void tbd_solve_spread(struct tbd_solver *s, const struct tbd_insn_op *op)
+{
+    uint64_t low = tbd_bits_low(op->shift);
+
+    for (unsigned at = 0; at < 64; at += op->shift) {
+        unsigned from = op->aux + at / op->shift;
+        struct tbd_bits bit = tbd_bits_bit(s->slot[op->a], from);
+        struct tbd_bits copies = tbd_bits_only(tbd_bits_right(s->slot[op->d], at), low);
+
+        if (tbd_bits_full(bit))
+            tbd_solver_learn(s, op->d, (struct tbd_bits){ bit.value ? low << at : 0, low << at });
+        if (copies.known != 0) /* any of them */
+            tbd_solver_learn(
+                s, op->a, (struct tbd_bits){ (uint64_t)(copies.value != 0) << from, 1ull << from });
+    }
+}
+
+/* Bit `to` of one slot is bit `from` of another. */
+static void same_bit(struct tbd_solver *s, unsigned d, unsigned to, unsigned a, unsigned from)
+{
+    struct tbd_bits forward = tbd_bits_only(tbd_bits_right(s->slot[a], from), 1);
+    struct tbd_bits back = tbd_bits_only(tbd_bits_right(s->slot[d], to), 1);
+
+    tbd_solver_learn(s, d, (struct tbd_bits){ forward.value << to, forward.known << to });
+    tbd_solver_learn(s, a, (struct tbd_bits){ back.value << from, back.known << from });
+}
+
+void tbd_solve_signs(struct tbd_solver *s, const struct tbd_insn_op *op)
+{
+    for (unsigned n = 0; n < 64u / op->shift; n++)
+        same_bit(s, op->d, op->aux + n, op->a, n * op->shift + op->shift - 1u);
+}
+
 /* The bits that may be as bit `wanted` of `index`. */
 static uint64_t may_be(struct tbd_bits bits, unsigned wanted)
 {
