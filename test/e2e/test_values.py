@@ -237,6 +237,45 @@ def test_path_shows_values(folder):
     assert killed.code == 3 and b"only what ran last" in killed.err and b'"values"' not in killed.out, killed
 
 
+THREAD_ENDED = """#include <pthread.h>
+volatile long sum;
+static void *count(void *upto) { for (long i = 0; i < (long)upto; i++) sum += i; return 0; }
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, count, (void *)20);
+    pthread_join(thread, 0);
+    for (int k = 0; k < 5; k++)
+        sum += k;
+    *(volatile int *)0 = (int)sum;
+    return 0;
+}
+"""
+
+
+def test_threads_that_ended_have_rows_without_values(folder):
+    """The dump has their rings, not their registers: that is a note, the others' values are shown; no row of theirs fulfils a condition."""
+    source, program, root = (os.path.join(folder, name) for name in ("ended.c", "ended", "traces"))
+    with open(source, "w", encoding="ascii") as file:
+        file.write(THREAD_ENDED)
+    subprocess.run(["cc", "-g", "-o", program, source, "-lpthread"], check=True)
+    os.makedirs(root)
+    assert tbdtest.run([program], env=tbdtest.trace_env(root, "mode=crash")).code < 0
+    tbdtest.wait_organizers(root)
+    dump = tbdtest.Trace(os.path.join(root, "latest"))
+    result = dump.tbdq("path", "20", "--values")
+    assert result.code == 0 and b"note: of 1 threads the dump has no registers" in result.err, result
+    rows = [json.loads(line) for line in result.out.splitlines()[1:]]
+    assert {row["function"].split("!")[1] for row in rows} >= {"main", "start_thread"}, rows
+    named = [value for row in rows for value in row.get("values", ()) if value["name"] == "k"]
+    held = [value for value in named if value["value"] is not None]
+    assert [value["value"] for value in held][-1] == "4" and all(value["certainty"] == "inferred" for value in held), named
+    found = dump.tbdq("path", "20", "--where", "k == 3")
+    lines = [json.loads(line) for line in found.out.splitlines()[1:]]
+    assert found.code == 0 and lines and all(row["function"] == "ended!main" for row in lines), found
+    assert b"it is not known whether k == 3" in found.err, found
+
+
 def test_answers_do_not_depend_on_what_was_asked_before(folder):
     dump, _ = both("crash_callback", folder)
     lines = [line for n in (1, 30, 200, 40, 2) for line in ("goto -%d" % n, "regs", "path 12 --values --why")]

@@ -425,7 +425,7 @@ static void put_rows(const struct row_finding *f, struct tbd_rows *rows)
 
         if (with_values)
             span = span_of(f, i);
-        if (with_values && !tbd_path_values_match(f->path->values, &span))
+        if (f->path->values != NULL && !tbd_path_values_match(f->path->values, &span))
             continue;
         object = object_of(f, row);
         if (with_values && row->times == 1)

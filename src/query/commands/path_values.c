@@ -33,6 +33,8 @@ struct tbd_path_values {
     struct tbd_past_condition condition;
     enum tbd_status opened;
     enum tbd_status failed; /* the first thread that has no values */
+    struct tbd_error why;   /* and why */
+    size_t with, without;   /* threads */
     char *words;            /* owned */
     struct wanted_value wanted[WANTED_MAX];
     size_t wanted_count;
@@ -487,6 +489,11 @@ bool tbd_path_values_match(struct tbd_path_values *values, const struct tbd_path
 {
     enum tbd_certainty certainty;
 
+    if (values->what.where != NULL && values->past == NULL) {
+        values->condition.asked++;
+        values->condition.undecided++;
+        return false;
+    }
     return values->what.where == NULL ||
            (tbd_past_go(values->past, span->step, span->insn) &&
             tbd_past_decide(values->past, &values->condition, &certainty) == TBD_PAST_TRUE);
@@ -585,17 +592,31 @@ enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
     status = values->opened;
     if (status == TBD_OK)
         status = take_past(values, thread, first);
-    if (status != TBD_OK && values->failed == TBD_OK)
+    if (status != TBD_OK && values->failed == TBD_OK) {
         values->failed = status;
+        values->why = values->session->why;
+    }
+    *(status == TBD_OK ? &values->with : &values->without) += 1;
     return status;
+}
+
+/* Threads that had ended are in the rings alone. */
+static bool is_some(const struct tbd_path_values *values)
+{
+    return values->failed == TBD_NOREPLAY && values->with != 0;
 }
 
 enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values)
 {
-    if (values->failed == TBD_OK)
+    if (is_some(values))
+        fprintf(
+            stderr,
+            "tbdq: note: of %zu threads the dump has no registers: what they held is not known\n",
+            values->without);
+    if (values->failed == TBD_OK || is_some(values))
         return values->what.where == NULL || tbd_past_condition_tell(&values->condition)
                    ? TBD_EXIT_FOUND
                    : TBD_EXIT_USAGE;
-    values->run->session->why = values->session->why;
+    values->run->session->why = values->why;
     return tbd_command_fail(values->run, values->failed);
 }

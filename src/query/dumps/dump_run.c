@@ -35,7 +35,7 @@ static enum tbd_status reach_position(struct tbd_dump_run *dump)
     for (uint32_t i = 0; status == TBD_OK && i < dump->ring->dump.head->thread_count; i++) {
         struct tbd_rings_thread *thread = &dump->ring->threads[i];
         bool is_there = before.back != 0 &&
-                        (before.thread == 0 ? thread->is_dying : thread->tid == before.thread);
+                        (before.thread == 0 ? thread->is_asked : thread->tid == before.thread);
 
         status = tbd_rings_reach(dump->ring, thread, is_there ? before.back : 1);
         if (status == TBD_NOTFOUND)
@@ -66,7 +66,7 @@ struct tbd_rings_thread *tbd_dump_thread(struct tbd_dump_run *dump)
     for (uint32_t i = 0; i < dump->ring->dump.head->thread_count; i++) {
         struct tbd_rings_thread *thread = &dump->ring->threads[i];
 
-        if ((dump->tid != 0 ? thread->tid == dump->tid : thread->is_dying) &&
+        if ((dump->tid != 0 ? thread->tid == dump->tid : thread->is_asked) &&
             tbd_rings_steps(dump->ring, thread) != NULL)
             return thread;
     }

@@ -133,6 +133,8 @@ static bool make_tables(struct tbd_rings *ring)
         ring->threads[i] =
             (struct tbd_rings_thread){ .tid = thread->tid,
                                        .has_older = (thread->flags & TBD_CRASH_HAS_OLDER) != 0,
+                                       .is_asked =
+                                           thread->tid == (head->tid ? head->tid : head->pid),
                                        .is_dying = head->tid != 0 && thread->tid == head->tid,
                                        .entries = entries,
                                        .count = thread->count,

@@ -70,6 +70,8 @@ struct tbd_rings_step {
 struct tbd_rings_thread {
     uint32_t tid;
     bool has_older; /* earlier blocks are lost */
+    bool
+        is_asked; /* if no thread is named: the dying one, the first one of a process that goes on */
     bool is_dying;
     const uint32_t *
         entries; /* the stretch of them that is looked at: the newest ones, or those of tbd_rings_reach() */
