@@ -289,6 +289,7 @@ static struct tbd_block_code *block_before(const struct tbd_block_code *block)
 static void kill_one(struct tbd_block_code *block)
 {
     block->live = false;
+    tbd_cache_remember_id(block);
     tbd_cache_unlink_incoming(block);
     for (uint32_t n = 0; n < block->exit_count && !tbd_cache.is_free; n++)
         tbd_cache_leave_list(block->first_exit + n);
@@ -337,6 +338,8 @@ void tbd_cache_flush_all(void)
     tbd_cache_forget_targets();
     if (!tbd_cache.block_count)
         return;
+    for (uint32_t n = 0; n < tbd_cache.block_count; n++)
+        tbd_cache_remember_id(&tbd_cache.block[n]);
     tbd_cache_empty_map();
     for (uint32_t n = 0; n < tbd_cache.area_count; n++)
         tbd_cache_reset_area(&tbd_cache.area[n]);

@@ -32,7 +32,8 @@ struct tbd_known_id {
     uint64_t code_hash;
     uint32_t id;
     uint32_t code_bytes;
-    uint8_t end; /* the same bytes may end differently (patcher/forced_specials.h) */
+    uint8_t end;     /* the same bytes may end differently (patcher/forced_specials.h) */
+    bool is_entered; /* in the table */
 };
 
 struct tbd_cache_slot {
@@ -52,8 +53,9 @@ struct tbd_cache {
     struct tbd_exit_site *site;
     struct tbd_known_id *id;
     struct tbd_cache_table map; /* of blocks by start */
-    struct tbd_cache_table ids; /* of ids by start and code */
-    uint16_t *page_blocks;      /* how many blocks were made on pages with this hash; saturates */
+    struct tbd_cache_table
+        ids; /* of ids by start and code; in free run only of those that a block has had */
+    uint16_t *page_blocks; /* how many blocks were made on pages with this hash; saturates */
     uint32_t block_count;
     uint32_t site_count;
     uint32_t id_count;
@@ -75,6 +77,8 @@ void tbd_cache_map(uint32_t index);
 /* Counts the block for its pages; tbd_cache_empty_map() empties all tables. */
 void tbd_cache_count_pages(const struct tbd_block_code *block);
 void tbd_cache_empty_map(void);
+/* In free run: the block is about to be forgotten, and has its id again if it is made once more. */
+void tbd_cache_remember_id(const struct tbd_block_code *block);
 /* The id that the block had before, or a new one. */
 uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                          const struct tbd_codegen_config *config);

@@ -109,9 +109,10 @@ static struct tbd_cache_slot *id_slot(const struct tbd_known_id *key)
 
 static void enter_id(uint32_t n)
 {
-    const struct tbd_known_id *id = &tbd_cache.id[n];
+    struct tbd_known_id *id = &tbd_cache.id[n];
 
     *id_slot(id) = (struct tbd_cache_slot){ n + 1, (uint32_t)id->code_hash };
+    id->is_entered = true;
     tbd_cache.ids.used++;
 }
 
@@ -120,19 +121,54 @@ static void ids_grow(void)
     empty_table(&tbd_cache.ids);
     tbd_cache.ids.slots *= 2;
     for (uint32_t n = 0; n < tbd_cache.id_count; n++)
-        enter_id(n);
+        if (tbd_cache.id[n].is_entered)
+            enter_id(n);
+}
+
+static void enter_new_id(uint32_t n)
+{
+    if (tbd_cache.ids.used >= tbd_cache.ids.slots / 2)
+        ids_grow();
+    enter_id(n);
 }
 
 static uint32_t new_id(const struct tbd_known_id *key, uint32_t id)
 {
     if (tbd_cache.id_count == MAX_IDS)
         tbd_cache_forget_ids();
-    if (tbd_cache.ids.used >= tbd_cache.ids.slots / 2)
-        ids_grow();
     tbd_cache.id[tbd_cache.id_count] = *key;
     tbd_cache.id[tbd_cache.id_count].id = id;
-    enter_id(tbd_cache.id_count++);
+    if (!tbd_cache.is_free)
+        enter_new_id(tbd_cache.id_count);
+    tbd_cache.id_count++;
     return id;
+}
+
+/* The first id that is not below this one: they only rise.  tbd_cache.id_count: there is none. */
+static uint32_t find_id(uint32_t id)
+{
+    uint32_t low = 0, high = tbd_cache.id_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (tbd_cache.id[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void tbd_cache_remember_id(const struct tbd_block_code *block)
+{
+    uint32_t n;
+
+    if (!tbd_cache.is_free)
+        return; /* all are entered */
+    n = find_id(block->id);
+    if (n < tbd_cache.id_count && tbd_cache.id[n].id == block->id && !tbd_cache.id[n].is_entered)
+        enter_new_id(n);
 }
 
 uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,

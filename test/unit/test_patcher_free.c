@@ -126,12 +126,55 @@ static void a_signal_in_the_check_of_a_branch_goes_on_at_its_target(void **state
     assert_int_equal(found.gpr[TBD_RCX], 6);
 }
 
+static uint32_t defined;
+
+static uint32_t count_definition(const struct tbd_block_def *def, const struct tbd_op *ops,
+                                 const uint8_t *bytes)
+{
+    (void)def, (void)ops, (void)bytes;
+    return ++defined;
+}
+
+/* The id of a block of code number `n`, which is made now. */
+static uint32_t id_of(uint32_t n)
+{
+    static const struct tbd_patcher_callbacks callbacks = { .define = count_definition };
+    static const struct tbd_codegen_config config = { .hook_set = TBD_HOOK_BLOCKS,
+                                                      .is_free = true };
+    static struct tbd_cut cut;
+
+    cut.def.start = 0x1000 + 4ull * n;
+    cut.def.code_hash = 0x9e3779b97f4a7c15ull * n;
+    cut.def.code_bytes = 4;
+    return tbd_cache_id_of(&cut, &callbacks, &config);
+}
+
+/* More than the table holds at first; every other one is forgotten, and made again. */
+static void a_block_that_is_made_again_has_its_id(void **state)
+{
+    enum { COUNT = 60000 };
+
+    (void)state;
+    tbd_cache_forget_ids();
+    for (uint32_t n = 0; n < COUNT; n++)
+        assert_int_equal(id_of(n), n + 1);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t n = 0; n < COUNT; n += 2)
+            tbd_cache_remember_id(&(struct tbd_block_code){ .id = n + 1 });
+    for (uint32_t n = 0; n < COUNT; n += 2)
+        assert_int_equal(id_of(n), n + 1);
+    assert_int_equal(defined, COUNT);
+    assert_int_equal(id_of(COUNT), COUNT + 1);
+    tbd_cache_forget_ids();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_one_thread_follow_each_other),
         cmocka_unit_test(code_that_others_may_run_is_left_alone),
         cmocka_unit_test(a_signal_in_the_check_of_a_branch_goes_on_at_its_target),
+        cmocka_unit_test(a_block_that_is_made_again_has_its_id),
     };
 
     if (harness_obstacle()) {
