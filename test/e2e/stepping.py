@@ -472,6 +472,8 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb takes a further piece of the inlined function for another call"
     if program.name.endswith("_O2") and any(first <= state[1] <= last for first, last in program.actors for state in (here, there, own)):
         return "gdb does not know the frames of a coroutine's body"
+    if command == "step" and ours < theirs and len(frames) > 1 and (frames[1][0] or "sub_").startswith("sub_"):
+        return "gdb runs on out of a function that has no name, and enters nothing that is called from there"
     if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
         return "gdb passes over the next copy of an inlined function on the same line"
     return None

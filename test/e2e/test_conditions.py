@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Conditions over variables in every place where a compiler puts them; the program's own counts must agree."""
+import os
 import re
+import subprocess
 
 import tbdtest
 
@@ -68,6 +70,37 @@ def test_registers_that_have_no_room_in_a_block_are_found_one_by_one(folder):
     assert few.code == many.code == 0 and few.out == many.out, (few, many)
     noted, single = (int(n) for n in re.search(rb"(\d+) replayed for registers.*positions replayed to: (\d+)", many.err).groups())
     assert noted > 0 and single > 0, many.err
+
+
+FLOATS = """
+#include <stdio.h>
+volatile float small = -2013263.625f, tenth = 0.1f, big = 16777216.0f;
+volatile double real = -5.75;
+volatile int n = 16777217, five = 5;
+__attribute__((noinline)) static int stop(void) { return n; }
+int main(void)
+{
+    printf("%d\\n", stop());
+    SHOW
+}
+"""
+# With the value that the compiler gives them: an int and a float make a float.
+CALCULATED = ["small + five", "tenth + 1", "tenth * 3", "tenth + 0.2f", "tenth + 0.2", "n == big", "n + 0.0f == big", "(float)real * tenth", "(float)0.1 == 0.1",
+              "(float)0.1 == tenth", "tenth == 0.1", "tenth == 0.1f", "tenth * 10 == 1", "-tenth - tenth", "five ? tenth : n", "(int)real", "(unsigned char)(real + 8)",
+              "(long)small", "(int)(tenth * 70)", "(_Bool)tenth", "small / five", "1.1f * 1.1f", "1.1 * 1.1f", "sizeof(tenth + five)", "sizeof(tenth + real)"]
+
+
+def test_floats_are_calculated_as_in_c(folder):
+    source, binary = os.path.join(folder, "floats.c"), os.path.join(folder, "floats")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(FLOATS.replace("SHOW", "".join('printf("%%.17g\\n", (double)(%s));' % text for text in CALCULATED)))
+    subprocess.run(["cc", "-g", "-O0", "-w", source, "-o", binary], check=True)
+    result, trace = tbdtest.record([binary], folder)
+    at = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==stop"))
+    for text, value in zip(CALCULATED, result.out.decode().split()[1:]):
+        said = trace.tbdq("print", "(double)(%s) == %s" % (text, value), at=at, json_output=False)
+        assert said.out == b"1\n", (text, value, said)
+        assert trace.count("func_enter", "func==stop and (double)(%s) == %s" % (text, value)) == 1, (text, value)
 
 
 def truth(trace, expression, position):

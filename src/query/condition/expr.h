@@ -56,7 +56,9 @@ enum tbd_expr_op {
     TBD_EXPR_EXTEND,     /* the low `value` bits of left, sign-extended */
     TBD_EXPR_FRAME,      /* stack pointer before the call of the function (CFA) */
     TBD_EXPR_NOWHERE,    /* has no value here; value 1: optimized out */
-    TBD_EXPR_TO_REAL,    /* integer to double */
+    TBD_EXPR_TO_REAL,    /* integer to double; value 4: by way of a float */
+    TBD_EXPR_NARROW,     /* double to float and back: what a float can hold of it */
+    TBD_EXPR_TO_INTEGER, /* double to integer, as a cast */
     TBD_EXPR_WIDEN,      /* bytes of a float to double */
     TBD_EXPR_MATCHES,    /* the string at left, of length `right` if there is one, matches regexes[value]; slots
                             from `which` on */

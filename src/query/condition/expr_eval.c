@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TWO_TO_63 9223372036854775808.0
+
 static struct tbd_value known(uint64_t v)
 {
     return (struct tbd_value){ .v = v, .state = TBD_VALUE_OK };
@@ -334,6 +336,23 @@ static struct tbd_value widen(uint64_t bits)
     return known_real((double)value);
 }
 
+static struct tbd_value to_real(const struct tbd_expr_node *node, uint64_t v)
+{
+    if (node->value == 4)
+        return known_real(node->is_signed ? (float)(int64_t)v : (float)v);
+    return known_real(node->is_signed ? (double)(int64_t)v : (double)v);
+}
+
+/* What no integer holds becomes what the processor makes of it. */
+static struct tbd_value to_integer(double value)
+{
+    if (value >= TWO_TO_63 && value < 2 * TWO_TO_63)
+        return known((uint64_t)value);
+    if (value >= -TWO_TO_63 && value < TWO_TO_63)
+        return known((uint64_t)(int64_t)value);
+    return known(1ull << 63);
+}
+
 static uint64_t extend(const struct tbd_expr_node *node, uint64_t v)
 {
     unsigned unused = 64 - (unsigned)node->value;
@@ -413,8 +432,9 @@ static struct tbd_value eval_unary(const struct tbd_expr *expr, const struct tbd
     case TBD_EXPR_BITNOT: return known(~value.v);
     case TBD_EXPR_EXTEND: return known(extend(node, value.v));
     case TBD_EXPR_WIDEN: return widen(value.v);
-    case TBD_EXPR_TO_REAL:
-        return known_real(node->is_signed ? (double)(int64_t)value.v : (double)value.v);
+    case TBD_EXPR_TO_REAL: return to_real(node, value.v);
+    case TBD_EXPR_NARROW: return known_real((double)(float)as_real(value.v));
+    case TBD_EXPR_TO_INTEGER: return to_integer(as_real(value.v));
     default: return value;
     }
 }
@@ -551,7 +571,9 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_SIGNED:
     case TBD_EXPR_EXTEND:
     case TBD_EXPR_WIDEN:
-    case TBD_EXPR_TO_REAL: return eval_unary(expr, node, env);
+    case TBD_EXPR_TO_REAL:
+    case TBD_EXPR_NARROW:
+    case TBD_EXPR_TO_INTEGER: return eval_unary(expr, node, env);
     case TBD_EXPR_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
     case TBD_EXPR_NOWHERE: return eval_nowhere(node, env);
     case TBD_EXPR_MATCHES: return eval_matches(expr, node, env);

@@ -11,6 +11,7 @@
  *     checked: it is about what is not done) */
 #include "query/condition/expr_lower.h"
 
+#include "query/text/lexer.h"
 #include "query/values/cxx_cast.h"
 
 #include <dwarf.h>
@@ -272,9 +273,14 @@ static struct tbd_lowered convert(struct tbd_lowering *l, struct tbd_lowered v,
     if (v.kind == TBD_LOWERED_GONE)
         return v;
     if (view.kind == TBD_TYPE_FLOAT)
-        return tbd_lowered_made(tbd_lowered_to_real(l, &v), DW_ATE_float, 8);
-    if (tbd_lowered_is_real(&v))
+        return tbd_lowered_made(tbd_lowered_to_real(l, &v, view.bytes == 4), DW_ATE_float,
+                                view.bytes == 4 ? 4 : 8);
+    if (tbd_lowered_is_real(&v) && view.kind != TBD_TYPE_INTEGER && view.kind != TBD_TYPE_ENUM)
         return tbd_lowering_gone(l, TBD_TYPE, "a floating-point number cannot be cast to this");
+    if (tbd_lowered_is_real(&v))
+        v.node = view.encoding == DW_ATE_boolean
+                     ? tbd_lowered_truth(l, &v)
+                     : tbd_lowering_binary(l, TBD_EXPR_TO_INTEGER, v.node, -1);
     if (view.kind != TBD_TYPE_INTEGER && view.kind != TBD_TYPE_ENUM &&
         view.kind != TBD_TYPE_POINTER)
         return tbd_lowering_gone(l, TBD_TYPE, "a value cannot be cast to this type");
@@ -500,7 +506,8 @@ static struct tbd_lowered lower_memory(struct tbd_lowering *l)
     index = tbd_lowering_add(l, &node);
     if (l->node->is_real && node.value == 4)
         index = tbd_lowering_binary(l, TBD_EXPR_WIDEN, index, -1);
-    return l->node->is_real ? tbd_lowered_made(index, DW_ATE_float, 8) : tbd_lowered_untyped(index);
+    return l->node->is_real ? tbd_lowered_made(index, DW_ATE_float, (uint8_t)node.value)
+                            : tbd_lowered_untyped(index);
 }
 
 static struct tbd_lowered lower_touches(struct tbd_lowering *l)
@@ -534,7 +541,7 @@ static struct tbd_lowered lower_result(struct tbd_lowering *l)
     out.has_type = true;
     if (view.kind == TBD_TYPE_FLOAT && view.bytes == 4)
         return tbd_lowered_made(tbd_lowering_binary(l, TBD_EXPR_WIDEN, out.node, -1), DW_ATE_float,
-                                8);
+                                4);
     if (view.kind != TBD_TYPE_FLOAT)
         out.node = tbd_lowering_extend(l, out.node, (uint32_t)view.bytes * 8, view.is_signed);
     return out;
@@ -564,7 +571,8 @@ static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
         return out;
     }
     if (node.is_real)
-        return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8);
+        return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float,
+                                node.which == TBD_LITERAL_FLOAT ? 4 : 8);
     out = tbd_lowered_untyped(tbd_lowering_add(l, &node));
     out.is_literal = node.op == TBD_EXPR_NUMBER;
     out.is_wide = node.op == TBD_EXPR_FIELD && !is_program_value(node.which);

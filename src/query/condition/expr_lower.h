@@ -96,8 +96,10 @@ bool tbd_lowered_is_real(const struct tbd_lowered *v);
 bool tbd_lowered_is_pointer(const struct tbd_lowered *v);
 /* A node that is not 0 if C takes the value for true. */
 int32_t tbd_lowered_truth(struct tbd_lowering *l, const struct tbd_lowered *v);
-/* As a double. */
-int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v);
+/* As a double; `narrow`: that a float can hold. */
+int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v, bool narrow);
+/* Do C's rules make floats of these, and not doubles? */
+bool tbd_lowered_are_narrow(const struct tbd_lowered *a, const struct tbd_lowered *b);
 
 /* ---- the walk (expr_lower.c) ---- */
 

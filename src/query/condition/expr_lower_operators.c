@@ -131,14 +131,18 @@ static struct tbd_lowered combine_reals(struct tbd_lowering *l, const struct tbd
                                         const struct tbd_lowered *b)
 {
     uint8_t op = l->node->op;
+    bool narrow = tbd_lowered_are_narrow(a, b);
     int32_t node;
 
     if (!is_comparison(op) && (op < TBD_EXPR_ADD || op > TBD_EXPR_DIV))
         return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
-    node =
-        tbd_lowering_operator(l, tbd_lowered_to_real(l, a), tbd_lowered_to_real(l, b), true, true);
-    return is_comparison(op) ? tbd_lowered_made(node, DW_ATE_signed, 4)
-                             : tbd_lowered_made(node, DW_ATE_float, 8);
+    node = tbd_lowering_operator(l, tbd_lowered_to_real(l, a, narrow),
+                                 tbd_lowered_to_real(l, b, narrow), true, true);
+    if (is_comparison(op))
+        return tbd_lowered_made(node, DW_ATE_signed, 4);
+    if (narrow)
+        node = tbd_lowering_binary(l, TBD_EXPR_NARROW, node, -1);
+    return tbd_lowered_made(node, DW_ATE_float, narrow ? 4 : 8);
 }
 
 /* `kind == RED`: an enumerator of the other side's type. */
@@ -286,11 +290,12 @@ static struct tbd_lowered as_common(struct tbd_lowering *l, const struct tbd_low
                             is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 4);
 }
 
-static int32_t side_node(struct tbd_lowering *l, const struct tbd_lowered *side, bool real)
+static int32_t side_node(struct tbd_lowering *l, const struct tbd_lowered *side, bool real,
+                         bool narrow)
 {
     if (side->kind == TBD_LOWERED_GONE)
         return tbd_lowering_nowhere(l);
-    return real ? tbd_lowered_to_real(l, side) : side->node;
+    return real ? tbd_lowered_to_real(l, side, narrow) : side->node;
 }
 
 /* The side that is not chosen need not have a value. */
@@ -299,22 +304,23 @@ struct tbd_lowered tbd_lower_choice(struct tbd_lowering *l)
     const struct tbd_expr_node *sides = &l->from->nodes[l->node->right];
     struct tbd_lowered truth = tbd_lower_value(l, l->node->left), a, b;
     struct tbd_expr_node node = { .op = TBD_EXPR_SIDES };
-    bool real;
+    bool real, narrow;
 
     if (truth.kind == TBD_LOWERED_GONE)
         return truth;
     a = tbd_lower_value(l, sides->left);
     b = tbd_lower_value(l, sides->right);
     real = tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b);
+    narrow = tbd_lowered_are_narrow(&a, &b);
     if (!real && a.kind != TBD_LOWERED_GONE && b.kind != TBD_LOWERED_GONE) {
         adopt(l, &a, &b);
         adopt(l, &b, &a);
     }
-    node.left = side_node(l, &a, real);
-    node.right = side_node(l, &b, real);
+    node.left = side_node(l, &a, real, narrow);
+    node.right = side_node(l, &b, real, narrow);
     node = (struct tbd_expr_node){ .op = TBD_EXPR_CHOICE,
                                    .left = tbd_lowered_truth(l, &truth),
                                    .right = tbd_lowering_add(l, &node) };
-    return real ? tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8)
+    return real ? tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, narrow ? 4 : 8)
                 : as_common(l, &a, &b, tbd_lowering_add(l, &node));
 }

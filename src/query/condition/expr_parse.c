@@ -408,6 +408,8 @@ static int32_t parse_real_number(struct tbd_parser *p)
     struct tbd_expr_node node = tbd_parser_leaf(&p->lexer.token, TBD_EXPR_NUMBER);
 
     node.value = p->lexer.token.number;
+    if (strchr("fF", p->lexer.source[node.at + node.length - 1]) != NULL)
+        node.which = TBD_LITERAL_FLOAT;
     node.is_real = 1;
     node.is_typed = 1;
     p->expr->uses |= TBD_USES_TYPES;

@@ -184,7 +184,7 @@ static struct tbd_lowered load_from_pieces(struct tbd_lowering *l, const struct 
     if (view->kind == TBD_TYPE_FLOAT) {
         if (view->bytes == 4)
             out.node = tbd_lowering_binary(l, TBD_EXPR_WIDEN, out.node, -1);
-        return tbd_lowered_made(out.node, DW_ATE_float, 8);
+        return tbd_lowered_made(out.node, DW_ATE_float, view->bytes == 4 ? 4 : 8);
     }
     if (v->bits != 0)
         out.node = tbd_lowering_binary(l, TBD_EXPR_SHR, out.node,
@@ -225,7 +225,7 @@ static struct tbd_lowered load_real(struct tbd_lowering *l, int32_t address, uin
     node = tbd_lowering_memory(l, address, bytes);
     if (bytes == 4)
         node = tbd_lowering_binary(l, TBD_EXPR_WIDEN, node, -1);
-    return tbd_lowered_made(node, DW_ATE_float, 8);
+    return tbd_lowered_made(node, DW_ATE_float, (uint8_t)bytes);
 }
 
 /* The value that a C expression takes from a place; for an array the address. */
@@ -302,10 +302,24 @@ int32_t tbd_lowered_truth(struct tbd_lowering *l, const struct tbd_lowered *v)
     return tbd_lowering_add(l, &node);
 }
 
-int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v)
+static bool is_double(const struct tbd_lowered *v)
+{
+    return tbd_lowered_is_real(v) && tbd_type_look(&v->type).bytes != 4;
+}
+
+bool tbd_lowered_are_narrow(const struct tbd_lowered *a, const struct tbd_lowered *b)
+{
+    return !is_double(a) && !is_double(b);
+}
+
+int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v, bool narrow)
 {
     struct tbd_expr_node node = { .op = TBD_EXPR_TO_REAL, .left = v->node, .right = -1 };
 
+    if (tbd_lowered_is_real(v))
+        return narrow && is_double(v) ? tbd_lowering_binary(l, TBD_EXPR_NARROW, v->node, -1)
+                                      : v->node;
     node.is_signed = !v->has_type || tbd_type_look(&v->type).is_signed;
-    return tbd_lowered_is_real(v) ? v->node : tbd_lowering_add(l, &node);
+    node.value = narrow ? 4 : 8;
+    return tbd_lowering_add(l, &node);
 }

@@ -386,6 +386,7 @@ static bool emit_node(struct compiling *c, int32_t index, uint32_t d)
         return emit_to_real(c, node, d,
                             node->is_signed ? TBD_PROBE_REAL_SIGNED : TBD_PROBE_REAL_UNSIGNED);
     case TBD_EXPR_WIDEN: return emit_to_real(c, node, d, TBD_PROBE_REAL_FLOAT);
+    case TBD_EXPR_NARROW: return emit_node(c, node->left, d); /* documented: with doubles */
     case TBD_EXPR_BITNOT: return emit_unary(c, node, d, TBD_PROBE_INVERT);
     case TBD_EXPR_SIGNED: return emit_node(c, node->left, d);
     case TBD_EXPR_EXTEND:

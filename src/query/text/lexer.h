@@ -22,6 +22,7 @@ enum tbd_literal {
     TBD_LITERAL_UNSIGNED,   /* 1u: unsigned int */
     TBD_LITERAL_LONG,
     TBD_LITERAL_UNSIGNED_LONG,
+    TBD_LITERAL_FLOAT, /* 1.5f */
 };
 
 #define TBD_SIGN(a, b) ((unsigned)(a) | (unsigned)(b) << 8)

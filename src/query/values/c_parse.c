@@ -99,6 +99,7 @@ static bool read_number(struct tbd_c_reader *r, int32_t *out)
         node.real = strtod(s, &rest);
         if (*rest == 'f' || *rest == 'F') {
             node.real = (float)node.real;
+            node.number = 1; /* a float of 4 bytes */
             rest++;
         }
         r->at = (size_t)(rest - r->text);

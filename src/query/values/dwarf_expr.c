@@ -214,7 +214,7 @@ static bool negate(struct tbd_c_run *r, const struct tbd_c_node *node, struct tb
     if (a.is_pointer || (a.is_float && sign == '~'))
         return tbd_query_wrong(r->error, TBD_TYPE, node->at, 1, "'%c' takes a number", sign);
     if (a.is_float) {
-        tbd_c_give_float(sign == '-' ? -a.real : a.real, data);
+        tbd_c_give_float(sign == '-' ? -a.real : a.real, a.is_narrow, data);
         return true;
     }
     type = tbd_c_common(&a, &a);
@@ -295,7 +295,7 @@ static bool evaluate_leaf(struct tbd_c_run *r, const struct tbd_c_node *node, st
 {
     switch (node->op) {
     case TBD_C_NUMBER: tbd_data_number(node->number, &node->type, out); return true;
-    case TBD_C_REAL: tbd_c_give_float(node->real, out); return true;
+    case TBD_C_REAL: tbd_c_give_float(node->real, node->number != 0, out); return true;
     case TBD_C_REGISTER: return take_register(r, node, out);
     case TBD_C_STRING:
         return tbd_query_wrong(r->error, TBD_TYPE, node->at, node->length,

@@ -21,6 +21,7 @@ struct tbd_c_run {
 /* A value that can be calculated with. */
 struct tbd_c_operand {
     bool is_float;
+    bool is_narrow; /* a float of 4 bytes */
     bool is_pointer;
     double real;
     uint64_t number;
@@ -42,7 +43,8 @@ void tbd_c_follow(struct tbd_c_run *r, struct tbd_data *data);
 bool tbd_c_operand(struct tbd_c_run *r, struct tbd_data *data, struct tbd_c_operand *out);
 
 void tbd_c_give_int(uint64_t value, struct tbd_data *out);
-void tbd_c_give_float(double value, struct tbd_data *out);
+/* `narrow`: as a float of 4 bytes. */
+void tbd_c_give_float(double value, bool narrow, struct tbd_data *out);
 
 /* The common type of two integers (C17, 6.3.1.8). */
 struct tbd_type tbd_c_common(const struct tbd_c_operand *a, const struct tbd_c_operand *b);

@@ -67,6 +67,7 @@ bool tbd_c_operand(struct tbd_c_run *r, struct tbd_data *data, struct tbd_c_oper
     }
     if (view.kind == TBD_TYPE_FLOAT) {
         out->is_float = true;
+        out->is_narrow = view.bytes == 4;
         if (tbd_data_float(r->scope->place, data, &real)) {
             out->real = (double)real;
             return true;
@@ -91,12 +92,16 @@ void tbd_c_give_int(uint64_t value, struct tbd_data *out)
     tbd_data_number(value, &type, out);
 }
 
-void tbd_c_give_float(double value, struct tbd_data *out)
+void tbd_c_give_float(double value, bool narrow, struct tbd_data *out)
 {
-    struct tbd_type type = tbd_type_made(DW_ATE_float, 8);
+    struct tbd_type type = tbd_type_made(DW_ATE_float, narrow ? 4 : 8);
+    float small = (float)value;
 
     tbd_data_number(0, &type, out);
-    memcpy(out->bytes, &value, sizeof(value));
+    if (narrow)
+        memcpy(out->bytes, &small, sizeof(small));
+    else
+        memcpy(out->bytes, &value, sizeof(value));
 }
 
 struct tbd_type tbd_c_common(const struct tbd_c_operand *a, const struct tbd_c_operand *b)
@@ -107,10 +112,13 @@ struct tbd_type tbd_c_common(const struct tbd_c_operand *a, const struct tbd_c_o
     return tbd_type_made(is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, bytes);
 }
 
-static double as_float(const struct tbd_c_operand *a)
+/* `narrow`: an integer becomes a float of 4 bytes. */
+static double as_float(const struct tbd_c_operand *a, bool narrow)
 {
     if (a->is_float)
         return a->real;
+    if (narrow)
+        return a->is_signed ? (float)(int64_t)a->number : (float)a->number;
     return a->is_signed ? (double)(int64_t)a->number : (double)a->number;
 }
 
@@ -128,14 +136,18 @@ static bool compare(enum tbd_c_op operation, int order)
     }
 }
 
-static bool combine_floats(struct tbd_c_run *r, enum tbd_c_op operation, double a, double b,
+static bool combine_floats(struct tbd_c_run *r, enum tbd_c_op operation,
+                           const struct tbd_c_operand *left, const struct tbd_c_operand *right,
                            struct tbd_data *out)
 {
+    bool narrow = (!left->is_float || left->is_narrow) && (!right->is_float || right->is_narrow);
+    double a = as_float(left, narrow), b = as_float(right, narrow);
+
     switch (operation) {
-    case TBD_C_PLUS: tbd_c_give_float(a + b, out); return true;
-    case TBD_C_MINUS: tbd_c_give_float(a - b, out); return true;
-    case TBD_C_TIMES: tbd_c_give_float(a * b, out); return true;
-    case TBD_C_DIVIDED: tbd_c_give_float(a / b, out); return true;
+    case TBD_C_PLUS: tbd_c_give_float(a + b, narrow, out); return true;
+    case TBD_C_MINUS: tbd_c_give_float(a - b, narrow, out); return true;
+    case TBD_C_TIMES: tbd_c_give_float(a * b, narrow, out); return true;
+    case TBD_C_DIVIDED: tbd_c_give_float(a / b, narrow, out); return true;
     default: break;
     }
     if (!tbd_c_is_comparison(operation))
@@ -269,7 +281,7 @@ bool tbd_c_combine(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_data
         return true;
     }
     if (a.is_float || b.is_float)
-        return combine_floats(r, operation, as_float(&a), as_float(&b), left);
+        return combine_floats(r, operation, &a, &b, left);
     if (a.is_pointer || b.is_pointer)
         return combine_pointers(r, operation, &a, &b, left);
     return combine_integers(r, operation, &a, &b, left);
@@ -315,7 +327,6 @@ bool tbd_c_cast(struct tbd_c_run *r, const struct tbd_c_node *node, const struct
 {
     struct tbd_type_view view = tbd_type_look(type);
     struct tbd_c_operand a;
-    float small;
 
     /* A name without a type is read from memory as the type of the cast. */
     if (data->is_known && data->in_memory && tbd_type_look(&data->type).kind == TBD_TYPE_VOID) {
@@ -330,10 +341,7 @@ bool tbd_c_cast(struct tbd_c_run *r, const struct tbd_c_node *node, const struct
         return r->error->status == TBD_OK;
     }
     if (view.kind == TBD_TYPE_FLOAT) {
-        tbd_c_give_float(as_float(&a), data);
-        small = (float)as_float(&a);
-        if (view.bytes == 4)
-            memcpy(data->bytes, &small, sizeof(small));
+        tbd_c_give_float(as_float(&a, view.bytes == 4), view.bytes == 4, data);
         data->type = view.bytes == 4 || view.bytes == 8 ? *type : data->type;
         return true;
     }
@@ -362,7 +370,10 @@ static struct tbd_type common_type(const struct tbd_type_view *x, const struct t
     struct tbd_c_operand b = { .bytes = (uint8_t)y->bytes, .is_signed = y->is_signed };
 
     if (x->kind == TBD_TYPE_FLOAT || y->kind == TBD_TYPE_FLOAT)
-        return tbd_type_made(DW_ATE_float, 8);
+        return tbd_type_made(DW_ATE_float, (x->kind == TBD_TYPE_FLOAT && x->bytes != 4) ||
+                                                   (y->kind == TBD_TYPE_FLOAT && y->bytes != 4)
+                                               ? 8
+                                               : 4);
     return tbd_c_common(&a, &b);
 }
 
