@@ -195,11 +195,10 @@ void tbd_place_finish(struct tbd_translation *t)
 {
     release_sub(t, 0);
     release_sub(t, 1);
-    for (unsigned r = 0; r < TBD_R14; r++)
-        if (t->at_home & TBD_BIT(r))
-            tbd_place_spill(t, r);
-        else
-            tbd_place_need(t, r, 0);
+    for (unsigned left = t->at_home & t->place.own; left; left &= left - 1)
+        tbd_place_spill(t, (unsigned)__builtin_ctz(left));
+    for (unsigned left = OWNABLE & (uint16_t) ~(t->at_home | t->place.own); left; left &= left - 1)
+        tbd_place_need(t, (unsigned)__builtin_ctz(left), 0);
     TBD_INVARIANT("TRANSLATE-2", (uint16_t)(t->place.own ^ t->at_home) == UINT16_MAX &&
                                      (t->place.slot & t->at_home) == t->at_home);
 }

@@ -29,19 +29,22 @@ static void set_phase(struct tbd_translation *t, enum tbd_phase phase)
 
 static uint16_t hw_mask(const struct tbd_translation *t, uint16_t registers)
 {
-    uint16_t mask = registers & 0x3fff;
+    uint16_t mask = registers & (0x3fff | t->place.own);
 
-    for (unsigned r = TBD_R14; r <= TBD_R15; r++)
-        if ((registers & TBD_BIT(r)) && tbd_place_hw(t, r) != TBD_NO_REG)
-            mask |= TBD_BIT(tbd_place_hw(t, r));
+    for (unsigned left = registers & (uint16_t)~mask; left; left &= left - 1) {
+        unsigned hw = tbd_place_hw(t, (unsigned)__builtin_ctz(left));
+
+        if (hw != TBD_NO_REG)
+            mask |= TBD_BIT(hw);
+    }
     return mask;
 }
 
+/* `avoid` has all of these but rsp. */
 static void need_all(struct tbd_translation *t, uint16_t registers, uint16_t avoid)
 {
-    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
-        if (registers & TBD_BIT(r))
-            tbd_place_need(t, r, avoid);
+    for (unsigned left = registers & (uint16_t)~t->place.own; left; left &= left - 1)
+        tbd_place_need(t, (unsigned)__builtin_ctz(left), avoid);
 }
 
 /* ---- addresses for hooks ---- */
@@ -217,9 +220,9 @@ static uint16_t prepare(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t named = insn->reads | insn->writes;
 
-    for (unsigned r = 0; r < TBD_R14; r++)
-        if (named & TBD_BIT(r))
-            tbd_place_evict(t, r); /* before substitutes are chosen for this instruction */
+    for (unsigned n = 0; n < 2; n++) /* before substitutes are chosen for this instruction */
+        if (t->place.sub[n] != TBD_NO_REG && named & TBD_BIT(t->place.sub[n]))
+            tbd_place_evict(t, t->place.sub[n]);
     need_all(t, insn->reads, named);
     for (unsigned r = TBD_R14; r <= TBD_R15; r++)
         if (insn->writes & ~insn->reads & TBD_BIT(r))
