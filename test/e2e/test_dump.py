@@ -87,7 +87,8 @@ def test_a_dump_holds_all_that_a_recording_ends_with(folder):
     for name in ("die_segv", "die_fpe", "thread_dies"):
         argv = tbdtest.fixed([tbdtest.program(name)])
         dump = crash(argv, os.path.join(folder, name, "dump"))
-        _, full = tbdtest.record(argv, os.path.join(folder, name, "full"))
+        # as long as "mode=crash", so that the stack lies at the same addresses
+        _, full = tbdtest.record(argv, os.path.join(folder, name, "full"), "budget=64G")
         full = next(t for t in tbdtest.traces(os.path.join(folder, name, "full")) if os.path.basename(t.path).startswith(name))
         at = tbdtest.position(full.one("goto", "last"))
         for words in (("bt",), ("locals",)):

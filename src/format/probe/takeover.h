@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* takeover.h - what `tbd crash -p` and the engine that it brings into a running process say to each other
  *
- * Both are always built together.  The boot function (hooks/boot/boot.h) is called twice in one borrowed thread:
+ * Both are always built together.  The boot function (boot.h) is called twice in one borrowed thread:
  *
  *     PREPARE   all other threads run natively: the engine makes its memory, its stream, its collector
  *     TAKE      all threads are stopped: the engine installs its handlers, makes a context for each thread, and says

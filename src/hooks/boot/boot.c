@@ -6,7 +6,6 @@
  * the initial image; run.  Nothing of the program is changed before the organizer is ready, so
  * every failure before that simply returns.  Runs on a stack of its own (entry_x86_64.S).  Context:
  * BOOT. */
-#include "hooks/boot/boot.h"
 
 #include "base/layout.h"
 #include "base/linux_abi.h"
@@ -14,6 +13,7 @@
 #include "base/string.h"
 #include "base/sys_clock.h"
 #include "base/sys.h"
+#include "format/probe/boot.h"
 #include "hooks/boot/begin.h"
 #include "hooks/boot/child.h"
 #include "hooks/boot/free.h"

@@ -3,7 +3,7 @@
  * that starts a replay process */
 
         .balign 16
-        .quad   0x656e69676e656474      /* TBD_ENGINE_MAGIC: see hooks/boot/boot.h */
+        .quad   0x656e69676e656474      /* TBD_ENGINE_MAGIC: see format/probe/boot.h */
         .quad   tbd_engine_boot
         .globl  _start
         .type   _start, @function

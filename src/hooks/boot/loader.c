@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/boot/boot.h"
+#include "format/probe/boot.h"
 #include "hooks/boot/space_limit.h"
 
 #include <elf.h>

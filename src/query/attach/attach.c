@@ -3,6 +3,7 @@
 #include "query/attach/attach.h"
 
 #include "base/layout.h"
+#include "format/probe/boot.h"
 #include "query/attach/attach_check.h"
 #include "query/attach/engine_image.h"
 #include "query/attach/old_engine.h"
@@ -22,15 +23,11 @@
 #define SCRATCH_BYTES (64u << 10)
 #define AUXV_BYTES    1024u
 
-/* What the boot function reads (struct tbd_boot, hooks/boot/boot.h), and the int3 to which it returns. */
+/* What the boot function reads, and the int3 to which it returns. */
 struct scratch {
     uint8_t trap[16];
-    uint64_t registers[8];
-    struct {
-        uint64_t registers, argc, argv, envp, library, rseq;
-        uint32_t rseq_bytes, reserved;
-        uint64_t takeover;
-    } boot;
+    struct tbd_boot_regs registers;
+    struct tbd_boot boot;
     uint64_t argv[1];
     uint64_t envp[2];
     uint8_t auxv[AUXV_BYTES]; /* right after envp */
@@ -57,9 +54,9 @@ static bool call_boot(struct tbd_remote *remote, uint64_t function, uint64_t at)
     struct scratch scratch = { .trap = { 0xcc }, .options = "TBD_OPTIONS=mode=armed" };
     uint64_t result = 0;
 
-    scratch.boot.registers = at + offsetof(struct scratch, registers);
-    scratch.boot.argv = at + offsetof(struct scratch, argv);
-    scratch.boot.envp = at + offsetof(struct scratch, envp);
+    scratch.boot.regs = (const struct tbd_boot_regs *)(at + offsetof(struct scratch, registers));
+    scratch.boot.argv = (char **)(at + offsetof(struct scratch, argv));
+    scratch.boot.envp = (char **)(at + offsetof(struct scratch, envp));
     scratch.boot.library = TBD_ENGINE_BASE;
     scratch.envp[0] = at + offsetof(struct scratch, options);
     read_auxv(remote->pid, scratch.auxv);

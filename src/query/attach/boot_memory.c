@@ -4,6 +4,7 @@
 
 #include "base/layout.h"
 #include "base/string.h"
+#include "format/probe/boot.h"
 #include "query/attach/engine_image.h"
 
 #include <errno.h>
@@ -29,13 +30,6 @@ _Static_assert(TBD_TAKEOVER_THREADS * sizeof(struct tbd_takeover_thread) <=
                        VECTORS_AT - THREADS_AT &&
                    TBD_TAKEOVER_THREADS * TBD_TAKEOVER_VECTORS <= BYTES - (16u << 20),
                "all threads have space");
-
-/* struct tbd_boot (hooks/boot/boot.h). */
-struct boot {
-    uint64_t registers, argc, argv, envp, library, rseq;
-    uint32_t rseq_bytes, reserved;
-    uint64_t takeover;
-};
 
 /* ---- texts of the process ---- */
 
@@ -209,20 +203,21 @@ void tbd_boot_memory_free(struct tbd_remote *remote)
 bool tbd_boot_memory_call(struct tbd_boot_memory *memory, struct tbd_remote *remote,
                           uint64_t function, enum tbd_takeover_phase phase)
 {
-    const struct boot boot = { .argc = memory->argc,
-                               .argv = memory->argv,
-                               .envp = memory->envp,
-                               .takeover = BOOT_AT + sizeof(boot) };
+    const uint64_t takeover = BOOT_AT + sizeof(struct tbd_boot);
+    const struct tbd_boot boot = { .argc = memory->argc,
+                                   .argv = (char **)memory->argv,
+                                   .envp = (char **)memory->envp,
+                                   .takeover = (struct tbd_takeover *)takeover };
     uint64_t result = 0;
     bool done;
 
     memory->takeover.phase = phase;
     done = tbd_remote_write(remote, BOOT_AT, &boot, sizeof(boot)) &&
-           tbd_remote_write(remote, boot.takeover, &memory->takeover, sizeof(memory->takeover)) &&
+           tbd_remote_write(remote, takeover, &memory->takeover, sizeof(memory->takeover)) &&
            tbd_remote_call(remote, function, BOOT_AT, STACK_TOP, BASE, &result);
     memory->takeover.why[0] = '\0';
     if (done)
-        tbd_remote_read(remote, boot.takeover, &memory->takeover, sizeof(memory->takeover));
+        tbd_remote_read(remote, takeover, &memory->takeover, sizeof(memory->takeover));
     memory->takeover.why[sizeof(memory->takeover.why) - 1] = '\0';
     return done && (result & 0xff);
 }

@@ -2,7 +2,7 @@
 /* boot_memory.h - memory in a process that is taken over: what the engine's boot function reads, and its answers
  *
  *     BASE            an int3, to which the function returns; a stack
- *     + 64 KiB        struct tbd_boot (hooks/boot/boot.h), struct tbd_takeover
+ *     + 64 KiB        struct tbd_boot (format/probe/boot.h), struct tbd_takeover
  *     + 128 KiB       arguments, environment, auxiliary vector
  *     + 4 MiB         struct tbd_takeover_thread, one for each thread
  *     + 16 MiB        their vector state

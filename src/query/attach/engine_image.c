@@ -3,6 +3,7 @@
 #include "query/attach/engine_image.h"
 
 #include "base/layout.h"
+#include "format/probe/boot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #define PAGE         TBD_PAGE_SIZE
-#define ENGINE_MAGIC 0x656e69676e656474ull /* hooks/boot/boot.h */
 #define MAX_ENGINE   (64u << 20)
 
 /* ---- the engine's file ---- */
@@ -103,7 +103,7 @@ uint64_t tbd_engine_boot_function(const struct tbd_engine_file *file)
             at + sizeof(mark) > segment->p_vaddr + segment->p_filesz)
             continue;
         memcpy(mark, file->bytes + segment->p_offset + (at - segment->p_vaddr), sizeof(mark));
-        return mark[0] == ENGINE_MAGIC ? mark[1] : 0;
+        return mark[0] == TBD_ENGINE_MAGIC ? mark[1] : 0;
     }
     return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* boot.h - what libtbd.so's constructor hands to the engine
+/* boot.h - what libtbd.so's constructor hands to the engine, or who takes a running program over (query/attach), as addresses
+ * in the program
  *
  * The engine's ELF entry point is preceded by two words: TBD_ENGINE_MAGIC and the address of
- * tbd_engine_boot().  Both files are always built together, so there is no version. */
-#ifndef TBD_HOOKS_BOOT_H
-#define TBD_HOOKS_BOOT_H
+ * tbd_engine_boot().  All are always built together, so there is no version. */
+#ifndef TBD_FORMAT_BOOT_H
+#define TBD_FORMAT_BOOT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,8 +31,8 @@ struct tbd_boot {
     uint64_t rseq;    /* address of the thread's registered rseq area, 0 = none */
     uint32_t rseq_bytes;
     uint32_t reserved;
-    uint64_t
-        rseq_size; /* address of __rseq_size, by which the C library says that it has registered one; 0 = none */
+    /* address of __rseq_size, by which the C library says that it has registered one; 0 = none */
+    uint64_t rseq_size;
     /* NULL: the program begins.  Otherwise `regs`, argc and argv are not used. */
     struct tbd_takeover *takeover;
 };
