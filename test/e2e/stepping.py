@@ -166,7 +166,6 @@ class Program:
         self.aside = asides(path)
         self.chains = chains(path, {state[1] for state in self.states if state[2] == self.name})
         self.entries = entries(path)
-        self.actors = actors(path)
         foreign = [state[2] != self.name for state in self.states]
         self.foreign = [i for i in range(1, len(foreign) - 1) if foreign[i] and foreign[i + 1]] or [1]
 
@@ -294,12 +293,6 @@ def chains(path, addresses):
         found[int(address, 16)] = [(function, int(re.match(r".*:(\d+|\?)", place).group(1).replace("?", "0")))
                                    for function, place in zip(lines[::2], lines[1::2])]
     return found
-
-
-def actors(path):
-    """[(first, last address)] of the bodies of coroutines."""
-    text = subprocess.run(["nm", "-S", path], stdout=subprocess.PIPE, check=True).stdout.decode()
-    return [(int(at, 16), int(at, 16) + int(size, 16) - 1) for at, size in re.findall(r"^(\w+) (\w+) . \S+\.actor$", text, re.M)]
 
 
 def entries(path):
@@ -452,7 +445,7 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb goes back, after a line or an inlined function in between"
     if command == "until" and " thunk to " in (there[3] or ""):
         return "gdb stops in a thunk of a function that is called"
-    if command == "until" and here[3] in (own[3], there[3]):
+    if command == "until" and (here[3] in (own[3], there[3]) or len(frames) > 1 and frames[0][0] == frames[1][0] != own[3]):
         return "gdb takes other frames of a recursive function for the same"
     if there[4] is None and command in ("reverse-step", "reverse-next", "reverse-nexti") and is_landing(program, at) and \
        is_before_landing(program, at, ours, command != "reverse-step"):
@@ -470,8 +463,6 @@ def explain(program, command, at, theirs, ours, frames):
     if command == "finish" and frames[0][2] and is_in_same_copy(program, here[1], there[1]) and \
        not (is_in_same_copy(program, here[1], own[1]) and is_in_same_copy(program, here[1], before[1])):
         return "gdb takes a further piece of the inlined function for another call"
-    if program.name.endswith("_O2") and any(first <= state[1] <= last for first, last in program.actors for state in (here, there, own)):
-        return "gdb does not know the frames of a coroutine's body"
     if command == "step" and ours < theirs and len(frames) > 1 and (frames[1][0] or "sub_").startswith("sub_"):
         return "gdb runs on out of a function that has no name, and enters nothing that is called from there"
     if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
@@ -493,7 +484,7 @@ def explain_stack(program, frames, ours, theirs):
     for number, (line, mine) in enumerate(zip(lines, ours)):
         if mine[1] != line and (len(ours) != len(theirs) or mine != theirs[number]) and line is not None:
             return None
-    return "binutils has tbdq's frames and lines; gdb leaves out rows with discriminators, and does not know parts of coroutines"
+    return "binutils has tbdq's frames and lines; gdb leaves out rows with discriminators"
 
 
 def variables(program, moments, depths):
@@ -542,8 +533,6 @@ def explain_value(program, at, frame, name, ours, theirs):
     whole = re.fullmatch(r"\(\w+ \*\) (0x[0-9a-f]+)", ours[0])
     if whole and re.fullmatch("0x[0-9a-f]+", theirs) and 0 < int(theirs, 16) - int(whole.group(1), 16) < 256:
         return "tbdq shows the whole object that a pointer to a base leads to"
-    if theirs == "<optimized out>" and name == "frame_ptr":
-        return "gdb does not know the frames of a coroutine's body"
     if theirs == "<optimized out>" and frame == 0:
         at_entry = [v["value"] for v in program.trace.ask("locals", at=program.states[program.index_of[entry_of(program, at)]][0])
                     if v["name"] == name]

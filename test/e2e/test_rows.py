@@ -581,5 +581,37 @@ def test_the_language_page_says_what_help_says(folder):
             assert line.rstrip().lstrip(".'") in page, (name, line)
 
 
+SLEEPS = """
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(void)
+{
+    struct timespec at[7];
+    for (int i = 0; i < 7; i++) {
+        clock_gettime(CLOCK_REALTIME, &at[i]);
+        usleep(50000);
+    }
+    for (int i = 0; i < 7; i++)
+        printf("%ld.%09ld\\n", (long)at[i].tv_sec, at[i].tv_nsec);
+}
+"""
+
+
+def test_a_call_that_waits_has_the_time_at_which_it_begins(folder):
+    """However soon it follows another one: it began before the wait that the program saw."""
+    source, binary = os.path.join(folder, "sleeps.c"), os.path.join(folder, "sleeps")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(SLEEPS)
+    subprocess.run(["cc", "-g", source, "-o", binary], check=True)
+    result, trace = tbdtest.record([binary], folder, "window=500000")
+    seen = [float(text) for text in result.out.split()]
+    rows = trace.ask("--wall", "all", "syscall", "where", "syscall==clock_nanosleep")
+    begun = [datetime.datetime.fromisoformat(row["wall"].lstrip("~")).timestamp() for row in rows]
+    assert len(begun) == len(seen) == 7
+    for before, begin, after in zip(seen, begun, seen[1:]):
+        assert before - 0.001 <= begin <= after - 0.045, (before, begin, after)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

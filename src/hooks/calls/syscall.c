@@ -81,7 +81,7 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     if (!call.effects)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
     tbd_effects_clear(call.effects);
-    tbd_wall_clock_note(thread); /* before it waits */
+    tbd_wall_clock_note_begin(thread);
     if (was_delayed(&call))
         return;
     if (tbd_threads.chaos.is_on)

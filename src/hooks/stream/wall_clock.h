@@ -9,6 +9,8 @@
 
 struct tbd_thread;
 
+/* Before a system call, which may wait: its end is told from its beginning by the times of both. */
+void tbd_wall_clock_note_begin(struct tbd_thread *thread);
 /* Sends the time, unless that was done just now. */
 void tbd_wall_clock_note(struct tbd_thread *thread);
 /* Sends the time. */
