@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE         TBD_PAGE_SIZE
-#define MAX_ENGINE   (64u << 20)
+#define PAGE       TBD_PAGE_SIZE
+#define MAX_ENGINE (64u << 20)
 
 /* ---- the engine's file ---- */
 
