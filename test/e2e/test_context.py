@@ -165,7 +165,7 @@ def test_many_values_at_once(folder):
     """Each has the answer that it has alone, in order; one without a stack has a row; a line without a value ends it."""
     listed = os.path.join(folder, "values")
     values = values_of_example(folder, "order")[:3]
-    text = "%s in a log line\n\n123456789abcdef0\n%s\n" % (values[0], "\n".join(values[1:]))
+    text = "%s in a log line%s\n\n123456789abcdef0\n%s\n" % (values[0], " that is long" * 100, "\n".join(values[1:]))
     with open(listed, "w", encoding="utf-8") as file:
         file.write(text)
     alone = [json.loads(row) for value in values

@@ -329,30 +329,35 @@ static enum tbd_exit find_value(struct decoding *d, uint64_t value)
     return result;
 }
 
+static bool is_answer(enum tbd_exit result)
+{
+    return result == TBD_EXIT_FOUND || result == TBD_EXIT_NOT_FOUND;
+}
+
 /* The first word of each line; empty lines are left out.  Not found: one of them was not. */
 static enum tbd_exit find_listed(struct decoding *d, FILE *list)
 {
-    enum tbd_exit result = TBD_EXIT_FOUND;
-    char line[256];
+    enum tbd_exit result = TBD_EXIT_FOUND, found = TBD_EXIT_FOUND;
+    size_t capacity = 0;
+    char *line = NULL;
 
-    for (uint64_t number = 1; fgets(line, sizeof(line), list) != NULL; number++) {
-        enum tbd_exit found = TBD_EXIT_FOUND;
+    for (uint64_t number = 1; is_answer(found) && getline(&line, &capacity, list) >= 0; number++) {
         uint64_t value;
 
         line[strcspn(line, " \t\r\n")] = '\0';
         if (*line == '\0')
             continue;
-        if (!tbd_value_word_take(line, &value)) {
+        if (tbd_value_word_take(line, &value)) {
+            found = find_value(d, value);
+        } else {
             fprintf(stderr, "tbdq: %s: line %" PRIu64 " has no value: '%s'\n",
                     tbd_shown(d->asked->values), number, tbd_shown(line));
-            return TBD_EXIT_USAGE;
+            found = TBD_EXIT_USAGE;
         }
-        found = find_value(d, value);
-        if (found == TBD_EXIT_NOT_FOUND)
+        if (found != TBD_EXIT_FOUND)
             result = found;
-        else if (found != TBD_EXIT_FOUND)
-            return found;
     }
+    free(line);
     return result;
 }
 
