@@ -6,8 +6,10 @@
  *                 SECONDS] [--lean=auto|always|never] [--aftercount] [--crash] [--facts NAMES]
  *                 [--triggers TEXT] [--parts TEXT] [--placed]
  *   tbd-organizer --count=TRACE
+ *   tbd-organizer --count=TRACE --live
  *
- * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.
+ * With --aftercount, it becomes the second one after the program's end: it counts the trace's windows, on idle processors.  It starts the
+ * third one, which does so while the program runs, when it has run for some time.
  *
  * It does not use the terminal: signals from there are ignored, stdin and stdout are /dev/null, and
  * stderr too once the trace directory exists; until then it may print one line about an error.  If
@@ -25,17 +27,20 @@
 #include <getopt.h>
 #include <linux/futex.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2, EXIT_TRACE = 3, EXIT_SYSTEM = 4 };
+enum { EXIT_USAGE = 2, EXIT_TRACE = 3, EXIT_SYSTEM = 4, EXIT_BUSY = 5 };
 
 static void to_null(int fd)
 {
@@ -57,13 +62,22 @@ static void keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
+static void start_count_live(const char *path);
+
+struct organizing {
+    char *trace; /* owned; NULL: it does not exist yet */
+    bool counts_live;
+};
+
 static void ready(void *context, const char *path)
 {
-    char **trace = context;
+    struct organizing *organizing = context;
 
-    *trace = strdup(path);
+    organizing->trace = strdup(path);
     to_null(STDERR_FILENO);
     keep_memory();
+    if (organizing->trace && organizing->counts_live)
+        start_count_live(organizing->trace);
 }
 
 /* One entry on this thread's robust list: the stream's organizer_lock. */
@@ -121,6 +135,7 @@ static enum tbd_organize_lean lean(const char *text)
 struct after {
     bool is_wanted;
     const char *count; /* the trace: nothing else is to be done */
+    bool is_live;      /* it may still be recorded */
     enum tbd_save_on save;
 };
 
@@ -157,6 +172,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         { "parts", required_argument, NULL, 'P' },
         { "placed", no_argument, NULL, 'D' },
         { "aftercount", no_argument, NULL, 'a' },      { "count", required_argument, NULL, 'c' },
+        { "live", no_argument, NULL, 'L' },
         { "save-on", required_argument, NULL, 'S' },
         { 0 },
     };
@@ -184,6 +200,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
         case 'D': out->is_placed = true; break;
         case 'a': after->is_wanted = true; break;
         case 'c': after->count = optarg; break;
+        case 'L': after->is_live = true; break;
         case 'S':
             if (!tbd_save_on_read(optarg, &after->save))
                 return usage();
@@ -194,7 +211,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
     return (out->stream_fd < 0 && !after->count) || optind != argc ? usage() : 0;
 }
 
-/* ---- counting, after the program's end ---- */
+/* ---- counting, during the program's run and after it ---- */
 
 /* A look at intervals of this length: if it got less than this part of a processor, others need the machine, and it ends. */
 #define IDLE_SECONDS 5u
@@ -206,8 +223,22 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out, struct
 /* ioprio_set(2) */
 #define IOPRIO_IDLE (3 << 13)
 
-struct idle {
+/* One thread counts.  The main thread keeps its priority, and makes the threads that help who waits: priority that was given up is not given
+ * back.  */
+struct counter {
+    struct tbd_count_later how;
+    const char *path;
+    enum tbd_status status;
+    bool is_live;                      /* nobody knows how much there will be to do */
+    bool was_live;                     /* what it has done would be lost */
     uint64_t begin_ns, at_ns, used_ns; /* begin; the last look, and the processor time until then */
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t change;
+    bool is_over, has_started;
+    void *(*run)(void *); /* the thread that is to be made; NULL: none */
+    void *argument;
+    pthread_t *out;
 };
 
 static uint64_t used_ns(void)
@@ -227,75 +258,216 @@ static bool is_hurried(void)
 /* A process of the idle class gets hardly any time when others want it. */
 static bool goes_on(void *context)
 {
-    struct idle *idle = context;
-    uint64_t now = tbd_clock_ns(), used = used_ns(), passed = now - idle->at_ns;
+    struct counter *c = context;
+    uint64_t now = tbd_clock_ns(), used = used_ns(), passed = now - c->at_ns;
 
-    if (is_hurried())
+    if (is_hurried() || c->is_live)
         return true;
-    if (now - idle->begin_ns > COUNT_SECONDS * 1000000000ull)
+    if (now - c->begin_ns > COUNT_SECONDS * 1000000000ull)
         return false;
-    if (passed < IDLE_SECONDS * 1000000000ull)
+    if (passed < IDLE_SECONDS * 1000000000ull || c->was_live)
         return true;
-    if (used - idle->used_ns < passed / IDLE_PART)
+    if (used - c->used_ns < passed / IDLE_PART)
         return false;
-    idle->at_ns = now;
-    idle->used_ns = used;
+    c->at_ns = now;
+    c->used_ns = used;
     return true;
+}
+
+static void program_ended(void *context)
+{
+    struct counter *c = context;
+
+    c->is_live = false;
+    c->was_live = true;
+    c->begin_ns = c->at_ns = tbd_clock_ns();
+    c->used_ns = used_ns();
 }
 
 /* Everything else goes first, and stays if memory is short. */
 static void be_modest(void)
 {
-    struct sched_param none = { 0 };
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0) {
         (void)!write(fd, "1000", 4);
         close(fd);
     }
-    (void)setpriority(PRIO_PROCESS, 0, 19);
-    (void)sched_setscheduler(0, SCHED_IDLE, &none);
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
     (void)syscall(SYS_ioprio_set, 1, 0, IOPRIO_IDLE);
 }
 
-static int count(const char *path)
+/* The calling thread, and the processes that it makes. */
+static void be_idle(void)
 {
-    struct idle idle = { .begin_ns = tbd_clock_ns(), .at_ns = tbd_clock_ns() };
-    struct tbd_count_later how = { .disk_left = DISK_LEFT, .goes_on = goes_on, .context = &idle };
+    struct sched_param none = { 0 };
+
+    if (!is_hurried())
+        (void)sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+static void *count(void *argument)
+{
+    struct counter *c = argument;
     struct tbd_error why = { 0 };
-    enum tbd_status status;
 
     if (!is_hurried())
         be_modest();
-    status = tbd_count_traces(path, &how, &why);
-    return status == TBD_OK || status == TBD_BUSY || status == TBD_INTERRUPTED ? 0 : EXIT_TRACE;
+    c->status = c->is_live ? tbd_count_while_recorded(c->path, &c->how, &why) : TBD_OK;
+    if (!c->status && !c->is_live) /* stores, calls and returns, after native play; other traces */
+        c->status = tbd_count_traces(c->path, &c->how, &why);
+    pthread_mutex_lock(&c->lock);
+    c->is_over = true;
+    pthread_cond_broadcast(&c->change);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
 }
 
-/* In a new process image: this one has much memory.  The kernel's name for the process stays, by its path: a program that is the
- * parent of orphans does not see it (hooks/calls/organizer_children.h). */
-static void become_counter(const char *path)
+/* Has the main thread make a thread. */
+static bool start_helper(void *context, pthread_t *out, void *(*run)(void *), void *argument)
+{
+    struct counter *c = context;
+    bool has_started;
+
+    pthread_mutex_lock(&c->lock);
+    c->run = run;
+    c->argument = argument;
+    c->out = out;
+    pthread_cond_broadcast(&c->change);
+    while (c->run)
+        pthread_cond_wait(&c->change, &c->lock);
+    has_started = c->has_started;
+    pthread_mutex_unlock(&c->lock);
+    return has_started;
+}
+
+static void start_helpers(struct counter *c)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!c->is_over) {
+        if (c->run) {
+            c->has_started = !pthread_create(c->out, NULL, c->run, c->argument);
+            c->run = NULL;
+            pthread_cond_broadcast(&c->change);
+        }
+        pthread_cond_wait(&c->change, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int count_trace(const char *path, bool is_live)
+{
+    struct counter c = { .how = { .disk_left = DISK_LEFT,
+                                  .goes_on = goes_on,
+                                  .start = start_helper,
+                                  .be_idle = be_idle,
+                                  .ended = program_ended,
+                                  .context = &c },
+                         .path = path,
+                         .is_live = is_live,
+                         .begin_ns = tbd_clock_ns(),
+                         .at_ns = tbd_clock_ns(),
+                         .lock = PTHREAD_MUTEX_INITIALIZER,
+                         .change = PTHREAD_COND_INITIALIZER };
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, count, &c))
+        return EXIT_SYSTEM;
+    start_helpers(&c);
+    pthread_join(thread, NULL);
+    if (is_live && c.status == TBD_BUSY)
+        return EXIT_BUSY;
+    return c.status == TBD_OK || c.status == TBD_BUSY || c.status == TBD_INTERRUPTED ? 0
+                                                                                     : EXIT_TRACE;
+}
+
+/* The arguments of the counter.  The kernel's name for the process stays, by its path: a program that is the parent of orphans does
+ * not see it (hooks/calls/organizer_children.h). */
+static bool name_counter(const char *path, char self[4096], char *argv[4])
 {
     static char name[] = "tbd-counter";
-    char self[4096], *option, *argv[] = { name, NULL, NULL };
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    ssize_t length = readlink("/proc/self/exe", self, 4095);
+    char *option;
 
     if (length < 0 || asprintf(&option, "--count=%s", path) < 0)
-        return;
+        return false;
     self[length] = 0;
+    argv[0] = name;
     argv[1] = option;
-    (void)close_range(STDERR_FILENO + 1, UINT32_MAX, 0); /* the stream's memory, above all */
+    return true;
+}
+
+/* Nothing of the organizer stays: the stream's memory, above all. */
+static void leave_organizer(const char *path)
+{
+    (void)close_range(STDERR_FILENO + 1, UINT32_MAX, 0);
     if (*path == '/')
         (void)!chdir("/");
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
+}
+
+/* In a new process image: this one has much memory. */
+static void become_counter(const char *path)
+{
+    char self[4096], *argv[4] = { NULL };
+
+    if (!name_counter(path, self, argv))
+        return;
+    leave_organizer(path);
     execv(self, argv);
+}
+
+/* ---- while the program runs ---- */
+
+/* Programs that are over sooner are counted then. */
+#define LIVE_AFTER_SECONDS 2u
+/* One process at a time counts so. */
+#define LIVE_AGAIN_SECONDS 5u
+/* A program that may not have many processes finds that it has fewer. */
+#define LIVE_PROCESSES 1024u
+
+static bool may_count_live(const struct tbd_organize_options *options, const struct after *after)
+{
+    struct rlimit most;
+
+    return after->is_wanted && after->save == TBD_SAVE_ON_ANY && !options->discard &&
+           !options->keeps_rings && !options->age.level2 && !options->age.level3 &&
+           (getrlimit(RLIMIT_NPROC, &most) || most.rlim_cur >= LIVE_PROCESSES);
+}
+
+/* A thread; ends with the process. */
+static void *count_live(void *argument)
+{
+    static char live[] = "--live";
+    const char *path = argument;
+    char self[4096], *argv[4] = { NULL };
+    int status = 0;
+    pid_t pid;
+
+    if (!name_counter(path, self, argv))
+        return NULL;
+    argv[2] = live;
+    sleep(is_hurried() ? 0 : LIVE_AFTER_SECONDS);
+    while (posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0 &&
+           waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_BUSY)
+        sleep(LIVE_AGAIN_SECONDS);
+    return NULL;
+}
+
+static void start_count_live(const char *path)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, count_live, (void *)(uintptr_t)path) == 0)
+        (void)pthread_detach(thread);
 }
 
 int main(int argc, char **argv)
 {
-    char *trace = NULL;
+    struct organizing organizing = { 0 };
     struct tbd_organize_options options = {
-        .stream_fd = -1, .lean = TBD_ORGANIZE_LEAN_AUTO, .ready = ready, .context = &trace
+        .stream_fd = -1, .lean = TBD_ORGANIZE_LEAN_AUTO, .ready = ready, .context = &organizing
     };
     struct after after = { 0 };
     struct tbd_error why = { 0 };
@@ -307,8 +479,12 @@ int main(int argc, char **argv)
 
     if (bad)
         return bad;
-    if (after.count)
-        return count(after.count);
+    if (after.count) {
+        if (after.is_live)
+            leave_organizer(after.count);
+        return count_trace(after.count, after.is_live);
+    }
+    organizing.counts_live = may_count_live(&options, &after);
     ignore_signals();
     to_null(STDIN_FILENO);
     to_null(STDOUT_FILENO);
@@ -317,10 +493,11 @@ int main(int argc, char **argv)
         return EXIT_SYSTEM;
     }
     status = options.keeps_rings ? tbd_collect(&options, &why) : tbd_organize(&options, &why);
-    if (!status && trace && tbd_save_on_end(trace, after.save))
+    if (!status && organizing.trace && tbd_save_on_end(organizing.trace, after.save))
         return 0;
-    if (!status && after.is_wanted && trace && !options.age.level2 && !options.age.level3)
-        become_counter(trace);
+    if (!status && after.is_wanted && organizing.trace && !options.age.level2 &&
+        !options.age.level3)
+        become_counter(organizing.trace);
     if (!status)
         return 0;
     fprintf(

@@ -7,7 +7,9 @@
  *     programs) */
 #include "replay/count_later.h"
 
+#include "base/clock.h"
 #include "base/open_file.h"
+#include "base/processors.h"
 #include "format/files/file.h"
 #include "format/files/trace_remove.h"
 #include "format/merging/change.h"
@@ -30,7 +32,8 @@
 /* A trace of native play is at most this many times as large when it is counted. */
 #define NEW_TRACE 4u
 /* In the trace root. */
-#define LIST_NAME ".counting"
+#define LIST_NAME   ".counting"
+#define FOLLOW_NAME ".counting-live"
 
 /* ---- one trace ---- */
 
@@ -98,6 +101,8 @@ static enum tbd_status count_windows(struct tbd_trace *trace, struct tbd_writer 
     struct tbd_divergence divergence;
     uint32_t raised;
 
+    if (how->be_idle)
+        how->be_idle();
     return raise.most_bytes ? tbd_raise_windows(&raise, &raised, &divergence, why) : TBD_OK;
 }
 
@@ -123,6 +128,9 @@ static enum tbd_status count_stops(const char *path, const struct tbd_count_late
     const struct tbd_count_stops counting = { .path = path,
                                               .workers = 1,
                                               .is_aside = true,
+                                              .helpers = tbd_processors(),
+                                              .start = how->start,
+                                              .be_idle = how->be_idle,
                                               .goes_on = how->goes_on,
                                               .context = how->context };
 
@@ -168,10 +176,10 @@ struct counting {
 };
 
 /* A file that others have put there is not used. */
-static int open_list(int root)
+static int open_file(int root, const char *name)
 {
-    int list = openat(root, LIST_NAME,
-                      O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    int list =
+        openat(root, name, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     struct stat info;
 
     if (list >= 0 && !fstat(list, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
@@ -258,7 +266,7 @@ static enum tbd_status count_with_list(struct counting *c, const char *name, str
 {
     enum tbd_status status;
 
-    c->list = open_list(c->fd);
+    c->list = open_file(c->fd, LIST_NAME);
     if (c->list < 0 || !add_to_list(c, name))
         status = count_one(c, name, why);
     else if (flock(c->list, LOCK_EX | LOCK_NB))
@@ -287,5 +295,110 @@ enum tbd_status tbd_count_traces(const char *path, const struct tbd_count_later 
         close(c.fd);
     free(copy);
     free(copy_too);
+    return status;
+}
+
+/* ---- while it is recorded ---- */
+
+/* Looks how much space is left, now and then: it takes a walk through the trace's folder. */
+#define LOOK_NS 5000000000ull
+/* Others can use processors, too, and each worker has the program's memory once more. */
+#define FOLLOW_WORKERS 3u
+
+struct counting_live {
+    const struct tbd_count_later *how;
+    int dir;
+    uint64_t budget, looked_ns;
+};
+
+/* For the rest of the recording, and for what is counted. */
+static bool has_space_yet(const struct counting_live *f)
+{
+    uint64_t used = tbd_trace_disk_bytes(f->dir);
+    uint64_t needed = f->budget ? 2 * f->budget - lesser(used, f->budget) : NEW_TRACE * used;
+    struct statvfs disk;
+
+    return fstatvfs(f->dir, &disk) ||
+           (uint64_t)disk.f_bavail * disk.f_frsize > f->how->disk_left + needed;
+}
+
+static bool follow_goes_on(void *context)
+{
+    struct counting_live *f = context;
+    uint64_t now = tbd_clock_ns();
+
+    if (now - f->looked_ns >= LOOK_NS) {
+        if (!has_space_yet(f))
+            return false;
+        f->looked_ns = now;
+    }
+    return f->how->goes_on(f->how->context);
+}
+
+static bool follow_start(void *context, pthread_t *out, void *(*run)(void *), void *argument)
+{
+    const struct counting_live *f = context;
+
+    return f->how->start(f->how->context, out, run, argument);
+}
+
+static void follow_ended(void *context)
+{
+    const struct counting_live *f = context;
+
+    if (f->how->ended)
+        f->how->ended(f->how->context);
+}
+
+static enum tbd_status count_while_recorded(struct counting_live *f, const char *path,
+                                            struct tbd_error *why)
+{
+    unsigned workers = tbd_processors() - 1;
+    const struct tbd_count_stops counting = {
+        .path = path,
+        .workers = workers < 1                ? 1
+                   : workers > FOLLOW_WORKERS ? FOLLOW_WORKERS
+                                              : workers,
+        .is_aside = true,
+        .helpers = tbd_processors(),
+        .start = f->how->start ? follow_start : NULL,
+        .be_idle = f->how->be_idle,
+        .follows = true,
+        .ended = follow_ended,
+        .goes_on = follow_goes_on,
+        .context = f,
+    };
+    struct tbd_trace *trace;
+    enum tbd_status status = tbd_trace_open_summary(path, &trace, why);
+    bool is_wanted;
+
+    if (status)
+        return status;
+    is_wanted = tbd_trace_info(trace)->counts_stops && !tbd_trace_info(trace)->is_foreign;
+    f->budget = tbd_trace_info(trace)->budget;
+    tbd_trace_close(trace);
+    return is_wanted ? tbd_count_stops(&counting, why) : TBD_OK;
+}
+
+enum tbd_status tbd_count_while_recorded(const char *path, const struct tbd_count_later *how,
+                                         struct tbd_error *why)
+{
+    char *copy = strdup(path);
+    struct counting c = { .how = how, .fd = copy ? tbd_dir_open(dirname(copy)) : -1 };
+    struct counting_live f = { .how = how, .dir = tbd_dir_open(path) };
+    enum tbd_status status = TBD_NOTRACE;
+
+    c.list = c.fd < 0 ? -1 : open_file(c.fd, FOLLOW_NAME);
+    if (c.list >= 0 && f.dir >= 0 && flock(c.list, LOCK_EX | LOCK_NB))
+        status = tbd_error_set(why, TBD_BUSY, path, 0, "somebody counts already");
+    else if (c.list >= 0 && f.dir >= 0)
+        status = count_while_recorded(&f, path, why);
+    if (c.list >= 0)
+        close(c.list);
+    if (c.fd >= 0)
+        close(c.fd);
+    if (f.dir >= 0)
+        close(f.dir);
+    free(copy);
     return status;
 }

@@ -86,6 +86,95 @@ def test_a_recording_of_native_play_is_counted_after_the_programs_end(folder):
     trace.verify()
 
 
+def start_live(folder, argv, options="mode=native,cut=5000,aftercount=yes"):
+    """A recording, stopped in the midst of its run when some of its windows have been counted: (process, path of the trace)."""
+    os.makedirs(folder, exist_ok=True)
+    process = subprocess.Popen(argv, env=tbdtest.clean_env({**HURRIED, **tbdtest.trace_env(folder, options)}), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    name = os.path.basename(argv[-2]) + "-1"
+    counted, most = os.path.join(folder, ".%s.counted" % name, "trace-1", "windows"), time.monotonic() + 60
+    while not windows_in(os.path.join(folder, name, "windows")) > 3:
+        assert process.poll() is None and time.monotonic() < most, process.communicate()
+        time.sleep(0.001)
+    process.send_signal(signal.SIGSTOP)
+    while not windows_in(counted) > 2:
+        assert process.poll() is None and time.monotonic() < most, (process.poll(), os.listdir(folder))
+        time.sleep(0.01)
+    return process, os.path.join(folder, name)
+
+
+def windows_in(path):
+    return sum(name.endswith(".toc") for _, _, names in os.walk(path) for name in names)
+
+
+def end_live(process):
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0 and out, (process.returncode, err)
+
+
+LONG_RUN = tbdtest.fixed([tbdtest.program("many_windows"), "20000000"])
+HOW_OFTEN = ("count", "func_enter", "by", "func")
+
+
+def told(trace):
+    calls = [{key: value for key, value in call.items() if key != "thread"} for call in trace.ask("calls", "mark")]
+    return [trace.ask(*HOW_OFTEN), calls]
+
+
+def test_native_play_is_counted_while_the_program_runs(folder):
+    now, live = os.path.join(folder, "now"), os.path.join(folder, "lve")
+    result, _ = tbdtest.record(LONG_RUN, now, "mode=native,cut=5000,aftercount=no", env=HURRIED)
+    tbdtest.need_native_play(result)
+    expected = told(tbdtest.find_trace(now, LONG_RUN[-2]))
+    process, path = start_live(live, LONG_RUN)
+    asked = tbdtest.run([tbdtest.TBDQ, "-t", path, *HOW_OFTEN])
+    assert asked.code != 0 and b"still being recorded" in asked.err, asked
+    end_live(process)
+    tbdtest.wait_organizers(live)
+    tbdtest.wait_counters(live)
+    trace = tbdtest.Trace(path)
+    assert not is_uncounted(trace) and trace.info()["uncounted"] == 0, trace.info()
+    assert not [name for name in os.listdir(live) if name.endswith(".counted")], os.listdir(live)
+    found = told(trace)
+    assert found == expected, [pair for pair in zip(found, expected) if pair[0] != pair[1]]
+    trace.verify()
+
+
+def test_counting_while_the_program_runs_may_be_killed(folder):
+    for i, whom in enumerate(("counter", "program", "organizer")):
+        root = os.path.join(folder, str(i))
+        process, path = start_live(root, LONG_RUN)
+        if whom == "program":
+            process.kill()
+            process.communicate()
+        else:
+            found = tbdtest.counters(root) if whom == "counter" else tbdtest.organizers(root)
+            assert found, whom
+            for pid in found:
+                os.kill(pid, signal.SIGKILL)
+            end_live(process)
+        tbdtest.wait_organizers(root)
+        tbdtest.wait_counters(root)
+        trace = tbdtest.Trace(path)
+        assert trace.ask(*HOW_OFTEN) and not is_uncounted(trace), whom
+        trace.verify()
+
+
+def test_a_question_at_the_end_has_what_was_counted_before(folder):
+    """Whoever asks is helped by the process that has counted while the program ran: it is not begun again."""
+    process, path = start_live(folder, LONG_RUN)
+    counter = tbdtest.counters(folder)
+    made = os.path.join(folder, ".many_windows-1.counted", "trace-1")
+    before = os.stat(made).st_ino
+    end_live(process)
+    tbdtest.wait_organizers(folder)
+    trace = tbdtest.Trace(path)
+    assert counter and trace.ask(*HOW_OFTEN) and os.stat(path).st_ino == before, (counter, os.listdir(folder))
+    tbdtest.wait_counters(folder)
+    trace.verify()
+
+
 def test_questions_come_while_native_play_is_counted(folder):
     """Whoever asks does not wait for the process that counts beside others, and several may ask."""
     expected = None

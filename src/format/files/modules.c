@@ -195,22 +195,29 @@ bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
     return good;
 }
 
+static const struct tbd_kept_module *find_kept(const struct tbd_kept_modules *kept,
+                                               const char *path, const struct tbd_disk_module *disk)
+{
+    for (; kept; kept = __atomic_load_n(&kept->more, __ATOMIC_ACQUIRE))
+        for (size_t i = 0; i < kept->count; i++) {
+            const struct tbd_kept_module *module = &kept->list[i];
+
+            if (module->disk.inode == disk->inode && module->disk.device == disk->device &&
+                strcmp(module->path, path) == 0)
+                return module;
+        }
+    return NULL;
+}
+
 bool tbd_modules_take(const struct tbd_kept_modules *kept, int trace, const char *path,
                       const char *name, struct tbd_disk_module *disk)
 {
+    const struct tbd_kept_module *module = find_kept(kept, path, disk);
     char full[300];
 
     snprintf(full, sizeof(full), "modules/%s", name);
-    for (size_t i = 0; i < kept->count; i++) {
-        const struct tbd_kept_module *module = &kept->list[i];
-
-        if (module->disk.inode != disk->inode || module->disk.device != disk->device ||
-            strcmp(module->path, path) != 0)
-            continue;
-        if (linkat(kept->trace, module->copy, trace, full, 0))
-            return false;
-        *disk = module->disk;
-        return true;
-    }
-    return false;
+    if (!module || linkat(kept->trace, module->copy, trace, full, 0))
+        return false;
+    *disk = module->disk;
+    return true;
 }

@@ -28,6 +28,8 @@ struct tbd_kept_modules {
         struct tbd_disk_module disk;
         const char *path, *copy; /* of the file; modules/NAME */
     } * list;
+    /* those of later; set while others read, as the other trace grows */
+    const struct tbd_kept_modules *more;
 };
 
 /* As tbd_modules_keep(), but the copy is another name of one that was made when the program ran, whatever the file is now.

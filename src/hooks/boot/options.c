@@ -114,7 +114,7 @@ static const struct option_row rows[] = {
     { .name = "count", .values = "now|later|auto", .help = "later: a replay counts windows; auto: later on fewer than three processors",
       .kind = KIND_CHOICE, .of_blocks = true, .offset = AT(count), .initial = TBD_COUNT_AUTO,
       .choices = { { "now", TBD_COUNT_NOW }, { "later", TBD_COUNT_LATER }, { "auto", TBD_COUNT_AUTO } } },
-    { .name = "aftercount", .values = "yes|no", .help = "no: windows that play does not count stay uncounted after the program's end",
+    { .name = "aftercount", .values = "yes|no", .help = "no: windows that play does not count stay uncounted, also after the program's end",
       .kind = KIND_CHOICE, .offset = AT(aftercount), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
     { .name = "save-on", .values = "always|exit|failure|signal", .help = "keep the trace only if the program ends so",

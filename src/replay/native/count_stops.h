@@ -7,6 +7,8 @@
 
 #include "replay/replay.h"
 
+#include <pthread.h>
+
 /* Only windows [from, to) are counted; all others keep their stops as their blocks. */
 struct tbd_stops_part {
     uint32_t from, to;
@@ -18,8 +20,16 @@ struct tbd_stops_part {
 struct tbd_count_stops {
     const char *path; /* the trace */
     unsigned workers;
-    bool
-        is_aside; /* nobody waits: TBD_BUSY while somebody else counts it, TBD_INTERRUPTED as soon as somebody wants to */
+    /* nobody waits: TBD_BUSY while somebody else counts it.  As soon as somebody wants to, up to `helpers` workers of ordinary priority go on, in
+     * threads that `start` makes; if it is NULL: TBD_INTERRUPTED */
+    bool is_aside;
+    unsigned helpers;
+    bool (*start)(void *context, pthread_t *out, void *(*run)(void *), void *argument);
+    void (*be_idle)(
+        void); /* called first by each thread that replays, but for helpers; may be NULL */
+    /* also while it is recorded: windows are counted as they come.  `ended`, which may be NULL, is called when it has ended */
+    bool follows;
+    void (*ended)(void *context);
     bool (*goes_on)(
         void *context); /* asked before each window; false: TBD_INTERRUPTED.  May be NULL */
     /* called after each window; may be NULL */
@@ -30,7 +40,7 @@ struct tbd_count_stops {
 
 /* Replays all windows, and replaces the trace in one step.  TBD_OK also for a trace that is like any other already, which it may
  * have become by another one's hand: only one counts a trace at a time.
- * TBD_BUSY: it is still being recorded.  Otherwise the trace stays as it was. */
+ * TBD_BUSY: it is still being recorded; with `follows`, TBD_INTERRUPTED and TBD_NOWINDOW: it could not be counted while it was.  Otherwise the trace stays as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_count_stops(const struct tbd_count_stops *how,
                                                struct tbd_error *why);
 

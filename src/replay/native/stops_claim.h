@@ -2,7 +2,7 @@
 /* stops_claim.h - one process at a time counts a trace of native play
  *
  * The claim is a lock of a folder in the trace's, which the kernel gives back when its holder dies.  Who waits for it leaves a
- * mark in the folder of the trace that is being made: a holder that nobody waits for ends then.
+ * mark in the folder of the trace that is being made: a holder that nobody has waited for hurries then, or ends.
  *
  * Context: ORG. */
 #ifndef TBD_REPLAY_STOPS_CLAIM_H
