@@ -73,8 +73,35 @@ static bool send_rest(struct stops_counting *c, struct tbd_reader *events)
     return true;
 }
 
+/* The time at which play came to its next event, after more blocks: it belongs right before the event. */
+struct stops_clock {
+    bool has_passed; /* blocks were entered since the last event */
+    bool is_held;
+    struct tbd_msg_clock message;
+};
+
+static bool hold_clock(struct stops_clock *clock, const struct tbd_message *head,
+                       const uint8_t *payload)
+{
+    if (head->kind != TBD_MSG_CLOCK || head->bytes != sizeof(clock->message) || !clock->has_passed)
+        return false;
+    memcpy(&clock->message, payload, sizeof(clock->message));
+    clock->is_held = true;
+    return true;
+}
+
+static bool send_clock(struct stops_counting *c, struct stops_clock *clock)
+{
+    const struct tbd_message head = { TBD_MSG_CLOCK, sizeof(clock->message) };
+    bool good = !clock->is_held || tbd_feed_message(c->feed, &head, &clock->message);
+
+    *clock = (struct stops_clock){ .is_held = false };
+    return good;
+}
+
 /* Sends the replay's messages up to its next event that play had, too. */
-static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint32_t kind)
+static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint32_t kind,
+                       struct stops_clock *clock)
 {
     struct tbd_message head;
     const uint8_t *payload;
@@ -82,7 +109,9 @@ static bool send_event(struct stops_counting *c, struct tbd_reader *events, uint
     while ((payload = tbd_stops_next(events, &head))) {
         bool is_last = tbd_message_is_event(head.kind) && !is_own(c, &head, payload);
 
-        if ((is_last && head.kind != kind) || !send_own_event(c, &head, payload))
+        if (is_last && (head.kind != kind || !send_clock(c, clock)))
+            return false;
+        if (!send_own_event(c, &head, payload))
             return false;
         note_place(c, &head, payload);
         if (is_last)
@@ -138,6 +167,7 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
     const uint8_t *payload;
     size_t left = count_events(stops);
     struct tbd_stops_pages unwritten;
+    struct stops_clock clock = { .is_held = false };
     uint64_t left_out = 0;
     uint32_t blocks;
     bool good = true;
@@ -160,9 +190,13 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
         else if (is_of_play(head.kind))
             c->is_translated = c->is_translated || head.kind == TBD_MSG_TRANSLATED;
         else if (tbd_message_is_event(head.kind))
-            good = left-- && send_event(c, &events, head.kind);
+            good = left-- && send_event(c, &events, head.kind, &clock);
+        else if (head.kind == TBD_MSG_PASSED && left)
+            clock.has_passed = true;
         else if (head.kind == TBD_MSG_PASSED)
-            good = left || send_rest(c, &events);
+            good = send_rest(c, &events);
+        else if (hold_clock(&clock, &head, payload))
+            continue;
         else if (head.kind == TBD_MSG_END)
             good = send_last(c, &head, (uint8_t *)(uintptr_t)payload);
         else
