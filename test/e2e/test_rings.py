@@ -207,16 +207,16 @@ def both(name, folder, library):
     return found
 
 
-def same_rows(name, function, dump, full):
+def same_rows(name, function, dump, full, keys=("pc", "nesting", "duration", "caller")):
     """The calls of a function: who calls, how long they take, how they nest, how they end, and the stacks in them."""
     ours, theirs = dump.ask("calls", function), full.ask("calls", function)
     assert ours and len(ours) == len(theirs), (name, function, len(ours), len(theirs))
     for a, b in zip(ours, theirs):
-        for key in ("pc", "nesting", "duration", "caller"):
+        for key in keys:
             assert a.get(key) == b.get(key), (name, function, key, a, b)
         assert (a["exit"] is None, a.get("left", False)) == (b["exit"] is None, b.get("left", False)), (name, function, a, b)
     for a, b in list(zip(ours, theirs))[::max(1, len(ours) // 5)]:
-        frames = [[(f["pc"], f.get("function"), f.get("line")) for f in trace.ask("bt", *at) if not f["inlined"]]
+        frames = [[(f["pc"], f.get("function"), f.get("line")) for f in trace.ask("bt", *at) if not f["inlined"] and (f.get("function") or f.get("frame") == 0)]
                   for trace, at in ((dump, [a["position"]]), (full, []))
                   if at or full.one("goto", b["position"])]
         assert frames[0] == frames[1], (name, function, a["position"], frames)
@@ -240,6 +240,26 @@ def test_a_dump_answers_as_a_recording_does(folder):
             assert lines[0].pop() == ("die_segv.c:10", dump.ask("path", 1)[0]["pc"]), lines[0]
         assert lines[0] and lines[0] == lines[1], (name, len(lines[0]), len(lines[1]))
         assert sum(row["count"] for row in dump.ask("count", "line", "by", "line") if row["by"].startswith(file + ":")) == begun
+
+
+ENTERED = ["tail_calls"]
+ENTERED_LONG = ["long_jumps", "thrown"]
+KEYS = {"thrown": ("pc", "nesting", "caller")}  # unwinding takes some blocks more or less, as files lie
+
+
+def test_a_dump_has_functions_that_jumps_and_signals_enter(folder):
+    """Each function as often as in a recording, import stubs and what binds them left out; the program's own ones with callers and ends."""
+    library = make_die(folder)
+    for name in ENTERED + (ENTERED_LONG if tbdtest.LONG else []):
+        dump, full = both(name, folder, library)
+        own, theirs = ({row["by"]: row["count"] for row in trace.ask("count", "func_enter", "by", "func")} for trace in (dump, full))
+        if sum(own.values()) < sum(theirs.values()):  # the ring has come round
+            own, theirs = ({key: n for key, n in counts.items() if key.startswith(name + "!")} for counts in (own, theirs))
+        assert own and own == theirs, (name, set(own.items()) ^ set(theirs.items()))
+        written = [key.split("!")[1] for key in own if key.startswith(name + "!")]
+        for function in [f for f in written if not f.startswith("_") and not f.endswith("tm_clones") and f not in ("main", "frame_dummy")]:
+            same_rows(name, function, dump, full, *([KEYS[name]] if name in KEYS else []))
+            assert dump.one("goto", function)["position"] == dump.ask("calls", function)[-1]["position"], (name, function)
 
 
 # ---- tables ----

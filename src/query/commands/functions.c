@@ -80,7 +80,10 @@ bool tbd_functions_tell_inlined(struct tbd_session *session, const char *name)
         tbd_inlined_places(all, count, places, sizeof(places));
         fprintf(stderr, "tbdq: note: '%s' is also inlined, which is no call: %s\n", tbd_shown(name),
                 tbd_shown(places));
-    }
+    } else if (!is_pattern(name) && window != UINT32_MAX &&
+               tbd_inlined_away(session->symbols, window, name))
+        fprintf(stderr, "tbdq: note: '%s' is also inlined, where no instruction of it is left\n",
+                tbd_shown(name));
     free(all);
     return count != 0;
 }

@@ -92,31 +92,67 @@ static json_t *exit_of(struct tbd_rings_thread *thread, const struct tbd_rings_c
     return tbd_dump_position_text(&at);
 }
 
-static json_t *call_row(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
-                        const struct tbd_rings_call *call, uint64_t entered, uint32_t nesting)
+/* Where a signal's handler goes back to. */
+static struct tbd_rings_place interrupted(struct tbd_dump_run *dump,
+                                          const struct tbd_rings_step *step)
 {
-    struct tbd_dump_place at = { thread, entered, 0 };
-    struct tbd_dump_place from = { thread, call->from, thread->steps[call->from].insns - 1u };
+    const struct tbd_rings_block *block = tbd_rings_block(dump->ring, step->block);
+    uint64_t address = block == NULL                     ? 0
+                       : step->insns < block->insn_count ? block->insns[step->insns].pc
+                                                         : block->after;
+
+    return tbd_rings_place_at(dump->ring, address);
+}
+
+/* What led to the function: of one that a stub jumped to, the call in whose frame it runs. */
+static struct tbd_rings_place caller_of(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
+                                        const struct tbd_rings_call *calls,
+                                        const struct tbd_rings_call *call)
+{
+    struct tbd_dump_place from = { .thread = thread };
+    uint32_t insns;
+
+    if ((thread->steps[call->entered].flags & TBD_RINGS_HANDLER) != 0)
+        return interrupted(dump, &thread->steps[call->from]);
+    while (call->by_stub && call->before != UINT64_MAX)
+        call = &calls[call->before];
+    from.step = call->from;
+    insns = thread->steps[from.step].insns;
+    from.insn = insns != 0 ? insns - 1 : 0;
+    return *tbd_dump_names(dump, &from);
+}
+
+static json_t *call_row(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
+                        const struct tbd_rings_call *calls, const struct tbd_rings_call *call,
+                        uint32_t nesting)
+{
+    struct tbd_dump_place at = { thread, call->entered, 0 };
+    struct tbd_rings_place from = caller_of(dump, thread, calls, call);
     json_t *row = tbd_dump_row(dump, &at);
 
     json_object_set_new(row, "exit", exit_of(thread, call));
     json_object_set_new(row, "nesting", json_integer(nesting));
     json_object_set_new(row, "duration",
-                        has_returned(call) ? json_integer((json_int_t)(call->until - entered))
+                        has_returned(call) ? json_integer((json_int_t)(call->until - call->entered))
                                            : json_null());
-    json_object_set_new(row, "caller", tbd_dump_function_text(tbd_dump_names(dump, &from), true));
+    json_object_set_new(row, "caller", tbd_dump_function_text(&from, true));
     if (call->was_left)
         json_object_set_new(row, "left", json_true());
     return row;
 }
 
-/* Calls of the same function in the ring that had not ended: `open` has their ends. */
-static uint32_t nesting_of(uint64_t *open, uint32_t *count, const struct tbd_rings_call *call)
+/* Calls of the same function in the ring that had neither ended nor jumped away: `open` has those that had not ended. */
+static uint32_t nesting_of(const struct tbd_rings_call **open, uint32_t *count,
+                           const struct tbd_rings_call *call)
 {
-    while (*count != 0 && open[*count - 1] < call->from)
+    uint32_t nesting = 0;
+
+    while (*count != 0 && open[*count - 1]->until < call->from)
         --*count;
-    open[*count] = call->until;
-    return (*count)++;
+    for (uint32_t i = 0; i < *count; i++)
+        nesting += open[i]->jumped > call->from;
+    open[(*count)++] = call;
+    return nesting;
 }
 
 static enum tbd_status add_calls(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
@@ -126,15 +162,15 @@ static enum tbd_status add_calls(struct tbd_dump_run *dump, struct tbd_rings_thr
     size_t count;
     uint32_t open_count = 0;
     enum tbd_status status = tbd_rings_calls(dump->ring, thread, &calls, &count);
-    uint64_t *open = calloc(count + 1, sizeof(*open));
+    const struct tbd_rings_call **open = calloc(count + 1, sizeof(*open));
 
     tbd_dump_tell_part(dump, thread);
     for (size_t i = 0; status == TBD_OK && open != NULL && i < count; i++) {
-        uint64_t entered = tbd_dump_entered(dump, thread, calls[i].from);
+        uint64_t entered = calls[i].entered;
         struct tbd_dump_place at = { thread, entered, 0 };
 
-        if (tbd_dump_is_function(tbd_dump_names(dump, &at), name))
-            tbd_rows_add(rows, call_row(dump, thread, &calls[i], entered,
+        if (entered != UINT64_MAX && tbd_dump_is_function(tbd_dump_names(dump, &at), name))
+            tbd_rows_add(rows, call_row(dump, thread, calls, &calls[i],
                                         nesting_of(open, &open_count, &calls[i])));
     }
     free(calls);

@@ -11,6 +11,7 @@
 #include "base/escape.h"
 #include "base/string.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum count_type { BLOCK_ENTRY, STATE, LINE, FUNC_ENTER, FUNC_EXIT, SYSCALL, TYPES };
@@ -73,11 +74,6 @@ static void add(struct dump_counting *c, const struct tbd_dump_place *at,
 
 /* ---- events ---- */
 
-static bool is_call(const struct tbd_rings_block *block)
-{
-    return block->end == TBD_RINGS_CALLS || block->end == TBD_RINGS_CALLS_ANYWHERE;
-}
-
 static bool ends_with_syscall(const struct dump_counting *c, const struct tbd_rings_step *step)
 {
     const struct tbd_rings_block *block = &c->dump.ring->blocks[step->block];
@@ -86,15 +82,24 @@ static bool ends_with_syscall(const struct dump_counting *c, const struct tbd_ri
     return step->insns == block->insn_count && code != NULL && code[0] == 0x0f && code[1] == 0x05;
 }
 
-static void add_enter(struct dump_counting *c, const struct tbd_dump_place *from)
+/* Functions that were entered, by jumps and for signals, too. */
+static enum tbd_status add_entered(struct dump_counting *c, struct tbd_rings_thread *thread)
 {
-    struct tbd_dump_place at = *from;
+    struct tbd_rings_call *calls;
+    size_t count;
+    enum tbd_status status = tbd_rings_calls(c->dump.ring, thread, &calls, &count);
 
-    if (from->step + 1 == from->thread->count)
-        return;
-    at.step = tbd_dump_entered(&c->dump, from->thread, from->step);
-    at.insn = 0;
-    add(c, &at, from);
+    for (size_t i = 0; status == TBD_OK && i < count; i++) {
+        const struct tbd_rings_step *step = &thread->steps[calls[i].from];
+        struct tbd_dump_place at = { thread, calls[i].entered, 0 };
+        struct tbd_dump_place from = { thread, calls[i].from,
+                                       step->insns != 0 ? step->insns - 1u : 0 };
+
+        if (calls[i].entered != UINT64_MAX)
+            add(c, &at, &from);
+    }
+    free(calls);
+    return status;
 }
 
 static void add_insns(struct dump_counting *c, struct tbd_dump_place at, uint32_t insns)
@@ -116,10 +121,6 @@ static void add_step(struct dump_counting *c, struct tbd_rings_thread *thread, u
     case BLOCK_ENTRY: add(c, &first, NULL); break;
     case STATE:
     case LINE: add_insns(c, first, one->insns); break;
-    case FUNC_ENTER:
-        if (is_complete && is_call(block))
-            add_enter(c, &last);
-        break;
     case FUNC_EXIT:
         if (is_complete && block->end == TBD_RINGS_RETURNS)
             add(c, &last, NULL);
@@ -128,6 +129,7 @@ static void add_step(struct dump_counting *c, struct tbd_rings_thread *thread, u
         if (ends_with_syscall(c, one))
             add(c, &last, NULL);
         break;
+    case FUNC_ENTER: /* add_entered() */
     case TYPES: break;
     }
 }
@@ -142,7 +144,9 @@ static enum tbd_exit count_all(struct dump_counting *c)
         if (tbd_rings_steps(c->dump.ring, thread) == NULL)
             return tbd_command_no_memory();
         tbd_dump_tell_part(&c->dump, thread);
-        for (uint64_t step = 0; step < thread->count; step++)
+        if (c->type == FUNC_ENTER && add_entered(c, thread) != TBD_OK)
+            return tbd_command_no_memory();
+        for (uint64_t step = 0; c->type != FUNC_ENTER && step < thread->count; step++)
             add_step(c, thread, step);
     }
     return TBD_EXIT_FOUND;

@@ -68,6 +68,17 @@ static bool seek(struct tbd_dump_run *dump, struct dump_sought *out)
     return out->blocks != NULL;
 }
 
+/* A function's own loop may lead back to its first instruction, and does not enter it. */
+static bool is_entered(struct tbd_dump_run *dump, const struct tbd_rings_thread *thread,
+                       uint64_t step)
+{
+    const struct tbd_rings_step *at = &thread->steps[step], *before = at - 1;
+
+    return step == 0 || (at->flags & TBD_RINGS_HANDLER) != 0 ||
+           (before->flags & TBD_RINGS_CUT) != 0 || !tbd_rings_leads_on(dump->ring, before->block) ||
+           !tbd_rings_is_inside(dump->ring, before->block, at->block);
+}
+
 /* The last such instruction of a step, if it ran. */
 static bool is_in_step(struct tbd_dump_run *dump, const struct dump_sought *sought,
                        struct tbd_rings_thread *thread, uint64_t step, struct tbd_dump_place *out)
@@ -77,6 +88,7 @@ static bool is_in_step(struct tbd_dump_run *dump, const struct dump_sought *soug
     for (uint32_t k = at->insns; sought->blocks[at->block] && k-- > 0;) {
         *out = (struct tbd_dump_place){ thread, step, k };
         if (is_sought(dump, sought, at->block, k) &&
+            (k != 0 || sought->is_line || is_entered(dump, thread, step)) &&
             (sought->where == NULL || tbd_dump_where_holds(dump, sought->where, out)))
             return true;
         if (sought->where != NULL && sought->where->status != TBD_OK)

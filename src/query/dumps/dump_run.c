@@ -161,13 +161,28 @@ const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
     return found != NULL ? found : &none;
 }
 
-/* "push" is push(int), too. */
+/* After the parentheses that open at `text`. */
+static const char *after_parentheses(const char *text)
+{
+    unsigned open = 0;
+
+    do {
+        open += *text == '(';
+        open -= *text == ')';
+        text++;
+    } while (open != 0 && *text != '\0');
+    return text;
+}
+
+/* "push" is push(int), too, but not the class push(int)::Guard. */
 static bool is_name(const char *function, const char *name)
 {
     size_t length = strlen(name);
 
     return strncmp(function, name, length) == 0 &&
-           (function[length] == '\0' || function[length] == '(');
+           (function[length] == '\0' ||
+            (function[length] == '(' &&
+             strstr(after_parentheses(function + length), "::") == NULL));
 }
 
 bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name)
@@ -180,24 +195,6 @@ bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name)
         return is_name(place->function, name);
     return strncmp(place->module, name, (size_t)(mark - name)) == 0 &&
            is_name(place->function, mark + 1);
-}
-
-static bool is_stub(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t step)
-{
-    struct tbd_dump_place place = { thread, step, 0 };
-    const char *function = tbd_dump_names(dump, &place)->function;
-    size_t length = function != NULL ? strlen(function) : 0;
-
-    return length > 4 && strcmp(function + length - 4, "@plt") == 0;
-}
-
-uint64_t tbd_dump_entered(struct tbd_dump_run *dump, struct tbd_rings_thread *thread, uint64_t from)
-{
-    uint64_t step = from + 1;
-
-    while (step + 1 < thread->count && is_stub(dump, thread, step))
-        step++;
-    return step;
 }
 
 /* ---- rows ---- */

@@ -48,10 +48,6 @@ const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
                                              const struct tbd_dump_place *place);
 /* Is it the function called `name`, or `module!name`? */
 bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name);
-/* The step that a call's function begins with: import stubs are skipped. */
-uint64_t tbd_dump_entered(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
-                          uint64_t from);
-
 /* position, thread, pc, function, source. */
 json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *place);
 /* "-12" or "-12+3" */

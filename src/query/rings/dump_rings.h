@@ -45,6 +45,16 @@ struct tbd_rings_block {
     enum tbd_rings_end end;
     uint64_t target; /* of a direct transfer */
     uint64_t after;  /* the address after its last instruction */
+    uint8_t begins;  /* enum tbd_rings_begin */
+};
+
+/* What a block's first instruction is the first one of, as symbols say. */
+enum tbd_rings_begin {
+    TBD_RINGS_NOT_ASKED = 0,
+    TBD_RINGS_BEGINS_NOTHING,
+    TBD_RINGS_BEGINS_FUNCTION,
+    TBD_RINGS_BEGINS_STUB, /* an import stub */
+    TBD_RINGS_BEGINS_BINDER /* what binds a stub's function when it is called first, and jumps to it */
 };
 
 struct tbd_rings_place {
@@ -153,6 +163,12 @@ const struct tbd_rings_place *tbd_rings_place(struct tbd_rings *ring, uint32_t b
                                               uint32_t insn);
 /* Is its first instruction the first one of a function, as symbols say? */
 bool tbd_rings_begins_function(struct tbd_rings *ring, uint32_t block);
+/* The same as a kind; asked for once. */
+enum tbd_rings_begin tbd_rings_begins(struct tbd_rings *ring, uint32_t block);
+/* Is the block's last instruction in the function that begins with block `start`, or in a part of it that was moved away? */
+bool tbd_rings_is_inside(struct tbd_rings *ring, uint32_t block, uint32_t start);
+/* May something else than a call and a handler's return lead from the block to a function? */
+bool tbd_rings_leads_on(struct tbd_rings *ring, uint32_t block);
 /* The place of an address that no block need have. */
 struct tbd_rings_place tbd_rings_place_at(struct tbd_rings *ring, uint64_t address);
 
@@ -176,13 +192,20 @@ TBD_MUST_CHECK enum tbd_status tbd_rings_stack(struct tbd_rings *ring,
                                                const struct tbd_rings_frame *last,
                                                size_t last_count, struct tbd_rings_stack *out);
 
-/* A call that the ring has the beginning of. */
+/* A function that was entered in the ring: by a call, by a jump of another function, in whose frame it goes on, or to handle a
+ * signal. */
 struct tbd_rings_call {
-    uint64_t from; /* step whose last instruction calls */
+    uint64_t from; /* step whose last instruction leads there; that the signal came after */
+    uint64_t
+        entered; /* step that begins the function: stubs are skipped, and handlers before it; UINT64_MAX: none */
     uint64_t
         until; /* step whose last instruction ends it; UINT64_MAX: it does not end in the ring */
-    uint32_t depth; /* calls of the ring around it that have not ended */
-    bool was_left;  /* by longjmp or an exception */
+    uint64_t jumped; /* step that jumps to another function; UINT64_MAX: none */
+    uint64_t before; /* number of the call that jumped to it; UINT64_MAX: none */
+    uint32_t depth;  /* calls of the ring around it that have not ended */
+    bool by_stub;    /* an import stub jumped to it, and something else to the stub */
+    bool is_bound;   /* its function is being bound: not entered yet */
+    bool was_left;   /* by longjmp or an exception */
 };
 
 /* In the order in which they began; the caller frees *out. */

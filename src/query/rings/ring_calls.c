@@ -6,6 +6,9 @@
  * returns to, or to one of the same function; so does an indirect jump into the middle of a function.  One to the place after an
  * earlier call is longjmp: the stack is what it was at that call.  A handler has the interrupted frame under it.
  *
+ * A function that another one jumps to is entered, too, and goes on in its frame: both end where that does.  So is the one that
+ * handles a signal.  Import stubs are passed over, and what leads to a function waits while a handler runs (struct ring_way).
+ *
  * A return with an empty stack leaves a function that was entered before the ring begins.  What is below the ring's frames follows
  * from the stack at the end: the frames there that the ring has not pushed, and above them, in time before, those that
  * were returned from. */
@@ -14,10 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NONE UINT64_MAX
+
+/* What leads to a step. */
+struct ring_way {
+    uint64_t from; /* a step; NONE: nothing that could enter a function */
+    uint64_t call; /* the number of the call that it makes; NONE: it makes none */
+    bool by_stub;  /* an import stub came after it */
+};
+
 struct ring_pushed {
     uint64_t address; /* returned to; 0: the handler's way back, any */
-    uint64_t call;    /* its number; UINT64_MAX: none */
-    bool is_signal;   /* the interrupted place */
+    uint64_t call;    /* the number of the last one entered in this frame; NONE: none */
+    bool is_signal;   /* the interrupted place, with what led on from there */
+    struct ring_way way;
 };
 
 /* After a call: for longjmp. */
@@ -39,6 +52,8 @@ struct ring_call_walk {
     size_t under_count, under_capacity;
     struct tbd_rings_call *calls; /* owned */
     size_t call_count, call_capacity;
+    uint64_t base; /* the call entered last in the frame that was there before the ring's; NONE */
+    struct ring_way way;
     struct call_site sites[SITES];
     bool is_short; /* of memory */
 };
@@ -64,19 +79,19 @@ static void push(struct ring_call_walk *w, struct ring_pushed entry)
         w->stack[w->depth++] = entry;
 }
 
-static void end_call(struct ring_call_walk *w, const struct ring_pushed *entry, uint64_t at,
-                     bool was_left)
+/* The call, and those that jumped to it, end with their frame. */
+static void end_calls(struct ring_call_walk *w, uint64_t call, uint64_t at, bool was_left)
 {
-    if (entry->call == UINT64_MAX)
-        return;
-    w->calls[entry->call].until = at;
-    w->calls[entry->call].was_left = was_left;
+    for (; call != NONE; call = w->calls[call].before) {
+        w->calls[call].until = at;
+        w->calls[call].was_left = was_left;
+    }
 }
 
 static void leave_down_to(struct ring_call_walk *w, size_t depth, uint64_t at)
 {
     while (w->depth > depth)
-        end_call(w, &w->stack[--w->depth], at, true);
+        end_calls(w, w->stack[--w->depth].call, at, true);
 }
 
 static struct call_site *site_of(struct ring_call_walk *w, uint64_t address)
@@ -84,18 +99,129 @@ static struct call_site *site_of(struct ring_call_walk *w, uint64_t address)
     return &w->sites[(address ^ address >> 12) & (SITES - 1)];
 }
 
-static void begin_call(struct ring_call_walk *w, uint64_t at, uint64_t back)
+/* Its number; NONE without memory. */
+static uint64_t add_call(struct ring_call_walk *w, uint64_t from, uint64_t entered, uint64_t before)
 {
-    struct tbd_rings_call call = { at, UINT64_MAX, (uint32_t)w->depth, false };
-
     if (w->call_count == w->call_capacity)
         w->calls = grow(w->calls, &w->call_capacity, sizeof(*w->calls), &w->is_short);
     if (w->call_count == w->call_capacity)
-        return;
-    *site_of(w, back) = (struct call_site){ back, w->depth };
-    w->calls[w->call_count++] = call;
-    push(w, (struct ring_pushed){ back, w->call_count - 1, false });
+        return NONE;
+    w->calls[w->call_count] = (struct tbd_rings_call){ .from = from,
+                                                       .entered = entered,
+                                                       .until = NONE,
+                                                       .jumped = NONE,
+                                                       .before = before,
+                                                       .depth = (uint32_t)w->depth };
+    return w->call_count++;
 }
+
+static void begin_call(struct ring_call_walk *w, uint64_t at, uint64_t back)
+{
+    uint64_t call = add_call(w, at, NONE, NONE);
+
+    *site_of(w, back) = (struct call_site){ back, w->depth };
+    push(w, (struct ring_pushed){ .address = back, .call = call });
+    w->way = (struct ring_way){ .from = at, .call = call };
+}
+
+/* ---- functions that are entered ---- */
+
+/* The last one entered in the frame that runs. */
+static uint64_t *call_here(struct ring_call_walk *w)
+{
+    return w->depth != 0 ? &w->stack[w->depth - 1].call : &w->base;
+}
+
+static void enter_by_jump(struct ring_call_walk *w, const struct ring_way *way, uint64_t at)
+{
+    uint64_t *here = call_here(w);
+    uint64_t call = add_call(w, way->from, at, *here);
+
+    if (call == NONE)
+        return;
+    w->calls[call].by_stub = way->by_stub;
+    if (*here != NONE)
+        w->calls[*here].jumped = way->from;
+    *here = call;
+}
+
+/* Is the step's block part of a stub?  The stub's own jump is an indirect one; a direct one leads to what calls the binder. */
+static bool is_stub(const struct ring_call_walk *w, uint64_t at)
+{
+    return tbd_rings_begins(w->ring, w->steps[at].block) == TBD_RINGS_BEGINS_STUB ||
+           (w->way.by_stub && at != 0 &&
+            w->ring->blocks[w->steps[at - 1].block].end == TBD_RINGS_JUMPS);
+}
+
+static bool leads_to_function(const struct ring_call_walk *w, const struct ring_way *way,
+                              uint64_t at)
+{
+    uint32_t block = w->steps[at].block;
+
+    return tbd_rings_begins(w->ring, block) == TBD_RINGS_BEGINS_FUNCTION &&
+           (way->by_stub || !tbd_rings_is_inside(w->ring, w->steps[way->from].block, block));
+}
+
+/* The way leads to the binder: what was called, or jumped to, is entered when it is done. */
+static void begin_binding(struct ring_call_walk *w, const struct ring_way *way)
+{
+    if (way->call == NONE)
+        enter_by_jump(w, way, NONE);
+    if (*call_here(w) != NONE)
+        w->calls[*call_here(w)].is_bound = true;
+}
+
+static bool end_binding(struct ring_call_walk *w, uint64_t at)
+{
+    uint64_t here = *call_here(w);
+
+    if (here == NONE || !w->calls[here].is_bound)
+        return false;
+    w->calls[here].entered = at;
+    w->calls[here].is_bound = false;
+    return true;
+}
+
+/* A step begins; what led to it has entered a function, an import stub, or neither. */
+static void arrive(struct ring_call_walk *w, uint64_t at)
+{
+    struct ring_way way = w->way;
+
+    if (way.from == NONE || (w->steps[at].flags & TBD_RINGS_HANDLER) != 0)
+        return;
+    if (is_stub(w, at)) {
+        w->way.by_stub = true;
+        return;
+    }
+    w->way.from = NONE;
+    if (way.by_stub && tbd_rings_begins(w->ring, w->steps[at].block) == TBD_RINGS_BEGINS_BINDER)
+        begin_binding(w, &way);
+    else if (way.call != NONE)
+        w->calls[way.call].entered = at;
+    else if (leads_to_function(w, &way, at) && !end_binding(w, at))
+        enter_by_jump(w, &way, at);
+}
+
+/* The step is at its end, where it may lead to a function.  A stub's jump is part of what led to the stub. */
+static void leave(struct ring_call_walk *w, uint64_t at)
+{
+    if (w->way.from == NONE && tbd_rings_leads_on(w->ring, w->steps[at].block))
+        w->way = (struct ring_way){ .from = at, .call = NONE };
+}
+
+/* A handler interrupts what goes on at `next`. */
+static void begin_handler(struct ring_call_walk *w, uint64_t at, uint64_t next)
+{
+    uint64_t call = NONE;
+
+    push(w, (struct ring_pushed){ next, NONE, true, w->way });
+    w->way.from = NONE;
+    if (tbd_rings_begins(w->ring, w->steps[at + 1].block) == TBD_RINGS_BEGINS_FUNCTION)
+        call = add_call(w, at, at + 1, NONE);
+    push(w, (struct ring_pushed){ .address = 0, .call = call });
+}
+
+/* ---- how frames end ---- */
 
 static void return_under(struct ring_call_walk *w, uint64_t next)
 {
@@ -135,11 +261,13 @@ static void take_return(struct ring_call_walk *w, uint64_t at, uint64_t next)
         depth = frame_of_function(w, next);
     if (depth == SIZE_MAX) {
         leave_down_to(w, 0, at);
+        end_calls(w, w->base, at, false);
+        w->base = NONE;
         return_under(w, next);
         return;
     }
     leave_down_to(w, depth + 1, at);
-    end_call(w, &w->stack[--w->depth], at, !is_plain);
+    end_calls(w, w->stack[--w->depth].call, at, !is_plain);
 }
 
 /* Does the step jump into the middle of another function? */
@@ -173,6 +301,7 @@ static void take_sigreturn(struct ring_call_walk *w, uint64_t at)
     for (size_t i = w->depth; i-- > 0;) {
         if (!w->stack[i].is_signal)
             continue;
+        w->way = w->stack[i].way;
         leave_down_to(w, i, at);
         return;
     }
@@ -185,7 +314,7 @@ static uint64_t next_without_handler(const struct ring_call_walk *w,
     const struct tbd_rings_block *block = &w->ring->blocks[step->block];
 
     if ((step->flags & TBD_RINGS_CUT) != 0)
-        return block->insns[step->insns < block->insn_count ? step->insns : 0].pc;
+        return step->insns < block->insn_count ? block->insns[step->insns].pc : block->after;
     switch (block->end) {
     case TBD_RINGS_GOES_ON: return block->after;
     case TBD_RINGS_JUMPS:
@@ -215,6 +344,11 @@ static void take_step(struct ring_call_walk *w, uint64_t at)
     uint64_t next =
         has_handler ? next_without_handler(w, step) : w->ring->dump.blocks[step[1].block].start;
 
+    arrive(w, at);
+    if (is_cut)
+        w->way.from = NONE;
+    else
+        leave(w, at);
     if (!is_cut && (block->end == TBD_RINGS_CALLS || block->end == TBD_RINGS_CALLS_ANYWHERE))
         begin_call(w, at, block->after);
     else if (!is_cut && block->end == TBD_RINGS_RETURNS)
@@ -223,10 +357,8 @@ static void take_step(struct ring_call_walk *w, uint64_t at)
         take_jump(w, at, next);
     else if (!is_cut && block->end == TBD_RINGS_SIGRETURN)
         take_sigreturn(w, at);
-    if (!has_handler)
-        return;
-    push(w, (struct ring_pushed){ next, UINT64_MAX, true });
-    push(w, (struct ring_pushed){ 0, UINT64_MAX, false });
+    if (has_handler)
+        begin_handler(w, at, next);
 }
 
 static bool start_walk(struct ring_call_walk **out, struct tbd_rings *ring,
@@ -240,6 +372,7 @@ static bool start_walk(struct ring_call_walk **out, struct tbd_rings *ring,
     w->ring = ring;
     w->thread = thread;
     w->steps = tbd_rings_steps(ring, thread);
+    w->base = w->way.from = NONE;
     return w->steps != NULL;
 }
 
@@ -261,6 +394,8 @@ enum tbd_status tbd_rings_calls(struct tbd_rings *ring, struct tbd_rings_thread 
 
     for (uint64_t i = 0; is_fine && i + 1 < thread->count; i++)
         take_step(w, i);
+    if (is_fine && thread->count != 0)
+        arrive(w, thread->count - 1);
     is_fine = is_fine && !w->is_short;
     *out = is_fine ? w->calls : NULL;
     *out_count = is_fine ? w->call_count : 0;

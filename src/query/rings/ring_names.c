@@ -71,6 +71,86 @@ bool tbd_rings_begins_function(struct tbd_rings *ring, uint32_t block)
     return symbol != NULL && symbol->start + bias == at->start;
 }
 
+/* ---- functions, by symbols alone ---- */
+
+/* NULL: none; *bias: of its file. */
+static const struct tbd_elf_symbol *symbol_at(struct tbd_rings *ring, uint32_t index,
+                                              uint64_t address, uint64_t *bias)
+{
+    const struct tbd_crash_module *module;
+    struct tbd_elf_file *file = index != TBD_NO_MODULE ? file_of(ring, index) : NULL;
+
+    if (file == NULL)
+        return NULL;
+    module = &ring->dump.modules[index];
+    if (!tbd_elf_bias(file, module->start, module->file_offset, bias))
+        return NULL;
+    return tbd_elf_symbol_at(file, address - *bias);
+}
+
+#define BINDER "_dl_runtime_resolve"
+
+enum tbd_rings_begin tbd_rings_begins(struct tbd_rings *ring, uint32_t block)
+{
+    const struct tbd_crash_block *at = &ring->dump.blocks[block];
+    struct tbd_rings_block *own = &ring->blocks[block];
+    const struct tbd_elf_symbol *symbol;
+    uint64_t bias;
+
+    if (own->begins != TBD_RINGS_NOT_ASKED)
+        return own->begins;
+    own->begins = TBD_RINGS_BEGINS_NOTHING;
+    symbol = symbol_at(ring, at->module, at->start, &bias);
+    if (symbol == NULL)
+        return own->begins;
+    if (symbol->is_stub)
+        own->begins = TBD_RINGS_BEGINS_STUB;
+    else if (strncmp(symbol->name, BINDER, strlen(BINDER)) == 0)
+        own->begins = TBD_RINGS_BEGINS_BINDER;
+    else if (symbol->start + bias == at->start && symbol->is_function && !symbol->is_part)
+        own->begins = TBD_RINGS_BEGINS_FUNCTION;
+    return own->begins;
+}
+
+bool tbd_rings_is_inside(struct tbd_rings *ring, uint32_t block, uint32_t start)
+{
+    const struct tbd_crash_block *to = &ring->dump.blocks[start], *from = &ring->dump.blocks[block];
+    const struct tbd_rings_block *own = tbd_rings_block(ring, block);
+    const struct tbd_elf_symbol *function, *here;
+    uint64_t bias, last;
+
+    function = symbol_at(ring, to->module, to->start, &bias);
+    if (own == NULL || function == NULL)
+        return true;
+    last = own->insns[own->insn_count - 1].pc;
+    if (last >= function->start + bias && last < function->end + bias)
+        return true;
+    here = symbol_at(ring, from->module, last, &bias);
+    if (here == NULL || !here->is_part || from->module != to->module)
+        return false;
+    here = tbd_elf_whole(ring->files[from->module], here);
+    return here != NULL && here->start == function->start;
+}
+
+bool tbd_rings_leads_on(struct tbd_rings *ring, uint32_t block)
+{
+    const struct tbd_rings_block *own = tbd_rings_block(ring, block);
+    const uint8_t *code;
+
+    if (own == NULL)
+        return false;
+    switch (own->end) {
+    case TBD_RINGS_JUMPS:
+    case TBD_RINGS_BRANCHES:
+    case TBD_RINGS_JUMPS_ANYWHERE:
+    case TBD_RINGS_RETURNS: return true;
+    case TBD_RINGS_GOES_ON: /* but not from a system call */
+        code = tbd_rings_code(ring, block, own->insn_count - 1);
+        return code != NULL && !(code[0] == 0x0f && code[1] == 0x05);
+    default: return false;
+    }
+}
+
 static bool make_space(struct tbd_rings *ring)
 {
     size_t wanted = ring->place_capacity != 0 ? ring->place_capacity * 2 : 1024;
