@@ -163,6 +163,8 @@ def test_split_debug_information_in_a_fifo_is_left_alone(folder):
     assert b"21" not in ask(trace, "print", "x").out
     ask(trace, "list")
     os.unlink(os.path.join(folder, dwo[0]))
+    for words in (("locals",), ("print", "x")):
+        assert b"cannot be read: " + dwo[0].encode() in ask(trace, *words).err, words
     copies = [name for name in os.listdir(os.path.join(trace.path, "modules")) if name.endswith("split")]
     os.mkfifo(os.path.join(trace.path, "modules", copies[0] + ".dwp"))
     ask(trace, "print", "x")

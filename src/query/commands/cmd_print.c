@@ -379,6 +379,7 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
     enum tbd_exit result = TBD_EXIT_FOUND;
     enum tbd_status status;
     uint64_t frame = SIZE_MAX;
+    const char *missing;
     uint32_t count = 0;
 
     if (run->argc > 1)
@@ -391,7 +392,10 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (at->scopes.count == 0) {
-        fprintf(stderr, "tbdq: nothing is known about variables here: no debug information\n");
+        missing = at->dwarf != NULL ? tbd_dwarf_missing_file(at->dwarf, at->address) : NULL;
+        fprintf(stderr, "tbdq: nothing is known about variables here: %s%s\n",
+                missing != NULL ? "the debug information cannot be read: " : "no debug information",
+                missing != NULL ? tbd_shown(missing) : "");
         if (frame == SIZE_MAX && place.stack.count > place.stack.selected + 1)
             fprintf(stderr, "hint: `up` selects the caller's frame; `bt` shows all\n");
         result = TBD_EXIT_NOT_FOUND;

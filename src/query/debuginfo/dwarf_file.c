@@ -207,18 +207,24 @@ static bool is_openable(const char *folder, const char *name, const char *suffix
            is_harmless(path);
 }
 
+/* The file of a unit whose entries are in a file of their own (.dwo); NULL: none. */
+static const char *split_name(Dwarf_Die *die)
+{
+    const char *name = text_of(die, DW_AT_dwo_name);
+
+    return name != NULL ? name : text_of(die, DW_AT_GNU_dwo_name);
+}
+
 /* Would libdw come to a FIFO, a device, a planted link, or gigabytes out of nothing? */
 static bool may_look_for_split(struct tbd_dwarf *dwarf, Dwarf_Die *die)
 {
     const struct tbd_elf_file *file = dwarf->file;
     const struct tbd_elf_one *of = file->debug.elf != NULL ? &file->debug : &file->main;
-    const char *name = text_of(die, DW_AT_dwo_name), *folder = text_of(die, DW_AT_comp_dir);
+    const char *name = split_name(die), *folder = text_of(die, DW_AT_comp_dir);
     char link[64], path[PATH_BYTES], below[2 * PATH_BYTES];
     char *slash;
     ssize_t length;
 
-    if (name == NULL)
-        name = text_of(die, DW_AT_GNU_dwo_name);
     if (name == NULL)
         return true;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", of->fd);
@@ -340,6 +346,18 @@ bool tbd_dwarf_unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out
     upto = TBD_COUNT_BEFORE(i, dwarf->range_count, dwarf->ranges[i].start <= address);
     return upto != 0 && address < dwarf->ranges[upto - 1].end &&
            tbd_dwarf_unit(dwarf, dwarf->ranges[upto - 1].unit, out);
+}
+
+const char *tbd_dwarf_missing_file(struct tbd_dwarf *dwarf, uint64_t address)
+{
+    Dwarf_Die unit;
+    uint8_t type = 0;
+
+    if (!tbd_dwarf_unit_at(dwarf, address, &unit) ||
+        dwarf_cu_info(unit.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) != 0 ||
+        type != DW_UT_skeleton)
+        return NULL;
+    return split_name(&unit);
 }
 
 /* ---- scopes ---- */

@@ -38,6 +38,10 @@ struct tbd_source_line {
 /* The line whose instructions include `address`. */
 bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out);
 
+/* The file that has the debug information of the code at `address` (gcc -gsplit-dwarf), if it is not there, is not of
+ * the same build or may not be opened; otherwise NULL.  Borrowed from the debug information, which may say anything. */
+const char *tbd_dwarf_missing_file(struct tbd_dwarf *dwarf, uint64_t address);
+
 /* All addresses of the lines `line` (0: any) of source files called `file`: its path or the end of
  * it.  Stores up to `max`, returns how many there are. */
 size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,

@@ -263,6 +263,8 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
 static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
     char name[TBD_C_NAME_BYTES];
+    const struct tbd_place_of *place = r->scope->place;
+    const char *missing;
     Dwarf_Die self;
 
     tbd_c_name_of(r, node, name);
@@ -275,7 +277,13 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
         return true;
     (void)tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
                           "there is no variable '%s' here", name);
-    if (r->scope->place->dwarf == NULL && r->error->hint[0] == '\0')
+    if (r->error->hint[0] != '\0')
+        return false;
+    missing = place->dwarf != NULL ? tbd_dwarf_missing_file(place->dwarf, place->address) : NULL;
+    if (missing != NULL)
+        snprintf(r->error->hint, sizeof(r->error->hint),
+                 "the debug information cannot be read: %.100s", missing);
+    else if (place->dwarf == NULL)
         snprintf(r->error->hint, sizeof(r->error->hint),
                  "no debug information (-g); `up` selects the caller's frame; `bt` shows all");
     return false;
