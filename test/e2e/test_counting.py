@@ -141,6 +141,38 @@ def test_native_play_is_counted_while_the_program_runs(folder):
     trace.verify()
 
 
+def test_counting_while_the_program_runs_has_a_session_that_gives_way(folder):
+    """The kernel may share processors out among sessions: then an idle thread takes half of one from a program of another session."""
+    os.makedirs(folder, exist_ok=True)
+    program = [tbdtest.program("many_windows"), "4000000000"]
+    process = subprocess.Popen(program, env=tbdtest.clean_env(tbdtest.trace_env(folder, "mode=native,aftercount=yes")), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        most = time.monotonic() + 60
+        while not tbdtest.counters(folder):
+            assert process.poll() is None and time.monotonic() < most, process.poll()
+            time.sleep(0.01)
+        counter, = tbdtest.counters(folder)
+        organizer, = tbdtest.organizers(folder)
+        group = "/proc/%d/autogroup" % counter
+        while os.getsid(counter) != counter or (os.path.exists(group) and os.access(group, os.W_OK) and not read_text(group).endswith(" nice 19\n")):
+            assert process.poll() is None and time.monotonic() < most, (os.getsid(counter), counter, read_text(group))
+            time.sleep(0.01)
+        assert os.getsid(organizer) != os.getsid(counter) != os.getsid(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    tbdtest.wait_organizers(folder)
+    for pid in tbdtest.counters(folder):
+        os.kill(pid, signal.SIGKILL)
+    tbdtest.wait_counters(folder)
+
+
+def read_text(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
 def test_counting_while_the_program_runs_may_be_killed(folder):
     for i, whom in enumerate(("counter", "program", "organizer")):
         root = os.path.join(folder, str(i))

@@ -35,7 +35,7 @@ static bool fill_module(struct tbd_kept_module *out, const struct tbd_index_modu
 
 static void free_list(const struct tbd_kept_modules *modules)
 {
-    for (size_t i = 0; i < modules->count; i++) {
+    for (size_t i = 0; modules->list && i < modules->count; i++) {
         free((void *)(uintptr_t)modules->list[i].path);
         free((void *)(uintptr_t)modules->list[i].copy);
     }
@@ -53,8 +53,10 @@ static bool fill_list(struct stops_counting *c, struct tbd_kept_modules *out, si
     *out = (struct tbd_kept_modules){ c->dir.fd, count, list, NULL };
     for (size_t i = 0; is_good && i < count; i++)
         is_good = fill_module(&list[i], &index->modules[first + i]);
-    if (!is_good)
+    if (!is_good) {
         free_list(out);
+        *out = (struct tbd_kept_modules){ 0 };
+    }
     return is_good;
 }
 
