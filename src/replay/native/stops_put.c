@@ -185,8 +185,8 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
         else if (head.kind == TBD_MSG_PAGE && !left && head.bytes > 8 &&
                  tbd_stops_pages_have(&unwritten, payload))
             left_out++;
-        else if (head.kind == TBD_MSG_NOTE && c->first)
-            continue; /* tbd_base_give() has given all */
+        else if ((head.kind == TBD_MSG_NOTE && c->first) || hold_clock(&clock, &head, payload))
+            continue; /* tbd_base_give() has given all notes; the time is sent with the event */
         else if (is_of_play(head.kind))
             c->is_translated = c->is_translated || head.kind == TBD_MSG_TRANSLATED;
         else if (tbd_message_is_event(head.kind))
@@ -195,8 +195,6 @@ static bool send_window(struct stops_counting *c, struct tbd_reader stops, struc
             clock.has_passed = true;
         else if (head.kind == TBD_MSG_PASSED)
             good = send_rest(c, &events);
-        else if (hold_clock(&clock, &head, payload))
-            continue;
         else if (head.kind == TBD_MSG_END)
             good = send_last(c, &head, (uint8_t *)(uintptr_t)payload);
         else
