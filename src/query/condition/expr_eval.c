@@ -155,21 +155,13 @@ static struct tbd_value at_end(const struct tbd_event *event, uint64_t value)
     return is_open ? unknown() : known(value);
 }
 
-/* Only a fault has one among the signals. */
-static struct tbd_value eval_addr(const struct tbd_event *event)
-{
-    bool has_none = event->type == TBD_EVENT_SIGNAL && (event->flags & TBD_EVENT_HAS_ADDR) == 0;
-
-    return has_none ? unknown() : known(event->addr);
-}
-
 static struct tbd_value eval_field(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
 {
     const struct tbd_event *event = env->event;
     enum tbd_event_field field = (enum tbd_event_field)node->which;
 
     switch (field) {
-    case TBD_FIELD_ADDR: return eval_addr(event);
+    case TBD_FIELD_ADDR: return known(event->addr);
     case TBD_FIELD_SIZE: return known(event->size);
     case TBD_FIELD_OLDVAL: return eval_oldval(event);
     case TBD_FIELD_NEWVAL: return eval_newval(event);
@@ -272,11 +264,9 @@ static struct tbd_value eval_or(const struct tbd_expr *expr, const struct tbd_ex
     if (left.state == TBD_VALUE_OK && left.v != 0)
         return known(1);
     right = tbd_expr_eval(expr, node->right, env);
-    if (right.state == TBD_VALUE_OK && right.v != 0)
-        return known(1);
     if (left.state == TBD_VALUE_UNKNOWN)
         return left;
-    return right.state == TBD_VALUE_OK ? known(0) : right;
+    return right.state == TBD_VALUE_OK ? known(right.v != 0) : right;
 }
 
 static struct tbd_value eval_choice(const struct tbd_expr *expr, const struct tbd_expr_node *node,
