@@ -15,19 +15,6 @@ static bool has_immediate(const struct tbd_build *b)
     return b->operand[tbd_lanes_last_operand(b)].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 }
 
-static uint8_t put(struct tbd_build *b, uint8_t into, unsigned shift, unsigned width, uint8_t bits)
-{
-    uint8_t d = tbd_build_slot(b);
-
-    tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                          .width = (uint8_t)width,
-                                          .shift = (uint8_t)shift,
-                                          .d = d,
-                                          .a = into,
-                                          .b = bits });
-    return d;
-}
-
 /* pinsrb and the like; aux: the logarithm of the element's bytes. */
 FORM(vector_put_element)
 {
@@ -40,7 +27,8 @@ FORM(vector_put_element)
         return false;
     bit = immediate(b) * width % 128;
     x = tbd_lanes_read(b, tbd_lanes_are_legacy(b) ? 0 : last - 2, 16);
-    x.slot[bit / 64] = put(b, x.slot[bit / 64], bit % 64, width, tbd_build_read(b, last - 1));
+    x.slot[bit / 64] =
+        tbd_build_put(b, x.slot[bit / 64], bit % 64, width, tbd_build_read(b, last - 1));
     tbd_lanes_write(b, 0, &x);
     return true;
 }
@@ -77,10 +65,12 @@ FORM(vector_insert_single)
     y = tbd_lanes_read(b, last - 1, tbd_lanes_are_in(b, last - 1) ? 16 : 4);
     x = tbd_lanes_read(b, tbd_lanes_are_legacy(b) ? 0 : last - 2, 16);
     bits = tbd_build_field(b, y.slot[from / 2], from % 2 * 32, 32);
-    x.slot[control >> 5 & 1] = put(b, x.slot[control >> 5 & 1], (control >> 4 & 1) * 32, 32, bits);
+    x.slot[control >> 5 & 1] =
+        tbd_build_put(b, x.slot[control >> 5 & 1], (control >> 4 & 1) * 32, 32, bits);
     for (unsigned n = 0; n < 4; n++)
         if (control >> n & 1)
-            x.slot[n / 2] = put(b, x.slot[n / 2], n % 2 * 32, 32, tbd_build_constant(b, 0));
+            x.slot[n / 2] =
+                tbd_build_put(b, x.slot[n / 2], n % 2 * 32, 32, tbd_build_constant(b, 0));
     tbd_lanes_write(b, 0, &x);
     return true;
 }
@@ -118,7 +108,7 @@ FORM(vector_widen)
             uint8_t element = tbd_build_field(b, x.slot[bit / 64], bit % 64, from);
 
             element = widened(b, operation, element, from, to);
-            out.slot[k] = to == 64 ? element : put(b, out.slot[k], n * to, to, element);
+            out.slot[k] = to == 64 ? element : tbd_build_put(b, out.slot[k], n * to, to, element);
         }
     }
     tbd_lanes_write(b, 0, &out);
@@ -235,7 +225,7 @@ FORM(vector_double)
         uint8_t from = x.slot[each == 1 ? k & ~1u : k];
         uint8_t element = tbd_build_field(b, from, aux & 8 ? width : 0, width);
 
-        out.slot[k] = each == 1 ? from : put(b, element, width, width, element);
+        out.slot[k] = each == 1 ? from : tbd_build_put(b, element, width, width, element);
     }
     tbd_lanes_write(b, 0, &out);
     return true;

@@ -74,14 +74,8 @@ FORM(scalar_move)
         const struct tbd_lanes old = tbd_lanes_read(b, first, 16);
 
         lanes.slot[1] = old.slot[1];
-        if (aux == 4) {
-            lanes.slot[0] = tbd_build_slot(b);
-            tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                                  .width = 32,
-                                                  .d = lanes.slot[0],
-                                                  .a = old.slot[0],
-                                                  .b = low.slot[0] });
-        }
+        if (aux == 4)
+            lanes.slot[0] = tbd_build_put(b, old.slot[0], 0, 32, low.slot[0]);
     }
     tbd_lanes_write(b, 0, &lanes);
     return true;
@@ -385,17 +379,11 @@ static void write_zero_flags(struct tbd_build *b, uint8_t zero, uint8_t carry)
     uint8_t sum = tbd_build_constant(b, 0);
 
     for (unsigned i = 0; i < 2; i++) {
-        uint8_t flag = tbd_build_slot(b), d = tbd_build_slot(b);
+        uint8_t flag = tbd_build_slot(b);
 
         tbd_build_op(b,
                      (struct tbd_insn_op){ .code = TBD_OP_ISZERO, .d = flag, .a = flags[i].slot });
-        tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                              .width = 1,
-                                              .shift = (uint8_t)flags[i].bit,
-                                              .d = d,
-                                              .a = sum,
-                                              .b = flag });
-        sum = d;
+        sum = tbd_build_put(b, sum, flags[i].bit, 1, flag);
     }
     tbd_build_link(b, tbd_build_flags(b, 0), sum, TBD_STATUS_FLAGS);
 }
@@ -483,16 +471,11 @@ FORM(mask_test_both)
 /* aux: the bits of each half. */
 FORM(mask_unpack)
 {
-    uint8_t high = read_mask(b, 1, aux), low = read_mask(b, 2, aux), d = tbd_build_slot(b);
+    uint8_t high = read_mask(b, 1, aux), low = read_mask(b, 2, aux);
 
     (void)operation;
-    tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                          .width = (uint8_t)aux,
-                                          .shift = (uint8_t)aux,
-                                          .d = d,
-                                          .a = low,
-                                          .b = high });
-    tbd_build_write_place(b, mask_place(b->operand[0].reg.value), d);
+    tbd_build_write_place(b, mask_place(b->operand[0].reg.value),
+                          tbd_build_put(b, low, aux, aux, high));
     return true;
 }
 

@@ -55,6 +55,20 @@ uint8_t tbd_build_field(struct tbd_build *b, uint8_t from, unsigned shift, unsig
     return d;
 }
 
+uint8_t tbd_build_put(struct tbd_build *b, uint8_t into, unsigned shift, unsigned width,
+                      uint8_t bits)
+{
+    uint8_t d = tbd_build_slot(b);
+
+    tbd_build_op(b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
+                                          .width = (uint8_t)width,
+                                          .shift = (uint8_t)shift,
+                                          .d = d,
+                                          .a = into,
+                                          .b = bits });
+    return d;
+}
+
 uint8_t tbd_build_pure(struct tbd_build *b, enum tbd_pure function, unsigned width,
                        const uint8_t in[3])
 {
@@ -150,23 +164,14 @@ void tbd_build_write_register(struct tbd_build *b, ZydisRegister reg, uint8_t sl
 {
     unsigned place = number_of(reg), width = width_of(reg);
     struct tbd_insn_place *earlier = find_write(b, place);
-    uint8_t d;
 
     if (!is_general(reg)) {
         b->full = true;
         return;
     }
-    if (width < 32) {
-        d = tbd_build_slot(b);
-        tbd_build_op(
-            b, (struct tbd_insn_op){ .code = TBD_OP_PUT,
-                                     .width = (uint8_t)width,
-                                     .shift = (uint8_t)shift_of(reg),
-                                     .d = d,
-                                     .a = earlier ? earlier->slot : tbd_build_read_place(b, place),
-                                     .b = slot });
-        slot = d;
-    }
+    if (width < 32)
+        slot = tbd_build_put(b, earlier ? earlier->slot : tbd_build_read_place(b, place),
+                             shift_of(reg), width, slot);
     tbd_build_write_place(b, place, slot);
 }
 

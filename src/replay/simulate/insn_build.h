@@ -33,6 +33,9 @@ void tbd_build_op(struct tbd_build *b, struct tbd_insn_op op);
 uint8_t tbd_build_binary(struct tbd_build *b, enum tbd_operation code, unsigned width, uint8_t x,
                          uint8_t y);
 uint8_t tbd_build_field(struct tbd_build *b, uint8_t from, unsigned shift, unsigned width);
+/* `into` with the low `width` bits of `bits` from bit `shift` on. */
+uint8_t tbd_build_put(struct tbd_build *b, uint8_t into, unsigned shift, unsigned width,
+                      uint8_t bits);
 uint8_t tbd_build_pure(struct tbd_build *b, enum tbd_pure function, unsigned width,
                        const uint8_t in[3]);
 /* d has the bits of `mask` of `from`. */

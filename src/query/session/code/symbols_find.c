@@ -127,25 +127,40 @@ static void take_match(struct search *search, const struct tbd_module *module,
         add_match(search, tbd_symbols_make(module, symbol));
 }
 
-/* NAME.cold: parts of the function. */
-static void find_parts(const struct tbd_module *module, const char *name, struct search *search)
+/* Calls take() with each symbol whose name begins with NAME and `mark`; `rest`: its name from the mark on. */
+static void find_named_after(const struct tbd_module *module, const char *name, const char *mark,
+                             void (*take)(struct search *search, const struct tbd_module *module,
+                                          const struct tbd_elf_symbol *symbol, const char *rest),
+                             struct search *search)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
     const uint32_t *by_name = tbd_elf_by_name(module->file);
     size_t length = strlen(name);
     char first[256];
 
-    if (by_name == NULL || length + sizeof(".cold") > sizeof(first))
+    if (by_name == NULL ||
+        (size_t)snprintf(first, sizeof(first), "%s%s", name, mark) >= sizeof(first))
         return;
-    snprintf(first, sizeof(first), "%s.cold", name);
     for (size_t i = tbd_elf_lower_bound(module->file, first); i < symbols->count; i++) {
         const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
 
-        if (strncmp(symbol->name, first, length + strlen(".cold")) != 0)
+        if (strncmp(symbol->name, first, strlen(first)) != 0)
             break;
-        if (symbol->is_part && tbd_elf_whole_length(symbol->name) == length)
-            add_match(search, tbd_symbols_make(module, symbol));
+        take(search, module, symbol, symbol->name + length);
     }
+}
+
+static void take_part(struct search *search, const struct tbd_module *module,
+                      const struct tbd_elf_symbol *symbol, const char *rest)
+{
+    if (symbol->is_part && symbol->name + tbd_elf_whole_length(symbol->name) == rest)
+        add_match(search, tbd_symbols_make(module, symbol));
+}
+
+/* NAME.cold: parts of the function. */
+static void find_parts(const struct tbd_module *module, const char *name, struct search *search)
+{
+    find_named_after(module, name, ".cold", take_part, search);
 }
 
 /* "NAME.constprop.0.isra.1": is the text after NAME that of copies of a whole function, which optimization has made for some callers? */
@@ -166,26 +181,13 @@ static bool marks_clone(const char *mark)
     return at != mark && *at == '\0';
 }
 
-static void find_clones(const struct tbd_module *module, const char *name, struct search *search)
+static void take_clone(struct search *search, const struct tbd_module *module,
+                       const struct tbd_elf_symbol *symbol, const char *rest)
 {
-    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
-    const uint32_t *by_name = tbd_elf_by_name(module->file);
-    size_t length = strlen(name);
-    char first[256];
-
-    if (by_name == NULL || length + sizeof(".") > sizeof(first))
+    if (!symbol->is_function || !marks_clone(rest))
         return;
-    snprintf(first, sizeof(first), "%s.", name);
-    for (size_t i = tbd_elf_lower_bound(module->file, first); i < symbols->count; i++) {
-        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
-
-        if (strncmp(symbol->name, first, length + 1) != 0)
-            break;
-        if (!symbol->is_function || !marks_clone(symbol->name + length))
-            continue;
-        take_match(search, module, symbol);
-        find_parts(module, symbol->name, search);
-    }
+    take_match(search, module, symbol);
+    find_parts(module, symbol->name, search);
 }
 
 static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
@@ -208,7 +210,7 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
     if (!is_pattern && search->count != before)
         find_parts(module, name, search);
     if (!is_pattern)
-        find_clones(module, name, search);
+        find_named_after(module, name, ".", take_clone, search);
 }
 
 enum how { BY_PATTERN, BY_NAME, BY_OVERLOAD };
