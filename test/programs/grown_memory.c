@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // options: window=3000
 /* Memory that grows by mremap, page by page: in place, or, where something lies behind it, by a move each time.  All of it
- * is read in each round, and little of it written. */
+ * is read in each round, and little of it written.  And memory that is moved often before anything of it is used. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <sys/mman.h>
@@ -28,7 +28,8 @@ static void block(unsigned char *end)
 
 static void grow(int is_blocked)
 {
-    unsigned char *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *memory =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned moves = 0;
     uint64_t sum = 0;
 
@@ -54,10 +55,32 @@ static void grow(int is_blocked)
     munmap(memory, 90 * PAGE);
 }
 
+/* Between two places, a page more each time; only its first and its last page are written. */
+static void move_unused(void)
+{
+    unsigned char *places =
+        mmap(NULL, 4 * ROUNDS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *memory =
+        mmap(NULL, PAGE * 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(places != MAP_FAILED && memory != MAP_FAILED);
+    memory[19 * PAGE] = 19;
+    for (size_t pages = 20; pages < ROUNDS; pages++) {
+        unsigned char *to = places + pages % 2 * 2 * ROUNDS * PAGE;
+
+        memory[0]++;
+        memory =
+            mremap(memory, pages * PAGE, (pages + 1) * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+        CHECK(memory == to);
+    }
+    printf("%016llx\n", (unsigned long long)sum_of(memory, ROUNDS));
+}
+
 int main(void)
 {
     grow(0);
     grow(1);
+    move_unused();
     /* as realloc does it */
     for (size_t bytes = 200000, n = 0; n < 200; bytes += 9000, n++) {
         static unsigned char *grown;

@@ -3,10 +3,16 @@
  *
  * Needed only if the trace does not know the page at its new address, e.g. when the program was
  * killed before the end of the window that first used it, or because native play tells only of pages that were
- * written.  Bound: each step goes back in time, at most STEPS_MAX. */
+ * written.  Memory that grows again and again may have been moved hundreds of times since its page was made, all within
+ * one window.
+ *
+ * Invariants
+ * PAGE_MOVED-1  Each step back leads to an earlier moment, so that there is a last one, whatever a log says. (not
+ *     checked: the moment before the birth of a mapping that was there) */
 #include "format/pages/page_base.h"
 #include "format/pages/pages_private.h"
 
+#include "base/array.h"
 #include "base/layout.h"
 #include "base/linux.h"
 #include "format/files/codec.h"
@@ -15,16 +21,30 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define STEPS_MAX 16u
-#define LOG_HEAD  (4 + sizeof(struct tbd_message))
+#define LOG_HEAD (4 + sizeof(struct tbd_message))
 
-/* The system call that is message `index` of a window's log. */
-static enum tbd_status find_call(const uint8_t *bytes, uint64_t left, uint64_t index,
-                                 struct tbd_msg_syscall *out)
+static enum tbd_status add_move(struct tbd_window_moves *moves, uint64_t index,
+                                const uint8_t *bytes)
 {
-    struct tbd_message message;
+    struct tbd_logged_move move = { .index = index };
 
-    for (uint64_t i = 0;; i++) {
+    memcpy(&move.call, bytes, sizeof(move.call));
+    if (move.call.number != __NR_mremap)
+        return TBD_OK;
+    if (!tbd_array_grow(&moves->list, moves->count, &moves->capacity, sizeof(move)))
+        return TBD_NOMEM;
+    moves->list[moves->count++] = move;
+    return TBD_OK;
+}
+
+static enum tbd_status find_moves(const uint8_t *bytes, uint64_t left, uint64_t count,
+                                  struct tbd_window_moves *moves)
+{
+    enum tbd_status status = TBD_OK;
+
+    for (uint64_t i = 0; i < count && !status; i++) {
+        struct tbd_message message;
+
         if (left < LOG_HEAD)
             return TBD_CORRUPT;
         memcpy(&message, bytes + 4, sizeof(message));
@@ -32,63 +52,99 @@ static enum tbd_status find_call(const uint8_t *bytes, uint64_t left, uint64_t i
         left -= LOG_HEAD;
         if (left < message.bytes)
             return TBD_CORRUPT;
-        if (i == index)
-            break;
+        if (message.kind == TBD_MSG_SYSCALL && message.bytes >= sizeof(struct tbd_msg_syscall))
+            status = add_move(moves, i, bytes);
         bytes += message.bytes;
         left -= message.bytes;
     }
-    if (message.kind != TBD_MSG_SYSCALL || message.bytes < sizeof(*out))
-        return TBD_NOTFOUND;
-    memcpy(out, bytes, sizeof(*out));
-    return TBD_OK;
+    return status;
 }
 
-static enum tbd_status read_call(const struct tbd_record_view *record, uint64_t index,
-                                 struct tbd_msg_syscall *out)
+static enum tbd_status read_moves(const struct tbd_record_view *record,
+                                  struct tbd_window_moves *moves)
 {
     struct tbd_disk_log head;
     enum tbd_status status;
     uint8_t *bytes;
 
     if (!record->payload || record->bytes < sizeof(head))
-        return TBD_NOTFOUND;
+        return TBD_OK;
     memcpy(&head, record->payload, sizeof(head));
     if (head.raw_bytes > tbd_lz4_most(record->bytes))
         return TBD_CORRUPT;
-    if (index >= head.count)
-        return TBD_NOTFOUND;
     bytes = malloc(head.raw_bytes + 1);
     if (!bytes)
         return TBD_NOMEM;
     status = tbd_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
                         head.raw_bytes);
     if (!status)
-        status = find_call(bytes, head.raw_bytes, index, out);
+        status = find_moves(bytes, head.raw_bytes, head.count, moves);
     free(bytes);
     return status;
 }
 
-/* The call that made the mapping, kept for its other pages. */
-static enum tbd_status maker_of(struct tbd_trace *trace, const struct tbd_moment *born,
-                                struct tbd_msg_syscall *out)
+void tbd_page_moves_forget(struct tbd_trace_pages *pages, uint32_t window)
+{
+    struct tbd_window_moves *moves = &pages->moves[window % TBD_PAGES_MOVES];
+
+    if (moves->window == window)
+        moves->is_read = false;
+}
+
+void tbd_page_moves_free(struct tbd_trace_pages *pages)
+{
+    for (size_t i = 0; i < TBD_PAGES_MOVES; i++)
+        free(pages->moves[i].list);
+}
+
+/* The window's, read once as long as no other window has its place. */
+static enum tbd_status moves_of(struct tbd_trace *trace, uint32_t window,
+                                const struct tbd_window_moves **out)
 {
     struct tbd_trace_pages *pages = tbd_trace_pages_locked(trace);
+    struct tbd_window_moves *moves;
     struct tbd_toc *toc;
     enum tbd_status status;
 
     if (!pages)
         return TBD_NOMEM;
-    if (pages->has_maker && !tbd_moment_compare(&pages->made, born)) {
-        *out = pages->maker;
+    moves = &pages->moves[window % TBD_PAGES_MOVES];
+    *out = moves;
+    if (moves->is_read && moves->window == window)
         return TBD_OK;
-    }
-    status = tbd_open_toc_locked(trace, born->window, &toc);
+    moves->is_read = false;
+    moves->window = window;
+    moves->count = 0;
+    status = tbd_open_toc_locked(trace, window, &toc);
     if (!status)
-        status = read_call(&toc->log, born->order - 1, out);
-    pages->has_maker = !status;
-    pages->made = *born;
-    pages->maker = *out;
+        status = read_moves(&toc->log, moves);
+    moves->is_read = !status;
     return status;
+}
+
+/* The call that made a mapping, if it was one of mremap. */
+static enum tbd_status maker_of(struct tbd_trace *trace, const struct tbd_moment *born,
+                                struct tbd_msg_syscall *out)
+{
+    const struct tbd_window_moves *moves = NULL;
+    enum tbd_status status = moves_of(trace, born->window, &moves);
+    size_t low = 0, high;
+
+    if (status)
+        return status;
+    high = moves->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (moves->list[middle].index < born->order - 1)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == moves->count || moves->list[low].index != born->order - 1)
+        return TBD_NOTFOUND;
+    *out = moves->list[low].call;
+    return TBD_OK;
 }
 
 static enum tbd_status find_move(struct tbd_trace *trace, const struct tbd_mapping_piece *piece,
@@ -101,8 +157,7 @@ static enum tbd_status find_move(struct tbd_trace *trace, const struct tbd_mappi
         !(piece->region.map_flags & MAP_PRIVATE))
         return TBD_NOTFOUND;
     status = maker_of(trace, &piece->born, out);
-    if (!status && (out->number != __NR_mremap || piece->region.start < out->result ||
-                    !out->args[1] || (out->args[0] & 4095)))
+    if (!status && (piece->region.start < out->result || !out->args[1] || (out->args[0] & 4095)))
         status = TBD_NOTFOUND;
     return status;
 }
@@ -151,39 +206,38 @@ static const struct tbd_disk_page *captured(const struct tbd_page_entries *entri
     return best;
 }
 
-static enum tbd_status at_source(struct tbd_trace *trace, const struct tbd_moment *born,
-                                 uint64_t address, unsigned moves, uint8_t *out)
+/* At `address` before the call that made the page's mapping. */
+static enum tbd_status at_source(struct tbd_trace *trace, struct tbd_page_query *q,
+                                 uint64_t address, uint8_t *out, bool *out_known)
 {
-    struct tbd_moment before = *born;
-    struct tbd_page_query source;
+    struct tbd_moment born = q->piece->born, before = born;
     struct tbd_page_entries entries;
     const struct tbd_disk_page *page;
     enum tbd_status status;
 
     before.order--;
-    status = tbd_page_ask_locked(trace, &before, address, &source);
+    status = tbd_page_ask_locked(trace, &before, address, q);
     if (!status)
         status = tbd_page_entries_locked(trace, before.window, address, &entries);
     if (status)
         return status;
-    page = captured(&entries, &source, born);
-    if (page)
-        return tbd_page_of_entry_locked(trace, entries.toc, page, out);
-    source.moves = moves;
-    return tbd_page_unmodified_locked(trace, &source, out);
+    page = captured(&entries, q, &born);
+    *out_known = page;
+    return page ? tbd_page_of_entry_locked(trace, entries.toc, page, out) : TBD_OK;
 }
 
-enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
-                                      uint8_t *out)
+enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace, struct tbd_page_query *q,
+                                      uint8_t *out, bool *out_known)
 {
-    struct tbd_moment born = q->piece->born;
     uint64_t source = 0;
-    enum tbd_status status = q->moves < STEPS_MAX ? find_source(trace, q, &source) : TBD_NOTFOUND;
+    enum tbd_status status = find_source(trace, q, &source);
 
+    *out_known = false;
     if (status)
         return status;
     if (source)
-        return at_source(trace, &born, source, q->moves + 1, out);
+        return at_source(trace, q, source, out, out_known);
     memset(out, 0, TBD_PAGE_SIZE);
+    *out_known = true;
     return TBD_OK;
 }

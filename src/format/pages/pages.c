@@ -130,6 +130,7 @@ static void release(void *part)
     struct tbd_trace_pages *pages = part;
 
     tbd_page_history_free(&pages->history);
+    tbd_page_moves_free(pages);
     free(pages->kept);
     for (size_t i = 0; i < pages->copy_count; i++)
         tbd_file_close(&pages->copies[i].file);
@@ -140,7 +141,7 @@ static void forget_window(void *part, uint32_t window)
 {
     struct tbd_trace_pages *pages = part;
 
-    pages->has_maker = false;
+    tbd_page_moves_forget(pages, window);
     tbd_page_kept_forget(pages, window);
 }
 
@@ -213,8 +214,9 @@ static bool is_zero_at_birth(const struct tbd_mapping_piece *piece)
     return piece->initial && !region->inode && (region->map_flags & MAP_PRIVATE);
 }
 
-enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
-                                           uint8_t *out)
+/* What the trace has of it at this address. */
+static enum tbd_status in_place(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                uint8_t *out)
 {
     enum tbd_status status = from_windows(trace, q, out);
 
@@ -226,10 +228,23 @@ enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct
         memset(out, 0, 4096);
         status = TBD_OK;
     }
-    if (status == TBD_NOTFOUND)
-        status = from_file(trace, q, out);
-    if (status == TBD_NOTFOUND)
-        status = tbd_page_moved_locked(trace, q, out);
+    return status == TBD_NOTFOUND ? from_file(trace, q, out) : status;
+}
+
+enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                           uint8_t *out)
+{
+    struct tbd_page_query here = *q;
+    enum tbd_status status = in_place(trace, &here, out);
+    bool is_known = false;
+
+    while (status == TBD_NOTFOUND && !is_known) {
+        status = tbd_page_moved_locked(trace, &here, out, &is_known);
+        if (status)
+            break;
+        if (!is_known)
+            status = in_place(trace, &here, out);
+    }
     return status == TBD_NOTFOUND ? TBD_NOTKEPT : status;
 }
 

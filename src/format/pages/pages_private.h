@@ -27,16 +27,26 @@ struct tbd_page_history {
 struct tbd_page_kept;
 struct tbd_mapped_copy;
 
+/* The calls of mremap in a window's log (page_moved.c). */
+#define TBD_PAGES_MOVES 64u
+struct tbd_logged_move {
+    uint64_t index; /* in the log */
+    struct tbd_msg_syscall call;
+};
+struct tbd_window_moves {
+    uint32_t window; /* place */
+    bool is_read;
+    size_t count, capacity;
+    struct tbd_logged_move *list; /* owned; by index */
+};
+
 /* This folder's part of a trace's handle. */
 struct tbd_trace_pages {
     struct tbd_page_history history;
     struct tbd_page_kept *kept;     /* owned; NULL until a difference was seen (page_kept.c) */
     struct tbd_mapped_copy *copies; /* owned; pages.c */
     size_t copy_count;
-    /* the system call that made a mapping, the last one asked about (page_moved.c) */
-    struct tbd_msg_syscall maker;
-    struct tbd_moment made;
-    bool has_maker;
+    struct tbd_window_moves moves[TBD_PAGES_MOVES]; /* by window, modulo */
 };
 /* NULL without memory. */
 struct tbd_trace_pages *tbd_trace_pages_locked(struct tbd_trace *trace);
@@ -98,15 +108,20 @@ struct tbd_page_query {
     struct tbd_moment at;
     struct tbd_moment died;                /* its mapping ends; window UINT32_MAX: never */
     const struct tbd_mapping_piece *piece; /* borrowed until the lock is released */
-    unsigned moves; /* how many calls of mremap it was followed back through */
 };
 /* Finds the mapping that the page belongs to at the moment.  TBD_UNMAPPED. */
 TBD_MUST_CHECK enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace,
                                                    const struct tbd_moment *at, uint64_t address,
                                                    struct tbd_page_query *out);
-/* page_moved.c: the page's contents before mremap moved it.  TBD_NOTFOUND: it was not moved. */
+/* page_moved.c: follows the page back through the call of mremap that made its mapping.  The question becomes one about
+ * the page at its former address, just before the call; `*out_known`: `out` has the answer.  TBD_NOTFOUND: it was not
+ * moved. */
 TBD_MUST_CHECK enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace,
-                                                     const struct tbd_page_query *q, uint8_t *out);
+                                                     struct tbd_page_query *q, uint8_t *out,
+                                                     bool *out_known);
+/* The window's log may be another now. */
+void tbd_page_moves_forget(struct tbd_trace_pages *pages, uint32_t window);
+void tbd_page_moves_free(struct tbd_trace_pages *pages);
 /* Its contents, if its window does not modify it after the moment. */
 TBD_MUST_CHECK enum tbd_status
 tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q, uint8_t *out);
