@@ -301,5 +301,14 @@ def test_stack_conditions_agree_with_call_stacks(folder):
             assert tbdtest.position(same) == tbdtest.position(event), (pattern, event, same)
 
 
+def test_names_that_mean_nothing_are_refused_before_a_window_is_looked_at(folder):
+    trace = recorded(folder, "many_windows", 100000)
+    for kind, where in (("func_enter", "func==mark and nope==1"), ("store", "func==mark and nope > 1"), ("line", "func==main and nope"),
+                        ("func_enter", "func==mark and i==1")):  # which main has
+        result, numbers = explained(trace, "count", kind, "where", where)
+        assert result.code == 2 and b"there is no variable '" in result.err and numbers == (0, 0, 0, 0), (where, result)
+    assert trace.count("func_enter", "func==mark and (value < 1 or value >= 1)") == trace.count("func_enter", "func==mark") > 0
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

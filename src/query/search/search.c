@@ -472,6 +472,8 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
     status = set_span(&run);
     if (status == TBD_OK)
         status = tbd_search_prepare(&run, start_window(&run));
+    if (status == TBD_OK)
+        status = tbd_search_check_variables(&run);
     if (status == TBD_OK) {
         narrow_span(&run);
         status = search_windows(&run);

@@ -15,6 +15,7 @@
 #include "format/pages/pages.h"
 #include "format/window/window_make.h"
 #include "query/condition/expr_lower.h"
+#include "query/condition/window_names.h"
 #include "query/search/scan_threads.h"
 #include "query/session/source/source.h"
 #include "query/session/source/window_modules.h"
@@ -232,4 +233,136 @@ bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_e
 {
     *problem = scopes->problem;
     return scopes->good != 0;
+}
+
+/* ---- names that mean nothing, found before any window is opened ---- */
+
+#define PLACES_MOST   4096u /* that are tried */
+#define MAPPINGS_MOST 64u   /* other modules, whose functions may have other variables */
+
+struct trying {
+    struct tbd_search_run *run;
+    struct tbd_scopes *scopes; /* owned */
+    const struct tbd_expr
+        *where;   /* the condition; every event is in a function, or a line, of ... */
+    int32_t name; /* ... this name; -1: there is none */
+    size_t places;
+    bool is_open; /* some place has a meaning, or this cannot be known */
+};
+
+/* One without a value makes the condition one without a value. */
+static bool is_strict(const struct tbd_expr *where)
+{
+    for (uint32_t i = 0; i < where->node_count; i++) {
+        switch (where->nodes[i].op) {
+        case TBD_EXPR_NOT:
+        case TBD_EXPR_OR:
+        case TBD_EXPR_CHOICE:
+        case TBD_EXPR_KEEP:
+        case TBD_EXPR_KEEP_TEXT: return false;
+        default: break;
+        }
+    }
+    return true;
+}
+
+static void take_name(void *context, const struct tbd_expr *expr, int32_t index)
+{
+    struct trying *t = context;
+
+    if (expr->nodes[index].op == TBD_EXPR_FUNCTION)
+        t->name = (int32_t)expr->nodes[index].which;
+}
+
+static void try_at(struct trying *t, uint64_t pc)
+{
+    struct tbd_event event = { .type = t->run->question->type, .pc = pc };
+    bool is_made =
+        ++t->places <= PLACES_MOST && tbd_scopes_get(t->scopes, t->run->where, &event) != NULL;
+
+    t->is_open |= !is_made || t->scopes->has_read || t->scopes->good != 0;
+}
+
+/* All places of the name, which is bound. */
+static void try_ranges(struct trying *t)
+{
+    const struct tbd_expr_name *name = &t->where->names[t->name];
+    bool is_entry =
+        t->run->question->type == TBD_EVENT_FUNC_ENTER && name->kind == TBD_NAME_FUNCTION;
+
+    t->is_open |= name->copy_count != 0;
+    for (size_t i = 0; i < name->count && !t->is_open; i++) {
+        uint64_t end = is_entry ? name->ranges[i].start + 1 : name->ranges[i].end;
+
+        for (uint64_t pc = name->ranges[i].start; pc < end && !t->is_open; pc++)
+            try_at(t, pc);
+    }
+}
+
+static void try_window(struct trying *t, uint32_t index)
+{
+    struct tbd_window_names context = { t->run->session, index, t->run->question->type };
+    struct tbd_expr_names names = tbd_window_names_of(&context);
+    struct tbd_window window = { .index = index };
+    struct tbd_query_error error;
+
+    if (tbd_expr_bind_names(t->run->where, &names, false, &error) != TBD_OK) {
+        t->is_open = true;
+        return;
+    }
+    tbd_scopes_set_window(t->scopes, &window);
+    try_ranges(t);
+    t->scopes->window = NULL;
+}
+
+static void try_windows(struct trying *t)
+{
+    struct tbd_trace *trace = t->run->session->trace;
+    size_t changes = 0, mappings = 0;
+
+    for (uint32_t i = 0; i < tbd_trace_window_count(trace) && !t->is_open; i++) {
+        size_t now = tbd_trace_mapping_changes(trace, i);
+
+        if (i != 0 && now == changes)
+            continue;
+        changes = now;
+        t->is_open = ++mappings > MAPPINGS_MOST;
+        if (!t->is_open)
+            try_window(t, i);
+    }
+}
+
+static bool read_nothing(void *context, uint64_t address, void *out, size_t bytes)
+{
+    struct tbd_scopes *scopes = context;
+
+    (void)address;
+    (void)out;
+    (void)bytes;
+    scopes->has_read = true;
+    return false;
+}
+
+enum tbd_status tbd_search_check_variables(struct tbd_search_run *run)
+{
+    struct trying t = { .run = run, .where = run->where, .name = -1 };
+    struct tbd_query_error problem;
+    enum tbd_status status;
+
+    if ((run->uses & TBD_USES_TYPES) == 0 || !is_strict(run->where))
+        return TBD_OK;
+    tbd_expr_conjuncts(run->where, run->where->root, take_name, &t);
+    if (t.name < 0)
+        return TBD_OK;
+    status = tbd_scopes_new(run->session, &t.scopes);
+    if (status != TBD_OK)
+        return status;
+    t.scopes->memory.read = read_nothing;
+    try_windows(&t);
+    if (!t.is_open && !tbd_scopes_have_meaning(t.scopes, &problem) && problem.status != TBD_OK) {
+        *run->search->error = problem;
+        status = problem.status;
+    }
+    tbd_scopes_free(t.scopes);
+    return status;
 }
