@@ -297,6 +297,14 @@ def test_calls_of_functions_that_jumps_enter_search_each_window_once(folder):
             assert int(re.findall(r"(\d+) " + what, said)[-1]) <= searched, (function, said)
 
 
+def test_calls_that_end_where_a_pointer_leads_search_each_window_once(folder):
+    """But for those that came before the first jump of a kind was seen."""
+    trace = tbdtest.record([tbdtest.program("tail_calls")], folder, "window=1000,level3=1,level2=1")[1]
+    said = trace.tbdq("--no-cache", "--explain", "calls", "pointed").err.decode()
+    searched, windows = int(re.findall(r"(\d+) searched", said)[-1]), trace.info()["windows"]
+    assert 10 < searched <= windows + 4 < windows * 3 // 2, said
+
+
 def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
     """A bound of time has `calls` keep stacks of callers; without it, entries and returns of the function alone tell, or notice that they cannot."""
     alone = 0
@@ -320,7 +328,7 @@ def test_calls_are_the_same_with_and_without_stacks_of_callers(folder):
     assert alone > 6
 
 
-TAILS = {"work": lambda n: 2 * n, "always": lambda n: 2 * (n + 1), "twice": lambda n: 2 * (n + 11), "sometimes": lambda n: n if n % 2 else 2 * n, "outer": lambda n: n * (n + 1) // 2 + 1,
+TAILS = {"work": lambda n: 2 * n, "always": lambda n: 2 * (n + 1), "twice": lambda n: 2 * (n + 11), "sometimes": lambda n: n if n % 2 else 2 * n, "outer": lambda n: n * (n + 1) // 2 + 1, "pointed": lambda n: 2 * (n + n % 2),
          "leaves": lambda n: None if n % 3 == 1 else n + 5, "around": lambda n: None if n % 3 == 1 else n + 8, "risky": lambda n: None if n % 3 == 1 else n + 5}
 
 

@@ -45,8 +45,9 @@ struct wish {
 
 static void wish_at_random(struct wish *wish, const struct sim *s)
 {
-    static const uint8_t kinds[] = { 0, TBD_PICK_ENTRIES, TBD_PICK_OPS, TBD_PICK_ENTERED };
-    uint8_t kind = kinds[random_below(4)];
+    static const uint8_t kinds[] = { 0, TBD_PICK_ENTRIES, TBD_PICK_OPS, TBD_PICK_ENTERED,
+                                     TBD_PICK_LEADING };
+    uint8_t kind = kinds[random_below(5)];
 
     memset(wish, 0, sizeof(*wish));
     for (uint32_t id = 1; id <= SIM_BLOCKS; id++)
@@ -137,6 +138,13 @@ static bool with_ops(const struct wish *wish, const struct tbd_cursor *c)
             wanted(wish, window->entries[c->entry + 1]) == TBD_PICK_ENTERED);
 }
 
+static bool is_led(const struct wish *wish, const struct tbd_window *window, size_t i)
+{
+    return wanted(wish, window->entries[i]) == TBD_PICK_LEADING ||
+           (i && is_block(window, i - 1) &&
+            wanted(wish, window->entries[i - 1]) == TBD_PICK_LEADING);
+}
+
 /* `before`: the entry before was a call that is picked with its ops. */
 static bool without_ops(const struct wish *wish, const struct tbd_cursor *c, bool before)
 {
@@ -144,6 +152,7 @@ static bool without_ops(const struct wish *wish, const struct tbd_cursor *c, boo
 
     return !c->entry || !is_block(window, c->entry - 1) || !is_block(window, c->entry + 1) ||
            wanted(wish, c->id) == TBD_PICK_ENTRIES || (before && wants_entered(wish)) ||
+           is_led(wish, window, c->entry) ||
            (wanted(wish, c->id) == TBD_PICK_ENTERED && is_call(window, c->entry - 1));
 }
 

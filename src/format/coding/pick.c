@@ -109,7 +109,8 @@ const struct tbd_look *tbd_picker_meet(struct tbd_picker *p, uint32_t id)
                            (wanted & TBD_PICK_ENTRIES ? TBD_LOOK_ENTRIES : 0) |
                            (wanted & TBD_PICK_OPS ? TBD_LOOK_OPS : 0) |
                            (wanted & TBD_PICK_ENTERED ? TBD_LOOK_TARGET : 0) |
-                           (wanted & TBD_PICK_LED ? TBD_LOOK_LED : 0));
+                           (wanted & TBD_PICK_LED ? TBD_LOOK_LED : 0) |
+                           (wanted & TBD_PICK_LEADING ? TBD_LOOK_LEADING : 0));
     p->tests_of[id].count = (uint32_t)p->test_count - p->tests_of[id].first;
     return look;
 }
@@ -190,11 +191,11 @@ void tbd_picker_decide(struct tbd_picker *p, size_t i, uint8_t what, uint32_t ti
 {
     if (what & TBD_LOOK_LED && i && p->last != i)
         tbd_picker_put(p, i - 1, time - 1, NULL);
-    if (!at && !p->is_beside && !(what & (TBD_LOOK_ENTRIES | TBD_LOOK_LED)) &&
+    if (!at && !p->is_beside && !(what & (TBD_LOOK_ENTRIES | TBD_LOOK_LED | TBD_LOOK_LEADING)) &&
         !(what & TBD_LOOK_TARGET && tbd_picker_was_called(p, i)))
         return;
     tbd_picker_put(p, i, time, at);
-    p->is_beside = at && what & TBD_LOOK_CALL;
+    p->is_beside = what & TBD_LOOK_LEADING || (at && what & TBD_LOOK_CALL);
 }
 
 void tbd_picker_put_message(struct tbd_picker *p, size_t i, uint32_t time,

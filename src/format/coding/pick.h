@@ -13,10 +13,11 @@
 #include "base/status.h"
 #include "format/window/window.h"
 
-#define TBD_PICK_ENTRIES 1u /* the block's entries, without its ops */
-#define TBD_PICK_OPS     2u /* with its ops */
-#define TBD_PICK_ENTERED 4u /* entries entered by a call, and that call with its ops */
-#define TBD_PICK_LED     8u /* the block's entries, and the block entries before them */
+#define TBD_PICK_ENTRIES 1u  /* the block's entries, without its ops */
+#define TBD_PICK_OPS     2u  /* with its ops */
+#define TBD_PICK_ENTERED 4u  /* entries entered by a call, and that call with its ops */
+#define TBD_PICK_LED     8u  /* the block's entries, and the block entries before them */
+#define TBD_PICK_LEADING 16u /* the block's entries, and the entries after them */
 
 #define TBD_PICK_RANGES 8u
 

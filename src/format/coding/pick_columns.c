@@ -144,8 +144,8 @@ static void find_calls(struct tbd_picker *p, size_t from, size_t to)
 static void sum_up(struct tbd_picker *p, uint64_t *out_values)
 {
     struct tbd_pick_columns *c = p->columns;
-    const uint8_t kept =
-        TBD_LOOK_ENTRIES | TBD_LOOK_OPS | TBD_LOOK_TEST | TBD_LOOK_TARGET | TBD_LOOK_LED;
+    const uint8_t kept = TBD_LOOK_ENTRIES | TBD_LOOK_OPS | TBD_LOOK_TEST | TBD_LOOK_TARGET |
+                         TBD_LOOK_LED | TBD_LOOK_LEADING;
 
     c->is_wanted = false;
     *out_values = 0;

@@ -16,6 +16,7 @@
 #define TBD_LOOK_CALL    16u /* entries that a wanted block may follow are wanted, with their ops */
 #define TBD_LOOK_TARGET  32u /* entries that follow a call are wanted */
 #define TBD_LOOK_LED     64u /* all entries are wanted, and those before them */
+#define TBD_LOOK_LEADING 128u /* all entries are wanted, and those after them */
 
 struct tbd_look {
     uint16_t operand_bytes;
@@ -51,7 +52,7 @@ struct tbd_picker {
     struct tbd_picked_place *places;
     size_t count, capacity;
     size_t last;    /* entry of `from` that was picked last, + 1 */
-    bool is_beside; /* the entry before is a message, or a call whose target decides */
+    bool is_beside; /* the entry before is a message, a call whose target decides, or leading */
     uint32_t thread;
     enum tbd_status status;
 };

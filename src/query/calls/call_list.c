@@ -16,6 +16,7 @@
 #include "query/calls/own_calls.h"
 #include "query/condition/expr_keep.h"
 #include "query/search/search_ends.h"
+#include "query/search/seen_jumps.h"
 #include "query/session/main_stack.h"
 #include "query/text/user_interrupt.h"
 
@@ -31,8 +32,9 @@ struct finding {
     size_t open_count, open_capacity;
     uint32_t keeps; /* kept values of an entry */
     bool no_memory;
-    bool is_own; /* by own_calls.h, ... */
-    bool is_odd; /* ... which cannot tell */
+    bool is_own;                  /* by own_calls.h, ... */
+    bool is_odd;                  /* ... which cannot tell */
+    struct tbd_seen_jumps *jumps; /* owned; while is_own */
 };
 
 /* ---- pairing ---- */
@@ -187,6 +189,7 @@ static enum tbd_exit search(struct finding *f, struct tbd_question *question)
     question->keeps_frames = question->with_returns = !f->is_own;
     question->own_returns = f->is_own;
     question->searched = f->searched;
+    question->seen_jumps = f->jumps;
     return tbd_command_each(f->run, question, f->is_own ? add_own : add_event, f);
 }
 
@@ -283,6 +286,31 @@ static enum tbd_exit search_on(struct finding *f, const struct tbd_question *que
     return result == TBD_EXIT_NOT_FOUND ? TBD_EXIT_FOUND : result; /* it has no further entries */
 }
 
+/* Searches windows again that came before all jumps were seen (search/seen_jumps.h). */
+#define SEEN_ROUNDS 4u
+
+static enum tbd_exit search_stale(struct finding *f, const struct tbd_question *question)
+{
+    struct tbd_trace *trace = f->run->session->trace;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    unsigned rounds = 0;
+
+    while (f->is_own && !f->is_odd && !f->no_memory && result == TBD_EXIT_FOUND &&
+           tbd_seen_jumps_take_stale(f->jumps, f->only)) {
+        f->is_odd = ++rounds > SEEN_ROUNDS;
+        for (uint32_t i = 0; i < tbd_trace_window_count(trace) && !f->is_odd; i++) {
+            const struct tbd_window_summary *window = tbd_trace_window(trace, i);
+
+            if (f->only[i])
+                tbd_own_calls_forget_returns(f->list, window->first_time,
+                                             window->first_time + window->blocks);
+        }
+        if (!f->is_odd)
+            result = search_on(f, question);
+    }
+    return result;
+}
+
 /* Is the frame gone, although no call or return shows it? */
 static bool is_gone(struct finding *f, const struct tbd_listed_call *call)
 {
@@ -315,9 +343,13 @@ static enum tbd_exit find(struct finding *f, struct tbd_question *question)
     if (tbd_question_copy(question, &first) != TBD_OK)
         return tbd_command_fail(f->run, TBD_NOMEM);
     result = search(f, &first);
+    if (result == TBD_EXIT_FOUND)
+        result = search_stale(f, question);
     pair(f);
     while (result == TBD_EXIT_FOUND && !f->no_memory && !f->is_odd && choose(f)) {
         result = search_on(f, question);
+        if (result == TBD_EXIT_FOUND)
+            result = search_stale(f, question);
         pair(f);
     }
     if (f->no_memory)
@@ -335,8 +367,13 @@ static enum tbd_exit find_own(struct finding *f, struct tbd_question *question, 
     *out_is_done = false;
     if (!tbd_own_calls_fit(f->run, question))
         return TBD_EXIT_FOUND;
+    f->jumps = tbd_seen_jumps_new(tbd_trace_window_count(f->run->session->trace));
+    if (f->jumps == NULL)
+        return tbd_command_fail(f->run, TBD_NOMEM);
     f->is_own = true;
     result = find(f, question);
+    tbd_seen_jumps_free(f->jumps);
+    f->jumps = NULL;
     *out_is_done = result > TBD_EXIT_NOT_FOUND || tbd_is_interrupted() ||
                    (!f->is_odd && tbd_own_calls_are_whole(f->list));
     if (*out_is_done) {

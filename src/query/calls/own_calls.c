@@ -73,12 +73,52 @@ static int compare_returns(const void *left, const void *right)
     return tbd_position_compare(a->position, b->position);
 }
 
+static bool is_overwriting(const struct tbd_own_return *exit)
+{
+    return (exit->flags & TBD_EVENT_OVERWRITES) != 0;
+}
+
+static void drop_repeats(struct tbd_call_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (kept == 0 || compare_calls(&list->all[i], &list->all[kept - 1]) != 0)
+            list->all[kept++] = list->all[i];
+    }
+    list->count = kept;
+    kept = 0;
+    for (size_t i = 0; i < list->return_count; i++) {
+        const struct tbd_own_return *exit = &list->returns[i];
+
+        if (kept == 0 || compare_returns(exit, &list->returns[kept - 1]) != 0 ||
+            is_overwriting(exit) != is_overwriting(&list->returns[kept - 1]))
+            list->returns[kept++] = *exit;
+    }
+    list->return_count = kept;
+}
+
+void tbd_own_calls_forget_returns(struct tbd_call_list *list, uint64_t from, uint64_t to)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->return_count; i++) {
+        const struct tbd_own_return *exit = &list->returns[i];
+        uint64_t time = exit->position.time;
+
+        if (time < from || time >= to || (time == from && is_overwriting(exit)))
+            list->returns[kept++] = *exit;
+    }
+    list->return_count = kept;
+}
+
 void tbd_own_calls_sort(struct tbd_call_list *list)
 {
     if (list->count != 0)
         qsort(list->all, list->count, sizeof(*list->all), compare_calls);
     if (list->return_count != 0)
         qsort(list->returns, list->return_count, sizeof(*list->returns), compare_returns);
+    drop_repeats(list);
 }
 
 /* ---- pairing ---- */

@@ -2,7 +2,7 @@
 /* own_calls.h - calls whose ends are returns in the function's own code, or where it jumps to
  *
  * Most functions are entered by calls and end by one of their own `ret` instructions, or by one of a function to
- * which they jump (search/search_tails.h).  Then entries and returns say everything about the calls, nesting too,
+ * which they jump (search/search_tails.h, search/seen_jumps.h).  Then entries and returns say everything about the calls, nesting too,
  * and no stack of callers is needed: the search looks at a few blocks instead of at all calls and returns.  A
  * frame that was left is no longer there when a function that returns for it is called at its slot: so entries of
  * these are looked at, too; and of those that jump to it, for which it returns.  An entry by the jump of an import
@@ -21,7 +21,11 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
 /* An entry, and a return, in any order of windows; false without memory. */
 bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter);
 bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event *exit);
-void tbd_own_calls_sort(struct tbd_call_list *list); /* by position */
+/* By position; what came twice, because windows were searched twice, is there once. */
+void tbd_own_calls_sort(struct tbd_call_list *list);
+/* Takes away the returns in [from, to), which are going to be searched again.  An entry at `from` may be of the search of the window
+ * before: those stay. */
+void tbd_own_calls_forget_returns(struct tbd_call_list *list, uint64_t from, uint64_t to);
 
 /* Finds the ends of list->all in list->returns, both in order.  Calls that end in no window that was searched so far are
  * TBD_FRAME_STAYS; is_closed: at `exit` at the latest.  *out_is_odd: there are returns without an entry. */

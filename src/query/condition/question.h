@@ -18,6 +18,8 @@ enum tbd_from { TBD_FROM_CURRENT = 0, TBD_FROM_FIRST, TBD_FROM_LAST, TBD_FROM_PO
 
 #define TBD_QUESTION_ALL UINT64_MAX /* as a count */
 
+struct tbd_seen_jumps;
+
 struct tbd_question {
     enum tbd_from from;
     struct tbd_position position; /* TBD_FROM_POSITION */
@@ -45,7 +47,9 @@ struct tbd_question {
     /* Borrowed, by window (tbd_trace_window_count() of them); NULL: none. */
     const uint8_t *only; /* only the windows with 1 are searched */
     uint8_t *searched;   /* receives 1 for those that were searched */
-    uint32_t keeps;      /* kept values in `where` (expr_keep.h): events come with `kept` */
+    /* Borrowed; with own_returns, NULL: jumps that name no place are not followed (search/seen_jumps.h). */
+    struct tbd_seen_jumps *seen_jumps;
+    uint32_t keeps; /* kept values in `where` (expr_keep.h): events come with `kept` */
     bool
         keeps_stack; /* with keeps_frames: one more kept value, the calls around the event (TBD_KEPT_FRAMES) */
     enum tbd_event_type type;

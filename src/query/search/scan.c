@@ -242,7 +242,7 @@ static void at_block(struct tbd_scan *scan)
     tbd_scan_deliver_switch(scan, cursor->time, cursor->block->def.start);
     if (scan->waiting.is_there &&
         (scan->waiting.target == 0 || scan->waiting.target == cursor->block->def.start)) {
-        if (scan->blocks == NULL || (scan->blocks[cursor->id] & ~TBD_PLAN_RETURN) != 0)
+        if (scan->blocks == NULL || (scan->blocks[cursor->id] & ~TBD_PLAN_NO_ENTRY) != 0)
             deliver_call(scan, cursor->time, cursor->block->def.start);
         scan->waiting.is_there = false;
     } else if (scan->with_jumps) {

@@ -324,6 +324,9 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
 
     if (status != TBD_OK)
         return status;
+    status = tbd_search_take_seen(run, index);
+    if (status != TBD_OK)
+        return status;
     if (run->question->searched != NULL)
         run->question->searched[index] = 1;
     slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);

@@ -104,7 +104,8 @@ bool tbd_search_has_stores(struct tbd_search_run *run, uint64_t address, uint32_
 
 static uint8_t picked_of(uint8_t planned, uint8_t wanted)
 {
-    return ((planned & ~TBD_PLAN_RETURN) != 0 ? wanted : 0) |
+    return ((planned & ~TBD_PLAN_NO_ENTRY) != 0 ? wanted : 0) |
+           ((planned & TBD_PLAN_LEADS) != 0 ? TBD_PICK_LEADING : 0) |
            ((planned & TBD_PLAN_JUMPED) != 0 ? TBD_PICK_LED : 0) |
            ((planned & TBD_PLAN_RETURN) != 0 ? TBD_PICK_OPS : 0);
 }

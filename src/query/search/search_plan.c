@@ -6,6 +6,7 @@
 #include "query/search/search_plan.h"
 
 #include "query/search/scan.h"
+#include "query/search/seen_jumps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -192,8 +193,7 @@ static bool is_possible_block(const struct tbd_search_plan *plan, const struct t
 }
 
 /* What it holds of tbd_question.own_returns, for the function that is the condition's first name. */
-static uint8_t own_of(const struct tbd_search_plan *plan, struct tbd_session *session,
-                      uint32_t window, const struct tbd_block *block)
+static uint8_t own_of(const struct tbd_search_plan *plan, const struct tbd_block *block)
 {
     const struct tbd_expr_name *name = &plan->where->names[0];
     uint64_t start = block->def.start, end = start + block->def.code_bytes;
@@ -204,8 +204,8 @@ static uint8_t own_of(const struct tbd_search_plan *plan, struct tbd_session *se
     if (tbd_scan_block_has(block, TBD_EVENT_FUNC_EXIT) &&
         (overlaps(name, start, end) || tbd_tails_return(&plan->tails, start)))
         what |= TBD_PLAN_RETURN;
-    if (tbd_tails_is_stub(session, window, name, block))
-        what |= TBD_PLAN_STUB;
+    if (block->def.end == TBD_END_JUMP_INDIRECT && tbd_tails_return(&plan->tails, start))
+        what |= TBD_PLAN_LEADS;
     return what;
 }
 
@@ -255,9 +255,6 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
         note_leaves(out);
     }
-    if (question->own_returns &&
-        tbd_tails_find(session, window, &out->where->names[0], &out->tails) != TBD_OK)
-        return TBD_NOMEM;
     out->block_count = tbd_trace_block_count(session->trace) + 1;
     out->blocks = calloc(out->block_count, 1);
     if (out->blocks == NULL)
@@ -273,10 +270,32 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
             out->blocks[id] |= TBD_PLAN_JUMPED;
             out->has_jumped = true;
         }
-        if (question->own_returns)
-            out->blocks[id] |= own_of(out, session, window, block);
+        if (question->own_returns &&
+            tbd_tails_is_stub(session, window, &out->where->names[0], block))
+            out->blocks[id] |= TBD_PLAN_STUB;
     }
+    if (question->own_returns && tbd_plan_see(question, session, window, out) != TBD_OK)
+        return TBD_NOMEM;
     return tbd_plan_make_keys(out, session->trace) ? TBD_OK : TBD_NOMEM;
+}
+
+enum tbd_status tbd_plan_see(const struct tbd_question *question, struct tbd_session *session,
+                             uint32_t window, struct tbd_search_plan *plan)
+{
+    const uint8_t own = TBD_PLAN_OTHER | TBD_PLAN_RETURN | TBD_PLAN_LEADS;
+    uint64_t seen[TBD_SEEN_MOST];
+
+    plan->seen = tbd_seen_jumps_get(question->seen_jumps, seen);
+    if (tbd_tails_find(session, window, &plan->where->names[0], seen, plan->seen, &plan->tails) !=
+        TBD_OK)
+        return TBD_NOMEM;
+    for (uint32_t id = 1; id < plan->block_count; id++) {
+        const struct tbd_block *block = tbd_trace_block(session->trace, id);
+
+        if (block != NULL)
+            plan->blocks[id] = (uint8_t)((plan->blocks[id] & ~own) | own_of(plan, block));
+    }
+    return TBD_OK;
 }
 
 void tbd_plan_free(struct tbd_search_plan *plan)

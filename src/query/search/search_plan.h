@@ -20,6 +20,9 @@
 #define TBD_PLAN_OTHER  4u
 #define TBD_PLAN_STUB   8u  /* an import stub of the function */
 #define TBD_PLAN_JUMPED 16u /* func_enter: a wanted function begins here, which a jump may enter */
+#define TBD_PLAN_LEADS                                                                             \
+    32u /* it returns for the function, or jumps to one that does: by an address that it does not name */
+#define TBD_PLAN_NO_ENTRY (TBD_PLAN_RETURN | TBD_PLAN_LEADS)
 
 /* The plan for the windows of one segment of the index. */
 struct tbd_plan_segment {
@@ -46,7 +49,8 @@ struct tbd_search_plan {
     bool has_jumped;        /* some block is TBD_PLAN_JUMPED */
     bool has_blocks;        /* `blocks` is narrower than "all blocks that have such events" */
     uint8_t *blocks;        /* by id: TBD_PLAN_*; owned */
-    struct tbd_tails tails; /* with tbd_question.own_returns */
+    struct tbd_tails tails; /* with tbd_question.own_returns; ... */
+    size_t seen;            /* ... with this many of its seen_jumps */
     uint32_t block_count;
     uint64_t *wanted; /* owned: a window must have one of these keys; ascending (has_blocks) */
     size_t wanted_count;
@@ -66,6 +70,10 @@ enum tbd_plan_verdict {
 TBD_MUST_CHECK enum tbd_status tbd_plan_make(const struct tbd_question *question,
                                              struct tbd_session *session, uint32_t window,
                                              struct tbd_search_plan *out);
+/* With tbd_question.own_returns: as of its seen_jumps now. */
+TBD_MUST_CHECK enum tbd_status tbd_plan_see(const struct tbd_question *question,
+                                            struct tbd_session *session, uint32_t window,
+                                            struct tbd_search_plan *plan);
 void tbd_plan_free(struct tbd_search_plan *plan);
 /* May window `index` hold an answer? Yes, if nothing about it can be read. */
 enum tbd_plan_verdict tbd_plan_ask(struct tbd_search_plan *plan, struct tbd_trace *trace,

@@ -223,6 +223,13 @@ void tbd_search_note_own_entry(struct tbd_search_run *run, const struct tbd_even
 bool tbd_search_wants_own(struct tbd_search_run *run, struct tbd_event *event);
 void tbd_search_free_returns(struct tbd_search_run *run);
 
+/* ---- search_seen.c: own_returns, and jumps that name no place ---- */
+
+/* Plans for all that were seen by now. */
+TBD_MUST_CHECK enum tbd_status tbd_search_take_seen(struct tbd_search_run *run, uint32_t window);
+/* The open window is opened again, for what its own jumps lead to. */
+TBD_MUST_CHECK enum tbd_status tbd_search_see_jumps(struct tbd_search_run *run);
+
 /* ---- windows ---- */
 
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */

@@ -137,7 +137,8 @@ static void follow(struct tails_finding *f, bool back)
 }
 
 enum tbd_status tbd_tails_find(struct tbd_session *session, uint32_t window,
-                               const struct tbd_expr_name *name, struct tbd_tails *out)
+                               const struct tbd_expr_name *name, const uint64_t *seen,
+                               size_t seen_count, struct tbd_tails *out)
 {
     struct tails_finding f = { .session = session, .window = window, .tails = out };
     bool has_memory = list_jumps(&f);
@@ -145,6 +146,10 @@ enum tbd_status tbd_tails_find(struct tbd_session *session, uint32_t window,
     *out = (struct tbd_tails){ 0 };
     for (size_t i = 0; i < name->count && has_memory; i++)
         add_tail(&f, name->ranges[i], true);
+    for (size_t i = 0; i < seen_count && has_memory && !f.is_lost; i++) {
+        if (tail_at(out, seen[i]) == NULL)
+            add_function_at(&f, seen[i], true);
+    }
     if (has_memory) {
         follow(&f, false);
         follow(&f, true);

@@ -3,7 +3,7 @@
  *
  * A tail call is a jump: the function that it leads to returns for the one that was called.  Jumps between
  * functions are found in the blocks that ran.  Jumps to addresses that only registers or memory knew are
- * not found: then calls seem to live on, or there are returns without a call. */
+ * those that were seen (seen_jumps.h).  With others calls seem to live on, or there are returns without a call. */
 #ifndef TBD_QUERY_SEARCH_TAILS_H
 #define TBD_QUERY_SEARCH_TAILS_H
 
@@ -25,9 +25,10 @@ struct tbd_tails {
     uint32_t others;                     /* all but the function itself */
 };
 
-/* `name` is bound as of `window`. */
+/* `name` is bound as of `window`; `seen`: places to which these functions were seen to jump. */
 TBD_MUST_CHECK enum tbd_status tbd_tails_find(struct tbd_session *session, uint32_t window,
                                               const struct tbd_expr_name *name,
+                                              const uint64_t *seen, size_t seen_count,
                                               struct tbd_tails *out);
 
 /* The place that the block's last instruction jumps to, if it names one. */

@@ -496,7 +496,9 @@ enum tbd_status tbd_search_one(struct tbd_search_run *run)
     run->status = TBD_OK;
     if (run->scopes != NULL)
         tbd_scopes_set_window(run->scopes, run->window);
-    status = find_operands(run);
+    status = tbd_search_see_jumps(run);
+    if (status == TBD_OK)
+        status = find_operands(run);
     if (status == TBD_OK)
         status = ask_all(run);
     if (status == TBD_OK && has_none(run))
