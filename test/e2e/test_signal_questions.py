@@ -36,7 +36,9 @@ def check_signals(name, folder):
         assert CODES[row["reason"]] == code, (name, row, code)
         if 0 < code < 128:
             assert row["addr"] == hex(address) and row["from"] == hex(pc), (name, row, hex(address), hex(pc))
+            assert trace.ask("signals", "where", "addr == %#x" % address) == [r for r in rows if r.get("addr") == row["addr"]], (name, row)
         else:
+            assert row in trace.ask("signals", "where", "addr == 1 or time == %d" % row["time"]), (name, row)
             assert "addr" not in row and row.get("sender", trace.info()["pid"]) == trace.info()["pid"], (name, row)
     effects = [r["effect"] for r in rows]
     dies = name.startswith("die")

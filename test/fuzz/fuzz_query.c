@@ -4,7 +4,7 @@
  * condition
  *
  * Oracles: an error points into the text and has a message; parsing again gives the same; what is
- * decided with little knowledge stays decided the same with more; what lowering makes can be
+ * decided with little knowledge, be it that there is no value, stays so with more; what lowering makes can be
  * evaluated, and with all memory and registers it is never open. */
 #include "query/condition/expr_lower.h"
 #include "query/condition/question.h"
@@ -49,6 +49,19 @@ static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_
     return TBD_VALUE_OK;
 }
 
+static bool is_true(struct tbd_value value)
+{
+    return value.state == TBD_VALUE_OK && value.v != 0;
+}
+
+/* What holds with little knowledge, and with much, of a condition that has this value then. */
+static void check_truth(struct tbd_value little, struct tbd_value much, struct tbd_value value)
+{
+    check(little.state == TBD_VALUE_UNKNOWN || is_true(little) == is_true(much));
+    check(is_true(much) == is_true(value));
+    check(much.state != TBD_VALUE_UNKNOWN || value.state == TBD_VALUE_UNKNOWN);
+}
+
 static void evaluate(const struct tbd_expr *expr, enum tbd_event_type type)
 {
     static const uint8_t old[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -71,10 +84,10 @@ static void evaluate(const struct tbd_expr *expr, enum tbd_event_type type)
     check(second.state != TBD_VALUE_UNKNOWN ||
           (expr->uses & (TBD_USES_REGS | TBD_USES_TYPES | TBD_USES_VALUE | TBD_USES_FRAME)) != 0 ||
           type == TBD_EVENT_LOAD);
-    if (first.state == TBD_VALUE_OK)
-        check(second.state != TBD_VALUE_OK || first.v == second.v);
-    else if (first.state == TBD_VALUE_BAD)
-        check(second.state == TBD_VALUE_BAD || second.v == 0);
+    if (first.state != TBD_VALUE_UNKNOWN)
+        check(second.state == first.state && second.v == first.v);
+    check_truth(tbd_expr_holds(expr, expr->root, &little), tbd_expr_holds(expr, expr->root, &much),
+                second);
 }
 
 /* Variables by their first letter: of types that need no debug information. */

@@ -298,7 +298,12 @@ static void unknown_values_do_not_hide_a_decision(void **state)
         { "1/0 == 1", TBD_VALUE_BAD, 0 },        { "0 and 1/0", TBD_VALUE_OK, 0 },
         { "1 or 1/0", TBD_VALUE_OK, 1 },         { "1 and 1/0", TBD_VALUE_BAD, 0 },
         { "not 1%0", TBD_VALUE_BAD, 0 },         { "rax==1 and 1/0", TBD_VALUE_UNKNOWN, 0 },
-        { "rax == 1/0", TBD_VALUE_BAD, 0 },
+        { "rax == 1/0", TBD_VALUE_BAD, 0 },      { "1/0 or 1", TBD_VALUE_OK, 1 },
+        { "rax==1 or 1", TBD_VALUE_OK, 1 },      { "1/0 or rax==1", TBD_VALUE_UNKNOWN, 0 },
+        { "1/0 or 0", TBD_VALUE_BAD, 0 },        { "0 or 1/0", TBD_VALUE_BAD, 0 },
+        { "1/0 and 0", TBD_VALUE_OK, 0 },        { "not (1/0 and 0)", TBD_VALUE_OK, 1 },
+        { "1/0 and 1", TBD_VALUE_BAD, 0 },       { "1/0 and rax==1", TBD_VALUE_UNKNOWN, 0 },
+        { "1/0 or 1/0", TBD_VALUE_BAD, 0 },      { "not (1/0 or 1)", TBD_VALUE_OK, 0 },
     };
     struct tbd_event event = store_event();
 
@@ -310,6 +315,62 @@ static void unknown_values_do_not_hide_a_decision(void **state)
             fail_msg("%s: state %d value %llu", rows[i].text, (int)value.state,
                      (unsigned long long)value.v);
     }
+}
+
+/* 1: it is true; 0: it is not; -1: that is open. */
+static void what_holds_may_be_decided_with_less(void **state)
+{
+    static const struct {
+        const char *text;
+        int holds;
+        uint64_t divisions; /* events that count */
+    } rows[] = {
+        { "1/0 and rax==1", 0, 1 },
+        { "rax==1 and 1/0", -1, 0 },
+        { "1/0 or 1", 1, 0 },
+        { "1/0 or rax==1", -1, 0 },
+        { "1/0 or 1/0", 0, 1 },
+        { "1/0 and 0", 0, 1 },
+        { "(1/0 and rax==1) or 1", 1, 0 },
+        { "0 and 1/0", 0, 0 },
+        { "1/0 or 2/0 or 1", 1, 0 },
+        { "(1/0 or 1) and 1/0", 0, 1 },
+        { "1/0 or 0", 0, 1 },
+        { "(1/0 or 1) and 1", 1, 0 },
+    };
+    struct tbd_event event = store_event();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tbd_expr *expr = parse(rows[i].text, TBD_EVENT_STORE);
+        struct tbd_expr_env env = { .event = &event };
+        struct tbd_value value = tbd_expr_holds(expr, expr->root, &env);
+        int holds = value.state == TBD_VALUE_UNKNOWN ? -1
+                    : value.state == TBD_VALUE_OK    ? value.v != 0
+                                                     : 0;
+
+        if (holds != rows[i].holds || env.bad.divisions != rows[i].divisions)
+            fail_msg("%s: %d, counted %llu", rows[i].text, holds,
+                     (unsigned long long)env.bad.divisions);
+        tbd_expr_free(expr);
+    }
+}
+
+static void what_an_event_need_not_have_leaves_the_other_side(void **state)
+{
+    struct tbd_event open = { .type = TBD_EVENT_CALL, .retval = 7, .number = TBD_CALLERS_UNKNOWN };
+    struct tbd_event sent = { .type = TBD_EVENT_SIGNAL, .number = 10 };
+
+    (void)state;
+    assert_int_equal(value_at("retval==7", &open).state, TBD_VALUE_BAD);
+    assert_int_equal(value_at("retval==7 or not returned", &open).v, 1);
+    assert_int_equal(value_at("nesting==1 or duration==1", &open).state, TBD_VALUE_BAD);
+    open.flags = TBD_EVENT_RETURNED;
+    assert_int_equal(value_at("retval==7", &open).v, 1);
+    assert_int_equal(value_at("addr==0", &sent).state, TBD_VALUE_BAD);
+    assert_int_equal(value_at("addr==0 or signal==10", &sent).v, 1);
+    sent.flags = TBD_EVENT_HAS_ADDR;
+    assert_int_equal(value_at("addr==0", &sent).v, 1);
 }
 
 static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_t bytes,
@@ -336,7 +397,7 @@ static void memory_is_read_where_it_can_be(void **state)
     tbd_expr_free(expr);
     expr = parse("mem[8, 8] == 16", TBD_EVENT_STORE);
     assert_int_equal(tbd_expr_eval(expr, expr->root, &env).state, TBD_VALUE_BAD);
-    assert_int_equal(env.unmapped, 1);
+    assert_int_equal(env.bad.unmapped, 1);
     tbd_expr_free(expr);
 }
 
@@ -881,6 +942,8 @@ int main(void)
         cmocka_unit_test(registers_that_the_event_tells_need_no_replay),
         cmocka_unit_test(uses_say_what_an_evaluation_may_need),
         cmocka_unit_test(unknown_values_do_not_hide_a_decision),
+        cmocka_unit_test(what_holds_may_be_decided_with_less),
+        cmocka_unit_test(what_an_event_need_not_have_leaves_the_other_side),
         cmocka_unit_test(memory_is_read_where_it_can_be),
         cmocka_unit_test(a_store_tells_only_bytes_that_it_wrote),
         cmocka_unit_test(a_store_tells_only_bytes_that_it_leaves),

@@ -27,20 +27,20 @@ void tbd_command_report_bad(const struct tbd_session *session)
     if (word[0] != '\0')
         fprintf(stderr, "tbdq: note: '%s' is %s here; the variable is var(%s)\n", word,
                 tbd_field_find(word, strlen(word)) != NULL ? "the event's" : "the register", word);
-    if (session->stats.divisions != 0)
+    if (session->stats.bad.divisions != 0)
         fprintf(stderr,
                 "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",
-                session->stats.divisions);
-    if (session->stats.unmapped != 0)
+                session->stats.bad.divisions);
+    if (session->stats.bad.unmapped != 0)
         fprintf(stderr,
                 "tbdq: note: %" PRIu64
                 " events did not match because memory is not mapped or not known\n",
-                session->stats.unmapped);
-    if (session->stats.optimized != 0)
+                session->stats.bad.unmapped);
+    if (session->stats.bad.optimized != 0)
         fprintf(stderr,
                 "tbdq: note: %" PRIu64
                 " events did not match because a variable has no value there (optimized out)\n",
-                session->stats.optimized);
+                session->stats.bad.optimized);
 }
 
 static void explain_windows(const struct tbd_session_stats *stats)

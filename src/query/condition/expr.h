@@ -3,13 +3,13 @@
  *
  *   tbd_expr_parse()   text -> typed nodes with their places in the text (no trace needed)
  *   tbd_expr_bind()    names of symbols become addresses, constants are folded
- *   tbd_expr_eval()    the value at an event
+ *   tbd_expr_eval()    the value at an event; tbd_expr_holds(): is it true?
  *
  * Values are unsigned 64-bit integers unless signed() is around them.  Variables of the program
  * have their C types; expr_lower.h works out what a condition that uses them means at one
  * instruction. An evaluation has four outcomes: true, false, unknown (it needs registers, memory or
- * a new value that the caller does not have yet: ask again with more), and bad (division by zero,
- * memory that is not mapped: such an event does not match, and it is counted).
+ * a new value that the caller does not have yet: ask again with more), and bad (there is no value:
+ * division by zero, memory that is not mapped; such an event does not match, and it is counted).
  *
  * Parsed expressions do not change except by binding; several threads may evaluate one, each with
  * its own environment.  Nothing here prints. */
@@ -264,14 +264,17 @@ struct tbd_expr_env {
     void *read_context;
     const struct tbd_inlined_call *frames; /* innermost first */
     size_t frame_count;
-    uint64_t frame;               /* TBD_EXPR_FRAME; 0: not known */
-    const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
-    uint64_t divisions, unmapped; /* counts of bad evaluations; only ever increased */
-    uint64_t optimized;           /* bad evaluations because a variable was optimized out */
-    struct tbd_kept *kept;        /* receives kept values */
+    uint64_t frame;             /* TBD_EXPR_FRAME; 0: not known */
+    const uint64_t *stack_bits; /* instead of frames: bit i = patterns[i] matches */
+    struct tbd_bad_events bad; /* only ever increased, but for what the result does not depend on */
+    struct tbd_kept *kept;     /* receives kept values */
 };
 
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);
+/* The same if all that matters is whether a condition is true: false and bad are alike.  It may be
+ * decided with less. */
+struct tbd_value tbd_expr_holds(const struct tbd_expr *expr, int32_t node,
+                                struct tbd_expr_env *env);
 bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address);
 bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_pattern *pattern,
                             const struct tbd_inlined_call *frames, size_t count);

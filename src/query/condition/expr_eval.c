@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* expr_eval.c - evaluates a condition at an event
  *
- * Evaluation walks the node array; operands have smaller indices, so it ends.  The rules for
- * unknown and bad values: `and` is false as soon as one side is, `or` true as soon as one side is;
- * a bad operand on which the result depends makes the whole condition bad, which counts as "does
- * not match". An unknown left side with a bad right side stays unknown: the left side may decide
- * alone. */
+ * Evaluation walks the node array; operands have smaller indices, so it ends.  A bad operand makes
+ * an operator bad, whatever is known of the other one; expr_logic.c has `and` and `or`. */
 #include "query/condition/expr_keep.h"
+#include "query/condition/expr_logic.h"
 #include "base/binary_search.h"
 #include "query/session/callers.h"
 #include "query/text/lexer.h"
@@ -147,12 +145,23 @@ static struct tbd_value eval_sp(const struct tbd_expr_env *env)
     return env->regs != NULL ? known(env->regs->gpr[TBD_RSP]) : unknown();
 }
 
+/* What an event of this kind need not have. */
+static struct tbd_value if_any(bool has_it, uint64_t value)
+{
+    return has_it ? known(value) : (struct tbd_value){ .state = TBD_VALUE_BAD };
+}
+
 /* A value that a call has only if it returned. */
 static struct tbd_value at_end(const struct tbd_event *event, uint64_t value)
 {
-    bool is_open = event->type == TBD_EVENT_CALL && (event->flags & TBD_EVENT_RETURNED) == 0;
+    return if_any(event->type != TBD_EVENT_CALL || (event->flags & TBD_EVENT_RETURNED) != 0, value);
+}
 
-    return is_open ? unknown() : known(value);
+/* Among signals, only a fault has one. */
+static struct tbd_value eval_addr(const struct tbd_event *event)
+{
+    return if_any(event->type != TBD_EVENT_SIGNAL || (event->flags & TBD_EVENT_HAS_ADDR) != 0,
+                  event->addr);
 }
 
 static struct tbd_value eval_field(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
@@ -161,15 +170,14 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     enum tbd_event_field field = (enum tbd_event_field)node->which;
 
     switch (field) {
-    case TBD_FIELD_ADDR: return known(event->addr);
+    case TBD_FIELD_ADDR: return eval_addr(event);
     case TBD_FIELD_SIZE: return known(event->size);
     case TBD_FIELD_OLDVAL: return eval_oldval(event);
     case TBD_FIELD_NEWVAL: return eval_newval(event);
     case TBD_FIELD_PC: return known(event->pc);
     case TBD_FIELD_FROM: return known(event->from);
     case TBD_FIELD_RETVAL: return at_end(event, event->retval);
-    case TBD_FIELD_NESTING:
-        return event->number == TBD_CALLERS_UNKNOWN ? unknown() : known(event->number);
+    case TBD_FIELD_NESTING: return if_any(event->number != TBD_CALLERS_UNKNOWN, event->number);
     case TBD_FIELD_DURATION: return at_end(event, event->began - event->position.time);
     case TBD_FIELD_RETURNED: return known((event->flags & TBD_EVENT_RETURNED) != 0);
     case TBD_FIELD_SYSCALL:
@@ -223,7 +231,7 @@ static struct tbd_value eval_memory(const struct tbd_expr *expr, const struct tb
     if (env->memory != NULL && env->memory[node->which].state == TBD_VALUE_OK)
         return env->memory[node->which];
     if (env->memory != NULL && env->memory[node->which].state == TBD_VALUE_BAD)
-        return bad(&env->unmapped);
+        return bad(&env->bad.unmapped);
     address = tbd_expr_eval(expr, node->left, env);
     if (address.state != TBD_VALUE_OK)
         return address;
@@ -233,40 +241,8 @@ static struct tbd_value eval_memory(const struct tbd_expr *expr, const struct tb
                 ? TBD_VALUE_UNKNOWN
                 : env->read(env->read_context, address.v, node->value, &v);
     if (state == TBD_VALUE_BAD)
-        return bad(&env->unmapped);
+        return bad(&env->bad.unmapped);
     return state == TBD_VALUE_OK ? known(v) : unknown();
-}
-
-static struct tbd_value eval_and(const struct tbd_expr *expr, const struct tbd_expr_node *node,
-                                 struct tbd_expr_env *env)
-{
-    struct tbd_value left = tbd_expr_eval(expr, node->left, env);
-    struct tbd_value right;
-
-    if (left.state == TBD_VALUE_BAD || (left.state == TBD_VALUE_OK && left.v == 0))
-        return left;
-    right = tbd_expr_eval(expr, node->right, env);
-    if (right.state == TBD_VALUE_OK && right.v == 0)
-        return known(0);
-    if (left.state == TBD_VALUE_UNKNOWN)
-        return left;
-    return right.state == TBD_VALUE_OK ? known(1) : right;
-}
-
-static struct tbd_value eval_or(const struct tbd_expr *expr, const struct tbd_expr_node *node,
-                                struct tbd_expr_env *env)
-{
-    struct tbd_value left = tbd_expr_eval(expr, node->left, env);
-    struct tbd_value right;
-
-    if (left.state == TBD_VALUE_BAD)
-        return left;
-    if (left.state == TBD_VALUE_OK && left.v != 0)
-        return known(1);
-    right = tbd_expr_eval(expr, node->right, env);
-    if (left.state == TBD_VALUE_UNKNOWN)
-        return left;
-    return right.state == TBD_VALUE_OK ? known(right.v != 0) : right;
 }
 
 static struct tbd_value eval_choice(const struct tbd_expr *expr, const struct tbd_expr_node *node,
@@ -286,7 +262,7 @@ static struct tbd_value divide(const struct tbd_expr_node *node, uint64_t a, uin
     bool rest = node->op == TBD_EXPR_REM;
 
     if (b == 0)
-        return bad(&env->divisions);
+        return bad(&env->bad.divisions);
     if (!node->is_signed)
         return known(rest ? a % b : a / b);
     if (b == UINT64_MAX) /* INT64_MIN / -1 overflows in C */
@@ -460,7 +436,7 @@ static struct tbd_value read_text(const struct tbd_expr_node *node, uint64_t add
         struct tbd_value word = match_word(node, i, address, env);
 
         if (word.state == TBD_VALUE_BAD)
-            return bad(&env->unmapped);
+            return bad(&env->bad.unmapped);
         if (word.state == TBD_VALUE_UNKNOWN)
             return unknown();
         memcpy(text + (size_t)i * 8, &word.v, 8);
@@ -495,12 +471,10 @@ static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct t
 static struct tbd_value eval_keep(const struct tbd_expr *expr, const struct tbd_expr_node *node,
                                   struct tbd_expr_env *env)
 {
-    uint64_t divisions = env->divisions, unmapped = env->unmapped, optimized = env->optimized;
+    struct tbd_bad_events before = env->bad;
     struct tbd_value value = tbd_expr_eval(expr, node->left, env);
 
-    env->divisions = divisions;
-    env->unmapped = unmapped;
-    env->optimized = optimized;
+    env->bad = before;
     return tbd_kept_take(env->kept, node, value);
 }
 
@@ -508,7 +482,7 @@ static struct tbd_value eval_keep_text(const struct tbd_expr *expr,
                                        const struct tbd_expr_node *node, struct tbd_expr_env *env)
 {
     struct tbd_expr_node plain = { .which = (uint32_t)node->value, .left = -1, .right = -1 };
-    uint64_t unmapped = env->unmapped;
+    struct tbd_bad_events before = env->bad;
     struct tbd_value address = tbd_expr_eval(expr, node->left, env);
     struct tbd_value length = known(UINT64_MAX), state = address;
     char text[TBD_EXPR_MATCH_SLOTS * 8 + 1] = "";
@@ -517,7 +491,7 @@ static struct tbd_value eval_keep_text(const struct tbd_expr *expr,
         state = length = tbd_expr_eval(expr, node->right, env);
     if (state.state == TBD_VALUE_OK)
         state = read_text(node, address.v, length.v, env, text);
-    env->unmapped = unmapped;
+    env->bad = before;
     if (state.state != TBD_VALUE_OK && (state.state != TBD_VALUE_BAD || text[0] == '\0'))
         return tbd_kept_take(env->kept, &plain, state);
     if (length.v > strlen(text))
@@ -527,7 +501,7 @@ static struct tbd_value eval_keep_text(const struct tbd_expr *expr,
 
 static struct tbd_value eval_nowhere(const struct tbd_expr_node *node, struct tbd_expr_env *env)
 {
-    env->optimized += node->value;
+    env->bad.optimized += node->value;
     return (struct tbd_value){ .state = TBD_VALUE_BAD };
 }
 
@@ -547,8 +521,8 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     const struct tbd_expr_node *node = &expr->nodes[index];
 
     if (node->is_typed) /* the typed operators could give another result than the lowered ones */
-        return node->op == TBD_EXPR_AND   ? eval_and(expr, node, env)
-               : node->op == TBD_EXPR_OR  ? eval_or(expr, node, env)
+        return node->op == TBD_EXPR_AND || node->op == TBD_EXPR_OR
+                   ? tbd_logic_value(expr, node, env)
                : node->op == TBD_EXPR_NOT ? eval_unary(expr, node, env)
                                           : unknown();
     switch ((enum tbd_expr_op)node->op) {
@@ -563,8 +537,8 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_CALLER:
         return known(tbd_expr_in_ranges(&expr->names[node->which], env->event->from));
     case TBD_EXPR_STACK: return eval_stack(expr, node, env);
-    case TBD_EXPR_AND: return eval_and(expr, node, env);
-    case TBD_EXPR_OR: return eval_or(expr, node, env);
+    case TBD_EXPR_AND:
+    case TBD_EXPR_OR: return tbd_logic_value(expr, node, env);
     case TBD_EXPR_NOT:
     case TBD_EXPR_NEG:
     case TBD_EXPR_BITNOT:

@@ -12,7 +12,7 @@
 
 // clang-format off
 const struct tbd_field_name tbd_field_names[] = {
-    { "addr", TBD_FIELD_ADDR, ON_ACCESS, "address accessed" },
+    { "addr", TBD_FIELD_ADDR, ON_ACCESS | ON(SIGNAL), "address accessed; of a fault" },
     { "size", TBD_FIELD_SIZE, ON_ACCESS, "bytes accessed" },
     { "oldval", TBD_FIELD_OLDVAL, ON_ACCESS, "value before the store; value loaded (low 8 bytes)" },
     { "newval", TBD_FIELD_NEWVAL, ON(STORE), "value after the store (low 8 bytes)" },

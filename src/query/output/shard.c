@@ -91,8 +91,8 @@ void tbd_shard_end(struct tbd_session *session, int exit, FILE *out)
     put(object, "rows", session->shard.rows);
     put(object, "exit", (uint64_t)exit);
     json_object_set_new(object, "left_out", left_out(&session->left_out));
-    put(object, "divisions", session->stats.divisions);
-    put(object, "unmapped", session->stats.unmapped);
-    put(object, "optimized", session->stats.optimized);
+    put(object, "divisions", session->stats.bad.divisions);
+    put(object, "unmapped", session->stats.bad.unmapped);
+    put(object, "optimized", session->stats.bad.optimized);
     tbd_output_line(object, out);
 }

@@ -160,7 +160,7 @@ static bool is_worth_keeping(const struct tbd_session *session)
     const struct tbd_session_stats *stats = &session->stats;
 
     return !tbd_shortage_seen() && tbd_left_out_is_empty(&session->left_out) &&
-           stats->divisions == 0 && stats->unmapped == 0 && stats->optimized == 0 &&
+           stats->bad.divisions == 0 && stats->bad.unmapped == 0 && stats->bad.optimized == 0 &&
            stats->shadowed[0] == '\0' && !stats->told &&
            tbd_symbols_note(session->symbols, 0) == NULL &&
            (stats->scanned >= WINDOWS_MIN || stats->raised + stats->cached != 0);

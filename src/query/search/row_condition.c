@@ -164,7 +164,7 @@ static struct tbd_value evaluate_all(struct tbd_row_condition *condition,
     env->vector = tbd_search_vector(&condition->state);
     if ((here->uses & TBD_USES_STACK) != 0)
         take_frames(condition, env);
-    return tbd_expr_eval(here, here->root, env);
+    return tbd_expr_holds(here, here->root, env);
 }
 
 bool tbd_row_condition_holds(struct tbd_row_condition *condition, const struct tbd_event *row)
@@ -186,12 +186,10 @@ bool tbd_row_condition_holds(struct tbd_row_condition *condition, const struct t
         here = tbd_scopes_get(condition->scopes, condition->expr, row);
     if (here == NULL)
         return false;
-    value = tbd_expr_eval(here, here->root, &env);
+    value = tbd_expr_holds(here, here->root, &env);
     if (value.state == TBD_VALUE_UNKNOWN)
         value = evaluate_all(condition, here, &env);
-    condition->session->stats.divisions += env.divisions;
-    condition->session->stats.unmapped += env.unmapped;
-    condition->session->stats.optimized += env.optimized;
+    tbd_bad_events_add(&condition->session->stats.bad, &env.bad);
     return value.state == TBD_VALUE_OK && value.v != 0;
 }
 

@@ -422,9 +422,7 @@ static enum tbd_status search_windows(struct tbd_search_run *run)
 
 void tbd_search_release(struct tbd_search_run *run)
 {
-    run->session->stats.divisions += run->env.divisions;
-    run->session->stats.unmapped += run->env.unmapped;
-    run->session->stats.optimized += run->env.optimized;
+    tbd_bad_events_add(&run->session->stats.bad, &run->env.bad);
     tbd_scopes_free(run->scopes);
     tbd_inlined_calls_free(run->inlined);
     tbd_line_starts_free(run->lines);

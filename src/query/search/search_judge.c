@@ -22,7 +22,7 @@ enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_e
     run->env.event = event;
     if (run->kept != NULL)
         tbd_kept_reset(run->kept);
-    return verdict_of(tbd_expr_eval(run->here, run->here->root, &run->env));
+    return verdict_of(tbd_expr_holds(run->here, run->here->root, &run->env));
 }
 
 enum tbd_verdict tbd_search_judge_last(struct tbd_search_run *run, const struct tbd_event *event)
@@ -127,17 +127,14 @@ static bool wants_value(const struct tbd_search_run *run, const struct tbd_event
 static uint32_t words_of(struct tbd_search_run *run, const struct tbd_expr_node *node,
                          uint32_t level, uint64_t *out)
 {
-    uint64_t divisions = run->env.divisions, unmapped = run->env.unmapped;
-    uint64_t optimized = run->env.optimized;
+    struct tbd_bad_events before = run->env.bad;
     struct tbd_value address;
 
     if (node->level != level || !tbd_expr_reads_memory(node) ||
         run->memory[node->which].state == TBD_VALUE_OK)
         return 0;
     address = tbd_expr_eval(run->here, node->left, &run->env);
-    run->env.divisions = divisions;
-    run->env.unmapped = unmapped;
-    run->env.optimized = optimized;
+    run->env.bad = before;
     *out = address.v;
     if (address.state != TBD_VALUE_OK)
         return 0;

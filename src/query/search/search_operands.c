@@ -35,7 +35,7 @@ bool tbd_search_wants_operands(const struct tbd_search_run *run)
 static bool may_be_wanted(struct tbd_search_run *run, const struct tbd_event *event)
 {
     const uint32_t harmless = TBD_USES_NAMES | TBD_USES_OPERANDS | TBD_USES_REGS;
-    struct tbd_search_bad before = { run->env.divisions, run->env.unmapped, run->env.optimized };
+    struct tbd_bad_events before = run->env.bad;
     enum tbd_verdict verdict;
 
     if (run->where == NULL || (run->uses & ~harmless) != 0 || run->question->own_returns)
@@ -43,9 +43,7 @@ static bool may_be_wanted(struct tbd_search_run *run, const struct tbd_event *ev
     run->here = run->where;
     run->env.regs = NULL;
     verdict = tbd_search_judge(run, event);
-    run->env.divisions = before.divisions;
-    run->env.unmapped = before.unmapped;
-    run->env.optimized = before.optimized;
+    run->env.bad = before;
     return verdict != TBD_VERDICT_MISS;
 }
 

@@ -209,6 +209,12 @@ static uint8_t own_of(const struct tbd_search_plan *plan, const struct tbd_block
     return what;
 }
 
+bool tbd_plan_is_access(const struct tbd_search_plan *plan, int32_t index, uint64_t *out)
+{
+    return plan->type != TBD_EVENT_SIGNAL &&
+           tbd_expr_is_field_equals(plan->where, index, TBD_FIELD_ADDR, out);
+}
+
 /* Does the condition name addresses that summaries of words or of blocks hold? */
 static void note_leaves(struct tbd_search_plan *plan)
 {
@@ -221,8 +227,7 @@ static void note_leaves(struct tbd_search_plan *plan)
         if (op == TBD_EXPR_FUNCTION || op == TBD_EXPR_MODULE ||
             tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_PC, &value))
             plan->has_blocks = true;
-        if (op == TBD_EXPR_TOUCHES ||
-            tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_ADDR, &value) ||
+        if (op == TBD_EXPR_TOUCHES || tbd_plan_is_access(plan, (int32_t)i, &value) ||
             tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_SYSCALL, &value))
             plan->has_words = true;
     }

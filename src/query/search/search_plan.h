@@ -75,6 +75,8 @@ TBD_MUST_CHECK enum tbd_status tbd_plan_see(const struct tbd_question *question,
                                             struct tbd_session *session, uint32_t window,
                                             struct tbd_search_plan *plan);
 void tbd_plan_free(struct tbd_search_plan *plan);
+/* Is it addr == *out, of a store or a load?  The address of a fault is in no summary. */
+bool tbd_plan_is_access(const struct tbd_search_plan *plan, int32_t index, uint64_t *out);
 /* May window `index` hold an answer? Yes, if nothing about it can be read. */
 enum tbd_plan_verdict tbd_plan_ask(struct tbd_search_plan *plan, struct tbd_trace *trace,
                                    uint32_t index);

@@ -50,7 +50,7 @@ static struct masks ask_leaf(const struct window_subject *subject, int32_t index
     struct masks masks = { tbd_keys_all(subject->keys), tbd_keys_all(subject->keys) };
     uint64_t value;
 
-    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_ADDR, &value))
+    if (tbd_plan_is_access(subject->plan, index, &value))
         masks.may = find_addresses(subject, value, value);
     else if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_SYSCALL, &value))
         masks.may = tbd_keys_range(subject->keys, tbd_key(TBD_KEY_SYSCALL, value),

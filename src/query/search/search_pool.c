@@ -267,14 +267,10 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
     struct tbd_search_run *run = pool->run;
     struct tbd_session_stats *stats = &run->session->stats;
     struct tbd_session_stats before = *stats;
-    uint64_t divisions = run->env.divisions;
-    uint64_t unmapped = run->env.unmapped;
-    uint64_t optimized = run->env.optimized;
+    struct tbd_bad_events bad = run->env.bad;
     enum tbd_status status = tbd_search_chosen(run, pool->windows[i]);
 
-    run->env.divisions = divisions; /* the worker counted these and the window already */
-    run->env.unmapped = unmapped;
-    run->env.optimized = optimized;
+    run->env.bad = bad; /* the worker counted these and the window already */
     stats->scanned = before.scanned;
     stats->searched_count = before.searched_count;
     stats->candidates = before.candidates;
@@ -385,9 +381,7 @@ static void end_helper(struct helper *helper, struct tbd_search_run *run)
     stats->cached += own->cached;
     stats->candidates += own->candidates;
     stats->replayed += own->replayed;
-    stats->divisions += own->divisions;
-    stats->unmapped += own->unmapped;
-    stats->optimized += own->optimized;
+    tbd_bad_events_add(&stats->bad, &own->bad);
     tbd_question_free(&helper->question);
     tbd_session_close(&helper->session);
 }

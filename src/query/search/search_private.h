@@ -44,11 +44,6 @@ struct tbd_search_returns {
     size_t count, capacity;
 };
 
-/* Events at which the condition has no value, by cause. */
-struct tbd_search_bad {
-    uint64_t divisions, unmapped, optimized;
-};
-
 /* The entries by jumps of one window, in order (search_operands.c). */
 struct tbd_entry_operands {
     struct tbd_event entry;
@@ -86,7 +81,7 @@ struct tbd_search_run {
     uint32_t levels;             /* the most of all meanings so far; 0: they read no memory */
     bool asked;                  /* the current walk has asked for memory */
     bool undecided;              /* ... and has events that it has not decided against */
-    struct tbd_search_bad bad;   /* of the last walk that was not counted */
+    struct tbd_bad_events bad;   /* of the last walk that was not counted */
     bool has_callers;            /* the current walk keeps `callers` up to date */
     bool again;                  /* the walks lacked a part of the window: repeat them with it */
     struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */

@@ -173,13 +173,11 @@ static enum tbd_status count_matches(struct sliced *s, uint32_t first, uint32_t 
 static enum tbd_status search_again(struct sliced *s, const struct tbd_session_slice *slice)
 {
     struct tbd_search_run *run = s->run;
-    uint64_t divisions = run->env.divisions, unmapped = run->env.unmapped;
-    uint64_t optimized = run->env.optimized, candidates = run->session->stats.candidates;
+    struct tbd_bad_events before = run->env.bad;
+    uint64_t candidates = run->session->stats.candidates;
     enum tbd_status status = tbd_search_slice(run, slice);
 
-    run->env.divisions = divisions;
-    run->env.unmapped = unmapped;
-    run->env.optimized = optimized;
+    run->env.bad = before;
     run->session->stats.candidates = candidates;
     return status;
 }

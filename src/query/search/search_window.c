@@ -66,7 +66,7 @@ static enum tbd_verdict judge_entry(struct tbd_search_run *run, struct tbd_event
     if (verdict == TBD_VERDICT_OPEN && run->answered != 0 &&
         ((run->here->uses & TBD_USES_REGS) == 0 || run->env.regs != NULL)) {
         verdict = tbd_search_judge_last(run, event);
-        run->env.unmapped += verdict == TBD_VERDICT_MISS;
+        run->env.bad.unmapped += verdict == TBD_VERDICT_MISS;
     }
     run->env.memory = NULL;
     if (verdict == TBD_VERDICT_MATCH && run->question->keeps_stack)
@@ -198,15 +198,12 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
 static void walk_uncounted(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
                            struct tbd_probes *feed)
 {
-    struct tbd_search_bad before = { run->env.divisions, run->env.unmapped, run->env.optimized };
+    struct tbd_bad_events before = run->env.bad;
 
+    run->env.bad = (struct tbd_bad_events){ 0 };
     walk(run, emit, feed);
-    run->bad = (struct tbd_search_bad){ run->env.divisions - before.divisions,
-                                        run->env.unmapped - before.unmapped,
-                                        run->env.optimized - before.optimized };
-    run->env.divisions = before.divisions;
-    run->env.unmapped = before.unmapped;
-    run->env.optimized = before.optimized;
+    run->bad = run->env.bad;
+    run->env.bad = before;
 }
 
 static void count_walk(struct tbd_search_run *run, uint64_t wanted)
@@ -327,9 +324,7 @@ static bool has_none(const struct tbd_search_run *run)
 
 static void count_bad(struct tbd_search_run *run)
 {
-    run->env.divisions += run->bad.divisions;
-    run->env.unmapped += run->bad.unmapped;
-    run->env.optimized += run->bad.optimized;
+    tbd_bad_events_add(&run->env.bad, &run->bad);
 }
 
 /* A replay with notes costs as much as a replay that stops once in this many of a window's

@@ -7,6 +7,7 @@
 #define TBD_QUERY_SESSION_H
 
 #include "format/coding/pick.h"
+#include "query/session/bad_events.h"
 #include "query/session/breakpoints.h"
 #include "query/session/left_out.h"
 #include "query/session/code/disas.h"
@@ -28,10 +29,10 @@ struct tbd_session_stats {
     uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
     uint32_t searched[TBD_STATS_WINDOWS];          /* the numbers of the first windows searched */
     uint32_t searched_count;
-    double plan_s, open_s, walk_s;           /* seconds, added up over all workers */
-    uint64_t candidates, replayed;           /* events that needed more; positions replayed to */
-    uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
-    bool told;                               /* something else was said beside the answer */
+    double plan_s, open_s, walk_s; /* seconds, added up over all workers */
+    uint64_t candidates, replayed; /* events that needed more; positions replayed to */
+    struct tbd_bad_events bad;
+    bool told;         /* something else was said beside the answer */
     char shadowed[40]; /* a word of the condition that names a variable there, too; "": none */
 };
 

@@ -261,9 +261,9 @@ static void take_end(struct uniting *u, const json_t *end)
     (void)tbd_shard_number(end, "divisions", &divisions);
     (void)tbd_shard_number(end, "unmapped", &unmapped);
     (void)tbd_shard_number(end, "optimized", &optimized);
-    stats->divisions += divisions;
-    stats->unmapped += unmapped;
-    stats->optimized += optimized;
+    stats->bad.divisions += divisions;
+    stats->bad.unmapped += unmapped;
+    stats->bad.optimized += optimized;
     add_left_out(&u->run->session->left_out, json_object_get(end, "left_out"));
     if (status == TBD_EXIT_USAGE || status >= TBD_EXIT_TRACE)
         u->worst = TBD_EXIT_TRACE;
