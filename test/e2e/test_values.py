@@ -52,6 +52,26 @@ int main(void) { work(7); return 0; }
 """
 
 
+# Text of which memory has nothing, or only the beginning.
+TEXTS = """#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+struct named { long value; char name[16]; };
+struct named *none, *half;
+char *page, *tail, *whole;
+int main(void)
+{
+    page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page + 4096, 4096);
+    memset(page, 'x', 4096);
+    tail = memcpy(page + 4092, "abcd", 4);
+    half = (struct named *)(page + 4096 - 8 - 6);
+    whole = memcpy(page + 2000, "abc", 4);
+    return none->value;
+}
+"""
+
+
 # The ring begins in deep(), long after work() has set its registers.  Nothing stores them before work() restores its caller's.
 BEFORE_THE_RING = """#include <stdint.h>
 long table[2] = { 5, 7 };
@@ -312,6 +332,26 @@ def test_a_name_is_the_same_variable_after_a_row(folder):
     assert inner == [(["0"], [None]), (["100"], [None]), (["200"], [None])], said
     assert [(text, after) for text, _, after in said if text.startswith("int i = k")] == [("int i = k * 100;", [value]) for value in ("0", "100", "200")], said
     assert all(after in ([], [None]) for text, _, after in said if text.startswith("for")), said
+
+
+def test_text_that_is_not_known_is_not_shown(folder):
+    """Characters in memory that the dump does not have, before the end and at it: no text is made of them, and text that goes on there says so."""
+    source, program, root = (os.path.join(folder, name) for name in ("texts.c", "texts", "root"))
+    with open(source, "w", encoding="ascii") as file:
+        file.write(TEXTS)
+    subprocess.run([tbdtest.need("cc"), "-g", "-O0", "-w", source, "-o", program], check=True)
+    assert tbdtest.run([tbdtest.TBD, "crash", "--", program], env=tbdtest.clean_env({"TBD_DIR": root})).code < 0
+    tbdtest.wait_organizers(root)
+    dump = tbdtest.Trace(os.path.join(root, "latest"))
+    for at in ({"at": "-1"}, {}):
+        for text, value, data in (("none->name", "<memory at 0x8 is not known>", "<memory at 0x8 is not known>"), ("tail", '"abcd" <the rest is not known>', None),
+                                  ("half->name", '"xxabcd" <the rest is not known>', '"xxabcd" <the rest is not known>')):
+            said = dump.one("print", text, **at)
+            assert said["value"].endswith(value) and (said["data"]["text"] if text == "tail" else said["data"]) == data, (at, text, said)
+            assert said.get("certainty") == ("unknown" if at else None), (at, text, said)
+        said = dump.one("print", "*none", **at)
+        assert "name = <memory at 0x8 is not known>" in said["value"] and said["data"]["name"] == "<memory at 0x8 is not known>", (at, said)
+    assert dump.one("print", "whole")["data"] == {"addr": dump.one("print", "&page[2000]")["value"].split()[0], "text": "abc"}
 
 
 def test_questions_before_the_end_are_not_about_the_end(folder):

@@ -47,17 +47,19 @@ static json_t *as_text(struct value_walk *w, const struct tbd_data *data)
     return found;
 }
 
-/* Up to a NUL, or `count` characters. */
+/* Up to a NUL, or `count` characters; NULL: they go on in memory that is not known. */
 static json_t *characters(struct value_walk *w, const struct tbd_data *first, uint64_t count,
                           bool ends_at_nul)
 {
     char text[STRING_MAX + 1];
     size_t used = 0;
 
-    while (used < STRING_MAX && used < count &&
-           tbd_data_read(w->printer->place, first, used, &text[used], 1) &&
-           !(ends_at_nul && text[used] == '\0'))
-        used++;
+    for (; used < STRING_MAX && used < count; used++) {
+        if (!tbd_data_read(w->printer->place, first, used, &text[used], 1))
+            return NULL;
+        if (ends_at_nul && text[used] == '\0')
+            break;
+    }
     text[used] = '\0';
     return tbd_output_text(text);
 }
@@ -110,7 +112,7 @@ static json_t *pointer(struct value_walk *w, const struct tbd_data *data)
     struct tbd_type target;
     struct tbd_data first;
     uint64_t address;
-    json_t *object;
+    json_t *object, *text;
     char byte;
 
     if (!tbd_data_scalar(w->printer->place, data, &address))
@@ -122,7 +124,8 @@ static json_t *pointer(struct value_walk *w, const struct tbd_data *data)
         return tbd_output_hex(address);
     object = json_object();
     json_object_set_new(object, "addr", tbd_output_hex(address));
-    json_object_set_new(object, "text", characters(w, &first, STRING_MAX, true));
+    text = characters(w, &first, STRING_MAX, true);
+    json_object_set_new(object, "text", text != NULL ? text : json_null());
     return object;
 }
 
@@ -152,8 +155,10 @@ static json_t *array(struct value_walk *w, const struct tbd_data *data,
     if (!tbd_type_target(&data->type, &element))
         return json_null();
     tbd_data_part(data, 0, &element, &part);
-    if (is_char(&element))
-        return characters(w, &part, view->count, true);
+    if (is_char(&element)) {
+        found = characters(w, &part, view->count, true);
+        return found != NULL ? found : as_text(w, data);
+    }
     bytes = tbd_type_look(&element).bytes;
     found = json_array();
     for (uint64_t i = 0; bytes != 0 && i < view->count && may_go_on(w, found); i++) {
@@ -196,11 +201,14 @@ static json_t *container(struct value_walk *w, const struct tbd_data *data)
 {
     struct tbd_data element, second;
     struct tbd_cxx cxx;
+    json_t *text;
 
     if (!tbd_cxx_open(w->printer->place, data, &cxx))
         return NULL;
     switch (cxx.kind) {
-    case TBD_CXX_STRING: return characters(w, &cxx.data, cxx.count, false);
+    case TBD_CXX_STRING:
+        text = characters(w, &cxx.data, cxx.count, false);
+        return text != NULL ? text : as_text(w, data);
     case TBD_CXX_WIDE: return as_text(w, data);
     case TBD_CXX_SEQUENCE:
         if (strncmp(cxx.name, "variant<", 8) != 0)

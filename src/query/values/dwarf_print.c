@@ -29,6 +29,11 @@ void tbd_print_unmapped(struct tbd_print *p, const struct tbd_data *data)
         fputs("<optimized out: this part is kept nowhere>", p->out);
 }
 
+void tbd_print_unknown_rest(struct tbd_print *p)
+{
+    fputs(" <the rest is not known>", p->out);
+}
+
 void tbd_print_line(struct tbd_print *p, int deeper)
 {
     if (p->printer->options.pretty)

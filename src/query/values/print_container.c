@@ -19,7 +19,7 @@ static void print_counted(struct tbd_print *p, const struct tbd_cxx *cxx)
         count++;
     tbd_text_print(p->out, text, count, count < cxx->count);
     if (count < sizeof(text) && count < cxx->count)
-        fputs(" <the rest is not known>", p->out);
+        tbd_print_unknown_rest(p);
 }
 
 static void print_element(struct tbd_print *p, const struct tbd_cxx *cxx,

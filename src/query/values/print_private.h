@@ -26,6 +26,8 @@ struct tbd_print {
 void tbd_print_value(struct tbd_print *p, const struct tbd_data *data);
 /* Says why the value is not shown. */
 void tbd_print_unmapped(struct tbd_print *p, const struct tbd_data *data);
+/* Says that more of a text would follow. */
+void tbd_print_unknown_rest(struct tbd_print *p);
 /* With one line for each member: a new one for what is `deeper` levels within the value. */
 void tbd_print_line(struct tbd_print *p, int deeper);
 /* Counts an element; false, and "...", if there are enough. */
@@ -34,7 +36,7 @@ bool tbd_print_may_go_on(struct tbd_print *p);
 /* ---- print_scalar.c ---- */
 
 bool tbd_print_is_char(const struct tbd_type_view *view);
-/* An array of `count` characters; false if it is not known. */
+/* An array of `count` characters, as far as it is known; false if nothing of it is. */
 bool tbd_print_chars(struct tbd_print *p, const struct tbd_data *data, uint64_t count);
 void tbd_print_scalar(struct tbd_print *p, const struct tbd_data *data,
                       const struct tbd_type_view *view);

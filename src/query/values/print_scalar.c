@@ -28,15 +28,32 @@ static void print_string(struct tbd_print *p, uint64_t address)
 {
     const struct tbd_stack_memory *memory = p->printer->place->memory;
     uint8_t text[TBD_TEXT_SHOWN];
+    bool is_known = true;
     size_t count = 0;
 
     if (memory == NULL || !memory->read(memory->context, address, text, 1))
         return;
-    while (count < sizeof(text) &&
-           memory->read(memory->context, address + count, &text[count], 1) && text[count] != 0)
+    while (count < sizeof(text) && is_known) {
+        is_known = memory->read(memory->context, address + count, &text[count], 1);
+        if (!is_known || text[count] == 0)
+            break;
         count++;
+    }
     fputc(' ', p->out);
     tbd_text_print(p->out, text, count, count == sizeof(text));
+    if (!is_known)
+        tbd_print_unknown_rest(p);
+}
+
+/* The characters that are known, up to `most`. */
+static size_t read_chars(const struct tbd_print *p, const struct tbd_data *data, uint8_t *text,
+                         size_t most)
+{
+    size_t known = 0;
+
+    while (known < most && tbd_data_read(p->printer->place, data, known, &text[known], 1))
+        known++;
+    return known;
 }
 
 /* The whole array, if it is known, else the part that is shown. */
@@ -45,18 +62,20 @@ bool tbd_print_chars(struct tbd_print *p, const struct tbd_data *data, uint64_t 
     size_t wanted = count < TBD_PRINT_ARRAY_BYTES ? (size_t)count : TBD_PRINT_ARRAY_BYTES;
     size_t shown = wanted < TBD_TEXT_SHOWN ? wanted : TBD_TEXT_SHOWN;
     uint8_t *text = malloc(wanted);
-    bool good;
+    size_t known;
 
     if (text == NULL)
         return false;
     TBD_INVARIANT("PRINT_SCALAR-1", wanted <= TBD_PRINT_ARRAY_BYTES && shown <= TBD_TEXT_SHOWN);
-    if (tbd_data_read(p->printer->place, data, 0, text, wanted))
-        shown = wanted;
-    good = shown == wanted || tbd_data_read(p->printer->place, data, 0, text, shown);
-    if (good)
-        tbd_text_print(p->out, text, shown, shown < count);
+    known = tbd_data_read(p->printer->place, data, 0, text, wanted)
+                ? wanted
+                : read_chars(p, data, text, shown);
+    if (known != 0)
+        tbd_text_print(p->out, text, known, known >= shown && known < count);
+    if (known != 0 && known < shown)
+        tbd_print_unknown_rest(p);
     free(text);
-    return good;
+    return known != 0;
 }
 
 /* ---- scalars ---- */

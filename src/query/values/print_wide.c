@@ -113,7 +113,10 @@ void tbd_print_wide(struct tbd_print *p, const struct tbd_data *first, uint64_t 
                          (size_t)view.bytes))
         known++;
     print_units(p->out, prefix == NULL ? "L" : prefix, units, known, view.bytes);
-    fputs(known < count ? "..." : "", p->out);
+    if (known < count && known < TBD_TEXT_SHOWN)
+        tbd_print_unknown_rest(p);
+    else if (known < count)
+        fputs("...", p->out);
 }
 
 void tbd_print_wide_array(struct tbd_print *p, const struct tbd_data *data, uint64_t count)
@@ -141,13 +144,19 @@ void tbd_print_wide_pointer(struct tbd_print *p, uint64_t address, const struct 
     size_t bytes = (size_t)tbd_type_look(type).bytes, count = 0;
     struct tbd_data first;
     uint32_t unit = 1;
+    bool is_known = true;
 
     tbd_data_at(address, type, &first);
-    while (count <= TBD_TEXT_SHOWN &&
-           tbd_data_read(p->printer->place, &first, count * bytes, &unit, bytes) && unit != 0)
-        count++;
-    if (count == 0 && unit != 0)
+    while (count <= TBD_TEXT_SHOWN && unit != 0) {
+        is_known = tbd_data_read(p->printer->place, &first, count * bytes, &unit, bytes);
+        if (!is_known)
+            break;
+        count += unit != 0;
+    }
+    if (count == 0 && !is_known)
         return;
     fputc(' ', p->out);
     tbd_print_wide(p, &first, count);
+    if (!is_known && count < TBD_TEXT_SHOWN)
+        tbd_print_unknown_rest(p);
 }
