@@ -354,6 +354,39 @@ def test_text_that_is_not_known_is_not_shown(folder):
     assert dump.one("print", "whole")["data"] == {"addr": dump.one("print", "&page[2000]")["value"].split()[0], "text": "abc"}
 
 
+def test_names_are_those_of_the_program_that_ran(folder):
+    """The program's file has been replaced since, or is gone: names and lines come from the dump's copy; without one there are none, and it says so."""
+    program, root = (os.path.join(folder, name) for name in ("hides", "root"))
+    for text, level in ((HIDES, "-O0"), (HIDES.replace("static void work", "static void other(int n) { sink = n; }\nstatic void work").replace("work(7)", "other(1), work(7)"), "-O1")):
+        source = os.path.join(folder, "hides%s.c" % level)
+        with open(source, "w", encoding="ascii") as file:
+            file.write(text)
+        subprocess.run([tbdtest.need("cc"), "-g", level, "-w", source, "-o", program if level == "-O0" else program + ".new"], check=True)
+        if level == "-O0":
+            assert tbdtest.run([tbdtest.TBD, "crash", "--", program], env=tbdtest.clean_env({"TBD_DIR": root})).code < 0
+            tbdtest.wait_organizers(root)
+    dump = tbdtest.Trace(os.path.join(root, "latest"))
+
+    def said():
+        found = [dump.tbdq("path", "12", "--values"), dump.tbdq("where", at="-2"), dump.tbdq("print", "i", at="-2")]
+        return [f.out for f in found], b"".join(f.err for f in found)
+
+    before, note = said()
+    assert b"hides!work" in before[0] and b"hides-O0.c:5" in before[0] and b"hides!work" in before[1] and not note, (before, note)
+    os.rename(program + ".new", program)
+    assert said() == (before, b"")
+    os.rename(program, program + ".new")
+    assert said() == (before, b"")
+    os.rename(program + ".new", program)
+    modules = os.path.join(os.path.realpath(dump.path), "modules")
+    copies = [name for name in os.listdir(modules) if name.endswith("-hides")]
+    assert len(copies) == 1, copies
+    os.remove(os.path.join(modules, copies[0]))
+    rows = dump.tbdq("path", "12")
+    assert b"hides is not the file that ran: no names from it" in rows.err and rows.err.count(b"hides is not") == 1, rows
+    assert rows.code == 0 and b'"function":"hides"' in rows.out and b"hides!" not in rows.out, rows
+
+
 def test_questions_before_the_end_are_not_about_the_end(folder):
     """The frame, the types, the source and an assertion at a position where another function ran; what rests on an assumption is not asserted."""
     dump, _ = both("list", folder)

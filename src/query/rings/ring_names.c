@@ -3,18 +3,10 @@
 #include "query/rings/dump_rings.h"
 
 #include "base/string.h"
+#include "query/rings/ring_files.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static struct tbd_elf_file *file_of(struct tbd_rings *ring, uint32_t module)
-{
-    if (!ring->tried[module] &&
-        tbd_elf_open(ring->dump.modules[module].path, &ring->files[module]) != TBD_OK)
-        ring->files[module] = NULL;
-    ring->tried[module] = true;
-    return ring->files[module];
-}
 
 static bool begins_line(struct tbd_dwarf *dwarf, uint64_t address,
                         const struct tbd_source_line *here)
@@ -38,7 +30,7 @@ static struct tbd_rings_place find_place(struct tbd_rings *ring, uint32_t index,
         return place;
     module = &ring->dump.modules[index];
     place.module = tbd_base_name(module->path);
-    file = file_of(ring, index);
+    file = tbd_rings_file(ring, index);
     if (file == NULL || !tbd_elf_bias(file, module->start, module->file_offset, &bias))
         return place;
     symbol = tbd_elf_symbol_at(file, address - bias);
@@ -57,7 +49,8 @@ static struct tbd_rings_place find_place(struct tbd_rings *ring, uint32_t index,
 bool tbd_rings_begins_function(struct tbd_rings *ring, uint32_t block)
 {
     const struct tbd_crash_block *at = &ring->dump.blocks[block];
-    struct tbd_elf_file *file = at->module != TBD_NO_MODULE ? file_of(ring, at->module) : NULL;
+    struct tbd_elf_file *file =
+        at->module != TBD_NO_MODULE ? tbd_rings_file(ring, at->module) : NULL;
     const struct tbd_crash_module *module;
     const struct tbd_elf_symbol *symbol;
     uint64_t bias;
@@ -78,7 +71,7 @@ static const struct tbd_elf_symbol *symbol_at(struct tbd_rings *ring, uint32_t i
                                               uint64_t address, uint64_t *bias)
 {
     const struct tbd_crash_module *module;
-    struct tbd_elf_file *file = index != TBD_NO_MODULE ? file_of(ring, index) : NULL;
+    struct tbd_elf_file *file = index != TBD_NO_MODULE ? tbd_rings_file(ring, index) : NULL;
 
     if (file == NULL)
         return NULL;
