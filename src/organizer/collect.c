@@ -11,6 +11,7 @@
 #include "format/trace/trace.h"
 #include "format/writer/system_facts.h"
 #include "format/writer/trace_folder.h"
+#include "organizer/lap_worker.h"
 #include "organizer/organize_private.h"
 #include "organizer/place_triggers.h"
 
@@ -251,6 +252,7 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         tbd_place_triggers(options->stream_fd, options->pid, options->triggers, options->parts);
     if (options->ready)
         options->ready(options->context, root);
+    tbd_lap_worker_begin(memory.head, memory.bytes);
     say_state(memory.head, TBD_ORGANIZER_READY);
     for (enum end end = SENDS_STATE; end == SENDS_STATE;) {
         uint32_t before = resumed(&memory);
@@ -268,6 +270,7 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
     tbd_place_triggers_end();
     if (pidfd >= 0)
         close(pidfd);
-    munmap(memory.head, memory.bytes);
+    if (tbd_lap_worker_end())
+        munmap(memory.head, memory.bytes);
     return status;
 }

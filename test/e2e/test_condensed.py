@@ -6,6 +6,7 @@ import array
 import json
 import os
 import random
+import signal
 import struct
 import subprocess
 import time
@@ -178,7 +179,9 @@ def test_all_that_ran_is_there(folder):
         for threads, words in RUNS if tbdtest.LONG else [RUNS[number % 3]]:
             root = os.path.join(folder, "%d-%s-%d" % (number, threads, len(words)))
             os.makedirs(root)
-            result = tbdtest.run([program, str(COUNT), threads, *words], env=tbdtest.trace_env(root, "mode=crash,dump=exit," + options))
+            env = tbdtest.trace_env(root, "mode=crash,dump=exit," + options)
+            env["TBD_PROCESSORS"] = str(1 + number % 2)  # the collector condenses if there are two
+            result = tbdtest.run([program, str(COUNT), threads, *words], env=env)
             assert result.code == 3 and result.out == b"begun\n", result
             lengths = check(dump_in(root), functions, least)
             print(options, threads, words, lengths)
@@ -242,6 +245,28 @@ def test_all_of_a_long_run_is_there(folder):
     result = tbdtest.run([tbdtest.TBDQ, "goto", "main"], env=env)
     assert result.code == 3 and not result.out and b"goto: the older entries of thread" in result.err and b"impossible value" in result.err, result
     assert tbdtest.run([tbdtest.TBDQ, "goto", "first"], env=env).code == 0  # chunks do not need each other
+
+
+def test_a_collector_that_stands_still_keeps_nobody_waiting(folder):
+    """Threads condense their laps themselves then; what it says of them when it goes on is not believed."""
+    program, functions = make(folder)
+    env = tbdtest.clean_env({**tbdtest.trace_env(folder, "mode=crash,ring=256K,condensed=4M"), "TBD_PROCESSORS": "2"})
+    process = subprocess.Popen([program, str(COUNT), "1", "waits"], env=env, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"begun\n"
+    collector, = tbdtest.organizers(folder)
+    chance = random.Random(7)
+    for _ in range(20):
+        os.kill(collector, signal.SIGSTOP)
+        time.sleep(chance.random() * 0.02)
+        os.kill(collector, signal.SIGCONT)
+        time.sleep(chance.random() * 0.01)
+    os.kill(collector, signal.SIGSTOP)
+    assert process.stdout.readline() == b"waits\n"  # it has come to its end
+    process.kill()
+    process.communicate()
+    os.kill(collector, signal.SIGCONT)
+    lengths = check(dump_in(folder), functions, COUNT)
+    print(lengths)
 
 
 def test_killed_at_any_moment(folder):

@@ -237,6 +237,58 @@ static void no_lap_is_there_twice(void **unused)
     expect("12", 1000 + AREA / 4 - 1, 0);
 }
 
+/* A lap of one id, in its place. */
+static void fill_lap(uint64_t lap, uint32_t id, uint32_t count)
+{
+    uint32_t place = tbd_lap_place(condensed()->turned_from, lap);
+    uint32_t *at =
+        place ? (uint32_t *)((uint8_t *)condensed() + tbd_lap_at(CHUNKS, place)) : ring();
+
+    for (uint32_t i = 0; i < count; i++)
+        at[i] = id;
+    at[count] = 0;
+}
+
+static void laps_that_wait_are_there_whoever_has_died(void **unused)
+{
+    enum { LAP = AREA / 4 - 1 };
+
+    (void)unused;
+    _Static_assert(AREA == TBD_LAP_BYTES, "the ring of this test takes turns");
+    condensed()->turned_from = 1;
+    for (uint32_t lap = 1; lap < 4; lap++)
+        fill_lap(lap, lap, LAP);
+    condensed()->lap = 4;
+    fill_lap(4, 4, 3);
+    expect("1234", 3 * LAP + 3, 0); /* no chunk yet */
+    fill_lap(4, 4, LAP);
+    expect("1234", 4 * LAP, 0); /* killed before the next lap has begun */
+    add(1, LAP, 1);
+    expect("1234", 4 * LAP, 0);
+    fill_lap(5, 5, 0);
+    expect("1234", 4 * LAP, 0); /* the first place is empty, and the lap the same */
+    condensed()->lap = 5;
+    expect("1234", 4 * LAP, 0);
+    fill_lap(5, 5, 2);
+    expect("12345", 4 * LAP + 2, 0);
+    add(2, LAP, 2); /* a lap in a chunk is not there twice */
+    expect("12345", 4 * LAP + 2, 0);
+    add(3, LAP, 3);
+    add(4, LAP, 4);
+    expect("12345", 4 * LAP + 2, 0);
+    fill_lap(3, 7, LAP); /* nobody looks at those places any more */
+    fill_lap(2, 7, LAP);
+    expect("12345", 4 * LAP + 2, 0);
+    condensed()->lap = 7; /* laps 5 and 6 wait */
+    fill_lap(5, 5, LAP);
+    fill_lap(6, 6, LAP);
+    fill_lap(7, 7, 1);
+    expect("1234567", 6 * LAP + 1, 0);
+    condensed()->turned_from = 7; /* the ring has changed its length since: it lies in place 0 */
+    fill_lap(7, 7, 1);
+    expect("123457", 5 * LAP - 1, 0); /* what the second place has is the 0 after it */
+}
+
 static void what_is_being_overwritten_is_left_out(void **unused)
 {
     (void)unused;
@@ -344,8 +396,9 @@ static void what_cannot_be_is_left_out_or_ends_it(void **unused)
         condensed()->lap = number + 1;
         ring()[0] = 5;
         for (uint32_t i = 0; i < 3; i++) {
-            uint8_t *at = chance() % 2 ? (uint8_t *)condensed() + chance() % 32
-                                       : chunks() + (next + CHUNKS - 1 - chance() % 400) % CHUNKS;
+            uint8_t *at = chance() % 2
+                              ? (uint8_t *)condensed() + chance() % sizeof(struct tbd_condensed)
+                              : chunks() + (next + CHUNKS - 1 - chance() % 400) % CHUNKS;
 
             *at = (uint8_t)chance();
         }
@@ -369,6 +422,7 @@ int main(void)
         cmocka_unit_test(forged_bits_are_refused_or_ids),
         cmocka_unit_test_setup_teardown(laps_come_before_the_ring, make, take_away),
         cmocka_unit_test_setup_teardown(no_lap_is_there_twice, make, take_away),
+        cmocka_unit_test_setup_teardown(laps_that_wait_are_there_whoever_has_died, make, take_away),
         cmocka_unit_test_setup_teardown(what_is_being_overwritten_is_left_out, make, take_away),
         cmocka_unit_test_setup_teardown(the_ring_of_bytes_comes_round, make, take_away),
         cmocka_unit_test_setup_teardown(many_chunks_stay_condensed, make, take_away),

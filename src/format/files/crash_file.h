@@ -153,6 +153,15 @@ bool tbd_crash_is_value(const struct tbd_crash_file_value *value);
 
 /* Area 0 of a stream with rings, which may change at any time; NULL: it is none. */
 const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes);
+/* Where its rings have their condensed laps (format/stream/condensed.h): the first one at offset `at` of the stream, another one every
+ * `each` bytes, each with a ring of `capacity` bytes. */
+struct tbd_crash_condensed {
+    uint64_t at, each, capacity;
+    uint64_t area_at, area_each; /* of the rings themselves */
+    uint32_t rings;
+};
+/* False: there are none. */
+bool tbd_crash_condensed(const void *stream, size_t bytes, struct tbd_crash_condensed *out);
 /* Did no thread enter a block? */
 bool tbd_crash_is_empty(const void *stream, size_t bytes);
 /* Writes the file for the memory of a program that has ended: a stream of `bytes` bytes.  TBD_CORRUPT: it

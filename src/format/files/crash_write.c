@@ -254,7 +254,8 @@ static bool gather(struct tbd_crash_making *m)
     m->entry_at = calloc(m->ring_bytes / 4, sizeof(*m->entry_at));
     condensed = tbd_crash_condensed_rings(m, rings);
     m->condensed_ids = condensed ? TBD_CONDENSED_ENTRIES / condensed : 0;
-    if (!m->place || !m->blocks || !m->threads || !m->modules || !m->entry_at)
+    if (!m->place || !m->blocks || !m->threads || !m->modules || !m->entry_at ||
+        !tbd_crash_turn_rings(m))
         return false;
     memcpy(m->modules, m->crash->modules, m->module_count * sizeof(*m->modules));
     for (uint32_t i = 0; i < m->module_count; i++)
@@ -351,6 +352,9 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.chunks);
     free(m.older);
     free(m.ids);
+    for (uint32_t i = 0; i < m.turned_count; i++)
+        free(m.turned[i]);
+    free(m.turned);
     return status;
 }
 
@@ -359,6 +363,13 @@ const struct tbd_crash *tbd_crash_area(const void *stream, size_t bytes)
     struct tbd_crash_making m = { .stream = stream, .stream_bytes = bytes };
 
     return take_head(&m) ? m.crash : NULL;
+}
+
+bool tbd_crash_condensed(const void *stream, size_t bytes, struct tbd_crash_condensed *out)
+{
+    struct tbd_crash_making m = { .stream = stream, .stream_bytes = bytes };
+
+    return take_head(&m) && tbd_crash_find_condensed(&m, out);
 }
 
 /* A ring begins with an entry; when it has just come round, only its second place has one. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* crash_write_condensed.c - laps of a ring that are over, into the file `crash` (format/stream/condensed.h)
  *
- * Chunks are found from the newest one back, each where the next says; the oldest that is left is the one before which bytes have been
- * written anew.  Then the newest of them are expanded, as many as a
+ * Laps that wait for being condensed are condensed here.  Chunks are found from the newest one back, each where the next says; the oldest
+ * that is left is the one before which bytes have been written anew.  Then the newest of them are expanded, as many as a
  * reader can do with at once; those before stay as they are. */
 #include "format/files/crash_write_private.h"
 
@@ -19,23 +19,89 @@ struct laps {
     const uint8_t *bytes;
     uint64_t capacity;
     struct tbd_condensed_chunk *chunks; /* owned: the newest first; copies, checked */
-    uint64_t *places;                   /* owned: where they begin */
+    uint64_t *places;                   /* owned: where they begin; of those in `waiting` 0 */
     size_t count, capacity_of_chunks, capacity_of_places;
+    uint8_t *waiting; /* owned: the bits of the first `waiting_count`, TBD_CHUNK_BYTES each */
+    size_t waiting_count;
     size_t expanded; /* the first of them */
     uint64_t ids;    /* of these */
 };
 
-static const uint8_t *memory_of(const struct tbd_crash_making *m, uint32_t index)
+bool tbd_crash_find_condensed(const struct tbd_crash_making *m, struct tbd_crash_condensed *out)
 {
     uint64_t each = m->condensed_bytes + TBD_CONDENSED_MORE;
     uint64_t tables = m->from.areas_offset + TBD_CRASH_TABLES * (m->from.area_bytes + 4096);
+    uint32_t rings = m->condensed_bytes ? tbd_condensed_rings(m->condensed_bytes) : 0;
 
-    if (!m->condensed_bytes || index >= tbd_condensed_rings(m->condensed_bytes) ||
-        !tbd_crash_is_inside(m, tables, m->condensed_at) ||
-        !tbd_crash_is_inside(m, tables + m->condensed_at,
-                             each * tbd_condensed_rings(m->condensed_bytes)))
-        return NULL;
-    return m->stream + tables + m->condensed_at + index * each;
+    *out =
+        (struct tbd_crash_condensed){ .at = tables + m->condensed_at,
+                                      .each = each,
+                                      .capacity = m->condensed_bytes,
+                                      .area_at = m->from.areas_offset + m->from.area_bytes + 4096,
+                                      .area_each = m->from.area_bytes + 4096,
+                                      .rings = rings };
+    return rings && tbd_crash_is_inside(m, tables, m->condensed_at) &&
+           tbd_crash_is_inside(m, out->at, each * rings);
+}
+
+static const uint8_t *memory_of(const struct tbd_crash_making *m, uint32_t index)
+{
+    struct tbd_crash_condensed all;
+
+    return tbd_crash_find_condensed(m, &all) && index < all.rings
+               ? m->stream + all.at + index * all.each
+               : NULL;
+}
+
+/* ---- the places of a ring ---- */
+
+/* `memory` is the ring's. */
+static const uint32_t *lap_at(const struct tbd_crash_making *m, const uint8_t *memory,
+                              uint32_t index, uint64_t lap)
+{
+    const struct tbd_condensed *head = (const struct tbd_condensed *)memory;
+    uint32_t place = tbd_lap_place(head->turned_from, lap);
+
+    return place ? (const uint32_t *)(memory + tbd_lap_at(m->condensed_bytes, place))
+                 : tbd_crash_area_of(m, index);
+}
+
+/* As a ring that has one place would be: the lap that is not over, and what it would not have written over of the last one. */
+static bool put_together(struct tbd_crash_making *m, const uint8_t *memory, uint32_t index,
+                         uint64_t lap)
+{
+    const uint32_t *ring = lap_at(m, memory, index, lap);
+    const uint32_t *before = lap_at(m, memory, index, lap - 1);
+    uint32_t *to = malloc(TBD_LAP_BYTES);
+    size_t i = 0;
+
+    m->turned[index] = to;
+    if (!to)
+        return false;
+    do
+        to[i] = ring[i];
+    while (to[i++] && i < TBD_LAP_BYTES / sizeof(*to));
+    memcpy(to + i, before + i, TBD_LAP_BYTES - i * sizeof(*to));
+    return true;
+}
+
+bool tbd_crash_turn_rings(struct tbd_crash_making *m)
+{
+    uint32_t rings = tbd_crash_ring_count(m);
+
+    if (m->ring_bytes != TBD_LAP_BYTES)
+        return true;
+    m->turned = calloc(rings + 1ull, sizeof(*m->turned));
+    m->turned_count = m->turned ? rings : 0;
+    for (uint32_t i = 0; i < m->turned_count; i++) {
+        const uint8_t *memory = memory_of(m, i);
+        const struct tbd_condensed *head = (const struct tbd_condensed *)memory;
+
+        if (head && head->turned_from && head->lap > head->turned_from &&
+            !put_together(m, memory, i, head->lap))
+            return false;
+    }
+    return m->turned;
 }
 
 /* ---- finding them ---- */
@@ -103,6 +169,73 @@ static bool find(struct laps *laps)
     return true;
 }
 
+/* ---- laps that wait ---- */
+
+static uint32_t ids_in(const uint32_t *lap)
+{
+    uint32_t count = 0;
+
+    while (count < TBD_LAP_BYTES / sizeof(*lap) && lap[count])
+        count++;
+    return count;
+}
+
+/* The newest chunk. */
+static bool condense_waiting(struct laps *laps, const uint32_t *ids, uint64_t lap,
+                             struct tbd_condenser *tables)
+{
+    uint8_t *to = laps->waiting + laps->waiting_count * TBD_CHUNK_BYTES;
+    struct tbd_condensed_chunk chunk = { .lap = lap, .count = ids_in(ids) };
+
+    if (!chunk.count)
+        return true;
+    chunk.number = laps->count ? laps->chunks[0].number + 1 : lap;
+    chunk.id_bits = tbd_id_bits(ids, chunk.count);
+    chunk.bytes =
+        (uint32_t)(sizeof(chunk) + tbd_condense(tables, ids, chunk.count, chunk.id_bits, to));
+    if (!add_chunk(laps, 0, &chunk))
+        return false;
+    memmove(laps->chunks + 1, laps->chunks, (laps->count - 1) * sizeof(chunk));
+    memmove(laps->places + 1, laps->places, (laps->count - 1) * sizeof(*laps->places));
+    laps->chunks[0] = chunk;
+    laps->places[0] = 0;
+    laps->waiting_count++;
+    return true;
+}
+
+/* Those after the newest chunk (format/stream/handed_laps.h). */
+static bool add_waiting(struct laps *laps, const struct tbd_crash_making *m, const uint8_t *memory,
+                        uint32_t index)
+{
+    const struct tbd_condensed *head = &laps->head;
+    uint64_t first = laps->count ? laps->chunks[0].lap + 1 : 1;
+    struct tbd_condenser *tables;
+    bool fine;
+
+    if (!head->turned_from || m->ring_bytes != TBD_LAP_BYTES)
+        return true;
+    if (first < head->turned_from)
+        first = head->turned_from;
+    if (head->lap >= TBD_LAPS && first < head->lap - TBD_LAPS + 1)
+        first = head->lap - TBD_LAPS + 1;
+    if (first >= head->lap)
+        return true;
+    tables = malloc(sizeof(*tables));
+    laps->waiting = malloc((TBD_LAPS - 1ull) * TBD_CHUNK_BYTES);
+    fine = tables && laps->waiting;
+    for (uint64_t lap = first; fine && lap < head->lap; lap++)
+        fine = condense_waiting(laps, lap_at(m, memory, index, lap), lap, tables);
+    free(tables);
+    return fine;
+}
+
+static const uint8_t *bits_of(const struct laps *laps, size_t i)
+{
+    return i < laps->waiting_count
+               ? laps->waiting + (laps->waiting_count - 1 - i) * TBD_CHUNK_BYTES
+               : laps->bytes + laps->places[i] + sizeof(struct tbd_condensed_chunk);
+}
+
 /* As many as `most` ids allow. */
 static void choose(struct laps *laps, uint64_t most)
 {
@@ -155,8 +288,8 @@ static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first
         uint32_t used = chunk->count < left ? chunk->count : (uint32_t)left;
 
         left -= used;
-        if (!tbd_expand(tables, laps->bytes + laps->places[i] + sizeof(*chunk),
-                        chunk->bytes - sizeof(*chunk), chunk->id_bits, ids, chunk->count)) {
+        if (!tbd_expand(tables, bits_of(laps, i), chunk->bytes - sizeof(*chunk), chunk->id_bits,
+                        ids, chunk->count)) {
             m->head.entry_count = first;
             *first_good = i;
             continue;
@@ -184,7 +317,7 @@ static bool keep_chunk(struct tbd_crash_making *m, const struct laps *laps, size
                                                                  .count = chunk->count,
                                                                  .thread = m->head.thread_count,
                                                                  .id_bits = chunk->id_bits };
-    memcpy(m->older + m->head.older_bytes, laps->bytes + laps->places[i] + sizeof(*chunk), bytes);
+    memcpy(m->older + m->head.older_bytes, bits_of(laps, i), bytes);
     m->head.older_bytes += bytes;
     m->threads[m->head.thread_count].older += chunk->count;
     return true;
@@ -222,7 +355,7 @@ bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_
         return true;
     memcpy(&laps.head, memory, sizeof(laps.head));
     laps.bytes = memory + TBD_CHUNKS_AT;
-    fine = find(&laps);
+    fine = find(&laps) && add_waiting(&laps, m, memory, ring->index);
     choose(&laps, m->condensed_ids);
     if (fine && laps.count) {
         size_t first_good = laps.count;
@@ -234,6 +367,7 @@ bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_
     }
     free(laps.chunks);
     free(laps.places);
+    free(laps.waiting);
     return fine;
 }
 
@@ -244,7 +378,7 @@ uint32_t tbd_crash_condensed_rings(const struct tbd_crash_making *m, uint32_t ri
     for (uint32_t i = 0; i < rings; i++) {
         const struct tbd_condensed *head = (const struct tbd_condensed *)memory_of(m, i);
 
-        count += head && head->newest;
+        count += head && (head->newest || head->lap > 1);
     }
     return count;
 }

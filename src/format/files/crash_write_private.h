@@ -41,6 +41,9 @@ struct tbd_crash_making {
     uint8_t *older; /* owned: their bits */
     size_t older_capacity;
     uint32_t *ids; /* owned: of their ids (struct tbd_crash_dump) */
+    uint32_t **
+        turned; /* owned: rings that lie in several places, put together; NULL: they lie in their area */
+    uint32_t turned_count;
 };
 
 /* A ring whose entries are in the file. */
@@ -57,10 +60,16 @@ static inline bool tbd_crash_is_inside(const struct tbd_crash_making *m, uint64_
     return offset <= m->stream_bytes && bytes <= m->stream_bytes - offset;
 }
 
-static inline const uint32_t *tbd_crash_ring_of(const struct tbd_crash_making *m, uint32_t index)
+static inline const uint32_t *tbd_crash_area_of(const struct tbd_crash_making *m, uint32_t index)
 {
     return (const uint32_t *)(m->stream + m->from.areas_offset +
                               (1 + (uint64_t)index) * (m->from.area_bytes + 4096));
+}
+
+static inline const uint32_t *tbd_crash_ring_of(const struct tbd_crash_making *m, uint32_t index)
+{
+    return index < m->turned_count && m->turned[index] ? m->turned[index]
+                                                       : tbd_crash_area_of(m, index);
 }
 
 /* A bit of `keeps`. */
@@ -83,7 +92,11 @@ static inline uint32_t tbd_crash_ring_count(const struct tbd_crash_making *m)
 uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id);
 /* The next entry of the file, unless there is no such block. */
 bool tbd_crash_add_entry(struct tbd_crash_making *m, uint32_t id);
-/* crash_write_condensed.c: the entries before those of the ring, as thread number head.thread_count, and chunks before these; with them,
+/* crash_write_condensed.c: rings whose laps lie in several places become as those that lie in one.  False without memory. */
+bool tbd_crash_turn_rings(struct tbd_crash_making *m);
+/* The same: where all rings have their condensed laps; false: there are none. */
+bool tbd_crash_find_condensed(const struct tbd_crash_making *m, struct tbd_crash_condensed *out);
+/* The same: the entries before those of the ring, as thread number head.thread_count, and chunks before these; with them,
  * *has_older becomes whether there were more.  False without memory. */
 bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
                              bool *has_older);

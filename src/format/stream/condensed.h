@@ -12,7 +12,7 @@
  * A chunk is read without any other.
  *
  * The memory of a ring (format/stream/crash.h) is struct tbd_condensed, the writer's tables, and a ring of bytes that has chunks
- * one after the other, none across its end.
+ * one after the other, none across its end; after that come laps that wait (handed_laps.h).
  *
  * CONDENSED-1  A chunk whose lap is smaller than `lap` is one of a lap that is there as a whole. (not checked: test_condensed.py)
  * CONDENSED-2  What is written next changes nothing but bytes between writing_from and writing_to, and what the newest chunk
@@ -21,6 +21,7 @@
 #define TBD_FORMAT_CONDENSED_H
 
 #include "base/string.h"
+#include "format/stream/handed_laps.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +40,8 @@ struct tbd_condensed {
     uint64_t newest;                   /*  0: 1 + where the newest chunk begins; 0: there is none */
     uint64_t writing_from, writing_to; /* 8: bytes that may be neither the old nor the new ones */
     uint64_t lap;                      /* 24: the ring's, from 1 */
+    uint64_t turned_from;              /* 32: as handed_laps.h says */
+    struct tbd_lap laps[TBD_LAPS];     /* 40: of each place */
 };
 
 struct tbd_condensed_chunk {
@@ -63,9 +66,28 @@ struct tbd_condenser {
 };
 _Static_assert(TBD_CONDENSED_IDS - 1 <= UINT16_MAX, "a place has 16 bits");
 
-#define TBD_CONDENSER_AT   4096u /* in the memory of a ring */
-#define TBD_CHUNKS_AT      (TBD_CONDENSER_AT + sizeof(struct tbd_condenser))
-#define TBD_CONDENSED_MORE TBD_CHUNKS_AT /* bytes beside the ring of bytes */
+#define TBD_CONDENSER_AT 4096u /* in the memory of a ring */
+#define TBD_CHUNKS_AT    (TBD_CONDENSER_AT + sizeof(struct tbd_condenser))
+/* After the ring of bytes: places of laps from the second on, what the thread condenses before its turn, what the collector does of
+ * each place (handed_laps.h). */
+#define TBD_OWN_BITS_AT  ((TBD_LAPS - 1) * TBD_LAP_STRIDE)
+#define TBD_LEFT_BITS_AT (TBD_OWN_BITS_AT + TBD_CHUNK_BYTES)
+#define TBD_CONDENSED_MORE                                                                         \
+    (TBD_CHUNKS_AT + TBD_LEFT_BITS_AT +                                                            \
+     TBD_LAPS * TBD_LAP_BITS_BYTES) /* beside the ring of bytes */
+_Static_assert(TBD_CHUNKS_AT % 4096 == 0, "places of laps begin with a page");
+_Static_assert(TBD_LAP_BYTES / 4 <= TBD_CONDENSED_IDS, "a lap is one chunk");
+
+/* From the beginning of a ring's memory; place 1 or higher. */
+static inline uint64_t tbd_lap_at(uint64_t capacity, uint32_t place)
+{
+    return TBD_CHUNKS_AT + capacity + (uint64_t)(place - 1) * TBD_LAP_STRIDE;
+}
+
+static inline uint64_t tbd_left_bits_at(uint64_t capacity, uint32_t place)
+{
+    return TBD_CHUNKS_AT + capacity + TBD_LEFT_BITS_AT + (uint64_t)place * TBD_LAP_BITS_BYTES;
+}
 
 /* How many threads have `bytes` each, TBD_CONDENSED_LEAST to TBD_CONDENSED_MOST. */
 static inline uint32_t tbd_condensed_rings(uint64_t bytes)

@@ -145,6 +145,7 @@ struct tbd_crash {
     uint32_t asked_dumps;     /* how many `tbd dump` has asked for, each as it begins */
     uint64_t condensed_at;    /* from the first of the areas of tables on */
     uint64_t condensed_bytes; /* of each ring's chunks; 0: laps that are over are forgotten */
+    struct tbd_lap_call lap_call;
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

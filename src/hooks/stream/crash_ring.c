@@ -72,7 +72,8 @@ static void note_lap(uint32_t index, const uint32_t *ring, uint64_t count)
     tbd_condense_lap_sigsafe(index, ring, count);
 }
 
-/* The entries are where they belong: from here on the ring has none of its next lap, and not all of the last one. */
+/* The entries are where they belong: from here on the ring, which goes on at `start`, has none of its next lap, and not all of the
+ * last one. */
 static void begin_lap(uint32_t index, uint64_t start)
 {
     __atomic_store_n((uint32_t *)start, 0, __ATOMIC_RELEASE);
@@ -112,6 +113,17 @@ static uint32_t area_of(uint32_t index)
     return 1 + (index < TBD_CRASH_RINGS ? index : TBD_CRASH_RINGS);
 }
 
+static uint64_t area_start(uint32_t index)
+{
+    return tbd_ring_area(&tbd_recording.ring, area_of(index));
+}
+
+/* Where the lap lies that is not over. */
+static uint64_t ring_of(uint32_t index)
+{
+    return tbd_condense_ring_sigsafe(index, area_start(index));
+}
+
 void tbd_crash_format(const struct tbd_crash_format *format)
 {
     struct tbd_crash *made = area_0();
@@ -141,7 +153,7 @@ void tbd_crash_start(void)
         tbd_crash_parts_start(crash, tables);
     tbd_crash_values_start(crash, tables + crash->values_at);
     tbd_condense_start(crash->condensed_bytes ? tables + crash->condensed_at : NULL,
-                       crash->condensed_bytes);
+                       crash->condensed_bytes, &crash->lap_call);
 }
 
 void *tbd_crash_at(uint32_t offset)
@@ -153,7 +165,7 @@ void tbd_crash_forget(void)
 {
     crash = NULL;
     tbd_crash_values_start(NULL, NULL);
-    tbd_condense_start(NULL, 0);
+    tbd_condense_start(NULL, 0, NULL);
 }
 
 bool tbd_crash_is_on(void)
@@ -163,24 +175,26 @@ bool tbd_crash_is_on(void)
 
 void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid)
 {
-    uint64_t start;
+    uint64_t start, before;
 
     if (!crash)
         return;
-    start = tbd_ring_area(&tbd_recording.ring, area_of(index));
+    start = area_start(index);
+    before = ring_of(index);
     tbd_sys_mprotect(start + ring_bytes(), TBD_PAGE_SIZE, PROT_NONE);
     thread->entry_next = start;
     tbd_crash_values_begin(thread, index);
     if (index >= TBD_CRASH_RINGS)
         return;
     /* of an earlier thread */
-    if (index < crash->thread_count && *(const uint32_t *)start) {
-        note_lap(index, (const uint32_t *)start, entries_in(start, ring_bytes()));
+    if (index < crash->thread_count && *(const uint32_t *)before) {
+        note_lap(index, (const uint32_t *)before, entries_in(before, ring_bytes()));
         begin_lap(index, start);
-        memset((void *)start, 0, ring_bytes());
     }
+    if (index < crash->thread_count)
+        memset((void *)start, 0, ring_bytes());
     tbd_crash_parts_reset(index);
-    tbd_condense_reset(index);
+    tbd_condense_reset(index, start, ring_bytes());
     crash->tids[index] = tid;
     if (index >= crash->thread_count)
         __atomic_store_n(&crash->thread_count, index + 1, __ATOMIC_RELEASE);
@@ -202,29 +216,25 @@ static bool is_entry_store(uint64_t end, uint64_t address, uint64_t next)
 enum tbd_crash_wrap tbd_crash_wraps_sigsafe(struct tbd_thread *thread, uint32_t index,
                                             uint64_t address, uint64_t *entry_next)
 {
-    uint64_t start;
+    uint64_t start, next;
     bool records;
 
     if (!crash)
         return TBD_WRAP_NONE;
-    start = tbd_ring_area(&tbd_recording.ring, area_of(index));
+    start = ring_of(index);
     if (!is_entry_store(start + ring_bytes(), address, *entry_next))
         return TBD_WRAP_NONE;
     if (index < TBD_CRASH_RINGS)
         note_lap(index, (const uint32_t *)start, entries_before(start, *entry_next));
-    records = tbd_crash_values_lap_sigsafe(thread, index, start);
+    next = tbd_condense_next_ring_sigsafe(index, area_start(index));
+    records = tbd_crash_values_lap_sigsafe(thread, index, next);
     if (index < TBD_CRASH_RINGS)
-        begin_lap(index, start);
-    *entry_next = start;
+        begin_lap(index, next);
+    *entry_next = next;
     return records ? TBD_WRAP_RECORDS : TBD_WRAP_DONE;
 }
 
 /* ---- values beside them ---- */
-
-static uint64_t ring_of(uint32_t index)
-{
-    return tbd_ring_area(&tbd_recording.ring, area_of(index));
-}
 
 void tbd_crash_note_values(struct tbd_thread *thread, uint32_t index, bool due)
 {
@@ -278,10 +288,13 @@ static void guard(uint64_t start, uint64_t bytes, int protection)
  * end, and 0s after that. */
 static void resize(uint32_t index, uint64_t bytes, uint64_t *entry_next)
 {
-    uint64_t start = tbd_ring_area(&tbd_recording.ring, area_of(index));
+    uint64_t start = area_start(index);
     uint32_t *ring = (uint32_t *)start;
     uint64_t length = ring_bytes() / sizeof(*ring), wanted = bytes / sizeof(*ring), last;
 
+    if (entry_next)
+        *entry_next += start - ring_of(index);
+    tbd_condense_stay(index, start);
     guard(start, ring_bytes(), TBD_PROT_RW);
     last = entries_in(start, ring_bytes());
     if (bytes < ring_bytes() && last + 2 > wanted) {
@@ -298,12 +311,13 @@ static void resize(uint32_t index, uint64_t bytes, uint64_t *entry_next)
     if (bytes < ring_bytes()) /* it may get longer again */
         memset(ring + wanted, 0, (length - wanted) * sizeof(*ring));
     guard(start, bytes, PROT_NONE);
+    tbd_condense_turn(index, start, bytes);
 }
 
 /* Threads without a ring of their own. */
 static void resize_last(uint64_t bytes, uint32_t threads, uint64_t *(*entry_of)(uint32_t index))
 {
-    uint64_t start = tbd_ring_area(&tbd_recording.ring, area_of(TBD_CRASH_RINGS));
+    uint64_t start = area_start(TBD_CRASH_RINGS);
 
     for (uint32_t i = TBD_CRASH_RINGS; i < threads; i++)
         if (entry_of(i))
