@@ -72,6 +72,52 @@ def test_a_program_that_damages_the_engine(folder):
     assert died and said and died < pages, (died, said)
 
 
+NO_STACK = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static char stack[1 << 16];
+static void handler(int signal, siginfo_t *info, void *context)
+{
+    char text[] = "signal 00 code 000\n";
+    text[7] += signal / 10, text[8] += signal % 10;
+    text[15] += info->si_code / 100, text[16] += info->si_code / 10 % 10, text[17] += info->si_code % 10;
+    _exit(write(1, text, sizeof(text) - 1) + (context == NULL));
+}
+int main(int argc, char **argv)
+{
+    stack_t own = { .ss_sp = stack, .ss_size = sizeof(stack) };
+    struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+    sigaltstack(&own, NULL);
+    if (argc > 2)
+        sigaction(SIGSEGV, &action, NULL), sigaction(SIGBUS, &action, NULL);
+    if (argv[1][0] == 'p')
+        __asm__ volatile("mov %0, %%rsp; push %%rax" ::"r"(0x4141414141414141) : "memory");
+    __asm__ volatile("mov %0, %%rsp; ret" ::"r"(0x4141414141414141) : "memory");
+    return 0;
+}
+"""
+
+
+def test_a_stack_pointer_that_is_no_address(folder):
+    """As `leave` makes it from a smashed frame: the program's end, and what its handler gets, are the native ones. Nowhere else
+    can the kernel come back to such a thread."""
+    source, program = os.path.join(folder, "no_stack.c"), os.path.join(folder, "no_stack")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(NO_STACK)
+    subprocess.run(["cc", "-O1", "-o", program, source], check=True)
+    for words in (["push"], ["ret"], ["push", "handled"], ["ret", "handled"]):
+        native = tbdtest.run([program, *words])
+        assert native.code < 0 or b"code 128" in native.out, native
+        for mode in ("free", "crash", "context", "native"):
+            root = os.path.join(folder, mode, "-".join(words))
+            result, names = crash([program, *words], root, ",mode=" + mode)
+            assert (result.out, result.code) == (native.out, native.code), (mode, words, result, native)
+            if mode == "crash" and native.code < 0:
+                answer = tbdtest.run([tbdtest.TBDQ, "-t", os.path.join(root, names[0]), "info"])
+                assert b"signal %d\n" % -native.code in answer.out, answer
+
+
 def test_limits(folder):
     """Where there is no memory for rings, or no collector, the program runs natively, and one line says why."""
     argv = [tbdtest.program("die_segv")]

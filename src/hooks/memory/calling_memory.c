@@ -197,13 +197,19 @@ static struct beside_access beside_access_at(const struct tbd_thread *thread,
     return (struct beside_access){ .distance = index, .length = keeps ? 5 : 4 };
 }
 
+/* No address at all: nobody can go on there, not even to come to the instruction's own fault. */
+static bool is_no_address(uint64_t rsp)
+{
+    return rsp >= TBD_USER_END && rsp < 0 - TBD_USER_END;
+}
+
 bool tbd_calling_fault_sigsafe(uint64_t address, struct tbd_thread *thread, struct tbd_regs *cpu)
 {
     struct beside_access access =
         used ? beside_access_at(thread, cpu) : (struct beside_access){ .length = 0 };
     uint64_t right = distance_of(cpu->gpr[TBD_RSP]);
 
-    if (!access.length)
+    if (!access.length || is_no_address(cpu->gpr[TBD_RSP]))
         return false;
     if (right && right != thread->entry_next) {
         thread->entry_next = right;

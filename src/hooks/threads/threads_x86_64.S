@@ -9,8 +9,9 @@
  * in:  rdi = registers, rsi = the signal mask (NULL: it is set already); gs base and handlers are
  *      the program's already
  * Continues at regs->rip with every general register, rsp and rflags as given.  Pending signals are
- * delivered on the program's stack.  Uses iretq because no other instruction does this without a
- * register or the program's stack. */
+ * delivered on the program's stack, but where rsp is no address: there the kernel cannot come back
+ * from a call, and a general protection fault would take the place of the program's own fault.
+ * Uses iretq because no other instruction does this without a register or the program's stack. */
         .globl  tbd_native_jump
         .type   tbd_native_jump, @function
 tbd_native_jump:
@@ -18,8 +19,14 @@ tbd_native_jump:
         jz      1f
         mov     %rdi, %rbx
         mov     %rsp, %rbp
-        mov     8*4(%rdi), %rsp
-        mov     $2, %edi                /* SIG_SETMASK */
+        mov     8*4(%rdi), %rax
+        mov     %rax, %rcx
+        sar     $47, %rcx               /* 0 or -1 in an address */
+        inc     %rcx
+        cmp     $1, %rcx
+        ja      2f
+        mov     %rax, %rsp
+2:      mov     $2, %edi                /* SIG_SETMASK */
         xor     %edx, %edx
         mov     $8, %r10d
         mov     $14, %eax               /* rt_sigprocmask */
