@@ -429,17 +429,27 @@ static bool is_being_recorded(const struct tbd_trace *trace)
     return locked;
 }
 
-/* The trace has no end record: say why. */
+static const char *why_no_end(const struct tbd_trace *trace, bool recording)
+{
+    if (recording)
+        return "it is still being recorded";
+    if (trace->reading.file.size < trace->reading.closed_bytes)
+        return "the end of the index is lost";
+    return trace->info.is_dump
+               ? "the dump could not be written to its end; `path` has what there is"
+               : "the organizer died";
+}
+
+/* The trace has no end record: say why. A dump's program did not end with its organizer. */
 static void settle_end(struct tbd_trace *trace, bool recording)
 {
     trace->info.finished = !recording;
     trace->info.has_lost_end = !recording && trace->damage.count != 0;
-    trace->info.end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
-    snprintf(trace->end_text, sizeof(trace->end_text), "%s",
-             recording ? "it is still being recorded"
-             : trace->reading.file.size < trace->reading.closed_bytes
-                 ? "the end of the index is lost"
-                 : "the organizer died");
+    trace->info.end = (struct tbd_msg_end){
+        .how = trace->info.is_dump ? 0 : TBD_ENDED_KILLED, /* 0: nothing says */
+        .offset = TBD_END_WHOLE,
+    };
+    snprintf(trace->end_text, sizeof(trace->end_text), "%s", why_no_end(trace, recording));
     trace->info.end_text = trace->end_text;
 }
 
