@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -12,6 +13,7 @@ import subprocess
 import time
 
 import tbdtest
+from test_progress import Terminal
 
 ROUNDS, WINDOW = ("1500000", 100000) if tbdtest.LONG else ("600000", 40000)
 OPTIONS = "count=later,window=%06d,aftercount=" % WINDOW
@@ -205,6 +207,44 @@ def test_a_question_at_the_end_has_what_was_counted_before(folder):
     assert counter and trace.ask(*HOW_OFTEN) and os.stat(path).st_ino == before, (counter, os.listdir(folder))
     tbdtest.wait_counters(folder)
     trace.verify()
+
+
+def children(pid):
+    found = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            with open("/proc/%d/stat" % int(name), encoding="ascii", errors="replace") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+            if int(parent) == pid and state not in "ZX":
+                found.append(int(name))
+    return found
+
+
+def test_a_question_is_helped_where_idle_workers_get_no_time(folder):
+    """Their replays are stopped while the program still runs, as on a machine that others want: whoever asks at its end does not wait for them."""
+    process, path = start_live(folder, LONG_RUN)
+    counter, = tbdtest.counters(folder)
+    made = os.path.join(folder, ".many_windows-1.counted", "trace-1")
+    inode, stopped = os.stat(made).st_ino, set()
+    try:
+        process.send_signal(signal.SIGCONT)
+        while process.poll() is None or tbdtest.organizers(folder):
+            for pid in set(children(counter)) - stopped if process.poll() is None else ():
+                os.kill(pid, signal.SIGSTOP)
+                stopped.add(pid)
+            time.sleep(0.002)
+        assert stopped and counter in tbdtest.counters(folder) and is_uncounted(tbdtest.Trace(path)), stopped
+        terminal = Terminal(tbdtest.Trace(path), *HOW_OFTEN)
+        shown = terminal.read()
+        assert terminal.close() == 0 and os.stat(path).st_ino == inode, (shown, os.listdir(folder))
+        assert re.search(r"\rcounting, begun before: [1-9]\d* of \d+ windows", shown), shown
+    finally:
+        process.kill()
+        for pid in stopped & set(children(counter)):
+            os.kill(pid, signal.SIGCONT)
+        process.communicate()
+    tbdtest.wait_counters(folder)
+    tbdtest.Trace(path).verify()
 
 
 def test_questions_come_while_native_play_is_counted(folder):

@@ -14,6 +14,12 @@ static void show(void *context, uint32_t done, uint32_t count)
     tbd_progress_show(context, "counting", done, count, TBD_PROGRESS_NONE);
 }
 
+/* Another process began before the question came. */
+static void show_waiting(void *context, uint32_t done, uint32_t count)
+{
+    tbd_progress_show(context, "counting, begun before", done, count, TBD_PROGRESS_NONE);
+}
+
 /* Replaces the trace by the counted one. */
 static enum tbd_status count_in_place(const struct tbd_count_stops *how, struct tbd_trace **out,
                                       struct tbd_error *why)
@@ -28,9 +34,11 @@ static enum tbd_status count_stops(struct tbd_trace **trace, struct tbd_error *w
     const struct tbd_trace_info *info = tbd_trace_info(*trace);
     char path[4096];
     struct tbd_progress progress;
-    struct tbd_count_stops how = {
-        .path = path, .workers = tbd_processors(), .progress = show, .context = &progress
-    };
+    struct tbd_count_stops how = { .path = path,
+                                   .workers = tbd_processors(),
+                                   .progress = show,
+                                   .waits = show_waiting,
+                                   .context = &progress };
     struct tbd_trace *uncounted = *trace;
     enum tbd_status status;
 

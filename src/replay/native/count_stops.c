@@ -16,6 +16,7 @@
 
 #include "replay/native/count_stops_private.h"
 
+#include "base/clock.h"
 #include "format/files/file.h"
 #include "format/files/trace_remove.h"
 #include "format/reading/window_read.h"
@@ -33,6 +34,7 @@
 
 #define NEW_SUFFIX ".counted"
 #define NEW_NAME   "trace"
+#define TELL_NS    100000000u
 
 /* ---- windows ---- */
 
@@ -48,6 +50,16 @@ static bool goes_on(const struct stops_counting *c)
     const struct tbd_count_stops *how = c->how;
 
     return (!how->goes_on || how->goes_on(how->context)) && !is_given_way(c);
+}
+
+static void tell_who_waits(struct stops_counting *c)
+{
+    uint64_t now = tbd_clock_ns();
+
+    if (!c->is_hurried || now - c->told_ns < TELL_NS)
+        return;
+    c->told_ns = now;
+    tbd_stops_claim_tell(&c->claim, c->next, c->windows);
 }
 
 /* Those that there are by now. */
@@ -66,6 +78,7 @@ static enum tbd_status put_some(struct stops_counting *c, struct tbd_error *why)
         c->next_number++;
         if (!status && c->how->progress)
             c->how->progress(c->how->context, index + 1, c->windows);
+        tell_who_waits(c);
     }
     return status;
 }
@@ -168,6 +181,7 @@ static enum tbd_status set_up(struct stops_counting *c, struct tbd_error *why)
 static void tear_down(struct stops_counting *c)
 {
     tbd_stops_workers_join(c);
+    tbd_stops_free_left(c);
     for (uint32_t i = 0; c->places && i < c->ahead; i++)
         tbd_buffer_free(&c->places[i].events);
     tbd_replayer_free(c->replayer);
@@ -309,6 +323,7 @@ static bool name_root(const char *path, char *out, size_t bytes)
 enum tbd_status tbd_count_stops(const struct tbd_count_stops *how, struct tbd_error *why)
 {
     struct stops_counting c = counting_of(how);
+    struct tbd_stops_waiting waiting = { how->waits, how->context };
     enum tbd_status status;
     bool is_uncounted;
 
@@ -316,7 +331,7 @@ enum tbd_status tbd_count_stops(const struct tbd_count_stops *how, struct tbd_er
         return tbd_error_set(why, TBD_NOTRACE, how->path, 0, "its path is too long");
     status = how->follows ? TBD_OK : look_whether_recorded(how->path, why);
     if (!status)
-        status = tbd_stops_claim(&c.claim, how->path, c.root, how->is_aside, why);
+        status = tbd_stops_claim(&c.claim, how->path, c.root, how->is_aside ? NULL : &waiting, why);
     if (status)
         return status;
     status = open_uncounted(&c, &is_uncounted, why);

@@ -34,6 +34,8 @@ struct tbd_count_stops {
         void *context); /* asked before each window; false: TBD_INTERRUPTED.  May be NULL */
     /* called after each window; may be NULL */
     void (*progress)(void *context, uint32_t done, uint32_t count);
+    /* called while another one counts it: see struct tbd_stops_waiting.  May be NULL */
+    void (*waits)(void *context, uint32_t done, uint32_t count);
     void *context;
     const struct tbd_stops_part *part; /* NULL: all windows; borrowed */
 };

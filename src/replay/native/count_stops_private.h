@@ -25,6 +25,13 @@ struct stops_place {
 
 struct stops_counting;
 
+/* What an idle worker may still be at, when helpers have gone on with a later handle. */
+struct stops_left {
+    struct tbd_trace *trace;       /* owned; NULL: the first handle, which others own */
+    struct tbd_replayer *replayer; /* owned */
+    struct stops_left *next;       /* owned */
+};
+
 struct stops_worker {
     struct stops_counting *counting;
     unsigned number;
@@ -38,8 +45,8 @@ struct stops_counting {
     struct tbd_trace *begun; /* owned: the first handle, which may be `trace` */
     struct tbd_dir dir;
     struct tbd_stops_claim claim;
-    char root[4096]; /* folder in which the new trace is made */
-    struct tbd_replayer *replayer;
+    char root[4096];               /* folder in which the new trace is made */
+    struct tbd_replayer *replayer; /* owned; changes with the trace, under the lock */
     struct tbd_stops_blocks blocks;
     struct tbd_feed *feed;
     uint64_t ran; /* instructions of the block entered last, if it was left */
@@ -47,12 +54,15 @@ struct stops_counting {
     struct tbd_kept_modules modules; /* its list is owned */
     bool is_translated;              /* from this window on */
     bool has_end;                    /* play's message was sent */
-    bool is_live;                    /* the trace is still being recorded */
-    uint32_t windows, from, to;      /* windows [from, to) are counted */
-    uint32_t next;                   /* the first one that is not in the new trace yet */
-    uint64_t next_number;            /* its number as recorded */
-    uint64_t budget;                 /* of the new trace; 0: none */
-    struct tbd_window *first;        /* owned: if windows before it were dropped */
+    bool is_live;                    /* the trace was still being recorded when it was opened */
+    bool has_said_ended;
+    uint32_t windows, from, to; /* windows [from, to) are counted */
+    uint32_t next;              /* the first one that is not in the new trace yet */
+    uint64_t next_number;       /* its number as recorded */
+    uint64_t budget;            /* of the new trace; 0: none */
+    uint64_t told_ns;           /* when who waits was told last */
+    struct stops_left *left;    /* owned */
+    struct tbd_window *first;   /* owned: if windows before it were dropped */
     pthread_t organizer;
     bool has_organizer;
     enum tbd_status organized;
@@ -75,6 +85,8 @@ TBD_MUST_CHECK bool tbd_stops_workers_start(struct stops_counting *c);
 /* The result of a window's replay, whose events are the caller's. */
 struct stops_place tbd_stops_workers_await(struct stops_counting *c, uint32_t index);
 /* They take nothing more.  Some may have a window that is not needed any more. */
+/* Does somebody wait for the trace, which has ended then?  The first time, helpers begin. */
+bool tbd_stops_workers_hurry(struct stops_counting *c);
 void tbd_stops_workers_end(struct stops_counting *c);
 void tbd_stops_workers_join(struct stops_counting *c);
 
@@ -102,5 +114,8 @@ void tbd_stops_take_windows(struct stops_counting *c);
 /* Lists the trace's copies of files: files may have changed since the program ran.  Called again for the same trace as it has grown. */
 TBD_MUST_CHECK bool tbd_stops_find_modules(struct stops_counting *c);
 void tbd_stops_free_modules(struct stops_counting *c);
+/* Called once or more: the caller hears it once. */
+void tbd_stops_say_ended(struct stops_counting *c);
+void tbd_stops_free_left(struct stops_counting *c);
 
 #endif

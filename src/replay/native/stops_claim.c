@@ -9,12 +9,16 @@
 #include "format/files/trace_dir.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MARK_NAME   "wanted"
+#define TOLD_NAME   "done"  /* a text: DONE COUNT */
 #define LOCK_FOLDER "stops" /* goes away with the trace that is not counted */
 #define WAIT_NS     20000000
 
@@ -28,6 +32,28 @@ static void set_mark(const struct tbd_stops_claim *claim)
     close(root);
 }
 
+/* Numbers of another process of this user: they are shown, and nothing else. */
+static void show_told(const struct tbd_stops_claim *claim, const struct tbd_stops_waiting *waiting)
+{
+    int root = waiting->show ? tbd_dir_open(claim->root) : -1;
+    int file = root < 0 ? -1 : tbd_open_below(root, TOLD_NAME, O_RDONLY);
+    ssize_t got = -1;
+    uint32_t done, count;
+    char text[64];
+
+    if (file >= 0) {
+        got = read(file, text, sizeof(text) - 1);
+        close(file);
+    }
+    if (root >= 0)
+        close(root);
+    text[got > 0 ? got : 0] = 0;
+    if (sscanf(text, "%" SCNu32 " %" SCNu32, &done, &count) != 2 || done > count)
+        done = count = 0;
+    if (waiting->show)
+        waiting->show(waiting->context, done, count);
+}
+
 static bool take_lock(int fd)
 {
     return !flock(fd, LOCK_EX | LOCK_NB) ||
@@ -35,12 +61,14 @@ static bool take_lock(int fd)
 }
 
 /* False: a signal has come. */
-static bool wait_for_lock(const struct tbd_stops_claim *claim)
+static bool wait_for_lock(const struct tbd_stops_claim *claim,
+                          const struct tbd_stops_waiting *waiting)
 {
     const struct timespec pause = { .tv_nsec = WAIT_NS };
 
     while (!take_lock(claim->stops)) {
         set_mark(claim);
+        show_told(claim, waiting);
         if (nanosleep(&pause, NULL))
             return false;
     }
@@ -48,7 +76,7 @@ static bool wait_for_lock(const struct tbd_stops_claim *claim)
 }
 
 enum tbd_status tbd_stops_claim(struct tbd_stops_claim *out, const char *path, const char *root,
-                                bool is_aside, struct tbd_error *why)
+                                const struct tbd_stops_waiting *waiting, struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
@@ -58,9 +86,9 @@ enum tbd_status tbd_stops_claim(struct tbd_stops_claim *out, const char *path, c
     out->stops = tbd_open_folder_below(out->trace, LOCK_FOLDER);
     if (out->stops < 0) /* counted: nothing to claim */
         return TBD_OK;
-    if (is_aside && !take_lock(out->stops))
+    if (!waiting && !take_lock(out->stops))
         status = tbd_error_set(why, TBD_BUSY, path, 0, "somebody counts it already");
-    else if (!is_aside && !wait_for_lock(out))
+    else if (waiting && !wait_for_lock(out, waiting))
         status = TBD_INTERRUPTED;
     if (status)
         tbd_stops_claim_end(out);
@@ -83,4 +111,16 @@ bool tbd_stops_claim_is_wanted(const struct tbd_stops_claim *claim)
     if (root >= 0)
         close(root);
     return is_wanted;
+}
+
+void tbd_stops_claim_tell(const struct tbd_stops_claim *claim, uint32_t done, uint32_t count)
+{
+    int root = tbd_dir_open(claim->root);
+    char text[64];
+    int length = snprintf(text, sizeof(text), "%" PRIu32 " %" PRIu32 "\n", done, count);
+
+    if (root < 0)
+        return;
+    (void)!tbd_dir_write(root, TOLD_NAME, text, (size_t)length);
+    close(root);
 }

@@ -118,7 +118,8 @@ static bool has_grown(const struct tbd_trace *trace, uint64_t next_number)
            (count > 1 && tbd_trace_window(trace, count - 1)->number > next_number);
 }
 
-static enum tbd_status await_growth(const struct stops_counting *c, struct tbd_trace **out,
+/* Who waits for the trace has seen its end. */
+static enum tbd_status await_growth(struct stops_counting *c, struct tbd_trace **out,
                                     struct tbd_error *why)
 {
     uint64_t pause = PAUSE_NS;
@@ -127,7 +128,7 @@ static enum tbd_status await_growth(const struct stops_counting *c, struct tbd_t
         uint64_t begun;
         enum tbd_status status;
 
-        for (uint64_t waited = 0; waited < pause; waited += LOOK_NS)
+        for (uint64_t waited = 0; waited < pause && !tbd_stops_workers_hurry(c); waited += LOOK_NS)
             if (is_stopped(c) || !pause_ns(LOOK_NS))
                 return TBD_INTERRUPTED;
         begun = tbd_clock_ns();
@@ -142,25 +143,43 @@ static enum tbd_status await_growth(const struct stops_counting *c, struct tbd_t
 
 /* ---- going on ---- */
 
-/* The organizer has the first handle. */
-static void change_trace(struct stops_counting *c, struct tbd_trace *trace)
+static void free_left(struct stops_left *left)
 {
-    if (c->trace != c->begun)
-        tbd_trace_close(c->trace);
-    c->trace = trace;
+    tbd_replayer_free(left->replayer);
+    tbd_trace_close(left->trace);
+    free(left);
 }
 
-/* All workers wait meanwhile: every window that was taken was awaited. */
-static enum tbd_status change_replayer(struct stops_counting *c, struct tbd_error *why)
+void tbd_stops_free_left(struct stops_counting *c)
 {
-    struct tbd_replayer *replayer;
-    enum tbd_status status =
-        tbd_replayer_new(c->trace, tbd_stops_workers_most(c->how), &replayer, why);
+    struct stops_left *left = c->left;
 
-    if (status)
+    while (left) {
+        struct stops_left *next = left->next;
+
+        free_left(left);
+        left = next;
+    }
+    c->left = NULL;
+}
+
+/* All workers wait meanwhile, as every window that was taken was awaited; but if helpers go on, an idle one may still be at a window that
+ * a helper has replayed, and for long.  The organizer has the first handle. */
+static enum tbd_status change_trace(struct stops_counting *c, struct tbd_trace *trace,
+                                    struct tbd_error *why)
+{
+    struct stops_left *left = malloc(sizeof(*left));
+    struct tbd_replayer *replayer = NULL;
+    enum tbd_status status =
+        left ? tbd_replayer_new(trace, tbd_stops_workers_most(c->how), &replayer, why) : TBD_NOMEM;
+
+    if (status) {
+        free(left);
         return status;
+    }
+    *left = (struct stops_left){ c->trace == c->begun ? NULL : c->trace, c->replayer, NULL };
     pthread_mutex_lock(&c->lock);
-    tbd_replayer_free(c->replayer);
+    c->trace = trace;
     c->replayer = replayer;
     tbd_stops_take_windows(c);
     c->from = 0;
@@ -168,25 +187,48 @@ static enum tbd_status change_replayer(struct stops_counting *c, struct tbd_erro
     c->taken = c->written = c->next;
     pthread_cond_broadcast(&c->change);
     pthread_mutex_unlock(&c->lock);
+    if (c->is_hurried) {
+        left->next = c->left;
+        c->left = left;
+    } else {
+        free_left(left);
+    }
     return TBD_OK;
+}
+
+void tbd_stops_say_ended(struct stops_counting *c)
+{
+    if (!c->has_said_ended && c->how->ended)
+        c->how->ended(c->how->context);
+    c->has_said_ended = true;
+}
+
+static enum tbd_status go_on_with(struct stops_counting *c, struct tbd_trace *trace,
+                                  struct tbd_error *why)
+{
+    uint64_t first =
+        tbd_trace_window_count(trace) ? tbd_trace_window(trace, 0)->number : c->next_number;
+
+    if (first > c->next_number || first + tbd_trace_window_count(trace) < c->next_number)
+        return tbd_error_set(why, TBD_NOWINDOW, c->dir.path, 0,
+                             "windows were dropped before they were counted");
+    c->next = (uint32_t)(c->next_number - first);
+    return change_trace(c, trace, why);
 }
 
 enum tbd_status tbd_stops_follow(struct stops_counting *c, struct tbd_error *why)
 {
     struct tbd_trace *trace = NULL;
     enum tbd_status status = await_growth(c, &trace, why);
-    uint64_t first;
 
     if (status)
         return status;
-    change_trace(c, trace);
-    first = tbd_trace_window_count(trace) ? tbd_trace_window(trace, 0)->number : c->next_number;
-    if (first > c->next_number || first + tbd_trace_window_count(trace) < c->next_number)
-        return tbd_error_set(why, TBD_NOWINDOW, c->dir.path, 0,
-                             "windows were dropped before they were counted");
-    c->next = (uint32_t)(c->next_number - first);
-    status = tbd_stops_find_modules(c) ? change_replayer(c, why) : TBD_NOMEM;
-    if (!status && !c->is_live && c->how->ended)
-        c->how->ended(c->how->context);
-    return status;
+    status = go_on_with(c, trace, why);
+    if (status) {
+        tbd_trace_close(trace);
+        return status;
+    }
+    if (!c->is_live)
+        tbd_stops_say_ended(c);
+    return tbd_stops_find_modules(c) ? TBD_OK : TBD_NOMEM;
 }

@@ -25,7 +25,8 @@ static bool has_next(struct stops_counting *c)
     return c->taken < c->to && c->taken < c->written + c->ahead;
 }
 
-static bool take(const struct stops_worker *worker, uint32_t *out)
+static bool take(const struct stops_worker *worker, uint32_t *out,
+                 struct tbd_replayer **out_replayer)
 {
     struct stops_counting *c = worker->counting;
     bool is_good;
@@ -34,19 +35,24 @@ static bool take(const struct stops_worker *worker, uint32_t *out)
     while (may_take(c, worker) && !has_next(c))
         pthread_cond_wait(&c->change, &c->lock);
     is_good = may_take(c, worker);
+    *out_replayer = c->replayer;
     if (is_good)
         *out = c->taken++;
     pthread_mutex_unlock(&c->lock);
     return is_good;
 }
 
-/* Unless another one was faster. */
-static void give(struct stops_counting *c, uint32_t index, struct stops_place *place)
+/* Unless another one was faster, which may have gone on with another handle since.  That an idle one has failed, as it got no time, says
+ * nothing where a helper replays the window, too. */
+static void give(const struct stops_worker *worker, uint32_t index,
+                 const struct tbd_replayer *replayer, struct stops_place *place)
 {
+    struct stops_counting *c = worker->counting;
     struct stops_place *to = &c->places[index % c->ahead];
 
     pthread_mutex_lock(&c->lock);
-    if (index >= c->written && !to->is_there) {
+    if (replayer == c->replayer && index >= c->written && !to->is_there &&
+        (!place->status || may_take(c, worker))) {
         *to = *place;
         place->events = (struct tbd_buffer){ 0 };
         pthread_cond_broadcast(&c->change);
@@ -59,16 +65,17 @@ static void *work(void *argument)
 {
     const struct stops_worker *worker = argument;
     struct stops_counting *c = worker->counting;
+    struct tbd_replayer *replayer;
     uint32_t index;
 
     if (c->how->be_idle && !worker->is_helper)
         c->how->be_idle();
-    while (take(worker, &index)) {
+    while (take(worker, &index, &replayer)) {
         struct stops_place place = { .is_there = true };
 
-        place.status = tbd_stops_replay(c->replayer, worker->number, index, &c->blocks,
-                                        &place.events, &place.divergence, &place.why);
-        give(c, index, &place);
+        place.status = tbd_stops_replay(replayer, worker->number, index, &c->blocks, &place.events,
+                                        &place.divergence, &place.why);
+        give(worker, index, replayer, &place);
     }
     return NULL;
 }
@@ -110,7 +117,7 @@ bool tbd_stops_workers_start(struct stops_counting *c)
 
 static bool is_wanted(const struct stops_counting *c)
 {
-    return c->how->start && !c->is_live && !c->is_hurried && tbd_stops_claim_is_wanted(&c->claim);
+    return c->how->start && !c->is_hurried && tbd_stops_claim_is_wanted(&c->claim);
 }
 
 /* If there is no helper, the idle ones go on. */
@@ -136,6 +143,16 @@ static void hurry(struct stops_counting *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Nobody waits for a trace that is still being recorded. */
+bool tbd_stops_workers_hurry(struct stops_counting *c)
+{
+    if (!is_wanted(c))
+        return c->is_hurried;
+    tbd_stops_say_ended(c);
+    hurry(c);
+    return true;
+}
+
 /* ---- the caller ---- */
 
 static void wait_a_little(struct stops_counting *c)
@@ -153,14 +170,12 @@ struct stops_place tbd_stops_workers_await(struct stops_counting *c, uint32_t in
 {
     struct stops_place place;
 
-    if (is_wanted(c))
-        hurry(c);
+    (void)tbd_stops_workers_hurry(c);
     pthread_mutex_lock(&c->lock);
     while (!c->places[index % c->ahead].is_there) {
         wait_a_little(c);
         pthread_mutex_unlock(&c->lock);
-        if (is_wanted(c))
-            hurry(c);
+        (void)tbd_stops_workers_hurry(c);
         pthread_mutex_lock(&c->lock);
     }
     place = c->places[index % c->ahead];
