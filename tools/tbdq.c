@@ -99,13 +99,16 @@ static int set_at(struct tbd_command_run *run, const char *at)
     struct tbd_query_error error = { .status = TBD_NOMEM };
     struct tbd_question question = { 0 };
     struct tbd_command_run shown = *run;
-    char *text;
+    char *text = NULL;
     enum tbd_status status;
 
     if (take_before(run->session, at))
         return TBD_EXIT_FOUND;
-    text = tbd_bookmarks_expand(run->session, at);
-    status = text == NULL ? TBD_NOMEM : tbd_question_parse(text, 0, &question, &error);
+    status = tbd_bookmarks_expand(run->session, at, &text);
+    if (status == TBD_NOTIME)
+        return (int)tbd_command_fail(run, status);
+    if (status == TBD_OK)
+        status = tbd_question_parse(text, 0, &question, &error);
     free(text);
 
     shown.text = at;

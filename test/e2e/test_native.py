@@ -96,7 +96,7 @@ def test_a_program_that_makes_code_goes_on_translated(folder):
 def drop_old_windows(folder, argv, limit="budget", rounds=1200):
     """A trace of which most must go, still uncounted, whatever its number of windows; and how many bytes it may have."""
     argv = tbdtest.fixed([tbdtest.program(argv), str(rounds)])
-    options = NATIVE + ",cut=1000,aftercount=no,%s=%09d"  # of the same length, as above
+    options = NATIVE + ",cut=4000,aftercount=no,%s=%09d"  # of the same length, as above
     with tbdtest.one_processor():
         record(argv, os.path.join(folder, "all"), options % (limit, 0))
         whole = tbdtest.find_trace(os.path.join(folder, "all"), argv[-2])
@@ -118,6 +118,11 @@ def test_a_budget_drops_windows_that_are_not_counted(folder):
     stops = [int(name) for name in os.listdir(os.path.join(few.path, "stops"))]
     part = few.one("goto", "last")  # before all is counted
     assert "@w" in json.dumps(part), part
+    few.one("goto", "@w%d+0" % min(stops))
+    assert "0-1.windows" in os.listdir(os.path.join(few.path, "cache")), os.listdir(os.path.join(few.path, "cache"))
+    for at in ("@w0+1", "@w%d+1" % (min(stops) - 1)):
+        answer = few.tbdq("goto", at)
+        assert answer.code == 2 and ("%s: the window was dropped" % at).encode() in answer.err, answer
     info, every = few.info(), whole.info()
     assert info["dropped_windows"] == min(stops) > 0 and every["dropped_windows"] == 0, (info, every)
     assert 0 < info["windows"] < every["windows"] and info["end"] == "exit 0", (info, every)

@@ -144,7 +144,8 @@ def test_what_is_no_position_in_a_window(folder):
     trace = record(folder, 40000)
     for words in (("@w9999999+1",), ("@w99999999999999999999+1",), ("@w0+99999999999",), ("@w0+1+99",)):
         code, out, err = text(trace, "goto", *words)
-        assert code == 2 and not out and err, (words, code, out, err)
+        assert code == 2 and not out and err.startswith("tbdq: no such position: "), (words, code, out, err)
+        assert text(trace, "where", at=words[0]) == (code, out, err), words
     for words in (("goto", "5"), ("goto", "first"), ("goto", "last", "backward", "store", "1", "where", "time < 50")):
         code, out, _ = text(trace, *words)
         assert code == 0 and "@w" not in out, (words, out)

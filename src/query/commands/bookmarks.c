@@ -103,34 +103,51 @@ static size_t name_length(const char *text)
     return length;
 }
 
-char *tbd_bookmarks_expand(struct tbd_session *session, const char *line)
+/* A bookmark may be named as a window is. */
+static size_t read_one(struct tbd_session *session, const char *text, size_t length,
+                       struct tbd_position *out, enum tbd_status *io)
 {
-    char *text = NULL;
+    size_t in_window = tbd_position_in_window(text);
+    enum tbd_status status = in_window == 0 ? TBD_NOTFOUND : tbd_position_read(session, text, out);
+
+    if (status == TBD_OK)
+        return in_window;
+    if (find(session, text + 1, length, out))
+        return 1 + length;
+    if (status != TBD_NOTFOUND && *io == TBD_OK)
+        *io = status;
+    return 0;
+}
+
+enum tbd_status tbd_bookmarks_expand(struct tbd_session *session, const char *line, char **out_text)
+{
+    enum tbd_status status = TBD_OK;
     size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = open_memstream(out_text, &bytes);
     bool quoted = false;
 
     if (out == NULL)
-        return NULL;
+        return TBD_NOMEM;
     for (const char *s = line; *s != '\0'; s++) {
         bool starts = s == line || isspace((unsigned char)s[-1]);
         size_t length = !quoted && starts && *s == '@' ? name_length(s + 1) : 0;
         struct tbd_position position;
+        size_t used = length != 0 ? read_one(session, s, length, &position, &status) : 0;
 
         quoted ^= *s == '"';
-        if (length != 0 && tbd_position_in_window(s) != 0 &&
-            tbd_position_read(session, s, &position) == TBD_OK) {
+        if (used != 0) {
             fprintf(out, "%" PRIu64 "+%" PRIu32, position.time, position.offset);
-            s += tbd_position_in_window(s) - 1;
-        } else if (length != 0 && find(session, s + 1, length, &position)) {
-            fprintf(out, "%" PRIu64 "+%" PRIu32, position.time, position.offset);
-            s += length;
+            s += used - 1;
         } else {
             fputc(*s, out);
         }
     }
     fclose(out);
-    return text;
+    if (status != TBD_OK) {
+        free(*out_text);
+        *out_text = NULL;
+    }
+    return status;
 }
 
 static bool is_name(const char *text)

@@ -245,21 +245,28 @@ static enum tbd_exit run_any(struct tbd_session *session, const struct tbd_line_
     return result;
 }
 
+static enum tbd_exit fail(struct tbd_session *session, enum tbd_status status)
+{
+    struct tbd_command_run run = { .session = session };
+
+    return status == TBD_NOMEM ? tbd_command_no_memory() : tbd_command_fail(&run, status);
+}
+
 enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_options *options,
                             size_t count, char *const *words)
 {
     char **expanded = calloc(count + 1, sizeof(*expanded));
+    enum tbd_status status = expanded == NULL ? TBD_NOMEM : TBD_OK;
     char *text = NULL;
     enum tbd_exit result;
     size_t good = 0;
 
-    while (expanded != NULL && good < count &&
-           (expanded[good] = tbd_bookmarks_expand(session, words[good])) != NULL)
-        good++;
-    if (expanded != NULL && good == count)
-        text = join(count, expanded);
+    for (; status == TBD_OK && good < count; good += status == TBD_OK)
+        status = tbd_bookmarks_expand(session, words[good], &expanded[good]);
+    if (status == TBD_OK && (text = join(count, expanded)) == NULL)
+        status = TBD_NOMEM;
     result =
-        text == NULL ? tbd_command_no_memory() : run_any(session, options, text, count, expanded);
+        status != TBD_OK ? fail(session, status) : run_any(session, options, text, count, expanded);
     for (size_t i = 0; i < good; i++)
         free(expanded[i]);
     free(expanded);
@@ -284,9 +291,13 @@ enum tbd_exit tbd_line_run(struct tbd_session *session, const struct tbd_line_op
 {
     char *words[TBD_LINE_MAX_WORDS + 1] = { NULL };
     char *trimmed = copy_trimmed(line);
-    char *text = trimmed == NULL ? NULL : tbd_bookmarks_expand(session, trimmed);
+    char *text = NULL;
+    enum tbd_status status =
+        trimmed == NULL ? TBD_NOMEM : tbd_bookmarks_expand(session, trimmed, &text);
     char *copy = text == NULL ? NULL : strdup(text);
-    enum tbd_exit result = copy == NULL ? tbd_command_no_memory() : TBD_EXIT_FOUND;
+    enum tbd_exit result = status != TBD_OK ? fail(session, status)
+                           : copy == NULL   ? tbd_command_no_memory()
+                                            : TBD_EXIT_FOUND;
     size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
 
     if (count != 0)

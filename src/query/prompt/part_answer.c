@@ -119,8 +119,9 @@ static void take_windows(const char *text, struct tbd_counted_part *part)
         unsigned long number =
             tbd_position_in_window(s) != 0 ? strtoul(s + 2, NULL, 10) : ULONG_MAX;
 
-        if (number >= part->windows)
+        if (number < part->dropped || number - part->dropped >= part->windows)
             continue;
+        number -= part->dropped;
         if (part->to == 0 || number < part->from)
             part->from = (uint32_t)number;
         if (number >= part->to)

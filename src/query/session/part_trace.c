@@ -30,6 +30,7 @@ bool tbd_part_find(struct tbd_counted_part *part, const char *path)
         return false;
     info = tbd_trace_info(trace);
     *part = (struct tbd_counted_part){ .windows = tbd_trace_window_count(trace), .home = -1 };
+    part->dropped = part->windows != 0 ? tbd_trace_window(trace, 0)->number : 0;
     is_found = info->counts_stops && info->finished && !info->is_foreign &&
                info->damage_count == 0 && part->windows != 0 &&
                strlen(tbd_trace_path(trace)) < sizeof(part->path);

@@ -17,6 +17,7 @@
 struct tbd_counted_part {
     uint32_t from, to;   /* windows [from, to) are counted */
     uint32_t windows;    /* of the recording */
+    uint32_t dropped;    /* before them: a window's number is its index and this */
     uint64_t first, end; /* times of the counted windows: [first, end) */
     char path[4096];     /* of the recording */
     int home;            /* owned; the recording's folder, where the user's position is kept */

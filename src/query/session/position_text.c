@@ -103,7 +103,7 @@ static bool read_more(const char **io, uint64_t most, uint64_t *out)
 enum tbd_status tbd_position_read(struct tbd_session *session, const char *text,
                                   struct tbd_position *out)
 {
-    const struct tbd_window_summary *window;
+    const struct tbd_window_summary *first = tbd_trace_window(session->trace, 0), *window;
     const char *at = text + 2;
     uint64_t number, blocks, offset;
     uint32_t index;
@@ -116,6 +116,8 @@ enum tbd_status tbd_position_read(struct tbd_session *session, const char *text,
         !read_more(&at, UINT32_MAX, &offset))
         return refuse(session, text,
                       "a position in a window is @wWINDOW+BLOCKS or @wWINDOW+BLOCKS+K");
+    if (first != NULL && number < first->number)
+        return refuse(session, text, "the window was dropped (budget or keep)");
     index = tbd_trace_window_with(session->trace, (uint32_t)number);
     window = index == UINT32_MAX ? NULL : tbd_trace_window(session->trace, index);
     if (window == NULL)
