@@ -311,8 +311,6 @@ void tbd_own_jumps_dispatched(uint64_t pc)
 {
     struct site *site = &sites[(pc ^ pc >> 12) % SITES];
 
-    if (!tbd_processor.has_fsgsbase)
-        return;
     if (!site->pc)
         site->pc = pc;
     if (site->pc == pc && ++site->dispatched == OFTEN)

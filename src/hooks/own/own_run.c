@@ -466,7 +466,8 @@ void tbd_own_jumped(struct tbd_regs *regs)
     uint64_t gs_base = tbd_gs_base_take_sigsafe(tbd_processor.gs_base);
 
     thread = tbd_thread_now();
-    regs->gs_base = gs_base;
+    if (tbd_processor.has_fsgsbase)
+        regs->gs_base = gs_base;
     regs->fs_base = fs_base(thread);
     stop = STOP_JUMP;
     tbd_own_stopped(thread);
@@ -547,7 +548,7 @@ void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *given)
     tbd_special_logs_stores = true;
     tbd_code_traps_begin(&tbd_memory.regions);
     tbd_own_look(0, TBD_USER_END, true);
-    if (tbd_processor.has_fsgsbase && !tbd_own_translate_is_due())
+    if (!tbd_own_translate_is_due())
         tbd_own_jumps_begin();
     begin();
     if (tbd_own_translate_is_due())
