@@ -69,6 +69,11 @@ void tbd_own_translate(struct tbd_thread *thread);
 /* own_run.c: native play's means are given back; pages written so far are marked. */
 void tbd_own_end(void);
 
+/* own_syscalls.c: APP, at a system call.  `is_jump`: this place was dispatched before. */
+void tbd_own_perform_call(struct tbd_thread *thread, bool is_jump);
+/* own_syscalls.c: APP: one of 32-bit programs lets the program go. */
+void tbd_own_leave_old_calls(struct tbd_thread *thread);
+
 /* own_steps.c: APP, at a stop or a fault: a program whose trap flag is set is let go; `is_trap`: it has made a step. */
 void tbd_own_leave_steps(struct tbd_thread *thread, bool is_trap);
 

@@ -48,10 +48,8 @@ uint64_t tbd_own_window_used_ns(void)
     return tbd_own_window_now_ns() - began_used;
 }
 
-bool tbd_own_window_is_over_at_stop(void)
+bool tbd_own_window_is_over_at_stop(uint64_t now)
 {
-    uint64_t now = tbd_cycles_now();
-
     if (now - looked < look_cycles)
         return false;
     looked = now;

@@ -20,8 +20,8 @@
 void tbd_own_window_begin(uint64_t fixed_ns, uint64_t page_ns);
 /* After this much computing a tick looks whether the window is over. */
 uint64_t tbd_own_window_tick_ns(void);
-/* Is it over?  Asked at every stop, and so mostly answered by the counter of cycles. */
-bool tbd_own_window_is_over_at_stop(void);
+/* Is it over?  Asked at every stop, and so mostly answered by the counter of cycles: it is `now`. */
+bool tbd_own_window_is_over_at_stop(uint64_t now);
 bool tbd_own_window_is_over_at_tick(void);
 /* Has it lasted so long that its end costs little beside it, if another thread waits for its turn? */
 bool tbd_own_window_pays(void);

@@ -7,6 +7,7 @@
 #include "base/sys_clock.h"
 
 static bool can_be_read, is_known;
+static uint64_t read_last;
 
 bool tbd_cycles_can_be_read(void)
 {
@@ -21,7 +22,13 @@ bool tbd_cycles_can_be_read(void)
 
 uint64_t tbd_cycles_now(void)
 {
-    return tbd_cycles_can_be_read() ? __builtin_ia32_rdtsc() : tbd_sys_clock_ns();
+    read_last = tbd_cycles_can_be_read() ? __builtin_ia32_rdtsc() : tbd_sys_clock_ns();
+    return read_last;
+}
+
+uint64_t tbd_cycles_read_last(void)
+{
+    return read_last;
 }
 
 void tbd_cycles_forbid(void)
