@@ -12,7 +12,7 @@
 #define MOST_TRAPS 8192u
 #define INT3       0xccu
 
-#define MOST_PATCHED 8u /* bytes in place of one instruction */
+#define MOST_MADE 256u /* written at once */
 
 struct trap {
     uint64_t address;
@@ -23,6 +23,8 @@ struct trap {
 
 static struct trap traps[MOST_TRAPS];
 static size_t count;
+static struct trap made[MOST_MADE]; /* about to be written: all in one mapping, by address */
+static size_t made_count;
 static const struct tbd_regions *regions;
 
 void tbd_code_traps_begin(const struct tbd_regions *given)
@@ -97,38 +99,72 @@ bool tbd_code_traps_any(uint64_t start, uint64_t end)
     return at < count && traps[at].address < end;
 }
 
-/* Writes them, too. */
-static bool insert(size_t at, const struct trap *made, size_t many)
+static void keep(const struct trap *trap)
 {
-    if (count + many > MOST_TRAPS || !put(made, many, false))
+    size_t at = lower(trap->address);
+
+    memmove(&traps[at + 1], &traps[at], (count - at) * sizeof(*traps));
+    traps[at] = *trap;
+    count++;
+}
+
+/* Writes what was made, all of it or nothing. */
+static bool write_made(void)
+{
+    if (!made_count)
+        return true;
+    if (count + made_count > MOST_TRAPS || !put(made, made_count, false))
         return false;
-    memmove(&traps[at + many], &traps[at], (count - at) * sizeof(*traps));
-    memcpy(&traps[at], made, many * sizeof(*traps));
-    count += many;
+    for (size_t i = 0; i < made_count; i++)
+        keep(&made[i]);
+    return true;
+}
+
+static void make(uint64_t address, uint8_t ours, bool is_trap)
+{
+    made[made_count++] = (struct trap){ address, *(const uint8_t *)address, ours, is_trap };
+}
+
+static bool is_known(uint64_t address)
+{
+    return tbd_code_traps_has_sigsafe(address) ||
+           (made_count && made[made_count - 1].address == address);
+}
+
+static bool set_some(const uint64_t *addresses, size_t many)
+{
+    made_count = 0;
+    for (size_t i = 0; i < many; i++) {
+        if (is_known(addresses[i]))
+            continue;
+        if (tbd_code_traps_any(addresses[i], addresses[i] + 1))
+            return false;
+        make(addresses[i], INT3, true);
+    }
+    return write_made();
+}
+
+bool tbd_code_traps_set_all(const uint64_t *addresses, size_t many)
+{
+    for (size_t i = 0; i < many; i += MOST_MADE)
+        if (!set_some(addresses + i, many - i < MOST_MADE ? many - i : MOST_MADE))
+            return false;
     return true;
 }
 
 bool tbd_code_traps_set(uint64_t address)
 {
-    struct trap trap = { address, *(const uint8_t *)address, INT3, true };
-    size_t at = lower(address);
-
-    if (tbd_code_traps_has_sigsafe(address))
-        return true;
-    if (tbd_code_traps_any(address, address + 1) || !insert(at, &trap, 1))
-        return false;
-    return true;
+    return tbd_code_traps_set_all(&address, 1);
 }
 
 bool tbd_code_traps_patch(uint64_t address, const uint8_t *patch, size_t bytes)
 {
-    struct trap made[MOST_PATCHED];
-
-    if (bytes > MOST_PATCHED || tbd_code_traps_any(address, address + bytes))
+    if (bytes > MOST_MADE || tbd_code_traps_any(address, address + bytes))
         return false;
+    made_count = 0;
     for (size_t i = 0; i < bytes; i++)
-        made[i] = (struct trap){ address + i, ((const uint8_t *)address)[i], patch[i], false };
-    return insert(lower(address), made, bytes);
+        make(address + i, patch[i], false);
+    return write_made();
 }
 
 static void drop(size_t from, size_t to)

@@ -12,7 +12,8 @@
 
 /* Once: the mappings whose protection is changed; borrowed for ever. */
 void tbd_code_traps_begin(const struct tbd_regions *regions);
-/* Writes the trap.  False: there are too many, or it cannot be written. */
+/* Writes the traps, of one mapping and by address.  False: there are too many, or they cannot be written. */
+bool tbd_code_traps_set_all(const uint64_t *addresses, size_t many);
 bool tbd_code_traps_set(uint64_t address);
 /* Writes these bytes in place of the program's, all in one mapping.  False: there are too many, or they cannot be written. */
 bool tbd_code_traps_patch(uint64_t address, const uint8_t *patch, size_t bytes);

@@ -31,7 +31,8 @@
 #define FEW    8u
 #define CHUNK  4096u
 
-#define SHORT_JUMP 2u /* bytes */
+#define SHORT_JUMP 2u   /* bytes */
+#define MOST_FOUND 512u /* traps that are written at once */
 
 bool tbd_own_must_stop(const struct tbd_insn *insn)
 {
@@ -203,10 +204,8 @@ static bool is_jumped_to(struct decision *d)
            begins_hidden(d, d->holder + (uint64_t)(int64_t)(int8_t)jump[1]);
 }
 
-static void decide(void *context)
+static void decide(struct decision *d)
 {
-    struct decision *d = context;
-
     take_votes(d);
     d->is_hidden = d->unlikely >= NEARLY && is_jumped_to(d);
 }
@@ -235,6 +234,24 @@ static bool is_vsyscall(const uint8_t *at)
 
 /* ---- a range of code ---- */
 
+/* Instructions of one mapping, by address, that get a trap: for each change of its protection the kernel goes through its pages. */
+static uint64_t found[MOST_FOUND];
+static size_t found_count;
+
+static void write_found(void)
+{
+    if (!tbd_code_traps_set_all(found, found_count))
+        tbd_own_translate_soon("its code cannot be changed");
+    found_count = 0;
+}
+
+static void add_found(uint64_t site)
+{
+    if (found_count == MOST_FOUND)
+        write_found();
+    found[found_count++] = site;
+}
+
 static void undecided(uint64_t find, const char *what)
 {
     static char why[96];
@@ -245,11 +262,10 @@ static void undecided(uint64_t find, const char *what)
 
 static void decide_find(struct decision *d)
 {
-    tbd_processor_decode(decide, d);
+    decide(d);
     TBD_LOG(TBD_LOG_DEBUG, "own", "%p: %u for, %u against", (void *)d->find, d->sure, d->unlikely);
     if (d->sure >= NEARLY) {
-        if (!tbd_code_traps_set(d->site))
-            tbd_own_translate_soon("its code cannot be changed");
+        add_found(d->site);
     } else if (d->unlikely < NEARLY) {
         undecided(d->find, "cannot be told from data");
     } else if (d->is_hidden) {
@@ -279,12 +295,11 @@ static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t
     }
 }
 
-static void look_at_region(const struct tbd_msg_region *map)
+/* All of it in one call with the decoder's registers. */
+static void look_at_region(void *region)
 {
     static uint8_t copy[BEFORE + CHUNK + TBD_INSN_MAX_BYTES];
-
-    if (!pairs[0x310f / 64])
-        make_pairs();
+    const struct tbd_msg_region *map = region;
 
     for (uint64_t at = map->start; at < map->end; at += CHUNK) {
         size_t before = at - map->start < BEFORE ? at - map->start : BEFORE;
@@ -297,6 +312,16 @@ static void look_at_region(const struct tbd_msg_region *map)
         tbd_code_traps_hide(copy, at - before, before + CHUNK + after);
         look_at_copy(at, copy, before, CHUNK, after);
     }
+}
+
+static void set_traps(const struct tbd_msg_region *map)
+{
+    struct tbd_msg_region region = *map;
+
+    if (!pairs[0x310f / 64])
+        make_pairs();
+    tbd_processor_decode(look_at_region, &region);
+    write_found();
 }
 
 void tbd_own_leave_changing_file(void)
@@ -321,7 +346,7 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
         if (map->prot & PROT_WRITE || !map->inode)
             tbd_own_translate_soon("it makes code, which native play cannot follow");
         else
-            look_at_region(map);
+            set_traps(map);
     }
     tbd_written_follow(start, end, is_new);
 }
