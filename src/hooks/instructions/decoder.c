@@ -71,6 +71,7 @@ static const char *map_segments(const Elf64_Ehdr *header)
         if (tbd_sys_mmap(start, end - start, TBD_PROT_RW,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)start)
             return "the decoder library's place is taken";
+        tbd_sys_populate(loaded(s->p_vaddr), loaded(s->p_vaddr) + s->p_filesz);
         memcpy((void *)loaded(s->p_vaddr), tbd_decoder_image + s->p_offset, s->p_filesz);
     }
     return NULL;

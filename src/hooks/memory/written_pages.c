@@ -227,19 +227,37 @@ static struct tbd_range part_of(const struct tbd_msg_region *map, uint64_t start
                                map->end < end ? map->end : end };
 }
 
+/* Parts side by side are one, which saves the kernel's calls; what is large has its own. */
+static bool join(struct tbd_range *part, struct tbd_range next)
+{
+    if (part->end != next.start || next.end - part->start >= RESERVED_BYTES)
+        return false;
+    part->end = next.end;
+    return true;
+}
+
 static void each_part(uint64_t start, uint64_t end,
                       void (*visit)(const struct tbd_pagemap *map, struct tbd_range part))
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
+    struct tbd_range part = { 0, 0 };
     struct tbd_pagemap map;
 
     if (!is_following())
         return;
     tbd_pagemap_open(&map);
     for (size_t i = tbd_regions_lower(regions, start);
-         i < regions->count && regions->table[i].map.start < end; i++)
-        if (is_followed(&regions->table[i].map))
-            visit(&map, part_of(&regions->table[i].map, start, end));
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        struct tbd_range next = part_of(&regions->table[i].map, start, end);
+
+        if (!is_followed(&regions->table[i].map) || join(&part, next))
+            continue;
+        if (part.end)
+            visit(&map, part);
+        part = next;
+    }
+    if (part.end)
+        visit(&map, part);
     tbd_pagemap_close(&map);
 }
 
