@@ -86,9 +86,7 @@ static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch
            last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
 }
 
-/* Address of an access that must be aligned: these never have an fs or gs base, a bit number or the
- * like. */
-static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *regs)
+uint64_t tbd_access_address(const struct tbd_access *a, const struct tbd_regs *regs)
 {
     uint64_t address = (uint64_t)a->ea.disp;
 
@@ -105,7 +103,7 @@ static bool is_misaligned(const struct tbd_insn *insn, const struct tbd_regs *re
 {
     for (unsigned n = 0; n < insn->access_count; n++)
         if (insn->access[n].flags & TBD_ACCESS_ALIGNED &&
-            address_of(&insn->access[n], regs) & (insn->access[n].size - 1u))
+            tbd_access_address(&insn->access[n], regs) & (insn->access[n].size - 1u))
             return true;
     return false;
 }

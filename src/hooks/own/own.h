@@ -74,6 +74,9 @@ void tbd_own_perform_call(struct tbd_thread *thread, bool is_jump);
 /* own_syscalls.c: APP: one of 32-bit programs lets the program go. */
 void tbd_own_leave_old_calls(struct tbd_thread *thread);
 
+/* own_pushed.c: APP, at a fault that has no address: memory is as translated code would leave it. */
+void tbd_own_push_of_fault(const struct tbd_regs *regs);
+
 /* own_steps.c: APP, at a stop or a fault: a program whose trap flag is set is let go; `is_trap`: it has made a step. */
 void tbd_own_leave_steps(struct tbd_thread *thread, bool is_trap);
 

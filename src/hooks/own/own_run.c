@@ -135,8 +135,9 @@ static void perform_site(struct tbd_thread *thread)
     (void)tbd_special_perform(thread, special, bytes);
 }
 
-#define TRAP_PAGE   14u
-#define ERROR_FETCH 0x10u
+#define TRAP_PROTECTION 13u
+#define TRAP_PAGE       14u
+#define ERROR_FETCH     0x10u
 
 /* Where no instruction can be fetched, a replay has nothing to run, which would set the flag; the signal's frame gets it. */
 static void clear_resume_flag(struct tbd_thread *thread, const struct tbd_queued_signal *fault)
@@ -155,6 +156,8 @@ static void raise_fault(struct tbd_thread *thread, bool is_entered)
         return;
     if (!is_entered) {
         clear_resume_flag(thread, fault);
+        if (fault->trap == TRAP_PROTECTION)
+            tbd_own_push_of_fault(&thread->regs);
         tbd_own_enter_block(thread, 0, TBD_END_FAULT);
         if (fault->signo != SIGILL) /* sysenter on AMD's processors: a replay raises it, too */
             tbd_own_leave_old_calls(thread); /* this kernel does not know them */

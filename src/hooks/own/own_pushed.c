@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+/* own_pushed.c - see own.h: what a call to what is no address leaves below the stack
+ *
+ * Translated code, and so a replay, has pushed the return address before it finds that the target is no address, and what is
+ * pushed stays (patcher/interrupted.c).  Of processors, some push before that fault and some do not (AMD's do not).  A window that
+ * ends before the handler's return would end with another word in memory than its replay, so it is written here. */
+#include "hooks/instructions/processor.h"
+#include "hooks/memory/code_traps.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/own/own.h"
+#include "patcher/decode.h"
+#include "patcher/interrupted.h"
+#include "patcher/patcher.h"
+
+struct at_fault {
+    uint64_t pc;
+    struct tbd_insn insn;
+    bool is_call;
+};
+
+static void decode_call(void *context)
+{
+    struct at_fault *at = context;
+    uint8_t bytes[TBD_INSN_MAX_BYTES];
+    size_t have = tbd_copy_prefix_from_program(bytes, at->pc, sizeof(bytes));
+
+    tbd_code_traps_hide(bytes, at->pc, have);
+    at->is_call =
+        tbd_decode(&at->insn, at->pc, bytes, have) && at->insn.kind == TBD_INSN_CALL_INDIRECT;
+}
+
+/* False: the fault was that of reading it. */
+static bool find_target(const struct tbd_insn *call, const struct tbd_regs *regs, uint64_t *out)
+{
+    const struct tbd_access *first = &call->access[0];
+
+    if (call->access_count && first->flags & TBD_ACCESS_READ)
+        return tbd_load_from_program(out, tbd_access_address(first, regs), sizeof(*out));
+    if (call->field[TBD_FIELD_RM] == TBD_NO_REG)
+        return false;
+    *out = regs->gpr[call->field[TBD_FIELD_RM]];
+    return true;
+}
+
+void tbd_own_push_of_fault(const struct tbd_regs *regs)
+{
+    static const struct tbd_patcher_callbacks callbacks = { .has_long_addresses =
+                                                                tbd_processor_has_long_addresses };
+    struct at_fault at = { .pc = regs->rip };
+    uint64_t target, next;
+
+    tbd_processor_decode(decode_call, &at);
+    if (!at.is_call || !find_target(&at.insn, regs, &target) ||
+        tbd_is_canonical(&callbacks, target))
+        return;
+    next = regs->rip + at.insn.length;
+    (void)tbd_store_to_program(regs->gpr[TBD_RSP] - sizeof(next), &next, sizeof(next));
+}
