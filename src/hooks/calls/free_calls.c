@@ -6,6 +6,7 @@
 #include "hooks/calls/free_calls.h"
 
 #include "base/linux_abi.h"
+#include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
@@ -133,6 +134,15 @@ static bool is_refused(struct tbd_call *call)
     return refused;
 }
 
+/* A signal that comes meanwhile comes too late, as one just after the call does: a dump may have been made, for which the other
+ * threads have stopped, and its thread cannot go on. */
+_Noreturn static void end_all(const struct tbd_call *call)
+{
+    tbd_call_policy->ends(call->thread, (uint32_t)call->sys.args[0]);
+    tbd_crash_ends();
+    tbd_sys_exit_group((int)call->sys.args[0]);
+}
+
 void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     const struct tbd_regs *regs = &thread->regs;
@@ -154,11 +164,7 @@ void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     switch (way) {
     case FORK: tbd_free_fork(&call); break;
     case EXIT: tbd_free_exit(&call); break;
-    case EXIT_ALL:
-        tbd_call_policy->ends(thread, (uint32_t)call.sys.args[0]);
-        tbd_crash_ends();
-        perform_directly(&call);
-        break;
+    case EXIT_ALL: end_all(&call);
     case RESUME: resume(&call); break;
     case DIRECT:
     case LOCKED:
