@@ -57,7 +57,7 @@ enum tbd_status tbd_search_see_jumps(struct tbd_search_run *run)
 
     if (jumps == NULL)
         return TBD_OK;
-    while (status == TBD_OK && look(run)) {
+    while (status == TBD_OK && look(run) && tbd_seen_jumps_count(jumps) != run->plan.seen) {
         status = tbd_search_take_seen(run, window);
         if (status == TBD_OK)
             status = tbd_search_open(run);
