@@ -5,7 +5,6 @@
  * pushed stays (patcher/interrupted.c).  Of processors, some push before that fault and some do not (AMD's do not).  A window that
  * ends before the handler's return would end with another word in memory than its replay, so it is written here. */
 #include "hooks/instructions/processor.h"
-#include "hooks/memory/code_traps.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/own/own.h"
 #include "patcher/decode.h"
@@ -22,11 +21,9 @@ static void decode_call(void *context)
 {
     struct at_fault *at = context;
     uint8_t bytes[TBD_INSN_MAX_BYTES];
-    size_t have = tbd_copy_prefix_from_program(bytes, at->pc, sizeof(bytes));
 
-    tbd_code_traps_hide(bytes, at->pc, have);
     at->is_call =
-        tbd_decode(&at->insn, at->pc, bytes, have) && at->insn.kind == TBD_INSN_CALL_INDIRECT;
+        tbd_own_decode(at->pc, bytes, &at->insn) && at->insn.kind == TBD_INSN_CALL_INDIRECT;
 }
 
 /* False: the fault was that of reading it. */

@@ -359,14 +359,20 @@ struct at_trap {
     bool ok;
 };
 
+bool tbd_own_decode(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], struct tbd_insn *out)
+{
+    size_t have = tbd_copy_prefix_from_program(bytes, pc, TBD_INSN_MAX_BYTES);
+
+    tbd_code_traps_hide(bytes, pc, have);
+    return tbd_decode(out, pc, bytes, have);
+}
+
 static void decode_trap(void *context)
 {
     struct at_trap *trap = context;
     uint8_t bytes[TBD_INSN_MAX_BYTES];
-    size_t have = tbd_copy_prefix_from_program(bytes, trap->pc, sizeof(bytes));
 
-    tbd_code_traps_hide(bytes, trap->pc, have);
-    trap->ok = tbd_decode(&trap->insn, trap->pc, bytes, have) && tbd_own_must_stop(&trap->insn);
+    trap->ok = tbd_own_decode(trap->pc, bytes, &trap->insn) && tbd_own_must_stop(&trap->insn);
 }
 
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes)

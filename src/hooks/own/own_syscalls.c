@@ -3,6 +3,7 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/calls/call_run.h"
+#include "hooks/calls/map_changes.h"
 #include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
@@ -39,11 +40,6 @@ void tbd_own_leave_old_calls(struct tbd_thread *thread)
     tbd_detach(thread, why, 0);
 }
 
-static uint64_t page_end(uint64_t address)
-{
-    return (address + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-}
-
 static bool is_followed_again(uint64_t advice)
 {
     return advice == MADV_DONTNEED || advice == MADV_HUGEPAGE;
@@ -62,13 +58,13 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
     switch (number) {
     case __NR_mmap:
         start = result;
-        tbd_code_traps_forget(start, page_end(start + bytes));
+        tbd_code_traps_forget(start, tbd_map_page_up(start + bytes));
         break;
     case __NR_mremap:
-        tbd_code_traps_forget(start, page_end(start + bytes));
+        tbd_code_traps_forget(start, tbd_map_page_up(start + bytes));
         is_new = start == result; /* what has moved is only known by its old address */
-        start = is_new ? page_end(start + bytes) : result;
-        bytes = page_end(result + before->gpr[TBD_RDX]) - start;
+        start = is_new ? tbd_map_page_up(start + bytes) : result;
+        bytes = tbd_map_page_up(result + before->gpr[TBD_RDX]) - start;
         bytes = (int64_t)bytes > 0 ? bytes : 0;
         break;
     case __NR_brk:
@@ -78,11 +74,11 @@ static void look_after_call(struct tbd_thread *thread, const struct tbd_regs *be
     case __NR_mprotect:
     case __NR_pkey_mprotect: is_new = false; break;
     case __NR_madvise: bytes = is_followed_again(before->gpr[TBD_RDX]) ? bytes : 0; break;
-    case __NR_munmap: tbd_code_traps_forget(start, page_end(start + bytes)); return;
+    case __NR_munmap: tbd_code_traps_forget(start, tbd_map_page_up(start + bytes)); return;
     default: start = bytes = 0;
     }
     if (bytes)
-        tbd_own_look(start & ~(TBD_PAGE_SIZE - 1), page_end(start + bytes), is_new);
+        tbd_own_look(start & ~(TBD_PAGE_SIZE - 1), tbd_map_page_up(start + bytes), is_new);
 }
 
 /* Does the call make a process that is not recorded, and so knows nothing of traps?  A child that is to be recorded has
@@ -109,7 +105,7 @@ static bool moves_code(const struct tbd_regs *regs)
     uint64_t start = regs->gpr[TBD_RDI];
 
     return regs->gpr[TBD_RAX] == __NR_mremap &&
-           tbd_code_traps_any(start, page_end(start + regs->gpr[TBD_RSI]));
+           tbd_code_traps_any(start, tbd_map_page_up(start + regs->gpr[TBD_RSI]));
 }
 
 static bool makes_userfaultfd(const struct tbd_regs *regs)
