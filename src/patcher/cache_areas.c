@@ -7,6 +7,7 @@
 
 enum {
     AREA_BYTES = 64 << 20,
+    LEAST_AREA_BYTES = 1 << 20,
 };
 
 #define NEIGHBOURHOOD (128ull << 20) /* most data that code reaches by [rip + x] is this near */
@@ -34,19 +35,60 @@ static uint64_t neighbourhood_start(uint64_t pc)
     return pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
 }
 
+static bool has_space(const struct tbd_patch_area *area)
+{
+    return area->cold - area->hot > TBD_CACHE_BLOCK_SPACE + TBD_CACHE_STUB_SPACE;
+}
+
+/* Operands that are out of reach there go through a scratch register. */
+static struct tbd_patch_area *any_area_with_space(void)
+{
+    for (uint32_t n = 0; n < tbd_cache.area_count; n++)
+        if (has_space(&tbd_cache.area[n]))
+            return &tbd_cache.area[n];
+    return NULL;
+}
+
+/* Where no addresses were left once none is looked for again: it takes a thousand system calls. */
+static uint64_t region_of(uint64_t pc)
+{
+    return (pc >> 31) + 1;
+}
+
+/* Within reach of the code at `pc`, if possible of its neighbourhood, too.  A program that has taken nearly all addresses
+ * there (growing_stacks.c) leaves space for a smaller area. */
+static uint64_t reserve_near(const struct tbd_patcher_callbacks *callbacks, uint64_t pc,
+                             uint64_t *bytes)
+{
+    uint64_t base = callbacks->reserve_area(neighbourhood_start(pc), pc + NEIGHBOURHOOD, *bytes);
+
+    if (!base)
+        base = callbacks->reserve_area(pc, pc + 1, *bytes);
+    while (!base && *bytes / 4 >= LEAST_AREA_BYTES) {
+        *bytes /= 4;
+        base = callbacks->reserve_area(pc, pc + 1, *bytes);
+    }
+    return base;
+}
+
 static struct tbd_patch_area *area_new(const struct tbd_patcher_callbacks *callbacks,
                                        const struct tbd_codegen_config *config, uint64_t pc)
 {
     struct tbd_patch_area *area = &tbd_cache.area[tbd_cache.area_count];
-    uint64_t lo = neighbourhood_start(pc);
-    uint64_t bytes = config->area_bytes ? config->area_bytes : AREA_BYTES;
-    uint64_t base;
+    uint64_t whole = config->area_bytes ? config->area_bytes : AREA_BYTES;
+    uint64_t bytes = whole, base = 0;
 
     if (tbd_cache.area_count == TBD_CACHE_AREAS)
         return NULL;
-    base = callbacks->reserve_area(lo, pc + NEIGHBOURHOOD, bytes);
-    if (!base)
-        base = callbacks->reserve_area(pc, pc + 1, bytes);
+    if (tbd_cache.full_region != region_of(pc))
+        base = reserve_near(callbacks, pc, &bytes);
+    if (!base) {
+        tbd_cache.full_region = region_of(pc);
+        if (any_area_with_space())
+            return NULL;
+        bytes = whole;
+        base = callbacks->reserve_area(0, 0, bytes);
+    }
     if (!base)
         return NULL;
     area->base = base;
@@ -55,11 +97,6 @@ static struct tbd_patch_area *area_new(const struct tbd_patcher_callbacks *callb
     /* signal handlers of other threads look at the areas */
     __atomic_store_n(&tbd_cache.area_count, tbd_cache.area_count + 1, __ATOMIC_RELEASE);
     return area;
-}
-
-static bool has_space(const struct tbd_patch_area *area)
-{
-    return area->cold - area->hot > TBD_CACHE_BLOCK_SPACE + TBD_CACHE_STUB_SPACE;
 }
 
 bool tbd_cache_area_serves(const struct tbd_patch_area *area, uint64_t pc)
@@ -93,9 +130,8 @@ struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *ca
             return &tbd_cache.area[n];
         }
     area = area_new(callbacks, config, pc);
-    for (uint32_t n = 0; !area && n < tbd_cache.area_count; n++)
-        if (has_space(&tbd_cache.area[n]))
-            area = &tbd_cache.area[n]; /* out of reach: operands go through a scratch register */
+    if (!area)
+        area = any_area_with_space();
     if (area)
         tbd_cache.last_area = (uint32_t)(area - tbd_cache.area);
     return area;

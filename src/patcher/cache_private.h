@@ -61,7 +61,8 @@ struct tbd_cache {
     uint32_t id_count;
     struct tbd_patch_area area[TBD_CACHE_AREAS];
     uint32_t area_count;
-    uint32_t last_area; /* where the last block was put */
+    uint32_t last_area;   /* where the last block was put */
+    uint64_t full_region; /* the last without addresses for an area (cache_areas.c); 0: none */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
     uint32_t thread_count;
     uint64_t read_page[TBD_CACHE_READ_PAGES]; /* with the constants that blocks were made from */

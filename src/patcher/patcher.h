@@ -45,7 +45,8 @@ struct tbd_patcher_callbacks {
      * NULL. */
     void (*looked)(struct tbd_app_pc start, uint32_t bytes);
     /* Reserve `bytes` (power of two) of address space for a patch area, RWX, within reach of
-     * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
+     * [lo, hi): every address of it within +-2 GiB of every address in it; lo == hi == 0: anywhere.
+     * 0 on failure. */
     uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
     /* Last instruction of a block is a system call or special: thread->regs is exact, regs.rip is
      * that instruction's address, `insn_bytes` its length.  The callback performs it, sets all

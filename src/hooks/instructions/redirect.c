@@ -94,7 +94,7 @@ bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t op
     if (!insn->modrm_at || bytes[insn->modrm_at] >> 6 == 3 || insn->length > INSN_MAX)
         return false;
     if (!area)
-        area = reserve_area(insn->pc, insn->pc + 16, AREA_BYTES);
+        area = reserve_area(0, 0, AREA_BYTES);
     if (!area)
         return false;
     out->code = area + place * SLOT_BYTES;

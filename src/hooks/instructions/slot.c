@@ -41,6 +41,7 @@ struct area {
 
 static struct area areas[MAX_AREAS];
 static uint32_t area_count;
+static uint64_t full_region = UINT64_MAX; /* 2 GiB: the last where no addresses were left */
 static struct tbd_arena arena;
 static struct tbd_decoder_api api;
 static uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
@@ -74,22 +75,36 @@ static bool in_reach(uint64_t area, uint64_t pc)
     return distance < (1ull << 31) - AREA_BYTES - 64;
 }
 
-static struct area *find_area(uint64_t pc)
+static struct area *add_area(uint64_t lo, uint64_t hi)
 {
-    struct area *area;
+    struct area *area = &areas[area_count];
 
-    for (uint32_t i = 0; i < area_count; i++)
-        if (in_reach(areas[i].start, pc))
-            return &areas[i];
     if (area_count == MAX_AREAS || (!arena.start && !tbd_arena_init(&arena, 4u << 20)))
         return NULL;
-    area = &areas[area_count];
-    area->slots = tbd_arena_alloc(&arena, SLOTS * sizeof(struct tbd_slot), 8);
-    area->start = area->slots ? reserve_area(pc, pc + 16, AREA_BYTES) : 0;
+    if (!area->slots)
+        area->slots = tbd_arena_alloc(&arena, SLOTS * sizeof(struct tbd_slot), 8);
+    area->start = area->slots ? reserve_area(lo, hi, AREA_BYTES) : 0;
     if (!area->start)
         return NULL;
     area_count++;
     return area;
+}
+
+/* Where the program has taken all addresses within reach, an area out of reach serves all instructions but those with a
+ * rip-relative operand (write_code). */
+static struct area *find_area(uint64_t pc)
+{
+    struct area *area = NULL;
+
+    for (uint32_t i = 0; i < area_count; i++)
+        if (in_reach(areas[i].start, pc))
+            return &areas[i];
+    if (pc >> 31 != full_region)
+        area = add_area(pc, pc + 16);
+    if (area)
+        return area;
+    full_region = pc >> 31;
+    return area_count ? &areas[0] : add_area(0, 0);
 }
 
 static void write_jump(const struct tbd_slot *slot, const char *target)

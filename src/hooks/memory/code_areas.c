@@ -67,11 +67,11 @@ uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes)
     uint64_t start = try_area(0, bytes, 0);
     struct tbd_range *area;
 
-    if (start && !in_reach(start, bytes, lo, hi)) {
+    if (start && hi && !in_reach(start, bytes, lo, hi)) {
         tbd_sys_munmap(start, bytes);
         start = 0;
     }
-    if (!start)
+    if (!start && hi)
         start = search_area(lo, hi, bytes);
     if (!start || tbd_code_areas.count == TBD_MAX_AREAS)
         return 0;

@@ -3,7 +3,7 @@
  *
  * First choice: the addresses of play's patch areas, which the program never used.  Then the
  * nearest free range that the window does not map later, either.  The driver starts a new process
- * if a later window needs a range that is taken. */
+ * if a later window needs a range that is taken.  An area that may lie anywhere lies above the engine. */
 #include "replay/stub/stub.h"
 
 #include "base/linux.h"
@@ -28,7 +28,7 @@ static bool in_reach(uint64_t start, uint64_t end, uint64_t lo, uint64_t hi)
 {
     uint64_t lowest = start < lo ? start : lo, highest = end > hi ? end : hi;
 
-    return highest - lowest < REACH;
+    return !hi || highest - lowest < REACH;
 }
 
 /* Finds a range that overlaps [start, end).  Returns its end, for the next try above it, and
@@ -98,7 +98,7 @@ static uint64_t take_below(uint64_t lo, uint64_t hi, uint64_t bytes)
 
 static uint64_t take_above(uint64_t lo, uint64_t hi, uint64_t bytes)
 {
-    uint64_t start = (hi + STEP - 1) & ~(STEP - 1);
+    uint64_t start = ((hi ? hi : TBD_ENGINE_END) + STEP - 1) & ~(STEP - 1);
 
     while (start + bytes < TBD_USER_END && in_reach(start, start + bytes, lo, hi)) {
         uint64_t unused, blocked_end = obstacle(start, start + bytes, &unused);
