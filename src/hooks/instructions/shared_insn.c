@@ -12,6 +12,7 @@
 
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/instructions/decoded.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
 #include "hooks/memory/code_traps.h"
@@ -35,20 +36,12 @@ struct shared_run {
     struct tbd_special_run *s;
     struct tbd_insn insn;
     uint8_t bytes[15];
-    bool ok;
     struct access access[TBD_INSN_MAX_ACCESSES];
     uint32_t shared_count;
     bool is_userfault; /* an access is to memory that others fill (userfault.h) */
 };
 
 /* ---- accesses of the instruction ---- */
-
-static void decode(void *arg)
-{
-    struct shared_run *run = arg;
-
-    run->ok = tbd_decode(&run->insn, run->s->thread->regs.rip, run->bytes, run->s->insn_bytes);
-}
 
 static int64_t bit_offset(const struct tbd_access *a, const struct tbd_regs *regs)
 {
@@ -641,12 +634,11 @@ static void run_as_logged(const struct shared_run *run, const struct tbd_msg_spe
 void tbd_shared_perform(struct tbd_special_run *s)
 {
     struct shared_run run = { .s = s };
+    bool ok = tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes);
 
-    if (tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes)) {
+    if (ok)
         tbd_code_traps_hide(run.bytes, s->thread->regs.rip, s->insn_bytes);
-        tbd_processor_decode(decode, &run);
-    }
-    if (!run.ok)
+    if (!ok || !tbd_decoded(&run.insn, s->thread->regs.rip, run.bytes, s->insn_bytes))
         tbd_detach(s->thread, "an instruction cannot be decoded again",
                    tbd_slot_last_insn(s->thread));
     find_accesses(&run);

@@ -14,6 +14,7 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/instructions/decoded.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
 #include "hooks/instructions/special.h"
@@ -208,33 +209,19 @@ static bool scatter(struct tbd_special_run *s)
 
 /* ---- other stores ---- */
 
-struct vector_decoding {
-    struct tbd_insn insn;
-    uint8_t bytes[15];
-    uint64_t pc;
-    uint32_t length;
-    bool ok;
-};
-
-static void decode(void *arg)
-{
-    struct vector_decoding *d = arg;
-
-    d->ok = tbd_decode(&d->insn, d->pc, d->bytes, d->length);
-}
-
 /* Runs the instruction on a buffer with the memory's contents, and returns the buffer.  NULL: it
  * has no operand that can be replaced. */
 static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
                               const struct tbd_sys_range *ranges, size_t count)
 {
-    struct vector_decoding d = { .pc = s->thread->regs.rip, .length = s->insn_bytes };
+    uint64_t pc = s->thread->regs.rip;
     struct tbd_redirected redirected;
+    struct tbd_insn insn;
+    uint8_t bytes[15];
 
-    if (!tbd_copy_from_program(d.bytes, d.pc, d.length))
-        return NULL;
-    tbd_processor_decode(decode, &d);
-    if (!d.ok || !tbd_redirect(&d.insn, d.bytes, operand, &redirected))
+    if (!tbd_copy_from_program(bytes, pc, s->insn_bytes) ||
+        !tbd_decoded(&insn, pc, bytes, s->insn_bytes) ||
+        !tbd_redirect(&insn, bytes, operand, &redirected))
         return NULL;
     for (size_t i = 0; i < count; i++)
         tbd_copy_prefix_from_program(redirected.buffer + (ranges[i].address - operand),

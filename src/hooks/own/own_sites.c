@@ -16,6 +16,7 @@
 #include "base/linux.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "hooks/instructions/decoded.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
@@ -353,33 +354,29 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
 
 /* ---- at a trap ---- */
 
-struct at_trap {
-    uint64_t pc;
-    struct tbd_insn insn;
-    bool ok;
-};
-
-bool tbd_own_decode(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], struct tbd_insn *out)
+/* The program's own bytes there; returns how many can be read. */
+static size_t read_code(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES])
 {
     size_t have = tbd_copy_prefix_from_program(bytes, pc, TBD_INSN_MAX_BYTES);
 
     tbd_code_traps_hide(bytes, pc, have);
-    return tbd_decode(out, pc, bytes, have);
+    return have;
 }
 
-static void decode_trap(void *context)
+bool tbd_own_decode(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], struct tbd_insn *out)
 {
-    struct at_trap *trap = context;
-    uint8_t bytes[TBD_INSN_MAX_BYTES];
-
-    trap->ok = tbd_own_decode(trap->pc, bytes, &trap->insn) && tbd_own_must_stop(&trap->insn);
+    return tbd_decode(out, pc, bytes, read_code(pc, bytes));
 }
 
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes)
 {
-    struct at_trap trap = { .pc = pc };
+    uint8_t bytes[TBD_INSN_MAX_BYTES];
+    struct tbd_insn insn;
 
-    tbd_processor_decode(decode_trap, &trap);
-    *out_bytes = trap.ok ? trap.insn.length : 0;
-    return trap.ok ? (enum tbd_special)trap.insn.special : TBD_SPECIAL_OTHER;
+    if (!tbd_decoded(&insn, pc, bytes, read_code(pc, bytes)) || !tbd_own_must_stop(&insn)) {
+        *out_bytes = 0;
+        return TBD_SPECIAL_OTHER;
+    }
+    *out_bytes = insn.length;
+    return (enum tbd_special)insn.special;
 }
