@@ -121,6 +121,17 @@ def test_a_statement_begins_where_a_path_through_it_does_too(folder):
     assert lines.count(69) >= 4, lines
 
 
+def test_step_into_a_function_ends_at_the_next_row_after_its_prologue(folder):
+    """Be that row a statement or not: `reversed` of matrices.c has its only statements of lines 49 and 50 at its entry."""
+    program = stepping.Program(stepping.built("matrices.c", "O2", folder), folder + "/traces")
+    entered = [i for i, state in enumerate(program.states) if state[3] == "reversed" and program.states[i - 1][5].startswith("call")]
+    calls = [program.numbers[i - 1] for i in entered if program.states[i - 1][3] == "main"]
+    assert len(calls) == 2 and program.states[entered[0]][5].startswith("push"), entered
+    for (at, _, _, _, theirs), (_, leads) in zip(program.gdb(calls, ["step"]), program.tbdq(calls, ["step"])):
+        assert theirs == [lead and lead[0] for lead in leads], (program.text(at), program.text(theirs[0]), leads)
+        assert program.states[program.index_of[theirs[0]]][3] == "reversed"
+
+
 def test_a_thunk_is_not_the_function_that_it_leads_to(folder):
     program = stepping.Program(stepping.built("shapes.cc", "Og", folder), folder + "/traces")
     entered = [i for i, state in enumerate(program.states) if state[3] == "Circle::length" and program.states[i - 1][3] != state[3]]

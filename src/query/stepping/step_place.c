@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CACHED         4096u
-#define PROLOGUE_BYTES 256u
+#define CACHED 4096u
 
 struct tbd_step_places {
     struct tbd_session *session; /* borrowed */
@@ -96,18 +95,17 @@ static size_t frame_setup(const uint8_t *code, size_t bytes)
 
 uint64_t tbd_step_after_prologue(struct tbd_session *session, uint32_t window, uint64_t start)
 {
-    struct tbd_source_line line, first;
+    struct tbd_source_line line;
+    struct tbd_symbol function;
     uint8_t code[16] = { 0 };
     size_t setup = frame_setup(
         code, tbd_symbols_read_file(session->symbols, window, start, code, sizeof(code)));
+    uint64_t body = start + setup;
 
-    if (setup == 0 || !tbd_source_line_at(session, window, start, &first))
+    if (setup == 0 || !tbd_source_line_at(session, window, body, &line))
         return start;
-    for (uint64_t pc = start + setup; pc < start + PROLOGUE_BYTES; pc++) {
-        if (!tbd_source_line_at(session, window, pc, &line))
-            return start;
-        if (line.begins)
-            return pc;
-    }
-    return start;
+    if (line.starts || !tbd_symbols_at(session->symbols, window, start, &function) ||
+        body + line.after >= function.end)
+        return body;
+    return body + line.after;
 }

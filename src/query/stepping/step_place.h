@@ -32,8 +32,8 @@ void tbd_step_places_free(struct tbd_step_places *places); /* NULL is fine */
 const struct tbd_step_place *tbd_step_place_at(struct tbd_step_places *places, uint32_t window,
                                                uint64_t pc);
 
-/* Where the first statement after the set-up of a function's frame begins, for the function that starts at `start`; `start` itself if
- * it sets up none. */
+/* Where the next row of the line table begins after the set-up of a function's frame, be it a statement or not, as for gdb; the end of
+ * the set-up if the function has no such row; `start`, where the function starts, if it sets up none. */
 uint64_t tbd_step_after_prologue(struct tbd_session *session, uint32_t window, uint64_t start);
 
 #endif
