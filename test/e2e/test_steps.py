@@ -5,7 +5,8 @@ gdb's.
 
 A difference must have a reason that stepping.py knows, which it checks against the list of single-stepped instructions: gdb 13 has
 shortcomings that tbdq need not share.  Under gdb's process record every command is tried at every moment.  It does not do signals,
-longjmp and some instructions; there, steps forward are compared with those of a run of its own.  With TBD_LONG=1: all programs, else a sample."""
+longjmp and some instructions; there, steps forward are compared with those of a run of its own.  With TBD_LONG=1: all programs, else a sample;
+TBD_STEPS=tails.c,shapes.cc chooses among them, TBD_LEVELS=O0,O2 among the levels."""
 import collections
 import os
 import re
@@ -15,7 +16,8 @@ import stepping
 import tbdtest
 from test_gdb import same_values, tidy_name
 
-LEVELS = ("O0", "Og", "O2")
+LEVELS = tuple(filter(None, os.environ.get("TBD_LEVELS", "").split(","))) or ("O0", "Og", "O2")
+CHOSEN = list(filter(None, os.environ.get("TBD_STEPS", "").split(",")))
 REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templates.cc", "throws.cc",
             "parser.c", "tables.c", "machine.c", "matrices.c", "tails.c", "trees.c", "sorting.cc", "shapes.cc", "visits.cc", "generators.cc"]
 NATIVE = REPLAYED + ["jumps.c", "handlers.c", "recover.c", "deep_throws.cc", "../variables.c"]
@@ -29,12 +31,36 @@ FEWER = {"throws.cc": 25}
 
 def programs(names, quick, folder, fewer=None):
     """Programs, built and recorded; with moments, of some programs fewer than of the others."""
-    every = [(name, level) for name in names for level in LEVELS if (name, level) not in LOST]
+    every = [(name, level) for name in names for level in LEVELS if (name, level) not in LOST and (not CHOSEN or name in CHOSEN)]
     for name, level in every if tbdtest.LONG else quick:
         place = os.path.join(folder, name + level)
         program = stepping.Program(stepping.built(name, level, place), place + "/traces")
         print("        %s: %d instructions" % (program.name, len(program.states)), flush=True)
         yield program, program.moments(min(MOMENTS, (fewer or {}).get(name, MOMENTS)), name + level)
+
+
+class Differences:
+    """All of the programs, to be seen in one run."""
+
+    def __init__(self):
+        self.found = []
+
+    def collect(self, check, *what):
+        try:
+            check(*what)
+        except AssertionError as error:
+            self.found.append(str(error))
+            print("        " + self.found[-1], flush=True)
+
+    def assert_none(self):
+        assert not self.found, "%d without a reason, the first is %s" % (len(self.found), self.found[0])
+
+
+def assert_tried(moments, of_all):
+    """There are at least so many moments, where that many are of all programs."""
+    if CHOSEN and not moments:
+        raise tbdtest.Skip("none of the chosen programs belongs to it")
+    assert moments >= (of_all if tbdtest.LONG and not CHOSEN else 5), moments
 
 
 def compare(program, command, at, wanted, found, frames, tally):
@@ -69,7 +95,13 @@ def check_stack(program, at, wanted, found, tally):
         tally[reason] += 1
 
 
-def check_variables(program, said, stacks, tally):
+def check_value(program, at, frame, difference, tally):
+    reason = stepping.explain_value(program, at, frame, *difference)
+    assert reason, (program.name, program.text(at), frame, difference)
+    tally[reason] += 1
+
+
+def check_variables(program, said, stacks, tally, all_differences):
     """Of the program's own functions.  What a register held when a function was entered is not always known to tbdq.  Left out is code where
     gdb shows other values than the location lists and registers give: of the library at -Og, and functions with constant parameters."""
     depths = [min(4, len(row[3])) for row in said]
@@ -86,29 +118,29 @@ def check_variables(program, said, stacks, tally):
                     ours.setdefault(v["name"], []).append(re.sub(r"^(0x[0-9a-f]+) <.*>$", r"\1", v["value"]))
             differences, count = same_values(ours, wanted)
             for difference in differences:
-                reason = stepping.explain_value(program, row[0], number, *difference)
-                assert reason, (program.name, program.text(row[0]), number, difference)
-                tally[reason] += 1
+                all_differences.collect(check_value, program, row[0], number, difference, tally)
             tally["values"] += count
 
 
 def test_steps_lead_where_gdb_s_do(folder):
-    tally = collections.Counter()
+    tally, differences = collections.Counter(), Differences()
     for program, moments in programs(REPLAYED, [("loops.c", "O0"), ("inlined.c", "O2")], folder, FEWER):
         said, stacks = program.gdb(moments, COMMANDS), []
         for (at, pc, sp, frames, theirs), (ours, leads) in zip(said, program.tbdq(moments, COMMANDS)):
             assert program.states[program.index_of[at]][1] == pc, "the runs differ: %s" % program.text(at)
             tally["moments"] += 1
-            check_stack(program, at, frames, ours, tally)
+            differences.collect(check_stack, program, at, frames, ours, tally)
             stacks.append(ours)
             for command, wanted, lead in zip(COMMANDS, theirs, leads):
                 if wanted in ("end", stepping.DIED):  # the end of what gdb recorded
                     tally[wanted] += 1
                 else:
-                    compare(program, command, at, wanted, lead[0] if lead else None, frames, tally)
-        check_variables(program, said, stacks, tally)
+                    differences.collect(compare, program, command, at, wanted, lead[0] if lead else None, frames, tally)
+        check_variables(program, said, stacks, tally, differences)
     print("        %s" % dict(tally))
-    assert tally["steps"] >= 6 * tally["moments"] and tally["moments"] >= (1000 if tbdtest.LONG else 5) and tally["values"] > 10, tally
+    differences.assert_none()
+    assert_tried(tally["moments"], 1000)
+    assert tally["steps"] >= 6 * tally["moments"] and tally["values"] > 10, tally
 
 
 def test_a_statement_begins_where_a_path_through_it_does_too(folder):
@@ -270,7 +302,7 @@ def is_same(lead, wanted):
 
 
 def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):
-    tally = collections.Counter()
+    tally, differences = collections.Counter(), Differences()
     for program, moments in programs(NATIVE, [("jumps.c", "O0"), ("handlers.c", "O2")], folder):
         answers = dict(zip(moments, program.tbdq(moments, stepping.FORWARD)))
         tally["moments"] += len(moments)
@@ -286,10 +318,12 @@ def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):
                     continue
                 pc = program.recorded_pc(wanted[0])
                 there = [n for n in program.numbers if n > at and program.states[program.index_of[n]][1] == pc]
-                compare(program, command, at, there[0] if there else -1, lead[0] if lead else None,
-                        [(f["function"], f.get("line"), f["inlined"]) for f in frames], tally)
+                differences.collect(compare, program, command, at, there[0] if there else -1, lead[0] if lead else None,
+                                    [(f["function"], f.get("line"), f["inlined"]) for f in frames], tally)
     print("        %s" % dict(tally))
-    assert tally["moments"] >= (2000 if tbdtest.LONG else 5) and tally["steps"] >= 2 * tally["moments"], tally
+    differences.assert_none()
+    assert_tried(tally["moments"], 2000)
+    assert tally["steps"] >= 2 * tally["moments"], tally
 
 
 if __name__ == "__main__":
