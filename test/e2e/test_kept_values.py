@@ -250,6 +250,36 @@ def test_history_of_a_variable_in_a_register(folder):
             assert trace.one("print", name, at=row["from"])["value"] == row["value"], row
 
 
+ROUNDS = """\
+volatile int sink;
+__attribute__((noipa)) int doubled(int n) { return sink = 2 * n; }
+int main(void)
+{
+    int all = 0;
+
+    for (int i = 1; i < 6; i++) all += doubled(i);
+    sink = all;
+    return all != 30;
+}
+"""
+
+
+def test_history_of_a_register_that_changes_within_a_line(folder):
+    """No line begins while the loop runs."""
+    source, path = folder + "/rounds.c", folder + "/rounds"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(ROUNDS)
+    for level in ("-Og", "-O2"):
+        subprocess.run(["cc", "-g", level, "-o", path, source], check=True)
+        trace = tbdtest.record([path], folder + "/traces" + level)[1]
+        at = tbdtest.position(trace.ask("lines", "rounds.c:8")[0])
+        if trace.tbdq("print", "&all", at=at).code == 0:
+            raise tbdtest.Skip("this compiler keeps it in memory")
+        rows = trace.ask("history", "all", at=at)
+        assert [row["value"] for row in rows] == ["0", "2", "6", "12", "20", "30"], (level, rows)
+        assert all(a["to"] == b["from"] for a, b in zip(rows, rows[1:])), rows
+
+
 def test_threads_have_small_numbers(folder):
     _, trace = tbdtest.record([tbdtest.program("threads")], folder + "/traces")
     threads = trace.ask("threads")

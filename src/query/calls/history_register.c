@@ -11,24 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MAX 2000u
+#define PLACES_MAX 2000u /* of each kind */
 
-struct line_list {
+/* Where lines begin, and blocks. */
+struct place_list {
     struct tbd_event *all; /* owned */
     size_t count, capacity;
+    size_t first;              /* of those of the kind that is looked for */
+    struct tbd_position until; /* if is_cut: here, some are left out */
     bool is_cut, no_memory;
 };
 
-static bool add_line(void *context, const struct tbd_event *event)
+static bool add_place(void *context, const struct tbd_event *event)
 {
-    struct line_list *lines = context;
+    struct place_list *places = context;
 
-    lines->is_cut = lines->count == LINES_MAX;
-    lines->no_memory = !lines->is_cut && !tbd_array_grow(&lines->all, lines->count,
-                                                         &lines->capacity, sizeof(*lines->all));
-    if (lines->is_cut || lines->no_memory)
+    if (places->count - places->first == PLACES_MAX) {
+        if (!places->is_cut || tbd_position_compare(event->position, places->until) < 0)
+            places->until = event->position;
+        places->is_cut = true;
         return false;
-    lines->all[lines->count++] = *event;
+    }
+    places->no_memory =
+        !tbd_array_grow(&places->all, places->count, &places->capacity, sizeof(*places->all));
+    if (places->no_memory)
+        return false;
+    places->all[places->count++] = *event;
     return true;
 }
 
@@ -89,7 +97,38 @@ static void end_row(struct tbd_rows *rows, json_t **row, const struct tbd_positi
     *row = NULL;
 }
 
-static enum tbd_exit list_values(struct tbd_command_run *run, const struct line_list *lines,
+/* Adds where the function's lines, or blocks, begin during the call. */
+static enum tbd_exit find_places(struct tbd_command_run *run, const struct tbd_lifetime *life,
+                                 uint32_t thread, const struct tbd_symbol *function,
+                                 enum tbd_event_type type, struct place_list *places)
+{
+    struct tbd_question question = tbd_question_all(type);
+    enum tbd_exit result;
+
+    within(&question, life, thread);
+    tbd_question_where_field(&question, TBD_FIELD_PC, TBD_EXPR_GE, function->start);
+    tbd_question_where_field(&question, TBD_FIELD_PC, TBD_EXPR_LT, function->end);
+    places->first = places->count;
+    result = tbd_command_each(run, &question, add_place, places);
+    return places->no_memory ? tbd_command_no_memory() : result;
+}
+
+static int by_position(const void *a, const void *b)
+{
+    return tbd_position_compare(((const struct tbd_event *)a)->position,
+                                ((const struct tbd_event *)b)->position);
+}
+
+static void put_in_order(struct place_list *places)
+{
+    if (places->count != 0)
+        qsort(places->all, places->count, sizeof(*places->all), by_position);
+    while (places->is_cut && places->count != 0 &&
+           tbd_position_compare(places->all[places->count - 1].position, places->until) >= 0)
+        places->count--;
+}
+
+static enum tbd_exit list_values(struct tbd_command_run *run, const struct place_list *places,
                                  const struct tbd_lifetime *life)
 {
     static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
@@ -98,18 +137,18 @@ static enum tbd_exit list_values(struct tbd_command_run *run, const struct line_
     json_t *row = NULL;
 
     tbd_rows_start(&rows, run, columns);
-    for (size_t i = 0; i < lines->count; i++) {
-        next = value_at(run, lines->all[i].position);
+    for (size_t i = 0; i < places->count; i++) {
+        next = value_at(run, places->all[i].position);
         if (next == NULL || (now != NULL && strcmp(now, next) == 0)) {
             free(next);
             continue;
         }
-        end_row(&rows, &row, &lines->all[i].position);
+        end_row(&rows, &row, &places->all[i].position);
         free(now);
         now = next;
-        row = tbd_rows_event(run->session, &lines->all[i]);
+        row = tbd_rows_event(run->session, &places->all[i]);
         json_object_set_new(row, "value", tbd_output_text(now));
-        json_object_set_new(row, "from", tbd_rows_position(lines->all[i].position));
+        json_object_set_new(row, "from", tbd_rows_position(places->all[i].position));
     }
     end_row(&rows, &row, life->has_end ? &life->to : NULL);
     free(now);
@@ -124,32 +163,27 @@ enum tbd_exit tbd_history_register(struct tbd_command_run *run,
     struct tbd_frame_call call = { .slot = frames[0].cfa - 8,
                                    .from = place->stack.frame_count > 1 ? frames[1].call_pc : 0 };
     struct tbd_lifetime life = tbd_lifetime_of(run, call);
-    struct tbd_question question = tbd_question_all(TBD_EVENT_LINE);
-    struct line_list lines = { 0 };
+    struct place_list places = { 0 };
     struct tbd_symbol symbol;
     struct tbd_place here;
     enum tbd_exit result;
 
     if (tbd_session_place(session, tbd_session_current(session), &here) != TBD_OK ||
         !tbd_symbols_at(session->symbols, here.window, here.pc, &symbol) || symbol.name == NULL ||
-        !life.is_bounded || is_recursive(run, &life, here.thread, symbol.start)) {
-        tbd_question_free(&question);
+        !life.is_bounded || is_recursive(run, &life, here.thread, symbol.start))
         return tbd_command_usage(run, "it is in a register, of a function whose call is not known "
                                       "or which calls itself: `print` shows it at each position");
-    }
-    within(&question, &life, here.thread);
-    tbd_question_where_field(&question, TBD_FIELD_PC, TBD_EXPR_GE, symbol.start);
-    tbd_question_where_field(&question, TBD_FIELD_PC, TBD_EXPR_LT, symbol.end);
-    result = tbd_command_each(run, &question, add_line, &lines);
-    if (lines.no_memory)
-        result = tbd_command_no_memory();
-    session->stats.told |= lines.is_cut;
-    if (lines.is_cut)
-        fprintf(stderr,
-                "tbdq: note: the first %u lines only; its register changes without a store\n",
-                LINES_MAX);
+    result = find_places(run, &life, here.thread, &symbol, TBD_EVENT_LINE, &places);
     if (result <= TBD_EXIT_NOT_FOUND)
-        result = list_values(run, &lines, &life);
-    free(lines.all);
+        result = find_places(run, &life, here.thread, &symbol, TBD_EVENT_BLOCK_ENTRY, &places);
+    put_in_order(&places);
+    session->stats.told |= places.is_cut;
+    if (places.is_cut)
+        fprintf(stderr,
+                "tbdq: note: the first %zu places only; its register changes without a store\n",
+                places.count);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        result = list_values(run, &places, &life);
+    free(places.all);
     return result;
 }

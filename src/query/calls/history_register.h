@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* history_register.h - the values of a variable that is kept in a register
  *
- * No store says when it changes: it is evaluated where each line of its function begins, in the call
- * that one stands in. */
+ * No store says when it changes: it is evaluated where each line and each block of its function begins,
+ * in the call that one stands in. */
 #ifndef TBD_QUERY_HISTORY_REGISTER_H
 #define TBD_QUERY_HISTORY_REGISTER_H
 
