@@ -73,3 +73,62 @@ void reasons_of_wrong(const struct tbd_simulation *sim, size_t step, size_t plac
                 " stores, one of step %" PRIu32 "\n",
                 a.address, a.from, a.to, a.stores, a.store);
 }
+
+/* ---- what inferred values rest on ---- */
+
+enum { STORES_CLASSES = 6, KINDS = 4 };
+
+/* The assumption over the most stores that a value rests on says its row, the most doubtful one its column. */
+static struct {
+    size_t right, wrong;
+} inferred[STORES_CLASSES][KINDS];
+
+static const struct {
+    uint32_t most;
+    const char *text;
+} stores_classes[STORES_CLASSES] = { { 1, "1" },       { 10, "10" },       { 100, "100" },
+                                     { 1000, "1000" }, { 10000, "10000" }, { UINT32_MAX, "more" } };
+
+static unsigned class_of(uint32_t stores)
+{
+    unsigned at = 0;
+
+    while (stores > stores_classes[at].most)
+        at++;
+    return at;
+}
+
+static const char *const kinds[KINDS] = { "saved registers", "other words", "left stack",
+                                          "doubtful" };
+
+static unsigned kind_of(uint32_t doubt)
+{
+    return doubt < 1u << 30 ? 0 : doubt < 1u << 31 ? 1 : doubt != UINT32_MAX ? 2 : 3;
+}
+
+void reasons_count_inferred(const struct tbd_simulation *sim, uint32_t why, bool right)
+{
+    uint32_t stores = 0, doubt = 0;
+    struct tbd_assumption a;
+
+    for (; tbd_simulation_assumption(sim, why, &a); why = a.parent) {
+        if (stores < a.stores)
+            stores = a.stores;
+        if (doubt < a.doubt)
+            doubt = a.doubt;
+    }
+    if (right)
+        inferred[class_of(stores)][kind_of(doubt)].right++;
+    else
+        inferred[class_of(stores)][kind_of(doubt)].wrong++;
+}
+
+void reasons_of_inferred(void)
+{
+    for (unsigned row = 0; row < STORES_CLASSES; row++)
+        for (unsigned kind = 0; kind < KINDS; kind++)
+            if (inferred[row][kind].right + inferred[row][kind].wrong != 0)
+                fprintf(stderr, "inferred: stores up to %s, %s: %zu right, %zu wrong\n",
+                        stores_classes[row].text, kinds[kind], inferred[row][kind].right,
+                        inferred[row][kind].wrong);
+}

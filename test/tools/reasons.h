@@ -14,4 +14,8 @@ void reasons_of_unknown(const struct tbd_simulation *sim, size_t from);
 void reasons_of_wrong(const struct tbd_simulation *sim, size_t step, size_t place,
                       struct tbd_simulated said, uint64_t is);
 
+/* Counts a value that was inferred from the assumption `why`; what was counted, by kinds of assumptions, on stderr. */
+void reasons_count_inferred(const struct tbd_simulation *sim, uint32_t why, bool right);
+void reasons_of_inferred(void);
+
 #endif

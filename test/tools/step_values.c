@@ -498,11 +498,14 @@ static void judge_one(struct tally *tally, const struct tbd_simulation *sim, siz
     struct tally before = *tally;
 
     judge(tally, said, is);
+    if (tally->wrong + tally->inferred != before.wrong + before.inferred)
+        reasons_count_inferred(sim, said.why, tally->wrong == before.wrong);
     if (tally->exact_wrong != before.exact_wrong && before.exact_wrong < 10)
         report(sim, step, place);
     if (tally->wrong != before.wrong && run.why != 0 && before.wrong < 4000) {
         reasons_of_wrong(sim, step, place, said, is.value);
-        blame(sim, said);
+        if (before.wrong < 400) /* it looks at all steps between */
+            blame(sim, said);
     }
 }
 
@@ -613,6 +616,8 @@ int main(int argc, char **argv)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
     counts = tbd_simulation_counts(sim);
     wrong = compare(sim, steps);
+    if (run.why != 0)
+        reasons_of_inferred();
     if (run.why != 0)
         reasons_of_unknown(sim, steps > run.why ? steps - run.why : 0);
     fprintf(
