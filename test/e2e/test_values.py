@@ -134,6 +134,23 @@ int main(void)
 """
 
 
+# One element of `table` was something else before the end, and what that was is older than the ring.
+IN_PARTS = """long table[6];
+char text[24] = "this is not known>";
+__attribute__((noinline)) static void deep(void) { for (volatile int i = 0; i < 400000; i++) ; }
+int main(int argc, char **argv)
+{
+    (void)argv;
+    for (int i = 0; i < 6; i++)
+        table[i] = 10 * argc + i;
+    deep();
+    table[2] = 5;  /* the last store */
+    *(volatile int *)0 = 1;
+    return 0;
+}
+"""
+
+
 def compiled(folder, name, source, *options):
     program = os.path.join(folder, name)
     with open(program + ".c", "w", encoding="utf-8") as file:
@@ -352,6 +369,21 @@ def test_text_that_is_not_known_is_not_shown(folder):
         said = dump.one("print", "*none", **at)
         assert "name = <memory at 0x8 is not known>" in said["value"] and said["data"]["name"] == "<memory at 0x8 is not known>", (at, said)
     assert dump.one("print", "whole")["data"] == {"addr": dump.one("print", "&page[2000]")["value"].split()[0], "text": "abc"}
+
+
+def test_what_is_known_of_an_array_is_shown(folder):
+    """The elements that are known, and "<unknown>" for the others; text that looks like what is said of these is only text."""
+    dump = dump_of(compiled(folder, "in_parts", IN_PARTS), os.path.join(folder, "in_parts.d"), "ring=256K,condensed=0,record=0")
+    row = next(row for row in dump.ask("path", "20", "--values", "--only", "table,text") if "the last store" in row.get("text", ""))
+    values = {value["name"]: value for value in row["values"]}
+    assert values["table"]["value"] == "{10, 11, <unknown>, 13, 14, 15}" and values["table"]["certainty"] == "unknown", row
+    assert values["table"]["after"] == "{10, 11, 5, 13, 14, 15}" and values["table"]["after_certainty"] == "exact", row
+    assert values["text"]["certainty"] == "exact", row
+    said = dump.ask("--at", row["back"], "print", "table")[0]
+    assert said["unknown_parts"] == 1 and said["certainty"] == "unknown", said
+    assert dump.ask("--at", row["back"], "print", "text")[0]["certainty"] == "exact"
+    many = dump.ask("--at", row["back"], "print", "table[0]@3")[0]
+    assert many["unknown_parts"] == 1 and many["certainty"] == "unknown", many
 
 
 def test_names_are_those_of_the_program_that_ran(folder):

@@ -16,17 +16,19 @@
 #define VALUES_MAX 4096u
 
 /* The value as text; the caller frees it. */
-static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data)
+static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data,
+                        uint32_t *out_unknown)
 {
     struct tbd_printer printer = tbd_source_printer(place, format);
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
 
+    *out_unknown = 0;
     if (out == NULL)
         return NULL;
     printer.options.pretty &= !place->session->json;
-    tbd_data_print(&printer, data, out);
+    *out_unknown = tbd_data_print(&printer, data, out).unknown;
     fclose(out);
     return text;
 }
@@ -36,17 +38,26 @@ static void put_text(json_t *object, const char *key, const char *text)
     json_object_set_new(object, key, tbd_output_text(text == NULL ? "" : text));
 }
 
+static void put_unknown(json_t *object, uint32_t parts)
+{
+    json_object_del(object, "unknown_parts");
+    if (parts != 0)
+        json_object_set_new(object, "unknown_parts", json_integer(parts));
+}
+
 static void put_value(struct tbd_source_place *place, char format, const struct tbd_data *data,
                       json_t *object)
 {
     struct tbd_printer printer = tbd_source_printer(place, format);
-    char *text = value_text(place, format, data);
+    uint32_t unknown;
+    char *text = value_text(place, format, data, &unknown);
     char type[256];
 
     put_text(object, "ctype", tbd_type_text(&data->type, type, sizeof(type)));
     put_text(object, "value", text);
     json_object_set_new(object, "data", tbd_value_json(&printer, data));
     json_object_set_new(object, "known", json_boolean(data->is_known));
+    put_unknown(object, data->is_known ? unknown : 0);
     if (data->is_known && data->in_memory)
         json_object_set_new(object, "addr", tbd_output_hex(data->address));
     free(text);
@@ -174,8 +185,9 @@ static enum tbd_exit take_count(struct tbd_command_run *run, struct print_reques
 
 /* The text of `count` consecutive values; the caller frees it. */
 static char *values_text(struct tbd_source_place *place, const struct print_request *request,
-                         const struct tbd_data *first)
+                         const struct tbd_data *first, uint32_t *out_unknown)
 {
+    uint32_t unknown;
     uint64_t bytes = tbd_type_look(&first->type).bytes;
     struct tbd_data data;
     char *text = NULL, *value;
@@ -183,13 +195,15 @@ static char *values_text(struct tbd_source_place *place, const struct print_requ
     FILE *out;
 
     if (request->count == 0)
-        return value_text(place, request->format, first);
+        return value_text(place, request->format, first, out_unknown);
+    *out_unknown = 0;
     out = open_memstream(&text, &length);
     if (out == NULL)
         return NULL;
     for (uint64_t i = 0; i < request->count; i++) {
         tbd_data_at(first->address + i * bytes, &first->type, &data);
-        value = value_text(place, request->format, &data);
+        value = value_text(place, request->format, &data, &unknown);
+        *out_unknown += unknown;
         fprintf(out, "%s%s", i == 0 ? "{" : ", ", value == NULL ? "" : value);
         free(value);
     }
@@ -226,6 +240,7 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
 {
     json_t *object;
     size_t kept;
+    uint32_t unknown;
     char *text;
 
     if (has_no_type(data)) {
@@ -245,15 +260,16 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
                             json_stringn(run->text + request->from, request->to - request->from));
         put_value(place, request->format, data, object);
         if (request->count != 0) {
-            text = values_text(place, request, data);
+            text = values_text(place, request, data, &unknown);
             put_text(object, "value", text);
+            put_unknown(object, unknown);
             free(text);
             json_object_set_new(object, "data", values_json(place, request, data));
         }
         tbd_output_line(object, run->out);
         return TBD_EXIT_FOUND;
     }
-    text = values_text(place, request, data);
+    text = values_text(place, request, data, &unknown);
     kept = tbd_user_values_print(&run->session->values, &place->places[0], data);
     if (run->numbers && kept != 0)
         fprintf(run->out, "$%zu = ", kept);
@@ -303,6 +319,7 @@ static void print_local(const struct tbd_command_run *run, struct tbd_source_pla
 {
     struct tbd_data data;
     char *text;
+    uint32_t unknown;
     json_t *object;
 
     tbd_location_value(&place->places[0], die, &data);
@@ -315,7 +332,7 @@ static void print_local(const struct tbd_command_run *run, struct tbd_source_pla
         tbd_output_line(object, run->out);
         return;
     }
-    text = value_text(place, 0, &data);
+    text = value_text(place, 0, &data, &unknown);
     fprintf(run->out, "%s = %s\n", tbd_shown(name), text == NULL ? "" : text);
     free(text);
 }

@@ -94,10 +94,11 @@ static bool is_wanted_address(const struct tbd_path_values *values, uint64_t add
 
 /* ---- one value ---- */
 
-/* Before and after, as text; NULL: there is none. */
+/* Before and after, as text; NULL: there is none.  What is unknown may have parts that are known. */
 struct shown_value {
     char *text[2];
     enum tbd_certainty certainty[2];
+    bool is_partial[2];
     uint64_t address[2]; /* of a variable in memory; 0: it is not, or none */
     uint32_t why;
 };
@@ -156,7 +157,8 @@ static const char *mark_of(enum tbd_certainty certainty)
 
 static const char *text_of(const struct shown_value *value, int which)
 {
-    return value->certainty[which] == TBD_UNKNOWN ? "unknown" : value->text[which];
+    return value->certainty[which] == TBD_UNKNOWN && !value->is_partial[which] ? "unknown"
+                                                                               : value->text[which];
 }
 
 static bool has_changed(const struct shown_value *value)
@@ -198,8 +200,9 @@ static json_t *value_object(const char *name, const struct shown_value *value, c
         if (value->text[i] == NULL)
             continue;
         json_object_set_new(object, keys[i][0],
-                            value->certainty[i] == TBD_UNKNOWN ? json_null()
-                                                               : tbd_output_text(value->text[i]));
+                            value->certainty[i] == TBD_UNKNOWN && !value->is_partial[i]
+                                ? json_null()
+                                : tbd_output_text(value->text[i]));
         json_object_set_new(object, keys[i][1],
                             json_string(tbd_certainty_text(value->certainty[i])));
     }
@@ -325,10 +328,10 @@ static void put_insn(struct tbd_path_values *values, const struct tbd_path_span 
 
 /* ---- variables ---- */
 
-/* Can the text be evaluated there?  Then *out is its value, for the caller to free, *is_known says whether all of it is known, and *address where it
- * lies in memory, if it does. */
+/* Can the text be evaluated there?  Then *out is its value, for the caller to free, *parts says what of it is known, and *address
+ * where it lies in memory, if it does. */
 static bool evaluate(struct tbd_path_values *values, const char *name, bool exact_only, char **out,
-                     bool *is_known, uint64_t *address)
+                     struct tbd_print_parts *parts, uint64_t *address)
 {
     struct tbd_query_error error = { .status = TBD_OK };
     struct tbd_source_place place;
@@ -350,11 +353,10 @@ static bool evaluate(struct tbd_path_values *values, const char *name, bool exac
                    : open_memstream(out, &bytes);
         if (file != NULL) {
             printer = tbd_source_printer(&place, 0);
-            tbd_data_print(&printer, &data, file);
+            printer.brief = true;
+            *parts = tbd_data_print(&printer, &data, file);
             fclose(file);
             *address = data.in_memory ? data.address : 0;
-            *is_known = data.is_known && strstr(*out, "is not known>") == NULL &&
-                        strstr(*out, "<optimized out: ") == NULL;
         }
         tbd_source_place_close(&place);
     }
@@ -365,22 +367,25 @@ static bool evaluate(struct tbd_path_values *values, const char *name, bool exac
 static void take_variable(struct tbd_path_values *values, const char *name, int which,
                           struct shown_value *out)
 {
-    bool is_known = false, is_exact = false;
+    struct tbd_print_parts parts, exact_parts;
+    bool is_known;
     uint64_t address;
     char *exact;
 
-    if (!evaluate(values, name, values->what.exact, &out->text[which], &is_known,
+    if (!evaluate(values, name, values->what.exact, &out->text[which], &parts,
                   &out->address[which]))
         return;
+    is_known = parts.unknown == 0;
+    out->is_partial[which] = !is_known && parts.known != 0;
     if (values->what.exact) {
         out->certainty[which] = is_known ? TBD_EXACT : TBD_UNKNOWN;
         return;
     }
     out->certainty[which] = is_known ? TBD_INFERRED : TBD_UNKNOWN;
-    if (out->why == 0)
+    if (out->why == 0 && parts.known != 0)
         out->why = values->past->used_why;
-    if (is_known && evaluate(values, name, true, &exact, &is_exact, &address)) {
-        if (is_exact && strcmp(exact, out->text[which]) == 0)
+    if (is_known && evaluate(values, name, true, &exact, &exact_parts, &address)) {
+        if (exact_parts.unknown == 0 && strcmp(exact, out->text[which]) == 0)
             out->certainty[which] = TBD_EXACT;
         free(exact);
     }

@@ -96,11 +96,12 @@ static bool find_stores(struct dump_history *h)
 /* ---- rows ---- */
 
 /* The object where the past is. */
-static char *value_text(struct dump_history *h, enum tbd_certainty *out)
+static char *value_text(struct dump_history *h, enum tbd_certainty *out, bool *out_any)
 {
     struct tbd_printer printer = tbd_source_printer(&h->place, 0);
     uint8_t known[TBD_DATA_BYTES], exact[TBD_DATA_BYTES];
     struct tbd_data data = h->object;
+    struct tbd_print_parts parts;
     char *text = NULL;
     size_t bytes;
     FILE *file = open_memstream(&text, &bytes);
@@ -119,7 +120,9 @@ static char *value_text(struct dump_history *h, enum tbd_certainty *out)
             *out = TBD_INFERRED;
     }
     tbd_past_enter(h->past, false);
-    tbd_data_print(&printer, &data, file);
+    printer.brief = true;
+    parts = tbd_data_print(&printer, &data, file);
+    *out_any = parts.known != 0;
     tbd_past_leave(h->past);
     fclose(file);
     return text;
@@ -146,11 +149,10 @@ static json_t *position_of(const struct dump_history *h, size_t sim_step)
 static void put_value(struct dump_history *h, json_t *row)
 {
     enum tbd_certainty certainty = TBD_UNKNOWN;
-    char *text = value_text(h, &certainty);
+    bool any = false;
+    char *text = value_text(h, &certainty, &any);
 
-    json_object_set_new(row, "value",
-                        text == NULL || certainty == TBD_UNKNOWN ? json_null()
-                                                                 : tbd_output_text(text));
+    json_object_set_new(row, "value", text == NULL || !any ? json_null() : tbd_output_text(text));
     json_object_set_new(row, "certainty", json_string(tbd_certainty_text(certainty)));
     free(text);
 }

@@ -339,10 +339,8 @@ static json_t *answers_of(struct dump_values *values, command_function *command,
 /* Is something in it not known? */
 static bool has_unknown(const json_t *answer)
 {
-    const char *text = json_string_value(json_object_get(answer, "value"));
-
-    return json_is_false(json_object_get(answer, "known")) || text == NULL ||
-           strstr(text, "is not known>") != NULL || strstr(text, "<optimized out: ") != NULL;
+    return json_is_false(json_object_get(answer, "known")) ||
+           json_object_get(answer, "unknown_parts") != NULL;
 }
 
 /* What is not known was written somewhere all the same: the row of that, in the answer of print. */

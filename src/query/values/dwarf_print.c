@@ -16,13 +16,22 @@ static void print_kind(struct tbd_print *p, const struct tbd_data *data);
 
 static void print_unknown(struct tbd_print *p, const struct tbd_data *data)
 {
-    fprintf(p->out, "<optimized out: %s>", data->why);
+    p->parts.unknown++;
+    if (p->printer->brief)
+        fputs("<unknown>", p->out);
+    else
+        fprintf(p->out, "<optimized out: %s>", data->why);
 }
 
 void tbd_print_unmapped(struct tbd_print *p, const struct tbd_data *data)
 {
-    if (!data->is_known)
+    if (!data->is_known) {
         print_unknown(p, data);
+        return;
+    }
+    p->parts.unknown++;
+    if (p->printer->brief)
+        fputs("<unknown>", p->out);
     else if (data->in_memory)
         fprintf(p->out, "<memory at 0x%" PRIx64 " is not known>", data->address);
     else
@@ -31,7 +40,15 @@ void tbd_print_unmapped(struct tbd_print *p, const struct tbd_data *data)
 
 void tbd_print_unknown_rest(struct tbd_print *p)
 {
+    p->parts.known++;
+    p->parts.unknown++;
     fputs(" <the rest is not known>", p->out);
+}
+
+void tbd_print_damaged_rest(struct tbd_print *p)
+{
+    p->parts.unknown++;
+    fputs("<the rest is damaged or not known>", p->out);
 }
 
 void tbd_print_line(struct tbd_print *p, int deeper)
@@ -219,6 +236,7 @@ static void print_member_pointer(struct tbd_print *p, const struct tbd_data *dat
 static void print_kind(struct tbd_print *p, const struct tbd_data *data)
 {
     struct tbd_type_view view = tbd_type_look(&data->type);
+    uint32_t unknown = p->parts.unknown;
 
     switch (view.kind) {
     case TBD_TYPE_INTEGER:
@@ -237,6 +255,8 @@ static void print_kind(struct tbd_print *p, const struct tbd_data *data)
             print_member_pointer(p, data);
         break;
     }
+    if (p->parts.unknown == unknown)
+        p->parts.known++;
 }
 
 void tbd_print_value(struct tbd_print *p, const struct tbd_data *data)
@@ -253,9 +273,11 @@ void tbd_print_value(struct tbd_print *p, const struct tbd_data *data)
     }
 }
 
-void tbd_data_print(const struct tbd_printer *printer, const struct tbd_data *data, FILE *out)
+struct tbd_print_parts tbd_data_print(const struct tbd_printer *printer,
+                                      const struct tbd_data *data, FILE *out)
 {
     struct tbd_print p = { .printer = printer, .out = out };
 
     tbd_print_value(&p, data);
+    return p.parts;
 }

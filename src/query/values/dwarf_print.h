@@ -17,6 +17,7 @@ struct tbd_print_options {
 struct tbd_printer {
     const struct tbd_place_of *place;
     struct tbd_print_options options;
+    bool brief;  /* "<unknown>" in place of why something is not known */
     char format; /* 'x', 'd', 'u', 'o', 't', 'c'; 0: by type */
     /* The function at exactly `address` into `out`; may be NULL. */
     bool (*function)(void *context, uint64_t address, char *out, size_t bytes);
@@ -29,7 +30,13 @@ struct tbd_printer {
 
 /* Is a value of such a type printed as nothing but its number, in decimal? */
 bool tbd_print_is_number(const struct tbd_type_view *view);
+/* How many numbers, texts and empty structs of a printed value are known. */
+struct tbd_print_parts {
+    uint32_t known, unknown;
+};
+
 /* One line without its end; "<optimized out: why>" where a value is not known. */
-void tbd_data_print(const struct tbd_printer *printer, const struct tbd_data *data, FILE *out);
+struct tbd_print_parts tbd_data_print(const struct tbd_printer *printer,
+                                      const struct tbd_data *data, FILE *out);
 
 #endif

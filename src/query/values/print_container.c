@@ -59,7 +59,7 @@ static void print_elements(struct tbd_print *p, struct tbd_cxx *cxx)
         if (lines)
             tbd_print_line(p, 1);
         if (!tbd_cxx_next(p->printer->place, cxx, &element, &second)) {
-            fputs("<the rest is damaged or not known>", p->out);
+            tbd_print_damaged_rest(p);
             break;
         }
         print_element(p, cxx, &element, &second);

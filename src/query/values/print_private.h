@@ -18,6 +18,7 @@ struct tbd_print {
     const struct tbd_printer *printer;
     FILE *out;
     uint32_t elements; /* printed so far */
+    struct tbd_print_parts parts;
     int nesting;
     uint64_t seen[TBD_PRINT_SEEN_MAX]; /* static members that are structs: printed once */
     size_t seen_count;
@@ -26,8 +27,9 @@ struct tbd_print {
 void tbd_print_value(struct tbd_print *p, const struct tbd_data *data);
 /* Says why the value is not shown. */
 void tbd_print_unmapped(struct tbd_print *p, const struct tbd_data *data);
-/* Says that more of a text would follow. */
+/* Says that more of a text would follow, or of a container. */
 void tbd_print_unknown_rest(struct tbd_print *p);
+void tbd_print_damaged_rest(struct tbd_print *p);
 /* With one line for each member: a new one for what is `deeper` levels within the value. */
 void tbd_print_line(struct tbd_print *p, int deeper);
 /* Counts an element; false, and "...", if there are enough. */

@@ -23,7 +23,7 @@ export function linkedText(text, thread) {
 }
 
 function oneValue(text, certainty) {
-  return [element("span", {class: `value ${certainty}`}, certainty === "unknown" ? "?" : text), certaintyMark(certainty)];
+  return [element("span", {class: `value ${certainty}`}, text ?? "?"), certaintyMark(certainty)];
 }
 
 // A value of `path --values`: before its row, after it if that is something else, and what that rests on.
