@@ -151,6 +151,22 @@ int main(int argc, char **argv)
 """
 
 
+# What `total` was before its last store follows from a constant, 30,000 instructions before.
+LONG_AGO = """static volatile unsigned long total;
+__attribute__((noipa)) static unsigned long step(unsigned long a) { return (a * a >> 5) + 3; }
+int main(void)
+{
+    unsigned long a = 1234567;
+    for (int i = 0; i < 4000; i++)
+        a = step(a);
+    total = a;
+    total = 0;  /* the last store */
+    *(volatile int *)0 = 1;
+    return 0;
+}
+"""
+
+
 def compiled(folder, name, source, *options):
     program = os.path.join(folder, name)
     with open(program + ".c", "w", encoding="utf-8") as file:
@@ -384,6 +400,17 @@ def test_what_is_known_of_an_array_is_shown(folder):
     assert dump.ask("--at", row["back"], "print", "text")[0]["certainty"] == "exact"
     many = dump.ask("--at", row["back"], "print", "table[0]@3")[0]
     assert many["unknown_parts"] == 1 and many["certainty"] == "unknown", many
+
+
+def test_what_ran_long_ago_is_looked_at_if_a_value_is_unknown(folder):
+    dump = dump_of(compiled(folder, "long_ago", LONG_AGO, "-O1"), os.path.join(folder, "long_ago.d"), "ring=1M,condensed=0,record=0")
+    truth = 1234567
+    for _ in range(4000):
+        truth = ((truth * truth % 2 ** 64) >> 5) + 3
+    back = next(row["back"] for row in dump.ask("path", "20", "text") if "the last store" in row.get("text", ""))
+    said = dump.ask("--at", back, "print", "total")[0]
+    assert said["value"] == str(truth) and said["certainty"] != "unknown", (truth, said)
+    assert dump.ask("--at", back, "print", "$rip")[0]["certainty"] == "exact"
 
 
 def test_names_are_those_of_the_program_that_ran(folder):

@@ -124,7 +124,7 @@ static bool run_location(struct tbd_machine *m, Dwarf_Attribute *attribute)
     if (!tbd_machine_choose(m, attribute, &ops, &count))
         return false;
     if (count == 0)
-        return tbd_machine_fail(m, "it has no location at this instruction");
+        return tbd_machine_fail(m, TBD_DATA_NO_LOCATION);
     if (is_piece(ops[count - 1].atom))
         return run_pieces(m, attribute, ops, count);
     return tbd_machine_operations(m, attribute, ops, 0, count) && take_result(m);

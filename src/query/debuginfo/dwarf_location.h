@@ -27,6 +27,9 @@ struct tbd_place_of {
     size_t first, end;                 /* of `scopes`: those of the selected function */
 };
 
+/* Why a value is not known that the program does not have there. */
+#define TBD_DATA_NO_LOCATION "it has no location at this instruction"
+
 /* A value: in memory, or bytes of its own (registers, constants, results). */
 struct tbd_data {
     struct tbd_type type;

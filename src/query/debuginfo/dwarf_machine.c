@@ -78,7 +78,10 @@ static bool read_register(struct tbd_machine *m, uint64_t number, uint64_t *out)
         return tbd_machine_fail(m, "it is in a register that is not known here");
     reg = reg_of_dwarf[number];
     if ((frame->known >> reg & 1) == 0)
-        return tbd_machine_fail(m, "it was in %s, which a called function may have changed",
+        return tbd_machine_fail(m,
+                                frame->how == TBD_FRAME_REGS
+                                    ? "it is in %s, which is not known here"
+                                    : "it was in %s, which a called function may have changed",
                                 reg_names[number]);
     *out = frame->gpr[reg];
     return true;
@@ -412,7 +415,7 @@ bool tbd_machine_choose(struct tbd_machine *m, Dwarf_Attribute *attribute, Dwarf
 
     if (found < 0)
         return tbd_machine_fail(m, "its location is damaged");
-    return found > 0 ? true : tbd_machine_fail(m, "it has no location at this instruction");
+    return found > 0 ? true : tbd_machine_fail(m, TBD_DATA_NO_LOCATION);
 }
 
 bool tbd_machine_run(struct tbd_machine *m, Dwarf_Attribute *attribute)

@@ -9,6 +9,7 @@
 #include "query/dumps/dump_why.h"
 #include "query/output/output.h"
 #include "query/past/past.h"
+#include "query/debuginfo/dwarf_location.h"
 #include "query/debuginfo/register_names.h"
 
 #include "base/safe_stream.h"
@@ -73,6 +74,24 @@ static void close_values(struct dump_values *values)
     tbd_dump_close(&values->dump);
 }
 
+/* What is unknown may follow from what ran longer ago.  False: there is nothing more, and nothing has changed. */
+static bool look_farther(struct dump_values *values)
+{
+    struct tbd_past *near = values->past, *far = NULL;
+    uint64_t after = tbd_past_insns_from(near->thread, near->step);
+
+    if (near->first_step == 0 || after + TBD_PAST_FAR >= TBD_PAST_MOST ||
+        tbd_past_take(near->session, near->thread, near->step, TBD_PAST_FAR, &far) != TBD_OK)
+        return false;
+    if (!tbd_past_go(far, near->step, near->insn)) {
+        tbd_past_give_back(far);
+        return false;
+    }
+    values->past = far;
+    tbd_past_give_back(near);
+    return true;
+}
+
 static void put_position(const struct dump_values *values, json_t *object)
 {
     const struct tbd_past *past = values->past;
@@ -124,6 +143,14 @@ static json_t *register_object(const struct tbd_past *past, uint32_t which)
     return object;
 }
 
+static bool all_registers_known(const struct tbd_past *past)
+{
+    for (unsigned place = 0; place < TBD_REG_COUNT; place++)
+        if (tbd_past_certainty(tbd_past_place(past, place), UINT64_MAX) == TBD_UNKNOWN)
+            return false;
+    return true;
+}
+
 static void print_register(FILE *out, uint32_t which, const json_t *object)
 {
     const char *value = json_string_value(json_object_get(object, "value"));
@@ -145,6 +172,8 @@ enum tbd_exit tbd_dump_run_regs(struct tbd_command_run *run)
         result = tbd_command_usage(run, "regs takes no arguments but a thread");
     if (result == TBD_EXIT_FOUND)
         put_position(&values, all);
+    if (result == TBD_EXIT_FOUND && !all_registers_known(values.past))
+        (void)look_farther(&values);
     for (uint32_t i = 0; result == TBD_EXIT_FOUND && i <= TBD_REGISTER_GS_BASE; i++) {
         json_t *object = register_object(values.past, i);
 
@@ -415,6 +444,28 @@ static void print_answers(const struct dump_values *values, json_t *all, const j
     }
 }
 
+/* The program has no such value there. */
+static bool is_nowhere(const json_t *answer)
+{
+    const char *text = json_string_value(json_object_get(answer, "value"));
+
+    return json_is_false(json_object_get(answer, "known")) && text != NULL &&
+           strcmp(text, "<optimized out: " TBD_DATA_NO_LOCATION ">") == 0;
+}
+
+static bool any_unknown(const json_t *all)
+{
+    size_t index;
+    json_t *answer;
+
+    json_array_foreach(all, index, answer)
+    {
+        if (has_unknown(answer) && !is_nowhere(answer))
+            return true;
+    }
+    return false;
+}
+
 /* An error is told once: what fails with all that is known is not asked again. */
 static enum tbd_exit ask_twice(struct tbd_command_run *run, command_function *command)
 {
@@ -424,6 +475,11 @@ static enum tbd_exit ask_twice(struct tbd_command_run *run, command_function *co
 
     if (result == TBD_EXIT_FOUND)
         all = answers_of(&values, command, false, &result);
+    if (result == TBD_EXIT_FOUND && any_unknown(all) && strchr(run->text, '@') == NULL &&
+        look_farther(&values)) {
+        json_decref(all);
+        all = answers_of(&values, command, false, &result);
+    }
     if (result == TBD_EXIT_FOUND && strchr(run->text, '@') == NULL)
         exact = answers_of(&values, command, true, &again);
     if (result == TBD_EXIT_FOUND)

@@ -18,7 +18,8 @@
 #include "query/session/session.h"
 #include "replay/simulate/simulate.h"
 
-#define TBD_PAST_BEFORE 10000u /* instructions before a position that are simulated, too */
+#define TBD_PAST_BEFORE 10000u  /* instructions before a position that are simulated, too */
+#define TBD_PAST_FAR    100000u /* if something is unknown with as many */
 #define TBD_PAST_MOST                                                                              \
     2000000u /* a position farther from the thread's end has no values: it takes too much memory */
 
