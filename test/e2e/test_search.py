@@ -307,6 +307,12 @@ def test_names_that_mean_nothing_are_refused_before_a_window_is_looked_at(folder
                         ("func_enter", "func==mark and i==1")):  # which main has
         result, numbers = explained(trace, "count", kind, "where", where)
         assert result.code == 2 and b"there is no variable '" in result.err and numbers == (0, 0, 0, 0), (where, result)
+    for kind, where, name in (("store", "nope==1", b"nope"), ("block_entry", "nosuchname > 1 and time > 5", b"nosuchname"), ("func_enter", "i==1 and ways::nope==2", b"ways::nope")):
+        for words in (("goto", "first", "forward", kind, 1), ("count", kind)):
+            result, numbers = explained(trace, *words, "where", where)
+            assert result.code == 2 and b"there is no variable '%s' in scope" % name in result.err and numbers == (0, 0, 0, 0), (where, result)
+    for where in ("nope==1 or time >= 0", "not (nope==1) or time >= 0"):  # the other side holds
+        assert trace.count("func_enter", where) > 0, where
     assert trace.count("func_enter", "func==mark and (value < 1 or value >= 1)") == trace.count("func_enter", "func==mark") > 0
 
 

@@ -120,7 +120,7 @@ static struct tbd_lowered lower_variable(struct tbd_lowering *l)
         l->from->symbol_found[l->node->which] = 1;
         return from_data(l, &data);
     }
-    return tbd_lowering_gone(l, TBD_NAME, "there is no variable '%.100s' in scope", name);
+    return tbd_lowering_gone(l, TBD_NAME, TBD_LOWER_NO_VARIABLE, name);
 }
 
 static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index);

@@ -131,8 +131,8 @@ struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *wher
 /* Did all of the condition's variables have a meaning at some place? If not, *problem says why, for
  * the first place that was tried (TBD_OK: no place was). */
 bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem);
-/* Fills the search's error if the condition is about functions or lines in none of which its variables have a meaning.  Reads
- * debug information only; names are bound anew for the first window that is searched. */
+/* Fills the search's error if the condition names a variable that nothing is called in any module, or is about functions or lines in
+ * none of which its variables have a meaning.  Reads debug information only; names are bound anew for the first window that is searched. */
 TBD_MUST_CHECK enum tbd_status tbd_search_check_variables(struct tbd_search_run *run);
 
 /* ---- search_judge.c: one event ---- */

@@ -16,6 +16,7 @@
 #include "format/window/window_make.h"
 #include "query/condition/expr_lower.h"
 #include "query/condition/window_names.h"
+#include "query/debuginfo/dwarf_words.h"
 #include "query/search/scan_threads.h"
 #include "query/session/source/source.h"
 #include "query/session/source/window_modules.h"
@@ -235,10 +236,85 @@ bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_e
     return scopes->good != 0;
 }
 
-/* ---- names that mean nothing, found before any window is opened ---- */
+/* ---- windows in which other modules are mapped ---- */
 
-#define PLACES_MOST   4096u /* that are tried */
-#define MAPPINGS_MOST 64u   /* other modules, whose functions may have other variables */
+#define MAPPINGS_MOST 64u
+
+struct search_mappings {
+    struct tbd_session *session;
+    uint32_t next, window; /* the one to look at next, and the one that was found */
+    size_t changes, count; /* of modules before it; how many were found */
+    bool are_many;         /* there are more than are looked at */
+};
+
+/* The first window is one. */
+static bool next_mapping(struct search_mappings *all)
+{
+    struct tbd_trace *trace = all->session->trace;
+
+    while (all->next < tbd_trace_window_count(trace)) {
+        size_t now = tbd_trace_mapping_changes(trace, all->next);
+
+        all->window = all->next++;
+        if (all->count != 0 && now == all->changes)
+            continue;
+        all->changes = now;
+        all->are_many = ++all->count > MAPPINGS_MOST;
+        return !all->are_many;
+    }
+    return false;
+}
+
+/* ---- names that nothing has ---- */
+
+static bool may_be_somewhere(struct tbd_session *session, uint32_t window, const char *name)
+{
+    const struct tbd_module *modules = NULL;
+    struct tbd_symbol symbol;
+    size_t count = 0;
+
+    if (tbd_symbols_modules(session->symbols, window, &modules, &count) != TBD_OK)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+
+        if (dwarf != NULL && tbd_dwarf_may_say(dwarf, name))
+            return true;
+    }
+    return tbd_symbols_find(session->symbols, window, name, &symbol, 1) != 0;
+}
+
+/* No variable of any function, no member, nothing in any module is called so, at any time. */
+static bool is_nowhere(struct tbd_search_run *run, const char *name)
+{
+    struct search_mappings all = { .session = run->session };
+
+    while (next_mapping(&all)) {
+        if (may_be_somewhere(run->session, all.window, name))
+            return false;
+    }
+    return !all.are_many;
+}
+
+static enum tbd_status check_words(struct tbd_search_run *run)
+{
+    const struct tbd_expr *where = run->where;
+
+    for (uint32_t i = 0; i < where->node_count; i++) {
+        const struct tbd_expr_node *node = &where->nodes[i];
+
+        if (node->op != TBD_EXPR_VARIABLE || !is_nowhere(run, where->symbols[node->which]))
+            continue;
+        (void)tbd_query_wrong(run->search->error, TBD_NAME, node->at, node->length,
+                              TBD_LOWER_NO_VARIABLE, where->symbols[node->which]);
+        return TBD_NAME;
+    }
+    return TBD_OK;
+}
+
+/* ---- names that mean nothing at any place of a function or line ---- */
+
+#define PLACES_MOST 4096u /* that are tried */
 
 struct trying {
     struct tbd_search_run *run;
@@ -317,19 +393,11 @@ static void try_window(struct trying *t, uint32_t index)
 
 static void try_windows(struct trying *t)
 {
-    struct tbd_trace *trace = t->run->session->trace;
-    size_t changes = 0, mappings = 0;
+    struct search_mappings all = { .session = t->run->session };
 
-    for (uint32_t i = 0; i < tbd_trace_window_count(trace) && !t->is_open; i++) {
-        size_t now = tbd_trace_mapping_changes(trace, i);
-
-        if (i != 0 && now == changes)
-            continue;
-        changes = now;
-        t->is_open = ++mappings > MAPPINGS_MOST;
-        if (!t->is_open)
-            try_window(t, i);
-    }
+    while (!t->is_open && next_mapping(&all))
+        try_window(t, all.window);
+    t->is_open |= all.are_many;
 }
 
 static bool read_nothing(void *context, uint64_t address, void *out, size_t bytes)
@@ -351,6 +419,9 @@ enum tbd_status tbd_search_check_variables(struct tbd_search_run *run)
 
     if ((run->uses & TBD_USES_TYPES) == 0 || !is_strict(run->where))
         return TBD_OK;
+    status = check_words(run);
+    if (status != TBD_OK)
+        return status;
     tbd_expr_conjuncts(run->where, run->where->root, take_name, &t);
     if (t.name < 0)
         return TBD_OK;
