@@ -316,5 +316,17 @@ def test_names_that_mean_nothing_are_refused_before_a_window_is_looked_at(folder
     assert trace.count("func_enter", "func==mark and (value < 1 or value >= 1)") == trace.count("func_enter", "func==mark") > 0
 
 
+def test_all_prints_what_goto_prints(folder):
+    for program in ("recursion", "threads"):
+        trace = recorded(folder, program, 20000)
+        for kind in ("func_enter", "func_exit", "line", "block_entry"):
+            text = trace.tbdq("all", kind, "where", "time<3000", json_output=False).out
+            lines = text.replace(b"\n     ", b"\n\0").split(b"\n")
+            rows = [i for i, line in enumerate(lines) if line and not line.startswith(b"\0")]
+            for n in (1, 2, len(rows) // 2, len(rows)):
+                whole = b"\n".join(lines[rows[n - 1]:(rows + [len(lines) - 1])[n]]).replace(b"\0", b"     ") + b"\n"
+                assert trace.tbdq("goto", "first", "forward", kind, n, "where", "time<3000", json_output=False).out == whole, (program, kind, n)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_goto.c - goto and all: moving the current position, listing events */
 #include "query/commands/commands.h"
+#include "query/output/event_lines.h"
 #include "query/output/output.h"
 #include "query/output/shard.h"
 #include "query/text/progress.h"
@@ -246,7 +247,8 @@ enum tbd_exit tbd_command_search(struct tbd_command_run *run, struct tbd_questio
 
 struct event_listing {
     const struct tbd_command_run *run;
-    uint64_t count, most; /* most 0: all */
+    uint64_t count, most;          /* most 0: all */
+    struct tbd_event_lines *lines; /* owned; NULL: lines by objects */
 };
 
 static bool print_each(void *context, const struct tbd_event *event)
@@ -254,7 +256,8 @@ static bool print_each(void *context, const struct tbd_event *event)
     struct event_listing *listing = context;
 
     listing->count++;
-    print_event(listing->run, event);
+    if (!tbd_event_lines_print(listing->lines, event, listing->run->out))
+        print_event(listing->run, event);
     return ferror(listing->run->out) == 0 && listing->count != listing->most;
 }
 
@@ -544,7 +547,10 @@ enum tbd_exit tbd_command_all(struct tbd_command_run *run)
                                                   .question = run->text,
                                                   .type = tbd_event_type_name(type) },
                         run->out);
+    if (!tbd_shard_is_on(run->session) && !run->silent)
+        listing.lines = tbd_event_lines_new(run->session);
     result = tbd_command_each(run, &question, print_each, &listing);
+    tbd_event_lines_free(listing.lines);
     if (result != TBD_EXIT_NOT_FOUND || listing.count != 0)
         return result;
     question = tbd_question_all(type);

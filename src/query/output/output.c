@@ -506,6 +506,12 @@ void tbd_output_print_signal(const json_t *object, FILE *out)
     fputc('\n', out);
 }
 
+void tbd_output_print_place(const json_t *object, FILE *out)
+{
+    print_place(object, out);
+    fprintf(out, "  %s\n", get(object, "text"));
+}
+
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)
 {
     if (session->json) {
@@ -521,8 +527,7 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
                                : tbd_trace_thread_count(session->trace) > 1)
         fprintf(out, "thread %" JSON_INTEGER_FORMAT "  ",
                 json_integer_value(json_object_get(object, "thread")));
-    print_place(object, out);
-    fprintf(out, "  %s\n", get(object, "text"));
+    tbd_output_print_place(object, out);
     if (has_own(object)) {
         fprintf(out, "   ");
         print_own(object, out);

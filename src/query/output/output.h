@@ -25,6 +25,8 @@ json_t *tbd_output_time(const struct tbd_session *session, uint64_t time);
 void tbd_output_signal(const struct tbd_event *event, json_t *object);
 /* Prints such an object as one line of JSON, or as lines of text. */
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out);
+/* The end of the first of these lines: "0x401136  crash!main+0x10  crash.c:7  push rbp". */
+void tbd_output_print_place(const json_t *object, FILE *out);
 /* "SIGSEGV  reason SEGV_MAPERR  addr 0x0  at 0x401136  crash!main+0x10  crash.c:7", of such keys. */
 void tbd_output_print_signal(const json_t *object, FILE *out);
 /* One line of JSON; releases `object`. */
