@@ -313,6 +313,7 @@ def test_a_killed_program_has_what_ran_last_only(folder):
     for words in (["-t", name], []):  # `latest` leads there
         result = tbdtest.run([tbdtest.TBDQ, *words, "bt"], env=env)
         assert result.code == 3 and b"the program was killed: its dump has only what ran last: see `path`" in result.err.splitlines()[0], result
+        assert b"no such trace" not in result.err and b"hint" not in result.err, result
     rows = [json.loads(line) for line in tbdtest.run([tbdtest.TBDQ, "--json", "ls"], env=env).out.splitlines()]
     assert [(row["trace"], row["end"]) for row in rows] == [(name, "killed")], rows
     assert tbdtest.run([tbdtest.TBDQ, "rm", name], env=env).code == 0 and not os.listdir(folder), os.listdir(folder)

@@ -114,7 +114,7 @@ static bool has_rings_only(const struct tbd_trace *trace)
 static enum tbd_status check_begun(const struct tbd_trace *trace, struct tbd_error *why)
 {
     if (has_rings_only(trace))
-        return tbd_error_set(why, TBD_NOTRACE, trace->path, 0,
+        return tbd_error_set(why, TBD_NOTKEPT, trace->path, 0,
                              "the program was killed: its dump has only what ran last: see `path`");
     switch (tbd_beginning_of(trace->dir.fd)) {
     case TBD_BEGINNING: return beginning(trace->path, why);
