@@ -72,8 +72,7 @@ static void make(struct tbd_event_lines *lines, const struct tbd_event *event,
 static const struct kept_place *place_of(struct tbd_event_lines *lines,
                                          const struct tbd_event *event)
 {
-    struct kept_place *place =
-        tbd_address_table_add(&lines->places, event->pc, lines->here.mapped);
+    struct kept_place *place = tbd_address_table_add(&lines->places, event->pc, lines->here.mapped);
 
     if (place == NULL)
         return NULL;
