@@ -7,6 +7,8 @@
 
 #include "base/string.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/memory/code_traps.h"
+#include "hooks/memory/safe_copy.h"
 
 enum { PLACE_BITS = 10 };
 
@@ -45,12 +47,14 @@ static void decode(void *arg)
     d->ok = tbd_decode(d->out, d->pc, d->bytes, d->limit);
 }
 
-bool tbd_decoded(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit)
+bool tbd_decoded(struct tbd_insn *out, uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], size_t limit)
 {
-    struct insn_decoding decoding = { .out = out, .pc = pc, .bytes = bytes, .limit = limit };
+    size_t have = tbd_copy_prefix_from_program(bytes, pc, limit);
+    struct insn_decoding decoding = { .out = out, .pc = pc, .bytes = bytes, .limit = have };
     struct decoded_insn *d = place_of(pc);
 
-    if (holds(d, pc, bytes, limit)) {
+    tbd_code_traps_hide(bytes, pc, have);
+    if (holds(d, pc, bytes, have)) {
         *out = d->insn;
         out->bytes = bytes;
         return true;

@@ -8,7 +8,9 @@
 
 #include "patcher/decode.h"
 
-/* tbd_decode() of at most `limit` of these bytes at `pc`, which *out borrows.  False: they are no instruction. */
-bool tbd_decoded(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
+/* The program's instruction at `pc`, of at most `limit` bytes, whatever traps are in it.  `bytes` receives them; *out borrows
+ * `bytes`.  False: there is none, or it cannot be read. */
+bool tbd_decoded(struct tbd_insn *out, uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES],
+                 size_t limit);
 
 #endif

@@ -15,7 +15,6 @@
 #include "hooks/instructions/decoded.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
-#include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
@@ -35,7 +34,7 @@ struct access {
 struct shared_run {
     struct tbd_special_run *s;
     struct tbd_insn insn;
-    uint8_t bytes[15];
+    uint8_t bytes[TBD_INSN_MAX_BYTES];
     struct access access[TBD_INSN_MAX_ACCESSES];
     uint32_t shared_count;
     bool is_userfault; /* an access is to memory that others fill (userfault.h) */
@@ -634,11 +633,8 @@ static void run_as_logged(const struct shared_run *run, const struct tbd_msg_spe
 void tbd_shared_perform(struct tbd_special_run *s)
 {
     struct shared_run run = { .s = s };
-    bool ok = tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes);
 
-    if (ok)
-        tbd_code_traps_hide(run.bytes, s->thread->regs.rip, s->insn_bytes);
-    if (!ok || !tbd_decoded(&run.insn, s->thread->regs.rip, run.bytes, s->insn_bytes))
+    if (!tbd_decoded(&run.insn, s->thread->regs.rip, run.bytes, s->insn_bytes))
         tbd_detach(s->thread, "an instruction cannot be decoded again",
                    tbd_slot_last_insn(s->thread));
     find_accesses(&run);

@@ -214,13 +214,11 @@ static bool scatter(struct tbd_special_run *s)
 static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
                               const struct tbd_sys_range *ranges, size_t count)
 {
-    uint64_t pc = s->thread->regs.rip;
+    uint8_t bytes[TBD_INSN_MAX_BYTES];
     struct tbd_redirected redirected;
     struct tbd_insn insn;
-    uint8_t bytes[15];
 
-    if (!tbd_copy_from_program(bytes, pc, s->insn_bytes) ||
-        !tbd_decoded(&insn, pc, bytes, s->insn_bytes) ||
+    if (!tbd_decoded(&insn, s->thread->regs.rip, bytes, s->insn_bytes) ||
         !tbd_redirect(&insn, bytes, operand, &redirected))
         return NULL;
     for (size_t i = 0; i < count; i++)

@@ -86,8 +86,6 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new);
 void tbd_own_leave_changing_file(void);
 /* own_sites.c: is the result another one in another run? */
 bool tbd_own_must_stop(const struct tbd_insn *insn);
-/* own_sites.c, under tbd_processor_decode(): the program's instruction there, whatever traps are in it; `bytes` receives it. */
-bool tbd_own_decode(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], struct tbd_insn *out);
 /* own_sites.c: the instruction at the trap; bytes 0: it is none of those. */
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes);
 

@@ -15,6 +15,7 @@
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/code_traps.h"
 #include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
 #include "hooks/own/own.h"
 #include "hooks/stream/recording.h"
 #include "hooks/threads/signals_private.h"
@@ -197,8 +198,10 @@ static void find_transfer(void *context)
 
     for (uint64_t at = transfer->from; at - transfer->from < MOST_BYTES; at += insn.length) {
         uint8_t bytes[TBD_INSN_MAX_BYTES];
+        size_t have = tbd_copy_prefix_from_program(bytes, at, sizeof(bytes));
 
-        if (!tbd_own_decode(at, bytes, &insn) || stops(&insn))
+        tbd_code_traps_hide(bytes, at, have);
+        if (!tbd_decode(&insn, at, bytes, have) || stops(&insn))
             return;
         if (transfers(insn.kind)) {
             transfer->at = at;

@@ -4,27 +4,13 @@
  * Translated code, and so a replay, has pushed the return address before it finds that the target is no address, and what is
  * pushed stays (patcher/interrupted.c).  Of processors, some push before that fault and some do not (AMD's do not).  A window that
  * ends before the handler's return would end with another word in memory than its replay, so it is written here. */
+#include "hooks/instructions/decoded.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/own/own.h"
 #include "patcher/decode.h"
 #include "patcher/interrupted.h"
 #include "patcher/patcher.h"
-
-struct at_fault {
-    uint64_t pc;
-    struct tbd_insn insn;
-    bool is_call;
-};
-
-static void decode_call(void *context)
-{
-    struct at_fault *at = context;
-    uint8_t bytes[TBD_INSN_MAX_BYTES];
-
-    at->is_call =
-        tbd_own_decode(at->pc, bytes, &at->insn) && at->insn.kind == TBD_INSN_CALL_INDIRECT;
-}
 
 /* False: the fault was that of reading it. */
 static bool find_target(const struct tbd_insn *call, const struct tbd_regs *regs, uint64_t *out)
@@ -43,13 +29,14 @@ void tbd_own_push_of_fault(const struct tbd_regs *regs)
 {
     static const struct tbd_patcher_callbacks callbacks = { .has_long_addresses =
                                                                 tbd_processor_has_long_addresses };
-    struct at_fault at = { .pc = regs->rip };
+    uint8_t bytes[TBD_INSN_MAX_BYTES];
+    struct tbd_insn insn;
     uint64_t target, next;
 
-    tbd_processor_decode(decode_call, &at);
-    if (!at.is_call || !find_target(&at.insn, regs, &target) ||
+    if (!tbd_decoded(&insn, regs->rip, bytes, sizeof(bytes)) ||
+        insn.kind != TBD_INSN_CALL_INDIRECT || !find_target(&insn, regs, &target) ||
         tbd_is_canonical(&callbacks, target))
         return;
-    next = regs->rip + at.insn.length;
+    next = regs->rip + insn.length;
     (void)tbd_store_to_program(regs->gpr[TBD_RSP] - sizeof(next), &next, sizeof(next));
 }

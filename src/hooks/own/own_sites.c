@@ -354,26 +354,12 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
 
 /* ---- at a trap ---- */
 
-/* The program's own bytes there; returns how many can be read. */
-static size_t read_code(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES])
-{
-    size_t have = tbd_copy_prefix_from_program(bytes, pc, TBD_INSN_MAX_BYTES);
-
-    tbd_code_traps_hide(bytes, pc, have);
-    return have;
-}
-
-bool tbd_own_decode(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], struct tbd_insn *out)
-{
-    return tbd_decode(out, pc, bytes, read_code(pc, bytes));
-}
-
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes)
 {
     uint8_t bytes[TBD_INSN_MAX_BYTES];
     struct tbd_insn insn;
 
-    if (!tbd_decoded(&insn, pc, bytes, read_code(pc, bytes)) || !tbd_own_must_stop(&insn)) {
+    if (!tbd_decoded(&insn, pc, bytes, sizeof(bytes)) || !tbd_own_must_stop(&insn)) {
         *out_bytes = 0;
         return TBD_SPECIAL_OTHER;
     }

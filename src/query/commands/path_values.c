@@ -155,10 +155,15 @@ static const char *mark_of(enum tbd_certainty certainty)
     return certainty == TBD_INFERRED ? " (inferred)" : "";
 }
 
+/* Not even a part of it is known. */
+static bool is_all_unknown(const struct shown_value *value, int which)
+{
+    return value->certainty[which] == TBD_UNKNOWN && !value->is_partial[which];
+}
+
 static const char *text_of(const struct shown_value *value, int which)
 {
-    return value->certainty[which] == TBD_UNKNOWN && !value->is_partial[which] ? "unknown"
-                                                                               : value->text[which];
+    return is_all_unknown(value, which) ? "unknown" : value->text[which];
 }
 
 static bool has_changed(const struct shown_value *value)
@@ -200,9 +205,8 @@ static json_t *value_object(const char *name, const struct shown_value *value, c
         if (value->text[i] == NULL)
             continue;
         json_object_set_new(object, keys[i][0],
-                            value->certainty[i] == TBD_UNKNOWN && !value->is_partial[i]
-                                ? json_null()
-                                : tbd_output_text(value->text[i]));
+                            is_all_unknown(value, i) ? json_null()
+                                                     : tbd_output_text(value->text[i]));
         json_object_set_new(object, keys[i][1],
                             json_string(tbd_certainty_text(value->certainty[i])));
     }
