@@ -170,7 +170,7 @@ static bool emit_block(struct tbd_patch_area *area, struct tbd_block_code *block
         return false;
     tbd_cache.block_count++;
     put_in_area(area, block, &t);
-    tbd_cache_count_pages(block);
+    tbd_cache_enter_pages(block);
     return true;
 }
 
@@ -305,21 +305,6 @@ void tbd_cache_kill(struct tbd_block_code *block)
 
         kill_one(block);
         block = before;
-    }
-}
-
-void tbd_cache_flush_range(uint64_t start, uint64_t end)
-{
-    if (start >= end || !tbd_cache_has_blocks(start, end))
-        return;
-    for (uint32_t n = 0; n < tbd_cache.block_count; n++) {
-        struct tbd_block_code *block = &tbd_cache.block[n];
-        uint64_t bytes = block->code_bytes ? block->code_bytes : 1;
-        bool is_in = block->start < end && block->start + bytes > start;
-        bool reads = block->read && block->read < end && block->read + sizeof(uint64_t) > start;
-
-        if (block->live && (is_in || reads))
-            tbd_cache_kill(block);
     }
 }
 

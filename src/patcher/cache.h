@@ -50,6 +50,9 @@ struct tbd_block_code {
     uint64_t read;        /* the constant that it is; 0: it is none */
     bool is_stop;         /* made by tbd_patcher_stop_inside: not in the map */
     uint32_t stop_insns;
+    uint32_t next[2]; /* in the lists of cache_pages.c: index + 1, 0 = the last one */
+    const struct tbd_thread
+        *found_by; /* whose indirect branches find it: NULL nobody's, TBD_FOUND_BY_MANY */
 };
 
 struct tbd_exit_site {
@@ -119,7 +122,7 @@ void tbd_cache_kill(struct tbd_block_code *block);
 /* Adds a thread that runs translated code: its tables of indirect targets name blocks. */
 void tbd_cache_add_thread(struct tbd_thread *thread);
 /* Makes the thread's indirect branches find the block, which must have a tagged entry. */
-void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block);
+void tbd_cache_set_target(struct tbd_thread *thread, struct tbd_block_code *block);
 void tbd_cache_remove_thread(struct tbd_thread *thread);
 /* No thread but the calling one, which is in the engine, runs translated code. */
 void tbd_cache_after_fork(void);

@@ -49,12 +49,6 @@ static struct tbd_patch_area *any_area_with_space(void)
     return NULL;
 }
 
-/* Where no addresses were left once none is looked for again: it takes a thousand system calls. */
-static uint64_t region_of(uint64_t pc)
-{
-    return (pc >> 31) + 1;
-}
-
 /* Within reach of the code at `pc`, if possible of its neighbourhood, too.  A program that has taken nearly all addresses
  * there (growing_stacks.c) leaves space for a smaller area. */
 static uint64_t reserve_near(const struct tbd_patcher_callbacks *callbacks, uint64_t pc,
@@ -76,14 +70,13 @@ static struct tbd_patch_area *area_new(const struct tbd_patcher_callbacks *callb
 {
     struct tbd_patch_area *area = &tbd_cache.area[tbd_cache.area_count];
     uint64_t whole = config->area_bytes ? config->area_bytes : AREA_BYTES;
-    uint64_t bytes = whole, base = 0;
+    uint64_t bytes = whole;
+    uint64_t base;
 
     if (tbd_cache.area_count == TBD_CACHE_AREAS)
         return NULL;
-    if (tbd_cache.full_region != region_of(pc))
-        base = reserve_near(callbacks, pc, &bytes);
+    base = reserve_near(callbacks, pc, &bytes);
     if (!base) {
-        tbd_cache.full_region = region_of(pc);
         if (any_area_with_space())
             return NULL;
         bytes = whole;

@@ -25,7 +25,11 @@ enum {
     TBD_CACHE_STUB_SPACE = 256,
     TBD_CACHE_READ_PAGES = 256, /* a library has one or two */
     TBD_CACHE_TAG_BYTES = 48,   /* no check for indirect branches is longer */
+    TBD_CACHE_PAGE_SLOTS = 1 << 16,
 };
+
+/* More than one thread, or one that is not known. */
+#define TBD_FOUND_BY_MANY ((const struct tbd_thread *)1)
 
 struct tbd_known_id {
     uint64_t start;
@@ -55,14 +59,14 @@ struct tbd_cache {
     struct tbd_cache_table map; /* of blocks by start */
     struct tbd_cache_table
         ids; /* of ids by start and code; in free run only of those that a block has had */
-    uint16_t *page_blocks; /* how many blocks were made on pages with this hash; saturates */
+    uint32_t *on_page; /* lists of blocks, by a hash of the page that they start on: index + 1 */
+    uint32_t reading;  /* list of those that were made from constants */
     uint32_t block_count;
     uint32_t site_count;
     uint32_t id_count;
     struct tbd_patch_area area[TBD_CACHE_AREAS];
     uint32_t area_count;
-    uint32_t last_area;   /* where the last block was put */
-    uint64_t full_region; /* the last without addresses for an area (cache_areas.c); 0: none */
+    uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
     uint32_t thread_count;
     uint64_t read_page[TBD_CACHE_READ_PAGES]; /* with the constants that blocks were made from */
@@ -75,14 +79,16 @@ extern struct tbd_cache tbd_cache; /* cache_tables.c */
 
 /* cache_tables.c: enters the block into the map. */
 void tbd_cache_map(uint32_t index);
-/* Counts the block for its pages; tbd_cache_empty_map() empties all tables. */
-void tbd_cache_count_pages(const struct tbd_block_code *block);
 void tbd_cache_empty_map(void);
 /* In free run: the block is about to be forgotten, and has its id again if it is made once more. */
 void tbd_cache_remember_id(const struct tbd_block_code *block);
 /* The id that the block had before, or a new one. */
 uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                          const struct tbd_codegen_config *config);
+
+/* cache_pages.c: enters the block into the lists by which tbd_cache_flush_range() finds it. */
+void tbd_cache_enter_pages(struct tbd_block_code *block);
+void tbd_cache_empty_pages(void);
 
 /* cache_areas.c; NULL: no address space is left. */
 struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,

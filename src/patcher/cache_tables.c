@@ -13,7 +13,6 @@
 enum {
     MAX_IDS = 1 << 22,
     FIRST_SLOTS = 1 << 14,
-    PAGE_SLOTS = 1 << 16,
 };
 
 struct tbd_cache tbd_cache;
@@ -195,42 +194,12 @@ void tbd_cache_forget_ids(void)
     tbd_cache.id_count = 0;
 }
 
-/* ---- pages ---- */
-
-void tbd_cache_count_pages(const struct tbd_block_code *block)
-{
-    uint64_t first = block->start >> TBD_PAGE_SHIFT;
-    uint64_t last =
-        (block->start + (block->code_bytes ? block->code_bytes - 1 : 0)) >> TBD_PAGE_SHIFT;
-
-    for (uint64_t page = first; page <= last; page++) {
-        uint16_t *count = &tbd_cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)];
-
-        if (*count != UINT16_MAX)
-            (*count)++;
-    }
-}
-
-bool tbd_cache_has_blocks(uint64_t start, uint64_t end)
-{
-    uint64_t first = start >> TBD_PAGE_SHIFT;
-    uint64_t last = (end - 1) >> TBD_PAGE_SHIFT;
-
-    if (last - first >= PAGE_SLOTS || tbd_cache_may_read(start, end))
-        return true;
-    for (uint64_t page = first; page <= last; page++)
-        if (tbd_cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)])
-            return true;
-    return false;
-}
-
 /* ---- all of them ---- */
 
 void tbd_cache_empty_map(void)
 {
     empty_table(&tbd_cache.map);
-    for (uint32_t n = 0; n < PAGE_SLOTS; n++)
-        tbd_cache.page_blocks[n] = 0;
+    tbd_cache_empty_pages();
 }
 
 static void *table_alloc(size_t count, size_t bytes)
@@ -249,7 +218,7 @@ static bool make_tables(void)
     tbd_cache.ids =
         (struct tbd_cache_table){ .slot = table_alloc(4 * MAX_IDS, sizeof(struct tbd_cache_slot)),
                                   .slots = FIRST_SLOTS };
-    tbd_cache.page_blocks = table_alloc(PAGE_SLOTS, sizeof(*tbd_cache.page_blocks));
+    tbd_cache.on_page = table_alloc(TBD_CACHE_PAGE_SLOTS, sizeof(*tbd_cache.on_page));
     for (uint32_t n = 0; n < TBD_CACHE_AREAS; n++)
         tbd_cache.area[n].block = table_alloc(TBD_CACHE_BLOCKS, sizeof(uint32_t));
     return tbd_cache.block && tbd_cache.area[TBD_CACHE_AREAS - 1].block;
@@ -261,7 +230,7 @@ bool tbd_cache_init(bool is_free)
         TBD_CACHE_BLOCKS * (sizeof(*tbd_cache.block) + 4 * sizeof(struct tbd_cache_slot)) +
         TBD_CACHE_SITES * sizeof(*tbd_cache.site) +
         MAX_IDS * (sizeof(*tbd_cache.id) + 4 * sizeof(struct tbd_cache_slot)) +
-        PAGE_SLOTS * sizeof(*tbd_cache.page_blocks);
+        TBD_CACHE_PAGE_SLOTS * sizeof(*tbd_cache.on_page);
 
     tbd_cache.is_free = is_free;
     tbd_cache.cut.is_of_cache = true;

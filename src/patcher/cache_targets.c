@@ -26,8 +26,10 @@ static struct tbd_second_target *second_of(struct tbd_thread *thread, uint64_t p
 
 /* Sets both tables: the first has one target for each low 16 bits, the second keeps targets that
  * the first drops. */
-void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block)
+void tbd_cache_set_target(struct tbd_thread *thread, struct tbd_block_code *block)
 {
+    if (block->found_by != thread)
+        block->found_by = block->found_by ? TBD_FOUND_BY_MANY : thread;
     thread->ibl[block->start & (TBD_IBL_ENTRIES - 1)] = block->tagged;
     *second_of(thread, block->start) =
         (struct tbd_second_target){ .minus_target = 0 - block->start, .entry = block->entry };
@@ -57,16 +59,23 @@ void tbd_cache_after_fork(void)
         tbd_cache.thread[n]->in_code = 0;
 }
 
+static void forget(struct tbd_thread *thread, const struct tbd_block_code *block)
+{
+    uint64_t *slot = &thread->ibl[block->start & (TBD_IBL_ENTRIES - 1)];
+    struct tbd_second_target *second = second_of(thread, block->start);
+
+    if (*slot == block->tagged)
+        set(slot, (uint64_t)(uintptr_t)tbd_fixed_miss);
+    if (second->minus_target == 0 - block->start)
+        set(&second->minus_target, 1);
+}
+
+/* Tables of a thread that did not find the block are left alone: they are in no cache. */
 void tbd_cache_forget_target(const struct tbd_block_code *block)
 {
-    for (uint32_t n = 0; n < tbd_cache.thread_count; n++) {
-        uint64_t *slot = &tbd_cache.thread[n]->ibl[block->start & (TBD_IBL_ENTRIES - 1)];
-
-        if (*slot == block->tagged)
-            set(slot, (uint64_t)(uintptr_t)tbd_fixed_miss);
-        if (second_of(tbd_cache.thread[n], block->start)->minus_target == 0 - block->start)
-            set(&second_of(tbd_cache.thread[n], block->start)->minus_target, 1);
-    }
+    for (uint32_t n = 0; n < tbd_cache.thread_count && block->found_by; n++)
+        if (block->found_by == TBD_FOUND_BY_MANY || block->found_by == tbd_cache.thread[n])
+            forget(tbd_cache.thread[n], block);
 }
 
 void tbd_cache_forget_targets(void)

@@ -5,6 +5,7 @@
  * that other threads may run only changes by the displacements of jumps (CACHE-5) */
 #include "patcher/cache_private.h"
 #include "patcher_harness.h"
+#include "random_numbers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,6 +169,75 @@ static void a_block_that_is_made_again_has_its_id(void **state)
     tbd_cache_forget_ids();
 }
 
+enum { PAGES = 12, STARTS = 1500 };
+
+/* Functions of up to 49 instructions without effects; the last bytes of most pages belong to a block that goes on. */
+static uint8_t *map_functions(void)
+{
+    size_t bytes = PAGES * 4096;
+    uint8_t *at =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(at, MAP_FAILED);
+    memset(at, 0x90, bytes);
+    for (size_t n = 48; n < bytes; n += 49)
+        at[n] = 0xc3;
+    at[bytes - 1] = 0xc3;
+    return at;
+}
+
+static bool has_bytes_in(const struct tbd_block_code *block, uint64_t start, uint64_t end)
+{
+    return block->start < end && block->start + block->code_bytes > start;
+}
+
+/* Forgets a range, and counts what was forgotten.  Each block is looked at. */
+static unsigned forget(const uint64_t *start, uint64_t from, uint64_t to)
+{
+    const struct tbd_block_code *before[STARTS];
+    unsigned forgotten = 0;
+    bool any = false;
+
+    for (unsigned n = 0; n < STARTS; n++) {
+        before[n] = tbd_cache_find(start[n]);
+        any = any || (before[n] && has_bytes_in(before[n], from, to));
+    }
+    assert_int_equal(tbd_cache_has_blocks(from, to), any);
+    tbd_patcher_flush_range(harness_thread(), from, to);
+    assert_false(tbd_cache_has_blocks(from, to));
+    for (unsigned n = 0; n < STARTS; n++) {
+        bool goes = before[n] && has_bytes_in(before[n], from, to);
+
+        assert_ptr_equal(tbd_cache_find(start[n]), goes ? NULL : before[n]);
+        forgotten += goes;
+    }
+    return forgotten;
+}
+
+static void what_has_bytes_in_a_range_is_forgotten_and_nothing_else(void **state)
+{
+    uint8_t *functions = map_functions();
+    uint64_t at = (uint64_t)(uintptr_t)functions, start[STARTS], args[6] = { 0 };
+    unsigned forgotten = 0;
+
+    (void)state;
+    for (unsigned n = 0; n < STARTS; n++)
+        start[n] = at + below(PAGES * 4096);
+    for (unsigned round = 0; round < 40; round++) {
+        uint64_t from = at + below(PAGES * 4096 - 1);
+        uint64_t bytes = 1 + below(round % 2 ? 6000 : 60);
+
+        for (unsigned n = 0; n < STARTS; n++)
+            harness_call((void *)(uintptr_t)start[n], args);
+        forgotten += forget(start, from, from + bytes);
+    }
+    assert_true(forgotten > 1000);
+    for (unsigned n = 0; n < STARTS; n++)
+        harness_call((void *)(uintptr_t)start[n], args);
+    assert_int_equal(forget(start, 1, UINT64_MAX), STARTS);
+    munmap(functions, PAGES * 4096);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -175,6 +245,7 @@ int main(void)
         cmocka_unit_test(code_that_others_may_run_is_left_alone),
         cmocka_unit_test(a_signal_in_the_check_of_a_branch_goes_on_at_its_target),
         cmocka_unit_test(a_block_that_is_made_again_has_its_id),
+        cmocka_unit_test(what_has_bytes_in_a_range_is_forgotten_and_nothing_else),
     };
 
     if (harness_obstacle()) {

@@ -41,7 +41,6 @@ struct area {
 
 static struct area areas[MAX_AREAS];
 static uint32_t area_count;
-static uint64_t full_region = UINT64_MAX; /* 2 GiB: the last where no addresses were left */
 static struct tbd_arena arena;
 static struct tbd_decoder_api api;
 static uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
@@ -94,16 +93,14 @@ static struct area *add_area(uint64_t lo, uint64_t hi)
  * rip-relative operand (write_code). */
 static struct area *find_area(uint64_t pc)
 {
-    struct area *area = NULL;
+    struct area *area;
 
     for (uint32_t i = 0; i < area_count; i++)
         if (in_reach(areas[i].start, pc))
             return &areas[i];
-    if (pc >> 31 != full_region)
-        area = add_area(pc, pc + 16);
+    area = add_area(pc, pc + 16);
     if (area)
         return area;
-    full_region = pc >> 31;
     return area_count ? &areas[0] : add_area(0, 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/sys.h"
+#include "hooks/memory/searches.h"
 #include "hooks/stream/recording.h"
 
 struct tbd_code_areas tbd_code_areas;
@@ -62,17 +63,28 @@ static void advise(const struct tbd_range *area)
     tbd_sys_madvise(area->start, area->end - area->start, MADV_DONTDUMP);
 }
 
-uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes)
+static uint64_t area_in_reach(uint64_t lo, uint64_t hi, uint64_t bytes)
 {
-    uint64_t start = try_area(0, bytes, 0);
-    struct tbd_range *area;
+    uint64_t start;
 
-    if (start && hi && !in_reach(start, bytes, lo, hi)) {
+    if (!tbd_searches_may_begin(lo, bytes))
+        return 0;
+    start = try_area(0, bytes, 0);
+    if (start && !in_reach(start, bytes, lo, hi)) {
         tbd_sys_munmap(start, bytes);
         start = 0;
     }
-    if (!start && hi)
+    if (!start)
         start = search_area(lo, hi, bytes);
+    tbd_searches_note(lo, bytes, start != 0);
+    return start;
+}
+
+uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes)
+{
+    uint64_t start = hi ? area_in_reach(lo, hi, bytes) : try_area(0, bytes, 0);
+    struct tbd_range *area;
+
     if (!start || tbd_code_areas.count == TBD_MAX_AREAS)
         return 0;
     area = &tbd_code_areas.area[tbd_code_areas.count++];

@@ -22,8 +22,8 @@ struct tbd_code_areas {
 
 extern struct tbd_code_areas tbd_code_areas;
 
-/* A patcher's callback: reserves `bytes` within reach of [lo, hi) and tells the trace; 0: there is
- * no space. */
+/* A patcher's callback: reserves `bytes` within reach of [lo, hi), with hi == 0 anywhere, and tells
+ * the trace; 0: there is no space, or was none at the last search (searches.h). */
 uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes);
 /* Adds an area that a replay has reserved.  With TBD_MAX_AREAS it is left out. */
 void tbd_code_areas_add(uint64_t start, uint64_t bytes);

@@ -9,6 +9,7 @@
 #include "base/linux.h"
 #include "base/sys.h"
 #include "hooks/memory/code_areas.h"
+#include "hooks/memory/searches.h"
 
 #define REACH  ((2ull << 30) - (1ull << 20))
 #define LOWEST (1ull << 20)
@@ -114,10 +115,12 @@ uint64_t tbd_stub_reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
 {
     uint64_t start = take_preferred(lo, hi, bytes);
 
-    if (!start)
+    if (!start && tbd_searches_may_begin(lo, bytes)) {
         start = take_below(lo, hi, bytes);
-    if (!start)
-        start = take_above(lo, hi, bytes);
+        if (!start)
+            start = take_above(lo, hi, bytes);
+        tbd_searches_note(lo, bytes, start != 0);
+    }
     if (start)
         tbd_code_areas_add(start, bytes); /* whose lower half x87 instructions may tell: x87.c */
     return start;
