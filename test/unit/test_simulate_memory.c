@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { WORD = 0x10000, CODE = 0x400000, RSP = 4, RSI = 6 };
+enum { WORD = 0x10000, OTHER_WORD = 0x20000, CODE = 0x400000, RSP = 4, RSI = 6, R8 = 8 };
 
 struct code {
     const char *bytes;
@@ -31,6 +31,9 @@ static const struct code store_byte = CODE_OF("\x88\x0f");          /* mov [rdi]
 static const struct code store_zero = CODE_OF("\xc6\x07\x00");      /* mov byte [rdi], 0 */
 static const struct code store_field = CODE_OF("\x48\x89\x4f\x10"); /* mov [rdi + 16], rcx */
 static const struct code store_other = CODE_OF("\x48\x89\x4f\x18"); /* mov [rdi + 24], rcx */
+static const struct code save_address = CODE_OF("\x49\x89\x30");    /* mov [r8], rsi */
+static const struct code store_first = CODE_OF("\x48\x89\x0b");     /* mov [rbx], rcx */
+static const struct code load_address = CODE_OF("\x49\x8b\x38");    /* mov rdi, [r8] */
 static const struct code pop = CODE_OF("\x58");                     /* pop rax */
 static const struct code leave_frame = CODE_OF("\x48\x83\xc4\x10"); /* add rsp, 16 */
 static const struct code enter_frame = CODE_OF("\x48\x83\xec\x10"); /* sub rsp, 16 */
@@ -45,9 +48,15 @@ static struct tbd_bits at_end(void *arg, uint64_t address)
     return tbd_bits_of(word_at_end);
 }
 
-static struct tbd_simulation *begin(const struct code *codes, size_t count)
+static struct tbd_bits one_word_at_end(void *arg, uint64_t address)
 {
-    const struct tbd_simulation_source source = { .final = at_end };
+    return address == WORD ? at_end(arg, address) : (struct tbd_bits){ 0, 0 };
+}
+
+static struct tbd_simulation *begin_with(const struct code *codes, size_t count,
+                                         struct tbd_bits (*final)(void *arg, uint64_t address))
+{
+    const struct tbd_simulation_source source = { .final = final };
     struct tbd_simulation *sim;
     uint64_t address = CODE;
 
@@ -59,6 +68,11 @@ static struct tbd_simulation *begin(const struct code *codes, size_t count)
         address += codes[i].length;
     }
     return sim;
+}
+
+static struct tbd_simulation *begin(const struct code *codes, size_t count)
+{
+    return begin_with(codes, count, at_end);
 }
 
 /* What the first step of these loads. */
@@ -111,6 +125,27 @@ static void test_a_store_did_not_hit_where_something_else_is(void **state)
     assert_int_equal(out.bits.value, word_at_end);
     assert_int_equal(out.bits.known, UINT64_MAX);
     assert_int_equal(out.exact, 0xffff00ffffffffff);
+}
+
+/* The store's address is found after it was assumed to have missed, and what it stored is there: nothing contradicts. */
+static void test_a_store_that_did_hit_takes_the_assumption_back(void **state)
+{
+    const struct code codes[] = { save_address, store_first, load_address, load, store_zero };
+    struct tbd_simulation *sim = begin_with(codes, 5, one_word_at_end);
+    struct tbd_simulated out;
+
+    (void)state;
+    word_at_end = 0x1111111111111100;
+    tbd_simulation_know(sim, RSI, tbd_bits_of(WORD));
+    tbd_simulation_know(sim, R8, tbd_bits_of(OTHER_WORD));
+    assert_int_equal(tbd_simulation_run(sim, true), TBD_OK);
+    out = tbd_simulation_data(sim, 2, 0);
+    assert_int_equal(out.bits.value, WORD);
+    assert_int_equal(out.exact, 0);
+    out = tbd_simulation_data(sim, 3, 0);
+    assert_int_equal(out.bits.value, word_at_end);
+    assert_int_equal(out.bits.known, ~0xffull);
+    tbd_simulation_free(sim);
 }
 
 /* Asked for at a moment, too. */
@@ -353,6 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_word_is_assumed_to_be_as_at_the_end_from_there_on),
         cmocka_unit_test(test_a_store_did_not_hit_where_something_else_is),
+        cmocka_unit_test(test_a_store_that_did_hit_takes_the_assumption_back),
         cmocka_unit_test(test_a_moment_before_a_store_is_not_certain_of_what_it_stored),
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),

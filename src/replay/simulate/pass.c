@@ -591,6 +591,7 @@ static void phase_two(struct tbd_simulation *sim)
             sim->doubt_most = doubts[i];
             passes(sim);
         }
+        tbd_sim_refute(sim);
         if (sim->bar_count == bars)
             break;
         if (round + 1 < ROUNDS_MAX)

@@ -124,7 +124,18 @@ static uint32_t doubt_of(const struct tbd_simulation *sim, size_t step,
     return is_saving(sim, step) ? stores : TBD_SIM_DOUBT_OTHER + stores;
 }
 
-static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd_image_word *word)
+static uint8_t bytes_of(uint64_t bits)
+{
+    uint8_t bytes = 0;
+
+    for (unsigned i = 0; i < 8; i++)
+        bytes |= (uint8_t)((bits >> (8 * i) & 0xff) != 0 ? 1u << i : 0);
+    return bytes;
+}
+
+/* That these bits of the word are as they were. */
+static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd_image_word *word,
+                       uint64_t bits)
 {
     struct tbd_assumption *new;
     uint32_t number;
@@ -141,7 +152,8 @@ static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd
                                     .stores = word->stores,
                                     .parent = word->why,
                                     .doubt = doubt_of(sim, step, word),
-                                    .weakest = number };
+                                    .weakest = number,
+                                    .bytes = bytes_of(bits) };
     if (word->why != 0 && sim->assumptions[word->why - 1].doubt > new->doubt) {
         new->doubt = sim->assumptions[word->why - 1].doubt;
         new->weakest = sim->assumptions[word->why - 1].weakest;
@@ -312,7 +324,8 @@ struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t
         out.known |= known >> s.in_word << s.in_piece;
         if (known != 0 && sim->infers)
             *why = tbd_sim_weaker(sim, *why,
-                                  (known & unsure) != 0 ? assume(sim, step, word) : word->why);
+                                  (known & unsure) != 0 ? assume(sim, step, word, known & unsure)
+                                                        : word->why);
     }
     return out;
 }

@@ -230,6 +230,9 @@ bool tbd_sim_stand_in(const struct tbd_simulation *sim, const struct tbd_sim_ste
 void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
                   struct tbd_solver *solver);
 
+/* refute.c: withdraws what stores deny whose addresses became known after it was assumed. */
+void tbd_sim_refute(struct tbd_simulation *sim);
+
 /* Why the inferred bits among the step's variables are known. */
 uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step);
 
