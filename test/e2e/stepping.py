@@ -423,12 +423,22 @@ def is_before_landing(program, at, number, is_over):
                if state[2] == program.name and state[4] is not None and (not is_over or state[3] == own[3]))
 
 
+def is_whole_thunk(program, number):
+    """Is this in a thunk that returns without having gone to its function?"""
+    first = program.index_of[number]
+    states = itertools.takewhile(lambda state: not state[5].startswith("ret"), program.states[first:])
+    name = program.states[first][3] or ""
+    return " thunk to " in name and all(state[3] == name for state in states)
+
+
 def explain(program, command, at, theirs, ours, frames):
     """Why gdb 13 and tbdq differ; None: no reason is known.  `frames`: gdb's, at the moment."""
     if ours in program.index_of and command in FORWARD and is_left(program, at, ours):
         return "gdb loses a function that an exception or longjmp leaves, or goes on from there"
     if ours in program.index_of and command in FORWARD and theirs is None and is_landing(program, at):
         return "gdb loses the frame in which an exception lands, and runs to the end of its record"
+    if command == "step" and ours in program.index_of and theirs is None and is_whole_thunk(program, ours):
+        return "gdb waits where a thunk's function begins, but the function's code is in the thunk"
     if theirs not in program.index_of or ours not in program.index_of:
         return None
     here, there, own = (program.states[program.index_of[n]] for n in (at, theirs, ours))

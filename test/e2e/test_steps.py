@@ -178,6 +178,27 @@ def test_a_thunk_is_not_the_function_that_it_leads_to(folder):
         assert program.index_of[leads[0][0]] in entered, (program.text(at), leads)
 
 
+def test_step_enters_a_thunk_that_has_the_function_s_code(folder):
+    program = stepping.Program(stepping.built("shapes.cc", "O2", folder), folder + "/traces")
+    entered = [i for i, state in enumerate(program.states)
+               if state[3] == "non-virtual thunk to Circle::length" and program.states[i - 1][5].startswith("call")]
+    if not entered or any(not program.states[i + 1][5].startswith("ret") for i in entered):
+        raise tbdtest.Skip("this compiler's thunks jump to the function")
+    for i, (_, leads) in zip(entered, program.tbdq([program.numbers[i - 1] for i in entered], ["step"])):
+        assert leads[0] and leads[0][0] == program.numbers[i] and program.states[i][4] is not None, (program.text(program.numbers[i]), leads)
+
+
+def test_a_handler_that_jumps_away_is_passed_over(folder):
+    """From the instruction that faults, which nexti stops at, to where the handler's siglongjmp leads."""
+    program = stepping.Program(stepping.built("recover.c", "O2", folder), folder + "/traces")
+    handler = [i for i, state in enumerate(program.states) if state[3] == "on_fault"]
+    before, after = handler[0] - 1, next(i for i in range(handler[-1], len(program.states)) if program.states[i][3] == "peek")
+    (_, leads), = program.tbdq([program.numbers[before]], ["nexti", "nexti 2", "nexti 3", "next"])
+    assert leads[0][0] is None and program.states[before][1] < leads[0][1] < program.states[before][1] + 8, leads
+    assert [lead[0] for lead in leads[1:3]] == program.numbers[after:after + 2] and leads[3][0] > program.numbers[after], (program.text(after), leads)
+    assert program.states[program.index_of[leads[3][0]]][3] == "peek" and leads[3][2] == leads[0][2], leads
+
+
 def test_parameters_of_a_callback_are_what_the_library_passed(folder):
     """At -Og they are known from the caller's call site alone, which takes the function from its own frame."""
     program = stepping.Program(stepping.built("tables.c", "Og", folder), folder + "/traces")
@@ -323,7 +344,7 @@ def test_steps_forward_lead_where_a_run_of_gdb_s_own_does(folder):
     print("        %s" % dict(tally))
     differences.assert_none()
     assert_tried(tally["moments"], 2000)
-    assert tally["steps"] >= 2 * tally["moments"], tally
+    assert CHOSEN or tally["steps"] >= 2 * tally["moments"], tally
 
 
 if __name__ == "__main__":

@@ -81,6 +81,14 @@ static bool add_block(struct collected *part, const struct tbd_cursor *cursor)
     return true;
 }
 
+/* The instruction at which the signal came has begun: a fault's ran no further. */
+static void take_interrupted(const struct tbd_cursor *cursor, struct tbd_path_block *last)
+{
+    if (last->id == cursor->id && last->time == cursor->time &&
+        last->insns < cursor->block->def.insn_count)
+        last->insns++;
+}
+
 static void take_message(struct collected *part, const struct tbd_cursor *cursor)
 {
     struct tbd_message message;
@@ -90,8 +98,11 @@ static void take_message(struct collected *part, const struct tbd_cursor *cursor
     if (message.kind != TBD_MSG_SIGNAL || message.bytes < sizeof(signal))
         return;
     memcpy(&signal, (const uint8_t *)cursor->message + sizeof(message), sizeof(signal));
-    if (signal.handler > 1) /* neither SIG_DFL nor SIG_IGN */
-        part->handles = signal.frame;
+    if (signal.handler <= 1) /* SIG_DFL or SIG_IGN */
+        return;
+    part->handles = signal.frame;
+    if (part->count != 0)
+        take_interrupted(cursor, &part->blocks[part->count - 1]);
 }
 
 /* The thread's blocks from `from` on, below `to` and within the window. */

@@ -223,12 +223,18 @@ static enum tbd_step_move through_thunk(struct tbd_stepping *s)
 static enum tbd_step_move to_body(struct tbd_stepping *s)
 {
     struct tbd_session *session = s->walk.run->session;
+    struct tbd_position entered = s->walk.at;
+    struct tbd_frame_call frame = s->walk.frame;
     enum tbd_step_move through = through_thunk(s);
-    uint64_t body = tbd_step_after_prologue(session, s->walk.window, s->walk.pc);
-    struct tbd_source_line first = place_at(s)->line;
+    struct tbd_source_line first;
+    uint64_t body;
 
+    if (through == TBD_STEP_RETURNED) /* the function's code is in the thunk */
+        through = tbd_step_stand(&s->walk, entered, &frame) ? TBD_STEP_ON : TBD_STEP_FAILED;
     if (through != TBD_STEP_ON)
         return through;
+    body = tbd_step_after_prologue(session, s->walk.window, s->walk.pc);
+    first = place_at(s)->line;
     for (unsigned i = 0; i < PROLOGUE_MOVES && s->walk.pc != body; i++) {
         enum tbd_step_move move = tbd_step_forward(&s->walk, NULL, NULL);
         const struct tbd_step_place *place = place_at(s);

@@ -291,25 +291,29 @@ static enum tbd_step_move call(struct tbd_step_walk *walk, const struct tbd_path
 
 /* ---- forward ---- */
 
-/* What was interrupted goes on after the system call rt_sigreturn, which the handler's return leads to. */
-static enum tbd_status after_handler(struct tbd_step_walk *walk, struct tbd_path_block *next)
+/* What was interrupted goes on after the system call rt_sigreturn, which the handler's return leads to; or a jump out of the handler leads to
+ * the frame that it interrupted, or further out. */
+static enum call_end after_handler(struct tbd_step_walk *walk, struct tbd_path_block *next)
 {
-    uint64_t slot = next->handles;
+    struct tbd_path_block interrupted = { .slot = walk->frame.slot - 1 }, last;
     const struct tbd_path_block *block;
-    enum tbd_status status = TBD_OK;
+    uint64_t slot = next->handles;
 
     for (size_t i = 0; i < SKIPPED_MAX; i++) {
         bool returns = next->end == TBD_PATH_RETURNS && next->slot == slot;
 
-        for (unsigned more = 0; status == TBD_OK && more < (returns ? 2 : 1); more++) {
-            status = tbd_path_from(&walk->path, next->time + 1, &block);
-            if (status == TBD_OK)
-                *next = *block;
+        last = *next;
+        for (unsigned more = 0; more < (returns ? 2 : 1); more++) {
+            if (tbd_path_from(&walk->path, next->time + 1, &block) != TBD_OK)
+                return CALL_IS_LOST;
+            *next = *block;
         }
-        if (status != TBD_OK || returns)
-            return status;
+        if (returns)
+            return CALL_RETURNS;
+        if (has_landed(walk, &interrupted, &last, next))
+            return CALL_LANDS;
     }
-    return TBD_NOTFOUND;
+    return CALL_IS_LOST;
 }
 
 enum tbd_step_move tbd_step_forward(struct tbd_step_walk *walk, tbd_step_enters enters,
@@ -317,6 +321,7 @@ enum tbd_step_move tbd_step_forward(struct tbd_step_walk *walk, tbd_step_enters 
 {
     const struct tbd_path_block *block;
     struct tbd_path_block from, next;
+    enum call_end end = CALL_RETURNS; /* of signal handlers */
     enum tbd_status status = tbd_path_from(&walk->path, walk->at.time, &block);
 
     if (status != TBD_OK)
@@ -328,10 +333,12 @@ enum tbd_step_move tbd_step_forward(struct tbd_step_walk *walk, tbd_step_enters 
     if (status != TBD_OK)
         return none(status);
     next = *block;
-    while (status == TBD_OK && next.handles != 0)
-        status = after_handler(walk, &next);
-    if (status != TBD_OK)
-        return none(status);
+    while (end == CALL_RETURNS && next.handles != 0)
+        end = after_handler(walk, &next);
+    if (end == CALL_LANDS)
+        return stand_in(walk, &next, 0) ? landed(walk) : TBD_STEP_FAILED;
+    if (end != CALL_RETURNS)
+        return TBD_STEP_ENDS;
     if (from.end == TBD_PATH_CALLS)
         return call(walk, &from, &next, enters, context);
     if (!stand_in(walk, &next, 0))
