@@ -311,6 +311,98 @@ static void expressions_have_their_values(void **state)
     }
 }
 
+/* ---- locations with numbers of base types, as compilers write them rarely ---- */
+
+#define TYPE(name)     ".uleb128 .L" name "-.Lcu\n"
+#define TO(name)       ".byte 0xa8\n" TYPE(name)
+#define AS(name)       ".byte 0xa9\n" TYPE(name)
+#define DOUBLE(value)  ".byte 0xa4\n" TYPE("double") ".byte 8\n.double " value "\n"
+#define HALF           ".byte 3\n.quad half\n"
+#define DEREF(n, name) ".byte 0xa6," n "\n" TYPE(name)
+#define OP(bytes)      ".byte " bytes "\n"
+#define ABS            OP("0x19")
+#define AND            OP("0x1a")
+#define DIV            OP("0x1b")
+#define MINUS          OP("0x1c")
+#define MUL            OP("0x1e")
+#define NEG            OP("0x1f")
+#define PLUS           OP("0x22")
+#define LT             OP("0x2d")
+#define DUP            OP("0x12")
+#define SWAP           OP("0x16")
+#define LESS_ONE       OP("0x09,0xff")
+
+static const char *const typed[][3] = {
+    { "double", HALF DEREF("8", "double"), "0.5" },
+    { "int", HALF DEREF("8", "double") DOUBLE("7") MUL TO("int") OP("0xa8,0"), "3" },
+    { "float", HALF DEREF("8", "double") TO("float"), "0.5" },
+    { "double", HALF DEREF("8", "double") TO("float") DOUBLE("1") PLUS, NULL },
+    { "double", HALF DEREF("4", "double"), NULL },
+    { "int", DOUBLE("-2.75") TO("int"), "-2" },
+    { "int", DOUBLE("1e30") TO("int"), NULL },
+    { "int", DOUBLE("2.5") DOUBLE("2") LT, "0" },
+    { "int", DOUBLE("-2.5") DOUBLE("2") LT, "1" },
+    { "double", LESS_ONE TO("int") TO("double"), "-1" },
+    { "double", LESS_ONE TO("unsigned") TO("double"), "4294967295" },
+    { "float", LESS_ONE TO("unsigned") TO("float"), "4.2949673e+09" },
+    { "double", DOUBLE("8") DOUBLE("2") SWAP DIV, "0.25" },
+    { "double", DOUBLE("1.5") DUP PLUS, "3" },
+    { "double", DOUBLE("1.5") DOUBLE("4") MINUS, "-2.5" },
+    { "double", DOUBLE("1.5") DOUBLE("4") MINUS NEG, "2.5" },
+    { "double", DOUBLE("1.5") DOUBLE("4") MINUS ABS, "2.5" },
+    { "double", DOUBLE("1.5") DOUBLE("4") AND, NULL },
+    { "int", OP("0x0c,0,0,0,0x3f") AS("float") TO("double") DOUBLE("4") MUL TO("int"), "2" },
+};
+#define TYPED (sizeof(typed) / sizeof(typed[0]))
+
+static void make_typed(void)
+{
+    FILE *out = fopen("typed.s", "w");
+
+    assert_non_null(out);
+    fputs(
+        ".data\nhalf: .double 0.5\n.text\n.globl main\n.type main,@function\nmain: xor %eax,%eax\n"
+        "ret\n.Lend: .size main,.-main\n.section .debug_abbrev\n"
+        ".byte 1,0x11,1, 0x11,1, 0x12,7, 3,8, 0,0\n"
+        ".byte 2,0x24,0, 3,8, 0xb,0xb, 0x3e,0xb, 0,0\n"
+        ".byte 3,0x34,0, 3,8, 0x49,0x13, 2,0x18, 0,0, 0\n"
+        ".section .debug_info\n.Lcu: .long .Lcu_end-.Lcu-4\n.value 5\n.byte 1,8\n.long 0\n"
+        ".byte 1\n.quad main\n.quad .Lend-main\n.string \"typed.c\"\n"
+        ".Lint: .byte 2\n.string \"int\"\n.byte 4,5\n"
+        ".Lunsigned: .byte 2\n.string \"unsigned\"\n.byte 4,7\n"
+        ".Lfloat: .byte 2\n.string \"float\"\n.byte 4,4\n"
+        ".Ldouble: .byte 2\n.string \"double\"\n.byte 8,4\n",
+        out);
+    for (size_t i = 0; i < TYPED; i++)
+        fprintf(out,
+                ".byte 3\n.string \"v%zu\"\n.long .L%s-.Lcu\n.uleb128 .Le%zu-.Lb%zu\n.Lb%zu:\n%s"
+                ".byte 0x9f\n.Le%zu:\n",
+                i, typed[i][0], i, i, i, typed[i][1], i);
+    fputs(".byte 0\n.Lcu_end:\n", out);
+    fclose(out);
+    assert_int_equal(system("cc -no-pie -o typed typed.s 2>/dev/null"), 0);
+}
+
+static void locations_compute_with_base_types(void **state)
+{
+    struct tbd_elf_file *file;
+    struct asked asked;
+    char name[32];
+
+    (void)state;
+    make_typed();
+    assert_int_equal(tbd_elf_open("typed", &file), TBD_OK);
+    start_asking(&asked, file, symbol(file, "main")->start);
+    for (size_t i = 0; i < TYPED; i++) {
+        snprintf(name, sizeof(name), "v%zu", i);
+        ask(&asked, name);
+        if (typed[i][2] == NULL ? strncmp(asked.text, "<optimized out: it", 18) != 0
+                                : strcmp(asked.text, typed[i][2]) != 0)
+            fail_msg("%s: %s, not %s", name, asked.text, typed[i][2]);
+    }
+    tbd_elf_close(file);
+}
+
 static void a_condition_on_a_line_has_a_value_where_the_line_is_known(void **state)
 {
     struct tbd_elf_file *file = open_made(0);
@@ -463,6 +555,7 @@ int main(void)
         cmocka_unit_test(lines_have_their_addresses),
         cmocka_unit_test(inlined_functions_are_around_an_address),
         cmocka_unit_test(expressions_have_their_values),
+        cmocka_unit_test(locations_compute_with_base_types),
         cmocka_unit_test(a_condition_on_a_line_has_a_value_where_the_line_is_known),
         cmocka_unit_test(errors_point_at_the_word),
         cmocka_unit_test(random_text_does_no_harm),

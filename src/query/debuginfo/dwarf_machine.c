@@ -47,12 +47,18 @@ bool tbd_machine_fail(struct tbd_machine *m, const char *format, ...)
     return false;
 }
 
-bool tbd_machine_push(struct tbd_machine *m, uint64_t value)
+bool tbd_machine_push_number(struct tbd_machine *m, uint64_t value, enum tbd_number number)
 {
     if (m->depth >= TBD_MACHINE_STACK_MAX)
         return tbd_machine_fail(m, "its location is too complicated");
+    m->numbers[m->depth] = number;
     m->stack[m->depth++] = value;
     return true;
+}
+
+bool tbd_machine_push(struct tbd_machine *m, uint64_t value)
+{
+    return tbd_machine_push_number(m, value, TBD_NUMBER_GENERIC);
 }
 
 bool tbd_machine_pop(struct tbd_machine *m, uint64_t *out)
@@ -124,6 +130,13 @@ static bool read_memory(struct tbd_machine *m, uint64_t address, uint64_t bytes)
     return tbd_machine_push(m, value);
 }
 
+bool tbd_machine_deref(struct tbd_machine *m, uint64_t bytes)
+{
+    uint64_t address = 0;
+
+    return tbd_machine_pop(m, &address) && read_memory(m, address, bytes);
+}
+
 static bool push_frame_base(struct tbd_machine *m, uint64_t offset)
 {
     struct tbd_machine inner = tbd_machine_nested(m, m->place);
@@ -155,29 +168,42 @@ static bool push_thread_address(struct tbd_machine *m, uint64_t offset)
 
 static bool pick(struct tbd_machine *m, uint64_t index)
 {
-    return index < m->depth ? tbd_machine_push(m, m->stack[m->depth - 1 - index])
+    size_t at = m->depth - 1 - index;
+
+    return index < m->depth ? tbd_machine_push_number(m, m->stack[at], m->numbers[at])
                             : tbd_machine_fail(m, "its location is damaged");
 }
 
 static bool swap(struct tbd_machine *m, size_t count)
 {
+    enum tbd_number number;
     uint64_t top;
 
     if (m->depth < count)
         return tbd_machine_fail(m, "its location is damaged");
     top = m->stack[m->depth - 1];
-    for (size_t i = 1; i < count; i++)
+    number = m->numbers[m->depth - 1];
+    for (size_t i = 1; i < count; i++) {
         m->stack[m->depth - i] = m->stack[m->depth - i - 1];
+        m->numbers[m->depth - i] = m->numbers[m->depth - i - 1];
+    }
     m->stack[m->depth - count] = top;
+    m->numbers[m->depth - count] = number;
     return true;
 }
 
 static bool combine(struct tbd_machine *m, uint8_t atom)
 {
+    enum tbd_number number;
     uint64_t a = 0, b = 0;
 
     if (!tbd_machine_pop(m, &b) || !tbd_machine_pop(m, &a))
         return false;
+    number = m->numbers[m->depth];
+    if (tbd_number_is_float(number) || tbd_number_is_float(m->numbers[m->depth + 1]))
+        return number == m->numbers[m->depth + 1]
+                   ? tbd_machine_combine_floats(m, atom, a, b, number)
+                   : tbd_machine_fail(m, "its location is damaged");
     switch (atom) {
     case DW_OP_plus: return tbd_machine_push(m, a + b);
     case DW_OP_minus: return tbd_machine_push(m, a - b);
@@ -210,6 +236,8 @@ static bool change(struct tbd_machine *m, const Dwarf_Op *op)
 
     if (!tbd_machine_pop(m, &a))
         return false;
+    if (tbd_number_is_float(m->numbers[m->depth]) && op->atom != DW_OP_drop)
+        return tbd_machine_change_float(m, op->atom, a, m->numbers[m->depth]);
     switch (op->atom) {
     case DW_OP_neg: return tbd_machine_push(m, 0 - a);
     case DW_OP_not: return tbd_machine_push(m, ~a);
@@ -221,27 +249,6 @@ static bool change(struct tbd_machine *m, const Dwarf_Op *op)
     case DW_OP_GNU_push_tls_address: return push_thread_address(m, a);
     default: return true; /* DW_OP_drop */
     }
-}
-
-/* Converts to another base type, given by its entry; integers only. */
-static bool convert(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
-{
-    Dwarf_Die die;
-    struct tbd_type type;
-    struct tbd_type_view view;
-    uint64_t value = 0;
-
-    if (!tbd_machine_pop(m, &value))
-        return false;
-    if (op->number == 0)
-        return tbd_machine_push(m, value);
-    if (dwarf_getlocation_die(attribute, op, &die) != 0)
-        return tbd_machine_fail(m, "its location is damaged");
-    type = tbd_type_from(&die);
-    view = tbd_type_look(&type);
-    if (view.kind != TBD_TYPE_INTEGER || view.bytes == 0 || view.bytes > 8)
-        return tbd_machine_fail(m, "it was calculated with floating-point numbers");
-    return tbd_machine_push(m, tbd_data_extend(value, (uint32_t)view.bytes * 8, view.is_signed));
 }
 
 static bool push_indexed(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op,
@@ -296,14 +303,20 @@ static bool step_other(struct tbd_machine *m, Dwarf_Attribute *attribute, const 
     case DW_OP_swap: return swap(m, 2);
     case DW_OP_rot: return swap(m, 3);
     case DW_OP_bregx: return push_register(m, op->number, op->number2);
-    case DW_OP_regval_type:
-    case DW_OP_GNU_regval_type: return push_register(m, op->number, 0);
     case DW_OP_fbreg: return push_frame_base(m, op->number);
     case DW_OP_call_frame_cfa: return push_cfa(m);
     case DW_OP_entry_value:
     case DW_OP_GNU_entry_value: return tbd_machine_push_entry(m, attribute, op);
+    case DW_OP_const_type:
+    case DW_OP_GNU_const_type:
+    case DW_OP_regval_type:
+    case DW_OP_GNU_regval_type:
+    case DW_OP_deref_type:
+    case DW_OP_GNU_deref_type:
     case DW_OP_convert:
-    case DW_OP_GNU_convert: return convert(m, attribute, op);
+    case DW_OP_GNU_convert:
+    case DW_OP_reinterpret:
+    case DW_OP_GNU_reinterpret: return tbd_machine_typed(m, attribute, op);
     case DW_OP_implicit_value: return take_bytes(m, attribute, op);
     case DW_OP_implicit_pointer:
     case DW_OP_GNU_implicit_pointer:
