@@ -246,15 +246,13 @@ static struct tbd_thread *map_thread(void)
 static bool map_page_maps(void)
 {
     struct tbd_arena known;
-    struct tbd_arena tls;
 
-    if (!tbd_arena_init(&known, TBD_KNOWN_BYTES) || !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
+    if (!tbd_arena_init(&known, TBD_KNOWN_BYTES))
         return false;
     tbd_memory.pages.known = known.start;
     tbd_memory.pages.touch = (uint8_t *)tbd_processor.gs_base;
     tbd_memory.pages.next_marked = tbd_marked_next;
     tbd_memory.pages.omits_stores = tbd_mode()->omits_records;
-    tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
     return true;
 }
 

@@ -7,27 +7,11 @@
 
 struct tbd_processor tbd_processor;
 
-static uint64_t fs_base(void)
-{
-    uint64_t base = 0;
-
-    tbd_sys3(__NR_arch_prctl, ARCH_GET_FS, tbd_sys_pointer(&base), 0);
-    return base;
-}
-
-/* The library reads a stack-protector word of its TLS.  That of the program may be anything: there is none yet,
- * it is not readable, or a replay has not mapped its page.  So also without fsgsbase it has its own, by system calls. */
 void tbd_processor_decode(void (*fn)(void *), void *arg)
 {
     _Alignas(16) uint8_t save[TBD_VECTOR_CALL_BYTES];
-    bool sets = !tbd_processor.has_fsgsbase && tbd_processor.decoder_tls;
-    uint64_t program = sets ? fs_base() : 0;
 
-    if (sets)
-        tbd_set_fs_base(tbd_processor.decoder_tls);
-    tbd_vector_call(fn, arg, save, tbd_processor.has_fsgsbase ? tbd_processor.decoder_tls : 0);
-    if (sets)
-        tbd_set_fs_base(program);
+    tbd_vector_call(fn, arg, save);
 }
 
 /* Only with five levels can anything be mapped beyond bit 47 (Linux, arch/x86/x86_64/5level-paging).

@@ -11,16 +11,14 @@
 
 struct tbd_processor {
     struct tbd_vector_info vector;
-    uint64_t gs_base;     /* of the engine: in every thread; in free run in the first one */
-    uint64_t decoder_tls; /* fs base for the decoder library */
+    uint64_t gs_base; /* of the engine: in every thread; in free run in the first one */
     bool has_fsgsbase;
     bool is_hidden; /* the program is told of fewer features (cpu_limit.h) */
 };
 
 extern struct tbd_processor tbd_processor;
 
-/* The patcher's callback for running the decoder library, which uses vector registers and its own
- * TLS. */
+/* The patcher's callback for running the decoder library, which uses vector registers. */
 void tbd_processor_decode(void (*fn)(void *), void *arg);
 
 /* Do addresses have more than 48 bits here?  Context: SIG. */

@@ -64,8 +64,8 @@ void tbd_vector_write_mask(const struct tbd_vector_info *info, uint8_t number, u
 /* Initial state, as the kernel gives it to a signal handler. */
 void tbd_vector_clear(const struct tbd_vector_info *info);
 
-/* Runs fn(arg), which may use SSE and (with fs != 0) thread-local storage at fs. */
-void tbd_vector_call(void (*fn)(void *), void *arg, void *save, uint64_t fs);
+/* Runs fn(arg), which may use SSE. */
+void tbd_vector_call(void (*fn)(void *), void *arg, void *save);
 #define TBD_VECTOR_CALL_BYTES 272u
 
 /* x87.c: replaces the x87 instruction pointer and opcode, which are those of translated code, by

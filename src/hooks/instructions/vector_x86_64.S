@@ -3,17 +3,13 @@
 
         .text
 
-/* void tbd_vector_call(void (*fn)(void *), void *arg, void *save, uint64_t fs)
- * Calls fn(arg) with xmm0-15 and MXCSR saved in `save` (264 bytes) and, when `fs` is not 0, with fs base
- * `fs` (needs fsgsbase).  Legacy SSE instructions leave the upper halves alone. */
+/* void tbd_vector_call(void (*fn)(void *), void *arg, void *save)
+ * Calls fn(arg) with xmm0-15 and MXCSR saved in `save` (264 bytes).  Legacy SSE instructions leave the upper halves alone. */
         .globl  tbd_vector_call
         .type   tbd_vector_call, @function
 tbd_vector_call:
         push    %rbx
-        push    %r12
-        push    %r13
         mov     %rdx, %rbx
-        mov     %rcx, %r12
         stmxcsr 256(%rbx)
         movups  %xmm0, 0(%rbx)
         movups  %xmm1, 16(%rbx)
@@ -31,17 +27,10 @@ tbd_vector_call:
         movups  %xmm13, 208(%rbx)
         movups  %xmm14, 224(%rbx)
         movups  %xmm15, 240(%rbx)
-        test    %r12, %r12
-        jz      1f
-        rdfsbase %r13
-        wrfsbase %r12
-1:      mov     %rdi, %rax
+        mov     %rdi, %rax
         mov     %rsi, %rdi
         call    *%rax
-        test    %r12, %r12
-        jz      2f
-        wrfsbase %r13
-2:      movups  0(%rbx), %xmm0
+        movups  0(%rbx), %xmm0
         movups  16(%rbx), %xmm1
         movups  32(%rbx), %xmm2
         movups  48(%rbx), %xmm3
@@ -58,8 +47,6 @@ tbd_vector_call:
         movups  224(%rbx), %xmm14
         movups  240(%rbx), %xmm15
         ldmxcsr 256(%rbx)
-        pop     %r13
-        pop     %r12
         pop     %rbx
         ret
         .size   tbd_vector_call, . - tbd_vector_call

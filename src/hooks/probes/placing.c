@@ -6,7 +6,6 @@
  *     other code have come. (not checked: clear_one() compares) */
 #include "hooks/probes/placing.h"
 
-#include "base/arena.h"
 #include "base/assert.h"
 #include "base/layout.h"
 #include "base/linux.h"
@@ -26,7 +25,6 @@
 
 #define MAX_RANGES 8192u
 #define MAX_PLACED (TBD_PROBE_MAX_USES + TBD_PROBE_PER_PACKET) /* with the guards */
-#define TLS_BYTES  (2 * TBD_PAGE_SIZE)
 
 struct code_range {
     uint64_t start, end;
@@ -44,21 +42,17 @@ static int memory = -1;
 
 /* ---- once ---- */
 
-static struct tbd_arena tls;
-
 void tbd_placing_new_keeper(void)
 {
     memory = -1;
 }
 
-/* The decoder looks at fs:0x28.  The keeper's fs is its own. */
 static bool load_decoder(void)
 {
     struct tbd_decoder_api api;
 
-    if (!tbd_arena_init(&tls, TLS_BYTES) || tbd_decoder_load(&api))
+    if (tbd_decoder_load(&api))
         return false;
-    tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, tbd_sys_pointer(tls.start) + TBD_PAGE_SIZE, 0);
     tbd_decode_set_api(&api);
     tbd_decode_init();
     return true;
@@ -69,10 +63,8 @@ static bool prepare(void)
 {
     static bool is_ready;
 
-    if (is_ready) {
-        tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, tbd_sys_pointer(tls.start) + TBD_PAGE_SIZE, 0);
+    if (is_ready)
         return true;
-    }
     if (!load_decoder() || !tbd_probe_make_begin() || !tbd_code_files_begin() || !tbd_walk_begin())
         return false;
     placed = tbd_probe_memory(MAX_PLACED * sizeof(struct tbd_probe *));

@@ -2,7 +2,6 @@
 /* setup.c - set-up of a replay process: thread area, decoder, patcher, stream, signal stack
  *
  * All are at the same addresses as in play (base/layout.h). */
-#include "base/arena.h"
 #include "base/linux.h"
 #include "base/sys.h"
 #include "hooks/boot/mode.h"
@@ -35,18 +34,15 @@ static bool map_thread(void)
     uint64_t block = gs - sizeof(struct tbd_thread);
     uint64_t first = block & ~(TBD_PAGE_SIZE - 1);
     struct tbd_thread *thread = (struct tbd_thread *)block;
-    struct tbd_arena tls;
 
     if (!map_fixed(first, gs + TBD_TOUCH_BYTES - first) ||
-        !map_fixed(TBD_STACKS_BASE, TBD_STACK_SLOT_BYTES) ||
-        !tbd_regions_init(&tbd_memory.regions) || !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
+        !map_fixed(TBD_STACKS_BASE, TBD_STACK_SLOT_BYTES) || !tbd_regions_init(&tbd_memory.regions))
         return false;
     thread->self = block;
     thread->mark = TBD_THREAD_MARK;
     thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
     tbd_processor.gs_base = gs;
     tbd_memory.pages.touch = (uint8_t *)gs;
-    tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
     tbd_set_gs_base(gs);
     return true;
 }
