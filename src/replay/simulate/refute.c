@@ -6,6 +6,9 @@
  * bytes is 0, and so is what the store put there, long after a string was copied from it.  So after each round the stores are
  * compared with the assumptions, and one of the two is withdrawn.
  *
+ * Only stores of a byte count.  A wider one usually stores what was there (of all that was withdrawn by such stores nearly
+ * everything had been right), and so does one that changes bits of what it reads.
+ *
  * Only words about which something is assumed are entered, each store to one of them once. */
 #include "replay/simulate/simulate_private.h"
 
@@ -89,6 +92,16 @@ static bool enter_store(struct refuting *r, uint32_t step, uint64_t address, uns
     return true;
 }
 
+/* Is the piece read, too?  Then most of its bits are as before. */
+static bool is_changed(const struct tbd_sim_insn *insn, const struct tbd_insn_memory *written)
+{
+    for (size_t k = 0; k < insn->memory_count; k++)
+        if (!insn->memory[k].write && insn->memory[k].address == written->address &&
+            insn->memory[k].offset == written->offset)
+            return true;
+    return false;
+}
+
 static bool enter_step(struct refuting *r, uint32_t index)
 {
     const struct tbd_simulation *sim = r->sim;
@@ -100,7 +113,8 @@ static bool enter_step(struct refuting *r, uint32_t index)
     for (size_t k = 0; k < insn->memory_count; k++) {
         struct tbd_bits address = sim->addresses[tbd_sim_memory_variable(step, k)];
 
-        if (insn->memory[k].write && !insn->memory[k].range && tbd_bits_full(address) &&
+        if (insn->memory[k].write && !insn->memory[k].range && insn->memory[k].bytes == 1 &&
+            !is_changed(insn, &insn->memory[k]) && tbd_bits_full(address) &&
             tbd_sim_fits(address.value, insn->memory[k].bytes) &&
             !enter_store(r, index, address.value, insn->memory[k].bytes))
             return false;
