@@ -520,20 +520,29 @@ def stack_of(program, at):
     return program.trace.ask("bt", at=program.states[program.index_of[at]][0])
 
 
-def entry_of(program, at):
-    """The moment when the function at this moment was entered."""
+def entry_of(program, at, out=0):
+    """The moment when the function at this moment was entered, or the one that many calls further out."""
     last = program.index_of[at]
-    before = [i for i, depth in depths(program, last, 0) if depth < 0]
+    before = [i for i, depth in depths(program, last, 0) if depth < -out]
     return program.numbers[before[0] + 1] if before else at
 
 
-def is_never_stored(program, at, name):
+def entered_with(program, at, frame, register):
+    """What the register held when the frame's function was entered, as text."""
+    frames = stack_of(program, at)
+    out = len({(f["pc"], f["sp"]) for f in frames[:frame + 1]}) - 1
+    position = program.states[program.index_of[entry_of(program, at, out)]][0]
+    return program.trace.one("regs", at=position)[register]
+
+
+def is_never_stored(program, at, frame, name):
     """Does the frame's variable hold what was there before the recording began?"""
     position = program.states[program.index_of[at]][0]
-    place = program.trace.tbdq("--json", "print", "&" + name, at=position)
+    lines = "goto %s\nframe %d\necho place\nprint &%s\n" % (position, frame, name)
+    place = tbdtest.run([tbdtest.TBDQ, "-t", program.trace.path, "--json", "-j", "1"], stdin=lines.encode())
     if place.code != 0:  # it is in a register
         return False
-    address = json.loads(place.out)["data"]
+    address = json.loads(place.out.decode().split("place\n")[1])["data"]
     address = int(address, 16) if address else 0
     return address and not program.trace.ask("goto", "first", "backward", "store", 1, "where", "addr<=%#x && addr+size>%#x" % (address + 3, address), at=position)
 
@@ -550,7 +559,9 @@ def explain_value(program, at, frame, name, ours, theirs):
     natively = program.gdb_stack_natively(at)
     if frame < len(natively) and [name, ours[0]] in (natively[frame][3] or []):
         return "gdb has another value after `record goto` than in a run without a record"
-    if frame == 0 and is_never_stored(program, at, name):
+    if name == "this" and ours == [entered_with(program, at, frame, "rdi")] and theirs != ours[0]:
+        return "gdb has another `this` than was passed in rdi"
+    if is_never_stored(program, at, frame, name):
         return "the variable has no value yet: it holds what the loader left there"
     return None
 
