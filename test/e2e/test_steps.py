@@ -188,6 +188,16 @@ def test_step_enters_a_thunk_that_has_the_function_s_code(folder):
         assert leads[0] and leads[0][0] == program.numbers[i] and program.states[i][4] is not None, (program.text(program.numbers[i]), leads)
 
 
+def test_copies_deep_within_each_other_are_told_apart(folder):
+    program = stepping.Program(stepping.built("layers.c", "Og", folder), folder + "/traces")
+    moments = [number for number, state in zip(program.numbers, program.states)
+               if state[2] == program.name and len(program.chains.get(state[1], [])) > 14][:8:2]
+    commands = ["step", "next", "finish"]
+    assert len(moments) == 4
+    for (at, _, _, _, theirs), (_, leads) in zip(program.gdb(moments, commands), program.tbdq(moments, commands)):
+        assert theirs == [lead and lead[0] for lead in leads], (program.text(at), [program.text(number) for number in theirs], leads)
+
+
 def test_a_handler_that_jumps_away_is_passed_over(folder):
     """From the instruction that faults, which nexti stops at, to where the handler's siglongjmp leads."""
     program = stepping.Program(stepping.built("recover.c", "O2", folder), folder + "/traces")

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CACHED 4096u
+#define CACHED 1024u
 
 struct tbd_step_places {
     struct tbd_session *session; /* borrowed */

@@ -6,7 +6,7 @@
 
 #include "query/session/source/source.h"
 
-#define TBD_STEP_INLINED 12u /* copies that are told apart */
+#define TBD_STEP_INLINED 32u /* copies that are told apart */
 
 /* A copy of an inlined function. */
 struct tbd_step_inlined {
