@@ -361,13 +361,16 @@ static void make_typed(void)
 
     assert_non_null(out);
     fputs(
-        ".data\nhalf: .double 0.5\n.text\n.globl main\n.type main,@function\nmain: xor %eax,%eax\n"
-        "ret\n.Lend: .size main,.-main\n.section .debug_abbrev\n"
-        ".byte 1,0x11,1, 0x11,1, 0x12,7, 3,8, 0,0\n"
+        ".data\nhalf: .double 0.5\n.text\n.globl main\n.type main,@function\n"
+        ".file 1 \"a.c\"\n.file 2 \"b.c\"\nmain: .loc 1 5 0 is_stmt 1\nnop\n"
+        ".loc 2 90 0 is_stmt 1\n.loc 1 26 0 is_stmt 0\nnop\n"
+        ".loc 1 26 0 is_stmt 0 discriminator 4\nnop\n"
+        ".loc 1 26 0 is_stmt 0 discriminator 5\nret\n.Lend: .size main,.-main\n.section .debug_abbrev\n"
+        ".byte 1,0x11,1, 0x11,1, 0x12,7, 0x10,0x17, 3,8, 0,0\n"
         ".byte 2,0x24,0, 3,8, 0xb,0xb, 0x3e,0xb, 0,0\n"
         ".byte 3,0x34,0, 3,8, 0x49,0x13, 2,0x18, 0,0, 0\n"
         ".section .debug_info\n.Lcu: .long .Lcu_end-.Lcu-4\n.value 5\n.byte 1,8\n.long 0\n"
-        ".byte 1\n.quad main\n.quad .Lend-main\n.string \"typed.c\"\n"
+        ".byte 1\n.quad main\n.quad .Lend-main\n.long .Lrows\n.string \"typed.c\"\n"
         ".Lint: .byte 2\n.string \"int\"\n.byte 4,5\n"
         ".Lunsigned: .byte 2\n.string \"unsigned\"\n.byte 4,7\n"
         ".Lfloat: .byte 2\n.string \"float\"\n.byte 4,4\n"
@@ -378,7 +381,7 @@ static void make_typed(void)
                 ".byte 3\n.string \"v%zu\"\n.long .L%s-.Lcu\n.uleb128 .Le%zu-.Lb%zu\n.Lb%zu:\n%s"
                 ".byte 0x9f\n.Le%zu:\n",
                 i, typed[i][0], i, i, i, typed[i][1], i);
-    fputs(".byte 0\n.Lcu_end:\n", out);
+    fputs(".byte 0\n.Lcu_end:\n.section .debug_line\n.Lrows:\n", out);
     fclose(out);
     assert_int_equal(system("cc -no-pie -o typed typed.s 2>/dev/null"), 0);
 }
@@ -399,6 +402,27 @@ static void locations_compute_with_base_types(void **state)
         if (typed[i][2] == NULL ? strncmp(asked.text, "<optimized out: it", 18) != 0
                                 : strcmp(asked.text, typed[i][2]) != 0)
             fail_msg("%s: %s, not %s", name, asked.text, typed[i][2]);
+    }
+    tbd_elf_close(file);
+}
+
+/* A row without a statement, where one of another file has one, is as if it were not there. */
+static void the_line_after_a_row_that_is_left_out_starts(void **state)
+{
+    static const struct {
+        uint32_t line;
+        bool starts;
+    } wanted[] = { { 5, true }, { 90, true }, { 26, true }, { 26, false } };
+    struct tbd_elf_file *file;
+    struct tbd_source_line line;
+
+    (void)state;
+    make_typed();
+    assert_int_equal(tbd_elf_open("typed", &file), TBD_OK);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        assert_true(tbd_dwarf_line_at(tbd_dwarf_of(file), symbol(file, "main")->start + i, &line));
+        if (line.line != wanted[i].line || line.starts != wanted[i].starts)
+            fail_msg("main+%zu: line %u, %d", i, line.line, line.starts);
     }
     tbd_elf_close(file);
 }
@@ -556,6 +580,7 @@ int main(void)
         cmocka_unit_test(inlined_functions_are_around_an_address),
         cmocka_unit_test(expressions_have_their_values),
         cmocka_unit_test(locations_compute_with_base_types),
+        cmocka_unit_test(the_line_after_a_row_that_is_left_out_starts),
         cmocka_unit_test(a_condition_on_a_line_has_a_value_where_the_line_is_known),
         cmocka_unit_test(errors_point_at_the_word),
         cmocka_unit_test(random_text_does_no_harm),

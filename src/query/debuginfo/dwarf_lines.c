@@ -99,6 +99,23 @@ static bool same_row_line(Dwarf_Line *a, Dwarf_Line *b)
            dwarf_linesrc(a, NULL, NULL) == dwarf_linesrc(b, NULL, NULL);
 }
 
+/* A row that begins no statement, after one of another file that begins one at the same address: as for gdb, it is not there. */
+static bool is_left_out(Dwarf_Lines *lines, size_t index)
+{
+    Dwarf_Line *row = dwarf_onesrcline(lines, index);
+    bool begins = true;
+
+    if (dwarf_linebeginstatement(row, &begins) != 0 || begins)
+        return false;
+    for (size_t i = index; i-- > 0 && line_address(lines, i) == line_address(lines, index);) {
+        Dwarf_Line *before = dwarf_onesrcline(lines, i);
+
+        if (dwarf_linebeginstatement(before, &begins) == 0 && begins)
+            return dwarf_linesrc(before, NULL, NULL) != dwarf_linesrc(row, NULL, NULL);
+    }
+    return false;
+}
+
 /* Rows of one line that follow each other are statements, unless discriminators tell them apart: those are paths through one statement. */
 static bool is_path(Dwarf_Lines *lines, size_t index)
 {
@@ -109,6 +126,8 @@ static bool is_path(Dwarf_Lines *lines, size_t index)
     for (size_t i = index + 1; i-- > 0;) {
         Dwarf_Line *other = dwarf_onesrcline(lines, i);
 
+        if (i != index && is_left_out(lines, i))
+            continue;
         if (!same_row_line(row, other))
             break;
         follows |= line_address(lines, i) != line_address(lines, index);
