@@ -7,6 +7,7 @@
  * whenever the mapped modules change. */
 #include "query/search/search_private.h"
 
+#include "format/files/large_buffers.h"
 #include "query/condition/window_names.h"
 #include "query/session/part_trace.h"
 #include "query/text/user_interrupt.h"
@@ -436,7 +437,7 @@ void tbd_search_release(struct tbd_search_run *run)
     free(run->kept);
     free(run->candidates);
     free(run->memory_values);
-    free(run->operands.all);
+    tbd_large_buffer_give(run->operands.all);
 }
 
 /* Reports a search in which nothing matched, and in which at no place all variables of the

@@ -6,9 +6,9 @@
  * With own_returns nobody knows the caller: the return address, which lies at the stack pointer, tells. */
 #include "query/search/search_private.h"
 
-#include "base/array.h"
 #include "base/binary_search.h"
 #include "base/layout.h"
+#include "format/files/large_buffers.h"
 #include "format/pages/pages.h"
 
 #include <stdlib.h>
@@ -63,17 +63,17 @@ bool tbd_search_note_bare(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
     struct tbd_search_operands *operands = &run->operands;
-    struct tbd_entry_operands *own;
 
     if (!lacks_something(run, event) || !may_be_wanted(run, event))
         return true;
-    if (!tbd_array_grow(&operands->all, operands->count, &operands->capacity,
-                        sizeof(*operands->all))) {
+    if (!tbd_large_array_grow(&operands->all, operands->count, &operands->capacity,
+                              sizeof(*operands->all))) {
         run->status = TBD_NOMEM;
         return false;
     }
-    own = &operands->all[operands->count++];
-    *own = (struct tbd_entry_operands){ .entry = *event };
+    operands->all[operands->count++] = (struct tbd_entry_operands){
+        .position = event->position, .pc = event->pc, .thread = event->thread, .flags = event->flags
+    };
     return true;
 }
 
@@ -85,34 +85,46 @@ static void take_caller(struct tbd_event *event, uint64_t called_at)
         event->from = called_at;
 }
 
-void tbd_search_take_operands(const struct tbd_search_run *run, struct tbd_event *event)
+/* Walks go forward, so it is mostly the next one. */
+static const struct tbd_entry_operands *find(struct tbd_search_operands *operands,
+                                             struct tbd_position position)
 {
-    const struct tbd_search_operands *operands = &run->operands;
-    const struct tbd_event *entry;
-    size_t i;
+    size_t i = operands->next;
 
-    if (operands->count == 0 || !lacks_something(run, event))
+    if (i >= operands->count || tbd_position_compare(operands->all[i].position, position) != 0)
+        i = TBD_COUNT_BEFORE(k, operands->count,
+                             tbd_position_compare(operands->all[k].position, position) < 0);
+    operands->next = i + 1;
+    return i < operands->count && tbd_position_compare(operands->all[i].position, position) == 0
+               ? &operands->all[i]
+               : NULL;
+}
+
+void tbd_search_take_operands(struct tbd_search_run *run, struct tbd_event *event)
+{
+    const struct tbd_entry_operands *own;
+
+    if (run->operands.count == 0 || !lacks_something(run, event))
         return;
-    i = TBD_COUNT_BEFORE(k, operands->count,
-                         tbd_position_compare(operands->all[k].entry.position, event->position) <
-                             0);
-    if (i == operands->count || !operands->all[i].is_known)
+    own = find(&run->operands, event->position);
+    if (own == NULL || !own->is_known)
         return;
-    entry = &operands->all[i].entry;
-    if (tbd_position_compare(entry->position, event->position) != 0)
-        return;
-    event->sp = entry->sp;
-    memcpy(event->args, entry->args, sizeof(event->args));
+    event->sp = own->sp;
+    memcpy(event->args, own->args, sizeof(event->args));
     event->flags = (event->flags & ~TBD_EVENT_BARE) | TBD_EVENT_HAS_SP;
     if (run->question->own_returns)
-        take_caller(event, entry->called_at);
+        take_caller(event, own->called_at);
 }
 
 /* `back`: the return address, as far as it is known. */
 static void set_operands(struct tbd_entry_operands *own, const struct tbd_regs *regs, uint64_t back)
 {
-    tbd_event_take_operands(&own->entry, regs);
-    own->entry.called_at = back != 0 ? back - 1 : 0;
+    struct tbd_event entry = { 0 };
+
+    tbd_event_take_operands(&entry, regs);
+    own->sp = entry.sp;
+    memcpy(own->args, entry.args, sizeof(own->args));
+    own->called_at = back != 0 ? back - 1 : 0;
     own->is_known = true;
 }
 
@@ -129,7 +141,7 @@ static enum tbd_status note_all(struct tbd_search_run *run)
     enum tbd_status status = TBD_OK;
 
     for (size_t i = 0; i < operands->count && status == TBD_OK; i++) {
-        if (!tbd_note_sites_add(&sites, operands->all[i].entry.pc, registers))
+        if (!tbd_note_sites_add(&sites, operands->all[i].pc, registers))
             status = TBD_NOMEM;
     }
     tbd_note_sites_sort(&sites);
@@ -139,10 +151,13 @@ static enum tbd_status note_all(struct tbd_search_run *run)
         session->stats.noted++;
         tbd_notes_take(&notes, window);
         for (size_t i = 0; i < operands->count; i++) {
-            const struct tbd_noted *noted = tbd_notes_at(&notes, &operands->all[i].entry);
+            struct tbd_entry_operands *own = &operands->all[i];
+            const struct tbd_noted *noted = tbd_notes_at(
+                &notes, &(struct tbd_event){
+                            .position = own->position, .pc = own->pc, .flags = own->flags });
 
             if (noted != NULL)
-                set_operands(&operands->all[i], &noted->regs, noted->top);
+                set_operands(own, &noted->regs, noted->top);
         }
         tbd_notes_free(&notes);
     }
@@ -202,7 +217,7 @@ static enum tbd_status stop_at(struct tbd_search_run *run, size_t *from, struct 
         if (own->is_known)
             continue;
         stops->states[count] =
-            (struct tbd_reg_state){ .position = own->entry.position, .thread = own->entry.thread };
+            (struct tbd_reg_state){ .position = own->position, .thread = own->thread };
         if (run->question->own_returns) {
             stops->states[count].stack = stops->stacks[count];
             stops->states[count].stack_capacity = STACK_BYTES;

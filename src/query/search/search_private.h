@@ -44,14 +44,19 @@ struct tbd_search_returns {
     size_t count, capacity;
 };
 
-/* The entries by jumps of one window, in order (search_operands.c). */
+/* The entries by jumps of one window, in order (search_operands.c); names are the event's. */
 struct tbd_entry_operands {
-    struct tbd_event entry;
-    bool is_known; /* `entry` has its operands */
+    struct tbd_position position;
+    uint64_t pc;
+    uint32_t thread, flags;
+    bool is_known; /* what follows is there */
+    uint64_t sp, called_at;
+    uint64_t args[6];
 };
 struct tbd_search_operands {
-    struct tbd_entry_operands *all; /* owned */
+    struct tbd_entry_operands *all; /* a large buffer, owned */
     size_t count, capacity;
+    size_t next; /* a guess: the one after what was looked for last */
 };
 
 struct tbd_search_run {
@@ -182,7 +187,7 @@ bool tbd_search_note_bare(void *run, struct tbd_event *event);
 /* Finds the operands of all that are listed, in the open window. */
 TBD_MUST_CHECK enum tbd_status tbd_search_find_operands(struct tbd_search_run *run);
 /* Fills in those that were found. */
-void tbd_search_take_operands(const struct tbd_search_run *run, struct tbd_event *event);
+void tbd_search_take_operands(struct tbd_search_run *run, struct tbd_event *event);
 /* Finds those of one entry. */
 TBD_MUST_CHECK enum tbd_status tbd_search_find_entry(struct tbd_search_run *run,
                                                      struct tbd_event *event);

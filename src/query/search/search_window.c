@@ -470,7 +470,7 @@ static enum tbd_status find_operands(struct tbd_search_run *run)
 {
     enum tbd_status status;
 
-    run->operands.count = 0;
+    run->operands.count = run->operands.next = 0;
     if (!tbd_search_wants_operands(run) ||
         !tbd_scan_may_meet(run->window, run->plan.blocks, run->plan.block_count))
         return TBD_OK;
