@@ -484,32 +484,34 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
 static bool reserve_entries(struct tbd_gather *g, size_t entries)
 {
     size_t more = entries + entries / 2;
-    void *grown;
+    void *grown = g->entries;
 
-    if (g->entries && tbd_large_buffer_bytes(g->entries) / sizeof(*g->entries) >= entries)
-        return true;
     if (entries > MOST_ENTRIES)
         return false;
     more = more > g->entry_hint ? more : g->entry_hint;
-    grown = tbd_large_buffer_grow(g->entries, g->entry_count * sizeof(*g->entries),
-                                  more * sizeof(*g->entries));
-    if (grown)
-        g->entries = grown;
-    return grown;
+    if (!grown || tbd_large_buffer_bytes(grown) / sizeof(*g->entries) < entries)
+        grown = tbd_large_buffer_grow(grown, g->entry_count * sizeof(*g->entries),
+                                      more * sizeof(*g->entries));
+    if (!grown)
+        return false;
+    g->entries = grown;
+    tbd_large_buffer_ready(grown, entries * sizeof(*g->entries));
+    return true;
 }
 
 static bool reserve_operands(struct tbd_gather *g, size_t operands)
 {
     size_t more = operands + operands / 2;
-    void *grown;
+    void *grown = g->operands;
 
-    if (g->operands && tbd_large_buffer_bytes(g->operands) >= operands)
-        return true;
     more = more > g->operand_hint ? more : g->operand_hint;
-    grown = tbd_large_buffer_grow(g->operands, g->have, more);
-    if (grown)
-        g->operands = grown;
-    return grown;
+    if (!grown || tbd_large_buffer_bytes(grown) < operands)
+        grown = tbd_large_buffer_grow(grown, g->have, more);
+    if (!grown)
+        return false;
+    g->operands = grown;
+    tbd_large_buffer_ready(grown, operands);
+    return true;
 }
 
 /* The stream uses the area from its beginning again: from now on operands are copied. */

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -126,6 +127,71 @@ static void test_too_much(void **state)
     tbd_large_buffer_give(NULL);
 }
 
+static bool kernel_makes_pages(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool does = madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+
+    munmap(page, 4096);
+    return does;
+}
+
+static size_t pages_there(void *buffer, size_t bytes)
+{
+    static unsigned char there[4096];
+    uintptr_t from = (uintptr_t)buffer & ~(uintptr_t)4095;
+    size_t count = 0, pages = ((uintptr_t)buffer + bytes - from + 4095) / 4096;
+
+    assert_true(pages <= sizeof(there));
+    assert_int_equal(mincore((void *)from, pages * 4096, there), 0);
+    for (size_t i = 0; i < pages; i++)
+        count += there[i] & 1;
+    return count;
+}
+
+/* Pages that are made ready are there before they are written, also after a buffer was stretched. */
+static void test_ready(void **state)
+{
+    uint32_t *buffer = tbd_large_buffer_take(9 * MIB);
+
+    (void)state;
+    if (!kernel_makes_pages())
+        skip();
+    tbd_large_buffer_ready(buffer, 2 * MIB);
+    assert_true(pages_there(buffer, 2 * MIB) >= 2 * MIB / 4096);
+    fill(buffer, 2 * MIB, 5);
+    tbd_large_buffer_ready(buffer, MIB);
+    buffer = tbd_large_buffer_grow(buffer, 2 * MIB, 15 * MIB);
+    assert_non_null(buffer);
+    tbd_large_buffer_ready(buffer, 14 * MIB);
+    assert_true(pages_there(buffer, 14 * MIB) >= 14 * MIB / 4096);
+    tbd_large_buffer_ready(buffer, tbd_large_buffer_bytes(buffer));
+    check(buffer, 2 * MIB, 5);
+    tbd_large_buffer_give(buffer);
+}
+
+/* An array may use what is ready, at least one element more; its elements stay. */
+static void test_array(void **state)
+{
+    uint32_t *array = NULL;
+    size_t capacity = 0, count = 0, grown = 0;
+
+    (void)state;
+    for (; count < 3 * MIB; count++) {
+        grown += count == capacity;
+        assert_true(tbd_large_array_grow(&array, count, &capacity, sizeof(*array)));
+        assert_true(count < capacity);
+        assert_true(capacity * sizeof(*array) <= tbd_large_buffer_bytes(array));
+        array[count] = 77 + (uint32_t)count;
+    }
+    assert_true(grown < 100); /* not for each element */
+    check(array, count * sizeof(*array), 77);
+    if (kernel_makes_pages())
+        assert_true(pages_there(array, capacity * sizeof(*array)) >=
+                    capacity * sizeof(*array) / 4096);
+    tbd_large_buffer_give(array);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +201,8 @@ int main(void)
         cmocka_unit_test(test_grows),
         cmocka_unit_test(test_taken_and_stretched),
         cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_array),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

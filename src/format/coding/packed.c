@@ -65,6 +65,8 @@ void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *win
 
 /* ---- reading ---- */
 
+#define UNPACKED_LIKELY 8u /* times the bytes of its file */
+
 struct packed {
     struct tbd_file file;
     struct tbd_disk_packed head;
@@ -110,6 +112,10 @@ static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
     if (!p->content)
         return tbd_error_set(why, TBD_NOMEM, p->file.path, 80, "content of %llu bytes",
                              (unsigned long long)head->packed_bytes);
+    /* no more than the file makes likely: its head may lie */
+    tbd_large_buffer_ready(p->content, head->packed_bytes / UNPACKED_LIKELY < p->file.size
+                                           ? head->packed_bytes
+                                           : p->file.size * UNPACKED_LIKELY);
     status = tbd_unpack(p->file.bytes + sizeof(*head), p->file.size - sizeof(*head), p->content,
                         head->packed_bytes);
     if (status)

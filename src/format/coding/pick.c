@@ -239,6 +239,7 @@ enum tbd_status tbd_picker_finish(struct tbd_picker *p, uint32_t time)
     out->state->places = tbd_large_buffer_take((count + 1) * sizeof(*p->places));
     if (!entries || !out->state->places)
         return TBD_NOMEM;
+    tbd_large_buffer_ready(out->state->places, count * sizeof(*p->places));
     memcpy(entries, p->entries, count * sizeof(*p->entries));
     memcpy(out->state->places, p->places, count * sizeof(*p->places));
     out->entries = entries;

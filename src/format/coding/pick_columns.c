@@ -14,6 +14,7 @@
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"
+#include "format/files/large_buffers.h"
 #include "format/window/block_lookup.h"
 #include "format/coding/coding_private.h"
 
@@ -409,6 +410,8 @@ static void take_spare(struct tbd_picker *p, uint32_t bytes)
     next = next < SPARE_LEAST ? SPARE_LEAST : next > SPARE_MOST ? SPARE_MOST : next;
     c->spare_bytes = c->spare_left = next > bytes ? next : (size_t)bytes + 1;
     c->spare = tbd_window_large_buffer(p->out, c->spare_left);
+    if (c->spare)
+        tbd_large_buffer_ready(c->spare, c->spare_left < SPARE_MOST ? c->spare_left : SPARE_MOST);
 }
 
 /* A copy of a row that lives as long as the window. */

@@ -4,7 +4,8 @@
  * Each buffer's size is stored before it.  Sizes grow in steps of an eighth to a quarter, so that
  * one window's buffers fit the next window.  The buffer given back last is taken first: it may
  * still be in the caches, and fewest buffers are in use.  A buffer that is too small is not
- * replaced but *stretched*: it keeps its pages, and only the added ones are new.
+ * replaced but *stretched*: it keeps its pages, and only the added ones are new.  Where it is known that
+ * bytes will be written, their pages are *made ready* at once: a fault for each costs more than the page.
  *
  * LARGE_BUFFERS-1  At most KEPT_MOST bytes, in KEPT_COUNT buffers, are kept while they are not in
  *     use, in the order in which they were given back. */
@@ -27,6 +28,8 @@
 #define WASTE_MOST    4u                /* a buffer this many times too large is not taken */
 #define STRETCH_LEAST ((size_t)1 << 20) /* below, copying is cheaper than changing page tables */
 #define STRETCH_MOST  2u                /* a buffer this many times too small is not stretched */
+#define READY_LEAST   ((size_t)16 << 10)
+#define READY_STEP    ((size_t)256 << 10) /* of an array: at most this is made for nothing */
 
 /* The thread sanitizer does not follow mremap: what two threads write to different buffers, one after
  * the other at the same address, it would take for a race. */
@@ -38,6 +41,7 @@
 
 struct large_buffer {
     size_t bytes; /* of the whole buffer */
+    size_t ready; /* its first bytes, which surely have pages; a multiple of READY_LEAST */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -101,7 +105,21 @@ static struct large_buffer *make(size_t bytes)
         return NULL;
     (void)madvise(buffer, bytes, MADV_HUGEPAGE); /* fine where there are none */
     buffer->bytes = bytes;
+    buffer->ready = 0;
     return buffer;
+}
+
+/* Before the first `bytes` bytes are written.  Without it, or where the kernel does not know it, they fault. */
+static void make_ready(struct large_buffer *buffer, size_t bytes)
+{
+    size_t from = buffer->ready, to = (bytes + READY_LEAST - 1) & ~(READY_LEAST - 1);
+
+    if (to > buffer->bytes)
+        to = buffer->bytes;
+    if (to <= from)
+        return;
+    (void)madvise((uint8_t *)buffer + from, to - from, MADV_POPULATE_WRITE);
+    buffer->ready = to;
 }
 
 /* The same buffer, larger.  NULL: not possible, and it stays as it is. */
@@ -162,6 +180,7 @@ void *tbd_large_buffer_grow(void *buffer, size_t used, size_t bytes)
     grown = tbd_large_buffer_take(bytes);
     if (!grown || !buffer)
         return grown;
+    tbd_large_buffer_ready(grown, used);
     memcpy(grown, buffer, used);
     tbd_large_buffer_give(buffer);
     return grown;
@@ -186,19 +205,35 @@ void tbd_large_buffer_give(void *buffer)
         unmap(head);
 }
 
+void tbd_large_buffer_ready(void *buffer, size_t bytes)
+{
+    make_ready(head_of(buffer), bytes + HEAD_BYTES);
+}
+
+/* The bytes that an array may use now.  More are made ready when it needs them. */
+static size_t ready_bytes(void *array, size_t needed)
+{
+    size_t all = tbd_large_buffer_bytes(array), ready;
+
+    tbd_large_buffer_ready(array, needed < READY_STEP ? 2 * needed : needed + READY_STEP);
+    ready = head_of(array)->ready - HEAD_BYTES;
+    return ready < all ? ready : all;
+}
+
 bool tbd_large_array_grow(void *array, size_t count, size_t *capacity, size_t element)
 {
-    void **at = array, *grown;
+    void **at = array, *grown = *at;
     size_t bytes;
 
     if (count < *capacity)
         return true;
     if (__builtin_mul_overflow(2 * (count + 1), element, &bytes))
         return false;
-    grown = tbd_large_buffer_grow(*at, count * element, bytes);
+    if (grown == NULL || tbd_large_buffer_bytes(grown) < (count + 1) * element)
+        grown = tbd_large_buffer_grow(grown, count * element, bytes);
     if (grown == NULL)
         return false;
     *at = grown;
-    *capacity = tbd_large_buffer_bytes(grown) / element;
+    *capacity = ready_bytes(grown, (count + 1) * element) / element;
     return true;
 }

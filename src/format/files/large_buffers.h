@@ -18,6 +18,8 @@ void *tbd_large_buffer_take(size_t bytes);
 void *tbd_large_buffer_grow(void *buffer, size_t used, size_t bytes);
 /* The usable bytes of a buffer. */
 size_t tbd_large_buffer_bytes(const void *buffer);
+/* The first `bytes` bytes will be written: their pages are made at once, not by a fault for each. */
+void tbd_large_buffer_ready(void *buffer, size_t bytes);
 void tbd_large_buffer_give(void *buffer); /* NULL is fine */
 
 /* Like tbd_array_grow() (base/array.h), for arrays that may have a hundred thousand elements: they
