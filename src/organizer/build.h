@@ -37,7 +37,8 @@ struct tbd_product {
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
     size_t side_count;
-    const struct tbd_page_contents *image; /* initial image; lives in the window */
+    const struct tbd_page_contents
+        *image; /* initial image, in the order in which its pages came; lives in the window */
     size_t image_count;
     const uint8_t *start; /* payload of TBD_MSG_START or NULL; lives in the window */
     uint32_t start_bytes;

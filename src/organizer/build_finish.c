@@ -35,7 +35,7 @@ static bool finish_log(struct work *w)
     return good;
 }
 
-/* The page messages that `wanted` picks, sorted. */
+/* The page messages that `wanted` picks, in the order in which they came. */
 static struct tbd_page_contents *
 pick_pages(struct work *w, bool (*wanted)(const struct tbd_page_note *), size_t *out_count)
 {
@@ -53,7 +53,16 @@ pick_pages(struct work *w, bool (*wanted)(const struct tbd_page_note *), size_t 
             pages[(*out_count)++] =
                 (struct tbd_page_contents){ w->pages[i].address, w->pages[i].time,
                                             w->pages[i].order, w->pages[i].bytes };
-    tbd_page_contents_sort(pages, count);
+    return pages;
+}
+
+static struct tbd_page_contents *
+sorted_pages(struct work *w, bool (*wanted)(const struct tbd_page_note *), size_t *out_count)
+{
+    struct tbd_page_contents *pages = pick_pages(w, wanted, out_count);
+
+    if (pages)
+        tbd_page_contents_sort(pages, *out_count);
     return pages;
 }
 
@@ -225,9 +234,9 @@ bool tbd_build_finish(struct work *w)
     good = good && tbd_end_regs_finish(&w->regs, w->window) && finish_log(w) && finish_reads(w) &&
            finish_words(w) && finish_blocks(w);
     if (good)
-        window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
+        window->dirty = sorted_pages(w, is_dirty, &window->dirty_count);
     if (good)
-        window->gone = pick_pages(w, is_gone, &window->gone_count);
+        window->gone = sorted_pages(w, is_gone, &window->gone_count);
     if (good)
         w->out->image = pick_pages(w, is_image, &w->out->image_count);
     good = good && window->dirty && window->gone && w->out->image && find_first_contents(w);

@@ -11,6 +11,8 @@
 #include "organizer/backlink_heads.h"
 #include "organizer/mapped_files.h"
 #include "organizer/thread_states.h"
+#include "base/binary_search.h"
+#include "format/files/numbers.h"
 #include "format/merging/index_write.h"
 #include "format/trace/trace_handle.h"
 #include "format/trace/trace_index.h"
@@ -36,6 +38,9 @@ struct tbd_join {
     struct tbd_called called;
     struct tbd_mapped_files mapped;
     uint64_t realtime_ns; /* at the program's start */
+    uint64_t *lost;       /* pages of a dump that the disk has no space for, ascending */
+    size_t lost_count;
+    bool is_dump;
     bool started;
     bool has_windows;
     bool has_end;
@@ -73,8 +78,78 @@ static enum tbd_status take_base(struct tbd_join *join)
 
 /* ---- windows ---- */
 
-static enum tbd_status join_start(struct tbd_join *join, const struct tbd_product *product)
+static enum tbd_status write_blocks_locked(struct tbd_join *join, uint32_t highest_id)
 {
+    enum tbd_status status =
+        tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
+
+    if (!status && highest_id > join->blocks_written)
+        join->blocks_written = highest_id;
+    return status;
+}
+
+static enum tbd_status note_lost(struct tbd_join *join, const struct tbd_page_contents *pages,
+                                 size_t count)
+{
+    if (!count)
+        return TBD_OK;
+    join->lost = malloc(count * sizeof(*join->lost));
+    if (!join->lost)
+        return TBD_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        join->lost[i] = pages[i].address;
+    join->lost_count = tbd_numbers_sort_unique(join->lost, count);
+    return TBD_OK;
+}
+
+/* If there is no space for all blocks, those that are entered: rings have their own. */
+static enum tbd_status put_dump_blocks(struct tbd_join *join, const struct tbd_window *window,
+                                       uint32_t highest_id)
+{
+    enum tbd_status status = write_blocks_locked(join, highest_id);
+
+    if (status != TBD_NOSPACE)
+        return status;
+    status = TBD_OK;
+    for (size_t i = 0; i < window->block_summary_count && !status; i++)
+        status = tbd_writer_blocks(join->writer, join->table, window->block_summaries[i].id,
+                                   window->block_summaries[i].id);
+    join->blocks_written = highest_id;
+    return status;
+}
+
+/* A dump's blocks go first, then its pages, stacks before the rest: of these as many as there is space for.  Without them
+ * there are still registers.  Halving takes no longer in all than twice the first attempt. */
+static enum tbd_status put_dump(struct tbd_join *join, const struct tbd_product *product,
+                                uint32_t highest_id)
+{
+    enum tbd_status status = put_dump_blocks(join, product->window, highest_id);
+    size_t count = product->image_count;
+
+    if (status)
+        return status;
+    status = tbd_writer_image(join->writer, NULL, product->image, count);
+    while (status == TBD_NOSPACE && count) {
+        count /= 2;
+        status = tbd_writer_image(join->writer, NULL, product->image, count);
+    }
+    return status ? status : note_lost(join, product->image + count, product->image_count - count);
+}
+
+static enum tbd_status put_image(struct tbd_join *join, const struct tbd_product *product,
+                                 uint32_t highest_id)
+{
+    if (join->from)
+        return take_base(join);
+    return join->is_dump
+               ? put_dump(join, product, highest_id)
+               : tbd_writer_image(join->writer, NULL, product->image, product->image_count);
+}
+
+static enum tbd_status join_start(struct tbd_join *join, const struct tbd_product *product,
+                                  uint32_t highest_id)
+{
+    struct tbd_msg_start start;
     struct tbd_disk_config config = {
         .window_blocks = join->head->window_blocks,
         .hook_set = join->head->hook_set,
@@ -89,14 +164,12 @@ static enum tbd_status join_start(struct tbd_join *join, const struct tbd_produc
         return TBD_OK;
     if (!product->start)
         return TBD_CORRUPT;
+    memcpy(&start, product->start, sizeof(start));
+    join->realtime_ns = start.realtime_ns;
+    join->is_dump = start.flags & TBD_START_DUMP;
     status = tbd_writer_start(join->writer, product->start, product->start_bytes, &config);
     if (!status)
-        status = join->from
-                     ? take_base(join)
-                     : tbd_writer_image(join->writer, NULL, product->image, product->image_count);
-    memcpy(&join->realtime_ns,
-           (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
-           sizeof(join->realtime_ns));
+        status = put_image(join, product, highest_id);
     join->started = !status;
     return status;
 }
@@ -129,12 +202,45 @@ static enum tbd_status keep_file(struct tbd_join *join, const struct tbd_disk_wh
     return TBD_OK;
 }
 
+static bool has_lost_pages(const struct tbd_join *join, const struct tbd_msg_region *region)
+{
+    size_t first = TBD_COUNT_BEFORE(i, join->lost_count, join->lost[i] < region->start);
+
+    return first < join->lost_count && join->lost[first] < region->end;
+}
+
+/* A mapping with pages that were lost has no others than the image: the rest is not known. */
+static enum tbd_status put_region(struct tbd_join *join, const struct tbd_disk_when *when,
+                                  const struct tbd_side_message *side)
+{
+    struct tbd_msg_region region;
+    uint8_t *changed;
+
+    memcpy(&region, side->payload, sizeof(region));
+    if (!has_lost_pages(join, &region)) {
+        tbd_writer_event(join->writer, TBD_REC_REGION, when, side->payload, side->bytes);
+        return TBD_OK;
+    }
+    changed = malloc(side->bytes);
+    if (!changed)
+        return TBD_NOMEM;
+    region.flags = (region.flags | TBD_REGION_PARTIAL) & ~TBD_REGION_ANON_ZERO;
+    memcpy(changed, side->payload, side->bytes);
+    memcpy(changed, &region, sizeof(region));
+    tbd_writer_event(join->writer, TBD_REC_REGION, when, changed, side->bytes);
+    free(changed);
+    return TBD_OK;
+}
+
 static enum tbd_status join_region(struct tbd_join *join, const struct tbd_disk_when *when,
                                    const struct tbd_side_message *side)
 {
     const char *path = (const char *)side->payload + sizeof(struct tbd_msg_region);
+    enum tbd_status status = put_region(join, when, side);
     struct tbd_msg_region region;
 
+    if (status)
+        return status;
     memcpy(&region, side->payload, sizeof(region));
     if ((region.prot & PROT_EXEC || join->head->flags & TBD_STREAM_OWN_CODE) && region.inode &&
         *path == '/' && !(region.flags & TBD_REGION_PATCH))
@@ -143,10 +249,12 @@ static enum tbd_status join_region(struct tbd_join *join, const struct tbd_disk_
     return TBD_OK;
 }
 
-static void join_unmap(struct tbd_join *join, const struct tbd_side_message *side)
+static void join_unmap(struct tbd_join *join, const struct tbd_disk_when *when,
+                       const struct tbd_side_message *side)
 {
     struct tbd_range range;
 
+    tbd_writer_event(join->writer, TBD_REC_UNMAP, when, side->payload, side->bytes);
     memcpy(&range, side->payload, sizeof(range));
     tbd_mapped_files_remove(&join->mapped, range.start, range.end);
 }
@@ -158,15 +266,12 @@ static enum tbd_status join_side(struct tbd_join *join, const struct tbd_product
     for (size_t i = 0; i < product->side_count && !status; i++) {
         const struct tbd_side_message *side = &product->side[i];
         struct tbd_disk_when when = { join->windows, side->order, side->time };
-        enum tbd_record_type type = side->kind == TBD_MSG_REGION  ? TBD_REC_REGION
-                                    : side->kind == TBD_MSG_UNMAP ? TBD_REC_UNMAP
-                                                                  : TBD_REC_NOTE;
 
-        tbd_writer_event(join->writer, type, &when, side->payload, side->bytes);
-        if (side->kind == TBD_MSG_REGION)
-            status = join_region(join, &when, side);
-        else if (side->kind == TBD_MSG_UNMAP)
-            join_unmap(join, side);
+        switch (side->kind) {
+        case TBD_MSG_REGION: status = join_region(join, &when, side); break;
+        case TBD_MSG_UNMAP: join_unmap(join, &when, side); break;
+        default: tbd_writer_event(join->writer, TBD_REC_NOTE, &when, side->payload, side->bytes);
+        }
     }
     return status;
 }
@@ -241,16 +346,6 @@ static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *
                         window->block_summary_count);
 }
 
-static enum tbd_status write_blocks_locked(struct tbd_join *join, uint32_t highest_id)
-{
-    enum tbd_status status =
-        tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
-
-    if (!status && highest_id > join->blocks_written)
-        join->blocks_written = highest_id;
-    return status;
-}
-
 enum tbd_status tbd_join_blocks(struct tbd_join *join, uint32_t highest_id)
 {
     enum tbd_status status = TBD_OK;
@@ -289,10 +384,27 @@ static bool is_worth_keeping(const struct tbd_window *window)
     return window->entry_count || window->blocks || window->dirty_count || window->gone_count;
 }
 
+/* The files of a dump's one window are still to be written. */
+static void finish_dump(struct tbd_join *join, const struct tbd_product *product)
+{
+    const struct tbd_disk_when when = { .window = join->windows };
+    char text[120];
+
+    if (!join->is_dump)
+        return;
+    if (join->lost_count && product->image_count) {
+        snprintf(text, sizeof(text),
+                 "the disk is full: %zu of %zu pages of memory are not in this dump",
+                 join->lost_count, product->image_count);
+        join_note(join, &when, text);
+    }
+    tbd_writer_use_reserve(join->writer);
+}
+
 static enum tbd_status join_locked(struct tbd_join *join, struct tbd_product *product,
                                    uint32_t highest_id, bool *out_keep)
 {
-    enum tbd_status status = join_start(join, product);
+    enum tbd_status status = join_start(join, product, highest_id);
 
     if (status)
         return status;
@@ -305,6 +417,7 @@ static enum tbd_status join_locked(struct tbd_join *join, struct tbd_product *pr
             memcpy(join->end_siginfo, product->end_siginfo, sizeof(join->end_siginfo));
     }
     status = join_side(join, product);
+    finish_dump(join, product);
     join_damage(join, product);
     if (status || !is_worth_keeping(product->window))
         return status;
@@ -359,6 +472,7 @@ void tbd_join_free(struct tbd_join *join)
     tbd_mapped_files_free(&join->mapped);
     tbd_end_state_free(&join->state);
     free(join->called.threads);
+    free(join->lost);
     free(join);
 }
 

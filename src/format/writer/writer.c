@@ -8,7 +8,8 @@
  * WRITER-2  index and blocks only grow, by whole records; a failed write is truncated away. (not
  *     checked: test_crash lets each change of a file fail)
  * WRITER-3  The file `reserve` takes some disk space until the end, so that the end record fits on
- *     a full disk. It is deleted earlier only if far more space is free. (not checked: test_crash
+ *     a full disk. It is deleted earlier only if far more space is free, or if only a dump's window is
+ *     still to be written. (not checked: test_crash
  *     lets each change of a file fail) */
 #include "format/files/trace_remove.h"
 #include "format/writer/trace_folder.h"
@@ -415,6 +416,12 @@ enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_disk_bas
     return status;
 }
 
+void tbd_writer_use_reserve(struct tbd_writer *w)
+{
+    if (w->has_reserve)
+        remove_reserve(w);
+}
+
 /* WRITER-3.  Deleting a file may take longer than everything else at the end. */
 void tbd_writer_expect_end(struct tbd_writer *w)
 {
@@ -431,8 +438,7 @@ enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *e
     enum tbd_status status;
     size_t begin;
 
-    if (w->has_reserve)
-        remove_reserve(w);
+    tbd_writer_use_reserve(w);
     begin = tbd_file_begin_record(&w->pending, TBD_REC_END);
     tbd_buffer_put(&w->pending, end, sizeof(*end));
     tbd_buffer_put(&w->pending, text, strlen(text) + 1);

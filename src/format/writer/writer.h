@@ -49,7 +49,7 @@ void tbd_writer_take_modules(struct tbd_writer *writer, const struct tbd_kept_mo
 /* Appends records as they are, to be written with the next commit_window or end. */
 void tbd_writer_records(struct tbd_writer *writer, const struct tbd_buffer *records);
 
-/* The image with which the trace begins; base NULL: the program's initial one. */
+/* The image with which the trace begins, of pages in any order; base NULL: the program's initial one. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_image(struct tbd_writer *writer,
                                                 const struct tbd_disk_base *base,
                                                 const struct tbd_page_contents *pages,
@@ -113,6 +113,8 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
                                                  const struct tbd_disk_shift *shifts,
                                                  const struct tbd_buffer *pages);
 
+/* Only one window is still to be written, and the end record: both may use what was kept for the end. */
+void tbd_writer_use_reserve(struct tbd_writer *writer);
 /* The end is near, and the program waits for it: does early what can be done for it, while other
  * threads still write windows. */
 void tbd_writer_expect_end(struct tbd_writer *writer);
