@@ -6,8 +6,7 @@
  * bytes is 0, and so is what the store put there, long after a string was copied from it.  So after each round the stores are
  * compared with the assumptions, and one of the two is withdrawn.
  *
- * Only stores of a byte count.  A wider one usually stores what was there (of all that was withdrawn by such stores nearly
- * everything had been right), and so does one that changes bits of what it reads.
+ * A store that changes bits of what it reads does not count: most bits are as they were.
  *
  * Only words about which something is assumed are entered, each store to one of them once. */
 #include "replay/simulate/simulate_private.h"
@@ -113,7 +112,7 @@ static bool enter_step(struct refuting *r, uint32_t index)
     for (size_t k = 0; k < insn->memory_count; k++) {
         struct tbd_bits address = sim->addresses[tbd_sim_memory_variable(step, k)];
 
-        if (insn->memory[k].write && !insn->memory[k].range && insn->memory[k].bytes == 1 &&
+        if (insn->memory[k].write && !insn->memory[k].range &&
             !is_changed(insn, &insn->memory[k]) && tbd_bits_full(address) &&
             tbd_sim_fits(address.value, insn->memory[k].bytes) &&
             !enter_store(r, index, address.value, insn->memory[k].bytes))
