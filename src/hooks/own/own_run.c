@@ -404,6 +404,7 @@ void tbd_own_begin(uint64_t cut_ns, const struct tbd_own_ways *given)
     tbd_threads_ask_by(tbd_cut_ask);
     fixed_ns = cut_ns;
     tbd_special_logs_stores = true;
+    tbd_recording.has_stops = true;
     tbd_code_traps_begin(&tbd_memory.regions);
     tbd_own_look(0, TBD_USER_END, true);
     if (!tbd_own_translate_is_due())
@@ -427,6 +428,7 @@ void tbd_own_begin_child(void)
 
 void tbd_own_leave_child(void)
 {
+    tbd_recording.has_stops = false;
     tbd_written_end();
     tbd_code_traps_remove_all();
     tbd_own_jumps_end();

@@ -36,6 +36,7 @@ void tbd_own_translate(struct tbd_thread *thread)
 {
     tbd_own_end();
     is_translated = true;
+    tbd_recording.has_stops = false;
     tbd_special_logs_stores = false;
     tbd_recording_note(0, "translated from time %lu on: %s",
                        tbd_ring_time(&tbd_recording.ring, thread), wanted);

@@ -33,7 +33,7 @@ void tbd_recording_interrupted(uint64_t instructions)
 
 void tbd_recording_keep_kick(struct tbd_thread *thread)
 {
-    if (__atomic_load_n(&thread->kick, __ATOMIC_RELAXED))
+    if (tbd_recording_kicks() && __atomic_load_n(&thread->kick, __ATOMIC_RELAXED))
         tbd_ring_protect_sigsafe(&tbd_recording.ring);
 }
 

@@ -16,7 +16,8 @@ struct tbd_recording {
     uint64_t realtime_ns;   /* start of the recording, as in START */
     uint64_t unknown_calls; /* system calls whose writes were found by comparison */
     uint32_t pid;
-    bool is_on; /* an organizer consumes the stream */
+    bool is_on;     /* an organizer consumes the stream */
+    bool has_stops; /* native play: only the engine enters blocks, and settles after each of them */
 };
 
 extern struct tbd_recording tbd_recording;
@@ -26,6 +27,12 @@ extern struct tbd_recording tbd_recording;
 static inline bool tbd_recording_has_blocks(void)
 {
     return tbd_recording.hooks & TBD_HOOK_BLOCKS;
+}
+
+/* Is the next entry of a block to fault, so that translated code comes to a boundary? */
+static inline bool tbd_recording_kicks(void)
+{
+    return tbd_recording_has_blocks() && !tbd_recording.has_stops;
 }
 
 /* Are the pages that the program touches recorded? */

@@ -319,7 +319,7 @@ static bool settles_anyway(uint64_t rip)
 static void kick(void)
 {
     __atomic_store_n(&tbd_thread_now()->kick, 1, __ATOMIC_RELAXED);
-    if (tbd_recording_has_blocks())
+    if (tbd_recording_kicks())
         tbd_ring_protect_sigsafe(&tbd_recording.ring);
 }
 
