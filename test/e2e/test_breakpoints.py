@@ -112,6 +112,10 @@ def test_places_and_mistakes(folder):
         assert said.returncode != 0 and said.stderr and not said.stdout, (wrong, said)
     again = trace.tbdq("goto main", json_output=False)
     assert again.code == 0 and b"!main" in again.out and b"before the position where you were" in again.err, again
+    here = trace.one("where")
+    alone = trace.tbdq("goto main", json_output=False)
+    assert alone.code == 0 and alone.out == again.out and b"only once: you are there" in alone.err, alone
+    assert tbdtest.position(trace.one("goto", "main")) == tbdtest.position(here) == tbdtest.position(trace.one("where"))
     trace.one("next")
     after = trace.tbdq("until list.c:36", json_output=False)
     assert after.code in (0, 1) and b"before the position" not in after.err, after

@@ -405,9 +405,45 @@ enum tbd_exit tbd_command_reverse_continue(struct tbd_command_run *run)
 
 /* ---- until PLACE, goto PLACE ---- */
 
-enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run, bool also_before)
+/* Is the place reached here?  A search does not look at where it starts: it starts just before. */
+static enum tbd_exit find_here(const struct tbd_command_run *run, const char *text,
+                               struct tbd_position here, struct tbd_event *out)
+{
+    struct tbd_position from = { here.time, here.offset - 1 };
+    enum tbd_exit result;
+
+    if (here.offset == 0)
+        from = (struct tbd_position){ here.time - 1, TBD_BLOCK_MAX_INSNS };
+    if (here.offset == 0 && here.time == 0)
+        return TBD_EXIT_NOT_FOUND;
+    result = find_one(run, text, from, false, out);
+    if (result == TBD_EXIT_FOUND && tbd_position_compare(out->position, here) != 0)
+        return TBD_EXIT_NOT_FOUND;
+    return result;
+}
+
+/* The next time that the place is reached; else the last one before, else this one. */
+static enum tbd_exit find_around(const struct tbd_command_run *run, const char *text,
+                                 struct tbd_event *out)
 {
     struct tbd_position here = tbd_session_current(run->session);
+    enum tbd_exit result = find_one(run, text, here, false, out);
+
+    if (result != TBD_EXIT_NOT_FOUND)
+        return result;
+    result = find_one(run, text, here, true, out);
+    if (result == TBD_EXIT_FOUND)
+        fprintf(stderr, "tbdq: note: it is before the position where you were\n");
+    if (result != TBD_EXIT_NOT_FOUND)
+        return result;
+    result = find_here(run, text, here, out);
+    if (result == TBD_EXIT_FOUND)
+        fprintf(stderr, "tbdq: note: it is reached only once: you are there\n");
+    return result;
+}
+
+enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run, bool also_before)
+{
     struct tbd_event event = { 0 };
     enum tbd_exit result;
     struct wish wish;
@@ -418,12 +454,8 @@ enum tbd_exit tbd_command_go_to_place(struct tbd_command_run *run, bool also_bef
     text = place_question(run, &wish, &result);
     if (text == NULL)
         return result;
-    result = find_one(run, text, here, false, &event);
-    if (result == TBD_EXIT_NOT_FOUND && also_before) {
-        result = find_one(run, text, here, true, &event);
-        if (result == TBD_EXIT_FOUND)
-            fprintf(stderr, "tbdq: note: it is before the position where you were\n");
-    }
+    result = also_before ? find_around(run, text, &event)
+                         : find_one(run, text, tbd_session_current(run->session), false, &event);
     if (result == TBD_EXIT_FOUND) {
         json_t *object = tbd_output_event(run->session, &event);
 
