@@ -236,6 +236,39 @@ int main(void)
 """
 
 
+BITS = """
+#include <string.h>
+struct node { int key; unsigned flag : 1, other : 5, wide : 13, untouched : 3; long rest[3]; } *head, nodes[2];
+void mark(struct node *n) { n->flag = 1; }
+void widen(struct node *n, int by) { n->wide = 4000 + by; }
+int main(int argc, char **argv)
+{
+    (void)argv;
+    head = &nodes[argc - 1];
+    mark(head);
+    for (int i = 0; i < 40; i++)
+        head->other = i & 31;
+    widen(head, argc);
+    for (int i = 0; i < 40; i++)
+        head->other = i & 31;
+    struct node copy = *head;
+    copy.rest[1] = argc;
+    memcpy(head, &copy, sizeof(copy)); /* the same bits, by wide stores */
+    return head->other == 7 ? 0 : 1;
+}
+"""
+
+
+def test_why_of_a_bit_field_passes_over_its_neighbours_stores(folder):
+    for level in ("-O0", "-O2"):
+        trace = at_end(folder, compile_in(folder, "bits" + level, BITS, level, "-fno-inline"))
+        for field, value, function in (("flag", 1, "mark"), ("wide", 4001, "widen"), ("other", 7, "main")):
+            first = trace.ask("why", "head->" + field)[0]
+            assert first["function"] == function and int(first["value"], 16) == value, (level, field, first)
+        never, = trace.ask("why", "head->untouched")
+        assert never["position"] is None and "no store changed these bits" in never["what"] and int(never["value"], 16) == 0, (level, never)
+
+
 def test_why_follows_calculations_to_all_they_were_made_from(folder):
     for level in ("-O0", "-O2"):
         trace = at_end(folder, compile_in(folder, "order" + level, ORDER, level))
@@ -370,5 +403,6 @@ def test_containers_by_key_iterator_and_member_function(folder):
 
 if __name__ == "__main__":
     tbdtest.main(test_cxx_names, test_containers_by_key_iterator_and_member_function, test_thread_local_variables_of_libraries, test_types_in_units_of_their_own,
-                 test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_follows_calculations_to_all_they_were_made_from,
+                 test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_of_a_bit_field_passes_over_its_neighbours_stores,
+                 test_why_follows_calculations_to_all_they_were_made_from,
                  test_names_are_kept_for_the_next_question, test_many_make_the_tables_at_once)

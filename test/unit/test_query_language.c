@@ -815,6 +815,11 @@ static void made_conditions_are_those_that_are_parsed(void **state)
     assert_made(tbd_expr_compare(TBD_EVENT_LINE, TBD_FIELD_LINE, TBD_EXPR_LT, 7), "line < 7",
                 TBD_EVENT_LINE);
     assert_made(tbd_expr_touches(0x4000, 8), "touches[0x4000,8]", TBD_EVENT_LOAD);
+    assert_made(tbd_expr_changes(0x4000, 0x3f8),
+                "touches[0x4000,2] and (size > 8 or "
+                "(((oldval ^ newval) >> ((0x4000 - addr) * 8)) | "
+                "((oldval ^ newval) << ((addr - 0x4000) * 8))) & 0x3f8 != 0)",
+                TBD_EVENT_STORE);
     assert_made(tbd_expr_is_in(&function), "func == main", TBD_EVENT_STORE);
     assert_made(tbd_expr_is_in(&module), "module == \"libc*\"", TBD_EVENT_STORE);
     assert_made(tbd_expr_is_in(&source), "src=<a.c,7>", TBD_EVENT_LINE);

@@ -50,19 +50,26 @@ static int32_t add_number(struct tbd_expr *expr, uint64_t value)
     return tbd_expr_add(expr, &node);
 }
 
+static int32_t add_field(struct tbd_expr *expr, enum tbd_event_type type,
+                         enum tbd_event_field field)
+{
+    struct tbd_expr_node node = node_of(TBD_EXPR_FIELD, NONE, NONE);
+
+    node.which = field;
+    node.is_typed = tbd_field_is_typed(type, field);
+    tbd_expr_note_field(expr, type, field);
+    return tbd_expr_add(expr, &node);
+}
+
 struct tbd_expr *tbd_expr_compare(enum tbd_event_type type, enum tbd_event_field field,
                                   enum tbd_expr_op op, uint64_t value)
 {
     struct tbd_expr *expr = calloc(1, sizeof(*expr));
-    struct tbd_expr_node node = node_of(TBD_EXPR_FIELD, NONE, NONE);
     int32_t left;
 
     if (expr == NULL)
         return NULL;
-    node.which = field;
-    node.is_typed = tbd_field_is_typed(type, field);
-    tbd_expr_note_field(expr, type, field);
-    left = tbd_expr_add(expr, &node);
+    left = add_field(expr, type, field);
     return rooted(expr, add_operator(expr, op, left, add_number(expr, value)));
 }
 
@@ -75,6 +82,43 @@ struct tbd_expr *tbd_expr_touches(uint64_t address, uint64_t bytes)
         return NULL;
     left = add_number(expr, address);
     return rooted(expr, add_operator(expr, TBD_EXPR_TOUCHES, left, add_number(expr, bytes)));
+}
+
+/* The bits that the store has changed, moved to where they lie in the number at `address`: down if the store begins
+ * before it, up (TBD_EXPR_SHL) if it begins after.  The one of the two that does not fit is 0, as its distance is a
+ * large number. */
+static int32_t add_changed(struct tbd_expr *expr, uint64_t address, enum tbd_expr_op move)
+{
+    int32_t old = add_field(expr, TBD_EVENT_STORE, TBD_FIELD_OLDVAL);
+    int32_t fresh = add_field(expr, TBD_EVENT_STORE, TBD_FIELD_NEWVAL);
+    int32_t changed = add_operator(expr, TBD_EXPR_BITXOR, old, fresh);
+    bool is_after = move == TBD_EXPR_SHL;
+    int32_t from =
+        is_after ? add_field(expr, TBD_EVENT_STORE, TBD_FIELD_ADDR) : add_number(expr, address);
+    int32_t to =
+        is_after ? add_number(expr, address) : add_field(expr, TBD_EVENT_STORE, TBD_FIELD_ADDR);
+    int32_t bytes = add_operator(expr, TBD_EXPR_SUB, from, to);
+
+    return add_operator(expr, move, changed,
+                        add_operator(expr, TBD_EXPR_MUL, bytes, add_number(expr, 8)));
+}
+
+struct tbd_expr *tbd_expr_changes(uint64_t address, uint64_t mask)
+{
+    struct tbd_expr *expr = calloc(1, sizeof(*expr));
+    int32_t right, left;
+
+    if (expr == NULL)
+        return NULL;
+    left = add_changed(expr, address, TBD_EXPR_SHR);
+    right = add_changed(expr, address, TBD_EXPR_SHL);
+    left = add_operator(expr, TBD_EXPR_BITOR, left, right);
+    left = add_operator(expr, TBD_EXPR_BITAND, left, add_number(expr, mask));
+    expr = rooted(expr, add_operator(expr, TBD_EXPR_NE, left, add_number(expr, 0)));
+    expr = tbd_expr_join(TBD_EXPR_OR,
+                         tbd_expr_compare(TBD_EVENT_STORE, TBD_FIELD_SIZE, TBD_EXPR_GT, 8), expr);
+    return tbd_expr_join(
+        TBD_EXPR_AND, tbd_expr_touches(address, (71 - (uint64_t)__builtin_clzll(mask)) / 8), expr);
 }
 
 struct tbd_expr *tbd_expr_is_in(const struct tbd_expr_name *name)

@@ -16,6 +16,9 @@ struct tbd_expr *tbd_expr_compare(enum tbd_event_type type, enum tbd_event_field
                                   enum tbd_expr_op op, uint64_t value);
 /* "touches[address, bytes]", of stores and loads */
 struct tbd_expr *tbd_expr_touches(uint64_t address, uint64_t bytes);
+/* Stores that have changed some of the bits `mask`, which is not 0, of the 8 bytes at `address`.  Stores of more than
+ * 8 bytes, of which an event has the first 8 only, are among them if they touch these bytes. */
+struct tbd_expr *tbd_expr_changes(uint64_t address, uint64_t mask);
 /* "func == NAME", "module == NAME", "src=<FILE:LINE>": the event is there. The condition keeps a
  * copy of `name`, without a place in a text. */
 struct tbd_expr *tbd_expr_is_in(const struct tbd_expr_name *name);

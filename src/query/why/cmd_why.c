@@ -150,16 +150,44 @@ static size_t explain_system_call(struct tbd_why *why, const struct tbd_why_valu
 
 /* ---- writers ---- */
 
-/* Finds the last store to the value; TBD_NOTFOUND: there is none. */
+/* The last store to the value before `at`; of a bit-field, that may have changed its bits: those of its
+ * neighbours write the same ones back. */
+static enum tbd_status find_store_before(struct tbd_why *why, const struct tbd_why_value *value,
+                                         struct tbd_position at, struct tbd_event *out)
+{
+    struct tbd_question question = tbd_question_before(at, TBD_EVENT_STORE);
+
+    tbd_question_where(&question, value->mask != 0
+                                      ? tbd_expr_changes(value->address, value->mask)
+                                      : tbd_expr_touches(value->address, value->bytes));
+    return tbd_command_find_event(why->run, &question, out);
+}
+
+/* Has this store of more than 8 bytes left the bit-field as it was? */
+static bool leaves_bits(struct tbd_why *why, const struct tbd_why_value *value,
+                        const struct tbd_event *store)
+{
+    struct tbd_session *session = why->run->session;
+    struct tbd_position after = { store->position.time, store->position.offset + 1 };
+    uint64_t before_it = 0, after_it = 0;
+
+    return value->mask != 0 && store->size > 8 &&
+           tbd_session_read(session, store->position, value->address, &before_it,
+                            (size_t)value->bytes) == TBD_OK &&
+           tbd_session_read(session, after, value->address, &after_it, (size_t)value->bytes) ==
+               TBD_OK &&
+           ((before_it ^ after_it) & value->mask) == 0;
+}
+
+/* Finds the last store that made the value; TBD_NOTFOUND: there is none. */
 static enum tbd_status find_store(struct tbd_why *why, const struct tbd_why_value *value,
                                   struct writer *out)
 {
-    struct tbd_question question = tbd_question_before(value->at, TBD_EVENT_STORE);
     struct tbd_event store;
-    enum tbd_status status;
+    enum tbd_status status = find_store_before(why, value, value->at, &store);
 
-    tbd_question_where(&question, tbd_expr_touches(value->address, value->bytes));
-    status = tbd_command_find_event(why->run, &question, &store);
+    while (status == TBD_OK && leaves_bits(why, value, &store))
+        status = find_store_before(why, value, store.position, &store);
     if (status != TBD_OK)
         return status;
     out->at = store.position;
@@ -281,7 +309,8 @@ static void add_initial(struct tbd_why *why, const struct tbd_why_value *value, 
         tbd_symbols_module_at(session->symbols, window == UINT32_MAX ? 0 : window, value->address);
     json_t *row = json_object();
 
-    tbd_why_say(why, "there since the start: nobody stored it");
+    tbd_why_say(why, value->mask != 0 ? "there since the start: no store changed these bits"
+                                      : "there since the start: nobody stored it");
     if (module != NULL)
         tbd_why_say(why, "; initial data of %s", module->name);
     json_object_set_new(row, "position", json_null());
@@ -382,6 +411,19 @@ static bool start_at_register(const char *text, struct tbd_why_value *out)
     return false;
 }
 
+/* Where the value lies; of a bit-field, the bytes that have its bits. */
+static void take_place(const struct tbd_data *data, struct tbd_why_value *out)
+{
+    uint64_t end = data->bit_offset + data->bits;
+
+    out->place = TBD_WHY_MEMORY;
+    out->address = data->address;
+    out->bytes = data->bits != 0 ? (end + 7) / 8 : tbd_type_look(&data->type).bytes;
+    out->bytes = out->bytes == 0 ? 1 : out->bytes;
+    if (data->bits != 0 && end <= 64)
+        out->mask = (~0ull >> (64 - data->bits)) << data->bit_offset;
+}
+
 static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
                                        struct tbd_why_value *out)
 {
@@ -405,10 +447,7 @@ static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
         snprintf(error.hint, sizeof(error.hint), "a register is followed too: why $rax");
         result = tbd_command_wrong(run, &error);
     }
-    out->place = TBD_WHY_MEMORY;
-    out->address = data.address;
-    out->bytes = tbd_type_look(&data.type).bytes;
-    out->bytes = out->bytes == 0 ? 1 : out->bytes;
+    take_place(&data, out);
     tbd_source_place_close(&place);
     return result;
 }

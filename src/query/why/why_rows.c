@@ -85,6 +85,8 @@ void tbd_why_set_value(struct tbd_why *why, const struct tbd_why_value *value, j
         status = tbd_session_read(session, value->at, value->address, &number, (size_t)bytes);
         note_loss(why, value->at, status);
         is_known = status == TBD_OK;
+        if (value->mask != 0)
+            number = (number & value->mask) >> __builtin_ctzll(value->mask);
     } else {
         is_known = read_register(why, value, &number);
     }

@@ -19,6 +19,7 @@ struct tbd_why_value {
     ZydisRegister reg; /* REGISTER: the whole one */
     ZydisAccessedFlagsMask flags;
     uint64_t address, bytes; /* MEMORY */
+    uint64_t mask;           /* MEMORY: of a bit-field, its bits in these bytes; 0: all */
     uint32_t process;        /* TBD_WHY_OWN, or as in channels.h */
     const char *sent; /* MEMORY: the call at `at` writes it to this kind of channel; else NULL */
     uint64_t sent_by; /* number of that system call */
