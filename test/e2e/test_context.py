@@ -147,7 +147,9 @@ def test_log_texts_are_evidence(folder):
 def test_unknown_values_and_files(folder):
     """One line says it, in bounded time."""
     result, rows = decode("0x123456789abcdef0", EXAMPLE)
-    assert result.code == 1 and not rows and result.err.startswith(b"tbdq: no stack has this value") and result.err.count(b"\n") == 1, result
+    assert result.code == 1 and not rows and result.err.startswith(b"tbdq: no stack has this value") and result.err.count(b"\n") == 1 and b"tbd_context()" not in result.err, result
+    result, rows = decode("0", EXAMPLE)
+    assert result.code == 1 and not rows and b"; tbd_context() returns 0 where contexts are not followed\n" in result.err, result
     for words in ([], ["1"], ["x", "--program", EXAMPLE], ["12345678123456789", "--program", EXAMPLE], ["-1", "--program", EXAMPLE],
                   ["1", "2", "--program", EXAMPLE], ["1", "--program"], ["1", "--program", EXAMPLE, "--scheme", "product"],
                   ["1", "--program", EXAMPLE, "--many", "1"], ["1", "--program", EXAMPLE, "--seconds", "0"], ["1", "--program", EXAMPLE, "--values", "-"]):

@@ -155,10 +155,11 @@ static void add_stack(struct decoding *d, uint64_t value, const struct tbd_call_
     }
 }
 
-static void say_none(const struct tbd_call_answer *answer)
+static void say_none(uint64_t value, const struct tbd_call_answer *answer)
 {
-    fprintf(stderr, "tbdq: no stack has this value%s (%" PRIu64 " calls were tried)\n",
-            answer->is_complete ? "" : ", as far as the search came", answer->tried);
+    fprintf(stderr, "tbdq: no stack has this value%s (%" PRIu64 " calls were tried)%s\n",
+            answer->is_complete ? "" : ", as far as the search came", answer->tried,
+            value == 0 ? "; tbd_context() returns 0 where contexts are not followed" : "");
 }
 
 /* Each of many values has a row. */
@@ -180,7 +181,7 @@ static void add_answer(struct decoding *d, uint64_t value, const struct tbd_call
     if (answer->count == 0 && d->asked->values != NULL)
         add_none(d, value, answer);
     else if (answer->count == 0)
-        say_none(answer);
+        say_none(value, answer);
 }
 
 /* ---- the dictionary ---- */
