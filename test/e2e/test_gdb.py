@@ -111,8 +111,8 @@ def moments(trace, seed):
 
 
 def tidy_name(name):
-    """Without parameters and the mark that a compiler gives to a part of a function."""
-    return re.sub(r"\(.*|\.(part|cold|constprop|isra)\.\d+", "", name or "")
+    """Without parameters and the mark that a compiler gives to a part of a function, or to one within another."""
+    return re.sub(r"\(.*|(\.(part|cold|constprop|isra))?\.\d+", "", name or "")
 
 
 def tidy_value(text):

@@ -19,7 +19,8 @@ from test_gdb import same_values, tidy_name
 LEVELS = tuple(filter(None, os.environ.get("TBD_LEVELS", "").split(","))) or ("O0", "Og", "O2")
 CHOSEN = list(filter(None, os.environ.get("TBD_STEPS", "").split(",")))
 REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templates.cc", "throws.cc",
-            "parser.c", "tables.c", "machine.c", "matrices.c", "tails.c", "trees.c", "sorting.cc", "shapes.cc", "visits.cc", "generators.cc"]
+            "parser.c", "tables.c", "machine.c", "matrices.c", "tails.c", "trees.c", "sorting.cc", "shapes.cc", "visits.cc", "generators.cc",
+            "clones.c", "cold.c", "variadic.c", "states.c", "nested.c", "layers.c", "diamond.cc", "lambdas.cc", "chains.cc"]
 NATIVE = REPLAYED + ["jumps.c", "handlers.c", "recover.c", "deep_throws.cc", "../variables.c"]
 # Of a coroutine's body there gdb finds a frame too many, steps out of the wrong one, and dies.
 LOST = [("generators.cc", "O2")]
