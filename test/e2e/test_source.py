@@ -279,6 +279,27 @@ for number in (0, 1):
     assert len(said) == 10 and [s[2] for s in said if s[1] == "struct node"] == [3, 16], said
 
 
+def test_what_gdb_users_type_first(folder):
+    """`info args` has no locals, `print $pc` the place, `ptype` of a pointer the members of what it leads to."""
+    trace = Program("O0_5", folder).trace
+    trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==sum_list")
+    names = {row["name"]: row["parameter"] for row in trace.ask("locals")}
+    args = [name for name, parameter in names.items() if parameter]
+    assert [row["name"] for row in trace.ask("locals", "args")] == args and 0 < len(args) < len(names), names
+    assert trace.ask("locals", "args", 0) == trace.ask("info", "args") == trace.ask("locals", "args")
+    assert trace.tbdq("locals", "args", 0, 1).code == trace.tbdq("locals", 0, 1).code == 2
+    pc, sp = (trace.one("regs")[name] for name in ("rip", "rsp"))
+    assert trace.tbdq("print", "$pc", json_output=False).out.decode() == pc + " <sum_list>\n"
+    assert trace.one("print", "$rsp")["value"] == trace.one("print", "$sp")["value"] == sp
+    assert trace.one("print", "$pc + 0")["value"] == str(int(pc, 16)) == trace.one("print", "/u", "$pc")["value"]
+    trace.one("stepi")
+    assert re.fullmatch(r"0x[0-9a-f]+ <sum_list\+[0-9]+>\n", trace.tbdq("print", "$rip", json_output=False).out.decode())
+    whole = trace.tbdq("ptype", "*first", json_output=False).out.decode()
+    text = trace.tbdq("ptype", "first", json_output=False).out.decode()
+    assert text.count("\n") == whole.count("\n") + 1 > 3 and text.endswith(whole), (text, whole)
+    assert trace.tbdq("ptype", "int *", json_output=False).out == b"int *, 8 bytes\n"
+
+
 def test_stores_of_an_expression(folder):
     trace = Program("O2_5", folder).trace
     trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==sum_list")

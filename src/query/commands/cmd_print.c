@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMATS    "xduotc"
-#define VALUES_MAX 4096u
+#define FORMATS      "xduotc"
+#define VALUES_MAX   4096u
+#define POINTERS_MAX 8u /* of a pointer to a pointer to ... */
 
 /* The value as text; the caller frees it. */
 static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data,
@@ -278,6 +279,24 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
     return TBD_EXIT_FOUND;
 }
 
+/* As gdb types them; in expressions registers are numbers. */
+static void take_pointer_register(const struct tbd_command_run *run,
+                                  const struct print_request *request, struct tbd_data *data)
+{
+    static const char *const names[] = { "$rip", "$pc", "$rsp", "$sp", "$rbp" };
+    const char *text = run->text + request->from;
+    size_t length = request->to - request->from;
+    struct tbd_type nothing = tbd_type_made(0, 0);
+
+    for (; length > 0 && text[0] == ' '; length--)
+        text++;
+    for (; length > 0 && text[length - 1] == ' '; length--)
+        ;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && request->format == 0; i++)
+        if (length == strlen(names[i]) && memcmp(text, names[i], length) == 0)
+            data->type = tbd_type_pointer_to(&nothing);
+}
+
 static enum tbd_exit print_expression(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
@@ -293,6 +312,7 @@ static enum tbd_exit print_expression(struct tbd_command_run *run)
                                       request.to, &place, &data);
     if (result != TBD_EXIT_FOUND)
         return result;
+    take_pointer_register(run, &request, &data);
     result = print_value(run, &place, &request, &data);
     tbd_source_place_close(&place);
     return result;
@@ -337,21 +357,25 @@ static void print_local(const struct tbd_command_run *run, struct tbd_source_pla
     free(text);
 }
 
+static bool is_wanted(Dwarf_Die *die, bool only_args)
+{
+    int tag = dwarf_tag(die);
+
+    return (tag == DW_TAG_formal_parameter || (tag == DW_TAG_variable && !only_args)) &&
+           tbd_die_name(die) != NULL && !tbd_die_flag(die, DW_AT_declaration);
+}
+
 /* The variables of one block. */
 static uint32_t print_scope(const struct tbd_command_run *run, struct tbd_source_place *place,
-                            const Dwarf_Die *scope)
+                            const Dwarf_Die *scope, bool only_args)
 {
     uint32_t count = 0;
     Dwarf_Die die;
 
     for (bool more = tbd_die_child(scope, &die); more; more = tbd_die_next(&die, &die)) {
-        int tag = dwarf_tag(&die);
-        const char *name = tbd_die_name(&die);
-
-        if ((tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) || name == NULL ||
-            tbd_die_flag(&die, DW_AT_declaration))
+        if (!is_wanted(&die, only_args))
             continue;
-        print_local(run, place, &die, name);
+        print_local(run, place, &die, tbd_die_name(&die));
         count++;
     }
     return count;
@@ -359,7 +383,7 @@ static uint32_t print_scope(const struct tbd_command_run *run, struct tbd_source
 
 /* A variable that the compiler removed completely is only in the function's abstract instance. */
 static uint32_t print_lost(const struct tbd_command_run *run, struct tbd_source_place *place,
-                           const Dwarf_Die *scope)
+                           const Dwarf_Die *scope, bool only_args)
 {
     uint32_t count = 0;
     Dwarf_Die origin, die, kept;
@@ -367,12 +391,10 @@ static uint32_t print_lost(const struct tbd_command_run *run, struct tbd_source_
     if (!tbd_die_reference(scope, DW_AT_abstract_origin, &origin))
         return 0;
     for (bool more = tbd_die_child(&origin, &die); more; more = tbd_die_next(&die, &die)) {
-        int tag = dwarf_tag(&die);
         const char *name = tbd_die_name(&die);
         bool is_kept = false;
 
-        if ((tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) || name == NULL ||
-            tbd_die_flag(&die, DW_AT_declaration))
+        if (!is_wanted(&die, only_args))
             continue;
         for (bool next = tbd_die_child(scope, &kept); next && !is_kept;
              next = tbd_die_next(&kept, &kept)) {
@@ -395,14 +417,16 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
     struct tbd_position position = tbd_session_current(run->session);
     enum tbd_exit result = TBD_EXIT_FOUND;
     enum tbd_status status;
+    bool only_args = run->argc > 0 && strcmp(run->argv[0], "args") == 0;
+    size_t words = only_args ? 1 : 0;
     uint64_t frame = SIZE_MAX;
     const char *missing;
     uint32_t count = 0;
 
-    if (run->argc > 1)
-        return tbd_command_usage(run, "locals takes at most the number of a frame");
-    if (run->argc == 1)
-        result = tbd_command_value(run, 0, position, &frame);
+    if ((size_t)run->argc > words + 1)
+        return tbd_command_usage(run, "locals takes at most `args` and the number of a frame");
+    if ((size_t)run->argc == words + 1)
+        result = tbd_command_value(run, (unsigned)words, position, &frame);
     if (result != TBD_EXIT_FOUND)
         return result;
     status = tbd_source_place_open(run->session, position, (size_t)frame, &place);
@@ -418,10 +442,11 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
         result = TBD_EXIT_NOT_FOUND;
     }
     for (size_t i = at->first; i < at->end && i < at->scopes.count; i++)
-        count += print_scope(run, &place, &at->scopes.dies[i]) +
-                 print_lost(run, &place, &at->scopes.dies[i]);
+        count += print_scope(run, &place, &at->scopes.dies[i], only_args) +
+                 print_lost(run, &place, &at->scopes.dies[i], only_args);
     if (result == TBD_EXIT_FOUND && count == 0)
-        fprintf(stderr, "tbdq: the function has no variables here\n");
+        fprintf(stderr, "tbdq: the function has no %s here\n",
+                only_args ? "parameters" : "variables");
     tbd_source_place_close(&place);
     return result;
 }
@@ -445,10 +470,29 @@ static void print_members(const struct tbd_command_run *run, const struct tbd_pl
     }
 }
 
+/* What a pointer or a reference leads to, or a pointer to such a pointer, if that is a struct. */
+static bool points_to_struct(const struct tbd_type *type, struct tbd_type *out)
+{
+    struct tbd_type_view view = tbd_type_look(type);
+    struct tbd_type at = *type;
+
+    for (unsigned i = 0; i < POINTERS_MAX; i++) {
+        if ((view.kind != TBD_TYPE_POINTER && view.kind != TBD_TYPE_REFERENCE) ||
+            !tbd_type_target(&at, out))
+            return false;
+        at = *out;
+        view = tbd_type_look(&at);
+        if (view.kind == TBD_TYPE_STRUCT)
+            return true;
+    }
+    return false;
+}
+
 static void print_type(const struct tbd_command_run *run, const struct tbd_place_of *place,
                        const struct tbd_type *type)
 {
     struct tbd_type_view view = tbd_type_look(type);
+    struct tbd_type target;
     char text[256];
     json_t *object;
 
@@ -463,6 +507,8 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
     fprintf(run->out, "%s, %" PRIu64 " bytes\n", tbd_shown(text), view.bytes);
     if (view.kind == TBD_TYPE_STRUCT)
         print_members(run, place, &view.die);
+    else if (points_to_struct(type, &target))
+        print_type(run, place, &target);
 }
 
 /* Prints the type that the words name; false if they name none. */

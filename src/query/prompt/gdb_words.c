@@ -50,7 +50,7 @@ static const struct word_row same[] = {
 
 /* In the order in which a beginning of the word is looked up: `info s` is the stack. */
 static const struct word_row infos[] = {
-    { "args", "locals" },
+    { "args", "locals args" },
     { "frame", "frame" },
     { "breakpoints", "breakpoints" },
     { "watchpoints", "breakpoints" },
