@@ -481,37 +481,41 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
     return status;
 }
 
+/* The buffer with `used` bytes, or one of `likely` bytes, so that `needed` can be written.  NULL: no memory. */
+static void *reserve(void *buffer, size_t used, size_t needed, size_t likely)
+{
+    if (!buffer || tbd_large_buffer_bytes(buffer) < needed)
+        buffer = tbd_large_buffer_grow(buffer, used, likely);
+    if (buffer)
+        tbd_large_buffer_ready(buffer, needed);
+    return buffer;
+}
+
 static bool reserve_entries(struct tbd_gather *g, size_t entries)
 {
     size_t more = entries + entries / 2;
-    void *grown = g->entries;
+    void *grown;
 
     if (entries > MOST_ENTRIES)
         return false;
     more = more > g->entry_hint ? more : g->entry_hint;
-    if (!grown || tbd_large_buffer_bytes(grown) / sizeof(*g->entries) < entries)
-        grown = tbd_large_buffer_grow(grown, g->entry_count * sizeof(*g->entries),
-                                      more * sizeof(*g->entries));
-    if (!grown)
-        return false;
-    g->entries = grown;
-    tbd_large_buffer_ready(grown, entries * sizeof(*g->entries));
-    return true;
+    grown = reserve(g->entries, g->entry_count * sizeof(*g->entries), entries * sizeof(*g->entries),
+                    more * sizeof(*g->entries));
+    if (grown)
+        g->entries = grown;
+    return grown;
 }
 
 static bool reserve_operands(struct tbd_gather *g, size_t operands)
 {
     size_t more = operands + operands / 2;
-    void *grown = g->operands;
+    void *grown;
 
     more = more > g->operand_hint ? more : g->operand_hint;
-    if (!grown || tbd_large_buffer_bytes(grown) < operands)
-        grown = tbd_large_buffer_grow(grown, g->have, more);
-    if (!grown)
-        return false;
-    g->operands = grown;
-    tbd_large_buffer_ready(grown, operands);
-    return true;
+    grown = reserve(g->operands, g->have, operands, more);
+    if (grown)
+        g->operands = grown;
+    return grown;
 }
 
 /* The stream uses the area from its beginning again: from now on operands are copied. */

@@ -124,15 +124,6 @@ static uint32_t doubt_of(const struct tbd_simulation *sim, size_t step,
     return is_saving(sim, step) ? stores : TBD_SIM_DOUBT_OTHER + stores;
 }
 
-static uint8_t bytes_of(uint64_t bits)
-{
-    uint8_t bytes = 0;
-
-    for (unsigned i = 0; i < 8; i++)
-        bytes |= (uint8_t)((bits >> (8 * i) & 0xff) != 0 ? 1u << i : 0);
-    return bytes;
-}
-
 /* That these bits of the word are as they were. */
 static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd_image_word *word,
                        uint64_t bits)
@@ -153,7 +144,7 @@ static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd
                                     .parent = word->why,
                                     .doubt = doubt_of(sim, step, word),
                                     .weakest = number,
-                                    .bytes = bytes_of(bits) };
+                                    .bits = bits };
     if (word->why != 0 && sim->assumptions[word->why - 1].doubt > new->doubt) {
         new->doubt = sim->assumptions[word->why - 1].doubt;
         new->weakest = sim->assumptions[word->why - 1].weakest;

@@ -11,9 +11,9 @@
  * Only words about which something is assumed are entered, each store to one of them once. */
 #include "replay/simulate/simulate_private.h"
 
+#include "base/address_table.h"
 #include "base/array.h"
 #include "base/binary_search.h"
-#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +21,23 @@
 /* A store to a word, at an address that is known. */
 struct hit {
     uint64_t address;
+    uint64_t bits; /* of the word */
     uint32_t step;
-    uint8_t bytes; /* set of those of the word */
 };
 
 struct refuting {
     struct tbd_simulation *sim;
-    uint64_t *
-        words; /* owned; about which something is assumed: a hash table, of which each word is 0 or an address + 1 */
-    size_t size;
-    struct hit *hits; /* owned; by word and step */
+    struct tbd_address_table words; /* of key_of() the words about which something is assumed */
+    struct hit *hits;               /* owned; by word and step */
     size_t hit_count, hit_capacity;
 };
 
 /* ---- words ---- */
 
-static uint64_t *word_slot(const struct refuting *r, uint64_t address)
+/* Never 0, which a table does not take. */
+static uint64_t key_of(uint64_t address)
 {
-    size_t at = tbd_hash64_mix(address) & (r->size - 1);
-
-    while (r->words[at] != 0 && r->words[at] != address + 1)
-        at = (at + 1) & (r->size - 1);
-    return &r->words[at];
+    return address + 1;
 }
 
 static bool is_of_memory(const struct tbd_assumption *a)
@@ -54,14 +49,10 @@ static bool enter_words(struct refuting *r)
 {
     const struct tbd_simulation *sim = r->sim;
 
-    for (r->size = 64; r->size < 2 * sim->assumption_count;)
-        r->size *= 2;
-    r->words = calloc(r->size, sizeof(*r->words));
-    if (r->words == NULL)
-        return false;
     for (size_t i = 0; i < sim->assumption_count; i++)
-        if (is_of_memory(&sim->assumptions[i]))
-            *word_slot(r, sim->assumptions[i].address) = sim->assumptions[i].address + 1;
+        if (is_of_memory(&sim->assumptions[i]) &&
+            !tbd_address_table_add(&r->words, key_of(sim->assumptions[i].address), 0))
+            return false;
     return true;
 }
 
@@ -69,7 +60,7 @@ static bool enter_words(struct refuting *r)
 
 static bool enter_hit(struct refuting *r, const struct hit *hit)
 {
-    if (*word_slot(r, hit->address) == 0)
+    if (!tbd_address_table_find(&r->words, key_of(hit->address), 0))
         return true;
     if (!tbd_array_grow(&r->hits, r->hit_count, &r->hit_capacity, sizeof(*r->hits)))
         return false;
@@ -79,12 +70,13 @@ static bool enter_hit(struct refuting *r, const struct hit *hit)
 
 static bool enter_store(struct refuting *r, uint32_t step, uint64_t address, unsigned bytes)
 {
-    for (uint64_t at = address & ~7ull; at < address + bytes; at += 8) {
-        struct hit hit = { .address = at, .step = step };
+    const struct tbd_bits all = { 0, UINT64_MAX };
 
-        for (unsigned i = 0; i < 8; i++)
-            if (at + i >= address && at + i < address + bytes)
-                hit.bytes |= (uint8_t)(1u << i);
+    for (uint64_t at = address & ~7ull; at < address + bytes; at += 8) {
+        const struct hit hit = { .address = at,
+                                 .bits = tbd_sim_word_part(address, bytes, all, at).known,
+                                 .step = step };
+
         if (!enter_hit(r, &hit))
             return false;
     }
@@ -151,7 +143,7 @@ static const struct hit *hit_between(const struct refuting *r, const struct tbd_
 
     for (size_t i = first;
          i < r->hit_count && r->hits[i].address == a->address && r->hits[i].step < a->to; i++)
-        if ((r->hits[i].bytes & a->bytes) != 0)
+        if ((r->hits[i].bits & a->bits) != 0)
             return &r->hits[i];
     return NULL;
 }
@@ -170,7 +162,7 @@ static void refute(const struct refuting *r, const struct tbd_assumption *a, con
 
 void tbd_sim_refute(struct tbd_simulation *sim)
 {
-    struct refuting r = { .sim = sim };
+    struct refuting r = { .sim = sim, .words = { .element = sizeof(uint64_t) } };
 
     if (!enter_words(&r) || !enter_stores(&r))
         sim->no_memory = true;
@@ -181,6 +173,6 @@ void tbd_sim_refute(struct tbd_simulation *sim)
         if (hit != NULL)
             refute(&r, a, hit);
     }
-    free(r.words);
+    tbd_address_table_free(&r.words);
     free(r.hits);
 }

@@ -58,7 +58,7 @@ struct tbd_assumption {
     uint32_t parent;  /* another assumption that it rests on; 0: none */
     uint32_t doubt;   /* the most doubtful one among these: how much, */
     uint32_t weakest; /* and its number */
-    uint8_t bytes;    /* set of the word's bytes that it is about */
+    uint64_t bits;    /* of the word: those that it is about */
     /* It is the caller's, about a place before step `from`: no memory, and no stores. */
     bool is_supposed;
     /* A handler that returned before step `from` had changed nothing of what the signal saved. */
