@@ -17,8 +17,9 @@ QUESTIONS = (["all", "store", "where", "newval & 0xffff == 77"], ["all", "func_e
 SCAN = ["count", "store", "where", "newval & 0xfff == 77", "by", "func"]
 
 
-def recorded(folder, options="window=150000", name="many_windows"):
-    return tbdtest.record([tbdtest.program(name)], folder, options)[1]
+def recorded(folder, options="window=30000", name="many_windows", rounds=300000):
+    """Some 30 windows, if nothing else is said."""
+    return tbdtest.record([tbdtest.program(name)] + [str(rounds)] * (name == "many_windows"), folder, options)[1]
 
 
 def explained(trace, *words):
@@ -122,7 +123,7 @@ def test_many_ask_at_once(folder):
 def test_the_folder_stays_small(folder):
     """A budget of 64M leaves 4M: a question that needs more keeps its first windows, and later ones push out what was
     not used for longest."""
-    trace = recorded(folder, "window=100000,budget=64M")
+    trace = recorded(folder, "window=100000,budget=64M", rounds=1500000)
     trace.ask("lower", "all", "1")
     whole, raised, _ = explained(trace, *SCAN)
     kept = set(cache_of(trace))

@@ -93,7 +93,7 @@ def test_a_program_that_makes_code_goes_on_translated(folder):
         assert here == there, (question, here, there)
 
 
-def drop_old_windows(folder, argv, limit="budget", rounds=1200):
+def drop_old_windows(folder, argv, limit="budget", rounds=500):
     """A trace of which most must go, still uncounted, whatever its number of windows; and how many bytes it may have."""
     argv = tbdtest.fixed([tbdtest.program(argv), str(rounds)])
     options = NATIVE + ",cut=4000,aftercount=no,%s=%09d"  # of the same length, as above
