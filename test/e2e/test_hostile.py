@@ -10,21 +10,21 @@ WITHOUT = os.path.join(tbdtest.BUILD, "without")
 SCRIBBLE = os.path.join(tbdtest.BUILD, "replay_scribble")
 
 
-def scribble(folder, window, seeds, env=None):
+def scribble(folder, window, rounds, seeds, env=None):
     """Replays of every kind while the memory that they share with the process is written to."""
-    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=%d" % window)
+    _, trace = tbdtest.record([tbdtest.program("many_windows"), str(rounds)], folder, "window=%d" % window)
     for seed in seeds:
-        result = tbdtest.run([SCRIBBLE, trace.path, str(seed), "20" if tbdtest.LONG else "5"], stdin=None,
+        result = tbdtest.run([SCRIBBLE, trace.path, str(seed), "20" if tbdtest.LONG else "3"], stdin=None,
                              env={"TBD_REPLAY_SECONDS": "2", **(env or {})})
         assert result.code == 0, "seed %d: %r" % (seed, result)
 
 
 def test_scribbling_over_all_shared_memory_harms_nobody(folder):
-    scribble(folder, 50000, range(1, 4))
+    scribble(folder, 50000, 300000, range(1, 4))
 
 
 def test_scribbling_between_slices_harms_nobody(folder):
-    scribble(folder, 200000, range(4, 6), {"TBD_SLICE_BLOCKS": "7000"})
+    scribble(folder, 200000, 600000, range(4, 6), {"TBD_SLICE_BLOCKS": "7000"})
 
 
 def strange(folder, mode, rounds, memory=None):

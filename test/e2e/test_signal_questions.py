@@ -32,14 +32,17 @@ def check_signals(name, folder):
     wanted = othertools.gdb_script([path], SIGNALS, env=env)
     rows = trace.ask("signals")
     assert [r["signal"] for r in rows] == [w[0] for w in wanted], (name, rows, wanted)
-    for row, (_, code, address, pc) in zip(rows, wanted):
+    pid, wheres = trace.info()["pid"], ["addr == %#x" % address if 0 < code < 128 else "addr == 1 or time == %d" % row["time"]
+                                        for row, (_, code, address, _) in zip(rows, wanted)]
+    found = trace.script("signals where " + where for where in wheres)
+    for row, (_, code, address, pc), those in zip(rows, wanted, found):
         assert CODES[row["reason"]] == code, (name, row, code)
         if 0 < code < 128:
             assert row["addr"] == hex(address) and row["from"] == hex(pc), (name, row, hex(address), hex(pc))
-            assert trace.ask("signals", "where", "addr == %#x" % address) == [r for r in rows if r.get("addr") == row["addr"]], (name, row)
+            assert those == [r for r in rows if r.get("addr") == row["addr"]], (name, row)
         else:
-            assert row in trace.ask("signals", "where", "addr == 1 or time == %d" % row["time"]), (name, row)
-            assert "addr" not in row and row.get("sender", trace.info()["pid"]) == trace.info()["pid"], (name, row)
+            assert row in those, (name, row)
+            assert "addr" not in row and row.get("sender", pid) == pid, (name, row)
     effects = [r["effect"] for r in rows]
     dies = name.startswith("die")
     assert effects == ["handled"] * (len(rows) - dies) + ["ends the program"] * dies, (name, effects)
