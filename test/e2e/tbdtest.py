@@ -309,19 +309,19 @@ class Trace:
         answer = [json.loads(line) for line in result.out.decode().splitlines() if line.strip()]
         return answer if result.code == 0 else []
 
-    def script(self, lines, may_fail=False, timeout=300, options=(), env=None, misses=False):
+    def script(self, lines, may_fail=False, timeout=300, options=(), env=None, misses=False, begin="goto first"):
         """The answers to these lines, each as ask() gives it, from one process with these options of tbdq; it begins at the first
-        position.  With `may_fail` a line that fails has the answer None, and the next one begins at the first position again.
-        With `misses` the answer "not found" is the object that says so."""
+        position, or with `begin` None where the last question has led.  With `may_fail` a line that fails has the answer None, and
+        the next one begins there again.  With `misses` the answer "not found" is the object that says so."""
         lines, mark = list(lines), "=== the next answer ==="
-        text = "goto first\necho %s\n" % mark + "".join("- %s\necho %s\n" % (line, mark) for line in lines)
+        text = "%s\necho %s\n" % (begin or "", mark) + "".join("- %s\necho %s\n" % (line, mark) for line in lines)
         result = run([TBDQ, "-t", self.path, "--json", *options], stdin=text.encode(), timeout=timeout, env=env)
         answers = result.out.decode().split(mark + "\n")
         found = [[json.loads(line) for line in answer.splitlines() if line.strip()] for answer in answers[1:-1]]
         if not misses:
             found = [[] if answer and answer[-1].get("found") is False else answer for answer in found]
         if may_fail and result.code == 1 and len(found) < len(lines) and b": failed: - " in result.err:
-            return found + [None] + self.script(lines[len(found) + 1:], may_fail, timeout, options, env, misses)
+            return found + [None] + self.script(lines[len(found) + 1:], may_fail, timeout, options, env, misses, begin)
         if result.code != 0 or len(found) != len(lines):
             raise AssertionError("tbdq, after %d of %d lines: %r" % (len(found), len(lines), result))
         return found

@@ -56,9 +56,9 @@ def test_many_events_have_the_registers_of_single_ones(folder):
         odd = {tbdtest.position(e) for e in events}
         assert 0 < len(odd) < len(everything), (kind, len(odd), len(everything))
         for which, bit in ((odd, 1), (everything - odd, 0)):
-            for at in sorted(which)[::len(which) // 5 + 1]:
-                value = tbdtest.number(trace.one("regs", at=at)[register])
-                assert value & 1 == bit, (kind, at, value)
+            some = sorted(which)[::len(which) // 5 + 1]
+            for at, [registers] in zip(some, trace.at(some, ["regs"]), strict=True):
+                assert tbdtest.number(registers[register]) & 1 == bit, (kind, at, registers)
 
 
 def test_registers_that_have_no_room_in_a_block_are_found_one_by_one(folder):
@@ -97,10 +97,11 @@ def test_floats_are_calculated_as_in_c(folder):
     subprocess.run(["cc", "-g", "-O0", "-w", source, "-o", binary], check=True)
     result, trace = tbdtest.record([binary], folder)
     at = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==stop"))
-    for text, value in zip(CALCULATED, result.out.decode().split()[1:]):
-        said = trace.tbdq("print", "(double)(%s) == %s" % (text, value), at=at, json_output=False)
-        assert said.out == b"1\n", (text, value, said)
-        assert trace.count("func_enter", "func==stop and (double)(%s) == %s" % (text, value)) == 1, (text, value)
+    conditions = ["(double)(%s) == %s" % pair for pair in zip(CALCULATED, result.out.decode().split()[1:], strict=True)]
+    printed = trace.at([at], ["print " + condition for condition in conditions])
+    counted = trace.counts("func_enter where func==stop and " + condition for condition in conditions)
+    for condition, [value], count in zip(conditions, printed, counted, strict=True):
+        assert value["value"] == "1" and count == 1, (condition, value, count)
 
 
 def truth(trace, expression, position):
@@ -144,8 +145,8 @@ def test_first_and_last_are_the_instructions_that_change_a_condition(folder):
 def holding(trace, function, condition):
     """(instructions of all calls at which the condition holds, at which it does not, at which it means nothing)."""
     inside = "func==%s and " % function
-    return tuple(trace.count("state", inside + text) for text in
-                 ("(%s)" % condition, "not (%s)" % condition, "not ((%s) or not (%s))" % (condition, condition)))
+    return tuple(trace.counts("state where " + inside + text for text in
+                              ("(%s)" % condition, "not (%s)" % condition, "not ((%s) or not (%s))" % (condition, condition))))
 
 
 def test_what_is_left_on_the_stack_decides_no_condition(folder):

@@ -132,7 +132,7 @@ def at_end(folder, path, function="main"):
 
 
 def values(trace, wanted):
-    found = {name: [row["value"] for row in trace.ask("print", name)] for name in wanted}
+    found = {name: [row["value"] for row in rows] for name, rows in zip(wanted, trace.script(["print " + name for name in wanted], begin=None))}
     assert found == {name: [value] for name, value in wanted.items()}, found
 
 
@@ -362,16 +362,16 @@ def test_names_are_kept_for_the_next_question(folder):
     again.one("goto", "last", "backward", "func_exit", 1, "where", "func==main")
     assert [a[:2] for a in answers(again, cache, questions=slice(5))] == [a[:2] for a in wanted[:5]]
     assert sorted(os.listdir(cache + "/tbd/names")) == names
+    many_make_the_tables_at_once(trace, folder + "/at-once")
 
 
-def test_many_make_the_tables_at_once(folder):
-    trace = at_end(folder, many_names(folder))
-    env = tbdtest.clean_env({"XDG_CACHE_HOME": folder + "/cache"})
+def many_make_the_tables_at_once(trace, cache):
+    env = tbdtest.clean_env({"XDG_CACHE_HOME": cache})
     running = [subprocess.Popen([tbdtest.TBDQ, "-q", "-t", trace.path, *KEPT[i % 6]], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for i in range(12)]
     said = [process.communicate() for process in running]
     assert said[:6] == said[6:] and said[0][0] == b"17\n", said
-    assert not [name for name in os.listdir(folder + "/cache/tbd/names") if name.startswith(".")]
+    assert not [name for name in os.listdir(cache + "/tbd/names") if name.startswith(".")]
 
 
 def test_containers_by_key_iterator_and_member_function(folder):
@@ -405,4 +405,4 @@ if __name__ == "__main__":
     tbdtest.main(test_cxx_names, test_containers_by_key_iterator_and_member_function, test_thread_local_variables_of_libraries, test_types_in_units_of_their_own,
                  test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_of_a_bit_field_passes_over_its_neighbours_stores,
                  test_why_follows_calculations_to_all_they_were_made_from,
-                 test_names_are_kept_for_the_next_question, test_many_make_the_tables_at_once)
+                 test_names_are_kept_for_the_next_question)

@@ -290,15 +290,15 @@ def test_loads_of_instructions_that_the_engine_executes_are_found(folder):
 def test_stack_conditions_agree_with_call_stacks(folder):
     trace = recorded(folder, "recursion", 20000)
     blocks, chosen = trace.info()["blocks"], random.Random(4)
-    for kind in ("func_enter", "store", "func_exit"):
-        for _ in range(5):
-            start = chosen.randrange(blocks // 10, blocks * 9 // 10)
-            event = trace.one("goto", start, "forward", kind, 1)
-            frames = trace.ask("bt", at=tbdtest.position(event))
-            names = ['"%s"' % f["function"] if f["function"] else "*" for f in reversed(frames)]
-            pattern = ",".join(names if len(names) < 40 else ["*"] * (len(names) - 20) + names[-20:])
-            same = trace.one("goto", start, "forward", kind, 1, "where", "stack=<%s>" % pattern)
-            assert tbdtest.position(same) == tbdtest.position(event), (pattern, event, same)
+    moves = ["goto %d forward %s 1" % (chosen.randrange(blocks // 10, blocks * 9 // 10), kind) for kind in ("func_enter", "store", "func_exit") for _ in range(5)]
+    told = trace.script(line for move in moves for line in (move, "bt"))
+    patterns = []
+    for frames in told[1::2]:
+        names = ['"%s"' % f["function"] if f["function"] else "*" for f in reversed(frames)]
+        patterns.append(",".join(names if len(names) < 40 else ["*"] * (len(names) - 20) + names[-20:]))
+    again = trace.script("%s where stack=<%s>" % pair for pair in zip(moves, patterns, strict=True))
+    for pattern, [event], [same] in zip(patterns, told[::2], again, strict=True):
+        assert tbdtest.position(same) == tbdtest.position(event), (pattern, event, same)
 
 
 def test_names_that_mean_nothing_are_refused_before_a_window_is_looked_at(folder):

@@ -61,7 +61,7 @@ def check_single_steps(path, functions, folder):
     """Entries, exits, their order, nesting, results and stack pointers of all calls of all functions."""
     truth = singlestep.calls(path, functions)
     trace = tbdtest.record([path], folder)[1]
-    rows = sorted(((row["time"], row["offset"]), row) for name in functions for row in trace.ask("calls", name))
+    rows = sorted(((row["time"], row["offset"]), row) for found in trace.script("calls " + name for name in functions) for row in found)
     rows = [row for _, row in rows]
     base = int(rows[0]["sp"], 16)
     found = [(row["function"], int(row["sp"], 16) - base, row["nesting"], row.get("left", False),

@@ -498,9 +498,7 @@ def test_why_finds_the_same_instructions(folder):
     assert dump.tbdq("why").code == 2 and dump.tbdq("why", "no_such_name").code == 2
     # Of a register that is named by its lower half, that half is followed.
     halves = []
-    for n in range(1, 30):
-        rows = dump.tbdq("--json", "--at", "-%d" % n, "why", "/1", "$rdx").out.decode().splitlines()
-        rows = [json.loads(row) for row in rows]
+    for rows in dump.at(range(-1, -30, -1), ["why /1 $rdx"]):
         halves += [after["value"] for row, after in zip(rows, rows[1:]) if row["what"].startswith("copied from e") and after["depth"] == row["depth"]]
     assert halves and all(value is None or int(value, 16) < 1 << 32 for value in halves), halves
 
