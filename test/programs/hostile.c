@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // end: exec
+// long_env: DEEPEST=1
 /* What programs do that is hard on somebody who lives in their process: closing and replacing every descriptor, small limits,
  * reading their own mappings and code, another root directory, much reserved memory, deep recursion under a stack
  * limit that grows, mappings over code that ran. */
@@ -102,7 +103,7 @@ static void deep_stack(void)
     if (setrlimit(RLIMIT_STACK, &limit) == 0)
         CHECK(recurse(20000, &top) == 2 * 20001);
     limit.rlim_cur = 64ul << 20;
-    if (setrlimit(RLIMIT_STACK, &limit) == 0)
+    if (getenv("DEEPEST") && setrlimit(RLIMIT_STACK, &limit) == 0)
         CHECK(recurse(40000, &top) == 2 * 40001);
     puts("stack");
 }
