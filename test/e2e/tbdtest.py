@@ -172,15 +172,15 @@ def organizers(root, since=0, name=b"tbd-organizer"):
     """Process ids (from `since` upwards) of organizers that write below `root`."""
     found = []
     for pid in (int(pid) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) >= since):
-        command, environment = _read("/proc/%d/cmdline" % pid), _read("/proc/%d/environ" % pid)
-        if command.split(b"\0")[0].endswith(name) and os.fsencode(root) in command + environment:
+        command = _read("/proc/%d/cmdline" % pid)
+        if command.split(b"\0", 1)[0].endswith(name) and os.fsencode(root) in command + _read("/proc/%d/environ" % pid):
             found.append(pid)
     return found
 
 
 def _read(path):
     try:
-        with open(path, "rb") as f:
+        with open(path, "rb", buffering=0) as f:
             return f.read()
     except OSError:
         return b""
