@@ -64,3 +64,45 @@ uint32_t tbd_vector_compacted_offset(uint64_t mask, unsigned component)
             at += tbd_vector_component_bytes(i);
     return at;
 }
+
+/* Where a byte of a vector register is in an image, and in which component. */
+static uint32_t byte_at(const struct tbd_vector_layout *layout, unsigned number, unsigned byte,
+                        unsigned *component)
+{
+    uint32_t start;
+
+    *component = number >= 16 ? TBD_VECTOR_HIGH
+                 : byte < 16  ? TBD_VECTOR_SSE
+                 : byte < 32  ? TBD_VECTOR_YMM
+                              : TBD_VECTOR_ZMM;
+    if (*component == TBD_VECTOR_SSE)
+        return TBD_VECTOR_XMM + 16 * number + byte;
+    start = layout->offset[*component];
+    if (start == 0)
+        return 0;
+    return *component == TBD_VECTOR_HIGH  ? start + 64 * (number - 16) + byte
+           : *component == TBD_VECTOR_YMM ? start + 16 * number + byte - 16
+                                          : start + 32 * number + byte - 32;
+}
+
+bool tbd_vector_image_read(const struct tbd_vector_layout *layout, const uint8_t *image,
+                           uint32_t image_bytes, unsigned number, unsigned first, unsigned bytes,
+                           uint64_t *out)
+{
+    uint64_t in_use;
+
+    *out = 0;
+    if (image_bytes < TBD_VECTOR_EXTENDED)
+        return false;
+    memcpy(&in_use, image + TBD_VECTOR_LEGACY, sizeof(in_use));
+    for (unsigned i = 0; i < bytes && i < 8; i++) {
+        unsigned component;
+        uint32_t at = byte_at(layout, number, first + i, &component);
+
+        if (at == 0 || at >= image_bytes)
+            return false;
+        if (in_use >> component & 1)
+            *out |= (uint64_t)image[at] << 8 * i;
+    }
+    return true;
+}

@@ -19,6 +19,7 @@
 /* In the legacy region: addresses, of 8 bytes, of the last x87 instruction and its operand. */
 #define TBD_VECTOR_X87_RIP     8u
 #define TBD_VECTOR_X87_OPERAND 16u
+#define TBD_VECTOR_XMM         160u /* xmm0 to xmm15 */
 
 enum tbd_vector_component {
     TBD_VECTOR_X87 = 0,
@@ -43,5 +44,10 @@ uint32_t tbd_vector_component_bytes(unsigned component);
 bool tbd_vector_layout_find(uint64_t mask, uint32_t bytes, struct tbd_vector_layout *out);
 /* The offset of a component in a compacted image with the components of `mask`. */
 uint32_t tbd_vector_compacted_offset(uint64_t mask, unsigned component);
+/* Bytes `first` to `first` + `bytes` - 1, up to 8 and within 64, of vector register `number` (0 to 31) in an image of the standard
+ * format that has `image_bytes`.  A component that is not in use is zeros.  False: the image does not have them. */
+bool tbd_vector_image_read(const struct tbd_vector_layout *layout, const uint8_t *image,
+                           uint32_t image_bytes, unsigned number, unsigned first, unsigned bytes,
+                           uint64_t *out);
 
 #endif

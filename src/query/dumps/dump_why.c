@@ -16,6 +16,7 @@
 #include "query/past/past.h"
 #include "query/past/past_paths.h"
 #include "query/session/source/source_place.h"
+#include "query/why/why_copies.h"
 #include "query/why/why_inputs.h"
 
 #include <inttypes.h>
@@ -38,8 +39,9 @@ struct dump_why {
 struct dump_why_value {
     size_t at;
     unsigned place; /* of the simulation; TBD_PLACE_COUNT: memory */
+    unsigned first; /* of a place's 8 bytes, the first that is asked about */
     uint64_t address;
-    uint64_t bytes;             /* of memory; of a register the lowest ones, 0: all */
+    uint64_t bytes;             /* of memory, or from `first` on; 0: all */
     struct tbd_simulated value; /* where it is used */
 };
 
@@ -60,11 +62,13 @@ static void put_value(const struct dump_why_value *wanted, json_t *row)
     uint64_t all = wanted->place == TBD_PLACE_FLAGS         ? (uint64_t)TBD_STATUS_FLAGS
                    : wanted->bytes > 0 && wanted->bytes < 8 ? (1ull << 8 * wanted->bytes) - 1
                                                             : UINT64_MAX;
-    enum tbd_certainty certainty = tbd_past_certainty(wanted->value, all);
+    unsigned shift = 8 * wanted->first;
+    enum tbd_certainty certainty = tbd_past_certainty(wanted->value, all << shift);
 
     json_object_set_new(row, "value",
-                        certainty == TBD_UNKNOWN ? json_null()
-                                                 : tbd_output_hex(wanted->value.bits.value & all));
+                        certainty == TBD_UNKNOWN
+                            ? json_null()
+                            : tbd_output_hex(wanted->value.bits.value >> shift & all));
     json_object_set_new(row, "certainty", json_string(tbd_certainty_text(certainty)));
 }
 
@@ -161,23 +165,34 @@ static ZydisRegister register_of(unsigned place)
                : (ZydisRegister)(ZYDIS_REGISTER_ZMM0 + (int)((place - TBD_PLACE_VECTOR) / 8));
 }
 
-/* The first piece of memory that the step reads. */
-static bool take_memory(struct dump_why *why, size_t step, struct dump_why_value *out)
+/* With the bits from `shift` on as its lowest ones. */
+static struct tbd_simulated moved_down(struct tbd_simulated value, unsigned shift)
+{
+    value.bits = tbd_bits_right(value.bits, shift);
+    value.exact = tbd_bits_right((struct tbd_bits){ 0, value.exact }, shift).known;
+    return value;
+}
+
+/* The input's piece of memory that the step reads. */
+static bool take_memory(struct dump_why *why, size_t step, const struct tbd_why_input *input,
+                        struct dump_why_value *out)
 {
     const struct tbd_simulation *sim = why->past->sim;
     const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
 
     for (size_t k = 0; k < insn->memory_count; k++) {
+        const struct tbd_insn_memory *piece = &insn->memory[k];
+        uint64_t skip = input->first - piece->offset;
         struct tbd_simulated address;
 
-        if (insn->memory[k].write)
+        if (piece->write || input->first < piece->offset || skip >= piece->bytes)
             continue;
         address = tbd_simulation_address(sim, step, k);
         if (!tbd_bits_full(address.bits))
             break;
-        out->address = address.bits.value;
-        out->bytes = insn->memory[k].bytes;
-        out->value = tbd_simulation_data(sim, step, k);
+        out->address = address.bits.value + skip;
+        out->bytes = input->bytes < piece->bytes - skip ? input->bytes : piece->bytes - skip;
+        out->value = moved_down(tbd_simulation_data(sim, step, k), 8 * (unsigned)skip);
         say(why, "memory at 0x%" PRIx64, out->address);
         return true;
     }
@@ -185,12 +200,18 @@ static bool take_memory(struct dump_why *why, size_t step, struct dump_why_value
     return false;
 }
 
-/* 0: not the lowest bytes of it. */
-static uint64_t bytes_of(ZydisRegister named)
+static void take_register(struct dump_why *why, const struct tbd_why_input *input,
+                          struct dump_why_value *out)
 {
-    if (named >= ZYDIS_REGISTER_AH && named <= ZYDIS_REGISTER_BH)
-        return 0;
-    return ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, named) / 8;
+    char text[TBD_WHY_REGISTER_TEXT];
+
+    say(why, "%s", tbd_why_register_text(input, text));
+    out->place = place_of(input->reg);
+    if (out->place == TBD_PLACE_COUNT)
+        return;
+    out->place += input->first / 8;
+    out->first = input->first % 8;
+    out->bytes = input->bytes < 8 - out->first ? input->bytes : 8 - out->first;
 }
 
 /* Describes an input of the step in words, and as a value to follow; false: there is nothing to follow. */
@@ -199,16 +220,12 @@ static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_i
 {
     *out = (struct dump_why_value){ .at = step, .place = TBD_PLACE_COUNT };
     switch (input->place) {
-    case TBD_WHY_REGISTER:
-        say(why, "%s", ZydisRegisterGetString(input->named));
-        out->place = place_of(input->reg);
-        out->bytes = bytes_of(input->named);
-        break;
+    case TBD_WHY_REGISTER: take_register(why, input, out); break;
     case TBD_WHY_FLAGS:
         say(why, "the flags");
         out->place = TBD_PLACE_FLAGS;
         break;
-    case TBD_WHY_MEMORY: return take_memory(why, step, out);
+    case TBD_WHY_MEMORY: return take_memory(why, step, input, out);
     case TBD_WHY_CONSTANT:
     default: say(why, "constant %" PRId64, input->constant); return false;
     }
@@ -220,13 +237,58 @@ static bool take_input(struct dump_why *why, size_t step, const struct tbd_why_i
 
 /* ---- writers ---- */
 
+/* What is wanted, as a part of what the step writes; 0 bytes: no instruction's store wrote it. */
+static struct tbd_why_part part_of(const struct dump_why *why, const struct dump_why_value *wanted,
+                                   size_t step)
+{
+    const struct tbd_simulation *sim = why->past->sim;
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
+    struct tbd_sim_storer storer;
+    uint64_t start;
+
+    if (wanted->place != TBD_PLACE_COUNT) {
+        bool is_lane = wanted->place >= TBD_PLACE_VECTOR && wanted->place < TBD_PLACE_MASK;
+        uint64_t lane = is_lane ? (wanted->place - TBD_PLACE_VECTOR) % 8 : 0;
+
+        return (struct tbd_why_part){ register_of(wanted->place), 8 * lane + wanted->first,
+                                      wanted->bytes != 0 && wanted->bytes < 8 ? wanted->bytes
+                                                                              : 8 - wanted->first };
+    }
+    storer = tbd_simulation_storer(sim, step + 1, wanted->address, wanted->bytes);
+    if (storer.step != step || storer.index >= insn->memory_count)
+        return (struct tbd_why_part){ .bytes = 0 };
+    start = tbd_simulation_address(sim, step, storer.index).bits.value -
+            insn->memory[storer.index].offset;
+    if (wanted->address < start)
+        return (struct tbd_why_part){ ZYDIS_REGISTER_NONE, 0,
+                                      wanted->bytes - (start - wanted->address) };
+    return (struct tbd_why_part){ ZYDIS_REGISTER_NONE, wanted->address - start, wanted->bytes };
+}
+
+/* The last step that wrote any of the bytes: `mov al, 1` does not write the others of rax. */
+static size_t find_register_writer(struct dump_why *why, const struct dump_why_value *wanted)
+{
+    size_t step = wanted->at;
+
+    for (;;) {
+        struct tbd_why_part part;
+
+        step = tbd_simulation_writer(why->past->sim, step, wanted->place);
+        if (step == SIZE_MAX || wanted->place == TBD_PLACE_FLAGS)
+            return step;
+        part = part_of(why, wanted, step);
+        if (tbd_why_writes_part(tbd_simulation_insn(why->past->sim, step), &part))
+            return step;
+    }
+}
+
 /* Says what the search passed by. */
 static size_t find_writer(struct dump_why *why, const struct dump_why_value *wanted)
 {
     struct tbd_sim_storer storer;
 
     if (wanted->place != TBD_PLACE_COUNT)
-        return tbd_simulation_writer(why->past->sim, wanted->at, wanted->place);
+        return find_register_writer(why, wanted);
     storer = tbd_simulation_storer(why->past->sim, wanted->at, wanted->address, wanted->bytes);
     if (storer.unsure != 0)
         say(why, "(%zu stores to unknown addresses lie between) ", storer.unsure);
@@ -288,7 +350,7 @@ static void follow_all(struct dump_why *why, size_t step, const struct dump_why_
     struct dump_why_value next[TBD_WHY_INPUTS_MAX];
     bool goes_on[TBD_WHY_INPUTS_MAX];
 
-    say(why, "calculated from ");
+    say(why, "%s from ", inputs->is_moved ? "put together" : "calculated");
     for (size_t i = 0; i < inputs->count; i++) {
         say(why, "%s", i == 0 ? "" : ", ");
         goes_on[i] = take_input(why, step, &inputs->inputs[i], &next[i]);
@@ -297,6 +359,26 @@ static void follow_all(struct dump_why *why, size_t step, const struct dump_why_
     for (size_t i = 0; i < inputs->count && depth < why->limit; i++)
         if (goes_on[i])
             follow(why, next[i], depth + 1);
+}
+
+/* What the step made it from. */
+static struct tbd_why_inputs inputs_of(struct dump_why *why, const struct dump_why_value *wanted,
+                                       size_t step, const struct tbd_why_insn *insn)
+{
+    struct tbd_why_part part = part_of(why, wanted, step);
+    bool is_bytes = wanted->place != TBD_PLACE_FLAGS && part.bytes != 0;
+    struct tbd_why_inputs out;
+
+    if (is_bytes && tbd_why_copies(tbd_simulation_insn(why->past->sim, step), insn, &part, &out))
+        return out;
+    out = tbd_why_inputs_of(insn,
+                            wanted->place == TBD_PLACE_COUNT   ? TBD_WHY_MEMORY
+                            : wanted->place == TBD_PLACE_FLAGS ? TBD_WHY_FLAGS
+                                                               : TBD_WHY_REGISTER,
+                            register_of(wanted->place));
+    if (is_bytes && out.is_copy)
+        tbd_why_take_part(insn, &part, &out.inputs[0]);
+    return out;
 }
 
 /* False: it ends here. */
@@ -315,11 +397,7 @@ static bool hop(struct dump_why *why, struct dump_why_value *wanted, unsigned de
         return false;
     }
     if (!is_end(why, step) && decode(why, step, &insn))
-        inputs = tbd_why_inputs_of(&insn,
-                                   wanted->place == TBD_PLACE_COUNT   ? TBD_WHY_MEMORY
-                                   : wanted->place == TBD_PLACE_FLAGS ? TBD_WHY_FLAGS
-                                                                      : TBD_WHY_REGISTER,
-                                   register_of(wanted->place));
+        inputs = inputs_of(why, wanted, step, &insn);
     if (inputs.count > 1 || (inputs.count == 1 && !inputs.is_copy)) {
         follow_all(why, step, wanted, &inputs, depth);
         return false;

@@ -5,8 +5,8 @@
  *   register  the last instruction before that writes it, block by block
  *   flags     the same
  *
- * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
- * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls end it, but
+ * Copies are followed as far as they go, byte by byte: through a part of a vector register, too.  A calculation has several
+ * inputs: each is followed in turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls end it, but
  * for those that read what a recorded process has written: why_channels.c.
  *
  * CMD_WHY-1  Every hop in a process goes back in time; there are at most HOPS_MAX in a row and TBD_WHY_ROWS_MAX in all,
@@ -20,6 +20,7 @@
 #include "query/session/source/source_place.h"
 #include "query/why/why_rows.h"
 #include "query/why/why_channels.h"
+#include "query/why/why_copies.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
@@ -36,10 +37,12 @@ struct writer {
     struct tbd_place place;
     struct tbd_why_insn insn;
     uint64_t stored_at; /* MEMORY: where its store began */
+    uint64_t stored_bytes;
     /* MEMORY: by a call in which its thread has waited; `place` is another thread's then */
     bool has_waited;
     uint64_t pc, began;
     uint32_t thread;
+    bool is_calculation;
     struct tbd_reg_state state;
     bool has_state;
 };
@@ -92,33 +95,36 @@ static bool address_of(struct tbd_why *why, struct writer *w, const ZydisDecoded
     return true;
 }
 
-/* The byte at `offset` of a store came from the byte at the same offset of the source. */
-static bool take_memory(struct tbd_why *why, struct writer *w, const ZydisDecodedOperand *operand,
-                        uint64_t offset, struct tbd_why_value *out)
+static bool take_memory(struct tbd_why *why, struct writer *w, const struct tbd_why_input *input,
+                        struct tbd_why_value *out)
 {
-    if (!address_of(why, w, operand, &out->address)) {
+    if (!address_of(why, w, input->operand, &out->address)) {
         tbd_why_say(why, "memory whose address is not known");
         return false;
     }
-    out->address += offset;
-    out->bytes = operand->size / 8 > offset ? operand->size / 8 - offset : 1;
+    out->address += input->first;
     tbd_why_say(why, "memory at 0x%" PRIx64, out->address);
     return true;
 }
 
 /* Describes one input in words, and as a value to follow; false: there is nothing to follow. */
 static bool take_input(struct tbd_why *why, struct writer *w, const struct tbd_why_input *input,
-                       uint64_t offset, struct tbd_why_value *out)
+                       struct tbd_why_value *out)
 {
-    *out = (struct tbd_why_value){
-        .at = w->at, .thread = w->place.thread, .place = input->place, .process = why->process
-    };
+    char text[TBD_WHY_REGISTER_TEXT];
+
+    *out = (struct tbd_why_value){ .at = w->at,
+                                   .thread = w->place.thread,
+                                   .place = input->place,
+                                   .process = why->process,
+                                   .bytes = input->bytes };
     switch (input->place) {
     case TBD_WHY_REGISTER:
         out->reg = input->reg;
-        tbd_why_say(why, "%s", ZydisRegisterGetString(input->named));
+        out->first = input->first;
+        tbd_why_say(why, "%s", tbd_why_register_text(input, text));
         return true;
-    case TBD_WHY_MEMORY: return take_memory(why, w, input->operand, offset, out);
+    case TBD_WHY_MEMORY: return take_memory(why, w, input, out);
     case TBD_WHY_FLAGS:
         out->flags = input->flags;
         tbd_why_say(why, "the flags");
@@ -192,6 +198,7 @@ static enum tbd_status find_store(struct tbd_why *why, const struct tbd_why_valu
         return status;
     out->at = store.position;
     out->stored_at = store.addr;
+    out->stored_bytes = store.size;
     out->has_waited = (store.flags & TBD_EVENT_RESUMED) != 0;
     out->pc = store.pc;
     out->began = store.began;
@@ -199,10 +206,39 @@ static enum tbd_status find_store(struct tbd_why *why, const struct tbd_why_valu
     return tbd_session_place(why->run->session, out->at, &out->place);
 }
 
-static bool is_writer(const struct tbd_why_value *value, const struct tbd_why_insn *insn)
+/* What the writer writes of the value. */
+static struct tbd_why_part part_of(const struct tbd_why_value *value, const struct writer *w)
 {
-    return value->place == TBD_WHY_FLAGS ? tbd_why_writes_flags(insn, value->flags)
-                                         : tbd_why_writes_register(insn, value->reg);
+    uint64_t first, end = value->address + value->bytes;
+
+    if (value->place == TBD_WHY_REGISTER)
+        return (struct tbd_why_part){ value->reg, value->first, value->bytes };
+    first = value->address > w->stored_at ? value->address : w->stored_at;
+    if (end > w->stored_at + w->stored_bytes)
+        end = w->stored_at + w->stored_bytes;
+    return (struct tbd_why_part){ ZYDIS_REGISTER_NONE, first - w->stored_at,
+                                  end > first ? end - first : 1 };
+}
+
+/* `mov al, 1` does not write the other bytes of rax. */
+static bool writes_part(const struct tbd_why_value *value, const struct writer *w)
+{
+    struct tbd_why_part part = part_of(value, w);
+    struct tbd_sim_insn *insn;
+    bool does = true;
+
+    if (tbd_insn_make(w->place.pc, w->place.code, w->place.insn_bytes, &insn) == TBD_OK) {
+        does = tbd_why_writes_part(insn, &part);
+        tbd_insn_free(insn);
+    }
+    return does;
+}
+
+static bool is_writer(const struct tbd_why_value *value, const struct writer *w)
+{
+    return value->place == TBD_WHY_FLAGS
+               ? tbd_why_writes_flags(&w->insn, value->flags)
+               : tbd_why_writes_register(&w->insn, value->reg) && writes_part(value, w);
 }
 
 /* Finds the last instruction of a block before `limit` that writes the value. */
@@ -213,7 +249,7 @@ static bool find_in_block(struct tbd_why *why, const struct tbd_why_value *value
         out->at = (struct tbd_position){ .time = time, .offset = insn };
         if (tbd_session_place(why->run->session, out->at, &out->place) == TBD_OK &&
             out->place.thread == value->thread && decode(why, &out->place, &out->insn) &&
-            is_writer(value, &out->insn))
+            is_writer(value, out))
             return true;
     }
     return false;
@@ -247,14 +283,28 @@ static enum tbd_status find_instruction(struct tbd_why *why, const struct tbd_wh
 
 /* ---- the tree ---- */
 
+/* What the writer made the value from. */
+static struct tbd_why_inputs inputs_of(const struct tbd_why_value *value, const struct writer *w)
+{
+    struct tbd_why_part part = part_of(value, w);
+    struct tbd_sim_insn *insn = NULL;
+    struct tbd_why_inputs out;
+    bool is_known = value->place != TBD_WHY_FLAGS &&
+                    tbd_insn_make(w->place.pc, w->place.code, w->place.insn_bytes, &insn) == TBD_OK;
+
+    if (!is_known || !tbd_why_copies(insn, &w->insn, &part, &out))
+        out = tbd_why_inputs_of(&w->insn, value->place, value->reg);
+    if (out.is_copy && !out.is_moved && value->place != TBD_WHY_FLAGS)
+        tbd_why_take_part(&w->insn, &part, &out.inputs[0]);
+    tbd_insn_free(insn);
+    return out;
+}
+
 /* Says what the writer made the value from; returns how many of `out` are to be followed.
  * *is_copy: the only input is the value itself. */
 static size_t explain(struct tbd_why *why, const struct tbd_why_value *value, struct writer *w,
                       bool *is_copy, struct tbd_why_value *out)
 {
-    uint64_t offset = value->place == TBD_WHY_MEMORY && value->address > w->stored_at
-                          ? value->address - w->stored_at
-                          : 0;
     struct tbd_why_inputs from;
     size_t count = 0;
 
@@ -272,16 +322,18 @@ static size_t explain(struct tbd_why *why, const struct tbd_why_value *value, st
         tbd_why_say(why, "a return address");
         return 0;
     }
-    from = tbd_why_inputs_of(&w->insn, value->place, value->reg);
+    from = inputs_of(value, w);
     *is_copy = from.is_copy;
+    w->is_calculation = !from.is_copy && !from.is_moved;
     tbd_why_say(why, "%s",
                 from.count == 0                            ? "made here"
+                : from.is_moved && !from.is_copy           ? "put together here from "
                 : !from.is_copy                            ? "calculated here from "
                 : from.inputs[0].place == TBD_WHY_CONSTANT ? "a "
                                                            : "from ");
     for (size_t i = 0; i < from.count && why->status == TBD_OK; i++) {
         tbd_why_say(why, "%s", i == 0 ? "" : ", ");
-        count += take_input(why, w, &from.inputs[i], from.is_copy ? offset : 0, &out[count]);
+        count += take_input(why, w, &from.inputs[i], &out[count]);
     }
     return count;
 }
@@ -293,8 +345,8 @@ static bool is_followed(const struct tbd_why *why, const struct tbd_why_value *v
 
         if (other->at.time == value->at.time && other->at.offset == value->at.offset &&
             other->process == value->process && other->place == value->place &&
-            other->reg == value->reg && other->flags == value->flags &&
-            other->address == value->address)
+            other->reg == value->reg && other->first == value->first &&
+            other->flags == value->flags && other->address == value->address)
             return true;
     }
     return false;
@@ -337,15 +389,28 @@ static void add_end(struct tbd_why *why, const struct tbd_why_value *value, uint
             depth);
 }
 
+/* What the hop's row shows: of a calculation all that it made, even if only a later byte of it was asked about. */
+static struct tbd_why_value shown(const struct tbd_why_value *value, const struct writer *w)
+{
+    struct tbd_why_value out = *value;
+
+    if (w->is_calculation && value->place == TBD_WHY_REGISTER && value->first < 8) {
+        out.bytes = value->first != 0 ? 8 : value->bytes;
+        out.first = 0;
+    }
+    return out;
+}
+
 /* One hop, with its row; returns the number of values it leads to. */
 static size_t hop(struct tbd_why *why, const struct tbd_why_value *value, uint32_t depth,
                   struct writer *w, bool *is_copy, struct tbd_why_value *inputs)
 {
+    struct tbd_why_value row;
     struct tbd_event event;
     size_t count;
 
     why->what[0] = '\0';
-    w->has_state = w->has_waited = false;
+    w->has_state = w->has_waited = w->is_calculation = false;
     w->stored_at = 0;
     why->status = value->place == TBD_WHY_MEMORY ? find_store(why, value, w)
                                                  : find_instruction(why, value, w);
@@ -364,7 +429,8 @@ static size_t hop(struct tbd_why *why, const struct tbd_why_value *value, uint32
                                     .thread = w->thread,
                                     .began = w->began,
                                     .flags = TBD_EVENT_RESUMED };
-    tbd_why_add_row(why, value, &event, depth);
+    row = shown(value, w);
+    tbd_why_add_row(why, &row, &event, depth);
     return count;
 }
 
@@ -405,6 +471,7 @@ static bool start_at_register(const char *text, struct tbd_why_value *out)
         if (*text == '$' && strcmp(text + 1, ZydisRegisterGetString(reg)) == 0) {
             out->place = TBD_WHY_REGISTER;
             out->reg = reg;
+            out->bytes = 8;
             return true;
         }
     }
@@ -438,6 +505,9 @@ static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
     if (data.is_known && data.in_register != 0 && place.stack.selected == 0) {
         out->place = TBD_WHY_REGISTER;
         out->reg = ZYDIS_REGISTER_RAX + (data.in_register - 1);
+        out->bytes = tbd_type_look(&data.type).bytes;
+        if (out->bytes == 0 || out->bytes > 8)
+            out->bytes = 8;
         tbd_source_place_close(&place);
         return TBD_EXIT_FOUND;
     }

@@ -82,7 +82,11 @@ static void add_register(struct tbd_why_inputs *out, ZydisRegister reg)
 {
     if (reg != ZYDIS_REGISTER_NONE && is_value_register(tbd_why_whole(reg)))
         add(out, (struct tbd_why_input){
-                     .place = TBD_WHY_REGISTER, .reg = tbd_why_whole(reg), .named = reg });
+                     .place = TBD_WHY_REGISTER,
+                     .reg = tbd_why_whole(reg),
+                     .named = reg,
+                     .first = reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH,
+                     .bytes = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) / 8 });
 }
 
 static void add_operand(struct tbd_why_inputs *out, const ZydisDecodedOperand *operand)
@@ -97,7 +101,8 @@ static void add_operand(struct tbd_why_inputs *out, const ZydisDecodedOperand *o
         add_register(out, operand->mem.base);
         add_register(out, operand->mem.index);
     } else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY) {
-        add(out, (struct tbd_why_input){ .place = TBD_WHY_MEMORY, .operand = operand });
+        add(out, (struct tbd_why_input){
+                     .place = TBD_WHY_MEMORY, .operand = operand, .bytes = operand->size / 8 });
     }
 }
 
@@ -109,8 +114,7 @@ static struct tbd_why_inputs copy_of(const ZydisDecodedOperand *operand)
     return out;
 }
 
-/* The first operand that is read from memory, for pop, leave, movs. */
-static const ZydisDecodedOperand *memory_read(const struct tbd_why_insn *i)
+const ZydisDecodedOperand *tbd_why_memory_read(const struct tbd_why_insn *i)
 {
     for (size_t k = 0; k < i->insn.operand_count; k++) {
         if (i->operands[k].type == ZYDIS_OPERAND_TYPE_MEMORY &&
@@ -156,9 +160,9 @@ static bool copied(const struct tbd_why_insn *i, enum tbd_why_place place, Zydis
     case ZYDIS_MNEMONIC_MOVSW:
     case ZYDIS_MNEMONIC_MOVSQ:
     case ZYDIS_MNEMONIC_MOVSD:
-        if (is_move(&i->insn) || memory_read(i) == NULL)
+        if (is_move(&i->insn) || tbd_why_memory_read(i) == NULL)
             break;
-        *out = copy_of(memory_read(i));
+        *out = copy_of(tbd_why_memory_read(i));
         return true;
     default: break;
     }

@@ -24,18 +24,22 @@ struct tbd_why_input {
     ZydisRegister reg;                  /* REGISTER: the whole one */
     ZydisRegister named;                /* as the instruction has it */
     const ZydisDecodedOperand *operand; /* MEMORY; borrowed from the instruction */
+    uint32_t first, bytes;              /* REGISTER, MEMORY: these of its bytes */
     ZydisAccessedFlagsMask flags;       /* FLAGS */
     int64_t constant;
 };
 
 struct tbd_why_inputs {
-    bool is_copy; /* of inputs[0] */
-    size_t count; /* 0: made here, of nothing that could be followed */
+    bool is_copy;  /* of inputs[0] */
+    bool is_moved; /* not changed, though perhaps put together from several inputs: why_copies.h */
+    size_t count;  /* 0: made here, of nothing that could be followed */
     struct tbd_why_input inputs[TBD_WHY_INPUTS_MAX];
 };
 
 /* The register that all parts of `reg` are in. */
 ZydisRegister tbd_why_whole(ZydisRegister reg);
+/* The first operand that is read from memory; NULL: none is. */
+const ZydisDecodedOperand *tbd_why_memory_read(const struct tbd_why_insn *insn);
 bool tbd_why_writes_register(const struct tbd_why_insn *insn, ZydisRegister whole);
 bool tbd_why_writes_flags(const struct tbd_why_insn *insn, ZydisAccessedFlagsMask flags);
 /* The inputs of the value that the instruction writes to `place` (a register: `reg`). */

@@ -2,6 +2,7 @@
 /* why_rows.c - see why_rows.h */
 #include "query/why/why_rows.h"
 
+#include "base/vector_layout.h"
 #include "query/output/output.h"
 #include "query/session/source/source.h"
 
@@ -54,21 +55,41 @@ static void note_loss(struct tbd_why *why, struct tbd_position at, enum tbd_stat
         tbd_session_leave_out(session, tbd_trace_window_of(session->trace, at.time), status);
 }
 
-/* A whole register, at the value's position. */
+/* The bytes in the state, up to 8. */
+static bool register_bytes(struct tbd_why *why, const struct tbd_why_value *value,
+                           const struct tbd_reg_state *state, uint64_t *out)
+{
+    const struct tbd_trace_info *info = why->run->session->info;
+    unsigned bytes = value->bytes < 8 ? (unsigned)value->bytes : 8;
+    uint32_t there = state->regs.xsave_bytes < sizeof(state->xsave) ? state->regs.xsave_bytes
+                                                                    : sizeof(state->xsave);
+    struct tbd_vector_layout layout;
+
+    if (value->reg >= ZYDIS_REGISTER_RAX && value->reg <= ZYDIS_REGISTER_R15) {
+        *out = state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX] >> 8 * (value->first % 8);
+        if (bytes < 8)
+            *out &= (1ull << 8 * bytes) - 1;
+        return true;
+    }
+    return value->reg >= ZYDIS_REGISTER_ZMM0 && value->reg <= ZYDIS_REGISTER_ZMM31 &&
+           tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &layout) &&
+           tbd_vector_image_read(&layout, state->xsave, there,
+                                 (unsigned)(value->reg - ZYDIS_REGISTER_ZMM0),
+                                 (unsigned)value->first, bytes, out);
+}
+
+/* The bytes of a register, at the value's position. */
 static bool read_register(struct tbd_why *why, const struct tbd_why_value *value, uint64_t *out)
 {
     struct tbd_reg_state *state = malloc(sizeof(*state));
-    bool is_general = value->place == TBD_WHY_REGISTER && value->reg >= ZYDIS_REGISTER_RAX &&
-                      value->reg <= ZYDIS_REGISTER_R15;
     enum tbd_status status = state == NULL ? TBD_NOMEM : TBD_NOTFOUND;
     bool good;
 
-    if (state != NULL && is_general)
+    if (state != NULL && value->place == TBD_WHY_REGISTER)
         status = tbd_session_regs(why->run->session, value->at, state);
     note_loss(why, value->at, status);
-    good = status == TBD_OK && state->regs.thread == value->thread;
-    if (good)
-        *out = state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX];
+    good = status == TBD_OK && state->regs.thread == value->thread &&
+           register_bytes(why, value, state, out);
     free(state);
     return good;
 }

@@ -17,10 +17,12 @@ struct tbd_why_value {
     uint32_t thread;
     enum tbd_why_place place;
     ZydisRegister reg; /* REGISTER: the whole one */
+    uint64_t first;    /* REGISTER: of its bytes, the first that is asked about */
+    uint64_t bytes;    /* REGISTER, MEMORY */
     ZydisAccessedFlagsMask flags;
-    uint64_t address, bytes; /* MEMORY */
-    uint64_t mask;           /* MEMORY: of a bit-field, its bits in these bytes; 0: all */
-    uint32_t process;        /* TBD_WHY_OWN, or as in channels.h */
+    uint64_t address; /* MEMORY */
+    uint64_t mask;    /* MEMORY: of a bit-field, its bits in these bytes; 0: all */
+    uint32_t process; /* TBD_WHY_OWN, or as in channels.h */
     const char *sent; /* MEMORY: the call at `at` writes it to this kind of channel; else NULL */
     uint64_t sent_by; /* number of that system call */
 };
