@@ -204,6 +204,15 @@ def test_casts_between_classes_are_those_of_the_language(folder):
     assert result.code == 2 and b"virtual base classes" in result.err, result
 
 
+def test_data_of_another_scope_needs_its_name(folder):
+    """`in` is not std::ios_base::in, which is in a library's symbol table; gdb does not take it for that either."""
+    _, trace = tbdtest.record([tbdtest.program("class_casts")], folder, OPTIONS)
+    for name in ("in", "app"):
+        result = trace.tbdq("print", name, at="last")
+        assert result.code == 2 and b"there is no variable '%s'" % name.encode() in result.err, result
+        assert int(trace.one("print", "&std::ios_base::" + name, at="last")["data"], 16) > 4096
+
+
 def test_pretty_values_are_laid_out_as_by_gdb(folder):
     trace, found = printed(folder, "on")
     names = ["point", "circle", "named", "map", "map_map", "set", "tuple", "bits", "anonymous", "points", "pairs", "grid", "unique", "shared",
@@ -222,5 +231,5 @@ def test_pretty_values_are_laid_out_as_by_gdb(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb, test_casts_between_classes_are_those_of_the_language,
+    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb, test_casts_between_classes_are_those_of_the_language, test_data_of_another_scope_needs_its_name,
                  test_a_hundred_types_are_printed_as_by_gdb, test_pretty_values_are_laid_out_as_by_gdb)

@@ -215,6 +215,16 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
 
 enum how { BY_PATTERN, BY_NAME, BY_OVERLOAD };
 
+/* Data is called by its whole name: `in` is not std::ios_base::in, which an expression would have to say. */
+static bool is_data_called(const char *readable, const char *name)
+{
+    static const char unnamed[] = "(anonymous namespace)::";
+
+    while (strncmp(readable, unnamed, sizeof(unnamed) - 1) == 0)
+        readable += sizeof(unnamed) - 1;
+    return strcmp(readable, name) == 0;
+}
+
 static bool is_called(const struct tbd_module *module, const struct tbd_elf_symbol *symbol,
                       const char *name, enum how how)
 {
@@ -225,6 +235,8 @@ static bool is_called(const struct tbd_module *module, const struct tbd_elf_symb
         return fnmatch(name, tbd_elf_symbol_name(module->file, symbol), 0) == 0;
     if (!tbd_may_be_called(symbol->name, name))
         return false;
+    if (how == BY_NAME && !symbol->is_function)
+        return is_data_called(tbd_elf_symbol_name(module->file, symbol), name);
     if (how == BY_NAME)
         return tbd_is_name_for(tbd_elf_symbol_name(module->file, symbol), name);
     whole = tbd_demangle_whole(symbol->name);
@@ -233,7 +245,7 @@ static bool is_called(const struct tbd_module *module, const struct tbd_elf_symb
     return is;
 }
 
-/* Mangled names whose readable form is `name`, or ends with it. */
+/* Mangled names whose readable form is `name`, or, of functions, ends with it. */
 static void find_readable(const struct tbd_module *module, const char *name, enum how how,
                           struct search *search)
 {
