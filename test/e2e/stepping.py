@@ -527,12 +527,30 @@ def entry_of(program, at, out=0):
     return program.numbers[before[0] + 1] if before else at
 
 
+def entry_of_frame(program, at, frame):
+    """The moment when the frame's function was entered."""
+    frames = stack_of(program, at)
+    return entry_of(program, at, len({(f["pc"], f["sp"]) for f in frames[:frame + 1]}) - 1)
+
+
 def entered_with(program, at, frame, register):
     """What the register held when the frame's function was entered, as text."""
-    frames = stack_of(program, at)
-    out = len({(f["pc"], f["sp"]) for f in frames[:frame + 1]}) - 1
-    position = program.states[program.index_of[entry_of(program, at, out)]][0]
+    position = program.states[program.index_of[entry_of_frame(program, at, frame)]][0]
     return program.trace.one("regs", at=position)[register]
+
+
+def values_at_entry(program, at, frame, name):
+    """What the variable held when the frame's function was entered: of that function, or of what is inlined there."""
+    entry = entry_of_frame(program, at, frame)
+    copies = sum(f["inlined"] for f in stack_of(program, entry)[:4])
+    found = variables(program, [entry], [min(copies + 1, 4)])
+    return [v["value"] for rows in found.values() for v in rows if v["name"] == name]
+
+
+def has_empty_range(program, pc):
+    """Is there a location list with a range of no bytes there, which gdb uses at a function's first instruction alone?"""
+    lists = subprocess.run(["readelf", "--debug-dump=loc", program.path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
+    return re.search(r"\b%016x %016x \(" % (pc, pc), lists) is not None
 
 
 def is_never_stored(program, at, frame, name):
@@ -552,10 +570,12 @@ def explain_value(program, at, frame, name, ours, theirs):
     whole = re.fullmatch(r"\(\w+ \*\) (0x[0-9a-f]+)", ours[0])
     if whole and re.fullmatch("0x[0-9a-f]+", theirs) and 0 < int(theirs, 16) - int(whole.group(1), 16) < 256:
         return "tbdq shows the whole object that a pointer to a base leads to"
-    if theirs == "<optimized out>" and frame == 0:
-        at_entry = [v["value"] for v in program.trace.ask("locals", at=program.states[program.index_of[entry_of(program, at)]][0])
-                    if v["name"] == name]
-        return "gdb does not know what a register held at the function's entry" if at_entry[:1] == ours[:1] and ours else None
+    if theirs == "<optimized out>":
+        known = bool(ours) and ours[0] in values_at_entry(program, at, frame, name)
+        return "gdb does not know what a register held at the function's entry" if known else None
+    pc = program.states[program.index_of[at]][1]
+    if at == entry_of(program, at) and stack_of(program, at)[0]["inlined"] and has_empty_range(program, pc):
+        return "gdb takes the value at the function's entry where inlined code begins at once"
     natively = program.gdb_stack_natively(at)
     if frame < len(natively) and [name, ours[0]] in (natively[frame][3] or []):
         return "gdb has another value after `record goto` than in a run without a record"
@@ -571,5 +591,7 @@ def is_in_prologue(program, at):
     index = program.index_of[at]
     for i in range(index, max(index - 30, 0), -1):
         if program.states[i - 1][5].startswith("call"):
+            while i < index and not program.states[i][3]:  # a nested function's trampoline, on the stack
+                i += 1
             return program.states[i][4] == program.states[index][4]
     return False
