@@ -60,8 +60,9 @@ def aged(trace):
     return two, one, merged, mixed
 
 
-def record(name, folder, window, options=""):
-    _, trace = tbdtest.record([tbdtest.program(name)], folder, "window=%d%s" % (window, options))
+def record(name, folder, window, options="", rounds=None):
+    """`rounds`: of many_windows, if it need not be as long as it is otherwise."""
+    _, trace = tbdtest.record([tbdtest.program(name)] + [str(rounds)] * (rounds is not None), folder, "window=%d%s" % (window, options))
     return trace
 
 
@@ -95,9 +96,9 @@ def assert_as_a_replay_counts(trace):
 
 
 def test_windows_born_without_events_are_raised(folder):
-    for name, window in {**NAMES, "many_windows": 50000}.items():
+    for name, window in {**NAMES, "many_windows": 10000}.items():
         where = os.path.join(folder, name)
-        trace = record(name, where, window, ",count=now,lean=always")
+        trace = record(name, where, window, ",count=now,lean=always", 300000 if name == "many_windows" else None)
         # The last window of a program that was killed has them: nobody could bring them back.
         assert set(levels(trace)[:-1]) == {2}, levels(trace)
         assert_as_a_replay_counts(trace)
@@ -129,17 +130,17 @@ def test_a_busy_organizer_leaves_events_to_replay(folder):
     with open(organizer, "w", encoding="ascii") as f:
         f.write('#!/bin/sh\nexec %s/tbd-organizer "$@" --threads 1\n' % tbdtest.BUILD)
     os.chmod(organizer, 0o755)
-    trace = record("many_windows", os.path.join(folder, "auto"), 20000, ",count=now,lean=auto,organizer=" + organizer)
+    trace = record("many_windows", os.path.join(folder, "auto"), 20000, ",count=now,lean=auto,organizer=" + organizer, 400000)
     assert set(levels(trace)) <= {2, 3}, levels(trace)
     assert_as_a_replay_counts(trace)
-    limited = record("many_windows", os.path.join(folder, "limited"), 20000, ",count=now,lean=auto,level3=5,level2=7,organizer=" + organizer)
+    limited = record("many_windows", os.path.join(folder, "limited"), 20000, ",count=now,lean=auto,level3=5,level2=7,organizer=" + organizer, 400000)
     found = levels(limited)
     assert set(found[:-12]) == {1} and set(found[-12:-5]) == {2} and set(found[-5:]) <= {2, 3}, found
     limited.verify()
 
 
 def test_answers_stay_the_same(folder):
-    trace = record("many_windows", folder, 50000)
+    trace = record("many_windows", folder, 10000, rounds=300000)
     times = [w["time"] + w["blocks"] // 3 for w in trace.ask("windows")]
 
     def answers(t):
@@ -156,7 +157,7 @@ def test_answers_stay_the_same(folder):
 
 
 def test_sizes_shrink(folder):
-    trace = record("many_windows", folder, 50000)
+    trace = record("many_windows", folder, 20000, rounds=600000)
     two, one, merged, _ = aged(trace)
     sizes = [sum(tree(os.path.join(t.path, "windows")).values()) for t in (trace, two, one, merged)]
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4, sizes
@@ -179,7 +180,7 @@ def test_an_index_that_lost_its_last_changes_is_told(folder):
     """The index ends between two records, after the one that says how the program ended: the windows' own files
     count.  Merged windows are lost with the record that says so, and also windows whose pages are differences to theirs.  All
     others answer."""
-    trace = record("many_windows", folder, 100000)
+    trace = record("many_windows", folder, 20000, rounds=300000)
     windows, question = trace.ask("windows"), ("--no-cache", "count", "store", "where", "newval & 0xfff == 77 and time >= %d")
     start = windows[20]["time"]
     fresh, end = [trace.tbdq(*question[:-1], question[-1] % t).out for t in (0, start)], os.path.getsize(trace.path + "/index")
@@ -258,7 +259,7 @@ def test_questions_while_windows_age(folder):
 
 
 def test_limits_by_number(folder):
-    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=50000,level3=5,level2=7")
+    _, trace = tbdtest.record([tbdtest.program("many_windows"), "300000"], folder, "window=10000,level3=5,level2=7")
     found = levels(trace)
     assert found == [1] * (len(found) - 12) + [2] * 7 + [3] * 5, found
     trace.verify()

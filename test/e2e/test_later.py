@@ -11,12 +11,12 @@ import tbdtest
 NOW, LATER = "count=now,insns=64", "count=later,keep=0"
 
 
-def both(folder, name, options=""):
+def both(folder, name, options="", args=()):
     """The same run at the same addresses, counted and uncounted."""
     found = []
     for count, where in ((NOW, "now"), (LATER, "ltr")):
         with tbdtest.one_processor():
-            result, trace = tbdtest.record(tbdtest.fixed([tbdtest.program(name)]), os.path.join(folder, where), count + options)
+            result, trace = tbdtest.record(tbdtest.fixed([tbdtest.program(name), *args]), os.path.join(folder, where), count + options)
         assert result.code == 0 and trace, result
         found.append(next(t for t in tbdtest.traces(os.path.join(folder, where)) if os.path.basename(t.path).startswith(name)))
     now, later = found
@@ -33,7 +33,7 @@ def same_answers(now, later, *questions):
 
 
 def test_questions_have_the_same_answers(folder):
-    now, later = both(folder, "many_windows", ",window=200000")
+    now, later = both(folder, "many_windows", ",window=40000", ["300000"])
     last = now.info()["blocks"]
     same_answers(now, later, "stores of rare", "calls mark", "count func_enter by func", "history marks", "syscalls",
                  "goto last backward store 1 where touches[&marks,4]",
@@ -51,7 +51,7 @@ def test_questions_about_calls_and_stores(folder):
 
 
 def test_raising_counts(folder):
-    now, later = both(folder, "many_windows", ",window=500000")
+    now, later = both(folder, "many_windows", ",window=100000", ["300000"])
     later.ask("raise", "1-3", "2")
     assert [(w["level"], w["uncounted"]) for w in later.ask("windows")][:5] == [(1, True)] + [(2, False)] * 3 + [(1, True)]
     later.ask("raise", "all", "2")
@@ -70,7 +70,7 @@ def test_raising_counts(folder):
 
 
 def test_uncounted_windows_merge_and_grow_old(folder):
-    _, trace = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, "merged"), "count=later,window=100000")
+    _, trace = tbdtest.record([tbdtest.program("many_windows"), "300000"], os.path.join(folder, "merged"), "count=later,window=20000")
     expected = trace.ask("stores", "of", "rare")
     trace.ask("merge", "all", "8")
     assert any(w["uncounted"] for w in trace.ask("windows"))

@@ -14,7 +14,7 @@ END, DELTA, GROUP = 1, 32, 8  # flags of a page; windows that depend on each oth
 
 def record(folder, options=""):
     with tbdtest.one_processor():
-        _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=20000,count=now,lean=always" + options)
+        _, trace = tbdtest.record([tbdtest.program("many_windows"), "700000"], folder, "window=20000,count=now,lean=always" + options)
     return trace
 
 
@@ -63,7 +63,7 @@ def test_pages_are_differences_and_memory_is_the_same(folder):
     trace = record(folder)
     windows = trace.ask("windows")
     assert {w["level"] for w in windows} == {2} and len(windows) > 100, windows
-    for number in range(len(windows)):
+    for number in range(len(windows) - 1):  # in the last one the program ends, with pages that no window before has changed
         kinds = [flags & 0xffff for flags in page_flags(trace, number) if flags & END]
         of = sum(bool(flags & DELTA) for flags in kinds)
         assert of * 2 >= len(kinds) if number % GROUP else not of or number == 0, (number, kinds)
