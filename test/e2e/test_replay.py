@@ -59,8 +59,9 @@ def test_lua(folder):
 
 def test_gzip_in_default_windows(folder):
     text = os.path.join(folder, "in.txt")
-    inputs.text(text, 300000 if tbdtest.LONG else 120000)
-    check([tbdtest.need("gzip"), "-6", "-c", text], folder, 1 << 20)
+    inputs.text(text, 300000 if tbdtest.LONG else 80000)
+    trace = check([tbdtest.need("gzip"), "-6", "-c", text], folder, 1 << 20)
+    assert len(trace.ask("windows")) > 2, trace.ask("windows")
 
 
 def replay_processes(parent):
