@@ -35,15 +35,19 @@ def recorded(folder, program="cxx_values"):
     return path, tbdtest.find_trace(folder, path), tbdtest.idle_env(folder, OPTIONS)
 
 
+def in_the_caller_of_stop(trace, number, lines):
+    """The answers to these lines at the n-th call of stop(), about the function that calls it."""
+    return trace.script(["goto first forward func_enter %d where func==stop" % number, "frame 1", *lines])[2:]
+
+
 def stops(folder):
     """For each call of stop(): {name: value} of its caller's variables as gdb and as tbdq show them."""
     path, trace, env = recorded(folder)
     said = othertools.gdb_script([path], STOPS, env=env)
     found = []
     for number in range(len(said)):
-        trace.one("goto", "first", "forward", "func_enter", number + 1, "where", "func==stop")
-        frame = trace.one("frame", 1)
-        found.append({v["name"]: v["value"] for v in trace.ask("locals")})
+        [frame], values = in_the_caller_of_stop(trace, number + 1, ["frame", "locals"])
+        found.append({v["name"]: v["value"] for v in values})
         assert str(frame["line"]) == said[number][0], (frame, said[number])
     return trace, [s[1] for s in said], found
 
@@ -144,9 +148,7 @@ def printed(folder, pretty):
     path, trace, env = recorded(folder, "cxx_types")
     found = {}
     for number, said in enumerate(othertools.gdb_script([path], PRINTED % pretty, env=env)):
-        trace.one("goto", "first", "forward", "func_enter", number + 1, "where", "func==stop")
-        trace.one("frame", 1)
-        for v in trace.ask("locals"):
+        for v in in_the_caller_of_stop(trace, number + 1, ["locals"])[0]:
             found[v["name"]] = (v["value"], said[v["name"]][0], number + 1, said[v["name"]][1])
     return trace, found
 
@@ -167,11 +169,11 @@ def test_a_hundred_types_are_printed_as_by_gdb(folder):
     print("        %d types are shown alike; with a reason, not: %s" % (len(equal), ", ".join(
         sorted({found[name][3] for name in DIFFERENT if name in found} - equal))))
     assert len(equal) >= 130, sorted(equal)
-    for text, value in (("shop::Point::made", "12"), ("point.made", "12"), ("shop::Shape::count + 1", "4"), ("circle.count", "3"),
-                        ("shape->r", "2"), ("far->extra", "9"), ("diamond.b", "1"), ("virtual_base->d", "4"),
-                        ("shop::Point::scale", "2.5"), ("second_base->name", '"a name"')):
-        assert trace.one("print", text)["value"] == value, (text, trace.one("print", text))
-    assert trace.one("print", "*shape")["value"].startswith("(shop::Circle) {<shop::Shape> = {_vptr.Shape = 0x")
+    wanted = {"shop::Point::made": "12", "point.made": "12", "shop::Shape::count + 1": "4", "circle.count": "3", "shape->r": "2", "far->extra": "9",
+              "diamond.b": "1", "virtual_base->d": "4", "shop::Point::scale": "2.5", "second_base->name": '"a name"'}
+    *shown, [shape] = in_the_caller_of_stop(trace, max(number for _, _, number, _ in found.values()), ["print " + text for text in [*wanted, "*shape"]])
+    assert [row["value"] for [row] in shown] == list(wanted.values()), shown
+    assert shape["value"].startswith("(shop::Circle) {<shop::Shape> = {_vptr.Shape = 0x"), shape
 
 
 # Expressions over class_casts, and what C++ gives for them.
@@ -192,14 +194,11 @@ CASTS_OF_PRINT = {
 
 def test_casts_between_classes_are_those_of_the_language(folder):
     _, trace = tbdtest.record([tbdtest.program("class_casts")], folder, OPTIONS)
-    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==stop")
-    trace.one("frame", 1)
-    for expression, value in {**CASTS, **CASTS_OF_PRINT}.items():
-        result = trace.tbdq("print", expression, json_output=False)
-        assert result.code == 0 and result.out.decode().strip() == str(value), (expression, value, result)
-    for expression, value in CASTS.items():
-        found = trace.tbdq("count", "func_enter", "where", "func==stop and (%s) == %d" % (expression, value), json_output=False)
-        assert found.code == 0 and found.out.split()[2] == b"1", (expression, found)
+    every = {**CASTS, **CASTS_OF_PRINT}
+    for (expression, value), [found] in zip(every.items(), in_the_caller_of_stop(trace, 1, ["print " + text for text in every]), strict=True):
+        assert found["value"] == str(value), (expression, value, found)
+    counts = trace.counts("func_enter where func==stop and (%s) == %d" % pair for pair in CASTS.items())
+    assert counts == [1] * len(CASTS), dict(zip(CASTS, counts, strict=True))
     result = trace.tbdq("count", "func_enter", "where", "func==stop and ((First *)both)->first == 1", json_output=False)
     assert result.code == 2 and b"virtual base classes" in result.err, result
 
