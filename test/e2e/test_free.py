@@ -92,8 +92,9 @@ def test_a_ring_ends_as_a_full_recording_does(folder):
         end, rows = path_and_end(*dumps(os.path.join(root, "rings")), "12", "blocks", "regs")
         _, trace = tbdtest.record(argv, os.path.join(root, "full"), "mode=traced")
         trace = next(t for t in tbdtest.traces(os.path.join(root, "full")) if os.path.basename(t.path).startswith(name))
-        for n in range(1, 13):
-            expected = trace.one("goto", "last", "backward", "block_entry", n)["pc"]
+        entries = trace.script("goto last backward block_entry %d" % n for n in range(1, 13))
+        for n, [entry] in enumerate(entries, 1):
+            expected = entry["pc"]
             assert rows[-n]["pc"] == expected and rows[-n]["back"] == "-%d" % n and rows[-n]["blocks"] == 1, (name, n, expected, rows[-n])
         if name == "die_deep":  # where the stack ends depends on the environment's length; it is its end that faults
             assert end["function"] == "down" and abs(int(end["addr"], 16) - int(end["regs"]["rsp"], 16)) <= 16, end
