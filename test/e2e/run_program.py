@@ -61,7 +61,7 @@ def check_native(first, native, recorded, want):
     if "native" in want:
         assert info["end"].startswith("detached") and want["native"] in " ".join(info["notes"]), (want["native"], info)
     elif "end" not in want and "missing" not in want:
-        tbdtest.ends_like(first, recorded)
+        tbdtest.ends_like(info, recorded)
 
 
 def check_free(native, argv, root, how, want):
@@ -115,7 +115,7 @@ def check(source, binary, folder):
     if "end" in want:
         assert info["end"] == want["end"], info
     elif "missing" not in want:
-        tbdtest.ends_like(trace, traced)
+        tbdtest.ends_like(info, traced)
     if "missing" in want:
         notes = " ".join(map(str, info.get("notes", [])))
         assert want["missing"] in notes, "no note about %s: %s" % (want["missing"], info)

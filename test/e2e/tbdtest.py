@@ -264,9 +264,9 @@ def _short(value):
     return repr(value[-150:]) if isinstance(value, bytes) else str(value)
 
 
-def ends_like(trace, result):
-    """Asserts that the trace tells the end of the program as its parent saw it."""
-    end, code = trace.info()["end"], result.code
+def ends_like(info, result):
+    """Asserts that what info() says of a trace tells the end of the program as its parent saw it."""
+    end, code = info["end"], result.code
     told = {"exit %d" % code} if code >= 0 else {"signal %d" % -code}
     if code == -9:
         told.add("killed")
@@ -412,10 +412,12 @@ def check_run(argv, folder, options="", preload="", verify=True, tool_lines=Fals
     traced, trace = record(argv, os.path.join(folder, "traces"), options, preload, env=env, **how)
     same(native, traced, tool_lines)
     assert trace is not None, "no trace was written: %r" % traced
-    ends_like(trace, traced)
     if verify:
         trace.verify()
-        _print_recorded([trace.info()])
+    info = trace.info()
+    ends_like(info, traced)
+    if verify:
+        _print_recorded([info])
     return traced, trace
 
 

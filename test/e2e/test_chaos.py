@@ -13,7 +13,7 @@ def shows(race, folder, options, verify=False):
     """Does the race show in a run with these options?"""
     result, trace = tbdtest.record([tbdtest.program("races"), race], folder, options)
     assert result.code in (0, 1), result
-    tbdtest.ends_like(trace, result)
+    tbdtest.ends_like(trace.info(), result)
     if verify:
         trace.verify()
     shutil.rmtree(folder)

@@ -192,7 +192,7 @@ def test_record_is_the_same_as_preloading(folder):
     tbdtest.wait_organizers(folder)
     tbdtest.same(tbdtest.run([program]), result)
     trace = tbdtest.find_trace(folder, program)
-    tbdtest.ends_like(trace, result)
+    tbdtest.ends_like(trace.info(), result)
     assert trace.info()["window_blocks"] == 1000
     trace.verify()
     for words in (["--help"], ["record", "--help"], ["--version"]):
