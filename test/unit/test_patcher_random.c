@@ -771,7 +771,7 @@ static void code_that_may_change_agrees(void **state)
 
 static void interrupted_anywhere(uint64_t first)
 {
-    uint64_t rounds = from_environment("PATCHER_ROUNDS", 2000);
+    uint64_t rounds = from_environment("PATCHER_ROUNDS", getenv("TBD_LONG") ? 2000 : 1000);
 
     seed = from_environment("PATCHER_SEED", first) * 0x9e3779b97f4a7c15ull + 1;
     no_pushf = true; /* it would store the trap flag */
