@@ -64,6 +64,23 @@ def test_what_is_tried_first(folder):
         assert result.code == 2 and wrong in result.err and not result.out, (line, result)
 
 
+def test_places_are_patterns_and_addresses_too(folder):
+    trace = recorded(folder)
+    entered = trace.one("goto", "first", "forward", "func_enter", "1", "where", "func==set_name")
+    for place in ("set_name", "set_*", '"set_*"', "*et_nam*"):
+        trace.ask("goto", "first")
+        assert tbdtest.position(trace.one("goto", place)) == tbdtest.position(entered), place
+    trace.ask("goto", "first")
+    assert tbdtest.position(trace.one("goto", "*" + entered["pc"])) == tbdtest.position(entered)
+    found = trace.script(["break *" + entered["pc"], "continue", "continue"])
+    assert [answer[-1]["pc"] for answer in found[1:]] == [entered["pc"]] * 2 and found[1] != found[2], found
+    for wrong in ("*0x40zz", '"set', "*4o"):
+        assert trace.tbdq("goto", wrong).code == 2, wrong
+    early = trace.ask("count", "store", "by", "line", "where", "func==set_name")
+    assert early and early == trace.ask("count", "store", "where", "func==set_name", "by", "line"), early
+    assert b"^~~~" in trace.tbdq("count", "store", "by", "line", "where", "func==nope").err
+
+
 def test_disas_of_a_function_is_gdbs(folder):
     trace = recorded(folder)
     ours = trace.ask("disas", "main")
@@ -264,6 +281,6 @@ def test_every_thread_s_stack_and_share(folder):
 
 
 if __name__ == "__main__":
-    tbdtest.main(test_a_recording_that_has_only_begun_is_told, test_a_recording_that_never_came_to_a_window_is_told_and_can_be_removed, test_values_one_behind_the_other, test_what_is_tried_first, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
+    tbdtest.main(test_a_recording_that_has_only_begun_is_told, test_a_recording_that_never_came_to_a_window_is_told_and_can_be_removed, test_values_one_behind_the_other, test_what_is_tried_first, test_places_are_patterns_and_addresses_too, test_disas_of_a_function_is_gdbs, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
                  test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
                  test_places_to_list_and_memory_by_expression, test_what_is_not_there_is_told_where_it_is_not)

@@ -120,6 +120,18 @@ def test_why_follows_copies_to_what_made_a_value(folder):
     assert end["position"] is None and not {"pc", "text", "function", "source"} & set(end), end # no instruction made it
 
 
+def test_history_of_a_parameter_begins_where_it_is_stored(folder):
+    """At the first instruction of unoptimized code it is still in a register."""
+    trace = recorded("O0_5", folder)
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==push")
+    passed = trace.one("print", "key")["value"]
+    rows = trace.ask("history", "key")
+    assert rows[0]["value"] == passed and rows[0]["function"] == "push", (passed, rows)
+    trace.one("goto", "last", "backward", "line", 1, "where", "func==main")
+    text = trace.tbdq("ptype", "nodes", json_output=False).out.decode().splitlines()
+    assert text[0].startswith("struct node [") and text[1].startswith("struct node, ") and any(" next" in line for line in text), text
+
+
 def test_tables_csv_and_json_say_the_same(folder):
     trace = recorded("O0_4", folder)
     rows = trace.ask("calls", "push")

@@ -387,6 +387,8 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
                                   &history.object);
     if (result != TBD_EXIT_FOUND)
         return result;
+    if (history.object.is_known && !history.object.in_memory && history.object.soon_at != 0)
+        tbd_data_at(history.object.soon_at, &history.object.type, &history.object);
     if (history.object.is_known && !history.object.in_memory && place.stack.selected == 0 &&
         place.stack.frame_count != 0 && history.object.in_register != 0) {
         result = tbd_shard_is_on(run->session)

@@ -85,6 +85,33 @@ static char *line_question(const char *file, int file_length, const char *line, 
                : out;
 }
 
+/* "*0x401136", where gdb has an address; "*name*" is a pattern. */
+static bool is_address(const char *text, const char *end)
+{
+    return end - text > 1 && *text == '*' && isdigit((unsigned char)text[1]);
+}
+
+/* "state where pc==ADDRESS"; NULL: it is no number. */
+static char *address_question(const char *text, const char *end, const char **out_why)
+{
+    char number[32], *stop, *out;
+    uint64_t address;
+
+    snprintf(number, sizeof(number), "%.*s", (int)(end - text), text);
+    address = strtoull(number, &stop, 0);
+    if (*stop != '\0' || stop - number != end - text) {
+        *out_why = "an address is a number: *0x401136";
+        return NULL;
+    }
+    return asprintf(&out, "state where pc==%#" PRIx64, address) < 0 ? NULL : out;
+}
+
+static bool is_quoted(const char *text, const char *end)
+{
+    return end - text > 2 && *text == '"' &&
+           memchr(text + 1, '"', (size_t)(end - text - 1)) == end - 1;
+}
+
 char *tbd_break_place(struct tbd_session *session, const char *text, size_t length,
                       const char **out_why)
 {
@@ -92,6 +119,14 @@ char *tbd_break_place(struct tbd_session *session, const char *text, size_t leng
     char *out = NULL;
 
     *out_why = NULL;
+    if (is_quoted(text, end)) {
+        text++;
+        end--;
+        length -= 2;
+        colon = end;
+    }
+    if (is_address(text, end))
+        return address_question(text + 1, end, out_why);
     while (colon > text && *colon != ':')
         colon--;
     if (is_number(text, end)) {
@@ -102,8 +137,8 @@ char *tbd_break_place(struct tbd_session *session, const char *text, size_t leng
     }
     if (colon > text && is_number(colon + 1, end))
         return line_question(text, (int)(colon - text), colon + 1, (int)(end - colon - 1));
-    if (memchr(text, '"', length) != NULL || *text == '*') {
-        *out_why = "a place is a function, FILE:LINE, or a line's number";
+    if (memchr(text, '"', length) != NULL) {
+        *out_why = "a place is a function, FILE:LINE, a line's number, or *ADDRESS";
         return NULL;
     }
     out = inlined_question(session, text, length);

@@ -5,8 +5,8 @@
 
 #include "query/commands/commands.h"
 
-/* "TYPE where PLACE" for text[0, length): a function, FILE:LINE, or a line of the current file.  The caller
- * frees it.  NULL: *out_why says why not, or is NULL if memory ran out. */
+/* "TYPE where PLACE" for text[0, length): a function or a pattern, perhaps in quotation marks, FILE:LINE, a line of the current file, or
+ * *ADDRESS.  The caller frees it.  NULL: *out_why says why not, or is NULL if memory ran out. */
 char *tbd_break_place(struct tbd_session *session, const char *text, size_t length,
                       const char **out_why);
 

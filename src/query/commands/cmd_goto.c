@@ -456,14 +456,15 @@ static size_t find_then(const char *text, size_t from)
     return from;
 }
 
-/* "main", "list.c:31" */
+/* "main", "list.c:31", "*lambda*", *0x401136 */
 static bool is_place(const struct tbd_command_run *run)
 {
     const char *word = run->argc == 1 ? run->argv[0] : "0";
 
     if (strcmp(word, "first") == 0 || strcmp(word, "last") == 0 || strcmp(word, "current") == 0)
         return false;
-    return isalpha((unsigned char)*word) || *word == '_' || strchr(word, ':') != NULL;
+    return isalpha((unsigned char)*word) || (*word != '\0' && strchr("_*?~\"", *word) != NULL) ||
+           strchr(word, ':') != NULL;
 }
 
 /* "09:35:53.5", "2026-11-23T09:35": the first block entry from then on. */

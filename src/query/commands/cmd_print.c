@@ -470,14 +470,15 @@ static void print_members(const struct tbd_command_run *run, const struct tbd_pl
     }
 }
 
-/* What a pointer or a reference leads to, or a pointer to such a pointer, if that is a struct. */
+/* What a pointer, a reference or an array leads to, or a pointer to such a pointer, if that is a struct. */
 static bool points_to_struct(const struct tbd_type *type, struct tbd_type *out)
 {
     struct tbd_type_view view = tbd_type_look(type);
     struct tbd_type at = *type;
 
     for (unsigned i = 0; i < POINTERS_MAX; i++) {
-        if ((view.kind != TBD_TYPE_POINTER && view.kind != TBD_TYPE_REFERENCE) ||
+        if ((view.kind != TBD_TYPE_POINTER && view.kind != TBD_TYPE_REFERENCE &&
+             view.kind != TBD_TYPE_ARRAY) ||
             !tbd_type_target(&at, out))
             return false;
         at = *out;

@@ -325,10 +325,28 @@ static size_t before_words(const char *text, size_t end, unsigned words)
     return end;
 }
 
-/* count TYPE [of EXPR] [where CONTEXT] [by func|outer|line|thread|value] */
-enum tbd_exit tbd_command_count(struct tbd_command_run *run)
+/* "count TYPE by KEY where CONTEXT": the question with blanks in place of what it is counted by, so that errors keep their places; the
+ * caller frees it.  NULL: it is not so written. */
+static char *without_early_by(const struct tbd_command_run *run)
 {
-    struct row_counting counting = { .run = run, .by = "func" };
+    const char *by;
+    char *out;
+    size_t length;
+
+    if (run->argc < 4 || strcmp(run->argv[1], "by") != 0 || !is_group(run->argv[2]))
+        return NULL;
+    by = strstr(run->text + run->arguments + strlen(run->argv[0]), "by");
+    out = by == NULL ? NULL : strdup(run->text);
+    if (out == NULL)
+        return NULL;
+    length = (size_t)(strstr(by, run->argv[2]) - by) + strlen(run->argv[2]);
+    memset(out + (by - run->text), ' ', length);
+    return out;
+}
+
+static enum tbd_exit count_question(struct tbd_command_run *run, const char *early)
+{
+    struct row_counting counting = { .run = run, .by = early == NULL ? "func" : early };
     struct tbd_question question;
     size_t end = strlen(run->text);
     enum tbd_exit result;
@@ -352,5 +370,19 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
     json_decref(counting.counts);
     for (size_t i = 0; i < COUNTED_PLACES; i++)
         free(counting.places[i].text);
+    return result;
+}
+
+/* count TYPE [of EXPR] [where CONTEXT] [by func|outer|line|thread|value] */
+enum tbd_exit tbd_command_count(struct tbd_command_run *run)
+{
+    char *text = without_early_by(run);
+    struct tbd_command_run plain = *run;
+    enum tbd_exit result;
+
+    if (text != NULL)
+        plain.text = text;
+    result = count_question(&plain, text == NULL ? NULL : run->argv[2]);
+    free(text);
     return result;
 }

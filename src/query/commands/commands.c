@@ -119,12 +119,12 @@ const struct tbd_command tbd_commands[] = {
       "N is a number of `tbdq threads` or an id.  Without a selection it is the thread that has control;\n"
       "so it is again after every move.",
       "tbdq thread 2", true, false, false },
-    { "goto", tbd_command_goto, "first | last | TIME[+K] | HH:MM:SS | FUNCTION | FILE:LINE | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
+    { "goto", tbd_command_goto, "first | last | TIME[+K] | HH:MM:SS | FUNCTION | FILE:LINE | *ADDRESS | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"
       "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, line, signal or\n"
       "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
-      "FUNCTION and FILE:LINE are where they are reached next, or were last; 09:35:53.5 or 2026-11-23T09:35 is\n"
+      "FUNCTION (or \"*pattern*\"), FILE:LINE and *ADDRESS are where they are reached next, or were last; 09:35:53.5 or 2026-11-23T09:35 is\n"
       "where the program was by the clock on the wall.\n"
       "`then` goes on from what was found: goto last backward store of p then backward\n"
       "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
@@ -176,7 +176,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq reverse-nexti", true, false, false },
     { "break", tbd_command_break, "PLACE [thread N] [if CONTEXT]",
       "stop there when `continue` gets there",
-      "PLACE is a function, FILE:LINE, or the number of a line in the current file.  CONTEXT is a\n"
+      "PLACE is a function, FILE:LINE, the number of a line in the current file, or *ADDRESS.  CONTEXT is a\n"
       "condition: see `tbdq help context`.  A function is entered at its first instruction,\n"
       "one that the compiler inlined at that of each copy.\n"
       "Breakpoints last as long as the prompt or the script.",

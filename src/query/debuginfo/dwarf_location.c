@@ -215,10 +215,15 @@ static void correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
         return;
     unset = tbd_frame_unset(m->place, m->function, variable, &written);
     if (dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
-        (unset != TBD_UNSET_NO || tbd_parameter_is_entry(m->place, m->function)))
+        (unset != TBD_UNSET_NO || tbd_parameter_is_entry(m->place, m->function))) {
+        uint64_t described = m->out->is_known && unset != TBD_UNSET_PLACE ? m->out->address : 0;
+
         take_passed(m, attribute, variable, written);
-    else if (unset == TBD_UNSET_PLACE)
+        if (m->out->is_known && !m->out->in_memory)
+            m->out->soon_at = described;
+    } else if (unset == TBD_UNSET_PLACE) {
         m->out->is_known = tbd_machine_fail(m, "its function has no frame yet");
+    }
 }
 
 /* An array of one dimension whose length the function computed (C's variable length arrays). */

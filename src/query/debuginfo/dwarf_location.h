@@ -40,7 +40,8 @@ struct tbd_data {
     uint32_t bits;       /* 0: no bit-field */
     uint32_t byte_count; /* not in_memory: of `bytes` */
     uint8_t
-        in_register; /* 1 + the number (TBD_RAX, ...) of the general register it is in; 0: none */
+        in_register;  /* 1 + the number (TBD_RAX, ...) of the general register it is in; 0: none */
+    uint64_t soon_at; /* not in_memory: where unoptimized code is about to store it; 0: nowhere */
     uint8_t bytes[TBD_DATA_BYTES];
     uint8_t lost[TBD_DATA_BYTES]; /* not in_memory: 1 where a byte was optimized out */
     char why[TBD_DATA_WHY];       /* not is_known: the reason */
