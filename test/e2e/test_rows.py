@@ -309,6 +309,23 @@ def test_calls_of_functions_that_jumps_enter_search_each_window_once(folder):
             assert int(re.findall(r"(\d+) " + what, said)[-1]) <= searched, (function, said)
 
 
+def test_operands_that_a_jump_hands_on_need_no_replay(folder):
+    """What a function's first block makes of its own operands is computed; a bound of time has a replay tell."""
+    trace = tbdtest.record([tbdtest.program("thin_wrappers")], folder, "window=20000")[1]
+    for function, where_from in (("moved", ("adds", "turns", "halves", "main")), ("loaded", ("loads", "chooses", "main")), ("adds", ("main", "hands_on"))):
+        rows = trace.ask("calls", function)
+        assert len(rows) == {"moved": 1600, "loaded": 800, "adds": 800}[function], function
+        assert rows == trace.ask("calls", function, "where", "time >= 0"), function
+        assert {row["caller"].split("!")[1].split("+")[0] for row in rows} <= set(where_from), function
+    numbers = [n for i in range(400) for n in ((i - 5) % 2**64, 2, -i % 2**32, (i - 5) % 2**64)]
+    assert [int(row["values"][0].split("=")[1]) % 2**64 for row in trace.ask("calls", "moved")] == numbers
+    replayed = {}
+    for function in ("adds", "loaded"):
+        said = trace.tbdq("--no-cache", "--explain", "calls", function).err.decode()
+        replayed[function] = int(re.findall(r"(\d+) replayed for registers", said)[-1])
+    assert replayed["adds"] == 0 < replayed["loaded"], replayed
+
+
 def test_calls_that_end_where_a_pointer_leads_search_each_window_once(folder):
     """But for those that came before the first jump of a kind was seen."""
     trace = tbdtest.record([tbdtest.program("tail_calls")], folder, "window=1000,level3=1,level2=1")[1]

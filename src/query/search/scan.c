@@ -242,7 +242,10 @@ static void at_block(struct tbd_scan *scan)
     tbd_scan_deliver_switch(scan, cursor->time, cursor->block->def.start);
     if (scan->waiting.is_there &&
         (scan->waiting.target == 0 || scan->waiting.target == cursor->block->def.start)) {
-        if (scan->blocks == NULL || (scan->blocks[cursor->id] & ~TBD_PLAN_NO_ENTRY) != 0)
+        if (scan->makes_operands)
+            tbd_scan_take_handed(scan);
+        if (!scan->only_jumps &&
+            (scan->blocks == NULL || (scan->blocks[cursor->id] & ~TBD_PLAN_NO_ENTRY) != 0))
             deliver_call(scan, cursor->time, cursor->block->def.start);
         scan->waiting.is_there = false;
     } else if (scan->with_jumps) {
@@ -298,6 +301,8 @@ static void at_call(struct tbd_scan *scan)
         .thread = scan->cursor.thread,
         .flags = TBD_EVENT_HAS_SP | (tail ? TBD_EVENT_BY_JUMP : 0),
     };
+    scan->waiting.made_at = scan->cursor.time;
+    scan->waiting.back = scan->cursor.block->def.start + scan->cursor.block->def.code_bytes;
 }
 
 /* Tells a frame that ends from one that an exception jumps into. */
@@ -468,7 +473,9 @@ static uint8_t passed_ops(const struct tbd_scan *scan)
 
     if (!is_about_calls || scan->probes != NULL)
         return 0;
-    return scan->only_jumps ? accesses | 1u << TBD_OP_CALL | 1u << TBD_OP_RET : accesses;
+    if (!scan->only_jumps)
+        return accesses;
+    return accesses | 1u << TBD_OP_RET | (scan->makes_operands ? 0 : 1u << TBD_OP_CALL);
 }
 
 void tbd_scan_run(struct tbd_scan *scan)

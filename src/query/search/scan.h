@@ -4,6 +4,7 @@
 #define TBD_QUERY_SCAN_H
 
 #include "query/session/code/disas.h"
+#include "query/session/code/register_moves.h"
 #include "query/session/event.h"
 #include "query/session/source/line_starts.h"
 #include "query/search/probes.h"
@@ -22,6 +23,24 @@ struct tbd_scan_call {
     bool by_jump;    /* a stub or a tail call jumps to it */
     uint64_t target; /* 0: any block that comes next */
     struct tbd_event event;
+    uint64_t made_at; /* time of the block that ends with the call; 0: in an earlier window */
+    uint64_t back;    /* where it returns to */
+};
+
+/* What a call handed to the function that it entered, for a jump from that function's first block (scan_jumps.h). */
+struct tbd_scan_handed {
+    uint64_t time;  /* of that block; 0: there is none */
+    uint32_t block; /* its id */
+    uint64_t back;  /* where the call returns to */
+    struct tbd_call_operands operands;
+};
+
+#define TBD_SCAN_MOVES 8u
+
+/* The moves of a block, kept for the next time it comes. */
+struct tbd_scan_moves {
+    uint32_t block; /* id; 0: none */
+    struct tbd_register_moves moves;
 };
 
 /* What leads to the next block of a thread, where no call does (scan_jumps.h). */
@@ -64,7 +83,9 @@ struct tbd_scan {
     bool every_return; /* func_enter: all events of func_exit, and no more */
     bool
         with_jumps; /* func_enter: those by jumps without operands, to blocks with TBD_PLAN_JUMPED */
-    bool only_jumps;    /* ... and no other events */
+    bool only_jumps; /* ... and no other events */
+    bool
+        makes_operands; /* ... with operands, where these follow from those of a call right before (with own_returns) */
     uint64_t seeded_at; /* `callers` are as of this block; 0: of the window's start */
     /* Called in order; false stops the walk. With probes the walk goes on, but emit is not called
      * again. */
@@ -84,7 +105,9 @@ struct tbd_scan {
     bool stopped;
     struct tbd_scan_call waiting; /* the thread's previous block ended with a call */
     struct tbd_scan_way way;
-    struct tbd_scan_turn *turns; /* of other threads */
+    struct tbd_scan_handed handed;               /* with makes_operands */
+    struct tbd_scan_moves moves[TBD_SCAN_MOVES]; /* at the block's id modulo their number */
+    struct tbd_scan_turn *turns;                 /* of other threads */
     size_t turn_count, turn_capacity;
     bool has_switch; /* `switched` waits for the block that the thread enters */
     struct tbd_event switched;

@@ -11,6 +11,8 @@
 #include "query/search/search_plan.h"
 #include "query/search/search_tails.h"
 
+#include <string.h>
+
 bool tbd_scan_starts_threads(const struct tbd_window *window)
 {
     return window->thread_count != 0;
@@ -140,6 +142,53 @@ static const struct tbd_block *take_before(struct tbd_scan *scan)
     return before;
 }
 
+/* ---- operands that follow from a call ---- */
+
+void tbd_scan_take_handed(struct tbd_scan *scan)
+{
+    const struct tbd_scan_call *call = &scan->waiting;
+
+    if (call->by_jump || call->made_at == 0 || call->made_at + 1 != scan->cursor.time)
+        return;
+    scan->handed = (struct tbd_scan_handed){ .time = scan->cursor.time,
+                                             .block = scan->cursor.id,
+                                             .back = call->back,
+                                             .operands.sp = call->event.sp };
+    memcpy(scan->handed.operands.args, call->event.args, sizeof(call->event.args));
+}
+
+static const struct tbd_register_moves *moves_of(struct tbd_scan *scan, uint32_t id,
+                                                 const struct tbd_block *block)
+{
+    struct tbd_scan_moves *kept = &scan->moves[id % TBD_SCAN_MOVES];
+
+    if (kept->block != id)
+        tbd_register_moves_of(block, &kept->moves);
+    kept->block = id;
+    return &kept->moves;
+}
+
+/* Only if nothing came between the call, the block `before` that it entered, and this one: no signal, no other thread. */
+static void make_operands(struct tbd_scan *scan, const struct tbd_block *before,
+                          struct tbd_event *event)
+{
+    const struct tbd_scan_handed *handed = &scan->handed;
+    struct tbd_call_operands operands = handed->operands;
+    const struct tbd_register_moves *moves;
+
+    if (handed->time == 0 || handed->time + 1 != event->position.time ||
+        before != tbd_window_block(scan->window, handed->block))
+        return;
+    moves = moves_of(scan, handed->block, before);
+    if (!moves->is_known)
+        return;
+    tbd_register_moves_apply(moves, &operands);
+    event->sp = operands.sp;
+    memcpy(event->args, operands.args, sizeof(event->args));
+    event->called_at = handed->back - 1;
+    event->flags = (event->flags & ~TBD_EVENT_BARE) | TBD_EVENT_HAS_SP;
+}
+
 void tbd_scan_meet_jump(struct tbd_scan *scan)
 {
     const struct tbd_block *before;
@@ -155,8 +204,10 @@ void tbd_scan_meet_jump(struct tbd_scan *scan)
     if (before == NULL || !leads_on(before))
         return;
     event = make_entry(scan, last_pc(before));
-    if (!is_inside(scan, event.from, event.pc))
-        deliver(scan, &event);
+    if (is_inside(scan, event.from, event.pc))
+        return;
+    make_operands(scan, before, &event);
+    deliver(scan, &event);
 }
 
 void tbd_scan_pass_block(struct tbd_scan *scan)

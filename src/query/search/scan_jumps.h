@@ -13,6 +13,8 @@
 bool tbd_scan_starts_threads(const struct tbd_window *window);
 /* May a walk over the window meet an entry without operands?  `blocks` as in struct tbd_scan, below `count`. */
 bool tbd_scan_may_meet(const struct tbd_window *window, const uint8_t *blocks, uint32_t count);
+/* With makes_operands, at a block to which the waiting call leads. */
+void tbd_scan_take_handed(struct tbd_scan *scan);
 /* At a block, which no call leads to: delivers the entry of a function. */
 void tbd_scan_meet_jump(struct tbd_scan *scan);
 /* After that: the block may lead on. */

@@ -156,6 +156,12 @@ static void seed(struct tbd_search_run *run, struct tbd_scan *scan)
         tbd_search_seed_callers(run);
 }
 
+/* Only with own_returns are the calls of functions looked at that may jump. */
+static bool makes_operands(const struct tbd_search_run *run)
+{
+    return run->question->own_returns && tbd_search_wants_operands(run);
+}
+
 static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
                  struct tbd_probes *feed)
 {
@@ -179,6 +185,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .own_returns = run->question->own_returns,
         .every_return = run->question->every_return,
         .with_jumps = run->plan.has_jumped,
+        .makes_operands = makes_operands(run),
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,
@@ -458,6 +465,7 @@ static void walk_jumps(struct tbd_search_run *run)
         .blocks = run->plan.blocks,
         .with_jumps = true,
         .only_jumps = true,
+        .makes_operands = makes_operands(run),
         .emit = tbd_search_note_bare,
         .context = run,
     };
