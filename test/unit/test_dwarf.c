@@ -311,6 +311,35 @@ static void expressions_have_their_values(void **state)
     }
 }
 
+/* Also elements of arrays there, whose addresses nobody knows; the reason is given once. */
+static void what_an_unknown_pointer_leads_to_says_so(void **state)
+{
+    static const char *const led_to[] = {
+        "*argv",
+        "argv[0]",
+        "argv[0][1]",
+        "*(argv + 2)",
+        "*((struct node *)argv)",
+        "((struct node *)argv)->next->key",
+        "((struct node *)argv)->name[1]",
+        "*((struct node *)argv)->name + 1",
+    };
+    struct tbd_elf_file *file = open_made(0);
+    struct asked asked;
+    char wanted[2 * sizeof(asked.text)];
+    const char *why = "<optimized out: ";
+
+    (void)state;
+    start_asking(&asked, file, symbol(file, "main")->start + 4);
+    assert_memory_equal(ask(&asked, "argv"), why, strlen(why));
+    snprintf(wanted, sizeof(wanted), "%sits pointer is not known: %s", why,
+             asked.text + strlen(why));
+    for (size_t i = 0; i < sizeof(led_to) / sizeof(led_to[0]); i++)
+        assert_string_equal(ask(&asked, led_to[i]), wanted);
+    assert_string_equal(ask(&asked, "sizeof(((struct node *)argv)->name)"), "8");
+    tbd_elf_close(file);
+}
+
 /* ---- locations with numbers of base types, as compilers write them rarely ---- */
 
 #define TYPE(name)     ".uleb128 .L" name "-.Lcu\n"
@@ -579,6 +608,7 @@ int main(void)
         cmocka_unit_test(lines_have_their_addresses),
         cmocka_unit_test(inlined_functions_are_around_an_address),
         cmocka_unit_test(expressions_have_their_values),
+        cmocka_unit_test(what_an_unknown_pointer_leads_to_says_so),
         cmocka_unit_test(locations_compute_with_base_types),
         cmocka_unit_test(the_line_after_a_row_that_is_left_out_starts),
         cmocka_unit_test(a_condition_on_a_line_has_a_value_where_the_line_is_known),

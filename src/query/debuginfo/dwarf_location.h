@@ -29,6 +29,8 @@ struct tbd_place_of {
 
 /* Why a value is not known that the program does not have there. */
 #define TBD_DATA_NO_LOCATION "it has no location at this instruction"
+/* What is not known because the pointer to it is not; why that is follows. */
+#define TBD_DATA_NO_POINTER "its pointer is not known: "
 
 /* A value: in memory, or bytes of its own (registers, constants, results). */
 struct tbd_data {

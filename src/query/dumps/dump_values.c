@@ -450,7 +450,8 @@ static bool is_nowhere(const json_t *answer)
     const char *text = json_string_value(json_object_get(answer, "value"));
 
     return json_is_false(json_object_get(answer, "known")) && text != NULL &&
-           strcmp(text, "<optimized out: " TBD_DATA_NO_LOCATION ">") == 0;
+           (strcmp(text, "<optimized out: " TBD_DATA_NO_LOCATION ">") == 0 ||
+            strcmp(text, "<optimized out: " TBD_DATA_NO_POINTER TBD_DATA_NO_LOCATION ">") == 0);
 }
 
 static bool any_unknown(const json_t *all)

@@ -149,6 +149,18 @@ static void take_pointer(struct tbd_c_run *r, struct tbd_data *data)
         *data = pointer;
 }
 
+/* What an unknown pointer leads to is not known either, and says that it is the pointer. */
+static void unknown_target(struct tbd_data *data)
+{
+    char why[TBD_DATA_WHY];
+    size_t said = strlen(TBD_DATA_NO_POINTER);
+
+    if (strncmp(data->why, TBD_DATA_NO_POINTER, said) == 0)
+        return;
+    memcpy(why, data->why, sizeof(why));
+    tbd_data_unknown(data, TBD_DATA_NO_POINTER "%s", why);
+}
+
 bool tbd_c_dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data)
 {
     struct tbd_type target;
@@ -168,8 +180,10 @@ bool tbd_c_dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data)
     if (data->is_known && kind != TBD_TYPE_POINTER)
         return tbd_query_wrong(r->error, TBD_TYPE, at, 1, "this is not a pointer");
     if (!tbd_c_operand(r, data, &a)) {
-        if (a.is_pointer && tbd_type_target(&a.type, &target))
+        if (a.is_pointer && tbd_type_target(&a.type, &target)) {
             data->type = target;
+            unknown_target(data);
+        }
         return r->error->status == TBD_OK;
     }
     if (!a.is_pointer || !tbd_type_target(&a.type, &target))

@@ -24,9 +24,12 @@ void tbd_c_decay(struct tbd_data *data)
     if (view.kind == TBD_TYPE_ARRAY)
         (void)tbd_type_target(&data->type, &target);
     pointer = tbd_type_pointer_to(&target);
-    if (data->is_known && data->in_memory)
+    if (data->is_known && data->in_memory) {
         tbd_data_number(data->address, &pointer, data);
-    else
+        return;
+    }
+    data->type = pointer;
+    if (data->is_known)
         tbd_data_unknown(data, "it has no address");
 }
 
