@@ -527,30 +527,12 @@ def entry_of(program, at, out=0):
     return program.numbers[before[0] + 1] if before else at
 
 
-def entry_of_frame(program, at, frame):
-    """The moment when the frame's function was entered."""
-    frames = stack_of(program, at)
-    return entry_of(program, at, len({(f["pc"], f["sp"]) for f in frames[:frame + 1]}) - 1)
-
-
 def entered_with(program, at, frame, register):
     """What the register held when the frame's function was entered, as text."""
-    position = program.states[program.index_of[entry_of_frame(program, at, frame)]][0]
+    frames = stack_of(program, at)
+    out = len({(f["pc"], f["sp"]) for f in frames[:frame + 1]}) - 1
+    position = program.states[program.index_of[entry_of(program, at, out)]][0]
     return program.trace.one("regs", at=position)[register]
-
-
-def values_at_entry(program, at, frame, name):
-    """What the variable held when the frame's function was entered: of that function, or of what is inlined there."""
-    entry = entry_of_frame(program, at, frame)
-    copies = sum(f["inlined"] for f in stack_of(program, entry)[:4])
-    found = variables(program, [entry], [min(copies + 1, 4)])
-    return [v["value"] for rows in found.values() for v in rows if v["name"] == name]
-
-
-def has_empty_range(program, pc):
-    """Is there a location list with a range of no bytes there, which gdb uses at a function's first instruction alone?"""
-    lists = subprocess.run(["readelf", "--debug-dump=loc", program.path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
-    return re.search(r"\b%016x %016x \(" % (pc, pc), lists) is not None
 
 
 def is_never_stored(program, at, frame, name):
@@ -565,20 +547,66 @@ def is_never_stored(program, at, frame, name):
     return address and not program.trace.ask("goto", "first", "backward", "store", 1, "where", "addr<=%#x && addr+size>%#x" % (address + 3, address), at=position)
 
 
+def shown_values(program, at, frame, name):
+    """What gdb shows at the moment, in a run without a record."""
+    stack = program.gdb_stack_natively(at)
+    return [value for other, value in (stack[frame][3] or [] if frame < len(stack) else []) if other == name]
+
+
+def is_shown(program, at, frame, name, value):
+    return value in shown_values(program, at, frame, name)
+
+
+def is_known_at_entry(program, at, frame, name, value):
+    """Does gdb show the value when the frame's function has been entered?  There it is in a register."""
+    frames = stack_of(program, at)
+    entered = entry_of(program, at, len({(f["pc"], f["sp"]) for f in frames[:frame + 1]}) - 1)
+    copies = sum(f["pc"] == frames[frame]["pc"] and f["sp"] == frames[frame]["sp"] for f in frames)  # and the function that they are in
+    return any(is_shown(program, entered, number, name, value) for number in range(min(copies, 4)))
+
+
+def after(program, at):
+    return program.numbers[min(program.index_of[at] + 1, len(program.numbers) - 1)]
+
+
+def is_entry(program, at):
+    index = program.index_of[at]
+    return program.states[index - 1][5].startswith("call") and program.states[index - 1][3] != program.states[index][3]
+
+
+def has_empty_range(program, at):
+    """Has a location list a range that ends where it begins, here, and after it another one that begins here?"""
+    pc = "%016x" % program.states[program.index_of[at]][1]
+    text = subprocess.run(["objdump", "--dwarf=loc", program.path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode()
+    ranges = re.findall(r"^.*\b([0-9a-f]{16}) ([0-9a-f]{16}) \(DW_OP_", text, re.MULTILINE)
+    return any(one == (pc, pc) and other[0] == pc and other[1] != pc for one, other in zip(ranges, ranges[1:]))
+
+
+def after_opening(program, at):
+    """In a function's opening line: the moment after it.  Code without lines may lead to the function, as a trampoline on the stack."""
+    first, index = program.index_of[entry_of(program, at)], program.index_of[at]
+    function, line = program.states[index][3:5]
+    if any(state[4] not in (None, line) for state in program.states[first:index]):
+        return None
+    behind = next((i for i in range(index, len(program.states)) if program.states[i][4] != line), index)
+    return program.numbers[behind] if program.states[behind][3] == function else None
+
+
 def explain_value(program, at, frame, name, ours, theirs):
     """Why gdb shows another value of a variable; None: no reason is known."""
     whole = re.fullmatch(r"\(\w+ \*\) (0x[0-9a-f]+)", ours[0])
-    if whole and re.fullmatch("0x[0-9a-f]+", theirs) and 0 < int(theirs, 16) - int(whole.group(1), 16) < 256:
+    if whole and any(re.fullmatch("0x[0-9a-f]+", pointer) and 0 < int(pointer, 16) - int(whole.group(1), 16) < 256
+                     for pointer in [theirs] + shown_values(program, at, frame, name)):
         return "tbdq shows the whole object that a pointer to a base leads to"
-    if theirs == "<optimized out>":
-        known = bool(ours) and ours[0] in values_at_entry(program, at, frame, name)
-        return "gdb does not know what a register held at the function's entry" if known else None
-    pc = program.states[program.index_of[at]][1]
-    if at == entry_of(program, at) and stack_of(program, at)[0]["inlined"] and has_empty_range(program, pc):
-        return "gdb takes the value at the function's entry where inlined code begins at once"
-    natively = program.gdb_stack_natively(at)
-    if frame < len(natively) and [name, ours[0]] in (natively[frame][3] or []):
+    if theirs == "<optimized out>" and is_known_at_entry(program, at, frame, name, ours[0]):
+        return "gdb does not know what a register held at the function's entry"
+    if is_shown(program, at, frame, name, ours[0]):
         return "gdb has another value after `record goto` than in a run without a record"
+    if is_entry(program, at) and has_empty_range(program, at) and is_shown(program, after(program, at), frame, name, ours[0]):
+        return "gdb takes the empty range of a location list at the function's entry, not the one that begins there"
+    opened = after_opening(program, at)
+    if frame == 0 and opened and is_shown(program, opened, frame, name, ours[0]):
+        return "gdb reads where a parameter is to be, before it is stored there"
     if name == "this" and ours == [entered_with(program, at, frame, "rdi")] and theirs != ours[0]:
         return "gdb has another `this` than was passed in rdi"
     if is_never_stored(program, at, frame, name):
@@ -591,7 +619,5 @@ def is_in_prologue(program, at):
     index = program.index_of[at]
     for i in range(index, max(index - 30, 0), -1):
         if program.states[i - 1][5].startswith("call"):
-            while i < index and not program.states[i][3]:  # a nested function's trampoline, on the stack
-                i += 1
             return program.states[i][4] == program.states[index][4]
     return False
