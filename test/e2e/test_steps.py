@@ -179,6 +179,18 @@ def test_a_thunk_is_not_the_function_that_it_leads_to(folder):
         assert program.index_of[leads[0][0]] in entered, (program.text(at), leads)
 
 
+def test_next_leads_out_of_thunks_and_of_code_moved_before_its_statement(folder):
+    """A thunk jumps to a function that begins with an inlined one; code of an inlined function is above the function's start, or of its caller."""
+    for level in ("Og", "O2"):
+        program = stepping.Program(stepping.built("diamond.cc", level, os.path.join(folder, level)), os.path.join(folder, level, "traces"))
+        moments = [number for number, state in zip(program.numbers, program.states)
+                   if state[2] == program.name and state[4] is not None and
+                   (" thunk to " in state[3] or state[3] == "Motor::~Motor" or state[3] == "main" and state[4] in (7, 11))][:40]
+        assert len(moments) > 10
+        for (at, _, _, frames, theirs), (_, leads) in zip(program.gdb(moments, ["next"]), program.tbdq(moments, ["next"])):
+            compare(program, "next", at, theirs[0], leads[0] and leads[0][0], frames, collections.Counter())
+
+
 def test_step_enters_a_thunk_that_has_the_function_s_code(folder):
     program = stepping.Program(stepping.built("shapes.cc", "O2", folder), folder + "/traces")
     entered = [i for i, state in enumerate(program.states)

@@ -106,17 +106,24 @@ static bool is_among(uint64_t copy, const uint64_t *ids, unsigned count)
     return false;
 }
 
+/* The copies that the step leaves, innermost first. */
+static const uint64_t *left_copies(const struct tbd_stepping *s, unsigned *count)
+{
+    *count = s->kind == TBD_STEP_OUT ? s->began_count : s->own_count;
+    return s->kind == TBD_STEP_OUT ? s->began : s->own;
+}
+
 /* How many copies are called here.  Optimization moves code of a copy before its start: from there the start is reached within the copy,
  * and that of the copies around it. */
 static unsigned starting_at(const struct tbd_stepping *s, const struct tbd_step_place *place)
 {
-    unsigned starting = place->starting;
+    unsigned starting = place->starting, count;
+    const uint64_t *left = left_copies(s, &count);
     bool is_left = false;
 
     for (unsigned i = 0; i < starting; i++)
-        is_left |= s->is_falling && is_among(place->around[i].id, s->began, 1);
-    while (is_left && starting != 0 &&
-           is_among(place->around[starting - 1].id, s->began, s->began_count))
+        is_left |= s->is_falling && is_among(place->around[i].id, left, count != 0);
+    while (is_left && starting != 0 && is_among(place->around[starting - 1].id, left, count))
         starting--;
     return starting;
 }
@@ -154,13 +161,14 @@ static bool is_aside(const struct tbd_stepping *s, const struct tbd_step_place *
 
 /* ---- forward ---- */
 
-/* In another frame, or copy, that goes on with code moved there, the next statement is the end, whatever its line. */
+/* In another frame, or copy, that goes on with code of another line moved there, the next statement is the end, whatever its line. */
 static void take_forward(struct tbd_stepping *s, const struct tbd_step_place *place)
 {
-    bool is_other = s->has_changed || deeper(s, place, starting_at(s, place)) != 0;
+    bool is_other = s->has_changed || deeper(s, place, starting_at(s, place)) != 0,
+         is_same_line = tbd_source_same_line(&place->line, &s->line);
 
     take_place(s, place, starting_at(s, place));
-    if (is_other && place->line.is_aside && place->line.starts)
+    if (is_other && !is_same_line && place->line.is_aside && place->line.starts)
         s->line = (struct tbd_source_line){ .file = NULL };
 }
 
@@ -249,15 +257,27 @@ static enum tbd_step_move to_body(struct tbd_stepping *s)
     return TBD_STEP_ON;
 }
 
-/* Is the place in the copy that OUT leaves? */
+/* Is the place in the innermost copy that the step leaves? */
 static bool is_in_left(struct tbd_stepping *s)
 {
     const struct tbd_step_place *place = place_at(s);
+    unsigned count;
+    const uint64_t *left = left_copies(s, &count);
     bool is_in = false;
 
-    for (unsigned i = 0; s->kind == TBD_STEP_OUT && s->began_count != 0 && i < place->count; i++)
-        is_in |= place->around[i].id == s->began[0];
+    for (unsigned i = 0; count != 0 && i < place->count; i++)
+        is_in |= place->around[i].id == left[0];
     return is_in;
+}
+
+/* Has a jump led from `pc` to the start of another function, as from a thunk?  Nothing there is called by the line that is left. */
+static bool is_other_function(struct tbd_stepping *s, uint64_t pc)
+{
+    struct tbd_symbol before, here;
+
+    return tbd_step_is_entry(&s->walk) &&
+           tbd_step_function(&s->walk, s->walk.window, s->walk.pc, &here) &&
+           tbd_step_function(&s->walk, s->walk.window, pc, &before) && here.start != before.start;
 }
 
 static enum tbd_step_move move_forward(struct tbd_stepping *s)
@@ -268,6 +288,7 @@ static enum tbd_step_move move_forward(struct tbd_stepping *s)
         tbd_step_forward(&s->walk, s->kind == TBD_STEP_INTO ? has_lines : NULL, s);
 
     s->is_falling = was_in_left && move == TBD_STEP_ON && s->walk.pc > pc;
+    s->has_changed |= move == TBD_STEP_ON && is_other_function(s, pc);
     return move;
 }
 

@@ -27,9 +27,9 @@ struct tbd_stepping {
     uint64_t began[TBD_STEP_INLINED]; /* copies around the place where OUT began */
     unsigned began_count;
     bool
-        is_falling; /* OUT comes from code above in the copy that it leaves: its start here is no call */
-    uint64_t from, to;              /* the stretch of code that it was taken from */
-    bool has_changed;               /* the frame, since the last place with a line */
+        is_falling; /* it comes from code above in the copy that it leaves: its start here is no call */
+    uint64_t from, to; /* the stretch of code that it was taken from */
+    bool has_changed;  /* the frame, or its function, since the last place with a line */
     uint64_t start_pc, start_frame; /* of UNTIL */
     unsigned selected; /* the frame to be shown: it calls the copies that begin at the position */
     bool is_there;     /* the step ends where it began: only the frame is another one */
