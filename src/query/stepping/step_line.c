@@ -257,10 +257,10 @@ static enum tbd_step_move to_body(struct tbd_stepping *s)
     return TBD_STEP_ON;
 }
 
-/* Is the place in the innermost copy that the step leaves? */
-static bool is_in_left(struct tbd_stepping *s)
+/* Is the code in the innermost copy that the step leaves? */
+static bool is_in_left(struct tbd_stepping *s, uint64_t pc)
 {
-    const struct tbd_step_place *place = place_at(s);
+    const struct tbd_step_place *place = tbd_step_place_at(s->places, s->walk.window, pc);
     unsigned count;
     const uint64_t *left = left_copies(s, &count);
     bool is_in = false;
@@ -283,11 +283,12 @@ static bool is_other_function(struct tbd_stepping *s, uint64_t pc)
 static enum tbd_step_move move_forward(struct tbd_stepping *s)
 {
     uint64_t pc = s->walk.pc;
-    bool was_in_left = is_in_left(s);
+    bool was_in_left = is_in_left(s, pc);
     enum tbd_step_move move =
         tbd_step_forward(&s->walk, s->kind == TBD_STEP_INTO ? has_lines : NULL, s);
 
-    s->is_falling = was_in_left && move == TBD_STEP_ON && s->walk.pc > pc;
+    s->is_falling = was_in_left && move == TBD_STEP_ON && s->walk.pc > pc &&
+                    (s->kind == TBD_STEP_OUT || is_in_left(s, s->walk.pc - 1));
     s->has_changed |= move == TBD_STEP_ON && is_other_function(s, pc);
     return move;
 }
