@@ -381,6 +381,11 @@ def test_parts_are_kept_longer_than_rings(folder):
     for words, code in ((["part", "libnone.so"], 1), (["part", "other"], 1), (["part"], 2), (["parts", "last"], 2), (["parts", "fold"], 2)):
         assert parts.tbdq("path", *words).code == code, words
     assert whole.tbdq("path", "parts").code == 1
+    for dump, part, said in ((whole, "work()", b"no part of the program had a ring of its own\nhint: tbd crash --parts="),
+                             (parts, "none()", b"nothing of none() ran\nhint: these had: "),
+                             (parts, "other", b"'other' had no ring of its own\nhint: these had: ")):
+        result = dump.tbdq("path", "part", part)
+        assert said in result.err and (dump is whole or b"librare.so" in result.err), (part, result)
 
 
 def test_source_files_are_parts(folder):

@@ -162,6 +162,28 @@ static enum tbd_exit print_table(struct tbd_command_run *run, struct path *path,
     return tbd_command_no_memory();
 }
 
+/* Why no row is there: no part has a ring of its own, another one has, or nothing of it ran. */
+static enum tbd_exit no_part(const struct path *path, enum tbd_status status)
+{
+    const struct tbd_crash_dump *dump = &path->ring.dump;
+
+    if (dump->head->part_count == 0) {
+        fprintf(stderr, "tbdq: no part of the program had a ring of its own\n"
+                        "hint: tbd crash --parts='libz.so.1;modules' -- PROGRAM\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    if (status != TBD_NOTFOUND)
+        fprintf(stderr, "tbdq: nothing of %s ran\n",
+                path->part != NULL ? tbd_shown(path->part) : "the parts");
+    else
+        fprintf(stderr, "tbdq: '%s' had no ring of its own\n", tbd_shown(path->part));
+    for (uint32_t i = 0; i < dump->head->part_count; i++)
+        fprintf(stderr, "%s%s", i == 0 ? "hint: these had: " : ", ",
+                tbd_shown(dump->parts[i].name));
+    fputc('\n', stderr);
+    return TBD_EXIT_NOT_FOUND;
+}
+
 static enum tbd_exit print_kept(struct tbd_command_run *run, struct path *path)
 {
     enum tbd_status status = tbd_rings_keep(&path->ring, path->part);
@@ -169,13 +191,8 @@ static enum tbd_exit print_kept(struct tbd_command_run *run, struct path *path)
 
     if (is_modules && path->rows.unit == TBD_PATH_LINES) /* a row is an entry */
         path->rows.unit = TBD_PATH_BLOCKS;
-    if (status == TBD_NOTFOUND || (status == TBD_OK && path->ring.kept.count == 0)) {
-        fprintf(stderr,
-                "tbdq: the dump has kept nothing of %s\n"
-                "tbdq: hint: tbd crash --parts='libz.so.1;modules' -- PROGRAM\n",
-                path->part != NULL ? tbd_shown(path->part) : "any part");
-        return TBD_EXIT_NOT_FOUND;
-    }
+    if (status == TBD_NOTFOUND || (status == TBD_OK && path->ring.kept.count == 0))
+        return no_part(path, status);
     return status == TBD_OK ? print_table(run, path, &path->ring.kept) : tbd_command_no_memory();
 }
 
