@@ -23,7 +23,7 @@ static bool are_bytes(unsigned bits, unsigned more_bits, unsigned still_more_bit
     return (bits | more_bits | still_more_bits) % 8 == 0;
 }
 
-/* Those of `from` on from where they are in `width` bits at `shift`, as far as they are among these. */
+/* The `width` bits at `shift` are those of slot `from` at `source`; false: the first byte is not among them. */
 static bool over_move(struct looked_for *w, uint8_t from, unsigned width, unsigned shift,
                       unsigned source)
 {
