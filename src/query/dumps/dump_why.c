@@ -142,29 +142,6 @@ static bool decode(struct dump_why *why, size_t step, struct tbd_why_insn *out)
                &out->insn, out->operands));
 }
 
-/* TBD_PLACE_COUNT: the simulation does not have it. */
-static unsigned place_of(ZydisRegister whole)
-{
-    if (whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15)
-        return (unsigned)(whole - ZYDIS_REGISTER_RAX);
-    if (whole >= ZYDIS_REGISTER_ZMM0 && whole <= ZYDIS_REGISTER_ZMM31)
-        return TBD_PLACE_VECTOR + 8 * (unsigned)(whole - ZYDIS_REGISTER_ZMM0);
-    if (whole >= ZYDIS_REGISTER_K0 && whole <= ZYDIS_REGISTER_K7)
-        return TBD_PLACE_MASK + (unsigned)(whole - ZYDIS_REGISTER_K0);
-    return TBD_PLACE_COUNT;
-}
-
-static ZydisRegister register_of(unsigned place)
-{
-    if (place < TBD_REG_COUNT)
-        return (ZydisRegister)(ZYDIS_REGISTER_RAX + (int)place);
-    if (place >= TBD_PLACE_MASK)
-        return (ZydisRegister)(ZYDIS_REGISTER_K0 + (int)(place - TBD_PLACE_MASK));
-    return place < TBD_PLACE_VECTOR
-               ? ZYDIS_REGISTER_NONE
-               : (ZydisRegister)(ZYDIS_REGISTER_ZMM0 + (int)((place - TBD_PLACE_VECTOR) / 8));
-}
-
 /* With the bits from `shift` on as its lowest ones. */
 static struct tbd_simulated moved_down(struct tbd_simulated value, unsigned shift)
 {
@@ -206,10 +183,9 @@ static void take_register(struct dump_why *why, const struct tbd_why_input *inpu
     char text[TBD_WHY_REGISTER_TEXT];
 
     say(why, "%s", tbd_why_register_text(input, text));
-    out->place = place_of(input->reg);
+    out->place = tbd_why_place_of(input->reg, input->first);
     if (out->place == TBD_PLACE_COUNT)
         return;
-    out->place += input->first / 8;
     out->first = input->first % 8;
     out->bytes = input->bytes < 8 - out->first ? input->bytes : 8 - out->first;
 }
@@ -247,10 +223,10 @@ static struct tbd_why_part part_of(const struct dump_why *why, const struct dump
     uint64_t start;
 
     if (wanted->place != TBD_PLACE_COUNT) {
-        bool is_lane = wanted->place >= TBD_PLACE_VECTOR && wanted->place < TBD_PLACE_MASK;
-        uint64_t lane = is_lane ? (wanted->place - TBD_PLACE_VECTOR) % 8 : 0;
+        uint32_t lane;
+        ZydisRegister reg = tbd_why_register_of(wanted->place, &lane);
 
-        return (struct tbd_why_part){ register_of(wanted->place), 8 * lane + wanted->first,
+        return (struct tbd_why_part){ reg, lane + wanted->first,
                                       wanted->bytes != 0 && wanted->bytes < 8 ? wanted->bytes
                                                                               : 8 - wanted->first };
     }
@@ -375,7 +351,7 @@ static struct tbd_why_inputs inputs_of(struct dump_why *why, const struct dump_w
                             wanted->place == TBD_PLACE_COUNT   ? TBD_WHY_MEMORY
                             : wanted->place == TBD_PLACE_FLAGS ? TBD_WHY_FLAGS
                                                                : TBD_WHY_REGISTER,
-                            register_of(wanted->place));
+                            part.reg);
     if (is_bytes && out.is_copy)
         tbd_why_take_part(insn, &part, &out.inputs[0]);
     return out;

@@ -6,8 +6,7 @@
 
 #include <stdio.h>
 
-/* The place of the register's lane that the byte is in; TBD_PLACE_COUNT: the table does not have it. */
-static unsigned place_of(ZydisRegister whole, uint64_t byte)
+unsigned tbd_why_place_of(ZydisRegister whole, uint64_t byte)
 {
     if (whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15 && byte < 8)
         return (unsigned)(whole - ZYDIS_REGISTER_RAX);
@@ -19,8 +18,7 @@ static unsigned place_of(ZydisRegister whole, uint64_t byte)
     return TBD_PLACE_COUNT;
 }
 
-/* The register that a place is in, and where in it. */
-static ZydisRegister register_of(unsigned place, uint32_t *byte)
+ZydisRegister tbd_why_register_of(unsigned place, uint32_t *byte)
 {
     *byte = 0;
     if (place < 16)
@@ -42,7 +40,7 @@ static struct tbd_copied copied(const struct tbd_sim_insn *insn, const struct tb
     struct tbd_copied none = { .from = TBD_COPIED_NOT };
 
     if (part->reg != ZYDIS_REGISTER_NONE) {
-        unsigned place = place_of(part->reg, byte);
+        unsigned place = tbd_why_place_of(part->reg, byte);
 
         if (place == TBD_PLACE_COUNT)
             return none;
@@ -79,7 +77,7 @@ static struct tbd_why_input input_of(const struct tbd_sim_insn *insn,
     switch (from->from) {
     case TBD_COPIED_FROM_PLACE:
         input.place = TBD_WHY_REGISTER;
-        input.reg = register_of(from->number, &byte);
+        input.reg = tbd_why_register_of(from->number, &byte);
         input.named = name_of(decoded, input.reg);
         input.first = byte + from->first;
         break;
@@ -128,7 +126,7 @@ bool tbd_why_writes_part(const struct tbd_sim_insn *insn, const struct tbd_why_p
         struct tbd_copied from = copied(insn, part, at);
 
         if (from.from != TBD_COPIED_FROM_PLACE ||
-            from.number != place_of(part->reg, part->first + at) ||
+            from.number != tbd_why_place_of(part->reg, part->first + at) ||
             from.first != (part->first + at) % 8)
             return true;
         at += from.bytes;

@@ -16,6 +16,11 @@ struct tbd_why_part {
     uint64_t bytes;
 };
 
+/* The simulation's place of the register's lane that the byte is in; TBD_PLACE_COUNT: it has none. */
+unsigned tbd_why_place_of(ZydisRegister whole, uint64_t byte);
+/* The register that a place is in, and where in it; ZYDIS_REGISTER_NONE: in no such register. */
+ZydisRegister tbd_why_register_of(unsigned place, uint32_t *byte);
+
 /* False: the bytes of the register are those that it had before. */
 bool tbd_why_writes_part(const struct tbd_sim_insn *insn, const struct tbd_why_part *part);
 /* True: each byte was only moved; `out` has where they came from, one after the other.  Of more than TBD_WHY_INPUTS_MAX pieces the
