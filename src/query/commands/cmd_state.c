@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_state.c - where, regs, mem, bt, disas: the state at the current position */
 #include "query/commands/commands.h"
+#include "base/vector_layout.h"
 #include "query/commands/functions.h"
 #include "query/debuginfo/register_names.h"
 #include "query/output/output.h"
@@ -73,7 +74,7 @@ enum tbd_exit tbd_command_where(struct tbd_command_run *run)
 /* xmm0-15 lie at 160 of the legacy area (SDM vol. 1, 13.4.1), lowest byte first. */
 static void vector_text(const struct tbd_reg_state *state, unsigned number, char *out, size_t bytes)
 {
-    const uint8_t *lowest = state->xsave + 160 + (size_t)16 * number;
+    const uint8_t *lowest = state->xsave + TBD_VECTOR_XMM + (size_t)16 * number;
     size_t used = (size_t)snprintf(out, bytes, "0x");
 
     for (int i = 15; i >= 0; i--)

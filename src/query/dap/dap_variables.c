@@ -5,6 +5,7 @@
  * the next motion. */
 #include "query/dap/dap_requests.h"
 
+#include "base/vector_layout.h"
 #include "query/debuginfo/register_names.h"
 #include "query/output/output.h"
 
@@ -230,7 +231,7 @@ static void list_registers(struct variable_list *listing)
     }
 }
 
-/* xmm0-15 lie at 160 of the legacy area (SDM vol. 1, 13.4.1), lowest byte first. */
+/* xmm0-15 lie in the legacy area (SDM vol. 1, 13.4.1), lowest byte first. */
 static void list_vectors(struct variable_list *listing)
 {
     const struct tbd_reg_state *state = listing->place->state;
@@ -244,7 +245,7 @@ static void list_vectors(struct variable_list *listing)
 
         for (int k = 15; k >= 0; k--)
             used += (size_t)snprintf(value + used, sizeof(value) - used, "%02x",
-                                     state->xsave[160 + 16 * i + (unsigned)k]);
+                                     state->xsave[TBD_VECTOR_XMM + 16 * i + (unsigned)k]);
         snprintf(name, sizeof(name), "xmm%u", i);
         add_register(listing, name, value, NULL);
     }

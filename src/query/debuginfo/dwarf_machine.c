@@ -6,6 +6,7 @@
  *     bases, entry values). */
 #include "query/debuginfo/dwarf_machine.h"
 
+#include "base/vector_layout.h"
 #include "base/assert.h"
 #include "query/debuginfo/dwarf_thread.h"
 
@@ -15,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define XMM_COUNT    16u
-#define XMM_IN_XSAVE 160u
+#define XMM_COUNT 16u
 
 /* System V ABI, figure 3.36. */
 static const uint8_t reg_of_dwarf[TBD_REG_COUNT] = { TBD_RAX, TBD_RDX, TBD_RCX, TBD_RBX,
@@ -109,7 +109,7 @@ bool tbd_machine_register(struct tbd_machine *m, uint64_t number, uint8_t *out, 
             return tbd_machine_fail(m, "it was in xmm%u, which a called function may have changed",
                                     (unsigned)(number - TBD_MACHINE_XMM));
         *count = 16;
-        memcpy(out, m->place->xsave + XMM_IN_XSAVE + 16 * (number - TBD_MACHINE_XMM), 16);
+        memcpy(out, m->place->xsave + TBD_VECTOR_XMM + 16 * (number - TBD_MACHINE_XMM), 16);
         return true;
     }
     if (!read_register(m, number, &value))

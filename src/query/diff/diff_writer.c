@@ -4,6 +4,7 @@
  * DIFF_WRITER-1  A writer is before the value's position. */
 #include "query/diff/diff_writer.h"
 
+#include "base/vector_layout.h"
 #include "base/assert.h"
 #include "query/text/user_interrupt.h"
 
@@ -171,9 +172,9 @@ static size_t read_register(struct tbd_diff_side *side, const struct tbd_diff_va
     } else if (value->reg >= ZYDIS_REGISTER_RAX && value->reg <= ZYDIS_REGISTER_R15) {
         bytes = take_part(value, &user.state->regs.gpr[value->reg - ZYDIS_REGISTER_RAX], 8, out);
     } else if (value->reg >= ZYDIS_REGISTER_ZMM0 && value->reg <= ZYDIS_REGISTER_ZMM15 &&
-               user.state->regs.xsave_bytes >= 160 + 16 * 16 && value->skip < 16) {
+               user.state->regs.xsave_bytes >= TBD_VECTOR_XMM + 16 * 16 && value->skip < 16) {
         const uint8_t *image =
-            user.state->xsave + 160 + 16 * (size_t)(value->reg - ZYDIS_REGISTER_ZMM0);
+            user.state->xsave + TBD_VECTOR_XMM + 16 * (size_t)(value->reg - ZYDIS_REGISTER_ZMM0);
 
         bytes = value->skip + value->bytes > 16 ? 0 : take_part(value, image, 16, out);
     }

@@ -6,6 +6,7 @@
  * the stack, results that the caller of the function has space for. */
 #include "query/output/output_call.h"
 
+#include "base/vector_layout.h"
 #include "query/output/put_text.h"
 #include "query/output/value_json.h"
 #include "query/values/dwarf_print.h"
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #define XSAVE_X87   32u  /* in the legacy area: st0, ... */
-#define XSAVE_XMM   160u /* xmm0, ... */
 #define XSAVE_STATE 512u /* which components are there */
 #define XSTATE_X87  1u
 #define XSTATE_SSE  2u
@@ -32,7 +32,7 @@ void tbd_output_registers_take(const struct tbd_reg_state *state, struct tbd_out
     memcpy(&in_use, state->xsave + XSAVE_STATE, sizeof(in_use));
     out->is_known = true;
     if ((in_use & XSTATE_SSE) != 0)
-        memcpy(out->vector, state->xsave + XSAVE_XMM, sizeof(out->vector));
+        memcpy(out->vector, state->xsave + TBD_VECTOR_XMM, sizeof(out->vector));
     if ((in_use & XSTATE_X87) != 0)
         memcpy(out->x87, state->xsave + XSAVE_X87, sizeof(out->x87));
 }

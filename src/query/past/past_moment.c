@@ -2,6 +2,7 @@
 /* past_moment.c - registers and memory at one position of the past, and a session that is there (past.h) */
 #include "query/past/past.h"
 
+#include "base/vector_layout.h"
 #include "base/binary_search.h"
 
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static void take_vectors(const struct tbd_past *past, struct tbd_reg_state *out)
     for (unsigned i = 0; known && i < 32; i++) {
         uint64_t lane = take(past, TBD_PLACE_VECTOR + 8 * (i / 2) + i % 2, UINT64_MAX, &known);
 
-        memcpy(out->xsave + 160 + 8 * (size_t)i, &lane, sizeof(lane));
+        memcpy(out->xsave + TBD_VECTOR_XMM + 8 * (size_t)i, &lane, sizeof(lane));
     }
     out->regs.xsave_bytes = known ? 512 : 0;
 }

@@ -8,6 +8,7 @@
  *                      most once. */
 #include "query/search/search_private.h"
 
+#include "base/vector_layout.h"
 #include "base/assert.h"
 #include "base/array.h"
 #include "format/pages/pages.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 
 /* Offsets in an XSAVE image of the standard form. */
-#define XSAVE_XMM   160u
 #define XSAVE_STATE 512u
 #define XSAVE_SSE   2u
 
@@ -116,7 +116,7 @@ const uint8_t *tbd_search_vector(const struct tbd_reg_state *state)
     if (state->regs.xsave_bytes < XSAVE_STATE + sizeof(in_use))
         return NULL;
     memcpy(&in_use, state->xsave + XSAVE_STATE, sizeof(in_use));
-    return (in_use & XSAVE_SSE) != 0 ? state->xsave + XSAVE_XMM : none;
+    return (in_use & XSAVE_SSE) != 0 ? state->xsave + TBD_VECTOR_XMM : none;
 }
 
 static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *candidate,
