@@ -217,7 +217,7 @@ static void check_dump(const struct tbd_crash_dump *dump)
 static void check_steps(struct tbd_rings *rings, const struct tbd_rings_thread *thread)
 {
     for (uint64_t i = 0; i < thread->count; i++) {
-        const struct tbd_rings_step *step = &thread->steps[i];
+        const struct tbd_rings_step *step = &thread->walked.steps[i];
         const struct tbd_rings_block *block = tbd_rings_block(rings, step->block);
 
         check(step->insns <= block->insn_count);
@@ -238,7 +238,7 @@ static void check_calls(struct tbd_rings *rings, struct tbd_rings_thread *thread
 
     check(!tbd_rings_calls(rings, thread, &calls, &count));
     for (size_t i = 0; i < count; i++) {
-        check(calls[i].from < thread->count && thread->steps[calls[i].from].insns != 0);
+        check(calls[i].from < thread->count && thread->walked.steps[calls[i].from].insns != 0);
         check(calls[i].until == UINT64_MAX ||
               (calls[i].until > calls[i].from && calls[i].until < thread->count));
     }

@@ -439,8 +439,8 @@ static size_t most_rows(const struct tbd_rings_thread *thread, size_t max)
 {
     uint64_t insns = 0;
 
-    for (uint64_t i = 0; thread->steps != NULL && i < thread->count; i++)
-        insns += thread->steps[i].insns;
+    for (uint64_t i = 0; thread->walked.steps != NULL && i < thread->count; i++)
+        insns += thread->walked.steps[i].insns;
     return insns < max ? (size_t)insns : max;
 }
 

@@ -145,7 +145,7 @@ static enum tbd_status try_setting(struct advice *advice, unsigned setting)
 static void probe_text(struct advice *advice, const struct tbd_dump_place *place, char *out,
                        size_t bytes)
 {
-    const struct tbd_rings_step *step = &place->thread->steps[place->step];
+    const struct tbd_rings_step *step = &place->thread->walked.steps[place->step];
     const struct tbd_rings_insn *insn = &advice->dump.ring->blocks[step->block].insns[place->insn];
     const uint8_t *code = tbd_rings_code(advice->dump.ring, step->block, place->insn);
     char text[256] = "?";

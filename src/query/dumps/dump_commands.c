@@ -88,7 +88,7 @@ static json_t *exit_of(struct tbd_rings_thread *thread, const struct tbd_rings_c
 
     if (!has_returned(call))
         return json_null();
-    at.insn = thread->steps[call->until].insns - 1u;
+    at.insn = thread->walked.steps[call->until].insns - 1u;
     return tbd_dump_position_text(&at);
 }
 
@@ -112,12 +112,12 @@ static struct tbd_rings_place caller_of(struct tbd_dump_run *dump, struct tbd_ri
     struct tbd_dump_place from = { .thread = thread };
     uint32_t insns;
 
-    if ((thread->steps[call->entered].flags & TBD_RINGS_HANDLER) != 0)
-        return interrupted(dump, &thread->steps[call->from]);
+    if ((thread->walked.steps[call->entered].flags & TBD_RINGS_HANDLER) != 0)
+        return interrupted(dump, &thread->walked.steps[call->from]);
     while (call->by_stub && call->before != UINT64_MAX)
         call = &calls[call->before];
     from.step = call->from;
-    insns = thread->steps[from.step].insns;
+    insns = thread->walked.steps[from.step].insns;
     from.insn = insns != 0 ? insns - 1 : 0;
     return *tbd_dump_names(dump, &from);
 }
@@ -267,7 +267,7 @@ static enum tbd_exit print_stack(struct tbd_dump_run *dump, const struct tbd_dum
     static const char *const columns[] = {
         "frame", "pc", "module", "function", "file", "line", NULL
     };
-    uint32_t block = place->thread->steps[place->step].block;
+    uint32_t block = place->thread->walked.steps[place->step].block;
     struct tbd_rows rows;
 
     stack->frames[0].pc = dump->ring->blocks[block].insns[place->insn].pc;

@@ -90,7 +90,7 @@ static enum tbd_status add_entered(struct dump_counting *c, struct tbd_rings_thr
     enum tbd_status status = tbd_rings_calls(c->dump.ring, thread, &calls, &count);
 
     for (size_t i = 0; status == TBD_OK && i < count; i++) {
-        const struct tbd_rings_step *step = &thread->steps[calls[i].from];
+        const struct tbd_rings_step *step = &thread->walked.steps[calls[i].from];
         struct tbd_dump_place at = { thread, calls[i].entered, 0 };
         struct tbd_dump_place from = { thread, calls[i].from,
                                        step->insns != 0 ? step->insns - 1u : 0 };
@@ -111,7 +111,7 @@ static void add_insns(struct dump_counting *c, struct tbd_dump_place at, uint32_
 
 static void add_step(struct dump_counting *c, struct tbd_rings_thread *thread, uint64_t step)
 {
-    const struct tbd_rings_step *one = &thread->steps[step];
+    const struct tbd_rings_step *one = &thread->walked.steps[step];
     const struct tbd_rings_block *block = &c->dump.ring->blocks[one->block];
     struct tbd_dump_place first = { thread, step, 0 };
     struct tbd_dump_place last = { thread, step, one->insns != 0 ? one->insns - 1u : 0 };

@@ -72,7 +72,7 @@ static bool seek(struct tbd_dump_run *dump, struct dump_sought *out)
 static bool is_entered(struct tbd_dump_run *dump, const struct tbd_rings_thread *thread,
                        uint64_t step)
 {
-    const struct tbd_rings_step *at = &thread->steps[step], *before = at - 1;
+    const struct tbd_rings_step *at = &thread->walked.steps[step], *before = at - 1;
 
     return step == 0 || (at->flags & TBD_RINGS_HANDLER) != 0 ||
            (before->flags & TBD_RINGS_CUT) != 0 || !tbd_rings_leads_on(dump->ring, before->block) ||
@@ -83,7 +83,7 @@ static bool is_entered(struct tbd_dump_run *dump, const struct tbd_rings_thread 
 static bool is_in_step(struct tbd_dump_run *dump, const struct dump_sought *sought,
                        struct tbd_rings_thread *thread, uint64_t step, struct tbd_dump_place *out)
 {
-    const struct tbd_rings_step *at = &thread->steps[step];
+    const struct tbd_rings_step *at = &thread->walked.steps[step];
 
     for (uint32_t k = at->insns; sought->blocks[at->block] && k-- > 0;) {
         *out = (struct tbd_dump_place){ thread, step, k };
@@ -152,8 +152,8 @@ static bool find_end(struct tbd_dump_run *dump, const char *name, struct tbd_dum
         return false;
     step = is_first ? 0 : thread->count - 1;
     *out = (struct tbd_dump_place){ thread, step, 0 };
-    if (step != 0 && thread->steps[step].insns != 0)
-        out->insn = thread->steps[step].insns - 1u;
+    if (step != 0 && thread->walked.steps[step].insns != 0)
+        out->insn = thread->walked.steps[step].insns - 1u;
     return true;
 }
 

@@ -97,7 +97,8 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
     status = tbd_past_take(run->session, thread, step, insns, past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    return tbd_past_go(*past, step, before.back != 0 ? before.insn : thread->steps[step].insns)
+    return tbd_past_go(*past, step,
+                       before.back != 0 ? before.insn : thread->walked.steps[step].insns)
                ? TBD_EXIT_FOUND
                : TBD_EXIT_NOT_FOUND;
 }
@@ -133,7 +134,7 @@ bool tbd_dump_position(struct tbd_dump_run *dump, const char *text, struct tbd_d
     if (*end != '\0' || back == 0)
         return false;
     *out_lies = thread != NULL && tbd_dump_reach(dump, thread, back) &&
-                insn < thread->steps[tbd_rings_step_at(thread, back)].insns;
+                insn < thread->walked.steps[tbd_rings_step_at(thread, back)].insns;
     if (*out_lies)
         *out = (struct tbd_dump_place){ thread, tbd_rings_step_at(thread, back), (uint32_t)insn };
     return true;
@@ -156,7 +157,7 @@ const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
 {
     static const struct tbd_rings_place none;
     const struct tbd_rings_place *found =
-        tbd_rings_place(dump->ring, place->thread->steps[place->step].block, place->insn);
+        tbd_rings_place(dump->ring, place->thread->walked.steps[place->step].block, place->insn);
 
     return found != NULL ? found : &none;
 }
@@ -245,7 +246,7 @@ enum tbd_exit tbd_dump_print_place(struct tbd_dump_run *dump, const struct tbd_d
 {
     static const char *const columns[] = { "position", "thread", "pc", "insn",
                                            "function", "source", NULL };
-    const struct tbd_rings_step *step = &place->thread->steps[place->step];
+    const struct tbd_rings_step *step = &place->thread->walked.steps[place->step];
     const struct tbd_rings_insn *insn = &dump->ring->blocks[step->block].insns[place->insn];
     const uint8_t *code = tbd_rings_code(dump->ring, step->block, place->insn);
     json_t *row = tbd_dump_row(dump, place);

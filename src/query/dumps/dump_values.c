@@ -59,7 +59,7 @@ static enum tbd_exit open_values(struct tbd_command_run *run, struct dump_values
         return result;
     thread = thread_of(&out->dump, before.thread);
     if (thread == NULL || !tbd_rings_has(thread, before.back) ||
-        before.insn >= thread->steps[tbd_rings_step_at(thread, before.back)].insns)
+        before.insn >= thread->walked.steps[tbd_rings_step_at(thread, before.back)].insns)
         return not_there(run, &before);
     step = tbd_rings_step_at(thread, before.back);
     status = tbd_past_take(run->session, thread, step, TBD_PAST_BEFORE, &out->past);

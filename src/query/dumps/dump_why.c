@@ -134,7 +134,7 @@ static bool decode(struct dump_why *why, size_t step, struct tbd_why_insn *out)
     const uint8_t *code;
 
     tbd_past_where(why->past, step, &place.step, &place.insn);
-    at = &place.thread->steps[place.step];
+    at = &place.thread->walked.steps[place.step];
     code = tbd_rings_code(why->past->ring, at->block, place.insn);
     return code != NULL &&
            ZYAN_SUCCESS(ZydisDecoderDecodeFull(

@@ -137,7 +137,7 @@ static bool leads_to(const struct tbd_past *past, uint64_t next)
 
 static uint64_t start_of(const struct tbd_past *past, uint64_t step)
 {
-    return past->ring->dump.blocks[past->thread->steps[step].block].start;
+    return past->ring->dump.blocks[past->thread->walked.steps[step].block].start;
 }
 
 /* A repeated instruction that faults has done a part of its work: it counts, although it will run again. */
@@ -157,7 +157,7 @@ static bool repeats(const struct tbd_past *past, uint32_t block, uint32_t insn)
 /* The last block of the thread, which ends at `rip`. */
 static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t rip)
 {
-    uint32_t block = past->thread->steps[step].block;
+    uint32_t block = past->thread->walked.steps[step].block;
     const struct tbd_rings_block *code = &past->ring->blocks[block];
     uint32_t count = code->end == TBD_RINGS_FAULTS ? 0 : count_last(past, code, rip);
     size_t first = tbd_simulation_counts(past->sim).steps;
@@ -165,7 +165,7 @@ static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t r
 
     past->ends_inside = count == UINT32_MAX;
     if (past->ends_inside)
-        count = past->thread->steps[step].insns;
+        count = past->thread->walked.steps[step].insns;
     else if (count < code->insn_count && repeats(past, block, count))
         count++;
     for (uint32_t i = 0; status == TBD_OK && i < count; i++)
@@ -196,7 +196,7 @@ static uint64_t pc_after(const struct tbd_past *past, const struct tbd_rings_ste
 
 static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
 {
-    const struct tbd_rings_step *at = &past->thread->steps[step];
+    const struct tbd_rings_step *at = &past->thread->walked.steps[step];
     size_t first = tbd_simulation_counts(past->sim).steps;
     enum tbd_status status = TBD_OK;
 
@@ -215,9 +215,10 @@ static enum tbd_status add_step(struct tbd_past *past, uint64_t step)
         status = tbd_past_know_call(past, step);
     if (status == TBD_OK && (at->flags & TBD_RINGS_CUT) != 0)
         status = tbd_simulation_interrupted(past->sim, pc_after(past, at));
-    if (status == TBD_OK && ((at->flags & TBD_RINGS_CUT) != 0 ||
-                             (past->thread->steps[step + 1].flags & TBD_RINGS_HANDLER) != 0 ||
-                             !leads_to(past, start_of(past, step + 1))))
+    if (status == TBD_OK &&
+        ((at->flags & TBD_RINGS_CUT) != 0 ||
+         (past->thread->walked.steps[step + 1].flags & TBD_RINGS_HANDLER) != 0 ||
+         !leads_to(past, start_of(past, step + 1))))
         status = interrupt(past);
     return status;
 }
@@ -287,7 +288,7 @@ uint64_t tbd_past_insns_from(const struct tbd_rings_thread *thread, uint64_t ste
     uint64_t insns = 0;
 
     for (; step < thread->count && insns < TBD_PAST_MOST; step++)
-        insns += thread->steps[step].insns;
+        insns += thread->walked.steps[step].insns;
     return insns;
 }
 
@@ -302,7 +303,7 @@ static uint64_t margin_of(const struct tbd_rings_thread *thread, uint64_t step, 
 uint64_t tbd_past_step_before(const struct tbd_rings_thread *thread, uint64_t step, uint64_t insns)
 {
     while (step > 0 && insns > 0) {
-        uint32_t here = thread->steps[--step].insns;
+        uint32_t here = thread->walked.steps[--step].insns;
 
         insns = here < insns ? insns - here : 0;
     }
@@ -329,7 +330,7 @@ static bool is_too_far(const struct tbd_rings_thread *thread, uint64_t first)
     uint64_t insns = 0;
 
     for (uint64_t step = first; step < thread->count && insns <= TBD_PAST_MOST; step++)
-        insns += thread->steps[step].insns;
+        insns += thread->walked.steps[step].insns;
     return insns > TBD_PAST_MOST;
 }
 

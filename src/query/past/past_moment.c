@@ -13,7 +13,7 @@ bool tbd_past_go(struct tbd_past *past, uint64_t step, uint32_t insn)
     uint64_t index = step - past->first_step;
 
     if (step < past->first_step || step >= past->thread->count ||
-        insn > past->thread->steps[step].insns)
+        insn > past->thread->walked.steps[step].insns)
         return false;
     if (insn > past->first_insn[index + 1] - past->first_insn[index]) /* it did not run */
         insn = past->first_insn[index + 1] - past->first_insn[index];
@@ -31,7 +31,7 @@ struct tbd_simulated tbd_past_place(const struct tbd_past *past, unsigned place)
 uint64_t tbd_past_pc(const struct tbd_past *past)
 {
     const struct tbd_rings_block *block =
-        &past->ring->blocks[past->thread->steps[past->step].block];
+        &past->ring->blocks[past->thread->walked.steps[past->step].block];
 
     return past->insn < block->insn_count ? block->insns[past->insn].pc : block->after;
 }

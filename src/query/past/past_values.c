@@ -77,7 +77,7 @@ static enum tbd_status know_set(struct tbd_past *past, const struct tbd_value_re
 
 enum tbd_status tbd_past_know_registers(struct tbd_past *past, uint64_t step)
 {
-    uint64_t start = past->ring->dump.blocks[past->thread->steps[step].block].start;
+    uint64_t start = past->ring->dump.blocks[past->thread->walked.steps[step].block].start;
     const struct tbd_crash_file_value *value;
     enum tbd_status status = TBD_OK;
     bool is_here = false; /* bytes after it are those of this moment */

@@ -105,15 +105,15 @@ enum tbd_status tbd_rings_keep(struct tbd_rings *ring, const char *part)
 
 static void free_thread(struct tbd_rings_thread *thread)
 {
-    free(thread->steps);
-    free(thread->newest.steps);
+    tbd_rings_free_steps(&thread->walked);
+    tbd_rings_free_steps(&thread->newest.walked);
     free(thread->reached);
 }
 
 static void free_when(struct tbd_rings_thread *table)
 {
     free((void *)(uintptr_t)table->entries);
-    free(table->steps);
+    tbd_rings_free_steps(&table->walked);
 }
 
 static bool make_tables(struct tbd_rings *ring)

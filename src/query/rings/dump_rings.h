@@ -77,6 +77,19 @@ struct tbd_rings_step {
     uint16_t flags; /* TBD_RINGS_* */
 };
 
+/* A signal handler that began right after a step, or in it. */
+struct tbd_rings_handler {
+    uint64_t before;  /* the step */
+    uint64_t resumes; /* where what was interrupted goes on; 0: nobody knows */
+};
+
+/* What tbd_rings_steps() finds; owned, all NULL until then. */
+struct tbd_rings_walked {
+    struct tbd_rings_step *steps;
+    struct tbd_rings_handler *handlers; /* in the order of their steps */
+    size_t handler_count;
+};
+
 struct tbd_rings_thread {
     uint32_t tid;
     bool has_older; /* earlier blocks are lost */
@@ -86,15 +99,15 @@ struct tbd_rings_thread {
     const uint32_t *
         entries; /* the stretch of them that is looked at: the newest ones, or those of tbd_rings_reach() */
     uint64_t count;
-    uint64_t after;               /* entries after these; 0: these are the newest ones */
-    struct tbd_rings_step *steps; /* owned; NULL until tbd_rings_steps() */
+    uint64_t after; /* entries after these; 0: these are the newest ones */
+    struct tbd_rings_walked walked;
     struct tbd_rings_kept_stretch {
         const uint32_t *entries;
         uint64_t count;
-        struct tbd_rings_step *steps; /* owned; NULL while they are those of the thread */
-    } newest;                         /* those that are not condensed */
-    uint64_t older;                   /* entries before them, in chunks */
-    uint32_t *reached;                /* owned: `entries`, if they are not the newest ones */
+        struct tbd_rings_walked walked; /* NULL while it is the thread's */
+    } newest;                           /* those that are not condensed */
+    uint64_t older;                     /* entries before them, in chunks */
+    uint32_t *reached;                  /* owned: `entries`, if they are not the newest ones */
     const struct tbd_crash_when
         *when; /* NULL: it is a thread; else a table, whose entries do not follow each other */
 };
@@ -155,6 +168,9 @@ const uint8_t *tbd_rings_code(const struct tbd_rings *ring, uint32_t block, uint
 /* All thread->count steps, the oldest first.  NULL without memory. */
 const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
                                              struct tbd_rings_thread *thread);
+void tbd_rings_free_steps(struct tbd_rings_walked *walked);
+/* Where the code goes on that the handler after step `at` interrupted; 0: nobody knows.  After tbd_rings_steps(). */
+uint64_t tbd_rings_resumes(const struct tbd_rings_thread *thread, uint64_t at);
 /* May the second be entered right after the first has run to its end? */
 bool tbd_rings_can_follow(const struct tbd_rings_block *block, uint64_t next);
 

@@ -308,10 +308,14 @@ static void take_sigreturn(struct ring_call_walk *w, uint64_t at)
 }
 
 /* Where the thread would go on after the step if no handler ran; 0: nobody knows. */
-static uint64_t next_without_handler(const struct ring_call_walk *w,
-                                     const struct tbd_rings_step *step)
+static uint64_t next_without_handler(const struct ring_call_walk *w, uint64_t at)
 {
+    const struct tbd_rings_step *step = &w->steps[at];
     const struct tbd_rings_block *block = &w->ring->blocks[step->block];
+    uint64_t resumes = tbd_rings_resumes(w->thread, at);
+
+    if (resumes != 0)
+        return resumes;
 
     if ((step->flags & TBD_RINGS_CUT) != 0)
         return step->insns < block->insn_count ? block->insns[step->insns].pc : block->after;
@@ -342,7 +346,7 @@ static void take_step(struct ring_call_walk *w, uint64_t at)
     bool is_cut = (step->flags & TBD_RINGS_CUT) != 0;
     bool has_handler = (step[1].flags & TBD_RINGS_HANDLER) != 0;
     uint64_t next =
-        has_handler ? next_without_handler(w, step) : w->ring->dump.blocks[step[1].block].start;
+        has_handler ? next_without_handler(w, at) : w->ring->dump.blocks[step[1].block].start;
 
     arrive(w, at);
     if (is_cut)

@@ -14,10 +14,10 @@
 static void leave(struct tbd_rings_thread *thread)
 {
     if (thread->after == 0)
-        thread->newest.steps = thread->steps;
+        thread->newest.walked = thread->walked;
     else
-        free(thread->steps);
-    thread->steps = NULL;
+        tbd_rings_free_steps(&thread->walked);
+    thread->walked = (struct tbd_rings_walked){ .steps = NULL };
     free(thread->reached);
     thread->reached = NULL;
 }
@@ -27,8 +27,8 @@ static void reach_newest(struct tbd_rings_thread *thread)
     leave(thread);
     thread->entries = thread->newest.entries;
     thread->count = thread->newest.count;
-    thread->steps = thread->newest.steps;
-    thread->newest.steps = NULL;
+    thread->walked = thread->newest.walked;
+    thread->newest.walked = (struct tbd_rings_walked){ .steps = NULL };
     thread->after = 0;
 }
 

@@ -9,6 +9,7 @@
  * A block that ends with an indirect transfer may be followed by anything: only the handler's return tells that it was
  * interrupted.  The depth of calls tells which block that was: all that a handler calls has returned before the handler does.
  * Where the next handler begins before the interrupted block goes on, the last one's return says how far it came.
+ * Each handler remembers where what it interrupted goes on: nothing else tells that of a branch whose next block never began.
  *
  * If a return seems to lead to a function's first instruction, to where no call of the ring returns, that may be a handler that
  * was left by longjmp: how far the block came is uncertain.
@@ -19,23 +20,28 @@
  * that died ends at its instruction pointer. */
 #include "query/rings/dump_rings.h"
 
+#include "base/array.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
-#define MAX_CUTS 256u
+#define MAX_OPEN 256u
 
 struct ring_walk {
     struct tbd_rings *ring;
     const struct tbd_rings_thread *thread;
     struct tbd_rings_step *steps;
+    struct tbd_rings_handler *handlers; /* owned */
+    size_t handler_count, handler_capacity;
     uint64_t *return_sites; /* owned, sorted: where calls of the thread return to */
     size_t site_count;
-    uint8_t *is_handler;     /* owned: for each block: a handler has begun with it */
-    uint64_t cuts[MAX_CUTS]; /* interrupted steps whose handler has not returned, the latest last */
-    size_t cut_count;
+    uint8_t *is_handler;   /* owned: for each block: a handler has begun with it */
+    size_t open[MAX_OPEN]; /* numbers of handlers that have not returned, the latest last */
+    size_t open_count;
     uint32_t value; /* of the dump's, the next of the thread */
+    bool is_short;  /* of memory */
 };
 
 bool tbd_rings_can_follow(const struct tbd_rings_block *block, uint64_t next)
@@ -110,29 +116,45 @@ static uint32_t insns_that_ran(const struct tbd_rings_block *block, uint64_t nex
     return insns < block->insn_count ? insns : block->insn_count;
 }
 
-static void begin_handler(struct ring_walk *w, uint64_t at)
+/* After step `at`, or in it.  `resumes` 0: it is not known yet. */
+static size_t begin_handler(struct ring_walk *w, uint64_t at, uint64_t resumes)
 {
-    w->steps[at].flags |= TBD_RINGS_HANDLER;
-    w->is_handler[w->steps[at].block] = 1;
+    w->steps[at + 1].flags |= TBD_RINGS_HANDLER;
+    w->is_handler[w->steps[at + 1].block] = 1;
+    if (!tbd_array_grow(&w->handlers, w->handler_count, &w->handler_capacity, sizeof(*w->handlers)))
+        w->is_short = true;
+    else
+        w->handlers[w->handler_count++] = (struct tbd_rings_handler){ at, resumes };
+    return w->handler_count - 1;
+}
+
+/* It has still to return. */
+static void open_handler(struct ring_walk *w, uint64_t at, uint64_t resumes)
+{
+    size_t handler = begin_handler(w, at, resumes);
+
+    if (w->is_short)
+        return;
+    if (w->open_count == MAX_OPEN)
+        w->open_count = 0; /* handlers that never return */
+    w->open[w->open_count++] = handler;
 }
 
 static void cut(struct ring_walk *w, uint64_t at)
 {
     w->steps[at].flags |= TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN;
-    begin_handler(w, at + 1);
-    if (w->cut_count == MAX_CUTS)
-        w->cut_count = 0; /* handlers that never return */
-    w->cuts[w->cut_count++] = at;
+    open_handler(w, at, 0);
 }
 
-/* `insns` ran before the handler. */
-static void settle(struct ring_walk *w, uint64_t at, uint32_t insns)
+/* The interrupted step goes on at `next`: that tells how much of it ran. */
+static void settle(struct ring_walk *w, uint64_t at, uint64_t next)
 {
     struct tbd_rings_step *step = &w->steps[at];
+    const struct tbd_rings_block *block = block_at(w, at);
 
-    step->insns = (uint16_t)insns;
+    step->insns = (uint16_t)insns_that_ran(block, next);
     step->flags &= (uint16_t)~TBD_RINGS_UNCERTAIN;
-    if (insns == block_at(w, at)->insn_count)
+    if (step->insns == block->insn_count)
         step->flags &= (uint16_t)~TBD_RINGS_CUT;
 }
 
@@ -178,7 +200,7 @@ static int deeper(const struct ring_walk *w, uint64_t at)
 static uint64_t step_before_handler(const struct ring_walk *w, uint64_t at, uint64_t next,
                                     bool any_depth)
 {
-    uint64_t floor = w->cut_count != 0 ? w->cuts[w->cut_count - 1] + 1 : 0;
+    uint64_t floor = w->open_count != 0 ? w->handlers[w->open[w->open_count - 1]].before + 1 : 0;
     int64_t depth = 0; /* of the step after it */
 
     while (at-- > floor) {
@@ -195,40 +217,92 @@ static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
 {
     uint64_t before = step_before_handler(w, at, next, false);
 
+    if (before != UINT64_MAX && w->steps[before + 1].block == w->steps[at + 1].block) {
+        cut(w, before); /* the same handler begins again before anything goes on */
+        begin_handler(w, at, 0);
+        return true;
+    }
     if (before != UINT64_MAX) {
-        begin_handler(w, before + 1);
+        begin_handler(w, before, next);
         w->steps[before].flags |= TBD_RINGS_CUT;
-        settle(w, before, insns_that_ran(block_at(w, before), next));
+        settle(w, before, next);
         note_way_back(w, at, before);
         return true;
     }
     before = step_before_handler(w, at, next, true);
     if (before == UINT64_MAX)
         return false;
-    begin_handler(w, before + 1);
+    begin_handler(w, before, 0);
     w->steps[before].flags |= TBD_RINGS_CUT | TBD_RINGS_UNCERTAIN;
     return true;
+}
+
+/* Does what the handler interrupted go on at `next`?  With `is_edited` it may have changed where it returns to.  Anything follows an
+ * indirect transfer, but a handler's first block (`is_handler`) is more likely to be the next handler's. */
+static bool returns_to(const struct ring_walk *w, size_t handler, uint64_t next, bool is_edited,
+                       bool is_handler)
+{
+    uint64_t resumes = w->handlers[handler].resumes;
+    const struct tbd_rings_block *block = block_at(w, w->handlers[handler].before);
+
+    if (resumes != 0 && !is_edited)
+        return resumes == next;
+    if (insns_before(block, next) != UINT32_MAX)
+        return true;
+    return resumes == 0 && tbd_rings_can_follow(block, next) &&
+           !(is_handler && block->end >= TBD_RINGS_JUMPS_ANYWHERE);
+}
+
+/* The latest of those that have not returned, and that goes on at `next`, in w->open; SIZE_MAX: there is none. */
+static size_t open_handler_of(const struct ring_walk *w, uint64_t next, bool is_handler)
+{
+    for (int is_edited = 0; is_edited <= 1; is_edited++)
+        for (size_t i = w->open_count; i-- > 0;)
+            if (returns_to(w, w->open[i], next, is_edited != 0, is_handler))
+                return i;
+    return SIZE_MAX;
+}
+
+static void settle_handler(struct ring_walk *w, size_t handler, uint64_t next)
+{
+    if (w->handlers[handler].resumes != 0)
+        return;
+    w->handlers[handler].resumes = next;
+    settle(w, w->handlers[handler].before, next);
 }
 
 /* A handler has returned to `next`, or the next handler begins before that.  One that had changed where it returns to leaves its
  * step uncertain. */
 static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
 {
-    for (size_t i = w->cut_count; i-- > 0;) {
-        const struct tbd_rings_block *block = block_at(w, w->cuts[i]);
+    bool is_handler = w->is_handler[w->steps[at + 1].block] != 0;
+    size_t i = open_handler_of(w, next, is_handler);
 
-        if (insns_before(block, next) == UINT32_MAX && !tbd_rings_can_follow(block, next))
-            continue;
-        if (w->steps[w->cuts[i]].flags & TBD_RINGS_UNCERTAIN)
-            settle(w, w->cuts[i], insns_that_ran(block, next));
-        note_way_back(w, at, w->cuts[i]);
-        w->cut_count = i;
+    if (i != SIZE_MAX) {
+        settle_handler(w, w->open[i], next);
+        note_way_back(w, at, w->handlers[w->open[i]].before);
+        w->open_count = i;
+    } else if (is_handler) {
+        begin_handler(w, at, 0);
+    } else if (!find_unseen(w, at, next) && w->open_count != 0) {
+        w->open_count--;
+    }
+}
+
+/* A handler would have returned to `next`, but another one begins there. */
+static void come_back_to_handler(struct ring_walk *w, uint64_t at, uint64_t next)
+{
+    size_t i = open_handler_of(w, next, false);
+
+    if (i != SIZE_MAX) {
+        settle_handler(w, w->open[i], next);
+        w->open_count = i + 1;
+        begin_handler(w, at, next);
         return;
     }
-    if (w->is_handler[w->steps[at + 1].block])
-        begin_handler(w, at + 1);
-    else if (!find_unseen(w, at, next) && w->cut_count != 0)
-        w->cut_count--;
+    if (!find_unseen(w, at, next) && w->open_count != 0)
+        w->open_count--;
+    open_handler(w, at, next);
 }
 
 /* ---- frames ---- */
@@ -281,13 +355,19 @@ static uint64_t interrupted_at(struct ring_walk *w, uint64_t at)
 /* True: the step was interrupted, and is known to be. */
 static bool was_interrupted(struct ring_walk *w, uint64_t at)
 {
+    const struct tbd_rings_block *block = block_at(w, at);
     uint64_t pc = interrupted_at(w, at);
-    uint32_t insns = pc ? insns_before(block_at(w, at), pc) : UINT32_MAX;
+    bool is_inside = insns_before(block, pc) != UINT32_MAX;
 
-    if (insns >= block_at(w, at)->insn_count)
+    if (!pc || (!is_inside && !tbd_rings_can_follow(block, pc)))
         return false;
-    cut(w, at);
-    settle(w, at, insns);
+    if (!is_inside && block->end == TBD_RINGS_SIGRETURN) {
+        come_back_to_handler(w, at, pc);
+        return true;
+    }
+    open_handler(w, at, pc);
+    w->steps[at].flags |= TBD_RINGS_CUT;
+    settle(w, at, pc);
     return true;
 }
 
@@ -352,27 +432,59 @@ static void walk(struct ring_walk *w)
         end_walk(w);
 }
 
+static int compare_handlers(const void *a, const void *b)
+{
+    const struct tbd_rings_handler *x = a, *y = b;
+
+    return x->before < y->before ? -1 : x->before > y->before;
+}
+
+static void give_handlers(struct ring_walk *w, struct tbd_rings_walked *out)
+{
+    if (w->handler_count != 0)
+        qsort(w->handlers, w->handler_count, sizeof(*w->handlers), compare_handlers);
+    out->handlers = w->handlers;
+    out->handler_count = w->handler_count;
+}
+
+uint64_t tbd_rings_resumes(const struct tbd_rings_thread *thread, uint64_t at)
+{
+    const struct tbd_rings_handler wanted = { .before = at }, *found = NULL;
+
+    if (thread->walked.handler_count != 0)
+        found = bsearch(&wanted, thread->walked.handlers, thread->walked.handler_count,
+                        sizeof(wanted), compare_handlers);
+    return found != NULL ? found->resumes : 0;
+}
+
+void tbd_rings_free_steps(struct tbd_rings_walked *walked)
+{
+    free(walked->steps);
+    free(walked->handlers);
+    *walked = (struct tbd_rings_walked){ .steps = NULL };
+}
+
 const struct tbd_rings_step *tbd_rings_steps(struct tbd_rings *ring,
                                              struct tbd_rings_thread *thread)
 {
     struct ring_walk *w;
 
-    if (thread->steps != NULL)
-        return thread->steps;
+    if (thread->walked.steps != NULL)
+        return thread->walked.steps;
     w = calloc(1, sizeof(*w));
     if (w == NULL)
         return NULL;
-    thread->steps = calloc(thread->count + 1, sizeof(*thread->steps));
-    *w = (struct ring_walk){ .ring = ring, .thread = thread, .steps = thread->steps };
+    *w = (struct ring_walk){ .ring = ring, .thread = thread };
+    w->steps = thread->walked.steps = calloc(thread->count + 1, sizeof(*w->steps));
     w->is_handler = calloc(ring->dump.head->block_count + 1, sizeof(*w->is_handler));
-    if (thread->steps == NULL || w->is_handler == NULL || !fill(w) || !find_return_sites(w)) {
-        free(thread->steps);
-        thread->steps = NULL;
-    }
-    if (thread->steps != NULL)
+    w->is_short = w->steps == NULL || w->is_handler == NULL || !fill(w) || !find_return_sites(w);
+    if (!w->is_short)
         walk(w);
+    give_handlers(w, &thread->walked);
+    if (w->is_short)
+        tbd_rings_free_steps(&thread->walked);
     free(w->is_handler);
     free(w->return_sites);
     free(w);
-    return thread->steps;
+    return thread->walked.steps;
 }
