@@ -192,6 +192,34 @@ static void test_array(void **state)
     tbd_large_buffer_give(array);
 }
 
+/* Whole pieces, from nothing on, and into what another array left. */
+static void test_append(void **state)
+{
+    static uint32_t piece[MIB / 4];
+    uint8_t *array = NULL;
+    size_t capacity = 0, count = 0;
+
+    (void)state;
+    fill(piece, sizeof(piece), 3);
+    assert_true(tbd_large_array_append(&array, &count, &capacity, 1, NULL, 0));
+    assert_null(array);
+    for (size_t i = 0; i < 40; i++) {
+        size_t bytes = 1 + i * (sizeof(piece) / 40);
+
+        assert_true(tbd_large_array_append(&array, &count, &capacity, 1, piece, bytes));
+        assert_true(count <= capacity && capacity <= tbd_large_buffer_bytes(array));
+    }
+    for (size_t i = 0, at = 0; i < 40; i++) {
+        size_t bytes = 1 + i * (sizeof(piece) / 40);
+
+        assert_memory_equal(array + at, piece, bytes);
+        at += bytes;
+    }
+    assert_false(tbd_large_array_append(&array, &count, &capacity, 1, piece, SIZE_MAX / 4));
+    assert_memory_equal(array, piece, 1);
+    tbd_large_buffer_give(array);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_too_much),
         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_array),
+        cmocka_unit_test(test_append),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,20 +220,40 @@ static size_t ready_bytes(void *array, size_t needed)
     return ready < all ? ready : all;
 }
 
-bool tbd_large_array_grow(void *array, size_t count, size_t *capacity, size_t element)
+/* Space for `needed` elements, of which the first `count` are there. */
+static bool make_space(void **array, size_t count, size_t needed, size_t *capacity, size_t element)
 {
-    void **at = array, *grown = *at;
+    void *grown = *array;
     size_t bytes;
 
-    if (count < *capacity)
+    if (needed <= *capacity)
         return true;
-    if (__builtin_mul_overflow(2 * (count + 1), element, &bytes))
+    if (__builtin_mul_overflow(2 * needed, element, &bytes))
         return false;
-    if (grown == NULL || tbd_large_buffer_bytes(grown) < (count + 1) * element)
+    if (grown == NULL || tbd_large_buffer_bytes(grown) < needed * element)
         grown = tbd_large_buffer_grow(grown, count * element, bytes);
     if (grown == NULL)
         return false;
-    *at = grown;
-    *capacity = ready_bytes(grown, (count + 1) * element) / element;
+    *array = grown;
+    *capacity = ready_bytes(grown, needed * element) / element;
+    return true;
+}
+
+bool tbd_large_array_grow(void *array, size_t count, size_t *capacity, size_t element)
+{
+    return make_space(array, count, count + 1, capacity, element);
+}
+
+bool tbd_large_array_append(void *array, size_t *count, size_t *capacity, size_t element,
+                            const void *more, size_t more_count)
+{
+    void **at = array;
+
+    if (more_count == 0)
+        return true;
+    if (!make_space(at, *count, *count + more_count, capacity, element))
+        return false;
+    memcpy((uint8_t *)*at + *count * element, more, more_count * element);
+    *count += more_count;
     return true;
 }

@@ -25,5 +25,8 @@ void tbd_large_buffer_give(void *buffer); /* NULL is fine */
 /* Like tbd_array_grow() (base/array.h), for arrays that may have a hundred thousand elements: they
  * lie in a large buffer, which is to be given back. */
 bool tbd_large_array_grow(void *array, size_t count, size_t *capacity, size_t element);
+/* Adds `more_count` elements to the array's `*count`; false without memory, and nothing was added. */
+bool tbd_large_array_append(void *array, size_t *count, size_t *capacity, size_t element,
+                            const void *more, size_t more_count);
 
 #endif

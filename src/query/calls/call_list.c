@@ -15,6 +15,7 @@
 #include "format/files/large_buffers.h"
 #include "query/calls/own_calls.h"
 #include "query/condition/expr_keep.h"
+#include "query/search/search.h"
 #include "query/search/search_ends.h"
 #include "query/search/seen_jumps.h"
 #include "query/session/main_stack.h"
@@ -32,8 +33,7 @@ struct finding {
     size_t open_count, open_capacity;
     uint32_t keeps; /* kept values of an entry */
     bool no_memory;
-    bool is_own;                  /* by own_calls.h, ... */
-    bool is_odd;                  /* ... which cannot tell */
+    bool is_own;                  /* by own_calls.h */
     struct tbd_seen_jumps *jumps; /* owned; while is_own */
 };
 
@@ -129,10 +129,7 @@ static void open_call(struct finding *f, const struct tbd_event *enter)
 static void pair(struct finding *f)
 {
     if (f->is_own) {
-        bool is_odd = false;
-
-        f->no_memory = f->no_memory || tbd_own_calls_pair(f->list, &is_odd) != TBD_OK;
-        f->is_odd |= is_odd;
+        f->no_memory = f->no_memory || tbd_own_calls_pair(f->list) != TBD_OK;
         return;
     }
     f->list->count = f->open_count = 0;
@@ -151,16 +148,17 @@ static void pair(struct finding *f)
 static bool add_own(void *context, const struct tbd_event *event)
 {
     struct finding *f = context;
-    struct tbd_call_list *list = f->list;
 
-    if (event->type == TBD_EVENT_FUNC_ENTER)
-        f->no_memory = !tbd_own_calls_add(list, event);
-    else
-        f->no_memory = !tbd_own_calls_add_return(list, event);
-    if (f->no_memory)
-        return false;
-    f->is_odd |= (event->flags & TBD_EVENT_BY_JUMP) != 0 && event->called_at == 0; /* from where? */
-    return !f->is_odd;
+    f->no_memory = !tbd_own_calls_add(f->list, event);
+    return !f->no_memory && !f->list->is_odd;
+}
+
+static bool merge_own(void *context, void *batch)
+{
+    struct finding *f = context;
+
+    f->no_memory = !tbd_own_calls_merge(f->list, batch);
+    return !f->no_memory && !f->list->is_odd;
 }
 
 static bool add_event(void *context, const struct tbd_event *event)
@@ -186,11 +184,19 @@ static bool add_event(void *context, const struct tbd_event *event)
 
 static enum tbd_exit search(struct finding *f, struct tbd_question *question)
 {
+    struct tbd_search by_own = { .question = question,
+                                 .each = add_own,
+                                 .each_context = f,
+                                 .gather = tbd_own_calls_gather,
+                                 .merge = merge_own,
+                                 .drop = tbd_own_calls_drop };
+
     question->keeps_frames = question->with_returns = !f->is_own;
     question->own_returns = f->is_own;
     question->searched = f->searched;
     question->seen_jumps = f->jumps;
-    return tbd_command_each(f->run, question, f->is_own ? add_own : add_event, f);
+    return f->is_own ? tbd_command_each_of(f->run, &by_own)
+                     : tbd_command_each(f->run, question, add_event, f);
 }
 
 static int compare_events(const void *left, const void *right)
@@ -295,17 +301,17 @@ static enum tbd_exit search_stale(struct finding *f, const struct tbd_question *
     enum tbd_exit result = TBD_EXIT_FOUND;
     unsigned rounds = 0;
 
-    while (f->is_own && !f->is_odd && !f->no_memory && result == TBD_EXIT_FOUND &&
+    while (f->is_own && !f->list->is_odd && !f->no_memory && result == TBD_EXIT_FOUND &&
            tbd_seen_jumps_take_stale(f->jumps, f->only)) {
-        f->is_odd = ++rounds > SEEN_ROUNDS;
-        for (uint32_t i = 0; i < tbd_trace_window_count(trace) && !f->is_odd; i++) {
+        f->list->is_odd = ++rounds > SEEN_ROUNDS;
+        for (uint32_t i = 0; i < tbd_trace_window_count(trace) && !f->list->is_odd; i++) {
             const struct tbd_window_summary *window = tbd_trace_window(trace, i);
 
             if (f->only[i])
                 tbd_own_calls_forget_returns(f->list, window->first_time,
                                              window->first_time + window->blocks);
         }
-        if (!f->is_odd)
+        if (!f->list->is_odd)
             result = search_on(f, question);
     }
     return result;
@@ -346,7 +352,7 @@ static enum tbd_exit find(struct finding *f, struct tbd_question *question)
     if (result == TBD_EXIT_FOUND)
         result = search_stale(f, question);
     pair(f);
-    while (result == TBD_EXIT_FOUND && !f->no_memory && !f->is_odd && choose(f)) {
+    while (result == TBD_EXIT_FOUND && !f->no_memory && !f->list->is_odd && choose(f)) {
         result = search_on(f, question);
         if (result == TBD_EXIT_FOUND)
             result = search_stale(f, question);
@@ -375,14 +381,14 @@ static enum tbd_exit find_own(struct finding *f, struct tbd_question *question, 
     tbd_seen_jumps_free(f->jumps);
     f->jumps = NULL;
     *out_is_done = result > TBD_EXIT_NOT_FOUND || tbd_is_interrupted() ||
-                   (!f->is_odd && tbd_own_calls_are_whole(f->list));
+                   (!f->list->is_odd && tbd_own_calls_are_whole(f->list));
     if (*out_is_done) {
         tbd_own_calls_keep_wanted(f->list);
         return result;
     }
     tbd_call_list_free(f->list);
     memset(f->searched, 0, tbd_trace_window_count(f->run->session->trace));
-    f->is_own = f->is_odd = false;
+    f->is_own = false;
     return TBD_EXIT_FOUND;
 }
 

@@ -32,6 +32,7 @@ struct tbd_call_list {
     struct tbd_own_return
         *returns; /* owned: with own_calls.h, which has only entries in `events` */
     size_t return_count, return_capacity;
+    bool is_odd; /* with own_calls.h, which cannot tell */
 };
 
 /* Finds the calls whose entries the question, of func_enter, is about; takes the question.  Each window

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+#define GATHERED_MAX                                                                               \
+    262144u /* entries, and returns, of one window; if there are more, it is walked again */
+
 /* ---- which questions ---- */
 
 /* Bounds of time, and addresses, keep the search from some entries. */
@@ -40,7 +43,7 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
 
 /* ---- the list ---- */
 
-bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter)
+static bool add_entry(struct tbd_call_list *list, const struct tbd_event *enter)
 {
     if (!tbd_large_array_grow(&list->all, list->count, &list->capacity, sizeof(*list->all)))
         return false;
@@ -48,7 +51,7 @@ bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter
     return true;
 }
 
-bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event *exit)
+static bool add_return(struct tbd_call_list *list, const struct tbd_event *exit)
 {
     if (!tbd_large_array_grow(&list->returns, list->return_count, &list->return_capacity,
                               sizeof(*list->returns)))
@@ -57,6 +60,44 @@ bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event
         (struct tbd_own_return){ exit->position, exit->sp, exit->retval, exit->thread,
                                  exit->flags };
     return true;
+}
+
+bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *event)
+{
+    list->is_odd |=
+        (event->flags & TBD_EVENT_BY_JUMP) != 0 && event->called_at == 0; /* from where? */
+    return event->type == TBD_EVENT_FUNC_ENTER ? add_entry(list, event) : add_return(list, event);
+}
+
+bool tbd_own_calls_gather(void **batch, const struct tbd_event *event)
+{
+    struct tbd_call_list *list = *batch;
+
+    if (list == NULL)
+        *batch = list = calloc(1, sizeof(*list));
+    return list != NULL && list->count < GATHERED_MAX && list->return_count < GATHERED_MAX &&
+           tbd_own_calls_add(list, event);
+}
+
+bool tbd_own_calls_merge(struct tbd_call_list *list, struct tbd_call_list *batch)
+{
+    struct tbd_call_list before = *list;
+
+    if (list->all == NULL && list->returns == NULL) { /* takes its memory */
+        *list = *batch;
+        *batch = before;
+    }
+    list->is_odd = before.is_odd || batch->is_odd || list->is_odd;
+    return tbd_large_array_append(&list->all, &list->count, &list->capacity, sizeof(*list->all),
+                                  batch->all, batch->count) &&
+           tbd_large_array_append(&list->returns, &list->return_count, &list->return_capacity,
+                                  sizeof(*list->returns), batch->returns, batch->return_count);
+}
+
+void tbd_own_calls_drop(void *batch)
+{
+    tbd_call_list_free(batch);
+    free(batch);
 }
 
 static int compare_calls(const void *left, const void *right)
@@ -136,7 +177,6 @@ struct own_pairing {
     struct tbd_call_list *list;
     struct open_call *open; /* owned; innermost last */
     size_t count, capacity;
-    bool is_odd;
 };
 
 /* The innermost open call of a thread; NULL if there is none. */
@@ -182,11 +222,11 @@ static void take_return(struct own_pairing *p, const struct tbd_own_return *exit
     open = innermost(p, exit->thread);
     if (is_call || open == NULL || open->sp != exit->sp) {
         /* others are called by others, too */
-        p->is_odd |= (exit->flags & (TBD_EVENT_ELSEWHERE | TBD_EVENT_OF_OTHER)) == 0;
+        p->list->is_odd |= (exit->flags & (TBD_EVENT_ELSEWHERE | TBD_EVENT_OF_OTHER)) == 0;
         return;
     }
     /* were those inside it made before it jumped away, or after? */
-    p->is_odd |= open->has_inner && (exit->flags & TBD_EVENT_ELSEWHERE) != 0;
+    p->list->is_odd |= open->has_inner && (exit->flags & TBD_EVENT_ELSEWHERE) != 0;
     call = &p->list->all[open->call];
     call->end = TBD_FRAME_RETURNS;
     call->retval = exit->retval;
@@ -224,7 +264,7 @@ static void take_returns(struct own_pairing *p, size_t *at, const struct tbd_cal
         take_return(p, &list->returns[(*at)++]);
 }
 
-enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list, bool *out_is_odd)
+enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list)
 {
     struct own_pairing p = { .list = list };
     bool has_memory = true;
@@ -236,7 +276,6 @@ enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list, bool *out_is_odd)
     }
     take_returns(&p, &next, NULL);
     free(p.open);
-    *out_is_odd = p.is_odd;
     return has_memory ? TBD_OK : TBD_NOMEM;
 }
 

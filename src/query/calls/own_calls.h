@@ -18,9 +18,13 @@
  * hold? */
 bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_question *question);
 
-/* An entry, and a return, in any order of windows; false without memory. */
-bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *enter);
-bool tbd_own_calls_add_return(struct tbd_call_list *list, const struct tbd_event *exit);
+/* An entry or a return, in any order of windows; false without memory. */
+bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *event);
+/* For a search whose workers add what one window has to a list of its own (tbd_search.gather), which is added as a whole
+ * then. */
+bool tbd_own_calls_gather(void **batch, const struct tbd_event *event);
+bool tbd_own_calls_merge(struct tbd_call_list *list, struct tbd_call_list *batch);
+void tbd_own_calls_drop(void *batch);
 /* By position; what came twice, because windows were searched twice, is there once. */
 void tbd_own_calls_sort(struct tbd_call_list *list);
 /* Takes away the returns in [from, to), which are going to be searched again.  An entry at `from` may be of the search of the window
@@ -28,8 +32,8 @@ void tbd_own_calls_sort(struct tbd_call_list *list);
 void tbd_own_calls_forget_returns(struct tbd_call_list *list, uint64_t from, uint64_t to);
 
 /* Finds the ends of list->all in list->returns, both in order.  Calls that end in no window that was searched so far are
- * TBD_FRAME_STAYS; is_closed: at `exit` at the latest.  *out_is_odd: there are returns without an entry. */
-TBD_MUST_CHECK enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list, bool *out_is_odd);
+ * TBD_FRAME_STAYS; is_closed: at `exit` at the latest.  Returns without an entry are odd. */
+TBD_MUST_CHECK enum tbd_status tbd_own_calls_pair(struct tbd_call_list *list);
 
 /* Have all calls ended? */
 bool tbd_own_calls_are_whole(const struct tbd_call_list *list);

@@ -27,6 +27,13 @@ struct tbd_search {
     bool (*write)(void *context, struct tbd_session *session, const struct tbd_event *event,
                   FILE *out);
     bool (*take)(void *context, const char *bytes, size_t size, uint64_t events);
+    /* May be set with `each`, where all that it makes of an event is an element of a list.  Workers `gather` the events of a
+     * window in a batch, which begins as NULL; false: no memory, or too many, and `each` gets this window's.  The
+     * search's own thread gets the batches in order, and `merge`s them, which leaves what is to be dropped; false stops
+     * it. */
+    bool (*gather)(void **batch, const struct tbd_event *event);
+    bool (*merge)(void *context, void *batch);
+    void (*drop)(void *batch);
 };
 
 /* Finds the n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND, and *out_found says how

@@ -2,7 +2,7 @@
 /* search_pool.c - searches many windows at once
  *
  *   workers:  take the next window in the direction of the search; count its matches, or, when all
- *             are wanted, keep them, or what is to be written of them
+ *             are wanted, keep them, or what is to be written or listed of them
  *   main:     adds the numbers up, or hands the matches on, in order; stops the workers when it knows
  *             the wanted window, and searches that window itself
  *
@@ -33,7 +33,9 @@ struct result {
     bool done;
     bool is_kept; /* all events and their bytes are kept; else main walks the window again */
     uint64_t matches;
+    uint64_t of_type;            /* with tbd_search.gather: those of the question's type */
     struct tbd_kept_events kept; /* owned */
+    void *batch;                 /* owned: of tbd_search.gather, instead of them; NULL: nothing */
     /* With tbd_search.write instead of events: */
     const struct tbd_search *search;
     enum tbd_event_type type;    /* of the question */
@@ -80,6 +82,9 @@ static void drop_events(struct result *result)
     result->out = NULL;
     result->text = NULL;
     result->text_bytes = 0;
+    if (result->batch != NULL)
+        result->search->drop(result->batch);
+    result->batch = NULL;
     tbd_kept_events_free(&result->kept);
     result->is_kept = false;
 }
@@ -116,6 +121,14 @@ static void end_writing(struct result *result)
 
 /* ---- workers ---- */
 
+static bool keep(struct result *result, const struct tbd_event *event)
+{
+    if (result->search->gather == NULL)
+        return tbd_kept_events_add(&result->kept, event);
+    result->of_type += event->type == result->type;
+    return result->search->gather(&result->batch, event);
+}
+
 static bool keep_event(void *context, const struct tbd_event *event)
 {
     struct result *result = context;
@@ -126,7 +139,7 @@ static bool keep_event(void *context, const struct tbd_event *event)
         result->matches += event->type == result->type;
         return true;
     }
-    if (result->is_kept && !tbd_kept_events_add(&result->kept, event))
+    if (result->is_kept && !keep(result, event))
         drop_events(result);
     result->matches++;
     return true;
@@ -185,7 +198,6 @@ static void search_some(struct helper *helper, struct tbd_search_run *run)
                                  .type = run->question->type };
 
         result.kept.keeps = run->question->keeps + run->question->keeps_stack;
-        result.kept.is_own = run->question->own_returns;
         run->search->each_context = &result;
         run->total = 0;
         if (result.search->write != NULL)
@@ -280,8 +292,8 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
 static void hand_on(struct tbd_search_run *run, const struct result *result)
 {
     const struct tbd_search *search = run->search;
-    const struct tbd_event *event, *last = NULL;
-    struct tbd_kept_walk walk = { 0 };
+    const struct tbd_kept_events *kept = &result->kept;
+    size_t next = 0;
 
     if (search->write != NULL) {
         run->total += result->matches;
@@ -289,13 +301,19 @@ static void hand_on(struct tbd_search_run *run, const struct result *result)
             !search->take(search->each_context, result->text, result->text_bytes, result->matches);
         return;
     }
-    while (!run->is_stopped && (event = tbd_kept_events_next(&result->kept, &walk)) != NULL) {
-        last = event;
-        run->total += event->type == run->question->type;
-        run->is_stopped = !run->search->each(run->search->each_context, event);
+    if (search->gather != NULL) {
+        run->total += result->of_type;
+        run->is_stopped = !search->merge(search->each_context, result->batch);
+        return;
     }
-    if (last != NULL)
-        run->found = *last;
+    while (!run->is_stopped && next < kept->count) {
+        const struct tbd_event *event = &kept->events[next++];
+
+        run->total += event->type == run->question->type;
+        run->is_stopped = !search->each(search->each_context, event);
+    }
+    if (next != 0)
+        run->found = kept->events[next - 1];
 }
 
 static enum tbd_status use_result(struct pool *pool, uint32_t i)
