@@ -18,17 +18,22 @@ static void move_by(struct tbd_dwarf_inlined *one, uint64_t bias)
     }
 }
 
+/* NULL: the module has no inlined function of this name; nothing was read then. */
+static struct tbd_dwarf *dwarf_with(const struct tbd_module *module, const char *name)
+{
+    bool may_have = module->file != NULL && tbd_dwarf_may_inline(module->file, name);
+
+    return may_have ? tbd_dwarf_of(module->file) : NULL;
+}
+
 /* Adds the copies in one module; false without memory. */
 static bool add_module(const struct tbd_module *module, const char *name,
                        struct tbd_dwarf_inlined **all, size_t *count)
 {
     struct tbd_dwarf_inlined none, *bigger;
-    struct tbd_dwarf *dwarf = NULL;
-    size_t more;
+    struct tbd_dwarf *dwarf = dwarf_with(module, name);
+    size_t more = dwarf == NULL ? 0 : tbd_dwarf_inlined(dwarf, name, &none, 0);
 
-    if (module->file != NULL && tbd_dwarf_may_inline(module->file, name))
-        dwarf = tbd_dwarf_of(module->file);
-    more = dwarf == NULL ? 0 : tbd_dwarf_inlined(dwarf, name, &none, 0);
     if (more == 0)
         return true;
     bigger = realloc(*all, (*count + more) * sizeof(**all));
@@ -67,7 +72,7 @@ bool tbd_inlined_away(struct tbd_symbols *symbols, uint32_t window, const char *
     if (tbd_symbols_modules(symbols, window, &modules, &count) != TBD_OK)
         return false;
     for (size_t i = 0; i < count; i++) {
-        struct tbd_dwarf *dwarf = modules[i].file == NULL ? NULL : tbd_dwarf_of(modules[i].file);
+        struct tbd_dwarf *dwarf = dwarf_with(&modules[i], name);
 
         if (dwarf != NULL && tbd_dwarf_inlined_away(dwarf, name))
             return true;
