@@ -43,6 +43,7 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
         struct tbd_worker *worker = &replayer->workers[i];
 
         tbd_worker_stop(worker);
+        tbd_window_free(worker->kept);
         tbd_builder_free(worker->builder);
         tbd_gather_free(worker->gather);
         tbd_block_table_release(worker->loads);
@@ -58,6 +59,20 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
 }
 
 /* ---- a worker with a window ---- */
+
+/* The first worker keeps its last window: questions at a prompt, which are its, are about the same one again and again. */
+#define KEEPING_WORKER 0u
+
+static struct tbd_window *take_kept(struct tbd_worker *worker, uint32_t index)
+{
+    struct tbd_window *window = worker->kept;
+
+    worker->kept = NULL;
+    if (window && window->index == index)
+        return window;
+    tbd_window_free(window);
+    return NULL;
+}
 
 enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
                                    bool with_events, struct tbd_window **out_window,
@@ -75,7 +90,9 @@ enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned numbe
     if (status == TBD_OK)
         status =
             tbd_trace_regions(worker->trace, index, &worker->regions, &worker->region_count, why);
-    if (status == TBD_OK)
+    if (status == TBD_OK && !with_events)
+        *out_window = take_kept(worker, index);
+    if (status == TBD_OK && !*out_window)
         status = tbd_window_load(worker->trace, index, with_events, out_window, why);
     worker->window = *out_window;
     return status;
@@ -128,7 +145,12 @@ void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct 
         replayer->workers[number].code = NULL;
         replayer->workers[number].window = replayer->workers[number].slice = NULL;
     }
-    tbd_window_free(window);
+    if (number == KEEPING_WORKER && window && !window->has_events) {
+        tbd_window_free(replayer->workers[number].kept);
+        replayer->workers[number].kept = window;
+    } else {
+        tbd_window_free(window);
+    }
 }
 
 /* For callers of replay.h, who only use the first process of each worker. */

@@ -29,6 +29,7 @@ struct tbd_worker {
     uint32_t hook_set; /* of the present plan */
 
     const struct tbd_window *window; /* the present window; borrowed */
+    struct tbd_window *kept;         /* the window before, as it was loaded; owned; NULL: none */
     /* of `window`: the replay begins at its start; NULL: at the window's start; borrowed */
     const struct tbd_window *slice;
     struct tbd_worker_range range;

@@ -172,22 +172,35 @@ enum tbd_exit tbd_command_until(struct tbd_command_run *run)
 
 /* ---- functions ---- */
 
+/* The registers that the result is in, if the event itself does not have it: only a replay finds them. */
+static void take_result(struct tbd_session *session, struct tbd_call_shapes *shapes,
+                        const struct tbd_event *exit, struct tbd_output_registers *out)
+{
+    const struct tbd_call_entry inside = { .position = exit->position, .pc = exit->pc };
+    struct tbd_reg_state *state;
+
+    if (!tbd_output_needs_return(shapes, &inside))
+        return;
+    state = calloc(1, sizeof(*state));
+    if (state != NULL && tbd_session_regs(session, exit->position, state) == TBD_OK)
+        tbd_output_registers_take(state, out);
+    free(state);
+}
+
 /* The return with what it returns. */
 static void print_return(struct tbd_command_run *run, const struct tbd_event *exit)
 {
     struct tbd_output_registers registers = { 0 };
-    struct tbd_reg_state *state = calloc(1, sizeof(*state));
     struct tbd_call_shapes *shapes = tbd_call_shapes_new(run->session);
     json_t *object = tbd_output_event(run->session, exit);
 
-    if (state != NULL && tbd_session_regs(run->session, exit->position, state) == TBD_OK)
-        tbd_output_registers_take(state, &registers);
-    if (shapes != NULL)
+    if (shapes != NULL) {
+        take_result(run->session, shapes, exit, &registers);
         tbd_output_result(shapes, exit->pc, exit, &registers, object);
+    }
     tbd_output_print_event(run->session, object, run->out);
     json_decref(object);
     tbd_call_shapes_free(shapes);
-    free(state);
 }
 
 /* Goes to the return, and prints the result with it; then to the caller. */
