@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tbdq.c - asks a trace: options, then one command of the table in query/commands/commands.c, or a prompt
+/* tbdq.c - asks a trace: options, then one command of the table in query/commands/command_table.c, or a prompt
  *
  * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
  * damaged or cannot be replayed, or the answer may be incomplete for that reason, 4 the system
