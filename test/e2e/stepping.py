@@ -25,7 +25,7 @@ FLAGS = ["-g", "-w", "-fno-pie", "-no-pie"]
 MORE_FLAGS = {"generators.cc": ["-std=c++20"]}
 
 DIED = "gdb died"
-MOST_DEATHS = 20  # in one program
+MOST_DEATHS = 40  # in one program
 
 SETTINGS = """
 import re
@@ -110,6 +110,15 @@ run()
 say(gdb.execute("info proc mappings", to_string=True))
 """
 
+BLOCKS = """
+for pc in %r:
+    block, holds = gdb.block_for_pc(pc), True
+    while block is not None and block.superblock is not None: # the outermost block is that of all units
+        holds = holds and block.start <= pc < block.end
+        block = block.superblock
+    say([pc, holds])
+"""
+
 NATIVE = """
 gdb.execute("set backtrace past-main on")
 gdb.Breakpoint("*%#x", temporary=True)
@@ -147,7 +156,7 @@ class Program:
         tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS, env=ENV)
         self.trace = tbdtest.find_trace(folder, path)
         self.env = {**tbdtest.idle_env(folder, OPTIONS), **ENV}
-        self.moved = None
+        self.moved = self.misplaced = None
         main = self.trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main")
         self.main = int(main["pc"], 16)
         found = self.trace.ask("all", "state", "where", "time>=%d" % main["time"])
@@ -224,6 +233,15 @@ class Program:
                 wanted.append((self.numbers[i], state[1], hits[state[1]]))
         said = othertools.gdb_script([self.path], NATIVE % (self.main, wanted, command), env=self.env, own_mistakes=True, timeout=1000)
         return dict(said)
+
+    def is_misplaced(self, pc):
+        """Does gdb take the code for that of a block which, as gdb itself says, ends before or begins after it?  It gives a block the ranges
+        of its abstract origin, too.  gcc names as such the block of a coroutine's body, for the part of it that is inlined where it begins."""
+        if self.misplaced is None:
+            own = sorted({state[1] - k for state in self.states if state[2] == self.name for k in (0, 1)})
+            said = othertools.gdb_script([self.path], BLOCKS % (own,), env=self.env)
+            self.misplaced = {at for at, holds in said if not holds}
+        return pc in self.misplaced
 
     def recorded_pc(self, pc):
         """Where the instruction of a native run is in the recording: a library may lie some pages away, as the lengths of paths decide."""
@@ -431,6 +449,34 @@ def is_whole_thunk(program, number):
     return " thunk to " in name and all(state[3] == name for state in states)
 
 
+def is_first_statement(program, command, at, number):
+    """By the single-stepped list and the line table: is this the next statement of another line, for `next` of this function or its callers?"""
+    here, rows = program.index_of[at], dict(program.aside)
+    around = len(program.chains.get(program.states[here][1], []))
+
+    def line_of(i):
+        return program.states[i][3], line_at(program, i, around) if command == "next" else program.states[i][4]
+    depth = 0
+    for i in range(here + 1, program.index_of[number] + 1):
+        word = program.states[i - 1][5].split()[0]
+        depth += (word == "call") - (word == "ret")
+        _, pc, module, _, line, _ = program.states[i]
+        begins = not rows.get(pc, True) if module == program.name else line is not None
+        if begins and line_of(i) != line_of(here) and (command == "step" or depth <= 0):
+            return program.numbers[i] == number
+    return False
+
+
+def is_right(program, command, at, number):
+    """As far as the single-stepped list tells without gdb."""
+    if command == "finish":
+        return program.states[program.index_of[number]] == after_return(program, at)
+    return command in ("step", "next") and is_first_statement(program, command, at, number)
+
+
+MISPLACED = "gdb takes the code for that of a block which lies elsewhere: it adds the ranges of the block's abstract origin"
+
+
 def explain(program, command, at, theirs, ours, frames):
     """Why gdb 13 and tbdq differ; None: no reason is known.  `frames`: gdb's, at the moment."""
     if ours in program.index_of and command in FORWARD and is_left(program, at, ours):
@@ -477,14 +523,35 @@ def explain(program, command, at, theirs, ours, frames):
         return "gdb runs on out of a function that has no name, and enters nothing that is called from there"
     if command == "step" and frames[0][2] and own[3:5] == here[3:5]:
         return "gdb passes over the next copy of an inlined function on the same line"
+    if any(program.is_misplaced(state[1]) for state in (here, there, own)) and is_right(program, command, at, ours):
+        return MISPLACED
     return None
 
 
 # ---- stacks and variables ----
 
+def with_misplaced(program, groups, ours):
+    """tbdq's frames as gdb has them if it takes code for that of a copy: a frame more, of the function that the copy is in.  The rest must be the same."""
+    found, rest = [], list(ours)
+    for number, group in enumerate(groups):
+        own, rest = rest[:len(group)], rest[len(group):]
+        if own and program.is_misplaced(int(group[0]["pc"], 16) - (number != 0)):
+            own = own[:-1] + [own[-1][:2] + (True,), None]
+        found += own
+    return found
+
+
+def is_stack_with_misplaced(program, groups, ours, theirs):
+    wanted = with_misplaced(program, groups, ours)
+    return None in wanted and len(wanted) >= len(theirs) and \
+        all(a is None or a[1:] == b[1:] and b[0] in (a[0], "") for a, b in zip(wanted, theirs))
+
+
 def explain_stack(program, frames, ours, theirs):
     """Why gdb shows another stack than tbdq's `frames`; None: no reason is known."""
     groups = [list(group) for _, group in itertools.groupby(frames, lambda f: (f["pc"], f["sp"]))]
+    if is_stack_with_misplaced(program, groups, ours, theirs):
+        return MISPLACED
     chains = [program.chains.get(int(group[0]["pc"], 16) - (number != 0)) for number, group in enumerate(groups)]
     if len(ours) == len(theirs) and all(a == b or a[1:] == b[1:] and any("ECI" in name for chain in chains for name, _ in chain or [])
                                         for a, b in zip(ours, theirs)):
@@ -611,6 +678,9 @@ def explain_value(program, at, frame, name, ours, theirs):
         return "gdb has another `this` than was passed in rdi"
     if is_never_stored(program, at, frame, name):
         return "the variable has no value yet: it holds what the loader left there"
+    place = stack_of(program, at)[frame]
+    if theirs == "<optimized out>" and program.is_misplaced(int(place["pc"], 16) - (frame != 0)) and ours == [entered_with(program, at, frame, "rdi")]:
+        return MISPLACED
     return None
 
 

@@ -22,8 +22,6 @@ REPLAYED = ["calls.c", "loops.c", "inlined.c", "values.c", "objects.cc", "templa
             "parser.c", "tables.c", "machine.c", "matrices.c", "tails.c", "trees.c", "sorting.cc", "shapes.cc", "visits.cc", "generators.cc",
             "clones.c", "cold.c", "variadic.c", "states.c", "nested.c", "layers.c", "diamond.cc", "lambdas.cc", "chains.cc"]
 NATIVE = REPLAYED + ["jumps.c", "handlers.c", "recover.c", "deep_throws.cc", "../variables.c"]
-# Of a coroutine's body there gdb finds a frame too many, steps out of the wrong one, and dies.
-LOST = [("generators.cc", "O2")]
 COMMANDS = stepping.FORWARD + stepping.BACKWARD
 MOMENTS = 75 if tbdtest.LONG else 3
 # gdb replays an unwinder's instructions one by one: a step takes it a second, and each time that it dies it records anew.
@@ -32,7 +30,7 @@ FEWER = {"throws.cc": 25}
 
 def programs(names, quick, folder, fewer=None):
     """Programs, built and recorded; with moments, of some programs fewer than of the others."""
-    every = [(name, level) for name in names for level in LEVELS if (name, level) not in LOST and (not CHOSEN or name in CHOSEN)]
+    every = [(name, level) for name in names for level in LEVELS if not CHOSEN or name in CHOSEN]
     for name, level in every if tbdtest.LONG else quick:
         place = os.path.join(folder, name + level)
         program = stepping.Program(stepping.built(name, level, place), place + "/traces")
