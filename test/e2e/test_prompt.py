@@ -128,7 +128,8 @@ def test_shells_complete(folder):
     assert "total" in completions(trace, "print tot") and "variables.c" in completions(trace, "goto first forward store 1 where src=<var")
     assert completions(trace, "all store where newv") == ["newval"]
     for line, words in (("reverse-fin", ["reverse-finish"]), ("reverse-st", ["reverse-step", "reverse-stepi"]), ("bt ", ["thread", "threads"]),
-                        ("count store of first by ", ["func", "line", "outer", "thread", "value"]), ("info reg", ["registers"]),
+                        ("count store of first by ", ["func", "line", "outer", "thread", "value"]), ("info reg", ["registers"]), ("info sy", ["symbol"]), ("info line variab", ["variables.c"]), ("line variab", ["variables.c"]),
+                        ("info functions sum_l", ["sum_list"]), ("symbol sum_l", ["sum_list"]),
                         ("all syscall where syscall != openat", ["openat", "openat2"]), ("signals where signal==SIGAL", ["SIGALRM"]),
                         ("goto @", ["@entry"]), ("help scr", ["scripts"])):
         if line == "goto @":

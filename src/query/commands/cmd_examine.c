@@ -287,14 +287,13 @@ static enum tbd_exit examine_all(struct examine *x)
     }
 }
 
-/* The address that the words from `from` on mean: that of an array or function, a pointer's value. */
-static enum tbd_exit take_address(struct examine *x, size_t from)
+enum tbd_exit tbd_command_address(struct tbd_command_run *run, struct tbd_position position,
+                                  size_t from, size_t to, uint64_t *out)
 {
     struct tbd_source_place place;
     struct tbd_type_view view;
     struct tbd_data data;
-    enum tbd_exit result =
-        tbd_command_value_of(x->run, x->position, from, strlen(x->run->text), &place, &data);
+    enum tbd_exit result = tbd_command_value_of(run, position, from, to, &place, &data);
 
     if (result != TBD_EXIT_FOUND)
         return result;
@@ -302,8 +301,8 @@ static enum tbd_exit take_address(struct examine *x, size_t from)
     if (data.is_known && data.in_memory &&
         (view.kind == TBD_TYPE_ARRAY || view.kind == TBD_TYPE_FUNCTION ||
          view.kind == TBD_TYPE_STRUCT || view.kind == TBD_TYPE_VOID))
-        x->address = data.address;
-    else if (!tbd_data_scalar(&place.places[0], &data, &x->address))
+        *out = data.address;
+    else if (!tbd_data_scalar(&place.places[0], &data, out))
         result = TBD_EXIT_NOT_FOUND;
     if (result != TBD_EXIT_FOUND)
         fprintf(stderr, "tbdq: this is no address%s%s\n", data.is_known ? "" : ": ",
@@ -333,7 +332,7 @@ enum tbd_exit tbd_command_examine(struct tbd_command_run *run)
     x.window = tbd_trace_window_of(session->trace, x.position.time);
     x.address = session->examined.next;
     if (run->argc > has_units)
-        result = take_address(&x, from);
+        result = tbd_command_address(run, x.position, from, strlen(run->text), &x.address);
     else if (session->examined.format == 0 && (x.format != 'i' || !selected_pc(&x, &x.address)))
         return tbd_command_usage(run, "x takes an address");
     if (result == TBD_EXIT_FOUND)

@@ -271,8 +271,13 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
                          &stack->calls[number]);
 }
 
+/* Frames [first, end) of a stack. */
+struct frame_range {
+    size_t first, end;
+};
+
 static enum tbd_exit print_rows(const struct tbd_command_run *run,
-                                const struct tbd_source_stack *stack)
+                                const struct tbd_source_stack *stack, struct frame_range shown)
 {
     static const char *const columns[] = {
         "frame", "pc", "module", "function", "file", "line", NULL
@@ -280,36 +285,87 @@ static enum tbd_exit print_rows(const struct tbd_command_run *run,
     struct tbd_rows rows;
 
     tbd_rows_start(&rows, run, columns);
-    for (size_t i = 0; i < stack->count; i++)
+    for (size_t i = shown.first; i < shown.end; i++)
         tbd_rows_add(&rows, object_of(run, stack, i));
     return tbd_rows_end(&rows);
 }
 
-enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position)
+static void tell_rest(const struct tbd_command_run *run, size_t count, const char *where)
+{
+    if (count != 0 && !run->session->json)
+        fprintf(run->out, "(%zu more frame%s %s)\n", count, count == 1 ? "" : "s", where);
+}
+
+static void print_frames(const struct tbd_command_run *run, const struct tbd_source_stack *stack,
+                         struct frame_range shown)
+{
+    tell_rest(run, shown.first, "before these");
+    for (size_t i = shown.first; i < shown.end; i++)
+        tbd_command_print_frame(run, stack, i);
+    tell_rest(run, stack->count - shown.end, "follow");
+    if (stack->is_cut)
+        fprintf(stderr, "tbdq: note: the stack has more frames: the innermost %zu are looked at\n",
+                stack->count);
+}
+
+/* As gdb counts: the innermost frames; with a minus the outermost; 0: all. */
+static struct frame_range chosen_frames(size_t count, int64_t wanted)
+{
+    size_t most = (size_t)(wanted < 0 ? -wanted : wanted);
+
+    if (wanted == 0 || most >= count)
+        return (struct frame_range){ 0, count };
+    return wanted > 0 ? (struct frame_range){ 0, most }
+                      : (struct frame_range){ count - most, count };
+}
+
+static enum tbd_exit print_stack(struct tbd_command_run *run, struct tbd_position position,
+                                 int64_t wanted)
 {
     struct tbd_source_stack stack;
     enum tbd_status status = tbd_source_stack(run->session, position, &stack);
     enum tbd_exit result = TBD_EXIT_FOUND;
+    struct frame_range shown;
 
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
+    shown = chosen_frames(stack.count, wanted);
     if (run->session->csv)
-        result = print_rows(run, &stack);
-    for (size_t i = 0; i < stack.count && !run->session->csv; i++)
-        tbd_command_print_frame(run, &stack, i);
+        result = print_rows(run, &stack, shown);
+    else
+        print_frames(run, &stack, shown);
     tbd_source_stack_free(&stack);
     return result;
+}
+
+enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position)
+{
+    return print_stack(run, position, 0);
+}
+
+/* "20" or "-20"; false: it is no number of frames. */
+static bool take_frame_count(const char *text, int64_t *out)
+{
+    const char *digits = text + (*text == '-');
+    size_t length = strspn(digits, "0123456789");
+
+    if (length == 0 || length > 9 || digits[length] != '\0')
+        return false;
+    *out = strtoll(text, NULL, 10);
+    return *out != 0;
 }
 
 enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
 {
     struct tbd_position position = tbd_session_current(run->session);
+    int64_t wanted = 0;
 
     if (run->argc == 1 && strcmp(run->argv[0], "threads") == 0)
         return tbd_command_bt_threads(run, position);
-    if (!tbd_command_take_thread(run) && run->argc != 0)
-        return tbd_command_usage(run, "bt takes no arguments but a thread, or `threads`");
-    return tbd_command_print_stack(run, position);
+    if (!(run->argc == 1 && take_frame_count(run->argv[0], &wanted)) &&
+        !tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "bt takes a number of frames, a thread, or `threads`");
+    return print_stack(run, position, wanted);
 }
 
 /* ---- disas ---- */

@@ -340,9 +340,10 @@ const struct tbd_command tbd_commands[] = {
       "expressions over the variables of the selected frame: a pointer's value, a number, where\n"
       "an array or a struct lies.",
       "tbdq mem list->head 64", true, false, false },
-    { "bt", tbd_command_bt, "[thread N | threads | -N[+K]]",
+    { "bt", tbd_command_bt, "[COUNT | -COUNT | thread N | threads | -N[+K]]",
       "the call stack at the current position, of a thread or of all that live there",
-      "Innermost first.  Frames found by guessing are marked with '?'.\n"
+      "Innermost first.  Frames found by guessing are marked with '?'.  With COUNT that many of the innermost frames, with\n"
+      "-COUNT of the outermost, and how many there are besides.\n"
       "-N[+K], in a crash dump: the calls at a position of `path`, from the calls and returns that the ring has.",
       "tbdq bt", true, false, false },
     { "frame", tbd_command_frame, "[NUMBER]",
@@ -370,6 +371,11 @@ const struct tbd_command tbd_commands[] = {
       "Printed values are $1, $2, ... while the session lasts; $ is the last one, $$ the one before.\n"
       "What the compiler did not keep is <optimized out: reason>.",
       "tbdq print 'list->head->key + 1'", true, false, false },
+    { "printf", tbd_command_printf, "\"FORMAT\"[, EXPRESSION]... | FORMAT [EXPRESSION...]",
+      "values at the current position, as a format of C's printf writes them",
+      "As gdb takes it, or each value a word of its own, as a shell passes them.  Conversions are those of `log`;\n"
+      "%s takes a pointer, an array, a std::string, or an address.  A line ends where the format has \\n.",
+      "tbdq printf 'limit %d of %s\\n' limit name", true, false, false },
     { "set", tbd_command_set, "$NAME = EXPRESSION | print SETTING [on|off]",
       "name a value, or choose how values are printed, while the session lasts",
       "$NAME stands for the value in expressions; it stays as it was at other positions.\n"
@@ -390,6 +396,29 @@ const struct tbd_command tbd_commands[] = {
       "a type, its size, and where its members are",
       "Of a pointer also what it leads to.",
       "tbdq ptype struct node", true, false, false },
+    { "symbol", tbd_command_symbol, "ADDRESS",
+      "the function or variable that an address lies in",
+      "ADDRESS is a C expression: a number, a pointer's value, a register; an array, struct or function is where it\n"
+      "lies.  As `info symbol` of gdb.",
+      "tbdq symbol '$pc'", true, false, false },
+    { "line", tbd_command_line, "[FUNCTION | FILE:LINE | LINE | *ADDRESS]",
+      "the addresses of the code of a source line",
+      "A row for each stretch of code, up to its end; of a function that of its first line.  LINE is one of the\n"
+      "selected frame's file, without a place it is the frame's own line.  As `info line` of gdb.",
+      "tbdq line list.c:31", true, false, false },
+    { "functions", tbd_command_functions, "[PATTERN]",
+      "the functions of the program and its libraries, and where they are",
+      "PATTERN is a regular expression, as grep takes it, that fits a part of the name.  By source file and line; symbols\n"
+      "without debug information come last.  As `info functions` of gdb.",
+      "tbdq functions '^list_'", true, false, false },
+    { "variables", tbd_command_variables, "[PATTERN]",
+      "global and static variables, their types, and where they are",
+      "The same for what is not in a function.  As `info variables` of gdb.",
+      "tbdq variables total", true, false, false },
+    { "types", tbd_command_types, "[PATTERN]",
+      "the types that the program and its libraries have names for",
+      "The same for structs, unions, classes, enumerations, typedefs and basic types.  As `info types` of gdb.",
+      "tbdq types node", true, false, false },
     { "view", NULL, "[--port N | --out FILE [QUESTION...]]",
       "show the trace in a browser",
       "Serves a page on the loopback interface, at a port that is free or N, and prints its address.  Who has the\n"
@@ -471,10 +500,11 @@ bool tbd_command_takes_shards(const struct tbd_command *command)
 
 /* What a crash dump answers: questions about its one position. */
 static const char *const of_dumps[] = {
-    "facts",   "ls",     "rm",    "path",  "info",        "windows", "modules", "processes",
-    "threads", "thread", "mark",  "marks", "assert",      "where",   "regs",    "mem",
-    "bt",      "frame",  "up",    "down",  "list",        "print",   "set",     "x",
-    "locals",  "ptype",  "disas", "dump",  "breakpoints", "delete",  "pack",    "du",
+    "facts",   "ls",     "rm",    "path",  "info",        "windows",   "modules", "processes",
+    "threads", "thread", "mark",  "marks", "assert",      "where",     "regs",    "mem",
+    "bt",      "frame",  "up",    "down",  "list",        "print",     "set",     "x",
+    "locals",  "ptype",  "disas", "dump",  "breakpoints", "delete",    "pack",    "du",
+    "printf",  "symbol", "line",  "types", "functions",   "variables",
 };
 
 bool tbd_command_is_of_dumps(const struct tbd_command *command)

@@ -80,6 +80,10 @@ enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
 enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
                                    size_t from, size_t to, struct tbd_source_place *place,
                                    struct tbd_data *out);
+/* The address that run->text[from, to) means at `position`: that of an array, struct or function, a
+ * pointer's or a number's value.  Prints errors. */
+enum tbd_exit tbd_command_address(struct tbd_command_run *run, struct tbd_position position,
+                                  size_t from, size_t to, uint64_t *out);
 /* For arguments that the command does not take. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
 /* gdb's `set print NAME`; NULL if there is none. */
@@ -235,6 +239,12 @@ enum tbd_exit tbd_command_print(struct tbd_command_run *run);
 enum tbd_exit tbd_command_set(struct tbd_command_run *run);
 enum tbd_exit tbd_command_examine(struct tbd_command_run *run);
 enum tbd_exit tbd_command_locals(struct tbd_command_run *run);
+enum tbd_exit tbd_command_printf(struct tbd_command_run *run);
+enum tbd_exit tbd_command_symbol(struct tbd_command_run *run);
+enum tbd_exit tbd_command_line(struct tbd_command_run *run);
+enum tbd_exit tbd_command_functions(struct tbd_command_run *run);
+enum tbd_exit tbd_command_variables(struct tbd_command_run *run);
+enum tbd_exit tbd_command_types(struct tbd_command_run *run);
 enum tbd_exit tbd_command_ptype(struct tbd_command_run *run);
 enum tbd_exit tbd_command_disas(struct tbd_command_run *run);
 enum tbd_exit tbd_command_verify(struct tbd_command_run *run);

@@ -118,7 +118,7 @@ static bool is_scope(int tag)
            tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
 }
 
-bool tbd_die_path(const Dwarf_Die *die, char *out, size_t bytes)
+bool tbd_die_path(const Dwarf_Die *die, const char *nameless, char *out, size_t bytes)
 {
     Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
     size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES), used = 0;
@@ -127,8 +127,11 @@ bool tbd_die_path(const Dwarf_Die *die, char *out, size_t bytes)
     for (size_t i = 0; i < count; i++) {
         const char *scope = tbd_die_name(&around[i]);
 
-        if (scope == NULL && dwarf_tag(&around[i]) == DW_TAG_namespace)
-            continue;
+        if (scope == NULL && dwarf_tag(&around[i]) == DW_TAG_namespace) {
+            if (nameless == NULL)
+                continue;
+            scope = nameless;
+        }
         if (scope == NULL || !is_scope(dwarf_tag(&around[i])))
             return false;
         used += (size_t)snprintf(out + used, bytes - used, "%s::", scope);

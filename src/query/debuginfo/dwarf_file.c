@@ -443,22 +443,29 @@ bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwar
     return out->count != 0;
 }
 
+const char *tbd_dwarf_source_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, uint64_t file)
+{
+    Dwarf_Die of_unit = *unit;
+    const char *path;
+    Dwarf_Files *files;
+    size_t count;
+
+    if (dwarf_getsrcfiles(&of_unit, &files, &count) != 0 || file >= count)
+        return NULL;
+    path = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+    return path == NULL ? NULL : tbd_dwarf_whole_path(dwarf, unit, path);
+}
+
 struct tbd_source_line tbd_dwarf_call_site(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
                                            const Dwarf_Die *die)
 {
     struct tbd_source_line call = { .file = NULL };
-    Dwarf_Die of_unit = *unit;
-    Dwarf_Files *files;
-    size_t count;
     uint64_t file, line;
 
     if (!tbd_die_number(die, DW_AT_call_file, &file) ||
-        !tbd_die_number(die, DW_AT_call_line, &line) || line > INT32_MAX ||
-        dwarf_getsrcfiles(&of_unit, &files, &count) != 0 || file >= count)
+        !tbd_die_number(die, DW_AT_call_line, &line) || line > INT32_MAX)
         return call;
-    call.file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
-    if (call.file != NULL)
-        call.file = tbd_dwarf_whole_path(dwarf, unit, call.file);
+    call.file = tbd_dwarf_source_path(dwarf, unit, file);
     call.line = call.file == NULL ? 0 : (uint32_t)line;
     return call;
 }

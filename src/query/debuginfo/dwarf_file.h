@@ -112,9 +112,9 @@ bool tbd_die_flag(const Dwarf_Die *die, unsigned name);
 /* The entries around `die`, outermost first, without the unit; how many (0 also when it
  * is not found). */
 size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max);
-/* "shop::Item::count": the entry's name in its scopes, without nameless namespaces; false if one has no
- * name, or if it is no scope that a name could be found in. */
-bool tbd_die_path(const Dwarf_Die *die, char *out, size_t bytes);
+/* "shop::Item::count": the entry's name in its scopes; false if one has no name, or if it is no scope that a
+ * name could be found in.  `nameless`: what nameless namespaces are called, NULL: they are left out. */
+bool tbd_die_path(const Dwarf_Die *die, const char *nameless, char *out, size_t bytes);
 /* NULL if it has no name. */
 const char *tbd_die_name(const Dwarf_Die *die);
 

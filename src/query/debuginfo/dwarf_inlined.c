@@ -65,7 +65,7 @@ static bool is_at_path(const Dwarf_Die *copy, const char *name)
         origin = *copy; /* it is the function */
     if (!tbd_die_reference(&origin, DW_AT_specification, &declared))
         declared = origin;
-    return tbd_die_path(&declared, path, sizeof(path)) && tbd_is_name_for(path, name);
+    return tbd_die_path(&declared, NULL, path, sizeof(path)) && tbd_is_name_for(path, name);
 }
 
 /* Does the copy's function have the name that is looked for?  Namespaces, template arguments and

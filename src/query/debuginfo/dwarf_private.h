@@ -52,6 +52,8 @@ bool tbd_dwarf_unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out
 /* The path with the folder of compilation before it, where that makes it absolute. */
 const char *tbd_dwarf_whole_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
                                  const char *relative);
+/* The source file with this number in the unit's table; NULL: there is none. */
+const char *tbd_dwarf_source_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, uint64_t file);
 /* Where an inlined function was called; line 0: not known. */
 struct tbd_source_line tbd_dwarf_call_site(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
                                            const Dwarf_Die *die);

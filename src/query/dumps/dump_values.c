@@ -542,6 +542,22 @@ enum tbd_exit tbd_dump_run_ptype(struct tbd_command_run *run)
     return ask_there(run, tbd_command_ptype, false);
 }
 
+enum tbd_exit tbd_dump_run_symbol(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_symbol, false);
+}
+
+enum tbd_exit tbd_dump_run_line(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_line, false);
+}
+
+/* It has no place for a mark: what rests on an assumption is unavailable. */
+enum tbd_exit tbd_dump_run_printf(struct tbd_command_run *run)
+{
+    return ask_there(run, tbd_command_printf, true);
+}
+
 /* An assumption proves nothing. */
 enum tbd_exit tbd_dump_run_assert(struct tbd_command_run *run)
 {

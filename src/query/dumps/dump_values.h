@@ -15,6 +15,9 @@ enum tbd_exit tbd_dump_run_frame(struct tbd_command_run *run);
 enum tbd_exit tbd_dump_run_up(struct tbd_command_run *run);
 enum tbd_exit tbd_dump_run_down(struct tbd_command_run *run);
 enum tbd_exit tbd_dump_run_ptype(struct tbd_command_run *run);
+enum tbd_exit tbd_dump_run_symbol(struct tbd_command_run *run);
+enum tbd_exit tbd_dump_run_line(struct tbd_command_run *run);
+enum tbd_exit tbd_dump_run_printf(struct tbd_command_run *run);
 enum tbd_exit tbd_dump_run_assert(struct tbd_command_run *run);
 /* dump_history.c */
 enum tbd_exit tbd_dump_run_history(struct tbd_command_run *run);

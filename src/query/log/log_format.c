@@ -98,7 +98,8 @@ bool tbd_log_format_read(const char *text, struct tbd_log_format *out, const cha
         here = take_text(here, &to);
         piece->bytes = (uint32_t)(to - begin);
         if (*here == '\0') { /* a row ends anyway */
-            piece->bytes -= piece->bytes != 0 && to[-1] == '\n';
+            out->ends_line = piece->bytes != 0 && to[-1] == '\n';
+            piece->bytes -= out->ends_line;
             return true;
         }
         *why = "too many values";
@@ -144,12 +145,18 @@ static uint64_t integer_of(const struct tbd_kept_value *value)
 static void write_text(const struct tbd_log_piece *piece, const struct tbd_kept_value *record,
                        const struct tbd_kept_value *value, FILE *out)
 {
-    char shown[TBD_KEPT_TEXT_MAX * TBD_ESCAPE_MAX + 1], spec[TBD_LOG_SPEC_MAX + 2];
+    char brief[TBD_KEPT_TEXT_MAX * TBD_ESCAPE_MAX + 1], spec[TBD_LOG_SPEC_MAX + 2];
+    size_t bytes = (size_t)value->bytes * TBD_ESCAPE_MAX + 1;
+    char *shown = bytes <= sizeof(brief) ? brief : malloc(bytes);
 
+    if (shown == NULL)
+        return;
     (void)tbd_escape(TBD_ESCAPE_FIELD, (const char *)record + value->text, value->bytes, shown,
-                     sizeof(shown));
+                     bytes);
     snprintf(spec, sizeof(spec), "%ss", piece->spec);
     fprintf(out, spec, shown);
+    if (shown != brief)
+        free(shown);
 }
 
 static void write_number(const struct tbd_log_piece *piece, const struct tbd_kept_value *value,

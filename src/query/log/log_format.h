@@ -22,6 +22,7 @@ struct tbd_log_format {
     char *text; /* owned: literal texts */
     struct tbd_log_piece pieces[TBD_KEPT_MAX + 1];
     uint32_t count; /* of conversions */
+    bool ends_line; /* a \n at its end, which is not among the pieces */
 };
 
 /* On failure *why says what is wrong with it, and *at where; nothing is owned then. */

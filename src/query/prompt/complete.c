@@ -140,13 +140,14 @@ static bool has_word(const struct tbd_completer *c, const char *word)
  * the first word. */
 static const struct {
     const char *command, *after;
-    const char *words[8];
+    const char *words[16];
 } arguments[] = {
     { "set", NULL, { "print" } },
     { "set", "print", { "pretty", "object", "static-members" } },
     { "info",
       NULL,
-      { "args", "breakpoints", "frame", "locals", "registers", "sharedlibrary", "threads" } },
+      { "args", "breakpoints", "frame", "functions", "line", "locals", "registers", "sharedlibrary",
+        "symbol", "threads", "types", "variables" } },
     { "bt", NULL, { "thread", "threads" } },
     { "thread", NULL, { "apply" } },
     { "where", NULL, { "thread" } },
@@ -237,6 +238,18 @@ static void complete_goto(struct tbd_completer *c, size_t before)
         add_all(c, tails);
 }
 
+/* Is a place FILE:LINE there? */
+static bool takes_files(const struct tbd_completer *c, const char *command)
+{
+    static const char *const places[] = { "list", "lines", "line" };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (strcmp(command, places[i]) == 0)
+            return true;
+    }
+    return strcmp(command, "info") == 0 && has_word(c, "line");
+}
+
 static void complete_argument(struct tbd_completer *c, const char *command, size_t before)
 {
     bool is_search = strcmp(command, "goto") == 0;
@@ -262,7 +275,7 @@ static void complete_argument(struct tbd_completer *c, const char *command, size
     is_file = c->out->from >= 5 && strncmp(c->line + c->out->from - 5, "src=<", 5) == 0;
     if (c->session == NULL)
         return;
-    if (is_file || strcmp(command, "list") == 0 || strcmp(command, "lines") == 0)
+    if (is_file || takes_files(c, command))
         tbd_completer_files(c);
     if (is_file)
         return;

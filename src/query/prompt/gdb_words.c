@@ -48,22 +48,33 @@ static const struct word_row same[] = {
     { NULL, NULL },
 };
 
+struct info_row {
+    const char *word;
+    const char *means;
+    bool takes_words; /* what follows belongs to it */
+};
+
 /* In the order in which a beginning of the word is looked up: `info s` is the stack. */
-static const struct word_row infos[] = {
-    { "args", "locals args" },
-    { "frame", "frame" },
-    { "breakpoints", "breakpoints" },
-    { "watchpoints", "breakpoints" },
-    { "locals", "locals" },
-    { "registers", "regs" },
-    { "stack", "bt" },
-    { "sharedlibrary", "modules" },
-    { "threads", "threads" },
-    { "inferiors", "processes" },
-    { "source", "list 1" },
-    { "checkpoints", "marks" },
-    { "program", "where" },
-    { NULL, NULL },
+static const struct info_row infos[] = {
+    { "args", "locals args", false },
+    { "frame", "frame", false },
+    { "breakpoints", "breakpoints", false },
+    { "watchpoints", "breakpoints", false },
+    { "locals", "locals", false },
+    { "registers", "regs", false },
+    { "stack", "bt", false },
+    { "sharedlibrary", "modules", false },
+    { "threads", "threads", false },
+    { "inferiors", "processes", false },
+    { "source", "list 1", false },
+    { "checkpoints", "marks", false },
+    { "program", "where", false },
+    { "symbol", "symbol", true },
+    { "line", "line", true },
+    { "functions", "functions", true },
+    { "variables", "variables", true },
+    { "types", "types", true },
+    { NULL, NULL, false },
 };
 
 static const char see_gdb[] = "`tbdq help gdb` lists the equivalents of gdb's commands";
@@ -72,6 +83,7 @@ static const struct word_row others[] = {
     { "awatch", "two of them: watch EXPR and rwatch EXPR" },
     { "run",
       "it has run: goto first, goto last, goto first forward func_enter 1 where func==main" },
+    { "dprintf", "log PLACE FORMAT VALUE...: a line for each time that it was executed" },
     { "display", "print EXPR at each position; all values it had: history EXPR" },
     { "call", "functions of the program are not called; what they returned: calls NAME" },
     { "checkpoint", "mark NAME keeps this position: @NAME stands for it" },
@@ -155,9 +167,10 @@ static char *translate_info(const char *rest)
     if (*rest == '\0')
         return NULL;
     rest = first_word(rest, what);
-    for (const struct word_row *row = infos; row->word != NULL && *what != '\0'; row++) {
+    for (const struct info_row *row = infos; row->word != NULL && *what != '\0'; row++) {
         if (strncmp(row->word, what, strlen(what)) == 0)
-            return rest[strspn(rest, " \t")] == '\0'     ? strdup(row->means)
+            return row->takes_words                      ? join(row->means, rest)
+                   : rest[strspn(rest, " \t")] == '\0'   ? strdup(row->means)
                    : strcmp(row->word, "registers") == 0 ? one_register(rest)
                                                          : NULL;
     }
@@ -212,7 +225,7 @@ void tbd_gdb_help(FILE *out)
     fprintf(out, "Commands of gdb and rr, and how tbdq does the same.\n\nThese are understood:\n");
     for (const struct word_row *row = same; row->word != NULL; row++)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
-    for (const struct word_row *row = infos; row->word != NULL; row++)
+    for (const struct info_row *row = infos; row->word != NULL; row++)
         fprintf(out, "  info %-11s %s\n", row->word, row->means);
     fprintf(out, "  %-20s %s\n", "info registers rip", "print /x $rip");
     fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");

@@ -51,6 +51,12 @@ static const char *const commands[] = {
     "reverse-nexti",
     "mark",
     "ptype",
+    "printf",
+    "symbol",
+    "line",
+    "functions",
+    "variables",
+    "types",
     "set",
     "help",
 };

@@ -324,7 +324,7 @@ bool tbd_c_static_member(const struct tbd_place_of *place, const struct tbd_memb
     *out = (struct tbd_data){ .type = member->type };
     if (has_place(&member->die))
         tbd_c_take(place, &member->die, out);
-    else if (tbd_die_path(&member->die, path, sizeof(path)) &&
+    else if (tbd_die_path(&member->die, NULL, path, sizeof(path)) &&
              tbd_c_find_entry(place, path, &where, &die))
         tbd_c_take(&where, &die, out);
     else

@@ -176,6 +176,7 @@ enum tbd_status tbd_source_stack(struct tbd_session *session, struct tbd_positio
         status = tbd_session_stack(session, position, out->frames, FRAMES_MAX, &out->frame_count);
     for (size_t i = 0; status == TBD_OK && i < out->frame_count; i++)
         status = add_calls(session, out, i);
+    out->is_cut = out->frame_count == FRAMES_MAX;
     if (status != TBD_OK) {
         tbd_source_stack_free(out);
         return status;

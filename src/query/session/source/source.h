@@ -36,6 +36,7 @@ struct tbd_source_stack {
     size_t frame_count;
     struct tbd_source_frame *calls; /* owned; innermost first */
     size_t count;
+    bool is_cut;     /* there are more: only the innermost ones are looked at */
     size_t selected; /* set by tbd_source_select(), until the next move; else 0 */
 };
 TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
