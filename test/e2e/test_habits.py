@@ -143,6 +143,12 @@ def test_names_of_cxx_have_their_scopes(folder):
     assert row["type"] == "int" and row["source"] == "exceptions.cc:%d" % (1 + lines.index("int destroyed;")), row
     rows = [r for r in trace.ask("types", "Square$") if r["module"] == "exceptions"]
     assert len(rows) == 1 and rows[0]["bytes"] == 16 and lines[rows[0]["line"] - 1].startswith("struct Square"), rows
+    for line in ("calls Shape::area", 'count func_enter where func=="Shape::area"', "calls (anonymous namespace)::Shape::area", "goto Shape::area", "break Shape::area"):
+        pure = said(trace, line)
+        assert pure.code == 2 and b"'%s' is a virtual function" % (b"(anonymous namespace)::Shape::area" if "(" in line else b"Shape::area") in pure.err, pure
+        assert b"overridden by Line::area, Square::area\n" in pure.err, pure
+    for line in ("calls Shape::volume", "calls Line::Shape::area", "calls area_"):
+        assert b"there is no function" in said(trace, line).err, line
 
 
 def test_printf_writes_values_as_c_does(folder):

@@ -6,6 +6,8 @@
  * address has a file and a number; a variable has the same value in a condition as by itself;
  * everything ends. */
 #include "condition_value.h"
+#include "query/debuginfo/dwarf_listed.h"
+#include "query/debuginfo/dwarf_virtual.h"
 #include "query/values/dwarf_print.h"
 
 #include <stdlib.h>
@@ -72,6 +74,20 @@ static void check_address(struct tbd_elf_file *file, struct tbd_dwarf *dwarf, ui
     check_expression(&scope, "first", true);
 }
 
+static bool check_listed(void *context, const struct tbd_listed *one)
+{
+    struct tbd_source_line line = tbd_dwarf_declared_at(context, &one->die);
+
+    check(one->name != NULL && (line.line == 0 || line.file != NULL));
+    return true;
+}
+
+static void check_overrider(void *context, const char *name)
+{
+    (void)context;
+    check(strstr(name, "::") != NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *end = size == 0 ? NULL : memchr(data, 0, size < TEXT_MAX ? size : TEXT_MAX);
@@ -86,6 +102,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (dwarf != NULL) {
         for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf) && i < UNITS_MAX; i++)
             (void)tbd_dwarf_unit(dwarf, i, &unit);
+        for (int kind = TBD_LISTED_FUNCTION; kind <= TBD_LISTED_TYPE; kind++)
+            tbd_dwarf_list(dwarf, (enum tbd_listed_kind)kind, check_listed, dwarf);
+        (void)tbd_dwarf_overriders(dwarf, "Base::run", check_overrider, NULL);
         for (size_t i = 0; i < file->segment_count; i++) {
             for (uint64_t at = 0; at < 0x60; at += 0x11)
                 check_address(file, dwarf, file->segments[i].p_vaddr + at, (const char *)data);

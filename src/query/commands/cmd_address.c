@@ -54,8 +54,8 @@ enum tbd_exit tbd_command_symbol(struct tbd_command_run *run)
         return result;
     if (!tbd_symbols_at(run->session->symbols, window, address, &symbol) || symbol.name == NULL) {
         fprintf(stderr, "tbdq: no symbol is at 0x%" PRIx64 "%s%s\n", address,
-                *symbol.module == '\0' ? ", which is in no module"
-                                       : ", which is in ", tbd_shown(symbol.module));
+                *symbol.module == '\0' ? ", which is in no module" : ", which is in ",
+                tbd_shown(symbol.module));
         return TBD_EXIT_NOT_FOUND;
     }
     print_symbol(run, window, address);
@@ -237,7 +237,8 @@ static enum tbd_exit add_place(struct lining *l)
     if (*place == '*')
         return add_address(l);
     if (l->run->argc > 1)
-        return tbd_command_usage(l->run, "line takes one place: FUNCTION, FILE:LINE, LINE or *ADDRESS");
+        return tbd_command_usage(l->run,
+                                 "line takes one place: FUNCTION, FILE:LINE, LINE or *ADDRESS");
     if (*place == '\0' || line_number(place) != 0)
         return add_here(l, line_number(place));
     if (colon == NULL || line_number(colon + 1) == 0)

@@ -20,7 +20,7 @@
 #define TYPE_BYTES 512u
 
 struct listed_name {
-    char *name, *text;             /* owned; `text`: as it is declared, a variable's type; NULL: not known */
+    char *name, *text; /* owned; `text`: as it is declared, a variable's type; NULL: not known */
     struct tbd_source_line source; /* line 0: not known */
     uint64_t address;              /* 0: none */
     uint64_t bytes;                /* of a type; 0: not known */
@@ -205,7 +205,8 @@ static void take_symbols(struct naming *n, const struct tbd_module *module)
         struct listed_name *name;
         const char *shown;
 
-        if (symbol->is_made_up || symbol->is_part || is_function != (n->kind == TBD_LISTED_FUNCTION) ||
+        if (symbol->is_made_up || symbol->is_part ||
+            is_function != (n->kind == TBD_LISTED_FUNCTION) ||
             (!is_function && symbol->end == symbol->start) || is_known(n, symbol->start))
             continue;
         shown = tbd_elf_symbol_name(module->file, symbol);
@@ -244,7 +245,8 @@ static int compare_names(const void *left, const void *right)
     int order = (a->module > b->module) - (a->module < b->module);
 
     order = order != 0 ? order : compare_texts(a->source.file, b->source.file);
-    order = order != 0 ? order : (a->source.line > b->source.line) - (a->source.line < b->source.line);
+    order =
+        order != 0 ? order : (a->source.line > b->source.line) - (a->source.line < b->source.line);
     order = order != 0 ? order : compare_texts(a->name, b->name);
     order = order != 0 ? order : compare_texts(a->text, b->text);
     order = order != 0 ? order : a->is_inlined - b->is_inlined;

@@ -228,9 +228,9 @@ struct tbd_expr_names {
     bool (*address)(void *context, const char *name, uint64_t *out);
     bool (*ranges)(void *context, const char *name, enum tbd_name_kind kind,
                    struct tbd_range64 **out, size_t *out_count);
-    /* Says where a function was inlined, if that is why it has no ranges: nothing, if no instruction of its
-     * copies is left.  May be NULL. */
-    bool (*explain)(void *context, const char *name, char *out, size_t bytes);
+    /* Puts into the message and the hint why a function has no ranges, if more can be said than that it is not there:
+     * it is inlined, or a virtual function that classes derived from its own have.  May be NULL. */
+    void (*explain)(void *context, const char *name, struct tbd_query_error *error);
     /* The copies of an inlined function, allocated with malloc and sorted; may be NULL. */
     bool (*copies)(void *context, const char *name, struct tbd_inlined_copy **out, size_t *count);
     void *context;

@@ -31,24 +31,6 @@ static enum tbd_status unknown_name(struct tbd_query_error *error, size_t at, si
     return TBD_NAME;
 }
 
-/* The function has no code of its own; `places` is empty if it has none in others, either. */
-static enum tbd_status inlined_name(struct tbd_query_error *error, const char *name,
-                                    const char *places)
-{
-    if (places[0] == '\0') {
-        snprintf(error->message, sizeof(error->message),
-                 "'%.60s' is inlined wherever it is called, and no instruction of it is left",
-                 name);
-        snprintf(error->hint, sizeof(error->hint),
-                 "its callers' code does without it; a build with less optimization has it");
-        return TBD_NAME;
-    }
-    snprintf(error->message, sizeof(error->message),
-             "'%.60s' is inlined wherever it is called, so it has no entry and no exit", name);
-    snprintf(error->hint, sizeof(error->hint), "it is called at %.160s", places);
-    return TBD_NAME;
-}
-
 static bool is_number(const struct tbd_expr *expr, int32_t index)
 {
     return index < 0 || expr->nodes[index].op == TBD_EXPR_NUMBER;
@@ -118,7 +100,6 @@ enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr, const struct tbd_expr
                                     bool must_exist, struct tbd_query_error *error)
 {
     static const char *const kinds[] = { "function", "module", "source line", "function" };
-    char places[160];
 
     for (uint32_t i = 0; i < expr->name_count; i++) {
         struct tbd_expr_name *name = &expr->names[i];
@@ -132,9 +113,8 @@ enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr, const struct tbd_expr
         if (!must_exist || name->count != 0 || name->copy_count != 0)
             continue;
         (void)unknown_name(error, name->at, name->length, kinds[name->kind], name->text);
-        if (name->kind == TBD_NAME_FUNCTION && names->explain != NULL &&
-            names->explain(names->context, name->text, places, sizeof(places)))
-            return inlined_name(error, name->text, places);
+        if (name->kind == TBD_NAME_FUNCTION && names->explain != NULL)
+            names->explain(names->context, name->text, error);
         return TBD_NAME;
     }
     return TBD_OK;

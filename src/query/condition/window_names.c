@@ -3,6 +3,7 @@
 #include "query/condition/window_names.h"
 
 #include "query/debuginfo/dwarf_file.h"
+#include "query/debuginfo/dwarf_virtual.h"
 #include "query/session/code/inlined.h"
 
 #include <fnmatch.h>
@@ -120,22 +121,96 @@ static bool add_inlined(const struct tbd_window_names *names, const char *name,
     return true;
 }
 
-/* What to say about a name that no function has. */
-static bool explain(void *context, const char *name, char *out, size_t bytes)
+static void explain_inlined(const char *name, const char *places, struct tbd_query_error *error)
 {
-    const struct tbd_window_names *names = context;
+    if (places[0] == '\0') {
+        snprintf(error->message, sizeof(error->message),
+                 "'%.60s' is inlined wherever it is called, and no instruction of it is left",
+                 name);
+        snprintf(error->hint, sizeof(error->hint),
+                 "its callers' code does without it; a build with less optimization has it");
+        return;
+    }
+    snprintf(error->message, sizeof(error->message),
+             "'%.60s' is inlined wherever it is called, so it has no entry and no exit", name);
+    snprintf(error->hint, sizeof(error->hint), "it is called at %.160s", places);
+}
+
+/* Is it inlined?  Then it says so. */
+static bool is_inlined(const struct tbd_window_names *names, const char *name,
+                       struct tbd_query_error *error)
+{
+    struct tbd_symbols *symbols = names->session->symbols;
     struct tbd_dwarf_inlined *all;
+    char places[160] = "";
     size_t count = 0;
 
-    if (!is_plain(name))
-        return false;
-    all = tbd_inlined_find(names->session->symbols, names->window, name, &count);
+    all = tbd_inlined_find(symbols, names->window, name, &count);
     if (count != 0)
-        tbd_inlined_places(all, count, out, bytes);
+        tbd_inlined_places(all, count, places, sizeof(places));
     free(all);
-    if (count == 0)
-        out[0] = '\0';
-    return count != 0 || tbd_inlined_away(names->session->symbols, names->window, name);
+    if (count == 0 && !tbd_inlined_away(symbols, names->window, name))
+        return false;
+    explain_inlined(name, places, error);
+    return true;
+}
+
+/* Names with commas between, as many as fit. */
+struct overrider_names {
+    char text[160];
+    bool is_cut;
+};
+
+static void add_overrider(void *context, const char *name)
+{
+    struct overrider_names *found = context;
+    size_t used = strlen(found->text), length = strlen(name);
+    const char *at = strstr(found->text, name);
+
+    if (at != NULL && (at == found->text || at[-1] == ' ') &&
+        (at[length] == ',' || at[length] == '\0'))
+        return;
+    if (found->is_cut || used + length + sizeof(", ") > sizeof(found->text)) {
+        found->is_cut = true;
+        return;
+    }
+    snprintf(found->text + used, sizeof(found->text) - used, "%s%s", used == 0 ? "" : ", ", name);
+}
+
+/* Is it a virtual function without code, as a pure one mostly is?  Then it says so. */
+static bool is_without_code(const struct tbd_window_names *names, const char *name,
+                            struct tbd_query_error *error)
+{
+    const struct tbd_module *modules = NULL;
+    struct overrider_names found = { .text = "" };
+    bool is_virtual = false;
+    size_t count = 0;
+
+    if (tbd_symbols_modules(names->session->symbols, names->window, &modules, &count) != TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+
+        if (dwarf != NULL)
+            is_virtual |= tbd_dwarf_overriders(dwarf, name, add_overrider, &found);
+    }
+    if (!is_virtual)
+        return false;
+    snprintf(error->message, sizeof(error->message),
+             "'%.100s' is a virtual function without code of its own", name);
+    snprintf(error->hint, sizeof(error->hint), "%s%s%s",
+             found.text[0] == '\0' ? "nothing overrides it" : "it is overridden by ", found.text,
+             found.is_cut ? ", ..." : "");
+    return true;
+}
+
+/* What to say about a name that no function has. */
+static void explain(void *context, const char *name, struct tbd_query_error *error)
+{
+    const struct tbd_window_names *names = context;
+
+    if (is_plain(name) && !is_inlined(names, name, error))
+        (void)is_without_code(names, name, error);
 }
 
 static int compare_copies(const void *left, const void *right)

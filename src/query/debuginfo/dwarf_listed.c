@@ -95,7 +95,8 @@ static bool is_wanted(enum tbd_listed_kind kind, Dwarf_Die *die, struct tbd_list
 {
     int tag = dwarf_tag(die);
 
-    if (is_own_flag(die, DW_AT_declaration) || (tag != DW_TAG_subprogram && tag != DW_TAG_variable && !is_type(tag)))
+    if (is_own_flag(die, DW_AT_declaration) ||
+        (tag != DW_TAG_subprogram && tag != DW_TAG_variable && !is_type(tag)))
         return false;
     switch (kind) {
     case TBD_LISTED_FUNCTION: return tag == DW_TAG_subprogram && take_function(die, out);
