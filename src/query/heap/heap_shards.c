@@ -122,28 +122,23 @@ static void write_stacks(struct tbd_command_run *run, const struct tbd_heap *hea
     }
 }
 
-static void put(json_t *row, const char *key, uint64_t value)
-{
-    json_object_set_new(row, key, json_integer((json_int_t)value));
-}
-
 static void write_call(struct tbd_command_run *run, const struct tbd_heap_call *call,
                        uint32_t stack)
 {
     json_t *row = json_object();
 
-    put(row, "time", call->enter.time);
-    put(row, "insn", call->enter.offset);
-    put(row, "thread", call->thread);
+    tbd_output_count(row, "time", call->enter.time);
+    tbd_output_count(row, "insn", call->enter.offset);
+    tbd_output_count(row, "thread", call->thread);
     if (call->has_ended) {
-        put(row, "exit_time", call->exit.time);
-        put(row, "exit_insn", call->exit.offset);
+        tbd_output_count(row, "exit_time", call->exit.time);
+        tbd_output_count(row, "exit_insn", call->exit.offset);
     }
-    put(row, "size", call->size);
-    put(row, "old", call->old);
-    put(row, "fresh", call->fresh);
+    tbd_output_count(row, "size", call->size);
+    tbd_output_count(row, "old", call->old);
+    tbd_output_count(row, "fresh", call->fresh);
     if (call->fresh != 0)
-        put(row, "by", stack);
+        tbd_output_count(row, "by", stack);
     tbd_shard_row(run->session, row, run->out);
 }
 
@@ -273,7 +268,7 @@ static bool add_block(json_t *block, const json_t *later)
 
     if (!take_number(block, "stores", &stores) || !take_number(later, "stores", &more))
         return false;
-    put(block, "stores", stores + more);
+    tbd_output_count(block, "stores", stores + more);
     for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++) {
         json_t *value = json_object_get(later, newer[i]);
 
@@ -322,7 +317,7 @@ bool tbd_heap_parts_error(struct tbd_heap_parts *parts, json_t *row, struct tbd_
         (void)take_number(parts->shown, name, &count);
         if (count >= TBD_HEAP_ERRORS_SHOWN)
             return true;
-        put(parts->shown, name, count + 1);
+        tbd_output_count(parts->shown, name, count + 1);
     }
     tbd_rows_add(rows, json_incref(row));
     return true;

@@ -57,13 +57,22 @@ json_t *tbd_output_windows(const struct tbd_left_out *left)
     return windows;
 }
 
+void tbd_output_count(json_t *object, const char *key, uint64_t value)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
 json_t *tbd_output_text(const char *text)
 {
-    size_t length = strlen(text);
-    size_t bytes = tbd_escape(TBD_ESCAPE_UTF8, text, length, NULL, 0) + 1;
-    char *copy = malloc(bytes);
+    size_t length, bytes;
     json_t *value;
+    char *copy;
 
+    if (text == NULL)
+        return json_null();
+    length = strlen(text);
+    bytes = tbd_escape(TBD_ESCAPE_UTF8, text, length, NULL, 0) + 1;
+    copy = malloc(bytes);
     if (copy == NULL)
         return json_string("");
     (void)tbd_escape(TBD_ESCAPE_UTF8, text, length, copy, bytes);

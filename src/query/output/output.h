@@ -32,7 +32,8 @@ void tbd_output_print_signal(const json_t *object, FILE *out);
 /* One line of JSON; releases `object`. */
 void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);
-/* A string that may not be UTF-8: a byte that is not becomes \xff, four characters. */
+void tbd_output_count(json_t *object, const char *key, uint64_t value);
+/* A string that may not be UTF-8: a byte that is not becomes \xff, four characters.  NULL: null. */
 json_t *tbd_output_text(const char *text);
 /* The numbers of windows that an answer lacks. */
 json_t *tbd_output_windows(const struct tbd_left_out *left);

@@ -4,11 +4,6 @@
 
 #include "query/output/output.h"
 
-static void put(json_t *object, const char *key, uint64_t value)
-{
-    json_object_set_new(object, key, json_integer((json_int_t)value));
-}
-
 /* What all shards of an answer have in common. */
 static json_t *common(const struct tbd_session *session, const struct tbd_shard_kind *kind)
 {
@@ -18,15 +13,15 @@ static json_t *common(const struct tbd_session *session, const struct tbd_shard_
     for (size_t i = 0; kind->columns != NULL && kind->columns[i] != NULL; i++)
         json_array_append_new(columns, json_string(kind->columns[i]));
     json_object_set_new(object, "program", tbd_output_text(info->program));
-    put(object, "pid", info->pid);
-    put(object, "started_ns", info->realtime_ns);
-    put(object, "blocks", info->blocks);
+    tbd_output_count(object, "pid", info->pid);
+    tbd_output_count(object, "started_ns", info->realtime_ns);
+    tbd_output_count(object, "blocks", info->blocks);
     json_object_set_new(object, "question", tbd_output_text(kind->question));
     json_object_set_new(object, "kind", json_string(kind->name));
     json_object_set_new(object, "columns", columns);
     json_object_set_new(object, "type", json_string(kind->type == NULL ? "" : kind->type));
     json_object_set_new(object, "backward", json_boolean(kind->backward));
-    put(object, "wanted", kind->wanted);
+    tbd_output_count(object, "wanted", kind->wanted);
     if (kind->at != NULL)
         json_object_set_new(object, "at", json_string(kind->at));
     json_object_set_new(object, "form",
@@ -53,11 +48,11 @@ void tbd_shard_begin(struct tbd_session *session, const struct tbd_shard_kind *k
         return;
     session->shard.has_begun = true;
     object = json_object();
-    put(object, "tbd_shard", TBD_SHARD_VERSION);
-    put(object, "shard", session->shard.number);
-    put(object, "shards", session->shard.count);
-    put(object, "from", session->shard.from);
-    put(object, "to", session->shard.to);
+    tbd_output_count(object, "tbd_shard", TBD_SHARD_VERSION);
+    tbd_output_count(object, "shard", session->shard.number);
+    tbd_output_count(object, "shards", session->shard.count);
+    tbd_output_count(object, "from", session->shard.from);
+    tbd_output_count(object, "to", session->shard.to);
     json_object_set_new(object, "of", common(session, kind));
     tbd_output_line(object, out);
 }
@@ -75,7 +70,7 @@ static json_t *left_out(const struct tbd_left_out *left)
     json_object_set_new(object, "windows", tbd_output_windows(left));
     json_object_set_new(object, "unlisted", json_boolean(left->has_unlisted));
     json_object_set_new(object, "lost_end", json_boolean(left->has_lost_end));
-    put(object, "first", left->first);
+    tbd_output_count(object, "first", left->first);
     json_object_set_new(object, "why", tbd_output_text(left->why));
     return object;
 }
@@ -87,12 +82,12 @@ void tbd_shard_end(struct tbd_session *session, int exit, FILE *out)
     if (!session->shard.has_begun)
         return;
     object = json_object();
-    put(object, "tbd_shard_end", TBD_SHARD_VERSION);
-    put(object, "rows", session->shard.rows);
-    put(object, "exit", (uint64_t)exit);
+    tbd_output_count(object, "tbd_shard_end", TBD_SHARD_VERSION);
+    tbd_output_count(object, "rows", session->shard.rows);
+    tbd_output_count(object, "exit", (uint64_t)exit);
     json_object_set_new(object, "left_out", left_out(&session->left_out));
-    put(object, "divisions", session->stats.bad.divisions);
-    put(object, "unmapped", session->stats.bad.unmapped);
-    put(object, "optimized", session->stats.bad.optimized);
+    tbd_output_count(object, "divisions", session->stats.bad.divisions);
+    tbd_output_count(object, "unmapped", session->stats.bad.unmapped);
+    tbd_output_count(object, "optimized", session->stats.bad.optimized);
     tbd_output_line(object, out);
 }
