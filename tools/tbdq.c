@@ -404,6 +404,7 @@ static int ask(const struct options *options, size_t count, char **words)
                                    .csv = options->csv,
                                    .workers = options->workers,
                                    .no_cache = options->no_cache,
+                                   .takes_rings = true,
                                    .print = { .object = true, .static_members = true },
                                    .shows_wall = options->wall,
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };

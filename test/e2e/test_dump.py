@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Crash dumps (mode=crash) are opened like traces: at the moment of the death they show what gdb shows of a native run that dies there."""
+import collections
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import time
 
 import othertools
 import tbdtest
+from test_page import Page
 
 GDB = """
 for signo in ("SIGSEGV", "SIGABRT"):
@@ -309,14 +311,41 @@ def test_exits_leave_a_dump_if_asked(folder):
 
 
 def test_a_killed_program_has_what_ran_last_only(folder):
-    """That is said, and its dump is listed and removed like others."""
-    tbdtest.kill_spinning(folder)
+    """Questions about that are answered, of others that is said; its dump is listed and removed like others."""
+    process = tbdtest.kill_spinning(folder)
     env = tbdtest.clean_env({"TBD_DIR": folder})
     name, = set(os.listdir(folder)) - {"latest"}
     for words in (["-t", name], []):  # `latest` leads there
-        result = tbdtest.run([tbdtest.TBDQ, *words, "bt"], env=env)
+        result = tbdtest.run([tbdtest.TBDQ, *words, "regs"], env=env)
         assert result.code == 3 and b"the program was killed: its dump has only what ran last: see `path`" in result.err.splitlines()[0], result
         assert b"no such trace" not in result.err and b"hint" not in result.err, result
+    dump = tbdtest.Trace(os.path.join(folder, name))
+    info, path = dump.info(), dump.ask("path", "100000", "blocks")
+    assert info["rings_only"] and info["dump"] and info["finished"] and info["end"] == {"type": "end", "pid": process.pid}, info
+    threads = {row["thread"]: row for row in info["rings"]["threads"]}
+    ran = collections.Counter(row["thread"] for row in path if row.get("thread"))
+    assert {thread: row["blocks"] for thread, row in threads.items()} == dict(ran) and len(ran) == 4, (info, ran)
+    spinning = sorted(set(ran) - {process.pid})
+    # Each of these has gone around its ring; the first thread has not yet waited as often.
+    assert all(threads[thread]["lost_older"] for thread in spinning), threads
+    text = dump.tbdq("info", json_output=False).out.decode()
+    assert all("thread %d: %d blocks; what ran before is lost" % (thread, ran[thread]) in text for thread in spinning), text
+    assert "missing    registers, memory" in text and "process %d  no signal of its own" % process.pid in text, text
+    last = {row["thread"]: row for row in path if row.get("thread")}
+    lines = ["bt thread %d" % spinning[0], "where", "goto -5 thread %d" % spinning[1], "where", "bt", "bt thread %d" % spinning[2],
+             "count block_entry by thread", "windows", "processes", "modules"]
+    answers = dump.script(lines, begin=None)
+    assert [row["function"] for row in answers[0]] == ["spin"] and answers[0][0]["pc"] == last[spinning[0]]["pc"], answers[0]
+    assert answers[1][0]["thread"] == process.pid and answers[1][0]["pc"] == last[process.pid]["pc"], answers[1]
+    assert (answers[3][0]["position"], answers[3][0]["thread"]) == ("-5", spinning[1]) and answers[4][0]["function"] == "spin", answers[2:5]
+    assert answers[5][0]["pc"] == last[spinning[2]]["pc"], answers[5]
+    assert {int(row["by"]): row["count"] for row in answers[6]} == dict(ran), (answers[6], ran)
+    assert not any(answers[7:]), answers[7:]
+    assert [dump.tbdq(word).code for word in ("step", "stores", "verify", "locals")] == [3] * 4
+    with Page(dump) as page:
+        begun = page.ask(begin=True)
+        assert begun["dump"], begun
+        assert page.ask(lines=["where"], at=[-5, 0])["answers"][0]["objects"][0]["position"] == "-5"
     rows = [json.loads(line) for line in tbdtest.run([tbdtest.TBDQ, "--json", "ls"], env=env).out.splitlines()]
     assert [(row["trace"], row["end"]) for row in rows] == [(name, "killed")], rows
     assert tbdtest.run([tbdtest.TBDQ, "rm", name], env=env).code == 0 and not os.listdir(folder), os.listdir(folder)

@@ -132,6 +132,31 @@ static void a_full_ring_goes_on_after_the_gap(void **state)
     tbd_crash_close(&dump);
 }
 
+/* Nothing follows the gap there: only the lap's number tells whether there were earlier ones. */
+static void a_lap_that_is_just_over_is_the_first_or_not(void **state)
+{
+    static const struct {
+        uint32_t lap, flags;
+    } cases[] = {
+        { TBD_CRASH_FIRST_LAP, 0 },
+        { TBD_CRASH_FIRST_LAP + 1, TBD_CRASH_HAS_OLDER },
+        { 0, TBD_CRASH_HAS_OLDER },
+    };
+    struct tbd_crash_dump dump;
+
+    (void)state;
+    for (unsigned i = 0; i + 1 < IDS; i++)
+        ring(0)[i] = i % DEFS + 1;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        crash()->laps[0] = cases[i].lap;
+        assert_int_equal(write_and_open(&dump), TBD_OK);
+        assert_int_equal(dump.threads[0].count, IDS - 1);
+        assert_int_equal(dump.threads[0].flags, cases[i].flags);
+        tbd_crash_close(&dump);
+        assert_int_equal(unlinkat(dir, TBD_CRASH_FILE, 0), 0);
+    }
+}
+
 static void a_block_has_the_module_that_was_there_when_it_was_made(void **state)
 {
     struct tbd_crash_module *module = crash()->modules;
@@ -314,6 +339,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_ring_that_is_not_full_begins_at_its_start, make,
                                         take_away),
         cmocka_unit_test_setup_teardown(a_full_ring_goes_on_after_the_gap, make, take_away),
+        cmocka_unit_test_setup_teardown(a_lap_that_is_just_over_is_the_first_or_not, make,
+                                        take_away),
         cmocka_unit_test_setup_teardown(a_block_has_the_module_that_was_there_when_it_was_made,
                                         make, take_away),
         cmocka_unit_test_setup_teardown(scribbled_memory_is_left_out_or_refused, make, take_away),

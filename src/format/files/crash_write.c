@@ -121,6 +121,15 @@ static bool add_entries(struct tbd_crash_making *m, const struct tbd_crash_ring 
     return true;
 }
 
+/* `last`: where the 0 is.  At the ring's end nothing follows it: only the lap's number, if there is one, says whether it is the first. */
+static bool was_full(const struct tbd_crash_making *m, uint32_t index, uint64_t last)
+{
+    const uint32_t *ring = tbd_crash_ring_of(m, index);
+
+    return last + 1 < m->ring_bytes / 4 ? ring[last + 1] != 0
+                                        : m->crash->laps[index] != TBD_CRASH_FIRST_LAP;
+}
+
 static bool add_ring(struct tbd_crash_making *m, uint32_t index)
 {
     const uint32_t *ring = tbd_crash_ring_of(m, index);
@@ -134,7 +143,7 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
     while (last < length && ring[last])
         last++;
     from.last = last;
-    has_older = last + 1 < length && ring[last + 1];
+    has_older = was_full(m, index, last);
     *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index] };
     if (!tbd_crash_add_condensed(m, &from, &has_older) || !add_entries(m, &from, first))
         return false;

@@ -45,6 +45,7 @@
 #define TBD_CRASH_IDS         (1u << 20) /* of the tables */
 #define TBD_CRASH_TABLES      (2u + TBD_CRASH_RINGS)
 #define TBD_CRASH_LAP_SHIFT   22u
+#define TBD_CRASH_FIRST_LAP   2u
 #define TBD_CRASH_TABLE_BYTES (2ull * TBD_CRASH_IDS * sizeof(uint64_t))
 #define TBD_CRASH_RING_BYTES  (256u << 10) /* the least: area 0 is as large */
 #define TBD_CRASH_PARTS       16u          /* the first is the one of modules */
@@ -136,7 +137,8 @@ struct tbd_crash {
     uint64_t values_at;                     /* from the first of the areas of tables on */
     uint32_t value_slots; /* of each ring (format/stream/crash_values.h); 0: there are none */
     uint32_t record;      /* the dial */
-    uint32_t laps[TBD_CRASH_RINGS]; /* of each ring, from 1; a ring that is given away skips one */
+    uint32_t laps
+        [TBD_CRASH_RINGS]; /* of each ring, from TBD_CRASH_FIRST_LAP; a ring that is given away skips one; 0: not counted */
     uint32_t value_next[TBD_CRASH_RINGS]; /* slots that were written so far */
     struct tbd_crash_sorting sorting[TBD_CRASH_RINGS];
     struct tbd_crash_look look;

@@ -110,12 +110,31 @@ static bool has_rings_only(const struct tbd_trace *trace)
            tbd_stat_below(trace->dir.fd, TBD_CRASH_FILE, &info);
 }
 
+/* What is known of it without the rings: when they were written, and that there is nothing else. */
+static enum tbd_status take_rings_only(struct tbd_trace *trace)
+{
+    struct tbd_trace_info *info = &trace->info;
+    struct stat file;
+
+    trace->argv = calloc(1, sizeof(*trace->argv));
+    if (!trace->argv)
+        return TBD_NOMEM;
+    if (tbd_stat_below(trace->dir.fd, TBD_CRASH_FILE, &file))
+        info->realtime_ns =
+            (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec;
+    info->argv = trace->argv;
+    info->program = info->cwd = info->end_text = "";
+    info->is_dump = info->has_rings_only = info->finished = true;
+    info->end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
+    info->max_insns = TBD_BLOCK_MAX_INSNS;
+    return TBD_OK;
+}
+
 /* A directory that is no trace, or not yet: says so. */
 static enum tbd_status check_begun(const struct tbd_trace *trace, struct tbd_error *why)
 {
     if (has_rings_only(trace))
-        return tbd_error_set(why, TBD_NOTKEPT, trace->path, 0,
-                             "the program was killed: its dump has only what ran last: see `path`");
+        return tbd_error_set(why, TBD_NOTKEPT, trace->path, 0, "%s", TBD_RINGS_ONLY_TEXT);
     switch (tbd_beginning_of(trace->dir.fd)) {
     case TBD_BEGINNING: return beginning(trace->path, why);
     case TBD_BEGUN_ONLY:
@@ -184,8 +203,27 @@ static enum tbd_status share_directory(struct tbd_trace *trace, const struct tbd
     return trace->dir.fd < 0 ? cannot_open(of->path, why) : TBD_OK;
 }
 
+enum what { SUMMARY, WITH_BLOCKS, RINGS_TOO };
+
+static enum tbd_status read_files(struct tbd_trace *trace, enum what what,
+                                  const struct tbd_trace *of, struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    if (what == RINGS_TOO && has_rings_only(trace))
+        return take_rings_only(trace);
+    status = of ? TBD_OK : check_begun(trace, why);
+    if (!status)
+        status = tbd_trace_read_head(trace, why);
+    if (!status)
+        status = tbd_trace_read_index(trace, of && !of->damage.count ? of : NULL, why);
+    if (!status && what != SUMMARY)
+        status = tbd_trace_read_blocks(trace, why);
+    return status;
+}
+
 /* `of`: NULL, or the handle whose directory, and if it is undamaged whose index, is read. */
-static enum tbd_status open_trace(const char *path, bool with_blocks, const struct tbd_trace *of,
+static enum tbd_status open_trace(const char *path, enum what what, const struct tbd_trace *of,
                                   struct tbd_trace **out, struct tbd_error *why)
 {
     struct tbd_trace *trace = calloc(1, sizeof(*trace));
@@ -200,14 +238,8 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, const stru
     status = !trace->blocks ? TBD_NOMEM
              : of           ? share_directory(trace, of, why)
                             : open_directory(trace, path, why);
-    if (!status && !of)
-        status = check_begun(trace, why);
     if (!status)
-        status = tbd_trace_read_head(trace, why);
-    if (!status)
-        status = tbd_trace_read_index(trace, of && !of->damage.count ? of : NULL, why);
-    if (!status && with_blocks)
-        status = tbd_trace_read_blocks(trace, why);
+        status = read_files(trace, what, of, why);
     if (status == TBD_NOMEM)
         tbd_error_set(why, TBD_NOMEM, trace->path ? trace->path : "", 0,
                       "the tables do not fit into memory");
@@ -215,7 +247,7 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, const stru
         tbd_trace_close(trace);
         return status;
     }
-    if (with_blocks)
+    if (what != SUMMARY)
         refuse_exchanged(trace);
     find_copies(trace);
     *out = trace;
@@ -224,19 +256,25 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, const stru
 
 enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct tbd_error *why)
 {
-    return open_trace(path, true, NULL, out, why);
+    return open_trace(path, WITH_BLOCKS, NULL, out, why);
 }
 
 enum tbd_status tbd_trace_open_again(const struct tbd_trace *of, struct tbd_trace **out,
                                      struct tbd_error *why)
 {
-    return open_trace(NULL, true, of, out, why);
+    return open_trace(NULL, WITH_BLOCKS, of, out, why);
 }
 
 enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
                                        struct tbd_error *why)
 {
-    return open_trace(path, false, NULL, out, why);
+    return open_trace(path, SUMMARY, NULL, out, why);
+}
+
+enum tbd_status tbd_trace_open_rings(const char *path, struct tbd_trace **out,
+                                     struct tbd_error *why)
+{
+    return open_trace(path, RINGS_TOO, NULL, out, why);
 }
 
 static void free_parts(struct tbd_trace *trace)

@@ -21,6 +21,8 @@
 
 struct tbd_trace;
 
+#define TBD_RINGS_ONLY_TEXT "the program was killed: its dump has only what ran last: see `path`"
+
 struct tbd_trace_info {
     const char *path;    /* of the trace directory */
     uint32_t owner;      /* user id */
@@ -31,9 +33,11 @@ struct tbd_trace_info {
     int argc;
     uint32_t pid;
     uint32_t parent_pid;
-    bool is_forked;         /* begins where fork returned 0 in the parent's program */
-    bool is_dump;           /* of a crash: only the state at its one block entry is known */
-    uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
+    bool is_forked; /* begins where fork returned 0 in the parent's program */
+    bool is_dump;   /* of a crash: only the state at its one block entry is known */
+    bool
+        has_rings_only; /* a dump without a state: nothing here is known but path and realtime_ns */
+    uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over; with has_rings_only at the end */
     uint64_t window_blocks; /* N */
     uint64_t budget;        /* bytes that it may have; 0: no limit, or not known */
     bool counts_later;      /* windows were recorded uncounted (count=later) */
@@ -73,6 +77,10 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_open_again(const struct tbd_trace *of,
  * gives no blocks and no windows. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
                                                       struct tbd_error *why);
+/* The same for the dump of a program that could not say anything before its end (`crash` alone, format/files/crash_file.h), which
+ * all others refuse by TBD_NOTKEPT: it has no windows.  Other traces are opened as ever. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_open_rings(const char *path, struct tbd_trace **out,
+                                                    struct tbd_error *why);
 void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
 /* The trace root: where new traces go and `latest` is. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);

@@ -57,7 +57,7 @@ static uint64_t due_after_call(void)
 void tbd_crash_values_restart(uint32_t index)
 {
     if (crash && index < TBD_CRASH_RINGS)
-        crash->laps[index] += 2;
+        crash->laps[index] += TBD_CRASH_FIRST_LAP;
 }
 
 void tbd_crash_values_begin(struct tbd_thread *thread, uint32_t index)

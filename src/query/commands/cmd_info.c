@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_info.c - info: what the trace holds, in one look */
 #include "query/commands/commands.h"
+#include "query/commands/info_rings.h"
 #include "query/output/output.h"
 #include "query/session/cpu_features.h"
 #include "query/session/signal_info.h"
@@ -259,6 +260,8 @@ static json_t *info_object(struct tbd_session *session, const struct level_sum s
     json_object_set_new(object, "levels", levels_object(sums));
     json_object_set_new(object, "notes", notes);
     json_object_set_new(object, "damage", damage);
+    if (info->is_dump)
+        json_object_set_new(object, "rings", tbd_info_rings_object(session));
     return object;
 }
 
@@ -303,6 +306,15 @@ static void print_extent(struct tbd_session *session, const struct level_sum sum
     }
 }
 
+static void print_dump(struct tbd_session *session, FILE *out)
+{
+    fprintf(out,
+            "events     none: a crash dump has the state at its end, %" PRIu32 " threads; "
+            "`path` shows what ran last\n",
+            tbd_trace_thread_count(session->trace));
+    tbd_info_rings_print(session, out);
+}
+
 static void print_info(struct tbd_session *session, const struct level_sum sums[LEVELS], FILE *out)
 {
     const struct tbd_trace_info *info = session->info;
@@ -323,10 +335,7 @@ static void print_info(struct tbd_session *session, const struct level_sum sums[
     else
         fprintf(out, "time       %s; the trace does not say when its events happened\n", first);
     if (info->is_dump)
-        fprintf(out,
-                "events     none: a crash dump has the state at its end, %" PRIu32 " threads; "
-                "`path` shows what ran last\n",
-                tbd_trace_thread_count(session->trace));
+        print_dump(session, out);
     else
         print_extent(session, sums, out);
     for (uint64_t i = 0; i < info->note_count; i++)
@@ -335,18 +344,28 @@ static void print_info(struct tbd_session *session, const struct level_sum sums[
         fprintf(out, "damaged    %s\n", tbd_shown(tbd_trace_damage(session->trace, i)));
 }
 
-enum tbd_exit tbd_command_info(struct tbd_command_run *run)
+static void info_of_trace(struct tbd_session *session, FILE *out)
 {
     struct level_sum sums[LEVELS];
 
+    sum_levels(session, sums);
+    if (session->json)
+        tbd_output_line(info_object(session, sums), out);
+    else
+        print_info(session, sums, out);
+}
+
+enum tbd_exit tbd_command_info(struct tbd_command_run *run)
+{
     if (run->argc != 0)
         return tbd_command_usage(
             run,
             "info takes no arguments; `tbdq help gdb` lists the equivalents of gdb's `info ...`");
-    sum_levels(run->session, sums);
-    if (run->session->json)
-        tbd_output_line(info_object(run->session, sums), run->out);
+    if (run->session->info->has_rings_only && run->session->json)
+        tbd_output_line(tbd_info_killed_object(run->session), run->out);
+    else if (run->session->info->has_rings_only)
+        tbd_info_killed_print(run->session, run->out);
     else
-        print_info(run->session, sums, run->out);
+        info_of_trace(run->session, run->out);
     return TBD_EXIT_FOUND;
 }

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* cmd_path.c - path: what a program died of, and what its threads ran last (mode=crash)
  *
- * A crash dump of a program that was killed is no trace, so the run's session is not open. */
+ * It needs nothing of the dump but its rings, so the run's session is not open. */
 #include "base/safe_stream.h"
 #include "query/commands/commands.h"
+#include "query/commands/path_end.h"
 #include "query/commands/path_rows.h"
 #include "query/commands/path_values.h"
 #include "query/commands/rows.h"
 #include "query/output/output.h"
 
-#include "query/debuginfo/register_names.h"
 #include "query/session/packed_trace.h"
-#include "query/session/signal_info.h"
 #include "query/text/user_cache.h"
 
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,93 +32,21 @@ struct path {
     struct tbd_path_wanted wanted;
 };
 
-/* ---- the end ---- */
-
-static void put_instruction(struct path *path, json_t *object)
-{
-    uint64_t pc = path->ring.dump.head->regs.rip;
-    struct tbd_rings_place place = tbd_rings_place_at(&path->ring, pc);
-
-    json_object_set_new(object, "pc", tbd_output_hex(pc));
-    if (place.module != NULL)
-        json_object_set_new(object, "module", tbd_output_text(place.module));
-    if (place.function != NULL) {
-        json_object_set_new(object, "function", tbd_output_text(place.function));
-        json_object_set_new(object, "function_offset",
-                            json_integer((json_int_t)(pc - place.function_start)));
-    }
-    if (place.line.line != 0)
-        tbd_output_source(&place.line, object);
-}
-
-static json_t *regs_object(const struct tbd_regs *regs)
-{
-    json_t *object = json_object();
-
-    for (uint32_t i = 0; i <= TBD_REGISTER_GS_BASE; i++)
-        json_object_set_new(object, tbd_register_text(i),
-                            tbd_output_hex(tbd_register_value(regs, i)));
-    return object;
-}
-
-/* How the program ended.  What is known of a signal is what the thread had when it came. */
-static json_t *end_object(struct path *path)
-{
-    const struct tbd_crash_head *head = path->ring.dump.head;
-    struct tbd_event event = { .number = head->signo, .flags = TBD_EVENT_FATAL };
-    json_t *object = json_object();
-    siginfo_t info;
-
-    json_object_set_new(object, "type", json_string("end"));
-    json_object_set_new(object, "pid", json_integer(head->pid));
-    if (head->tid != 0)
-        json_object_set_new(object, "thread", json_integer(head->tid));
-    if (head->signo == 0)
-        return object;
-    memcpy(&info, head->siginfo, sizeof(info));
-    if ((uint32_t)info.si_signo == head->signo) /* else the kernel said nothing */
-        tbd_signal_take_info(&event, head->siginfo);
-    tbd_output_signal(&event, object);
-    put_instruction(path, object);
-    if (path->with_regs)
-        json_object_set_new(object, "regs", regs_object(&head->regs));
-    return object;
-}
-
-static void print_end_text(const struct path *path, const json_t *object, FILE *out)
-{
-    const struct tbd_crash_head *head = path->ring.dump.head;
-
-    if (head->signo == 0 && head->tid != 0) {
-        fprintf(out, "thread %u  ended the program\n", head->tid);
-        return;
-    }
-    if (head->signo == 0) {
-        fprintf(out, "process %u  no signal of its own: it was killed, or goes on\n", head->pid);
-        return;
-    }
-    fprintf(out, "thread %u  ", head->tid);
-    tbd_output_print_signal(object, out);
-    for (uint32_t i = 0; path->with_regs && i <= TBD_REGISTER_GS_BASE; i++)
-        fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i),
-                tbd_register_value(&head->regs, i), i % 2 == 1 ? "\n" : "   ");
-}
+/* ---- rows ---- */
 
 /* CSV has rows only. */
 static void print_end(const struct tbd_command_run *run, struct path *path)
 {
-    json_t *object = run->session->csv ? NULL : end_object(path);
+    json_t *object = run->session->csv ? NULL : tbd_path_end_object(&path->ring, path->with_regs);
 
     if (object != NULL && run->session->json) {
         tbd_output_line(object, run->out);
         return;
     }
     if (object != NULL)
-        print_end_text(path, object, run->out);
+        tbd_path_end_print(&path->ring, object, path->with_regs, run->out);
     json_decref(object);
 }
-
-/* ---- rows ---- */
 
 static enum tbd_exit add_threads(struct tbd_command_run *run, struct path *path,
                                  struct tbd_rows *rows, bool dying)

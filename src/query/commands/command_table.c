@@ -85,7 +85,8 @@ const struct tbd_command tbd_commands[] = {
     { "info", tbd_command_info, "",
       "what the trace holds",
       "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on\n"
-      "disk, and what a processor must have beyond x86-64-v3 to replay all of its code.",
+      "disk, and what a processor must have beyond x86-64-v3 to replay all of its code.  Of a crash dump how\n"
+      "much of each thread is there, and what is missing.",
       "tbdq info", false, false, false },
     { "windows", tbd_command_windows, "[FIRST [COUNT]]",
       "the windows: times, detail levels, sizes",

@@ -295,15 +295,19 @@ static enum tbd_exit bt_at(struct tbd_dump_run *dump, const struct tbd_dump_plac
     return result;
 }
 
-/* Where questions are, unless that is the dump's end. */
+/* Where questions are, unless that is the dump's end.  Of another thread than theirs, and without a state at the end, the last block that
+ * was entered. */
 static bool current_place(struct tbd_dump_run *dump, struct tbd_dump_place *out, bool *out_lies)
 {
     struct tbd_session_before before = tbd_session_before(dump->run->session);
     char text[64];
 
+    if (before.thread != 0 && dump->names_thread && before.thread != dump->tid)
+        before = (struct tbd_session_before){ .back = 0 };
     if (before.thread != 0)
         dump->tid = before.thread;
-    snprintf(text, sizeof(text), "-%" PRIu64 "+%" PRIu32, before.back, before.insn);
+    snprintf(text, sizeof(text), "-%" PRIu64 "+%" PRIu32, before.back == 0 ? 1 : before.back,
+             before.insn);
     return tbd_dump_position(dump, text, out, out_lies);
 }
 
@@ -389,8 +393,11 @@ static const struct {
 
 static bool is_before(const struct tbd_command_run *run, const char *name)
 {
+    bool is_bt = strcmp(name, "bt") == 0;
+
     return tbd_session_before(run->session).back != 0 ||
-           (strcmp(name, "bt") == 0 && run->argc != 0 && run->argv[0][0] == '-');
+           (is_bt && run->argc != 0 && run->argv[0][0] == '-') ||
+           (run->session->info->has_rings_only && (is_bt || strcmp(name, "where") == 0));
 }
 
 const struct tbd_dump_command *tbd_dump_command_find(const struct tbd_command_run *run,

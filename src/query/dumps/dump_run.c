@@ -23,6 +23,7 @@ static void take_thread(struct tbd_dump_run *dump)
     if (*end != '\0' || tid == 0 || tid > UINT32_MAX)
         return;
     dump->tid = (uint32_t)tid;
+    dump->names_thread = true;
     run->argc -= 2;
 }
 

@@ -12,6 +12,7 @@ struct tbd_dump_run {
     struct tbd_rings *ring;  /* borrowed from the session */
     struct tbd_disas *disas; /* owned; NULL until needed */
     uint32_t tid;            /* 0: all threads */
+    bool names_thread;       /* the arguments do */
     enum tbd_status failed;  /* why what is looked for may be there all the same; TBD_OK */
 };
 

@@ -60,6 +60,8 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
         found = unpacked;
     if (status == TBD_OK)
         status = tbd_counted_trace_open(found, &session->trace, &session->why);
+    if (status == TBD_NOTKEPT && session->takes_rings)
+        status = tbd_trace_open_rings(found, &session->trace, &session->why);
     if (status == TBD_OK)
         tbd_packed_use_extras(tbd_trace_path(session->trace));
     return status == TBD_OK ? complete(session) : status;
@@ -221,8 +223,10 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     if (*out != UINT32_MAX)
         return tbd_part_has(session->part, *out) ? TBD_OK : TBD_INTERRUPTED;
     if (session->info->is_dump && session->info->blocks == 0)
-        return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0,
-                             "the crash dump is not complete: see `info`, and `path`");
+        return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0, "%s",
+                             session->info->has_rings_only
+                                 ? TBD_RINGS_ONLY_TEXT
+                                 : "the crash dump is not complete: see `info`, and `path`");
     first = tbd_trace_window(session->trace, 0); /* other windows were dropped */
     session->why = (struct tbd_error){ .status = TBD_NOTIME };
     snprintf(session->why.detail, sizeof(session->why.detail),

@@ -97,10 +97,12 @@ struct tbd_session {
     struct tbd_disas *disas;
     struct tbd_replayer *replayer; /* NULL until needed */
     unsigned workers;
-    unsigned worker;                /* this session's number among the replayer's workers */
-    bool borrows_replayer;          /* borrowed from the session that it helps */
-    bool owns_replayer;             /* made here, maybe for a helper that found none to borrow */
-    bool no_cache;                  /* set before it is opened */
+    unsigned worker;       /* this session's number among the replayer's workers */
+    bool borrows_replayer; /* borrowed from the session that it helps */
+    bool owns_replayer;    /* made here, maybe for a helper that found none to borrow */
+    bool no_cache;         /* set before it is opened */
+    bool
+        takes_rings; /* likewise: the dump of a program that was killed may be opened (tbd_trace_open_rings()) */
     struct tbd_window_cache *cache; /* NULL: none; borrowed with the replayer */
     enum tbd_syntax syntax;
     bool json;
