@@ -116,6 +116,69 @@ def test_stack_pointers_that_lead_nowhere(folder):
         assert len(dump.ask("path", 3)) >= 2, how
 
 
+BARE = """
+#include <stdio.h>
+static volatile int sum;
+__attribute__((noinline)) static void leaf(int n) { sum += n; }
+__attribute__((noinline)) static void branch(int n)
+{
+    for (int i = 0; i < n; i++)
+        leaf(i);
+}
+__attribute__((noinline)) static void dies(volatile int *where) { *where = sum; }
+int main(int argc, char **argv)
+{
+    (void)argv;
+    puts("now");
+    fflush(stdout);
+    branch(7);
+    branch(5);
+    leaf(argc);
+    dies((volatile int *)(long)(argc - 1));
+    return 0;
+}
+"""
+
+
+def test_without_symbols(folder):
+    """A dump of a stripped program has the same code, stacks, calls and counts under names made of addresses."""
+    tbdtest.need("cc", "strip", "nm")
+    named, bare = (os.path.join(folder, name, "die_bare") for name in ("named", "bare"))
+    for path in (named, bare):
+        os.makedirs(os.path.dirname(path))
+    subprocess.run(["cc", "-O1", "-g", "-no-pie", "-fno-optimize-sibling-calls", "-x", "c", "-", "-o", named], input=BARE.encode(), check=True)
+    subprocess.run(["strip", "-o", bare, named], check=True)
+    functions = {int(words[0], 16): words[2] for words in map(str.split, subprocess.run(["nm", named], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines())
+                 if len(words) == 3 and words[2] in ("leaf", "branch", "dies", "main", "_start")}
+    address = {name: at for at, name in functions.items()}
+    lines = ["path 90 blocks", "bt", "count func_enter by func", "count func_enter by module", "count block_entry by func"]
+    ours = crash([named], os.path.join(folder, "dumps", "named")).script(lines + ["calls leaf", "calls branch", "bt -2", "path 90 insns"], begin=None)
+    theirs = crash([bare], os.path.join(folder, "dumps", "bare")).script(
+        lines + ["calls sub_%x" % address[name] for name in ("leaf", "branch")] + ["bt -2", "path 90 insns"], begin=None)
+
+    def renamed(name):
+        """What a name of the stripped program is called in the other."""
+        return re.sub(r"\bsub_([0-9a-f]+)", lambda found: functions.get(int(found[1], 16), found[0]), name or "")
+
+    def of_program(rows, *keys):
+        """Only what is in the program and has a name there: the start files have functions that only symbols tell."""
+        found = [[renamed(row.get(key)) if isinstance(row.get(key), str) else row.get(key) for key in keys] for row in rows]
+        return [row for row in found if any(re.search(r"(^|!)(%s)\b" % "|".join(address), str(value)) for value in row)]
+
+    assert all("sub_%x" % address["leaf"] in json.dumps(theirs[n]) for n in (0, 2, 5, 8)) and "leaf" not in json.dumps(theirs), theirs
+    for n, keys in ((0, ("back", "pc", "function")), (1, ("frame", "pc", "function", "function_offset")), (2, ("by", "count")), (4, ("by", "count")),
+                    (5, ("position", "exit", "function", "caller")), (6, ("position", "exit", "function", "caller")), (7, ("frame", "pc", "function")),
+                    (8, ("back", "pc", "insn", "function"))):
+        # Functions of the C library have several names; those of the same address may get another one here.
+        assert of_program(ours[n], *keys) == of_program(theirs[n], *keys) != [], (n, ours[n], theirs[n])
+    counts = {row["by"]: row["count"] for row in theirs[2]}
+    assert counts["die_bare!sub_%x" % address["leaf"]] == 13 and counts["die_bare!sub_%x" % address["branch"]] == 2, counts
+    assert len(theirs[5]) == 13 and len(theirs[6]) == 2, theirs[5:7]
+    modules = [{row["by"]: row["count"] for row in answer[3]} for answer in (ours, theirs)]
+    assert modules[0]["die_bare -> libc.so.6"] == modules[1]["die_bare -> libc.so.6"] and set(modules[0]) == set(modules[1]), modules
+    assert modules[1]["die_bare -> die_bare"] >= 13 + 2 + 1, modules
+
+
 def test_how_much_memory(folder):
     """What a dump does not have is never shown as something else."""
     argv = [tbdtest.program("die_state")]
