@@ -271,6 +271,24 @@ def test_what_cannot_be_is_said(root):
     assert process.returncode == 0 and text == "spin done\n" and not errors, (text, errors)
 
 
+def test_restartable_sequences(root):
+    """In rings they would be tried for ever, so that is refused; a recording follows them, and nothing is lost."""
+    may()
+    process = subprocess.Popen([tbdtest.program("rseq_counters"), "long"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if process.stdout.readline() != "has sequences\n":
+        process.communicate("\n")
+        raise tbdtest.Skip("the C library registers no restartable sequences")
+    for _ in range(3):
+        result = tbd(root, "crash", "-p", str(process.pid))
+        assert result.returncode == 4 and "uses restartable sequences (rseq)" in result.stderr and "tbd record -p" in result.stderr, result
+        with open("/proc/%d/maps" % process.pid, encoding="utf-8") as maps:
+            assert "tbd-stream" not in maps.read()
+    begin(root, process.pid, "record")
+    end(root, process.pid)
+    text, errors = process.communicate("\n")  # the program itself checks its sums
+    assert process.returncode == 0 and not errors and not text, (text, errors)
+
+
 if __name__ == "__main__":
     tbdtest.main(test_calls_end_as_without,
                  test_threads_notice_nothing,
@@ -280,4 +298,5 @@ if __name__ == "__main__":
                  test_an_armed_program_names_its_keeper,
                  test_a_stop_that_lasts_too_long_ends,
                  test_a_death_leaves_a_dump,
-                 test_what_cannot_be_is_said)
+                 test_what_cannot_be_is_said,
+                 test_restartable_sequences)

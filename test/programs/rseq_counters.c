@@ -2,12 +2,14 @@
 // libs: pthread
 // options: quantum=200
 /* Counters of processors in restartable sequences of the C library's registration, tried until they succeed.  Where the library has none
- * (__rseq_size, asked for once), they are counted by atomic instructions: nothing is lost, and nothing goes on for ever. */
+ * (__rseq_size, asked for once), they are counted by atomic instructions: nothing is lost, and nothing goes on for ever.  With an argument
+ * they count until a line comes. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #define SIGNATURE 0x53053053u
 enum { THREADS = 4, TIMES = 20000, PROCESSORS = 4096 };
@@ -21,6 +23,8 @@ extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned __rseq_size __attribute__((weak));
 static long counts[PROCESSORS];
 static int has_sequences;
+static volatile int is_over; /* of those that count until then */
+static long done;             /* how often */
 
 static __attribute__((noinline)) int add_once(volatile struct area *area, uint64_t cpu)
 {
@@ -52,7 +56,9 @@ static void *count_up(void *unused)
 {
     volatile struct area *area = has_sequences ? (void *)((char *)__builtin_thread_pointer() + __rseq_offset) : NULL;
 
-    for (int i = 0; i < TIMES; i++) {
+    long i;
+
+    for (i = 0; !is_over && (unused != NULL || i < TIMES); i++) {
         if (!has_sequences) {
             int cpu = sched_getcpu();
 
@@ -63,22 +69,32 @@ static void *count_up(void *unused)
         while (!add_once(area, area->cpu_start))
             ;
     }
+    __atomic_fetch_add(&done, i, __ATOMIC_RELAXED);
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t threads[THREADS];
     long sum = 0;
+    char line;
 
     has_sequences = &__rseq_size && __rseq_size != 0;
     CHECK(sched_getcpu() >= 0);
     for (int i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, count_up, NULL) == 0);
+        CHECK(pthread_create(&threads[i], NULL, count_up, argc > 1 ? argv : NULL) == 0);
+    if (argc > 1) {
+        puts(has_sequences ? "has sequences" : "has none");
+        fflush(stdout);
+        CHECK(read(STDIN_FILENO, &line, 1) == 1);
+        is_over = 1;
+    }
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     for (int i = 0; i < PROCESSORS; i++)
         sum += counts[i];
-    printf("%ld\n", sum);
+    CHECK(sum == done);
+    if (argc == 1)
+        printf("%ld\n", sum);
     return 0;
 }

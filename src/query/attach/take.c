@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <linux/rseq.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,9 +270,30 @@ static bool call_take(struct take_over *taking)
     return done;
 }
 
+/* The kernel takes a section's address away when it has a thread wait outside of one: who has one is using them.  Without turns the
+ * engine has none (hooks/threads/rseq.h), and a program that has asked before would try its own for ever. */
+static bool have_no_sections(const struct take_over *taking, struct tbd_query_error *error)
+{
+    for (size_t i = 0; i < taking->count; i++) {
+        uint64_t area = taking->threads[i].rseq, section = 0;
+
+        if (!area ||
+            !tbd_remote_read(&taking->remote, area + offsetof(struct rseq, rseq_cs), &section,
+                             sizeof(section)) ||
+            !section)
+            continue;
+        tbd_query_wrong(error, TBD_SYSTEM, 0, 0,
+                        "process %d uses restartable sequences (rseq), which would not end in it",
+                        (int)taking->remote.pid);
+        strcpy(error->hint, "`tbd record -p` follows them; so does `tbd crash` from the start");
+        return false;
+    }
+    return true;
+}
+
 static bool take(struct take_over *taking, struct tbd_query_error *error)
 {
-    if (!describe_all(taking, error) ||
+    if (!describe_all(taking, error) || (!taking->records && !have_no_sections(taking, error)) ||
         (taking->records && (!put_vectors(taking, error) || !unregister_all(taking, error))) ||
         is_late(taking))
         return false;
