@@ -179,6 +179,55 @@ def test_without_symbols(folder):
     assert modules[1]["die_bare -> die_bare"] >= 13 + 2 + 1, modules
 
 
+INDIRECT = """
+#include <string.h>
+static volatile int one = 1;
+__attribute__((noinline)) static int add_one(int n)
+{
+    if (n == 77)
+        *(volatile int *)0 = 1;
+    return n + 1;
+}
+__attribute__((noinline)) static int add_two(int n) { return n + 2; }
+static int (*choose(void))(int) { return one ? add_one : add_two; }
+int add(int) __attribute__((ifunc("choose")));
+__attribute__((noinline)) static int under(int n) { return add(n); }
+int main(void)
+{
+    char text[100];
+    for (int i = 0; i < 9; i++) {
+        memset(text, i + 65, sizeof(text) - 1);
+        text[99] = 0;
+        one += strlen(text) != 99 || under(i) != i + 1;
+    }
+    return add(77);
+}
+"""
+
+
+def test_indirect_functions(folder):
+    """A dump finds by the name of an indirect function the calls that a recording finds: not those of what chooses it, when it is bound."""
+    tbdtest.need("cc")
+    program = os.path.join(folder, "indirect")
+    subprocess.run(["cc", "-O1", "-g", "-fno-builtin", "-x", "c", "-", "-o", program], input=INDIRECT.encode(), check=True)
+    for bind in ("", "1"):
+        env = {"LD_BIND_NOW": bind} if bind else {}
+        full = tbdtest.run([tbdtest.TBD, "record", "--traced", "--dir=" + folder + "/full" + bind, "--", program], env=tbdtest.clean_env(env))
+        done = tbdtest.run([tbdtest.TBD, "crash", "--", program], env=tbdtest.clean_env({**env, "TBD_DIR": folder + "/dump" + bind}))
+        assert full.code == done.code == -signal.SIGSEGV, (full, done)
+        tbdtest.wait_organizers(folder + "/full" + bind)
+        tbdtest.wait_organizers(folder + "/dump" + bind)
+        lines = ["calls " + name for name in ("add", "memset", "strlen", "indirect!add", "libc.so.6!mem?et", "add_one", "choose")]
+        theirs = tbdtest.Trace(os.path.join(folder, "full" + bind, "latest")).script(lines)
+        dump = tbdtest.Trace(os.path.join(folder, "dump" + bind, "latest"))
+        ours = dump.script(lines + ["goto add", "bt"], begin=None)
+        for line, rows, full_rows in zip(lines, ours, theirs):
+            assert [row["caller"] for row in rows] == [row["caller"] for row in full_rows], (line, rows, full_rows)
+        lengths = [len(rows) for rows in ours[:7]]
+        assert lengths == [10, 9, 9, 10, 9, 10, 0], lengths
+        assert [row["function"] for row in ours[8][:2]] == ["add_one", "main"], ours[8]
+
+
 def test_how_much_memory(folder):
     """What a dump does not have is never shown as something else."""
     argv = [tbdtest.program("die_state")]

@@ -4,6 +4,7 @@
 
 #include "query/dumps/dump_advise.h"
 #include "query/dumps/dump_count.h"
+#include "query/dumps/dump_function.h"
 #include "query/dumps/dump_goto.h"
 #include "query/dumps/dump_line.h"
 #include "query/dumps/dump_run.h"
@@ -156,7 +157,7 @@ static uint32_t nesting_of(const struct tbd_rings_call **open, uint32_t *count,
 }
 
 static enum tbd_status add_calls(struct tbd_dump_run *dump, struct tbd_rings_thread *thread,
-                                 const char *name, struct tbd_rows *rows)
+                                 const struct tbd_dump_function *function, struct tbd_rows *rows)
 {
     struct tbd_rings_call *calls;
     size_t count;
@@ -169,7 +170,7 @@ static enum tbd_status add_calls(struct tbd_dump_run *dump, struct tbd_rings_thr
         uint64_t entered = calls[i].entered;
         struct tbd_dump_place at = { thread, entered, 0 };
 
-        if (entered != UINT64_MAX && tbd_dump_is_function(tbd_dump_names(dump, &at), name))
+        if (entered != UINT64_MAX && tbd_dump_is_function(tbd_dump_names(dump, &at), function))
             tbd_rows_add(rows, call_row(dump, thread, calls, &calls[i],
                                         nesting_of(open, &open_count, &calls[i])));
     }
@@ -184,13 +185,16 @@ static enum tbd_exit print_calls(struct tbd_dump_run *dump, const char *name)
 {
     static const char *const columns[] = { "position", "exit",     "nesting", "thread",
                                            "function", "duration", "caller",  NULL };
-    enum tbd_status status = TBD_OK;
+    struct tbd_dump_function function;
+    enum tbd_status status =
+        tbd_dump_function_find(dump->run, name, &function) ? TBD_OK : TBD_NOMEM;
     struct tbd_rows rows;
 
     tbd_rows_start(&rows, dump->run, columns);
     for (uint32_t i = 0; status == TBD_OK && i < dump->ring->dump.head->thread_count; i++)
         if (is_wanted(dump, &dump->ring->threads[i]))
-            status = add_calls(dump, &dump->ring->threads[i], name, &rows);
+            status = add_calls(dump, &dump->ring->threads[i], &function, &rows);
+    tbd_dump_function_free(&function);
     if (status == TBD_OK)
         return tbd_rows_end(&rows);
     tbd_rows_drop(&rows);

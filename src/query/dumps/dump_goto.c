@@ -5,6 +5,7 @@
  * ones, block by block. */
 #include "query/dumps/dump_goto.h"
 
+#include "query/dumps/dump_function.h"
 #include "query/dumps/dump_line.h"
 #include "query/dumps/dump_run.h"
 #include "query/dumps/dump_where.h"
@@ -34,7 +35,7 @@ static char *take_where(struct tbd_command_run *run)
 
 /* What `goto` looks for: a function's first instruction, or a line. */
 struct dump_sought {
-    const char *name;
+    struct tbd_dump_function function;
     bool is_line;
     struct tbd_dump_line line;
     struct tbd_dump_where *where; /* what has to hold, too; NULL: nothing */
@@ -50,14 +51,14 @@ static bool is_sought(struct tbd_dump_run *dump, const struct dump_sought *sough
         return false;
     return sought->is_line ? tbd_dump_is_line(names, &sought->line)
                            : names->address == names->function_start &&
-                                 tbd_dump_is_function(names, sought->name);
+                                 tbd_dump_is_function(names, &sought->function);
 }
 
 static bool seek(struct tbd_dump_run *dump, struct dump_sought *out)
 {
     uint32_t count = dump->ring->dump.head->block_count;
 
-    out->is_line = tbd_dump_line_read(out->name, true, &out->line);
+    out->is_line = tbd_dump_line_read(out->function.name, true, &out->line);
     out->blocks = calloc(count + 1u, sizeof(*out->blocks));
     for (uint32_t i = 0; out->blocks != NULL && i < count; i++) {
         const struct tbd_rings_block *block = tbd_rings_block(dump->ring, i);
@@ -174,10 +175,14 @@ static enum tbd_exit goto_last(struct tbd_dump_run *dump, const char *name, char
                                struct tbd_dump_place *out)
 {
     struct tbd_dump_where where = { .condition.text = text };
-    struct dump_sought sought = { .name = name, .where = text != NULL ? &where : NULL };
-    bool lies = find_last(dump, &sought, out);
+    struct dump_sought sought = { .where = text != NULL ? &where : NULL };
+    bool is_found = tbd_dump_function_find(dump->run, name, &sought.function);
+    bool lies = is_found && find_last(dump, &sought, out);
     enum tbd_exit result = lies ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
 
+    tbd_dump_function_free(&sought.function);
+    if (!is_found)
+        return tbd_command_no_memory();
     if (where.status != TBD_OK)
         result = tbd_command_fail(dump->run, where.status);
     else if (text != NULL && !tbd_past_condition_tell(&where.condition))

@@ -163,42 +163,6 @@ const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
     return found != NULL ? found : &none;
 }
 
-/* After the parentheses that open at `text`. */
-static const char *after_parentheses(const char *text)
-{
-    unsigned open = 0;
-
-    do {
-        open += *text == '(';
-        open -= *text == ')';
-        text++;
-    } while (open != 0 && *text != '\0');
-    return text;
-}
-
-/* "push" is push(int), too, but not the class push(int)::Guard. */
-static bool is_name(const char *function, const char *name)
-{
-    size_t length = strlen(name);
-
-    return strncmp(function, name, length) == 0 &&
-           (function[length] == '\0' ||
-            (function[length] == '(' &&
-             strstr(after_parentheses(function + length), "::") == NULL));
-}
-
-bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name)
-{
-    const char *mark = strchr(name, '!');
-
-    if (place->function == NULL)
-        return false;
-    if (mark == NULL)
-        return is_name(place->function, name);
-    return strncmp(place->module, name, (size_t)(mark - name)) == 0 &&
-           is_name(place->function, mark + 1);
-}
-
 /* ---- rows ---- */
 
 json_t *tbd_dump_position_text(const struct tbd_dump_place *place)

@@ -47,8 +47,6 @@ void tbd_dump_tell_part(const struct tbd_dump_run *dump, const struct tbd_rings_
 /* A name without memory too: never NULL. */
 const struct tbd_rings_place *tbd_dump_names(struct tbd_dump_run *dump,
                                              const struct tbd_dump_place *place);
-/* Is it the function called `name`, or `module!name`? */
-bool tbd_dump_is_function(const struct tbd_rings_place *place, const char *name);
 /* position, thread, pc, function, source. */
 json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *place);
 /* "-12" or "-12+3" */
