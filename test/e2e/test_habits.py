@@ -176,6 +176,10 @@ def test_a_part_of_a_stack_says_how_much_more_there_is(folder):
     assert said(trace, "bt -1").out.decode().splitlines() == ["(%d more frames before these)" % (count - 1)] + whole[-1:]
     for line in ("bt -%d" % count, "bt %d" % (count + 5), "bt -20"):
         assert said(trace, line).out.decode().splitlines() == whole, line
+    frames = trace.ask("bt")
+    starts = [int(frame["pc"], 16) - frame["function_offset"] for frame in frames if frame["function"] == "main"]
+    assert starts == [int(trace.one("goto", "*main")["pc"], 16)], (starts, frames)
+    assert all("+%#x" % frame["function_offset"] in line for frame, line in zip(frames[1:], whole[1:])), (frames, whole)
     assert [row["frame"] for row in trace.ask("bt", "-2")] == [count - 2, count - 1]
     assert len(trace.tbdq("--csv", "bt", "2", json_output=False).out.splitlines()) == 3
     for wrong in ("bt 0", "bt x", "bt 1 2"):

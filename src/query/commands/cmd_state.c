@@ -226,7 +226,8 @@ static void print_frame_text(const struct tbd_command_run *run, uint32_t window,
     if (source->name != NULL)
         snprintf(name, sizeof(name), "%s (inlined)", source->name);
     else
-        tbd_symbols_format(run->session->symbols, window, frame->call_pc, name, sizeof(name));
+        tbd_symbols_format_frame(run->session->symbols, window, frame->call_pc, frame->pc, name,
+                                 sizeof(name));
     fprintf(run->out, "#%-3zu 0x%012" PRIx64 "  %s%s%s%s\n", number, frame->pc, tbd_shown(name),
             tbd_frame_is_guess(frame) ? " ?" : "", frame->is_signal_frame ? " (signal)" : "",
             tbd_output_source_text(&source->source, line, sizeof(line)));
@@ -241,7 +242,7 @@ static json_t *frame_object(const struct tbd_command_run *run, uint32_t window, 
     if (run->session->thread != 0)
         json_object_set_new(object, "thread", json_integer((json_int_t)run->session->thread));
     json_object_set_new(object, "pc", tbd_output_hex(frame->pc));
-    tbd_output_symbol(run->session, window, frame->call_pc, object);
+    tbd_output_symbol_of_frame(run->session, window, frame->call_pc, frame->pc, object);
     if (source->name != NULL) {
         json_object_set_new(object, "function", tbd_output_text(source->name));
         json_object_del(object, "function_offset");

@@ -100,15 +100,15 @@ char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size
     return out;
 }
 
-void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
-                       json_t *object)
+void tbd_output_symbol_of_frame(struct tbd_session *session, uint32_t window, uint64_t call_pc,
+                                uint64_t pc, json_t *object)
 {
     struct tbd_source_line line;
     struct tbd_symbol symbol;
 
-    if (tbd_source_line_at(session, window, address, &line))
+    if (tbd_source_line_at(session, window, call_pc, &line))
         tbd_output_source(&line, object);
-    if (!tbd_symbols_at(session->symbols, window, address, &symbol)) {
+    if (!tbd_symbols_at(session->symbols, window, call_pc, &symbol)) {
         json_object_set_new(object, "module", json_string(""));
         json_object_set_new(object, "function", json_string(""));
         return;
@@ -117,7 +117,13 @@ void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t ad
     json_object_set_new(object, "function",
                         tbd_output_text(symbol.name == NULL ? "" : symbol.name));
     json_object_set_new(object, "function_offset",
-                        json_integer((json_int_t)(address - symbol.start)));
+                        json_integer((json_int_t)(pc - symbol.start)));
+}
+
+void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
+                       json_t *object)
+{
+    tbd_output_symbol_of_frame(session, window, address, address, object);
 }
 
 /* ---- values ---- */

@@ -44,5 +44,8 @@ char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size
 /* Puts module, function, function_offset, file and line of `address` as of `window` into `object`. */
 void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
                        json_t *object);
+/* The same of a frame's pc, which the call at `call_pc` returns to. */
+void tbd_output_symbol_of_frame(struct tbd_session *session, uint32_t window, uint64_t call_pc,
+                                uint64_t pc, json_t *object);
 
 #endif

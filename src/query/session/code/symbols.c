@@ -503,21 +503,26 @@ bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window,
            !symbol.is_part && symbol.start == address;
 }
 
-char *tbd_symbols_format(struct tbd_symbols *symbols, uint32_t window, uint64_t address, char *out,
-                         size_t out_bytes)
+char *tbd_symbols_format_frame(struct tbd_symbols *symbols, uint32_t window, uint64_t call_pc,
+                               uint64_t pc, char *out, size_t out_bytes)
 {
     struct tbd_symbol symbol;
 
-    if (!tbd_symbols_at(symbols, window, address, &symbol))
-        snprintf(out, out_bytes, "0x%" PRIx64, address);
+    if (!tbd_symbols_at(symbols, window, call_pc, &symbol))
+        snprintf(out, out_bytes, "0x%" PRIx64, pc);
     else if (!symbol.name)
-        snprintf(out, out_bytes, "%s+0x%" PRIx64, symbol.module, address - symbol.start);
-    else if (address == symbol.start)
+        snprintf(out, out_bytes, "%s+0x%" PRIx64, symbol.module, pc - symbol.start);
+    else if (pc == symbol.start)
         snprintf(out, out_bytes, "%s!%s", symbol.module, symbol.name);
     else
-        snprintf(out, out_bytes, "%s!%s+0x%" PRIx64, symbol.module, symbol.name,
-                 address - symbol.start);
+        snprintf(out, out_bytes, "%s!%s+0x%" PRIx64, symbol.module, symbol.name, pc - symbol.start);
     return out;
+}
+
+char *tbd_symbols_format(struct tbd_symbols *symbols, uint32_t window, uint64_t address, char *out,
+                         size_t out_bytes)
+{
+    return tbd_symbols_format_frame(symbols, window, address, address, out, out_bytes);
 }
 
 size_t tbd_symbols_read_file(struct tbd_symbols *symbols, uint32_t window, uint64_t address,

@@ -85,6 +85,9 @@ size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char
 /* "module!function+0x12", "module+0x1234", or "0x7f..." into `out`; returns `out`. */
 char *tbd_symbols_format(struct tbd_symbols *symbols, uint32_t window, uint64_t address, char *out,
                          size_t out_bytes);
+/* The same of a frame's pc, which a call returns to: it belongs to the function of the call, `call_pc`, though that may end there. */
+char *tbd_symbols_format_frame(struct tbd_symbols *symbols, uint32_t window, uint64_t call_pc,
+                               uint64_t pc, char *out, size_t out_bytes);
 
 /* Bytes of the module's file at `address` (code and constants as loaded, before any store); how
  * many were copied. */
