@@ -46,6 +46,8 @@ CODE(addresses,
 CODE(pushes, "push %rbx\n lea 8(%rsp), %rdi\n sub $40, %rsp\n mov %rsi, 8(%rsp)\n add $40, %rsp\n"
              " pop %rbx\n mov %rsp, %rsi");
 CODE(stores, "mov %rdi, -8(%rsp)\n mov %edi, -4(%rsp)\n mov -8(%rsp), %rax");
+CODE(enters, "push %rbp\n mov %rsp, %rbp\n sub $32, %rsp\n lea (%rbp), %rdi\n mov %rsi, -8(%rbp)\n"
+             " leave");
 CODE(of_numbers, "mov $7, %edi\n add $-8, %edi\n mov $7, %esi\n add $-8, %rsi");
 
 CODE(half_and_more, "mov %edi, %edi\n add $3, %rdi");
@@ -99,9 +101,11 @@ static struct tbd_register_moves moves_of(struct code code)
 
 static void test_known(void **state)
 {
-    static const struct code all[] = { OF(nothing), OF(copies),      OF(halves), OF(numbers),
-                                       OF(sums),    OF(sum_of_half), OF(pushes), OF(addresses),
-                                       OF(stores),  OF(of_numbers) };
+    static const struct code all[] = { OF(nothing),    OF(copies),    OF(halves),
+                                       OF(numbers),    OF(sums),      OF(sum_of_half),
+                                       OF(pushes),     OF(addresses), OF(stores),
+                                       OF(of_numbers), OF(exchanged), OF(of_short_address),
+                                       OF(enters) };
     static const uint64_t given[] = {
         0, 1, 0x7fffffff, 0x80000000, 0xfffffffffffffff8, 0xfedcba9876543210
     };
@@ -136,7 +140,6 @@ static void test_lost(void **state)
                                        OF(added),
                                        OF(multiplied),
                                        OF(shifted),
-                                       OF(exchanged),
                                        OF(chosen),
                                        OF(counted),
                                        OF(stepped),
@@ -150,8 +153,7 @@ static void test_lost(void **state)
                                        OF(calls),
                                        OF(elsewhere_partly),
                                        OF(elsewhere_by_index),
-                                       OF(elsewhere_by_pop),
-                                       OF(of_short_address) };
+                                       OF(elsewhere_by_pop) };
 
     (void)state;
     for (uint32_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -35,7 +35,7 @@ struct tbd_scan_handed {
     struct tbd_call_operands operands;
 };
 
-#define TBD_SCAN_MOVES 8u
+#define TBD_SCAN_MOVES 32u
 
 /* The moves of a block, kept for the next time it comes. */
 struct tbd_scan_moves {

@@ -7,6 +7,7 @@
 #define TBD_QUERY_REGISTER_MOVES_H
 
 #include "format/window/blocks.h"
+#include "replay/simulate/moved.h"
 
 #define TBD_OPERAND_ARGS 6u
 
@@ -16,16 +17,9 @@ struct tbd_call_operands {
     uint64_t args[TBD_OPERAND_ARGS];
 };
 
-struct tbd_moved {
-    enum { TBD_MOVED_LOST = 0, TBD_MOVED_NUMBER, TBD_MOVED_WHOLE, TBD_MOVED_LOW } kind;
-    uint32_t
-        from; /* WHOLE, LOW (32 bits): number of the register (TBD_RDI, ...) at the block's start, ... */
-    uint64_t by; /* ... to which this is added; NUMBER: the value */
-};
-
 struct tbd_register_moves {
     bool is_known; /* all arguments follow, and the stack pointer is at the same return address */
-    struct tbd_moved args[TBD_OPERAND_ARGS];
+    struct tbd_moved args[TBD_OPERAND_ARGS]; /* of registers (TBD_RDI, ...) at the block's start */
 };
 
 /* Reads the whole block, which ran to its end. */
