@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define GATHERED_MAX                                                                               \
-    262144u /* entries, and returns, of one window; if there are more, it is walked again */
+    1048576u /* entries, and returns, of one window; if there are more, it is walked again */
 
 /* ---- which questions ---- */
 

@@ -12,7 +12,7 @@
  * SEARCH_POOL-1  results[i] is written by the worker that took i and read by main after `done` was
  *                seen under the lock.
  * SEARCH_POOL-2  A worker takes window i only if main is fewer than AHEAD windows away from it, and no more
- *                than KEPT_BYTES of written events wait for main: this bounds the results kept for main. */
+ *                than KEPT_BYTES of written or gathered events wait for main: this bounds the results kept for main. */
 #include "query/search/kept_events.h"
 #include "query/search/search_private.h"
 
@@ -26,6 +26,7 @@
 
 #define AHEAD      64u
 #define KEPT_BYTES (256u << 20) /* of what is written of one window's matches (tbd_search.write) */
+#define GATHERED   128u         /* bytes that an event takes about (tbd_search.gather) */
 #define KEPT_LOOKS 4096u        /* matches after which the bytes are looked at */
 
 struct result {
@@ -145,13 +146,18 @@ static bool keep_event(void *context, const struct tbd_event *event)
     return true;
 }
 
+static size_t kept_bytes(const struct result *result)
+{
+    return result->text_bytes + (result->batch == NULL ? 0 : result->matches * GATHERED);
+}
+
 static void note(struct pool *pool, uint32_t i, const struct result *result)
 {
     pthread_mutex_lock(&pool->lock);
     TBD_INVARIANT("SEARCH_POOL-1", !pool->results[i].done);
     pool->results[i] = *result;
     pool->results[i].done = true;
-    pool->kept_bytes += result->text_bytes;
+    pool->kept_bytes += kept_bytes(result);
     pthread_cond_signal(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -347,7 +353,7 @@ static enum tbd_status add_up(struct pool *pool)
         show(pool, i);
         status = use_result(pool, i);
         pthread_mutex_lock(&pool->lock);
-        pool->kept_bytes -= pool->results[i].text_bytes;
+        pool->kept_bytes -= kept_bytes(&pool->results[i]);
         pthread_mutex_unlock(&pool->lock);
         drop_events(&pool->results[i]);
     }
