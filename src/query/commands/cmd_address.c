@@ -6,6 +6,7 @@
 #include "query/output/output.h"
 #include "query/session/code/inlined.h"
 #include "query/session/source/source.h"
+#include "query/text/shortage.h"
 
 #include "base/safe_stream.h"
 
@@ -109,6 +110,8 @@ static void add_line_in(struct lining *l, const struct tbd_module *module, const
                        ? 0
                        : tbd_dwarf_line_ranges(dwarf, file, number, ranges, RANGES_MAX);
 
+    if (ranges == NULL)
+        tbd_shortage_note();
     for (size_t i = 0; i < count && i < RANGES_MAX; i++) {
         if (!tbd_dwarf_line_at(dwarf, ranges[i].start, &line))
             line.file = file;

@@ -7,6 +7,7 @@
 #include "query/debuginfo/dwarf_listed.h"
 #include "query/debuginfo/dwarf_type.h"
 #include "query/output/output.h"
+#include "query/text/shortage.h"
 
 #include "base/array.h"
 #include "base/binary_search.h"
@@ -123,7 +124,7 @@ static void put_type(const struct tbd_listed *one, FILE *out)
         fputs(text, out);
 }
 
-/* The caller frees it; NULL without memory. */
+/* The caller frees it; NULL without memory, which is noted. */
 static char *declared_text(const struct tbd_listed *one, enum tbd_listed_kind kind)
 {
     struct tbd_type type;
@@ -131,8 +132,10 @@ static char *declared_text(const struct tbd_listed *one, enum tbd_listed_kind ki
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
 
-    if (out == NULL)
+    if (out == NULL) {
+        tbd_shortage_note();
         return NULL;
+    }
     switch (kind) {
     case TBD_LISTED_FUNCTION:
         if (has_type(one))
@@ -159,9 +162,13 @@ static bool take_listed(void *context, const struct tbd_listed *one)
     struct listed_name *name;
     struct tbd_type type;
 
-    if (one->has_address &&
-        tbd_array_grow(&n->known, n->known_count, &n->known_capacity, sizeof(*n->known)))
+    if (one->has_address) {
+        n->no_memory |=
+            !tbd_array_grow(&n->known, n->known_count, &n->known_capacity, sizeof(*n->known));
+        if (n->no_memory)
+            return false;
         n->known[n->known_count++] = one->address;
+    }
     if (!is_wanted(n, one->name))
         return true;
     name = add_name(n, one->name, declared_text(one, n->kind));
@@ -269,9 +276,13 @@ static void put_source(const struct tbd_source_line *source, json_t *row)
     char *text;
 
     tbd_output_source(source, row);
-    if (source->line == 0 ||
-        asprintf(&text, "%s:%" PRIu32, slash == NULL ? source->file : slash + 1, source->line) < 0)
+    if (source->line == 0)
         return;
+    if (asprintf(&text, "%s:%" PRIu32, slash == NULL ? source->file : slash + 1, source->line) <
+        0) {
+        tbd_shortage_note();
+        return;
+    }
     json_object_set_new(row, "source", tbd_output_text(text));
     free(text);
 }

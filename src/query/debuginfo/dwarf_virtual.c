@@ -176,11 +176,9 @@ static const char *member_part(const char *name)
 bool tbd_dwarf_overriders(struct tbd_dwarf *dwarf, const char *name,
                           void (*each)(void *context, const char *name), void *context)
 {
-    struct virtual_walk walk = { .dwarf = dwarf,
-                                 .name = name,
-                                 .last = member_part(name),
-                                 .each = each,
-                                 .context = context };
+    struct virtual_walk walk = {
+        .dwarf = dwarf, .name = name, .last = member_part(name), .each = each, .context = context
+    };
 
     if (walk.last == NULL)
         return false;

@@ -7,6 +7,7 @@
 #include "query/log/log_format.h"
 #include "query/output/output.h"
 #include "query/session/source/source_place.h"
+#include "query/text/shortage.h"
 #include "query/values/cxx_print.h"
 
 #include <stdlib.h>
@@ -275,8 +276,10 @@ static void print_line(const struct printing *p)
         return;
     }
     out = open_memstream(&text, &bytes);
-    if (out == NULL)
+    if (out == NULL) {
+        tbd_shortage_note();
         return;
+    }
     tbd_log_format_write(&p->format, record, out);
     fputs(p->format.ends_line ? "\n" : "", out);
     fclose(out);

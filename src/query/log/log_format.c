@@ -7,6 +7,7 @@
 #include "query/log/log_format.h"
 
 #include "base/escape.h"
+#include "query/text/shortage.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -149,8 +150,10 @@ static void write_text(const struct tbd_log_piece *piece, const struct tbd_kept_
     size_t bytes = (size_t)value->bytes * TBD_ESCAPE_MAX + 1;
     char *shown = bytes <= sizeof(brief) ? brief : malloc(bytes);
 
-    if (shown == NULL)
+    if (shown == NULL) {
+        tbd_shortage_note();
         return;
+    }
     (void)tbd_escape(TBD_ESCAPE_FIELD, (const char *)record + value->text, value->bytes, shown,
                      bytes);
     snprintf(spec, sizeof(spec), "%ss", piece->spec);
