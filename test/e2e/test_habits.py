@@ -135,7 +135,7 @@ def test_names_of_cxx_have_their_scopes(folder):
     trace = tbdtest.record([tbdtest.program("exceptions")], folder)[1]
     functions = {r["function"]: r for r in trace.ask("functions", "^(anonymous namespace)::") if r["module"] == "exceptions"}
     assert {"(anonymous namespace)::dive", "(anonymous namespace)::Line::area"} <= set(functions), sorted(functions)
-    assert re.fullmatch(r"static int \(anonymous namespace\)::dive\(int, .*Shape &\)", functions["(anonymous namespace)::dive"]["declaration"]), functions
+    assert re.fullmatch(r"static int \(anonymous namespace\)::dive\(int, const \(anonymous namespace\)::Shape &\)", functions["(anonymous namespace)::dive"]["declaration"]), functions
     with open(os.path.join(tbdtest.SOURCE, "test/programs/exceptions.cc"), encoding="utf-8") as f:
         lines = f.read().splitlines()
     assert " dive(" in lines[functions["(anonymous namespace)::dive"]["line"] - 1]

@@ -86,13 +86,24 @@ static void put_after(struct type_text *text, const char *what)
     snprintf(text->after + used, sizeof(text->after) - used, "%s", what);
 }
 
+/* NULL: it is no pointer and no reference. */
+static const char *sign_of(int tag)
+{
+    switch (tag) {
+    case DW_TAG_pointer_type: return "*";
+    case DW_TAG_reference_type: return "&";
+    case DW_TAG_rvalue_reference_type: return "&&";
+    default: return NULL;
+    }
+}
+
 /* A pointer to an array or a function needs brackets. */
-static void put_pointer(struct type_text *text, const Dwarf_Die *target, bool is_reference)
+static void put_pointer(struct type_text *text, const Dwarf_Die *target, const char *sign)
 {
     Dwarf_Die die = *target;
     int tag = target->addr == NULL ? 0 : dwarf_tag(&die);
 
-    put_before(text, is_reference ? "&" : "*");
+    put_before(text, sign);
     if (tag == DW_TAG_array_type || tag == DW_TAG_subroutine_type) {
         put_before(text, "(");
         put_after(text, ")");
@@ -178,9 +189,8 @@ static bool put_level(struct type_text *text, Dwarf_Die *die, unsigned dimension
             put_before(text, " ");
             put_before(text, word);
         }
-    } else if (tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
-               tag == DW_TAG_rvalue_reference_type) {
-        put_pointer(text, &next, tag != DW_TAG_pointer_type);
+    } else if (sign_of(tag) != NULL) {
+        put_pointer(text, &next, sign_of(tag));
     } else if (tag == DW_TAG_array_type) {
         put_dimensions(text, die, dimension);
     } else if (tag == DW_TAG_subroutine_type || tag == DW_TAG_subprogram) {
@@ -207,7 +217,7 @@ static const char *leading_qualifier(Dwarf_Die die)
 
         if (tag == DW_TAG_const_type || tag == DW_TAG_volatile_type)
             found = tag == DW_TAG_const_type ? "const " : "volatile ";
-        else if (tag == DW_TAG_pointer_type)
+        else if (sign_of(tag) != NULL)
             found = "";
         else if (tag != DW_TAG_array_type && tag != DW_TAG_restrict_type)
             break;
