@@ -363,6 +363,23 @@ def test_no_request_is_lost_behind_another(folder):
     assert sorted(name for name in os.listdir(folder) if name.startswith("cat-")) == sorted("cat-%d" % n for n in range(1, 13)), os.listdir(folder)
 
 
+def test_a_thread_that_waits_with_all_signals_blocked(folder):
+    """By a mask of io_uring_enter's own (of ppoll's, where io_uring is refused): it is reached all the same, and a limited wait goes on."""
+    for how in ("1", "0"):
+        root = os.path.join(folder, how)
+        process = tbdtest.start([tbdtest.program("uring_waits"), how], root, "mode=crash,memory=stacks")
+        assert process.stdout.readline() == b"waiting\n"
+        if how == "1":
+            result = tbdtest.run([tbdtest.TBD, "dump", str(process.pid)], timeout=60)
+            assert result.code == 0 and not result.err, result
+            process.kill()
+        out, err = process.communicate(timeout=60)
+        assert (out, err, process.returncode) == ((b"", b"", -signal.SIGKILL) if how == "1" else (b"a second has passed\n", b"", 0)), (how, out, err)
+        tbdtest.wait_organizers(root)
+    functions = [frame.get("function") for frame in tbdtest.Trace(os.path.join(folder, "1", "uring_waits-1")).ask("bt")]
+    assert "wait_with" in functions and "main" in functions, functions
+
+
 def test_facts_of_the_system(folder):
     """As the process sees them itself; each can be left out."""
     argv = ["sh", "-c", "exec 5<%s; read line <&5; ulimit -c 0; kill -ABRT $$" % __file__]

@@ -85,7 +85,8 @@ static void finish(struct tbd_call *call)
 /* What traced play refuses says nothing of waiting. */
 static bool may_have_mask(uint64_t number)
 {
-    return number == __NR_io_pgetevents || (tbd_syscall_flags(number) & TBD_SYS_BLOCKS);
+    return number == __NR_io_pgetevents || number == __NR_io_uring_enter ||
+           (tbd_syscall_flags(number) & TBD_SYS_BLOCKS);
 }
 
 static void perform_directly(struct tbd_call *call)

@@ -9,6 +9,12 @@
 #include "hooks/threads/threads.h"
 
 #define NO_ARGUMENT 6u
+#define PAIR_BYTES  16u
+
+/* io_uring_enter: only a call that waits has a mask, which its fifth argument leads to, or the start of what that leads to. */
+#define URING_GETEVENTS 1u
+#define URING_EXT_ARG   8u
+#define URING_ARGUMENT  4u
 
 /* The argument that leads to the mask. */
 static unsigned argument_of(const struct tbd_sys_call *sys, enum tbd_sys_show *out_how)
@@ -18,6 +24,10 @@ static unsigned argument_of(const struct tbd_sys_call *sys, enum tbd_sys_show *o
     *out_how = TBD_SHOW_MASK;
     if (sys->number == __NR_rt_sigsuspend)
         return 0;
+    if (sys->number == __NR_io_uring_enter) {
+        *out_how = sys->args[3] & URING_EXT_ARG ? TBD_SHOW_MASK_IN : TBD_SHOW_MASK;
+        return sys->args[3] & URING_GETEVENTS ? URING_ARGUMENT : NO_ARGUMENT;
+    }
     for (unsigned i = 0; row && i < NO_ARGUMENT; i++) {
         *out_how = row->args[i].show;
         if (*out_how == TBD_SHOW_MASK || *out_how == TBD_SHOW_MASK_IN)
@@ -69,7 +79,8 @@ const struct tbd_sys_call *tbd_waiting_mask_open(const struct tbd_signals *signa
         out->sys.args[argument] = tbd_sys_pointer(&out->mask);
         return &out->sys;
     }
-    if (!tbd_copy_from_program(&out->pair, sys->args[argument], sizeof(out->pair)))
+    if (!tbd_copy_from_program(&out->pair, sys->args[argument],
+                               sys->number == __NR_io_uring_enter ? sizeof(out->pair) : PAIR_BYTES))
         return sys;
     out->pair.pointer = tbd_sys_pointer(&out->mask);
     out->sys.args[argument] = tbd_sys_pointer(&out->pair);

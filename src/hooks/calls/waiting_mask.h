@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* waiting_mask.h - calls that wait with a signal mask of their own: ppoll, pselect6, epoll_pwait, sigsuspend, ...
+/* waiting_mask.h - calls that wait with a signal mask of their own: ppoll, pselect6, epoll_pwait, sigsuspend, io_uring_enter, ...
  *
  * In free run a thread is called in by SIGTRAP (free_leave.h), so the kernel must not block that one during such a
  * call, whatever the mask says: the call is made with a copy of the mask without it.  A SIGTRAP for
@@ -18,7 +18,8 @@ struct tbd_waiting_mask {
     uint64_t mask;
     struct {
         uint64_t pointer, bytes;
-    } pair; /* of calls that take the mask so */
+        uint64_t timeout; /* of io_uring_enter */
+    } pair;               /* of calls that take the mask so */
 };
 
 /* Before such a call: a signal handler's mask is added to its mask, which becomes the thread's temporary one. */

@@ -10,7 +10,7 @@
 #include "query/rings/dump_rings.h"
 
 struct tbd_dump_function {
-    const char *name; /* or `module!name` */
+    const char *name;         /* or `module!name` */
     struct tbd_symbol *found; /* owned */
     size_t count;
     struct tbd_symbols *symbols; /* borrowed; NULL: there are none */
