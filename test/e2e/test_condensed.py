@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import tbdtest
+from test_robust import MemoryGroup
 
 SOURCE = """
 #include <pthread.h>
@@ -321,6 +322,76 @@ def test_a_ring_that_gets_shorter_keeps_the_newest(folder):
         found = check(path, functions, least)
         assert bytes(functions[start] for start in threads_of(path)[0][1] if start in functions) == numbers(1, 20000)[-found[0]:]
         print(options, sizes, found)
+
+
+FORKS = """
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile unsigned seen;
+__attribute__((noinline)) static void before(void) { for (int i = 0; i < 300; i++) seen += i; }
+__attribute__((noinline)) static void child(void) { for (int i = 0; i < 200; i++) seen ^= i; }
+__attribute__((noinline)) static void parent(void) { for (int i = 0; i < 250; i++) seen -= i; }
+int main(int argc, char **argv)
+{
+    pid_t pid;
+    (void)argc;
+    for (int i = 0; i < 3000; i++)
+        before();
+    pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 3000; i++)
+            child();
+        if (argv[1][0] == 'k')
+            kill(getpid(), SIGKILL);
+        while (argv[1][0] == 'm') {
+            char *more = malloc(1 << 20);
+            if (more != NULL)
+                memset(more, 1, 1 << 20);
+        }
+        abort();
+    }
+    for (int i = 0; i < 3000; i++)
+        parent();
+    waitpid(pid, NULL, 0);
+    abort();
+}
+"""
+
+
+def test_forked_children_and_no_memory(folder):
+    """Laps from before a fork are the parent's alone, those after it each process's own: where the child aborts, is killed, or its control
+    group has no memory left."""
+    tbdtest.need("cc")
+    program = os.path.join(folder, "forks")
+    subprocess.run(["cc", "-O1", "-g", "-x", "c", "-", "-o", program], input=FORKS.encode(), check=True)
+    for how in ("aborts", "killed", "memory"):
+        env = {"TBD_DIR": os.path.join(folder, how)}
+        argv = [tbdtest.TBD, "crash", "--condensed=8M", "--", program, how]
+        if how == "memory":
+            group = MemoryGroup()  # skips where none can be made
+            try:
+                result = group.run(120, argv, env)
+                tbdtest.wait_organizers(env["TBD_DIR"])
+            finally:
+                group.remove()
+        else:
+            result = tbdtest.run(argv, env=tbdtest.clean_env(env))
+            tbdtest.wait_organizers(env["TBD_DIR"])
+        assert result.code == -signal.SIGABRT, (how, result)
+        dumps = [tbdtest.Trace(os.path.join(env["TBD_DIR"], name)) for name in sorted(os.listdir(env["TBD_DIR"])) if name.startswith("forks-")]
+        found = {}
+        for dump in dumps:
+            info, *counts = dump.script(["info", *("calls " + name for name in ("before", "parent", "child"))], begin=None)
+            rings = info[0]["rings"]["threads"]
+            assert len(rings) == 1 and not rings[0]["lost_older"], info
+            found[tuple(len(rows) for rows in counts)] = info[0]
+        assert sorted(found) == [(0, 0, 3000), (3000, 3000, 0)], (how, sorted(found))
+        ended = found[0, 0, 3000]
+        assert ended.get("rings_only", False) == (how != "aborts") and (how != "aborts" or ended["end"] == "signal 6"), (how, ended)
+        assert found[3000, 3000, 0]["end"] == "signal 6", how
 
 
 if __name__ == "__main__":
