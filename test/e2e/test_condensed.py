@@ -274,7 +274,9 @@ def test_killed_at_any_moment(folder):
     """Also while a lap is being condensed, which is some of the time."""
     program, functions = make(folder)
     chance = random.Random(18)
-    for number in range(60 if tbdtest.LONG else 4):
+    runs = 60 if tbdtest.LONG else 4
+    began = 0
+    for number in range(runs):
         root = os.path.join(folder, str(number))
         os.makedirs(root)
         process = tbdtest.start([program, "2000000000", str(number % 3)], root, "mode=crash,ring=256K,condensed=" + ("1M", "8M")[number % 2])
@@ -282,7 +284,13 @@ def test_killed_at_any_moment(folder):
         time.sleep(chance.random() * 0.2)
         process.kill()
         process.communicate()
-        print(check(dump_in(root), functions))
+        path = dump_in(root)
+        found = check(path, functions, 0)
+        print(found)
+        # On a busy machine it may not have had the processor since it said that it begins: then no thread has lost anything.
+        assert max(found) > 0 or not any(has_older for has_older, _ in threads_of(path)), (path, found)
+        began += max(found) > 0
+    assert began * 2 >= runs, (began, runs)
 
 
 def test_rings_that_change_their_length(folder):
