@@ -116,8 +116,7 @@ void tbd_output_symbol_of_frame(struct tbd_session *session, uint32_t window, ui
     json_object_set_new(object, "module", tbd_output_text(symbol.module));
     json_object_set_new(object, "function",
                         tbd_output_text(symbol.name == NULL ? "" : symbol.name));
-    json_object_set_new(object, "function_offset",
-                        json_integer((json_int_t)(pc - symbol.start)));
+    json_object_set_new(object, "function_offset", json_integer((json_int_t)(pc - symbol.start)));
 }
 
 void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
