@@ -311,6 +311,10 @@ def test_names_that_mean_nothing_are_refused_before_a_window_is_looked_at(folder
         for words in (("goto", "first", "forward", kind, 1), ("count", kind)):
             result, numbers = explained(trace, *words, "where", where)
             assert result.code == 2 and b"there is no variable '%s' in scope" % name in result.err and numbers == (0, 0, 0, 0), (where, result)
+    for where, meant in (("func==main and value < 0", b"; events have newval, oldval\n"), ("func==mark and tid == 1", b"; events have thread\n"),
+                         ("func==mark and nope == 1", b"in scope\n")):
+        result, _ = explained(trace, "count", "store", "where", where)
+        assert result.code == 2 and meant in result.err, (where, result)
     for where in ("nope==1 or time >= 0", "not (nope==1) or time >= 0"):  # the other side holds
         assert trace.count("func_enter", where) > 0, where
     assert trace.count("func_enter", "func==mark and (value < 1 or value >= 1)") == trace.count("func_enter", "func==mark") > 0

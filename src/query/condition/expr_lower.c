@@ -11,6 +11,7 @@
  *     checked: it is about what is not done) */
 #include "query/condition/expr_lower.h"
 
+#include "query/condition/field_names.h"
 #include "query/text/lexer.h"
 #include "query/values/cxx_cast.h"
 
@@ -120,7 +121,7 @@ static struct tbd_lowered lower_variable(struct tbd_lowering *l)
         l->from->symbol_found[l->node->which] = 1;
         return from_data(l, &data);
     }
-    return tbd_lowering_gone(l, TBD_NAME, TBD_LOWER_NO_VARIABLE, name);
+    return tbd_lowering_gone(l, TBD_NAME, TBD_LOWER_NO_VARIABLE, name, tbd_field_meant(name));
 }
 
 static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index);

@@ -76,8 +76,8 @@ int32_t tbd_lowering_memory(struct tbd_lowering *l, int32_t address, uint64_t by
 int32_t tbd_lowering_register(struct tbd_lowering *l, uint32_t which);
 /* The low `bits` bits of a value. */
 int32_t tbd_lowering_extend(struct tbd_lowering *l, int32_t value, uint32_t bits, bool is_signed);
-/* What is said of a variable that nothing here is called; takes its name. */
-#define TBD_LOWER_NO_VARIABLE "there is no variable '%.100s' in scope"
+/* What is said of a variable that nothing here is called; takes its name, and tbd_field_meant() of it. */
+#define TBD_LOWER_NO_VARIABLE "there is no variable '%.100s' in scope%s"
 /* Notes why there is no value, and returns a result without one. */
 struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status status,
                                      const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -54,6 +54,32 @@ const struct tbd_field_name *tbd_field_find(const char *name, size_t bytes)
     return NULL;
 }
 
+/* What people and other tools call them. */
+static const struct {
+    const char *word, *fields;
+} other_words[] = {
+    { "value", "; events have newval, oldval" },
+    { "val", "; events have newval, oldval" },
+    { "new", "; events have newval" },
+    { "old", "; events have oldval" },
+    { "address", "; events have addr" },
+    { "result", "; events have retval" },
+    { "ret", "; events have retval" },
+    { "tid", "; events have thread" },
+    { "ip", "; events have pc" },
+    { "caller", "; events have from" },
+    { "depth", "; events have nesting" },
+};
+
+const char *tbd_field_meant(const char *word)
+{
+    for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++) {
+        if (strcmp(other_words[i].word, word) == 0)
+            return other_words[i].fields;
+    }
+    return "";
+}
+
 /* A member or variable whose name ends with the field's is not the field. */
 static bool ends_before(const char *text, size_t at)
 {

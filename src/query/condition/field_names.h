@@ -16,6 +16,8 @@ struct tbd_field_name {
 extern const struct tbd_field_name tbd_field_names[];
 
 const struct tbd_field_name *tbd_field_find(const char *name, size_t bytes);
+/* What is added to "there is no variable" where a field may have been meant ("; events have newval, oldval" for `value`); else "". */
+const char *tbd_field_meant(const char *word);
 /* "syscall == WORD", "signal != WORD": is the word at text[at] compared with the field `name`? */
 bool tbd_field_is_compared(const char *text, size_t at, const char *name);
 

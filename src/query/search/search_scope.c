@@ -15,6 +15,7 @@
 #include "format/pages/pages.h"
 #include "format/window/window_make.h"
 #include "query/condition/expr_lower.h"
+#include "query/condition/field_names.h"
 #include "query/condition/window_names.h"
 #include "query/debuginfo/dwarf_words.h"
 #include "query/search/scan_threads.h"
@@ -302,11 +303,13 @@ static enum tbd_status check_words(struct tbd_search_run *run)
 
     for (uint32_t i = 0; i < where->node_count; i++) {
         const struct tbd_expr_node *node = &where->nodes[i];
+        const char *name;
 
         if (node->op != TBD_EXPR_VARIABLE || !is_nowhere(run, where->symbols[node->which]))
             continue;
+        name = where->symbols[node->which];
         (void)tbd_query_wrong(run->search->error, TBD_NAME, node->at, node->length,
-                              TBD_LOWER_NO_VARIABLE, where->symbols[node->which]);
+                              TBD_LOWER_NO_VARIABLE, name, tbd_field_meant(name));
         return TBD_NAME;
     }
     return TBD_OK;
