@@ -191,6 +191,16 @@ def counters(root):
     return organizers(root, name=b"tbd-counter")
 
 
+def one_counter(root):
+    """The only one of counters(); a child that it has just forked looks like it until it runs a program of its own."""
+    end, found = time.monotonic() + 60, []
+    while len(found) != 1:
+        assert time.monotonic() < end, found
+        time.sleep(0.01)
+        found = counters(root)
+    return found[0]
+
+
 def wait_organizers(root, timeout=120):
     _wait_until_gone(organizers, root, timeout)
 

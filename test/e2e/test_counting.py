@@ -154,7 +154,7 @@ def test_counting_while_the_program_runs_has_a_session_that_gives_way(folder):
         while not tbdtest.counters(folder):
             assert process.poll() is None and time.monotonic() < most, process.poll()
             time.sleep(0.01)
-        counter, = tbdtest.counters(folder)
+        counter = tbdtest.one_counter(folder)
         organizer, = tbdtest.organizers(folder)
         group = "/proc/%d/autogroup" % counter
         while os.getsid(counter) != counter or (os.path.exists(group) and os.access(group, os.W_OK) and not read_text(group).endswith(" nice 19\n")):
@@ -223,7 +223,7 @@ def children(pid):
 def test_a_question_is_helped_where_idle_workers_get_no_time(folder):
     """Their replays are stopped while the program still runs, as on a machine that others want: whoever asks at its end does not wait for them."""
     process, path = start_live(folder, LONG_RUN)
-    counter, = tbdtest.counters(folder)
+    counter = tbdtest.one_counter(folder)
     made = os.path.join(folder, ".many_windows-1.counted", "trace-1")
     inode, stopped = os.stat(made).st_ino, set()
     try:

@@ -127,11 +127,11 @@ struct tbd_crash {
     struct tbd_crash_module modules[TBD_CRASH_MODULES];
     uint32_t
         goes_on; /* 1: the program goes on when the collector has the dump that is being sent */
-    uint32_t resumed;    /* how often it went on after one */
-    uint64_t ring_bytes; /* the part of each ring's area that is used now; it can be changed */
-    uint32_t tables;     /* TBD_CRASH_FIRST, _LAST, _KEPT: what there is beside the rings */
-    uint32_t reserved;
-    uint64_t started_us; /* CLOCK_REALTIME at the start */
+    uint32_t resumed;        /* how often it went on after one */
+    uint64_t ring_bytes;     /* the part of each ring's area that is used now; it can be changed */
+    uint32_t tables;         /* TBD_CRASH_FIRST, _LAST, _KEPT: what there is beside the rings */
+    uint32_t answered_dumps; /* of asked_dumps, those that the collector has */
+    uint64_t started_us;     /* CLOCK_REALTIME at the start */
     struct tbd_crash_part parts[TBD_CRASH_PARTS];
     uint32_t last_modules[TBD_CRASH_RINGS]; /* before each ring's lap, as in a class; 0: none */
     uint64_t values_at;                     /* from the first of the areas of tables on */

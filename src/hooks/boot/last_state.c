@@ -466,6 +466,7 @@ void tbd_last_state_if_asked(struct tbd_thread *thread)
         return;
     tbd_crash_note_asked();
     tbd_last_state_take(thread, "a dump was asked for; the program went on");
+    tbd_crash_note_answered();
 }
 
 /* The kernel keeps 8 bits of the status. */

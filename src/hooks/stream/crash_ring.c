@@ -412,6 +412,11 @@ void tbd_crash_note_asked(void)
     __atomic_fetch_add(&crash->asked_dumps, 1, __ATOMIC_RELEASE);
 }
 
+void tbd_crash_note_answered(void)
+{
+    __atomic_fetch_add(&crash->answered_dumps, 1, __ATOMIC_RELEASE);
+}
+
 void tbd_crash_keeps(uint32_t keeps)
 {
     if (crash)

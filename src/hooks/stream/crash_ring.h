@@ -61,8 +61,9 @@ void tbd_crash_note_first(uint32_t id);
 void tbd_crash_dies(const struct tbd_thread *thread, uint32_t signo, const uint8_t *info);
 /* There are rings; the dump that is sent next is not the program's end. */
 void tbd_crash_goes_on(bool goes_on);
-/* A dump begins that `tbd dump` has asked for, which waits for that. */
+/* A dump begins that `tbd dump` has asked for, or the collector has it: it waits for both. */
 void tbd_crash_note_asked(void);
+void tbd_crash_note_answered(void);
 /* What the dump that is sent next has of rings and parts: as in struct tbd_crash. */
 void tbd_crash_keeps(uint32_t keeps);
 /* That dump is complete, and the program runs; the next one has everything. */

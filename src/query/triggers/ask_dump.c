@@ -8,9 +8,14 @@
 #include "query/probe/probe_client.h"
 #include "query/triggers/ring_memory.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { EXIT_USAGE = 2, EXIT_SYSTEM = 4, ANSWER_MS = 20000, STEP_MS = 2 };
 
@@ -40,6 +45,23 @@ static bool ask(struct tbd_ring_memory *memory, pid_t pid, struct tbd_query_erro
     return tbd_tell_engine_until(pid, TBD_CRASH_ASKED, has_begun, &wish, ANSWER_MS, error);
 }
 
+/* The collector writes while the program waits.  False: the program has ended before. */
+static bool is_written(const struct tbd_crash *crash, pid_t pid)
+{
+    uint32_t asked = __atomic_load_n(&crash->asked_dumps, __ATOMIC_ACQUIRE);
+    struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+    bool has_ended = false, is_answered = false;
+
+    while (!is_answered && !has_ended) { /* without pidfds (Linux 5.3) poll() passes over it */
+        has_ended = poll(&end, 1, STEP_MS) > 0 || (kill(pid, 0) != 0 && errno == ESRCH);
+        is_answered =
+            (int32_t)(__atomic_load_n(&crash->answered_dumps, __ATOMIC_ACQUIRE) - asked) >= 0;
+    }
+    if (end.fd >= 0)
+        close(end.fd);
+    return is_answered;
+}
+
 static int usage(FILE *out, int status)
 {
     fputs("usage: tbd dump PID\n\nThe program, which runs under `tbd crash`, leaves a dump, and "
@@ -62,6 +84,12 @@ int tbd_ask_dump_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     done = tbd_ring_memory_find(&memory, pid, &error) && ask(&memory, pid, &error);
+    if (done && !is_written(memory.crash, pid)) {
+        error = (struct tbd_query_error){ .status = TBD_SYSTEM };
+        snprintf(error.message, sizeof(error.message),
+                 "the program ended while its dump was written");
+        done = false;
+    }
     tbd_ring_memory_close(&memory);
     if (done)
         return 0;

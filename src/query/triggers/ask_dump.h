@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* ask_dump.h - `tbd dump PID`: a program that runs under `tbd crash` leaves a dump, and goes on
  *
- * Exit status: 0 the dump has begun, 2 wrong usage, or no such program, 4 the program does not answer. */
+ * Exit status: 0 the dump is written, 2 wrong usage, or no such program, 4 the program does not answer, or has ended before. */
 #ifndef TBD_QUERY_ASK_DUMP_H
 #define TBD_QUERY_ASK_DUMP_H
 
