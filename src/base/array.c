@@ -66,3 +66,10 @@ bool tbd_array_reach_both(void *array, size_t element, void *other, size_t other
     *capacity = reached;
     return true;
 }
+
+int tbd_compare_words(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}

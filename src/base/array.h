@@ -28,4 +28,7 @@ bool tbd_array_reach(void *array, size_t index, size_t *capacity, size_t element
 bool tbd_array_reach_both(void *array, size_t element, void *other, size_t other_element,
                           size_t index, size_t *capacity);
 
+/* For qsort(3) of an array of uint64_t. */
+int tbd_compare_words(const void *left, const void *right);
+
 #endif

@@ -26,15 +26,14 @@ static void print_symbol(const struct tbd_command_run *run, uint32_t window, uin
     char name[512], text[512];
     json_t *object;
 
-    (void)tbd_source_line_at(run->session, window, address, &source);
     if (run->session->json) {
         object = json_object();
         json_object_set_new(object, "addr", tbd_output_hex(address));
         tbd_output_symbol(run->session, window, address, object);
-        tbd_output_source(&source, object);
         tbd_output_line(object, run->out);
         return;
     }
+    (void)tbd_source_line_at(run->session, window, address, &source);
     tbd_symbols_format(run->session->symbols, window, address, name, sizeof(name));
     fprintf(run->out, "0x%" PRIx64 "  %s%s\n", address, tbd_shown(name),
             tbd_output_source_text(&source, text, sizeof(text)));
@@ -74,13 +73,11 @@ struct lining {
 static void add_range(struct lining *l, const struct tbd_source_line *line, uint64_t start,
                       uint64_t end)
 {
-    const char *slash = strrchr(line->file, '/');
     json_t *row = json_object();
     char text[512];
 
     tbd_output_source(line, row);
-    snprintf(text, sizeof(text), "%s:%" PRIu32, slash == NULL ? line->file : slash + 1, line->line);
-    json_object_set_new(row, "source", tbd_output_text(text));
+    tbd_output_source_cell(line->file, line->line, row);
     json_object_set_new(row, "start", tbd_output_hex(start));
     json_object_set_new(row, "end", tbd_output_hex(end));
     tbd_symbols_format(l->run->session->symbols, l->window, start, text, sizeof(text));

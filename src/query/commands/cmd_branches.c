@@ -50,16 +50,13 @@ static void put_source(json_t *row, struct tbd_branch_code *code, uint64_t addre
     struct tbd_dwarf *dwarf = tbd_dwarf_of(code->elf);
     struct tbd_source_line line = { .line = 0 };
     const char *file;
-    char text[512];
 
     if (dwarf == NULL || !tbd_dwarf_line_at(dwarf, address, &line) || line.line == 0)
         return;
     tbd_output_source(&line, row);
     file = json_string_value(json_object_get(row, "file"));
-    if (file == NULL)
-        return;
-    snprintf(text, sizeof(text), "%s:%u", tbd_base_name(file), (unsigned)line.line);
-    json_object_set_new(row, "source", tbd_output_text(text));
+    if (file != NULL)
+        tbd_output_source_cell(file, line.line, row);
 }
 
 static json_t *branch_row(struct tbd_branch_code *code, const struct tbd_branch_answer *answer,

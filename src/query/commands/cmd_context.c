@@ -135,7 +135,6 @@ static void add_stack(struct decoding *d, uint64_t value, const struct tbd_call_
         size_t times = 1;
         json_t *row = frame_object(&stack->frames[i]);
         const char *file = json_string_value(json_object_get(row, "file"));
-        char text[512];
 
         while (i + times < stack->count && is_same(&stack->frames[i], &stack->frames[i + times]))
             times++;
@@ -145,11 +144,9 @@ static void add_stack(struct decoding *d, uint64_t value, const struct tbd_call_
         json_object_set_new(row, "begins", json_string(stack->from_start ? "start" : "elsewhere"));
         if (d->asked->values != NULL)
             set_value(d, value, row);
-        if (file != NULL) {
-            snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, tbd_base_name(file),
-                     json_integer_value(json_object_get(row, "line")));
-            json_object_set_new(row, "source", tbd_output_text(text));
-        }
+        if (file != NULL)
+            tbd_output_source_cell(file, (uint32_t)json_integer_value(json_object_get(row, "line")),
+                                   row);
         tbd_rows_add(&d->rows, row);
         i += times;
     }

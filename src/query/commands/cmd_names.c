@@ -65,27 +65,6 @@ static struct listed_name *add_name(struct naming *n, const char *name, char *te
 
 /* ---- as the source declares it ---- */
 
-static bool put_parameters(const Dwarf_Die *function, FILE *out)
-{
-    bool is_first = true;
-    char text[TYPE_BYTES];
-    struct tbd_type type;
-    Dwarf_Die die;
-
-    for (bool more = tbd_die_child(function, &die); more; more = tbd_die_next(&die, &die)) {
-        bool is_rest = dwarf_tag(&die) == DW_TAG_unspecified_parameters;
-
-        if ((dwarf_tag(&die) != DW_TAG_formal_parameter && !is_rest) ||
-            tbd_die_flag(&die, DW_AT_artificial))
-            continue;
-        type = tbd_type_of(&die);
-        fprintf(out, "%s%s", is_first ? "" : ", ",
-                is_rest ? "..." : tbd_type_text(&type, text, sizeof(text)));
-        is_first = false;
-    }
-    return !is_first;
-}
-
 /* Nothing but the name is known of a function that an assembler has made. */
 static bool has_type(const struct tbd_listed *one)
 {
@@ -104,9 +83,9 @@ static void put_function(const struct tbd_listed *one, FILE *out)
 
     fprintf(out, "%s%s %s(", tbd_die_flag(&one->die, DW_AT_external) ? "" : "static ",
             tbd_type_text(&type, text, sizeof(text)), one->name);
-    if (!put_parameters(&one->die, out) &&
+    if (!tbd_type_print_parameters(&one->die, out) &&
         tbd_die_reference(&one->die, DW_AT_abstract_origin, &origin))
-        (void)put_parameters(&origin, out);
+        (void)tbd_type_print_parameters(&origin, out);
     fputc(')', out);
 }
 
@@ -184,13 +163,6 @@ static bool take_listed(void *context, const struct tbd_listed *one)
     return !n->no_memory;
 }
 
-static int compare_addresses(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
 static bool is_known(const struct naming *n, uint64_t address)
 {
     size_t at = TBD_COUNT_BEFORE(i, n->known_count, n->known[i] < address);
@@ -204,7 +176,7 @@ static void take_symbols(struct naming *n, const struct tbd_module *module)
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
 
     if (n->known_count != 0)
-        qsort(n->known, n->known_count, sizeof(*n->known), compare_addresses);
+        qsort(n->known, n->known_count, sizeof(*n->known), tbd_compare_words);
     tbd_elf_read_names(module->file);
     for (size_t i = 0; i < symbols->count && !n->no_memory; i++) {
         const struct tbd_elf_symbol *symbol = &symbols->all[i];
@@ -270,23 +242,6 @@ static bool is_repeated(const struct listed_name *one, const struct listed_name 
            (one->address == before->address || one->is_inlined);
 }
 
-static void put_source(const struct tbd_source_line *source, json_t *row)
-{
-    const char *slash = source->line == 0 ? NULL : strrchr(source->file, '/');
-    char *text;
-
-    tbd_output_source(source, row);
-    if (source->line == 0)
-        return;
-    if (asprintf(&text, "%s:%" PRIu32, slash == NULL ? source->file : slash + 1, source->line) <
-        0) {
-        tbd_shortage_note();
-        return;
-    }
-    json_object_set_new(row, "source", tbd_output_text(text));
-    free(text);
-}
-
 static const struct {
     const char *what; /* the key of the name */
     const char *columns[6];
@@ -312,7 +267,9 @@ static json_t *row_of(const struct naming *n, const struct listed_name *one)
         json_object_set_new(row, "inlined", json_boolean(one->is_inlined));
     if (one->bytes != 0)
         json_object_set_new(row, "bytes", json_integer((json_int_t)one->bytes));
-    put_source(&one->source, row);
+    tbd_output_source(&one->source, row);
+    if (one->source.line != 0)
+        tbd_output_source_cell(one->source.file, one->source.line, row);
     return row;
 }
 

@@ -308,8 +308,7 @@ static void put_place(const struct row_finding *f, const struct tbd_rings_place 
     }
     if (place->line.line == 0)
         return;
-    snprintf(text, sizeof(text), "%s:%u", tbd_base_name(place->line.file), place->line.line);
-    json_object_set_new(object, "source", tbd_output_text(text));
+    tbd_output_source_cell(place->line.file, place->line.line, object);
     if (f->path->with_text)
         put_text(f->path, &place->line, object);
 }

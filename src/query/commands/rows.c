@@ -347,15 +347,11 @@ json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *even
 {
     json_t *row = tbd_output_event(session, event);
     const char *file = json_string_value(json_object_get(row, "file"));
-    const char *name = file == NULL ? NULL : strrchr(file, '/');
-    char text[256];
 
     json_object_set_new(row, "position", tbd_rows_position(event->position));
-    if (file != NULL) {
-        snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, name == NULL ? file : name + 1,
-                 json_integer_value(json_object_get(row, "line")));
-        json_object_set_new(row, "source", tbd_output_text(text));
-    }
+    if (file != NULL)
+        tbd_output_source_cell(file, (uint32_t)json_integer_value(json_object_get(row, "line")),
+                               row);
     return row;
 }
 

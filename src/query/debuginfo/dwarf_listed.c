@@ -15,7 +15,6 @@
 #define VISITS_MAX  20000000u
 #define NESTING_MAX 16
 #define NAME_BYTES  512
-#define NAMELESS    "(anonymous namespace)"
 
 struct list_walk {
     enum tbd_listed_kind kind;
@@ -125,7 +124,7 @@ static bool take_name(const Dwarf_Die *die, const char *scope, char *out, size_t
                                                                      : NULL;
     readable = mangled == NULL ? NULL : tbd_demangle(mangled);
     if (readable == NULL)
-        return tbd_die_path(&declared, NAMELESS, out, bytes) ||
+        return tbd_die_path(&declared, TBD_DIE_NAMELESS, out, bytes) ||
                (size_t)snprintf(out, bytes, "%s", name) < bytes;
     is = (size_t)snprintf(out, bytes, "%s", readable) < bytes;
     free(readable);
@@ -155,7 +154,7 @@ static void visit_listed(struct list_walk *walk, const Dwarf_Die *parent, const 
         if (own == NULL && tag != DW_TAG_namespace)
             visit_listed(walk, &die, scope, nesting + 1);
         else if ((size_t)snprintf(name, sizeof(name), "%s%s::", scope,
-                                  own == NULL ? NAMELESS : own) < sizeof(name))
+                                  own == NULL ? TBD_DIE_NAMELESS : own) < sizeof(name))
             visit_listed(walk, &die, name, nesting + 1);
     }
 }

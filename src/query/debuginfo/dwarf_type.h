@@ -10,6 +10,8 @@
 
 #include "query/debuginfo/dwarf_file.h"
 
+#include <stdio.h>
+
 struct tbd_type {
     Dwarf_Die die;      /* die.addr NULL: made here, see `encoding` */
     uint8_t encoding;   /* DW_ATE_*, 0: void */
@@ -55,6 +57,8 @@ uint64_t tbd_type_step(const struct tbd_type *pointer);
 struct tbd_type tbd_type_pointer_to(const struct tbd_type *type);
 /* As C writes it: "struct node *", "char [16]"; returns `out`. */
 char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes);
+/* "int, const char *, ...": the parameters of a function's entry, without those that the compiler adds.  False: there are none. */
+bool tbd_type_print_parameters(const Dwarf_Die *function, FILE *out);
 
 struct tbd_member {
     const char *name; /* NULL: anonymous */

@@ -153,7 +153,7 @@ static void put_scopes(struct type_text *text, const Dwarf_Die *die)
             break; /* a function */
         snprintf(all, sizeof(all), "%.200s::",
                  name != NULL   ? name
-                 : is_namespace ? "(anonymous namespace)"
+                 : is_namespace ? TBD_DIE_NAMELESS
                                 : "{...}");
         put_before(text, all);
     }
@@ -252,4 +252,25 @@ char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes)
     snprintf(out, bytes, "%s%s%s%s", qualifier, text.before,
              *text.after == '[' && *text.before != '\0' ? " " : "", text.after);
     return out;
+}
+
+bool tbd_type_print_parameters(const Dwarf_Die *function, FILE *out)
+{
+    bool is_first = true;
+    char text[2 * TBD_TYPE_TEXT_BYTES];
+    struct tbd_type type;
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(function, &die); more; more = tbd_die_next(&die, &die)) {
+        bool is_rest = dwarf_tag(&die) == DW_TAG_unspecified_parameters;
+
+        if ((dwarf_tag(&die) != DW_TAG_formal_parameter && !is_rest) ||
+            tbd_die_flag(&die, DW_AT_artificial))
+            continue;
+        type = tbd_type_of(&die);
+        fprintf(out, "%s%s", is_first ? "" : ", ",
+                is_rest ? "..." : tbd_type_text(&type, text, sizeof(text)));
+        is_first = false;
+    }
+    return !is_first;
 }

@@ -4,13 +4,14 @@
  * Units have a class each on its own, so classes are compared by their names.  All units that have the function's name are walked twice:
  * for the classes that the user may mean, and for what derives from one of them.
  *
- * DWARF_VIRTUAL-1  A walk visits VISITS_MAX entries at most, NESTING_MAX deep, and follows DERIVED_MAX bases of a class. (not checked: it is
- *     the bound of a loop) */
+ * DWARF_VIRTUAL-1  A walk visits VISITS_MAX entries at most, those of bases among them, NESTING_MAX deep, and bases DERIVED_MAX deep. (not
+ *     checked: it is the bound of a loop) */
 #include "query/debuginfo/dwarf_virtual.h"
 
 #include "query/debuginfo/dwarf_index.h"
 #include "query/debuginfo/dwarf_type.h"
 #include "query/text/demangle.h"
+#include "query/text/shortage.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -21,7 +22,6 @@
 #define DERIVED_MAX 16
 #define NAME_BYTES  256
 #define TEXT_BYTES  512
-#define NAMELESS    "(anonymous namespace)"
 
 /* A class that declares the function, and its parameters. */
 struct virtual_base {
@@ -44,21 +44,16 @@ struct virtual_walk {
 /* "int, const char *" */
 static void parameters_text(const Dwarf_Die *function, char *out, size_t bytes)
 {
-    size_t used = 0;
-    Dwarf_Die die;
+    FILE *text = fmemopen(out, bytes, "w");
 
-    out[0] = '\0';
-    for (bool more = tbd_die_child(function, &die); more && used < bytes;
-         more = tbd_die_next(&die, &die)) {
-        struct tbd_type type;
-        char text[NAME_BYTES];
-
-        if (dwarf_tag(&die) != DW_TAG_formal_parameter || tbd_die_flag(&die, DW_AT_artificial))
-            continue;
-        type = tbd_type_of(&die);
-        used += (size_t)snprintf(out + used, bytes - used, "%s, ",
-                                 tbd_type_text(&type, text, sizeof(text)));
+    memset(out, 0, bytes);
+    if (text == NULL) {
+        tbd_shortage_note();
+        return;
     }
+    (void)tbd_type_print_parameters(function, text);
+    fclose(text);
+    out[bytes - 1] = '\0';
 }
 
 static bool is_class(int tag)
@@ -67,17 +62,18 @@ static bool is_class(int tag)
 }
 
 /* Does the class derive from the one with this name? */
-static bool derives(struct tbd_dwarf *dwarf, const Dwarf_Die *class, const char *name, int depth)
+static bool derives(struct virtual_walk *walk, const Dwarf_Die *class, const char *name, int depth)
 {
-    Dwarf_Die whole = tbd_type_complete(dwarf, class), die, base;
+    Dwarf_Die whole = tbd_type_complete(walk->dwarf, class), die, base;
     char path[NAME_BYTES];
 
-    for (bool more = depth < DERIVED_MAX && tbd_die_child(&whole, &die); more;
-         more = tbd_die_next(&die, &die)) {
+    for (bool more = depth < DERIVED_MAX && tbd_die_child(&whole, &die);
+         more && walk->visits++ < VISITS_MAX; more = tbd_die_next(&die, &die)) {
         if (dwarf_tag(&die) != DW_TAG_inheritance || !tbd_die_reference(&die, DW_AT_type, &base))
             continue;
-        if ((tbd_die_path(&base, NAMELESS, path, sizeof(path)) && strcmp(path, name) == 0) ||
-            derives(dwarf, &base, name, depth + 1))
+        if ((tbd_die_path(&base, TBD_DIE_NAMELESS, path, sizeof(path)) &&
+             strcmp(path, name) == 0) ||
+            derives(walk, &base, name, depth + 1))
             return true;
     }
     return false;
@@ -101,14 +97,14 @@ static void take_base(struct virtual_walk *walk, const Dwarf_Die *function, cons
 static void take_overrider(struct virtual_walk *walk, const Dwarf_Die *function,
                            const Dwarf_Die *of_class, const char *class)
 {
-    static const char nameless[] = NAMELESS "::"; /* which no one types */
+    static const char nameless[] = TBD_DIE_NAMELESS "::"; /* which no one types */
     const size_t length = sizeof(nameless) - 1;
     char parameters[TEXT_BYTES], path[NAME_BYTES];
 
     parameters_text(function, parameters, sizeof(parameters));
     for (size_t i = 0; i < walk->base_count; i++) {
         if (strcmp(parameters, walk->bases[i].parameters) != 0 ||
-            !derives(walk->dwarf, of_class, walk->bases[i].class, 0) ||
+            !derives(walk, of_class, walk->bases[i].class, 0) ||
             (size_t)snprintf(path, sizeof(path), "%s::%s", class, walk->last) >= sizeof(path))
             continue;
         walk->each(walk->context, path + (strncmp(path, nameless, length) == 0 ? length : 0));
@@ -129,7 +125,7 @@ static void visit_members(struct virtual_walk *walk, const Dwarf_Die *class)
 
         if (own == NULL || strcmp(own, walk->last) != 0 ||
             !tbd_die_number(&die, DW_AT_virtuality, &how) || how == DW_VIRTUALITY_none ||
-            !tbd_die_path(class, NAMELESS, name, sizeof(name)))
+            !tbd_die_path(class, TBD_DIE_NAMELESS, name, sizeof(name)))
             continue;
         if (walk->looks_for_bases)
             take_base(walk, &die, name);

@@ -53,13 +53,8 @@ json_t *tbd_diff_instruction(struct tbd_diff_side *side, struct tbd_position at)
     json_object_set_new(object, "function",
                         tbd_output_text(tbd_symbols_format(session->symbols, place.window, place.pc,
                                                            text, sizeof(text))));
-    if (tbd_source_line_at(session, place.window, place.pc, &line)) {
-        const char *slash = strrchr(line.file, '/');
-
-        snprintf(text, sizeof(text), "%s:%" PRIu32, slash == NULL ? line.file : slash + 1,
-                 line.line);
-        json_object_set_new(object, "source", tbd_output_text(text));
-    }
+    if (tbd_source_line_at(session, place.window, place.pc, &line))
+        tbd_output_source_cell(line.file, line.line, object);
     if (place.insn_bytes != 0 &&
         tbd_disas_text(session->disas, place.window, place.code, place.insn_bytes, place.pc, text,
                        sizeof(text)) != 0)

@@ -194,16 +194,13 @@ json_t *tbd_dump_row(struct tbd_dump_run *dump, const struct tbd_dump_place *pla
 {
     struct tbd_rings_place names = *tbd_dump_names(dump, place);
     json_t *row = json_object();
-    char text[600];
 
     json_object_set_new(row, "position", tbd_dump_position_text(place));
     json_object_set_new(row, "thread", json_integer(place->thread->tid));
     json_object_set_new(row, "pc", tbd_output_hex(names.address));
     json_object_set_new(row, "function", tbd_dump_function_text(&names, false));
-    if (names.line.line == 0)
-        return row;
-    snprintf(text, sizeof(text), "%s:%u", tbd_base_name(names.line.file), names.line.line);
-    json_object_set_new(row, "source", tbd_output_text(text));
+    if (names.line.line != 0)
+        tbd_output_source_cell(names.line.file, names.line.line, row);
     return row;
 }
 

@@ -112,16 +112,13 @@ static void put_place(struct dump_why *why, const struct dump_why_value *wanted,
     struct tbd_rings_place place =
         tbd_rings_place_at(why->past->ring, is_insn ? address : function);
     json_t *row = json_object();
-    char text[600];
 
     json_object_set_new(row, "position", json_null());
     if (is_insn)
         json_object_set_new(row, "pc", tbd_output_hex(address));
     json_object_set_new(row, "function", tbd_dump_function_text(&place, false));
-    if (is_insn && place.line.line != 0) {
-        snprintf(text, sizeof(text), "%s:%u", tbd_base_name(place.line.file), place.line.line);
-        json_object_set_new(row, "source", tbd_output_text(text));
-    }
+    if (is_insn && place.line.line != 0)
+        tbd_output_source_cell(place.line.file, place.line.line, row);
     finish_row(why, wanted, row, depth);
 }
 

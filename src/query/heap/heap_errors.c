@@ -117,11 +117,9 @@ static void add_row(struct checking *c, const char *error, const struct tbd_even
                       row);
     if (json_object_get(row, "file") != NULL) {
         const char *file = json_string_value(json_object_get(row, "file"));
-        const char *slash = strrchr(file, '/');
 
-        snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, slash == NULL ? file : slash + 1,
-                 json_integer_value(json_object_get(row, "line")));
-        json_object_set_new(row, "source", tbd_output_text(text));
+        tbd_output_source_cell(file, (uint32_t)json_integer_value(json_object_get(row, "line")),
+                               row);
     }
     if (block != TBD_HEAP_NONE) {
         json_object_set_new(row, "into",

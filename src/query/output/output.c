@@ -10,6 +10,7 @@
 
 #include "base/escape.h"
 #include "base/safe_stream.h"
+#include "base/string.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
@@ -98,6 +99,14 @@ char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size
         snprintf(out, bytes, "  %s:%" PRIu32, tbd_shown(slash == NULL ? line->file : slash + 1),
                  line->line);
     return out;
+}
+
+void tbd_output_source_cell(const char *file, uint32_t line, json_t *row)
+{
+    char text[600];
+
+    snprintf(text, sizeof(text), "%s:%" PRIu32, tbd_base_name(file), line);
+    json_object_set_new(row, "source", tbd_output_text(text));
 }
 
 void tbd_output_symbol_of_frame(struct tbd_session *session, uint32_t window, uint64_t call_pc,

@@ -39,6 +39,8 @@ json_t *tbd_output_text(const char *text);
 json_t *tbd_output_windows(const struct tbd_left_out *left);
 /* Puts file and line into `object`, if they are known. */
 void tbd_output_source(const struct tbd_source_line *line, json_t *object);
+/* Puts "list.c:12" into `row` as `source`, the cell of tables. */
+void tbd_output_source_cell(const char *file, uint32_t line, json_t *row);
 /* "  list.c:12", safe for a terminal, or "" if it is not known; returns `out`. */
 char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes);
 /* Puts module, function, function_offset, file and line of `address` as of `window` into `object`. */

@@ -78,13 +78,6 @@ struct tbd_probes {
     uint8_t page[TBD_PAGE_SIZE];
 };
 
-static int compare_addresses(const void *left, const void *right)
-{
-    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
-
-    return (one > other) - (one < other);
-}
-
 /* False: no memory. */
 static bool sort_gone(struct tbd_probes *p)
 {
@@ -97,7 +90,7 @@ static bool sort_gone(struct tbd_probes *p)
         return false;
     for (size_t i = 0; i < count; i++)
         p->gone[i] = p->window->gone[i].address;
-    qsort(p->gone, count, sizeof(*p->gone), compare_addresses);
+    qsort(p->gone, count, sizeof(*p->gone), tbd_compare_words);
     return true;
 }
 

@@ -4,6 +4,7 @@
  * A window may have tens of thousands of pages and of messages, so the messages are read once. */
 #include "replay/native/stops_pages.h"
 
+#include "base/array.h"
 #include "organizer/stops.h"
 
 #include <stdlib.h>
@@ -17,13 +18,6 @@ static size_t count_addresses(struct tbd_reader events)
     while (tbd_stops_next(&events, &head))
         count += head.kind == TBD_MSG_READ_PAGES ? head.bytes / sizeof(uint64_t) : 0;
     return count;
-}
-
-static int compare_addresses(const void *a, const void *b)
-{
-    const uint64_t *left = a, *right = b;
-
-    return (*left > *right) - (*left < *right);
 }
 
 bool tbd_stops_pages_find(struct tbd_stops_pages *out, struct tbd_reader events)
@@ -45,7 +39,7 @@ bool tbd_stops_pages_find(struct tbd_stops_pages *out, struct tbd_reader events)
             memcpy(out->address + out->count, payload, count * sizeof(uint64_t));
         out->count += count;
     }
-    qsort(out->address, out->count, sizeof(*out->address), compare_addresses);
+    qsort(out->address, out->count, sizeof(*out->address), tbd_compare_words);
     return true;
 }
 
@@ -61,5 +55,5 @@ bool tbd_stops_pages_have(const struct tbd_stops_pages *pages, const uint8_t *pa
 
     memcpy(&address, page, sizeof(address));
     return pages->count && bsearch(&address, pages->address, pages->count, sizeof(address),
-                                   compare_addresses) != NULL;
+                                   tbd_compare_words) != NULL;
 }
