@@ -82,13 +82,6 @@ static bool is_call(const struct tbd_rings_block *block)
     return block->end == TBD_RINGS_CALLS || block->end == TBD_RINGS_CALLS_ANYWHERE;
 }
 
-static int compare_sites(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* False: no memory. */
 static bool find_return_sites(struct ring_walk *w)
 {
@@ -97,13 +90,13 @@ static bool find_return_sites(struct ring_walk *w)
         if (is_call(block_at(w, i)))
             w->return_sites[w->site_count++] = block_at(w, i)->after;
     if (w->return_sites != NULL)
-        qsort(w->return_sites, w->site_count, sizeof(*w->return_sites), compare_sites);
+        qsort(w->return_sites, w->site_count, sizeof(*w->return_sites), tbd_compare_words);
     return w->return_sites != NULL;
 }
 
 static bool is_return_site(const struct ring_walk *w, uint64_t pc)
 {
-    return bsearch(&pc, w->return_sites, w->site_count, sizeof(pc), compare_sites) != NULL;
+    return bsearch(&pc, w->return_sites, w->site_count, sizeof(pc), tbd_compare_words) != NULL;
 }
 
 /* ---- interrupted blocks ---- */
@@ -213,11 +206,13 @@ static uint64_t step_before_handler(const struct ring_walk *w, uint64_t at, uint
     return UINT64_MAX;
 }
 
-static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
+/* The step that was interrupted, before the handler that step `at` returns from, to `next`: *out, UINT64_MAX if it is not sure which. */
+static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next, uint64_t *out)
 {
     uint64_t before = step_before_handler(w, at, next, false);
 
-    if (before != UINT64_MAX && w->steps[before + 1].block == w->steps[at + 1].block) {
+    *out = UINT64_MAX;
+    if (before != UINT64_MAX && block_at(w, before + 1)->insns[0].pc == next) {
         cut(w, before); /* the same handler begins again before anything goes on */
         begin_handler(w, at, 0);
         return true;
@@ -226,7 +221,7 @@ static bool find_unseen(struct ring_walk *w, uint64_t at, uint64_t next)
         begin_handler(w, before, next);
         w->steps[before].flags |= TBD_RINGS_CUT;
         settle(w, before, next);
-        note_way_back(w, at, before);
+        *out = before;
         return true;
     }
     before = step_before_handler(w, at, next, true);
@@ -277,6 +272,7 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
 {
     bool is_handler = w->is_handler[w->steps[at + 1].block] != 0;
     size_t i = open_handler_of(w, next, is_handler);
+    uint64_t interrupted;
 
     if (i != SIZE_MAX) {
         settle_handler(w, w->open[i], next);
@@ -284,7 +280,10 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
         w->open_count = i;
     } else if (is_handler) {
         begin_handler(w, at, 0);
-    } else if (!find_unseen(w, at, next) && w->open_count != 0) {
+    } else if (find_unseen(w, at, next, &interrupted)) {
+        if (interrupted != UINT64_MAX)
+            note_way_back(w, at, interrupted);
+    } else if (w->open_count != 0) {
         w->open_count--;
     }
 }
@@ -293,6 +292,7 @@ static void come_back(struct ring_walk *w, uint64_t at, uint64_t next)
 static void come_back_to_handler(struct ring_walk *w, uint64_t at, uint64_t next)
 {
     size_t i = open_handler_of(w, next, false);
+    uint64_t interrupted;
 
     if (i != SIZE_MAX) {
         settle_handler(w, w->open[i], next);
@@ -300,7 +300,7 @@ static void come_back_to_handler(struct ring_walk *w, uint64_t at, uint64_t next
         begin_handler(w, at, next);
         return;
     }
-    if (!find_unseen(w, at, next) && w->open_count != 0)
+    if (!find_unseen(w, at, next, &interrupted) && w->open_count != 0)
         w->open_count--;
     open_handler(w, at, next);
 }
