@@ -229,6 +229,22 @@ def test_pretty_values_are_laid_out_as_by_gdb(folder):
         assert shown[name] == wanted, (name, shown[name], wanted)
 
 
+
+def test_constants_in_parts_of_a_struct_are_its_value(folder):
+    """The debug information has the bytes themselves: DW_OP_implicit_value in a piece."""
+    _, trace, _ = recorded(folder, "constants")
+    at = ["goto first forward func_enter 2 where func==area_of", "frame 1"]
+    _, _, (pair,), (part,) = trace.script([*at, "print pair", "print pair.real"])
+    assert (pair["value"], part["value"]) == ("{real = 2.5, whole = 1}", "2.5"), (pair, part)
+
+
+def test_a_pure_function_of_a_class_in_no_scope_names_what_overrides_it(folder):
+    _, trace, _ = recorded(folder, "constants")
+    pure = trace.tbdq("calls", "Shape::area", json_output=False)
+    assert pure.code == 2 and b"'Shape::area' is a virtual function" in pure.err and b"overridden by Square::area\n" in pure.err, pure
+
+
 if __name__ == "__main__":
-    tbdtest.main(test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb, test_casts_between_classes_are_those_of_the_language, test_data_of_another_scope_needs_its_name,
+    tbdtest.main(test_constants_in_parts_of_a_struct_are_its_value, test_a_pure_function_of_a_class_in_no_scope_names_what_overrides_it,
+                 test_closures_and_local_classes_have_variables, test_values_are_printed_as_by_gdb, test_casts_between_classes_are_those_of_the_language, test_data_of_another_scope_needs_its_name,
                  test_a_hundred_types_are_printed_as_by_gdb, test_pretty_values_are_laid_out_as_by_gdb)

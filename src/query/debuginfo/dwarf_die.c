@@ -141,3 +141,11 @@ bool tbd_die_path(const Dwarf_Die *die, const char *nameless, char *out, size_t 
     return count != 0 && name != NULL &&
            (size_t)snprintf(out + used, bytes - used, "%s", name) < bytes - used;
 }
+
+bool tbd_die_full_name(const Dwarf_Die *die, char *out, size_t bytes)
+{
+    const char *name = tbd_die_name(die);
+
+    return tbd_die_path(die, TBD_DIE_NAMELESS, out, bytes) ||
+           (name != NULL && (size_t)snprintf(out, bytes, "%s", name) < bytes);
+}

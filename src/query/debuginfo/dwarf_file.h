@@ -115,6 +115,8 @@ size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max);
 /* "shop::Item::count": the entry's name in its scopes; false if one has no name, or if it is no scope that a
  * name could be found in.  `nameless`: what nameless namespaces are called, NULL: they are left out. */
 bool tbd_die_path(const Dwarf_Die *die, const char *nameless, char *out, size_t bytes);
+/* The same of one that may be in no scope, or in one without a name: then it is its own name; false if it has none. */
+bool tbd_die_full_name(const Dwarf_Die *die, char *out, size_t bytes);
 #define TBD_DIE_NAMELESS "(anonymous namespace)" /* as demangled names have it */
 /* NULL if it has no name. */
 const char *tbd_die_name(const Dwarf_Die *die);

@@ -124,8 +124,7 @@ static bool take_name(const Dwarf_Die *die, const char *scope, char *out, size_t
                                                                      : NULL;
     readable = mangled == NULL ? NULL : tbd_demangle(mangled);
     if (readable == NULL)
-        return tbd_die_path(&declared, TBD_DIE_NAMELESS, out, bytes) ||
-               (size_t)snprintf(out, bytes, "%s", name) < bytes;
+        return tbd_die_full_name(&declared, out, bytes);
     is = (size_t)snprintf(out, bytes, "%s", readable) < bytes;
     free(readable);
     return is;

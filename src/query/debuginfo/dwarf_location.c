@@ -39,14 +39,25 @@ static bool is_piece(uint8_t atom)
     return atom == DW_OP_piece || atom == DW_OP_bit_piece;
 }
 
-/* Appends the bytes that the operations [from, to) described to out->bytes. */
-static bool add_piece(struct tbd_machine *m, size_t from, size_t to, uint64_t size)
+/* The operations have appended the bytes themselves, after `start`: a piece is the first `size` of them. */
+static bool cut_piece(struct tbd_machine *m, uint32_t start, uint64_t size)
+{
+    if (size > m->out->byte_count - start)
+        return tbd_machine_fail(m, "its location is damaged");
+    m->out->byte_count = start + (uint32_t)size;
+    return true;
+}
+
+/* Appends the bytes that the operations [from, to) described to out->bytes, which had `start` before them. */
+static bool add_piece(struct tbd_machine *m, uint32_t start, size_t from, size_t to, uint64_t size)
 {
     struct tbd_data *out = m->out;
     uint8_t bytes[16] = { 0 };
     uint32_t count = 8;
     uint64_t value = 0;
 
+    if (m->kind == TBD_IS_BYTES)
+        return cut_piece(m, start, size);
     if (size > TBD_DATA_BYTES - out->byte_count)
         return tbd_machine_fail(m, "it is too large");
     if (from == to) {
@@ -79,13 +90,16 @@ static bool run_pieces(struct tbd_machine *m, Dwarf_Attribute *attribute, const 
     size_t from = 0;
 
     for (size_t i = 0; i < count; i++) {
+        uint32_t start = m->out->byte_count;
+
         if (!is_piece(ops[i].atom))
             continue;
         if (ops[i].atom == DW_OP_bit_piece && (ops[i].number % 8 != 0 || ops[i].number2 != 0))
             return tbd_machine_fail(m, "its bits are in several places");
         m->kind = TBD_IN_MEMORY;
         if (!tbd_machine_operations(m, attribute, ops, from, i) ||
-            !add_piece(m, from, i, ops[i].atom == DW_OP_piece ? ops[i].number : ops[i].number / 8))
+            !add_piece(m, start, from, i,
+                       ops[i].atom == DW_OP_piece ? ops[i].number : ops[i].number / 8))
             return false;
         from = i + 1;
     }

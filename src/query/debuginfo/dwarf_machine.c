@@ -281,11 +281,11 @@ static bool take_bytes(struct tbd_machine *m, Dwarf_Attribute *attribute, const 
     Dwarf_Block block;
 
     if (dwarf_getlocation_implicit_value(attribute, op, &block) != 0 ||
-        block.length > TBD_DATA_BYTES)
+        block.length > TBD_DATA_BYTES - m->out->byte_count)
         return tbd_machine_fail(m, "its location is damaged");
     m->kind = TBD_IS_BYTES;
-    m->out->byte_count = (uint32_t)block.length;
-    memcpy(m->out->bytes, block.data, block.length);
+    memcpy(m->out->bytes + m->out->byte_count, block.data, block.length);
+    m->out->byte_count += (uint32_t)block.length;
     return true;
 }
 

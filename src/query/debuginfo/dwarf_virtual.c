@@ -71,8 +71,7 @@ static bool derives(struct virtual_walk *walk, const Dwarf_Die *class, const cha
          more && walk->visits++ < VISITS_MAX; more = tbd_die_next(&die, &die)) {
         if (dwarf_tag(&die) != DW_TAG_inheritance || !tbd_die_reference(&die, DW_AT_type, &base))
             continue;
-        if ((tbd_die_path(&base, TBD_DIE_NAMELESS, path, sizeof(path)) &&
-             strcmp(path, name) == 0) ||
+        if ((tbd_die_full_name(&base, path, sizeof(path)) && strcmp(path, name) == 0) ||
             derives(walk, &base, name, depth + 1))
             return true;
     }
@@ -125,7 +124,7 @@ static void visit_members(struct virtual_walk *walk, const Dwarf_Die *class)
 
         if (own == NULL || strcmp(own, walk->last) != 0 ||
             !tbd_die_number(&die, DW_AT_virtuality, &how) || how == DW_VIRTUALITY_none ||
-            !tbd_die_path(class, TBD_DIE_NAMELESS, name, sizeof(name)))
+            !tbd_die_full_name(class, name, sizeof(name)))
             continue;
         if (walk->looks_for_bases)
             take_base(walk, &die, name);
