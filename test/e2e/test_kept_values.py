@@ -280,6 +280,58 @@ def test_history_of_a_register_that_changes_within_a_line(folder):
         assert all(a["to"] == b["from"] for a, b in zip(rows, rows[1:])), rows
 
 
+MEAN = """\
+#include <stdio.h>
+static double numbers[6] = { 2, 0.5, 4, 8, 0.25, 16 };
+__attribute__((noinline)) double mean(const double *v, int n)
+{
+    double sum = 0;
+    float low = 1000;
+    for (int i = 0; i < n; i++) {
+        sum += v[i];
+        if (v[i] < low)
+            low = (float)v[i];
+        if (i == 3)
+            puts("three");
+    }
+    printf("%f\\n", (double)low);
+    return sum / n;
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    return mean(numbers, 5 + argc) > 100;
+}
+"""
+
+
+def test_history_and_why_of_vector_registers_and_results(folder):
+    """A double and a float in vector registers, and a counter that is a result of another one."""
+    source, path = folder + "/mean.c", folder + "/mean"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(MEAN)
+    subprocess.run(["cc", "-g", "-O2", "-o", path, source], check=True)
+    trace = tbdtest.record([path], folder + "/traces")[1]
+    positions = [tbdtest.position(row) for row in trace.ask("lines", "mean.c:11")][1:3]
+    for name, wanted in (("sum", ["0", "2", "2.5", "6.5", "14.5", "14.75", "30.75"]), ("low", ["1000", "2", "0.5", "0.25"]),
+                         ("i", ["0", "1", "2", "3", "4", "5"])):
+        answers = {json.dumps(rows): rows for rows in (trace.ask("history", name, at=at) for at in positions)}
+        assert len(answers) == 1, (name, answers)  # also where the variable has no place just then
+        rows = next(iter(answers.values()))
+        assert [row["value"] for row in rows][:len(wanted)] == wanted, (name, rows)
+        assert trace.one("print", name, at=rows[-1]["from"])["value"] == rows[-1]["value"], rows
+    for at in positions:
+        chain = trace.ask("why", "sum", at=at)
+        assert chain[0]["text"].startswith("addsd") and chain[0]["line"] == 8, chain
+        assert any("memory" in row["what"] for row in chain), chain
+        register = chain[0]["text"].split()[1].rstrip(",")
+        assert trace.ask("why", "$" + register, at=at)[0]["position"] == chain[0]["position"], chain
+    counter = trace.ask("why", "i", at=positions[0])[0]
+    assert counter["line"] == 7, counter
+    constant = trace.tbdq("why", "n", at=positions[0])
+    assert constant.code == 0 or b"not in memory" in constant.err, constant
+
+
 def test_threads_have_small_numbers(folder):
     _, trace = tbdtest.record([tbdtest.program("threads")], folder + "/traces")
     threads = trace.ask("threads")

@@ -371,6 +371,26 @@ static enum tbd_exit refuse(const struct tbd_command_run *run, const char *why)
     return tbd_command_wrong(run, &error);
 }
 
+/* Lists the values of what is not in memory here. */
+static enum tbd_exit list_changing(struct history *history)
+{
+    struct tbd_command_run *run = history->run;
+    const struct tbd_source_stack *stack = &history->place->stack;
+    const struct tbd_data *object = &history->object;
+    const char *why = object->is_known ? "it is in a register, or a result" : object->why;
+    enum tbd_exit result;
+
+    if (!object->of_frame || stack->selected != 0 || stack->frame_count == 0)
+        return refuse(run, why);
+    if (tbd_shard_is_on(run->session))
+        return tbd_command_usage(run, "with --shard it is about a variable in memory");
+    if (history->wanted.where != 0)
+        return tbd_command_usage(run, "it is in a register: no condition about stores can hold "
+                                      "for it");
+    result = tbd_history_register(run, history->place);
+    return result == TBD_EXIT_NOT_FOUND ? refuse(run, why) : result;
+}
+
 enum tbd_exit tbd_command_history(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
@@ -389,16 +409,8 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
         return result;
     if (history.object.is_known && !history.object.in_memory && history.object.soon_at != 0)
         tbd_data_at(history.object.soon_at, &history.object.type, &history.object);
-    if (history.object.is_known && !history.object.in_memory && place.stack.selected == 0 &&
-        place.stack.frame_count != 0 && history.object.in_register != 0) {
-        result = tbd_shard_is_on(run->session)
-                     ? tbd_command_usage(run, "with --shard it is about a variable in memory")
-                 : where == NULL ? tbd_history_register(run, &place)
-                                 : tbd_command_usage(run, "it is in a register: no condition about "
-                                                          "stores can hold for it");
-    } else if (!history.object.is_known || !history.object.in_memory) {
-        result = refuse(run, history.object.is_known ? "it is in a register, or a result"
-                                                     : history.object.why);
+    if (!history.object.is_known || !history.object.in_memory) {
+        result = list_changing(&history);
     } else {
         history.bytes = history.object.bits != 0
                             ? (history.object.bit_offset + history.object.bits + 7) / 8

@@ -152,7 +152,10 @@ static enum tbd_exit list_values(struct tbd_command_run *run, const struct place
     }
     end_row(&rows, &row, life->has_end ? &life->to : NULL);
     free(now);
-    return tbd_rows_end(&rows);
+    if (rows.count != 0)
+        return tbd_rows_end(&rows);
+    tbd_rows_drop(&rows);
+    return TBD_EXIT_NOT_FOUND;
 }
 
 enum tbd_exit tbd_history_register(struct tbd_command_run *run,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* history_register.h - the values of a variable that is kept in a register
+/* history_register.h - the values of a variable whose place changes with the code: optimized code keeps it in registers, as a result
+ * of them, as a constant, or for a while nowhere
  *
  * No store says when it changes: it is evaluated where each line and each block of its function begins,
  * in the call that one stands in. */
@@ -19,7 +20,7 @@ struct tbd_lifetime {
 /* The call of this frame, which lives at the current position; slot and from of `call` are given. */
 struct tbd_lifetime tbd_lifetime_of(struct tbd_command_run *run, struct tbd_frame_call call);
 
-/* `history EXPRESSION`, in the innermost frame of the place. */
+/* `history EXPRESSION`, in the innermost frame of the place.  TBD_EXIT_NOT_FOUND: it has a value nowhere, and nothing is printed. */
 enum tbd_exit tbd_history_register(struct tbd_command_run *run,
                                    const struct tbd_source_place *place);
 

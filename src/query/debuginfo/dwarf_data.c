@@ -38,7 +38,7 @@ void tbd_data_part(const struct tbd_data *data, uint64_t offset, const struct tb
     part.bits = 0;
     part.bit_offset = 0;
     if (offset != 0)
-        part.in_register = 0;
+        part.in_register = part.from_register = 0;
     if (!data->is_known) {
         *out = part;
         return;

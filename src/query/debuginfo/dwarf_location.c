@@ -116,7 +116,7 @@ static bool take_result(struct tbd_machine *m)
     switch (m->kind) {
     case TBD_IS_BYTES: return true;
     case TBD_IN_REGISTER:
-        out->in_register = tbd_machine_general(m->reg);
+        out->in_register = tbd_machine_place(m->reg);
         return tbd_machine_register(m, m->reg, out->bytes, &out->byte_count);
     case TBD_IS_VALUE:
         if (!tbd_machine_pop(m, &value))
@@ -130,6 +130,48 @@ static bool take_result(struct tbd_machine *m)
     return tbd_machine_pop(m, &out->address);
 }
 
+/* Does the operation bring what the program has elsewhere than in a register of this frame? */
+static bool is_from_elsewhere(uint8_t atom)
+{
+    switch (atom) {
+    case DW_OP_fbreg:
+    case DW_OP_call_frame_cfa:
+    case DW_OP_deref:
+    case DW_OP_deref_size:
+    case DW_OP_deref_type:
+    case DW_OP_GNU_deref_type:
+    case DW_OP_form_tls_address:
+    case DW_OP_GNU_push_tls_address:
+    case DW_OP_entry_value:
+    case DW_OP_GNU_entry_value: return true;
+    default: return false;
+    }
+}
+
+/* tbd_data's from_register. */
+static uint8_t register_of_result(const Dwarf_Op *ops, size_t count)
+{
+    uint8_t only = 0, reg;
+
+    for (size_t i = 0; i < count; i++) {
+        switch (ops[i].atom) {
+        case DW_OP_regval_type:
+        case DW_OP_GNU_regval_type:
+        case DW_OP_bregx: reg = tbd_machine_general(ops[i].number); break;
+        default:
+            if (is_from_elsewhere(ops[i].atom))
+                return 0;
+            if (ops[i].atom < DW_OP_breg0 || ops[i].atom > DW_OP_breg31)
+                continue;
+            reg = tbd_machine_general((uint64_t)(ops[i].atom - DW_OP_breg0));
+        }
+        if (reg == 0 || (only != 0 && only != reg))
+            return 0;
+        only = reg;
+    }
+    return only;
+}
+
 static bool run_location(struct tbd_machine *m, Dwarf_Attribute *attribute)
 {
     Dwarf_Op *ops;
@@ -141,7 +183,11 @@ static bool run_location(struct tbd_machine *m, Dwarf_Attribute *attribute)
         return tbd_machine_fail(m, TBD_DATA_NO_LOCATION);
     if (is_piece(ops[count - 1].atom))
         return run_pieces(m, attribute, ops, count);
-    return tbd_machine_operations(m, attribute, ops, 0, count) && take_result(m);
+    if (!tbd_machine_operations(m, attribute, ops, 0, count) || !take_result(m))
+        return false;
+    if (m->kind == TBD_IS_VALUE)
+        m->out->from_register = register_of_result(ops, count);
+    return true;
 }
 
 static bool take_constant(const Dwarf_Die *variable, struct tbd_data *out)
@@ -217,8 +263,8 @@ static void take_passed(struct tbd_machine *m, Dwarf_Attribute *attribute,
         take_register(m, &type, m->place->frame->gpr[tbd_parameter_gpr(number)]);
 }
 
-/* At its function's first instructions, in the innermost frame. */
-static void correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
+/* At its function's first instructions, in the innermost frame.  True: it will be in memory. */
+static bool correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
                           const Dwarf_Die *variable)
 {
     const struct tbd_frame *frame = m->place->frame;
@@ -226,7 +272,7 @@ static void correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
     uint32_t written = 0;
 
     if (m->function == NULL || frame == NULL || frame->how != TBD_FRAME_REGS)
-        return;
+        return false;
     unset = tbd_frame_unset(m->place, m->function, variable, &written);
     if (dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
         (unset != TBD_UNSET_NO || tbd_parameter_is_entry(m->place, m->function))) {
@@ -237,7 +283,9 @@ static void correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
             m->out->soon_at = described;
     } else if (unset == TBD_UNSET_PLACE) {
         m->out->is_known = tbd_machine_fail(m, "its function has no frame yet");
+        return true;
     }
+    return false;
 }
 
 /* An array of one dimension whose length the function computed (C's variable length arrays). */
@@ -267,6 +315,7 @@ void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *varia
     uint32_t steps = 0;
     struct tbd_machine m = { .place = place, .steps = &steps, .out = out };
     Dwarf_Attribute attribute;
+    bool is_early = false;
 
     memset(out, 0, sizeof(*out));
     out->type = tbd_type_of(variable);
@@ -275,9 +324,11 @@ void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *varia
     if (tbd_die_attribute(variable, DW_AT_location, &attribute)) {
         out->is_known = run_location(&m, &attribute);
         if (!out->is_known || out->in_memory)
-            correct_early(&m, &attribute, variable);
+            is_early = correct_early(&m, &attribute, variable);
         if (out->is_known && out->in_memory)
             take_length(&m, out);
+        else
+            out->of_frame = place->frame != NULL && !is_early;
     } else {
         out->is_known = take_constant(variable, out);
         if (!out->is_known)

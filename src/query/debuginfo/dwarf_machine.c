@@ -98,6 +98,13 @@ uint8_t tbd_machine_general(uint64_t number)
     return number < TBD_REG_COUNT ? (uint8_t)(reg_of_dwarf[number] + 1) : 0;
 }
 
+uint8_t tbd_machine_place(uint64_t number)
+{
+    return number - TBD_MACHINE_XMM < XMM_COUNT
+               ? (uint8_t)(1 + TBD_DATA_XMM0 + number - TBD_MACHINE_XMM)
+               : tbd_machine_general(number);
+}
+
 /* The bytes of a whole register, also of a vector register. */
 bool tbd_machine_register(struct tbd_machine *m, uint64_t number, uint8_t *out, uint32_t *count)
 {

@@ -70,6 +70,8 @@ bool tbd_machine_change_float(struct tbd_machine *m, uint8_t atom, uint64_t valu
                               enum tbd_number number);
 /* 1 + the number of the general register that DWARF gives `number`; 0 if it is none. */
 uint8_t tbd_machine_general(uint64_t number);
+/* As tbd_data's in_register has it: also a vector register. */
+uint8_t tbd_machine_place(uint64_t number);
 /* The operations that are valid at the place's address. */
 bool tbd_machine_choose(struct tbd_machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops,
                         size_t *count);

@@ -418,17 +418,25 @@ static size_t take_limit(const struct tbd_command_run *run, unsigned long *out)
     return (size_t)(at - run->text) + strspn(at, " ");
 }
 
+/* False: it is in no register that can be followed.  Of a vector register the first lane alone. */
+static bool start_in_register(struct dump_why *why, ZydisRegister reg, uint64_t bytes,
+                              struct dump_why_value *out)
+{
+    if (reg == ZYDIS_REGISTER_NONE)
+        return false;
+    *out = (struct dump_why_value){ .at = why->past->at, .place = tbd_why_place_of(reg, 0) };
+    out->bytes = bytes < 8 ? bytes : 8;
+    out->value = tbd_past_place(why->past, out->place);
+    return true;
+}
+
 /* "$rax" */
 static bool start_at_register(struct dump_why *why, const char *text, struct dump_why_value *out)
 {
-    for (int reg = ZYDIS_REGISTER_RAX; *text == '$' && reg <= ZYDIS_REGISTER_R15; reg++)
-        if (strcmp(text + 1, ZydisRegisterGetString((ZydisRegister)reg)) == 0) {
-            *out = (struct dump_why_value){ .at = why->past->at,
-                                            .place = (unsigned)(reg - ZYDIS_REGISTER_RAX) };
-            out->value = tbd_past_place(why->past, out->place);
-            return true;
-        }
-    return false;
+    uint64_t bytes = 0;
+    ZydisRegister reg = tbd_why_register_named(text, &bytes);
+
+    return start_in_register(why, reg, bytes, out);
 }
 
 static struct tbd_simulated memory_here(struct dump_why *why, uint64_t address, size_t bytes)
@@ -450,6 +458,8 @@ static enum tbd_exit find_variable(struct dump_why *why, size_t from, struct dum
     struct tbd_source_place place;
     struct tbd_data data;
     enum tbd_exit result;
+    ZydisRegister reg;
+    uint64_t bytes = 0;
 
     tbd_past_enter(why->past, false);
     result = tbd_command_value_of(run, (struct tbd_position){ 0 }, from, strlen(run->text), &place,
@@ -458,10 +468,9 @@ static enum tbd_exit find_variable(struct dump_why *why, size_t from, struct dum
     if (result != TBD_EXIT_FOUND)
         return result;
     *out = (struct dump_why_value){ .at = why->past->at, .place = TBD_PLACE_COUNT };
-    if (data.is_known && data.in_register != 0) {
-        out->place = data.in_register - 1;
-        out->bytes = tbd_type_look(&data.type).bytes;
-        out->value = tbd_past_place(why->past, out->place);
+    reg = tbd_why_register_of_value(&data, &bytes);
+    if (start_in_register(why, reg, bytes, out)) {
+        result = TBD_EXIT_FOUND;
     } else if (data.is_known && data.in_memory) {
         out->address = data.address;
         out->bytes = tbd_type_look(&data.type).bytes;

@@ -467,15 +467,9 @@ static void follow(struct tbd_why *why, struct tbd_why_value value, uint32_t dep
 
 static bool start_at_register(const char *text, struct tbd_why_value *out)
 {
-    for (ZydisRegister reg = ZYDIS_REGISTER_RAX; reg <= ZYDIS_REGISTER_R15; reg++) {
-        if (*text == '$' && strcmp(text + 1, ZydisRegisterGetString(reg)) == 0) {
-            out->place = TBD_WHY_REGISTER;
-            out->reg = reg;
-            out->bytes = 8;
-            return true;
-        }
-    }
-    return false;
+    out->reg = tbd_why_register_named(text, &out->bytes);
+    out->place = TBD_WHY_REGISTER;
+    return out->reg != ZYDIS_REGISTER_NONE;
 }
 
 /* Where the value lies; of a bit-field, the bytes that have its bits. */
@@ -502,18 +496,15 @@ static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
 
     if (result != TBD_EXIT_FOUND)
         return result;
-    if (data.is_known && data.in_register != 0 && place.stack.selected == 0) {
+    out->reg = tbd_why_register_of_value(&data, &out->bytes);
+    if (place.stack.selected == 0 && out->reg != ZYDIS_REGISTER_NONE) {
         out->place = TBD_WHY_REGISTER;
-        out->reg = ZYDIS_REGISTER_RAX + (data.in_register - 1);
-        out->bytes = tbd_type_look(&data.type).bytes;
-        if (out->bytes == 0 || out->bytes > 8)
-            out->bytes = 8;
         tbd_source_place_close(&place);
         return TBD_EXIT_FOUND;
     }
     if (!data.is_known || !data.in_memory) {
-        snprintf(error.message, sizeof(error.message), "it is not in memory here%s%s",
-                 data.is_known ? "" : ": ", data.is_known ? "" : data.why);
+        snprintf(error.message, sizeof(error.message), "it is not in memory here: %s",
+                 data.is_known ? "it is a constant, or a result of several values" : data.why);
         snprintf(error.hint, sizeof(error.hint), "a register is followed too: why $rax");
         result = tbd_command_wrong(run, &error);
     }

@@ -5,6 +5,9 @@
 #include "replay/simulate/copied.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#define XMM_BYTES 16u
 
 unsigned tbd_why_place_of(ZydisRegister whole, uint64_t byte)
 {
@@ -29,6 +32,38 @@ ZydisRegister tbd_why_register_of(unsigned place, uint32_t *byte)
         return ZYDIS_REGISTER_NONE;
     *byte = (place - TBD_PLACE_VECTOR) % 8 * 8;
     return (ZydisRegister)(ZYDIS_REGISTER_ZMM0 + (int)((place - TBD_PLACE_VECTOR) / 8));
+}
+
+ZydisRegister tbd_why_register_named(const char *text, uint64_t *bytes)
+{
+    static const struct {
+        ZydisRegister first, last, whole; /* `whole`: that `first` is a part of */
+        uint64_t bytes;
+    } kinds[] = { { ZYDIS_REGISTER_RAX, ZYDIS_REGISTER_R15, ZYDIS_REGISTER_RAX, 8 },
+                  { ZYDIS_REGISTER_XMM0, ZYDIS_REGISTER_XMM31, ZYDIS_REGISTER_ZMM0, XMM_BYTES } };
+
+    for (size_t i = 0; *text == '$' && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        for (ZydisRegister reg = kinds[i].first; reg <= kinds[i].last; reg++)
+            if (strcmp(text + 1, ZydisRegisterGetString(reg)) == 0) {
+                *bytes = kinds[i].bytes;
+                return kinds[i].whole + (reg - kinds[i].first);
+            }
+    return ZYDIS_REGISTER_NONE;
+}
+
+ZydisRegister tbd_why_register_of_value(const struct tbd_data *data, uint64_t *bytes)
+{
+    unsigned number = data->in_register != 0 ? data->in_register : data->from_register;
+    bool is_vector = number > TBD_DATA_XMM0;
+    uint64_t most = is_vector ? XMM_BYTES : 8;
+
+    if (!data->is_known || number == 0)
+        return ZYDIS_REGISTER_NONE;
+    *bytes = data->in_register != 0 ? tbd_type_look(&data->type).bytes : most;
+    if (*bytes == 0 || *bytes > most)
+        *bytes = most;
+    return is_vector ? ZYDIS_REGISTER_ZMM0 + (int)(number - 1 - TBD_DATA_XMM0)
+                     : ZYDIS_REGISTER_RAX + (int)(number - 1);
 }
 
 /* Where byte `at` of the part came from, and those after it that came with it. */

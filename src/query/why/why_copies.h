@@ -6,6 +6,7 @@
 #ifndef TBD_QUERY_WHY_COPIES_H
 #define TBD_QUERY_WHY_COPIES_H
 
+#include "query/debuginfo/dwarf_location.h"
 #include "query/why/why_inputs.h"
 #include "replay/simulate/insn.h"
 
@@ -20,6 +21,11 @@ struct tbd_why_part {
 unsigned tbd_why_place_of(ZydisRegister whole, uint64_t byte);
 /* The register that a place is in, and where in it; ZYDIS_REGISTER_NONE: in no such register. */
 ZydisRegister tbd_why_register_of(unsigned place, uint32_t *byte);
+
+/* "$rax", "$xmm3", and how many bytes of it; ZYDIS_REGISTER_NONE: no such register can be asked about. */
+ZydisRegister tbd_why_register_named(const char *text, uint64_t *bytes);
+/* The whole register that the value is in, or is a result of, and how many bytes of it; ZYDIS_REGISTER_NONE: there is none. */
+ZydisRegister tbd_why_register_of_value(const struct tbd_data *data, uint64_t *bytes);
 
 /* False: the bytes of the register are those that it had before. */
 bool tbd_why_writes_part(const struct tbd_sim_insn *insn, const struct tbd_why_part *part);
