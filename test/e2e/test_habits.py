@@ -6,9 +6,16 @@ import re
 import subprocess
 import time
 
+import othertools
 import stepping
 import tbdtest
 
+GDB_STACK = """
+gdb.execute("break leaf")
+gdb.execute("run")
+for line in gdb.execute("bt", to_string=True).splitlines():
+    say(line)
+"""
 TABLE = os.path.join(tbdtest.SOURCE, "src/query/prompt/gdb_words.c")
 
 
@@ -184,6 +191,72 @@ def test_a_part_of_a_stack_says_how_much_more_there_is(folder):
     assert len(trace.tbdq("--csv", "bt", "2", json_output=False).out.splitlines()) == 3
     for wrong in ("bt 0", "bt x", "bt 1 2"):
         assert said(trace, wrong).code == 2, wrong
+
+
+PASSED = """\
+struct pair { int first, second; };
+enum colour { RED, GREEN };
+typedef int (*changer)(int);
+static int twice(int n) { return 2 * n; }
+volatile int sink;
+extern "C" {
+__attribute__((noipa)) int leaf(int n) { sink = n; return n; }
+__attribute__((noipa)) int numbers(char c, unsigned char u, short s, long long big, float f, double d, bool truth, colour e)
+{
+    return leaf((int)(c + u + s + f + d + truth + e) + (int)(big >> 36)) + c + e;
+}
+__attribute__((noipa)) int pointers(const char *text, int *out, pair *at, pair whole, int &r, pair &other, changer change, void *none)
+{
+    pair here = { whole.second, r };
+    int got = numbers(text[0], 200, -3, 1LL << 40, 1.5f, -2.25, true, GREEN);
+
+    *out = change(got) + at->first + other.second + (none != 0);
+    return got + *out + here.first + r;
+}
+__attribute__((noipa)) int again(int n, const char *text)
+{
+    int out = 0;
+    pair p = { 1, 2 }, q = { 3, 4 };
+
+    return n == 0 ? pointers(text, &out, &p, q, p.second, q, twice, 0) : again(n - 1, text) + 1;
+}
+}
+int main() { return again(3, "ab\\n") == 5; }
+"""
+
+
+def test_frames_show_what_was_passed_as_gdb_does(folder):
+    source, path = folder + "/passed.cc", folder + "/passed"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(PASSED)
+
+    def tidy(text):
+        """Without what differs between two runs."""
+        text = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)
+        text = re.sub(r"<twice\(int\)>", "<twice>", text)
+        # gdb takes a vector register of a caller for what it is now, though the called function may have changed it
+        return text if level == "-O0" else re.sub(r"\b([fd])=[^,]+", r"\1=?", text)
+    for level in ("-O0", "-O2"):
+        subprocess.run(["c++", "-g", level, "-o", path, source], check=True)
+        trace = tbdtest.record([path], folder + "/traces" + level)[1]
+        trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==leaf")
+        theirs = {}
+        for line in othertools.gdb_script([path], GDB_STACK, own_mistakes=True):
+            found = re.match(r"#(\d+) +(?:0x[0-9a-f]+ in )?([\w:]+) \((.*)\) at ", line)
+            theirs[int(found[1])] = (found[2], tidy(re.sub(r"\w+@entry=", "", found[3])))
+        frames = trace.ask("bt")
+        wanted = [theirs[i] for i in range(len(theirs))]
+        ours = [(frame["function"], tidy(", ".join("%s=%s" % (a["name"], a["value"]) for a in frame["arguments"])))
+                for frame in frames[:len(wanted)]]
+        assert len(wanted) >= 7 and ours == wanted, (level, ours, wanted)
+        lines = said(trace, "bt").out.decode().splitlines()
+        assert all(" (%s)" % args in tidy(line) for line, (_, args) in zip(lines, wanted)), lines
+        assert said(trace, "up 2").out.decode().splitlines() == [lines[2]]
+        if level == "-O0":
+            full = said(trace, "bt full 3").out.decode()
+            assert "        here = {first = 4, second = 2}\n" in full and "(%d more frames follow)" % (len(frames) - 3) in full, full
+            got = trace.ask("bt", "full", "3")
+            assert [one["name"] for one in got[2]["locals"]] == ["here", "got"] and "locals" not in frames[2], got
 
 
 def test_help_has_every_word(folder):

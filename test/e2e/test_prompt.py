@@ -127,7 +127,7 @@ def test_shells_complete(folder):
     assert {"key", "next"} <= set(completions(trace, "print first->")), completions(trace, "print first->")
     assert "total" in completions(trace, "print tot") and "variables.c" in completions(trace, "goto first forward store 1 where src=<var")
     assert completions(trace, "all store where newv") == ["newval"]
-    for line, words in (("reverse-fin", ["reverse-finish"]), ("reverse-st", ["reverse-step", "reverse-stepi"]), ("bt ", ["thread", "threads"]),
+    for line, words in (("reverse-fin", ["reverse-finish"]), ("reverse-st", ["reverse-step", "reverse-stepi"]), ("bt ", ["full", "thread", "threads"]),
                         ("count store of first by ", ["func", "line", "outer", "thread", "value"]), ("info reg", ["registers"]), ("info sy", ["symbol"]), ("info line variab", ["variables.c"]), ("line variab", ["variables.c"]),
                         ("info functions sum_l", ["sum_list"]), ("symbol sum_l", ["sum_list"]),
                         ("all syscall where syscall != openat", ["openat", "openat2"]), ("signals where signal==SIGAL", ["SIGALRM"]),

@@ -4,6 +4,7 @@
 #include "query/output/output.h"
 #include "query/output/value_json.h"
 #include "query/session/source/source_place.h"
+#include "query/values/function_variables.h"
 
 #include "base/safe_stream.h"
 
@@ -334,80 +335,33 @@ enum tbd_exit tbd_command_print(struct tbd_command_run *run)
 
 /* ---- locals ---- */
 
-static void print_local(const struct tbd_command_run *run, struct tbd_source_place *place,
-                        Dwarf_Die *die, const char *name)
+struct local_list {
+    const struct tbd_command_run *run;
+    struct tbd_source_place *place;
+};
+
+static void print_local(void *context, const Dwarf_Die *die, const char *name)
 {
+    const struct local_list *list = context;
     struct tbd_data data;
     char *text;
     uint32_t unknown;
     json_t *object;
 
-    tbd_location_value(&place->places[0], die, &data);
-    if (run->session->json) {
+    tbd_location_value(&list->place->places[0], die, &data);
+    if (list->run->session->json) {
         object = json_object();
         put_text(object, "name", name);
-        json_object_set_new(object, "parameter",
-                            json_boolean(dwarf_tag(die) == DW_TAG_formal_parameter));
-        put_value(place, 0, &data, object);
-        tbd_output_line(object, run->out);
+        json_object_set_new(
+            object, "parameter",
+            json_boolean(dwarf_tag((Dwarf_Die *)(uintptr_t)die) == DW_TAG_formal_parameter));
+        put_value(list->place, 0, &data, object);
+        tbd_output_line(object, list->run->out);
         return;
     }
-    text = value_text(place, 0, &data, &unknown);
-    fprintf(run->out, "%s = %s\n", tbd_shown(name), text == NULL ? "" : text);
+    text = value_text(list->place, 0, &data, &unknown);
+    fprintf(list->run->out, "%s = %s\n", tbd_shown(name), text == NULL ? "" : text);
     free(text);
-}
-
-static bool is_wanted(Dwarf_Die *die, bool only_args)
-{
-    int tag = dwarf_tag(die);
-
-    return (tag == DW_TAG_formal_parameter || (tag == DW_TAG_variable && !only_args)) &&
-           tbd_die_name(die) != NULL && !tbd_die_flag(die, DW_AT_declaration);
-}
-
-/* The variables of one block. */
-static uint32_t print_scope(const struct tbd_command_run *run, struct tbd_source_place *place,
-                            const Dwarf_Die *scope, bool only_args)
-{
-    uint32_t count = 0;
-    Dwarf_Die die;
-
-    for (bool more = tbd_die_child(scope, &die); more; more = tbd_die_next(&die, &die)) {
-        if (!is_wanted(&die, only_args))
-            continue;
-        print_local(run, place, &die, tbd_die_name(&die));
-        count++;
-    }
-    return count;
-}
-
-/* A variable that the compiler removed completely is only in the function's abstract instance. */
-static uint32_t print_lost(const struct tbd_command_run *run, struct tbd_source_place *place,
-                           const Dwarf_Die *scope, bool only_args)
-{
-    uint32_t count = 0;
-    Dwarf_Die origin, die, kept;
-
-    if (!tbd_die_reference(scope, DW_AT_abstract_origin, &origin))
-        return 0;
-    for (bool more = tbd_die_child(&origin, &die); more; more = tbd_die_next(&die, &die)) {
-        const char *name = tbd_die_name(&die);
-        bool is_kept = false;
-
-        if (!is_wanted(&die, only_args))
-            continue;
-        for (bool next = tbd_die_child(scope, &kept); next && !is_kept;
-             next = tbd_die_next(&kept, &kept)) {
-            const char *other = tbd_die_name(&kept);
-
-            is_kept = other != NULL && strcmp(other, name) == 0;
-        }
-        if (is_kept)
-            continue;
-        print_local(run, place, &die, name);
-        count++;
-    }
-    return count;
 }
 
 enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
@@ -421,7 +375,7 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
     size_t words = only_args ? 1 : 0;
     uint64_t frame = SIZE_MAX;
     const char *missing;
-    uint32_t count = 0;
+    size_t count;
 
     if ((size_t)run->argc > words + 1)
         return tbd_command_usage(run, "locals takes at most `args` and the number of a frame");
@@ -441,9 +395,9 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
             fprintf(stderr, "hint: `up` selects the caller's frame; `bt` shows all\n");
         result = TBD_EXIT_NOT_FOUND;
     }
-    for (size_t i = at->first; i < at->end && i < at->scopes.count; i++)
-        count += print_scope(run, &place, &at->scopes.dies[i], only_args) +
-                 print_lost(run, &place, &at->scopes.dies[i], only_args);
+    count =
+        tbd_function_variables(at, only_args ? TBD_FUNCTION_PARAMETERS : TBD_FUNCTION_ALL,
+                               print_local, &(struct local_list){ .run = run, .place = &place });
     if (result == TBD_EXIT_FOUND && count == 0)
         fprintf(stderr, "tbdq: the function has no %s here\n",
                 only_args ? "parameters" : "variables");

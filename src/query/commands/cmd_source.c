@@ -5,6 +5,7 @@
 #include "query/debuginfo/dwarf_file.h"
 #include "query/output/output.h"
 #include "query/session/code/inlined.h"
+#include "query/session/source/source_place.h"
 
 #include "base/safe_stream.h"
 
@@ -17,13 +18,13 @@
 
 /* ---- frames ---- */
 
-static enum tbd_exit select_frame(struct tbd_command_run *run, struct tbd_source_stack *stack,
+static enum tbd_exit select_frame(struct tbd_command_run *run, struct tbd_source_place *place,
                                   uint64_t number)
 {
-    if (number >= stack->count)
+    if (number >= place->stack.count)
         return tbd_command_usage(run, "there is no such frame: see `tbdq bt`");
-    tbd_source_select(run->session, stack->position, (size_t)number);
-    tbd_command_print_frame(run, stack, (size_t)number);
+    tbd_source_select(run->session, place->stack.position, (size_t)number);
+    tbd_command_print_frame(run, place, (size_t)number);
     return TBD_EXIT_FOUND;
 }
 
@@ -31,7 +32,8 @@ static enum tbd_exit select_frame(struct tbd_command_run *run, struct tbd_source
 static enum tbd_exit move_frame(struct tbd_command_run *run, int step)
 {
     struct tbd_position position = tbd_session_current(run->session);
-    struct tbd_source_stack stack;
+    struct tbd_source_place place;
+    const struct tbd_source_stack *stack = &place.stack;
     enum tbd_exit result = TBD_EXIT_FOUND;
     enum tbd_status status;
     uint64_t number = 1;
@@ -42,17 +44,17 @@ static enum tbd_exit move_frame(struct tbd_command_run *run, int step)
         result = tbd_command_value(run, 0, position, &number);
     if (result != TBD_EXIT_FOUND)
         return result;
-    status = tbd_source_stack(run->session, position, &stack);
+    status = tbd_source_place_open(run->session, position, SIZE_MAX, &place);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (step == 0)
-        number = run->argc == 1 ? number : stack.selected;
+        number = run->argc == 1 ? number : stack->selected;
     else if (step > 0)
-        number = number > stack.count ? stack.count : stack.selected + number;
+        number = number > stack->count ? stack->count : stack->selected + number;
     else
-        number = number > stack.selected ? stack.count : stack.selected - number;
-    result = select_frame(run, &stack, number);
-    tbd_source_stack_free(&stack);
+        number = number > stack->selected ? stack->count : stack->selected - number;
+    result = select_frame(run, &place, number);
+    tbd_source_place_close(&place);
     return result;
 }
 

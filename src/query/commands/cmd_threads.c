@@ -3,6 +3,7 @@
  * selected */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
+#include "query/session/source/source_place.h"
 #include "query/session/thread_names.h"
 
 #include "base/safe_stream.h"
@@ -233,23 +234,23 @@ static enum tbd_exit show_thread(struct tbd_command_run *run, const struct tbd_p
 {
     struct tbd_session *session = run->session;
     const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, order - 1);
-    struct tbd_source_stack stack;
-    enum tbd_status status = tbd_source_stack(session, position, &stack);
+    struct tbd_source_place at;
+    enum tbd_status status = tbd_source_place_open(session, position, SIZE_MAX, &at);
     char name[TBD_THREAD_NAME_BYTES];
 
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (session->json) {
         tbd_output_line(
-            thread_object(session, order, stack.frames[0].pc, place->thread, place->window),
+            thread_object(session, order, at.stack.frames[0].pc, place->thread, place->window),
             run->out);
     } else {
         tbd_thread_name(session, thread, name);
         fprintf(run->out, "thread %" PRIu32 " (id %" PRIu32 ")  %s%s\n", order, thread->tid,
                 tbd_shown(name), thread->tid == place->thread ? "" : ", does not have control");
-        tbd_command_print_frame(run, &stack, stack.selected);
+        tbd_command_print_frame(run, &at, at.stack.selected);
     }
-    tbd_source_stack_free(&stack);
+    tbd_source_place_close(&at);
     return TBD_EXIT_FOUND;
 }
 

@@ -341,9 +341,10 @@ const struct tbd_command tbd_commands[] = {
       "expressions over the variables of the selected frame: a pointer's value, a number, where\n"
       "an array or a struct lies.",
       "tbdq mem list->head 64", true, false, false },
-    { "bt", tbd_command_bt, "[COUNT | -COUNT | thread N | threads | -N[+K]]",
+    { "bt", tbd_command_bt, "[full] [COUNT | -COUNT | thread N | threads | -N[+K]]",
       "the call stack at the current position, of a thread or of all that live there",
-      "Innermost first.  Frames found by guessing are marked with '?'.  With COUNT that many of the innermost frames, with\n"
+      "Innermost first, with what was passed to each: numbers and pointers, `...` for the rest.  `full` adds the\n"
+      "variables.  Frames found by guessing are marked with '?'.  With COUNT that many of the innermost frames, with\n"
       "-COUNT of the outermost, and how many there are besides.\n"
       "-N[+K], in a crash dump: the calls at a position of `path`, from the calls and returns that the ring has.",
       "tbdq bt", true, false, false },

@@ -98,10 +98,10 @@ bool tbd_command_take_thread(struct tbd_command_run *run);
 TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
                                                struct tbd_position position, uint64_t *out);
 
-/* One frame of `bt`, as text or JSON. */
-struct tbd_source_stack;
-void tbd_command_print_frame(const struct tbd_command_run *run,
-                             const struct tbd_source_stack *stack, size_t number);
+/* One frame of `bt`, as text or JSON; the place becomes that frame. */
+struct tbd_source_place;
+void tbd_command_print_frame(const struct tbd_command_run *run, struct tbd_source_place *place,
+                             size_t number);
 
 /* The call stack of the session's thread, and those of all threads that live at the position. */
 enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position);

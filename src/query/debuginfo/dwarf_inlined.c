@@ -56,15 +56,45 @@ static bool take(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const Dwarf_Die
     return true;
 }
 
-static bool is_at_path(const Dwarf_Die *copy, const char *name)
+/* The entry in the scope that a copy's function, or a definition, was declared in. */
+static Dwarf_Die declared_of(const Dwarf_Die *copy)
 {
     Dwarf_Die origin, declared;
-    char path[NAME_BYTES];
 
     if (!tbd_die_reference(copy, DW_AT_abstract_origin, &origin))
         origin = *copy; /* it is the function */
-    if (!tbd_die_reference(&origin, DW_AT_specification, &declared))
-        declared = origin;
+    return tbd_die_reference(&origin, DW_AT_specification, &declared) ? declared : origin;
+}
+
+static const char *linker_name(const Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+
+    return tbd_die_attribute(die, DW_AT_linkage_name, &attribute) ? dwarf_formstring(&attribute)
+                                                                  : NULL;
+}
+
+bool tbd_dwarf_declared_name(const Dwarf_Die *die, char *out, size_t bytes)
+{
+    const char *mangled = linker_name(die);
+    char *readable = mangled == NULL ? NULL : tbd_demangle(mangled);
+    Dwarf_Die declared;
+    bool is;
+
+    if (readable == NULL) {
+        declared = declared_of(die);
+        return tbd_die_full_name(&declared, out, bytes);
+    }
+    is = (size_t)snprintf(out, bytes, "%s", readable) < bytes;
+    free(readable);
+    return is;
+}
+
+static bool is_at_path(const Dwarf_Die *copy, const char *name)
+{
+    Dwarf_Die declared = declared_of(copy);
+    char path[NAME_BYTES];
+
     return tbd_die_path(&declared, NULL, path, sizeof(path)) && tbd_is_name_for(path, name);
 }
 
@@ -72,7 +102,6 @@ static bool is_at_path(const Dwarf_Die *copy, const char *name)
  * parameters count if the user wrote them. */
 static bool is_wanted(const struct inlined_walk *walk, const Dwarf_Die *die, const char *own)
 {
-    Dwarf_Attribute attribute;
     const char *mangled;
     char *whole, *readable;
     bool is;
@@ -83,8 +112,8 @@ static bool is_wanted(const struct inlined_walk *walk, const Dwarf_Die *die, con
     if (strcmp(own, walk->name) == 0 ||
         (walk->last == walk->name && walk->name[walk->last_bytes] == '\0'))
         return true;
-    if (!tbd_die_attribute(die, DW_AT_linkage_name, &attribute) ||
-        (mangled = dwarf_formstring(&attribute)) == NULL)
+    mangled = linker_name(die);
+    if (mangled == NULL)
         return is_at_path(die, walk->name); /* a function of one unit alone may have none */
     whole = tbd_demangle_whole(mangled);
     readable = tbd_demangle(mangled);

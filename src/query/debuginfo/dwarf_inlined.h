@@ -33,5 +33,9 @@ void tbd_dwarf_inlined_names(struct tbd_dwarf *dwarf, void (*each)(void *context
 /* All copies around an address, innermost first: up to `max` into `out`; how many. */
 size_t tbd_dwarf_inlined_around(struct tbd_dwarf *dwarf, uint64_t address,
                                 struct tbd_dwarf_inlined *out, size_t max);
+/* The name of a function or variable that is declared elsewhere, with its scopes: of a definition outside of its class the name that
+ * is declared there, of an inlined copy that of the function.  By the name for the linker if it has one, which is the shorter way.
+ * False: it has none, or not enough space. */
+bool tbd_dwarf_declared_name(const Dwarf_Die *die, char *out, size_t bytes);
 
 #endif

@@ -5,7 +5,7 @@
 #include "query/debuginfo/dwarf_listed.h"
 
 #include "query/debuginfo/dwarf_private.h"
-#include "query/text/demangle.h"
+#include "query/debuginfo/dwarf_inlined.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -105,29 +105,18 @@ static bool is_wanted(enum tbd_listed_kind kind, Dwarf_Die *die, struct tbd_list
     return is_type(tag);
 }
 
-/* A definition outside of its class has the name that is declared there, the code of an inlined function that of the function: by
- * the name for the linker, which is the shorter way. */
+/* `scope`: that the entry is in. */
 static bool take_name(const Dwarf_Die *die, const char *scope, char *out, size_t bytes)
 {
-    const char *name = tbd_die_name(die), *mangled;
-    Dwarf_Attribute attribute;
+    const char *name = tbd_die_name(die);
     Dwarf_Die declared;
-    char *readable;
-    bool is;
 
     if (name == NULL)
         return false;
     if (!tbd_die_reference(die, DW_AT_specification, &declared) &&
         !tbd_die_reference(die, DW_AT_abstract_origin, &declared))
         return (size_t)snprintf(out, bytes, "%s%s", scope, name) < bytes;
-    mangled = tbd_die_attribute(die, DW_AT_linkage_name, &attribute) ? dwarf_formstring(&attribute)
-                                                                     : NULL;
-    readable = mangled == NULL ? NULL : tbd_demangle(mangled);
-    if (readable == NULL)
-        return tbd_die_full_name(&declared, out, bytes);
-    is = (size_t)snprintf(out, bytes, "%s", readable) < bytes;
-    free(readable);
-    return is;
+    return tbd_dwarf_declared_name(die, out, bytes);
 }
 
 /* `scope`: "shop::", of the scopes around. */

@@ -148,7 +148,7 @@ static const struct {
       NULL,
       { "args", "breakpoints", "frame", "functions", "line", "locals", "registers", "sharedlibrary",
         "symbol", "threads", "types", "variables" } },
-    { "bt", NULL, { "thread", "threads" } },
+    { "bt", NULL, { "full", "thread", "threads" } },
     { "thread", NULL, { "apply" } },
     { "where", NULL, { "thread" } },
     { "regs", NULL, { "thread" } },

@@ -41,15 +41,29 @@ static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_
 static void fill_all(struct tbd_source_place *of, size_t call)
 {
     size_t frame = of->stack.calls[call].stack;
-    size_t count = of->stack.frame_count - frame;
+    size_t count = of->stack.frame_count - frame, filled = 1;
 
     if (count > TBD_SOURCE_CALLERS)
         count = TBD_SOURCE_CALLERS;
-    for (size_t i = 0; i < count; i++) {
-        fill(of, i, frame + i, i == 0 ? of->stack.calls[call].function : SIZE_MAX);
-        if (i != 0)
-            of->places[i - 1].caller = &of->places[i];
+    if (of->place_count > 1 && frame == of->first_frame + 1) {
+        filled = of->place_count - 1;
+        memmove(&of->places[0], &of->places[1], filled * sizeof(of->places[0]));
+    } else if (of->place_count != 0 && frame == of->first_frame) {
+        filled = of->place_count;
     }
+    fill(of, 0, frame, of->stack.calls[call].function);
+    for (size_t i = filled; i < count; i++)
+        fill(of, i, frame + i, SIZE_MAX);
+    for (size_t i = 1; i < count; i++)
+        of->places[i - 1].caller = &of->places[i];
+    of->first_frame = frame;
+    of->place_count = count;
+}
+
+void tbd_source_place_select(struct tbd_source_place *place, size_t call)
+{
+    place->stack.selected = call;
+    fill_all(place, call);
 }
 
 enum tbd_status tbd_source_place_open(struct tbd_session *session, struct tbd_position position,
@@ -59,6 +73,7 @@ enum tbd_status tbd_source_place_open(struct tbd_session *session, struct tbd_po
 
     out->session = session;
     out->state = NULL;
+    out->first_frame = out->place_count = 0;
     out->memory = (struct tbd_stack_memory){ .read = read_memory, .context = out };
     if (status != TBD_OK)
         return status;

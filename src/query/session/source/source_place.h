@@ -18,6 +18,7 @@ struct tbd_source_place {
     struct tbd_reg_state *state;   /* owned */
     struct tbd_stack_memory memory;
     struct tbd_place_of places[TBD_SOURCE_CALLERS]; /* [0]: the frame itself */
+    size_t first_frame, place_count;                /* of the stack: those that `places` are of */
 };
 
 /* Opens the frame selected at `position`, or with `frame` != SIZE_MAX frame `frame`. The struct
@@ -25,6 +26,8 @@ struct tbd_source_place {
 TBD_MUST_CHECK enum tbd_status tbd_source_place_open(struct tbd_session *session,
                                                      struct tbd_position position, size_t frame,
                                                      struct tbd_source_place *out);
+/* places[0] becomes call `call` of the stack.  From one to the next is cheap: for walks over all. */
+void tbd_source_place_select(struct tbd_source_place *place, size_t call);
 /* The same without registers and callers: scopes and globals only, without a replay. False if the
  * selected frame is not the innermost, or if there is no such place. */
 bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position position,
