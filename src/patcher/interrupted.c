@@ -179,7 +179,7 @@ static struct tbd_interruption between_blocks(const struct tbd_thread *thread, u
     if (!state->rip && tag)
         leave_tag(cpu, tag, state);
     return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE,
-                                      .operand_next = thread->operand_next };
+                                      .calling_value = thread->calling_value };
 }
 
 /* What the calling context's value will be when the effects of the program's last instruction are complete. */
@@ -189,7 +189,7 @@ static uint64_t complete_calling(const struct tbd_patcher_callbacks *callbacks,
                                  const struct tbd_regs *cpu)
 {
     const struct tbd_insn *last = &cut.insn[cut.count ? cut.count - 1 : 0];
-    uint64_t value = thread->operand_next;
+    uint64_t value = thread->calling_value;
 
     if (watch->due == TBD_CALLING_DUE_SET)
         return cpu->gpr[watch->due_reg];
@@ -237,7 +237,7 @@ static struct tbd_interruption find(const struct tbd_patcher_callbacks *callback
         state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
     if (is_in_tag(block, cpu->rip))
         leave_tag(cpu, block->tagged, state);
-    found.operand_next = complete_calling(callbacks, config, thread, &watch, cpu);
+    found.calling_value = complete_calling(callbacks, config, thread, &watch, cpu);
     found.branch_mark =
         found.where == TBD_INT_INSIDE ? mark_of(callbacks, &watch, block, state) : 0;
     found.has_branch_value = watch.branch_due == TBD_BRANCH_DUE_PUT_DOWN;
@@ -253,8 +253,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     uint16_t at_home = tbd_at_home(config);
 
     found.entry_next = at_home & TBD_BIT(TBD_R15) ? cpu->gpr[TBD_R15] : thread->entry_next;
-    if (at_home & TBD_BIT(TBD_R14))
-        found.operand_next = cpu->gpr[TBD_R14];
+    found.operand_next = at_home & TBD_BIT(TBD_R14) ? cpu->gpr[TBD_R14] : thread->operand_next;
     return found;
 }
 

@@ -7,11 +7,11 @@
 #define TBD_GS_RFLAGS       (-184)    /* regs.rflags */
 #define TBD_GS_SECOND       (-786768) /* second[0] */
 #define TBD_GS_SCRATCH      (-152)    /* scratch[0] */
-#define TBD_GS_EXIT_KIND    (-88)
-#define TBD_GS_EXIT_ARG     (-80)
-#define TBD_GS_ENTRY_NEXT   (-72)
-#define TBD_GS_OPERAND_NEXT (-64)
-#define TBD_GS_ENGINE_STACK (-56)
+#define TBD_GS_EXIT_KIND    (-104)
+#define TBD_GS_EXIT_ARG     (-96)
+#define TBD_GS_ENTRY_NEXT   (-88)
+#define TBD_GS_OPERAND_NEXT (-80)
+#define TBD_GS_ENGINE_STACK (-72)
 #define TBD_GS_RESUME       (-48)
 #define TBD_GS_SELF         (-40)
 #define TBD_GS_AT_HOME      (-18)

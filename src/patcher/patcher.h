@@ -81,7 +81,7 @@ struct tbd_patcher_callbacks {
     /* The function that `pc` is in, if its branches count.  The same answer for the same code.  Needed to count
      * branches. */
     struct tbd_branches_at (*branches)(uint64_t pc);
-    /* The stack may have been switched before a jump to `target`: the calling context's value, thread->operand_next, is to be found. */
+    /* The stack may have been switched before a jump to `target`: the calling context's value, thread->calling_value, is to be found. */
     void (*switched)(struct tbd_thread *thread, uint64_t target);
     /* Translations are about to be forgotten.  May be NULL. */
     void (*forgetting)(void);
@@ -98,7 +98,7 @@ struct tbd_codegen_config {
     uint64_t note_count;
     bool
         omits_records; /* blocks are defined as with the hook set, but write only entries and touch marks */
-    uint32_t calling; /* enum tbd_calling_scheme; only without hooks */
+    uint32_t calling; /* enum tbd_calling_scheme; only in free run */
     bool
         counts_branches; /* with a calling scheme: of the functions that callbacks->branches knows */
     bool link;           /* false: every block leaves through the engine (testing) */
@@ -193,9 +193,10 @@ struct tbd_interruption {
     enum tbd_interrupted where;
     uint32_t id;
     uint32_t insn;
-    uint32_t record_bytes; /* operands of instructions 0..insn-1 */
-    uint64_t entry_next;   /* r15, if that is not the program's; else as it was */
-    uint64_t operand_next; /* r14, likewise; the calling context's value as it will be there */
+    uint32_t record_bytes;  /* operands of instructions 0..insn-1 */
+    uint64_t entry_next;    /* r15, if that is not the program's; else as it was */
+    uint64_t operand_next;  /* r14, likewise */
+    uint64_t calling_value; /* as thread->calling_value will be there */
     uint64_t
         branch_mark; /* belongs one word below, so that the function's first block goes on; 0: none */
     bool

@@ -51,7 +51,7 @@ void tbd_hook_note(struct tbd_emit *e, unsigned reg, uint32_t at);
 void tbd_hook_note_vector(struct tbd_emit *e, unsigned number, uint32_t at);
 void tbd_hook_note_top(struct tbd_emit *e, unsigned scratch, uint32_t at);
 
-/* calling.c: thread->operand_next is the value of the thread's calls, entry_next the distance.  Before a call pushes: keeps
+/* calling.c: thread->calling_value is the value of the thread's calls, calling_distance the distance.  Before a call pushes: keeps
  * the value.  `scratch`: two registers, of which the second has it then. */
 void tbd_hook_calling_keep(struct tbd_emit *e, const uint8_t *scratch);
 /* The value that was kept for the return address at rsp. */

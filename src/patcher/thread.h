@@ -47,19 +47,21 @@ struct tbd_thread {
     uint64_t record_in; /* 0 - r15 from which on TBD_EXIT_RECORD is due (patcher/record_code.c) */
     uint64_t left; /* index of the block whose indirect branch was executed last; the tables above
                              begin at a multiple of 16 */
-    struct tbd_regs regs; /* the program's registers when they are not in the processor */
-    uint64_t scratch[8];  /* for hand-written entry and exit code */
-    uint64_t exit_kind;   /* why translated code left: enum tbd_exit (patcher.h) */
-    uint64_t exit_arg;    /* struct tbd_exit_site *, application pc, ... by kind */
-    uint64_t entry_next;  /* r15 while the engine runs; or the calling context's distance, always */
-    uint64_t operand_next; /* r14 while the engine runs; or the calling context's value, always */
-    uint64_t engine_stack; /* top of this thread's engine stack */
-    uint64_t resume;       /* cache address to continue at */
-    uint64_t self;         /* address of this struct */
-    uint64_t context;      /* its saved context (hooks/threads/threads.h) */
-    uint32_t in_code;      /* it may be in translated code (patcher/engine_lock.h) */
-    uint16_t is_stepping;  /* one instruction runs without alignment checks (tbd_patcher_step) */
-    uint16_t at_home;      /* registers that are in `regs` between blocks (patcher/translate.h) */
+    struct tbd_regs regs;      /* the program's registers when they are not in the processor */
+    uint64_t scratch[6];       /* for hand-written entry and exit code */
+    uint64_t exit_kind;        /* why translated code left: enum tbd_exit (patcher.h) */
+    uint64_t exit_arg;         /* struct tbd_exit_site *, application pc, ... by kind */
+    uint64_t entry_next;       /* r15 while the engine runs */
+    uint64_t operand_next;     /* r14 while the engine runs */
+    uint64_t engine_stack;     /* top of this thread's engine stack */
+    uint64_t calling_value;    /* of the calls that have not returned (base/calling.h) */
+    uint64_t calling_distance; /* hooks/memory/calling_memory.h */
+    uint64_t resume;           /* cache address to continue at */
+    uint64_t self;             /* address of this struct */
+    uint64_t context;          /* its saved context (hooks/threads/threads.h) */
+    uint32_t in_code;          /* it may be in translated code (patcher/engine_lock.h) */
+    uint16_t is_stepping; /* one instruction runs without alignment checks (tbd_patcher_step) */
+    uint16_t at_home;     /* registers that are in `regs` between blocks (patcher/translate.h) */
     uint32_t tid;
     uint32_t kick; /* set by signal handlers: leave at the next block boundary */
     uint64_t mark; /* TBD_THREAD_MARK */
@@ -78,5 +80,11 @@ static inline struct tbd_thread *tbd_thread_now(void)
 }
 
 _Static_assert(sizeof(struct tbd_thread) < TBD_THREAD_GS_OFFSET, "fits below gs base");
+/* gs base begins a line, as it begins a page. */
+#define TBD_LINE_BYTES 64
+_Static_assert(-TBD_THREAD_GS(calling_value) / TBD_LINE_BYTES * TBD_LINE_BYTES ==
+                       -TBD_THREAD_GS(calling_value) &&
+                   TBD_THREAD_GS(calling_distance) == TBD_THREAD_GS(calling_value) + 8,
+               "each call and return uses both: they lie in one line of the cache");
 
 #endif

@@ -10,8 +10,8 @@
  * call: with both in registers a call took three instructions less, and python3 a quarter more. */
 #include "patcher/templates.h"
 
-#define VALUE_AT    TBD_THREAD_GS(operand_next)
-#define DISTANCE_AT TBD_THREAD_GS(entry_next)
+#define VALUE_AT    TBD_THREAD_GS(calling_value)
+#define DISTANCE_AT TBD_THREAD_GS(calling_distance)
 
 static struct tbd_ea beside(unsigned distance, int64_t disp)
 {

@@ -23,7 +23,7 @@
 _Static_assert(TBD_THREAD_GS(regs) == TBD_ASM_GS_REGS, "thread_asm.h");
 _Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags) == TBD_ASM_GS_RFLAGS,
                "thread_asm.h");
-_Static_assert(TBD_THREAD_GS(scratch) + 6 * 8 == TBD_ASM_GS_SCRATCH, "thread_asm.h");
+_Static_assert(TBD_THREAD_GS(scratch) + 4 * 8 == TBD_ASM_GS_SCRATCH, "thread_asm.h");
 _Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, gs_base) == TBD_ASM_GS_GS_BASE,
                "thread_asm.h");
 

@@ -84,7 +84,7 @@ uint64_t tbd_slot_address_mask(const struct tbd_slot *slot);
 
 /* Index in thread->scratch: the part of a string instruction's count that is not in rcx while a
  * piece of it runs. */
-#define TBD_SLOT_REST 5
+#define TBD_SLOT_REST 3
 
 /* Forgets all slots, whose memory a forked child does not inherit. */
 void tbd_slot_forget(void);

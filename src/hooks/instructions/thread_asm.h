@@ -10,6 +10,6 @@
 #define TBD_ASM_GS_REGS    TBD_GS_GPR
 #define TBD_ASM_GS_RFLAGS  TBD_GS_RFLAGS
 #define TBD_ASM_GS_GS_BASE (TBD_GS_GPR + 152)
-#define TBD_ASM_GS_SCRATCH (TBD_GS_EXIT_KIND - 16) /* scratch[6], [7]: the hooks' */
+#define TBD_ASM_GS_SCRATCH (TBD_GS_EXIT_KIND - 16) /* scratch[4], [5]: the hooks' */
 
 #endif

@@ -56,8 +56,8 @@ void tbd_calling_begin_thread(struct tbd_thread *thread)
 
     if (!used)
         return;
-    thread->operand_next = 0;
-    thread->entry_next = distance ? distance : distance_of(TBD_STACKS_HIGH);
+    thread->calling_value = 0;
+    thread->calling_distance = distance ? distance : distance_of(TBD_STACKS_HIGH);
 }
 
 void tbd_calling_enter_handler(struct tbd_thread *thread, uint64_t frame, uint32_t signo)
@@ -71,9 +71,9 @@ void tbd_calling_enter_handler(struct tbd_thread *thread, uint64_t frame, uint32
         tbd_leave_soon("its stack is where no calling context can be kept");
         return;
     }
-    memcpy((void *)(frame + distance), &thread->operand_next, 8);
-    thread->operand_next = tbd_calling_enter(used, thread->operand_next, number);
-    thread->entry_next = distance;
+    memcpy((void *)(frame + distance), &thread->calling_value, 8);
+    thread->calling_value = tbd_calling_enter(used, thread->calling_value, number);
+    thread->calling_distance = distance;
 }
 
 uint64_t tbd_calling_number_of(uint64_t return_address)
@@ -165,14 +165,14 @@ void tbd_calling_find(struct tbd_thread *thread, uint64_t target)
     uint64_t distance = distance_of(rsp);
     uint64_t kept[CALL_WORDS], found;
 
-    if (!distance || value_from(rsp, load(rsp), distance) == thread->operand_next)
+    if (!distance || value_from(rsp, load(rsp), distance) == thread->calling_value)
         return;
     for (size_t i = 0; i < CALL_WORDS; i++)
         kept[i] = load(rsp - 8 * (i + 1) + distance);
     if (!find_proven(rsp, distance, kept, &found))
         found = follows_call(target) ? kept[0] : 0;
-    thread->operand_next = found;
-    thread->entry_next = distance;
+    thread->calling_value = found;
+    thread->calling_distance = distance;
 }
 
 /* ---- faults ---- */
@@ -192,7 +192,7 @@ static struct beside_access beside_access_at(const struct tbd_thread *thread,
     bool gets = code[1] == 0x8b && code[2] >> 6 == 0;
 
     if ((code[0] & 0xf9) != 0x48 || !(keeps || gets) || (code[2] & 7) != 4 ||
-        (code[3] & 0xc7) != TBD_RSP || cpu->gpr[index] != thread->entry_next)
+        (code[3] & 0xc7) != TBD_RSP || cpu->gpr[index] != thread->calling_distance)
         return (struct beside_access){ .length = 0 };
     return (struct beside_access){ .distance = index, .length = keeps ? 5 : 4 };
 }
@@ -211,8 +211,8 @@ bool tbd_calling_fault_sigsafe(uint64_t address, struct tbd_thread *thread, stru
 
     if (!access.length || is_no_address(cpu->gpr[TBD_RSP]))
         return false;
-    if (right && right != thread->entry_next) {
-        thread->entry_next = right;
+    if (right && right != thread->calling_distance) {
+        thread->calling_distance = right;
         cpu->gpr[access.distance] = right;
         return true;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* calling_memory.h - where translated code keeps the calling context of callers (base/calling.h)
  *
- * In mode=context thread->operand_next has the value of the thread's calls, and entry_next the distance from a return address
+ * In mode=context thread->calling_value has the value of the thread's calls, and calling_distance the distance from a return address
  * on the program's stack to the 8 bytes that keep the value before its call.  Any memory can be a stack; so the distance
  * is a constant, one for addresses from TBD_STACKS_HIGH on, one for those below TBD_STACKS_LOW_END.  All of the
  * places are reserved (base/layout.h), or are no addresses at all for the other distance: so a use with the wrong

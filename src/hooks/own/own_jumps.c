@@ -56,10 +56,6 @@ static size_t area_count;
 static uint64_t hops[HOPS]; /* addresses */
 static size_t hop_count;
 
-/* own_x86_64.S */
-#define REGS offsetof(struct tbd_thread, regs)
-_Static_assert(offsetof(struct tbd_thread, engine_stack) - REGS == 264, "tbd_own_jump_entry");
-
 /* ---- the instruction before the call ---- */
 
 struct before {

@@ -2,6 +2,7 @@
 /* own_x86_64.S - native play: a system call enters the engine by a jump, and leaves it without iretq */
 
 #include "hooks/threads/load_registers_x86_64.inc"
+#include "patcher/offsets.h"
 
         .text
 
@@ -26,7 +27,7 @@ tbd_own_jump_entry:
         mov     %r13, 8*13(%r11)
         mov     %r14, 8*14(%r11)
         mov     %r15, 8*15(%r11)
-        mov     264(%r11), %rsp         /* engine_stack */
+        mov     TBD_GS_ENGINE_STACK-TBD_GS_GPR(%r11), %rsp
         pushfq
         pop     %rax
         mov     %rax, 8*11(%r11)

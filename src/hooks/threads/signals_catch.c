@@ -150,6 +150,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
         correct_kind(fault, where.misaligned);
     thread->entry_next = where.entry_next;
     thread->operand_next = where.operand_next;
+    thread->calling_value = where.calling_value;
     if (where.has_branch_value)
         tbd_branches_put_down_sigsafe(state.gpr[TBD_RSP], thread->branch_value);
     if (where.branch_mark)
