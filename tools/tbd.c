@@ -438,7 +438,7 @@ static int take_over(char *what, char *pid, struct variable_text *options)
 
 static bool can_be_taken_over(const struct tbd_options *options)
 {
-    return options->cpu == TBD_CPU_OWN &&
+    return options->cpu == TBD_CPU_OWN && !options->contexts &&
            (is_translated_recording(options) || options->mode == TBD_MODE_CRASH);
 }
 
@@ -527,8 +527,7 @@ static int record(char **argv, const char *mode)
         return take_over(parsed.mode == TBD_MODE_CRASH ? crash_word : record_word, pid, &options);
     if (!*argv)
         return wrong_usage(mode ? "nothing to run" : "nothing to record", "no program is named");
-    if (parsed.mode == TBD_MODE_CONTEXT && parsed.branches[0] &&
-        !find_branches(&parsed, *argv, &options))
+    if (parsed.contexts && parsed.branches[0] && !find_branches(&parsed, *argv, &options))
         return wrong_usage("not found", "--branches");
     if (!find_beside("libtbd.so", library, sizeof(library)) || !set_preload(library)) {
         fprintf(stderr, "tbd: libtbd.so is not beside tbd\ntbd: hint: install or build it again\n");

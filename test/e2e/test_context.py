@@ -66,6 +66,33 @@ def test_programs_run_as_natively(folder):
     tbdtest.same(tbdtest.run(argv), with_context(argv, folder))
 
 
+def crash_of(argv, root, mode):
+    """The dump of the program's death."""
+    result = tbdtest.run(tbdtest.fixed(argv), env=tbdtest.trace_env(root, mode))
+    assert result.code < 0 or result.code >= 128, result
+    tbdtest.wait_organizers(root)
+    return tbdtest.Trace(os.path.join(root, "latest"))
+
+
+def test_contexts_beside_crash_traces(folder):
+    """The values are those that stacks have, and that they have alone; stacks and what ran are those of a crash trace alone."""
+    both = tbdtest.trace_env(folder, "mode=crash,context,scheme=order")
+    names = [line.rsplit(" ", 1)[0] for line in tbdtest.run([tbdtest.program("contexts"), "order"]).out.decode().splitlines()]
+    result = tbdtest.run([tbdtest.program("contexts"), "order"], env=both)
+    assert result.code == 0 and not result.err and result.out.decode().splitlines() == [name + " 1" for name in names], result
+    alone = with_context([EXAMPLE], folder)
+    tbdtest.same(alone, tbdtest.run([EXAMPLE], env=both))
+    modes = ("mode=crash,wait=no", "mode=crash,context")  # of one length, so that stacks lie at the same addresses
+    crash, dump = (crash_of([tbdtest.program("die_state"), "handler"], os.path.join(folder, "state" + mode), mode) for mode in modes)
+    for rows in zip(crash.ask("threads"), dump.ask("threads"), strict=True):
+        stacks = [[(frame.get("function"), frame["pc"]) for frame in trace.ask("bt", "thread", row["thread"])]
+                  for trace, row in zip((crash, dump), rows)]
+        assert len(stacks[0]) >= 3 and stacks[0] == stacks[1], stacks
+    crash, dump = (crash_of([tbdtest.program("die_segv")], os.path.join(folder, "segv" + mode), mode) for mode in modes)
+    ran = [[(step["function"], step["pc"]) for step in trace.ask("path", 500)[1:]] for trace in (crash, dump)]
+    assert len(ran[0]) > 100 and ran[0] == ran[1], [step for step in zip(*ran) if step[0] != step[1]][:3]
+
+
 # ---- tbdq context ----
 
 def values_of_example(folder, scheme):

@@ -109,6 +109,45 @@ static void wrong_options_are_named(void **state)
     assert_false(parse("="));
 }
 
+static bool is_mode(const char *text, uint64_t mode, bool contexts)
+{
+    return parse(text) && options.mode == mode && options.contexts == contexts;
+}
+
+static void contexts_go_beside_modes_that_can_have_them(void **state)
+{
+    (void)state;
+    assert_true(is_mode("mode=context", TBD_MODE_CONTEXT, true));
+    assert_true(is_mode("mode=free,context", TBD_MODE_CONTEXT, true));
+    assert_true(is_mode("mode=crash,context,ring=1M", TBD_MODE_CRASH, true) &&
+                options.ring == 1u << 20);
+    assert_true(is_mode("mode=context,crash", TBD_MODE_CRASH, true));
+    assert_true(is_mode("mode=crash\\,context,link=no", TBD_MODE_CRASH, true) && !options.link);
+    assert_true(is_mode("mode=free,crash", TBD_MODE_CRASH, false));
+    assert_true(is_mode("mode=crash,free,context,crash", TBD_MODE_CRASH, true));
+    assert_true(is_mode("mode=crash,context,mode=native", TBD_MODE_NATIVE, false));
+    assert_false(parse("mode=traced,context"));
+    assert_non_null(strstr(why, "no context beside traced: a recording has the stacks"));
+    for (const char *const *other =
+             (const char *const[]){ "native", "later", "patched", "armed", "auto", NULL };
+         *other; other++) {
+        char text[32];
+
+        snprintf(text, sizeof(text), "mode=context,%s", *other);
+        assert_false(parse(text));
+        assert_non_null(strstr(why, "no context beside "));
+    }
+    assert_false(parse("mode=crash,native"));
+    assert_non_null(strstr(why, "no native beside crash: only context"));
+    assert_false(parse("mode=free,armed"));
+    assert_false(parse("mode=crash,fast"));
+    assert_non_null(strstr(why, "needs auto|native|traced"));
+    assert_true(is_mode("mode=crash,", TBD_MODE_CRASH, false));
+    assert_false(parse("mode=,context"));
+    assert_false(parse("ring=1M,context"));
+    assert_non_null(strstr(why, "unknown option 'context'"));
+}
+
 static void names_and_values_that_are_too_long_are_refused(void **state)
 {
     static char text[TBD_OPTION_TEXT_BYTES + 64];
@@ -145,6 +184,7 @@ int main(void)
         cmocka_unit_test(commas_and_backslashes_can_be_escaped),
         cmocka_unit_test(sizes_and_times_have_units),
         cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(contexts_go_beside_modes_that_can_have_them),
         cmocka_unit_test(names_and_values_that_are_too_long_are_refused),
         cmocka_unit_test(the_table_describes_every_option),
     };

@@ -174,10 +174,8 @@ struct tbd_codegen_config tbd_begin_codegen(void)
         .link = tbd_runtime.options.link,
         .is_free = tbd_mode()->turns == TBD_TURNS_ALL,
         .records = has_rings() && value_bytes() && dial()->entries,
-        .calling =
-            tbd_runtime.options.mode == TBD_MODE_CONTEXT ? (uint32_t)tbd_runtime.options.scheme : 0,
-        .counts_branches =
-            tbd_runtime.options.mode == TBD_MODE_CONTEXT && tbd_runtime.options.branches[0],
+        .calling = tbd_runtime.options.contexts ? (uint32_t)tbd_runtime.options.scheme : 0,
+        .counts_branches = tbd_runtime.options.contexts && tbd_runtime.options.branches[0],
     };
 }
 

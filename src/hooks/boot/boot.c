@@ -467,7 +467,7 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     tell_calls();
     if (!tbd_begin_stream())
         return NULL;
-    if (tbd_runtime.options.mode == TBD_MODE_CONTEXT && !begin_contexts())
+    if (tbd_runtime.options.contexts && !begin_contexts())
         return NULL;
     if (start_code(thread))
         return tbd_begin_recording() ? thread : NULL;

@@ -11,7 +11,7 @@
 #include "format/stream/crash_values.h"
 #include "format/stream/stream.h"
 
-enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
+enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_MODES, KIND_SIZE, KIND_KEEP };
 
 struct choice {
     char name[12];
@@ -23,17 +23,28 @@ struct choice {
 struct option_row {
     char name[12];
     char values[64];
-    char help[96];
+    char help[112];
     enum option_kind kind;
     bool of_blocks; /* who gives it wants translated code, if the mode is auto */
     size_t offset;
     uint64_t initial, low,
         high;     /* KIND_NUMBER, and KIND_SIZE if high is not 0; initial for KIND_CHOICE too */
     bool or_none; /* KIND_SIZE: 0 too */
-    struct choice choices[10]; /* KIND_CHOICE; ends with an empty name */
+    struct choice choices[10]; /* KIND_CHOICE, KIND_MODES; ends with an empty name */
 };
 
 #define AT(field) offsetof(struct tbd_options, field)
+
+/* Why `context` cannot be beside a mode; "": it can. */
+static const char refusals[TBD_MODE_COUNT + 1][80] = {
+    [TBD_MODE_AUTO] = "its program runs its own code, which keeps no contexts",
+    [TBD_MODE_NATIVE] = "its program runs its own code, which keeps no contexts",
+    [TBD_MODE_ARMED] = "its program runs its own code; probes have the word `context`",
+    [TBD_MODE_TRACED] = "a recording has the stacks themselves",
+    [TBD_MODE_LATER] = "a recording has the stacks themselves",
+    [TBD_MODE_PATCHED] = "it is for measurement, of patching alone",
+    [TBD_MODE_REPLAY] = "no option chooses it",
+};
 
 /* No pointers: readable before relocation. */
 // clang-format off
@@ -58,8 +69,8 @@ static const struct option_row rows[] = {
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
       .kind = KIND_NUMBER, .of_blocks = true, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
       .high = TBD_BLOCK_MAX_INSNS },
-    { .name = "mode", .values = "auto|native|traced|later|patched|free|crash|context|armed", .help = "native: own code; traced: every block; auto: native, unless an option is about blocks",
-      .kind = KIND_CHOICE, .offset = AT(mode), .initial = TBD_MODE_AUTO,
+    { .name = "mode", .values = "auto|native|traced|later|patched|free|crash|context|armed", .help = "native: own code; traced: every block; auto: native, unless an option is about blocks; crash,context: both",
+      .kind = KIND_MODES, .offset = AT(mode), .initial = TBD_MODE_AUTO,
       .choices = { { "auto", TBD_MODE_AUTO }, { "traced", TBD_MODE_TRACED }, { "later", TBD_MODE_LATER }, { "patched", TBD_MODE_PATCHED },
                    { "native", TBD_MODE_NATIVE }, { "free", TBD_MODE_FREE }, { "crash", TBD_MODE_CRASH },
                    { "context", TBD_MODE_CONTEXT }, { "armed", TBD_MODE_ARMED } } },
@@ -233,6 +244,75 @@ static bool parse_choice(const struct option_row *row, const char *text, uint64_
     return true;
 }
 
+/* A list of modes. */
+struct modes {
+    const struct choice *mode;  /* what runs; NULL: `context` alone */
+    const struct choice *other; /* another one that cannot be beside it; NULL: none */
+    bool contexts;              /* `context` is among them */
+    bool is_known;              /* each has a name that is one */
+};
+
+/* A crash trace is a free run with rings. */
+static void add_mode(struct modes *modes, const struct choice *choice)
+{
+    if (choice->value == TBD_MODE_CONTEXT)
+        modes->contexts = true;
+    else if (!modes->mode ||
+             (modes->mode->value == TBD_MODE_FREE && choice->value == TBD_MODE_CRASH))
+        modes->mode = choice;
+    else if (modes->mode != choice &&
+             !(modes->mode->value == TBD_MODE_CRASH && choice->value == TBD_MODE_FREE))
+        modes->other = choice;
+}
+
+static struct modes find_modes(const struct option_row *row, const char *text)
+{
+    struct modes modes = { .is_known = true };
+
+    for (bool more = true; more && modes.is_known;) {
+        const struct choice *choice = NULL;
+        char name[sizeof(row->choices[0].name)];
+        size_t length = 0;
+
+        while (text[length] && text[length] != ',')
+            length++;
+        if (length < sizeof(name)) {
+            memcpy(name, text, length);
+            name[length] = '\0';
+            choice = find_choice(row, name);
+        }
+        modes.is_known = choice != NULL;
+        if (choice)
+            add_mode(&modes, choice);
+        more = text[length] == ',';
+        text += length + more;
+    }
+    return modes;
+}
+
+/* NULL: they can. */
+static const char *why_not_together(const struct modes *modes)
+{
+    if (modes->other)
+        return "only context goes beside another mode";
+    if (modes->contexts && modes->mode && refusals[modes->mode->value][0])
+        return refusals[modes->mode->value];
+    return NULL;
+}
+
+static bool take_modes(struct tbd_options *options, const struct option_row *row, const char *text)
+{
+    struct modes modes = find_modes(row, text);
+
+    if (!modes.is_known || why_not_together(&modes))
+        return false;
+    options->contexts = modes.contexts;
+    options->mode = modes.contexts && (!modes.mode || modes.mode->value == TBD_MODE_FREE)
+                        ? TBD_MODE_CONTEXT
+                        : modes.mode->value;
+    return true;
+}
+
 static bool set_value(struct tbd_options *options, const struct option_row *row, const char *text)
 {
     uint8_t *field = (uint8_t *)options + row->offset;
@@ -252,6 +332,7 @@ static bool set_value(struct tbd_options *options, const struct option_row *row,
         if (!parse_choice(row, text, &value))
             return false;
         break;
+    case KIND_MODES: return take_modes(options, row, text);
     case KIND_SIZE:
     case KIND_KEEP:
         if (!parse_size(row, text, &value))
@@ -287,10 +368,24 @@ static const char *take(const char *text, char stop, char *out, size_t bytes)
     return text;
 }
 
+static bool say_wrong_modes(const struct option_row *row, const char *value, char *why,
+                            size_t why_bytes)
+{
+    struct modes modes = find_modes(row, value);
+    const char *refusal = why_not_together(&modes);
+
+    if (modes.is_known && refusal)
+        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS: no %s beside %s: %s", row->name,
+                modes.other ? modes.other->name : "context", modes.mode->name, refusal);
+    return modes.is_known && refusal;
+}
+
 static void say_wrong(const struct option_row *row, const char *value, char *why, size_t why_bytes)
 {
     const struct choice *choice = find_choice(row, value);
 
+    if (row->kind == KIND_MODES && say_wrong_modes(row, value, why, why_bytes))
+        return;
     if (row->kind == KIND_NUMBER)
         tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
                 row->name, row->low, row->high);
@@ -302,6 +397,25 @@ static void say_wrong(const struct option_row *row, const char *value, char *why
                 row->name, row->values, choice->name);
     else
         tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %s", row->name, row->values);
+}
+
+/* Words without a value after a list belong to it: `mode=crash,context`. */
+static const char *take_bare_words(const char *text, char *value, size_t bytes)
+{
+    while (text && *text == ',') {
+        size_t used = strlen(value);
+        char word[32];
+        const char *end = take(text + 1, '=', word, sizeof(word));
+
+        if (!end || *end == '=' || !*word)
+            return text;
+        if (used + 1 + strlen(word) >= bytes)
+            return NULL;
+        value[used++] = ',';
+        memcpy(value + used, word, strlen(word) + 1);
+        text = end;
+    }
+    return text;
 }
 
 static const char *parse_one(struct tbd_options *options, const char *text, char *why,
@@ -318,6 +432,8 @@ static const char *parse_one(struct tbd_options *options, const char *text, char
         return NULL;
     }
     text = *text == '=' ? take(text + 1, ',', value, sizeof(value)) : NULL;
+    if (row->kind == KIND_MODES)
+        text = take_bare_words(text, value, sizeof(value));
     if (!text || !set_value(options, row, value)) {
         say_wrong(row, value, why, why_bytes);
         return NULL;

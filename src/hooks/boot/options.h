@@ -76,12 +76,13 @@ struct tbd_options {
     uint64_t dump;      /* enum tbd_dump_choice */
     uint64_t tables;    /* enum tbd_tables_choice (mode=crash) */
     uint64_t memory;    /* enum tbd_memory_choice: what a dump has of the program's memory */
-    uint64_t scheme;    /* enum tbd_calling_scheme (mode=context) */
+    uint64_t scheme;    /* enum tbd_calling_scheme (mode=context, also beside another) */
     uint64_t tally;     /* enum tbd_branch_scheme (mode=context) */
     uint64_t cut;       /* microseconds of a window; 0: as its costs say (mode=native) */
     uint64_t chunks;    /* 0: as many as the mode wants */
     uint64_t max_insns;
     uint64_t mode;  /* enum tbd_mode_kind, or TBD_MODE_AUTO */
+    bool contexts;  /* threads have the values of their calls: mode=context, or crash,context */
     bool of_blocks; /* an option is given that says how blocks are reported: for translated code */
     uint64_t hooks; /* TBD_HOOK_* */
     uint64_t log;   /* enum tbd_log_level */
