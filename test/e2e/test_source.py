@@ -312,5 +312,41 @@ def test_stores_of_an_expression(folder):
         assert answer.code == 2 and word in answer.err, answer
 
 
+PARTS = {
+    "kept.c": "static int level = 1; static int only_here = 11; int kept(int by) { level += by; return level + only_here; }",
+    "other.c": "int kept(int by); volatile int seen; void other(void) { seen = kept(10); seen = kept(20); }",
+    "private.c": "static int shared = 2; int read_private(void) { shared++; return shared; }",
+    "shared.c": "int shared = 3; static int level = 7; int change(void) { level += 2; return shared += level; }",
+    "main.c": "void other(void); int read_private(void); int change(void);"
+              "int main(void) { change(); other(); return change() + read_private() == 0; }",
+}
+
+
+def test_names_of_other_files_mean_what_all_can_see_or_the_program_has(folder):
+    """As in gdb: a library keeps a `level` to itself, the program has one, too; one file keeps a `shared` to itself, another has it for all."""
+    for name, text in PARTS.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+            f.write(text.replace(";", ";\n"))
+    path, library = folder + "/parts", folder + "/libkept.so"
+    subprocess.run(["cc", "-g", "-shared", "-fPIC", "-o", library, "kept.c", "other.c"], cwd=folder, check=True)
+    subprocess.run(["cc", "-g", "-o", path, "private.c", "shared.c", "main.c", library, "-Wl,-rpath," + folder], cwd=folder, check=True)
+    trace = tbdtest.record([path], folder + "/traces")[1]
+    wanted = othertools.gdb_script([path], """
+for function in ("change", "other", "kept", "read_private", "main"):
+    gdb.Breakpoint(function, temporary=True)
+run()
+while alive():
+    say([gdb.selected_frame().name()] + [int(gdb.parse_and_eval(name)) for name in ("level", "shared", "only_here")])
+    go()
+""")
+    assert [one[0] for one in wanted] == ["main", "change", "other", "kept", "read_private"], wanted
+    for function, *values in wanted:
+        trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==" + function)
+        assert [int(trace.one("print", name)["value"]) for name in ("level", "shared", "only_here")] == values, (function, values)
+    # The same in conditions, at each event's own place.
+    entered = trace.ask("all", "func_enter", "where", "level == 9 and (func==change or func==other or func==kept or func==read_private)")
+    assert [e["function"] for e in entered] == ["other", "change"], entered
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -91,7 +91,7 @@ static void evaluate(const struct tbd_expr *expr, enum tbd_event_type type)
 }
 
 /* Variables by their first letter: of types that need no debug information. */
-static bool find_variable(void *context, const char *name, struct tbd_data *out)
+static bool find_variable(void *context, const char *name, bool of_program, struct tbd_data *out)
 {
     struct tbd_type byte = tbd_type_made(DW_ATE_signed_char, 1);
     struct tbd_type types[] = { tbd_type_made(DW_ATE_signed, 4), tbd_type_pointer_to(&byte),
@@ -100,7 +100,7 @@ static bool find_variable(void *context, const char *name, struct tbd_data *out)
                                 tbd_type_made(DW_ATE_boolean, 1) };
 
     (void)context;
-    if (name[0] == 'n')
+    if (name[0] == 'n' || (of_program && name[0] == 'p'))
         return false;
     tbd_data_at(0x1000, &types[(unsigned char)name[0] % 7], out);
     if (name[0] == 'u')

@@ -116,8 +116,7 @@ static struct tbd_lowered lower_variable(struct tbd_lowering *l)
         l->from->symbol_found[l->node->which] = 1;
         return member;
     }
-    if ((scope->place->dwarf != NULL && tbd_c_find(scope->place, name, &data)) ||
-        (scope->variable != NULL && scope->variable(scope->context, name, &data))) {
+    if (tbd_c_find(scope, name, &data)) {
         l->from->symbol_found[l->node->which] = 1;
         return from_data(l, &data);
     }

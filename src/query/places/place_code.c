@@ -63,9 +63,9 @@ static bool name_module(void *context, size_t index, struct tbd_name_module *out
     return true;
 }
 
-static bool find_variable(void *context, const char *name, struct tbd_data *out)
+static bool find_variable(void *context, const char *name, bool of_program, struct tbd_data *out)
 {
-    return tbd_modules_variable(context, name, out);
+    return tbd_modules_variable(context, name, of_program, out);
 }
 
 static bool find_type(void *context, const char *name, struct tbd_type *out)

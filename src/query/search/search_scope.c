@@ -139,9 +139,9 @@ static void make_place(struct tbd_scopes *scopes, const struct tbd_event *event,
     tbd_place_enter(out, tbd_dwarf_of(module->file), module->bias, event->pc, 0);
 }
 
-static bool find_variable(void *context, const char *name, struct tbd_data *out)
+static bool find_variable(void *context, const char *name, bool of_program, struct tbd_data *out)
 {
-    return tbd_modules_variable(context, name, out);
+    return tbd_modules_variable(context, name, of_program, out);
 }
 
 static bool find_type(void *context, const char *name, struct tbd_type *out)

@@ -286,8 +286,7 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
         tbd_c_take(r->scope->place, &self, out);
         return tbd_c_dereference(r, node->at, out) && tbd_c_member(r, node, out);
     }
-    if (tbd_c_find(r->scope->place, name, out) ||
-        (r->scope->variable != NULL && r->scope->variable(r->scope->context, name, out)))
+    if (tbd_c_find(r->scope, name, out))
         return true;
     (void)tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
                           "there is no variable '%s' here", name);

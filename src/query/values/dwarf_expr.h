@@ -13,8 +13,8 @@
 
 struct tbd_c_scope {
     const struct tbd_place_of *place;
-    /* Variables and types that the place's own module does not have; may be NULL. */
-    bool (*variable)(void *context, const char *name, struct tbd_data *out);
+    /* Variables and types that the place's own module does not have; may be NULL.  `of_program`: of the main program alone. */
+    bool (*variable)(void *context, const char *name, bool of_program, struct tbd_data *out);
     bool (*type)(void *context, const char *name, struct tbd_type *out);
     /* $name, unless it is a register; may be NULL. */
     bool (*kept)(void *context, const char *name, struct tbd_data *out);
@@ -32,9 +32,9 @@ struct tbd_c_types tbd_c_types_of(const struct tbd_c_scope *scope);
 TBD_MUST_CHECK enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const char *text,
                                           struct tbd_type *out);
 
-/* A variable, parameter or function of this name: in the scopes of the place, its unit, its module.
- */
-bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out);
+/* A variable, parameter or function of this name: in the scopes of the place, its unit, its module, the scope's other modules.  What
+ * another file of a library keeps to itself comes after what the main program has. */
+bool tbd_c_find(const struct tbd_c_scope *scope, const char *name, struct tbd_data *out);
 /* The entry of a local variable or parameter called `name`, in the scopes of the place. */
 bool tbd_c_find_local(const struct tbd_place_of *place, const char *name, Dwarf_Die *out);
 /* The entry of a name, and the place at which to evaluate it: without scopes for a global. */

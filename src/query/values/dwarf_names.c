@@ -238,17 +238,24 @@ void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct t
         tbd_location_value(place, die, out);
 }
 
+/* What all files can see comes before what one keeps to itself, as for the linker. */
 static bool search_units(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
 {
     struct tbd_unit_walk walk;
-    Dwarf_Die unit;
+    Dwarf_Die unit, die;
+    bool is_found = false;
 
     tbd_unit_walk_start(&walk, dwarf, name);
     while (tbd_unit_walk_next(&walk, &unit)) {
-        if (search_unit(&unit, name, out))
-            return true;
+        if (!search_unit(&unit, name, &die))
+            continue;
+        if (!is_found || tbd_die_flag(&die, DW_AT_external))
+            *out = die;
+        is_found = true;
+        if (tbd_die_flag(&die, DW_AT_external))
+            break;
     }
-    return false;
+    return is_found;
 }
 
 static bool find_global(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
@@ -332,13 +339,19 @@ bool tbd_c_static_member(const struct tbd_place_of *place, const struct tbd_memb
     return out->is_known;
 }
 
-bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out)
+bool tbd_c_find(const struct tbd_c_scope *scope, const char *name, struct tbd_data *out)
 {
+    const struct tbd_place_of *place = scope->place;
     struct tbd_place_of where;
     Dwarf_Die die;
+    bool is_found = tbd_c_find_entry(place, name, &where, &die);
+    bool is_private = is_found && where.scopes.count == 0 && !place->is_main_program &&
+                      !tbd_die_flag(&die, DW_AT_external);
 
-    if (!tbd_c_find_entry(place, name, &where, &die))
-        return false;
-    tbd_c_take(&where, &die, out);
-    return true;
+    if ((is_private || !is_found) && scope->variable != NULL &&
+        scope->variable(scope->context, name, is_private, out))
+        return true;
+    if (is_found)
+        tbd_c_take(&where, &die, out);
+    return is_found;
 }

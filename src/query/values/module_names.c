@@ -4,7 +4,7 @@
 
 #include "query/values/dwarf_expr.h"
 
-bool tbd_modules_variable(const struct tbd_name_modules *modules, const char *name,
+bool tbd_modules_variable(const struct tbd_name_modules *modules, const char *name, bool of_program,
                           struct tbd_data *out)
 {
     struct tbd_type unknown = tbd_type_made(0, 0);
@@ -14,12 +14,14 @@ bool tbd_modules_variable(const struct tbd_name_modules *modules, const char *na
     for (size_t i = 0; modules->at(modules->context, i, &module); i++) {
         struct tbd_place_of place = *modules->place;
 
+        if (of_program && !module.is_main_program)
+            continue;
         place.is_main_program = module.is_main_program;
         if (module.dwarf != NULL && module.dwarf != place.dwarf &&
             tbd_c_find_global(module.dwarf, module.bias, &place, name, out))
             return true;
     }
-    if (!modules->symbol(modules->context, name, &address))
+    if (of_program || !modules->symbol(modules->context, name, &address))
         return false;
     tbd_data_at(address, &unknown, out);
     return true;

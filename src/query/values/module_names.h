@@ -22,7 +22,8 @@ struct tbd_name_modules {
     const struct tbd_place_of *place; /* borrowed; in whose module the name was not found */
 };
 
-bool tbd_modules_variable(const struct tbd_name_modules *modules, const char *name,
+/* `of_program`: of the main program's debug information alone. */
+bool tbd_modules_variable(const struct tbd_name_modules *modules, const char *name, bool of_program,
                           struct tbd_data *out);
 bool tbd_modules_type(const struct tbd_name_modules *modules, const char *name,
                       struct tbd_type *out);

@@ -157,13 +157,13 @@ void tbd_source_place_close(struct tbd_source_place *place)
 
 /* ---- names of other modules ---- */
 
-static bool find_variable(void *context, const char *name, struct tbd_data *out)
+static bool find_variable(void *context, const char *name, bool of_program, struct tbd_data *out)
 {
     struct tbd_source_place *place = context;
     struct tbd_window_modules window = { place->session->symbols, place->stack.window };
     struct tbd_name_modules modules = tbd_window_modules_of(&window, &place->places[0]);
 
-    return tbd_modules_variable(&modules, name, out);
+    return tbd_modules_variable(&modules, name, of_program, out);
 }
 
 static bool find_type(void *context, const char *name, struct tbd_type *out)
