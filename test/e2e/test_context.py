@@ -93,6 +93,52 @@ def test_contexts_beside_crash_traces(folder):
     assert len(ran[0]) > 100 and ran[0] == ran[1], [step for step in zip(*ran) if step[0] != step[1]][:3]
 
 
+def test_dumps_have_contexts(folder):
+    """Of each thread the value that tbd_context(), called from the same place, has returned."""
+    binary = compiled(folder, "dies", ["-O1", "-g", "-pthread"], """#include <pthread.h>
+#include <stdio.h>
+#include <tbd/tbd.h>
+typedef unsigned long step(void);
+static volatile int is_ready, *volatile nowhere;
+static unsigned long dies(void) { return *nowhere; }
+static unsigned long spins(void) { is_ready = 1; for (;;) ; }
+__attribute__((noinline)) static unsigned long calls(step *f) { unsigned long v = f(); __asm__ volatile("" : "+r"(v)); return v; }
+static void both(step *last)
+{
+    step *volatile steps[] = { tbd_context, last };
+
+    for (volatile int i = 0; i < 2; i++) {
+        unsigned long v = calls(steps[i]);
+
+        printf("0x%lx\\n", v);
+        fflush(stdout);
+    }
+}
+static void *thread(void *p) { both(spins); return p; }
+int main(void)
+{
+    pthread_t id;
+
+    pthread_create(&id, NULL, thread, NULL);
+    while (!is_ready)
+        ;
+    both(dies);
+    return 0;
+}
+""")
+    for scheme in SCHEMES:
+        root = os.path.join(folder, scheme)
+        result = tbdtest.run([binary], env=tbdtest.trace_env(root, "mode=crash,context,scheme=" + scheme))
+        tbdtest.wait_organizers(root)
+        other, own = result.out.decode().split()
+        rows = tbdtest.Trace(os.path.join(root, "latest")).ask("threads")
+        assert [row["context"] for row in rows] == [own, other] and other != own, (scheme, rows, result)
+    root = os.path.join(folder, "none")
+    tbdtest.run([binary], env=tbdtest.trace_env(root, "mode=crash"))
+    tbdtest.wait_organizers(root)
+    assert all("context" not in row for row in tbdtest.Trace(os.path.join(root, "latest")).ask("threads"))
+
+
 # ---- tbdq context ----
 
 def values_of_example(folder, scheme):

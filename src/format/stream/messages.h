@@ -50,6 +50,7 @@ enum tbd_message_kind {
     TBD_MSG_READ = 24, /* struct tbd_msg_read: only in replays with TBD_HOOK_LOADS */
     /* struct tbd_msg_stops: first in the log of a window of native play that no replay has counted */
     TBD_MSG_STOPS = 25,
+    TBD_MSG_CALLING = 26, /* struct tbd_msg_calling: only in the log of a crash dump */
     TBD_MSG_KIND_COUNT
 };
 
@@ -321,6 +322,14 @@ struct tbd_msg_translated {
 struct tbd_msg_stops {
     uint64_t reserved;
 };
+
+/* The calling context of a thread (base/calling.h) at the moment of a dump. */
+struct tbd_msg_calling {
+    uint64_t value;  /*  0 */
+    uint32_t thread; /*  8: tid */
+    uint32_t scheme; /* 12: enum tbd_calling_scheme */
+};
+_Static_assert(sizeof(struct tbd_msg_calling) == 16, "tbd_msg_calling is 16 bytes");
 
 /* The instruction that the next SPECIAL message is about has read this memory. */
 struct tbd_msg_read {

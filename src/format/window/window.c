@@ -188,6 +188,7 @@ static uint32_t fixed_bytes(uint32_t kind)
     case TBD_MSG_RSEQ: return sizeof(struct tbd_msg_rseq);
     case TBD_MSG_CUT: return sizeof(struct tbd_msg_cut);
     case TBD_MSG_READ: return sizeof(struct tbd_msg_read);
+    case TBD_MSG_CALLING: return sizeof(struct tbd_msg_calling);
     default: return 8;
     }
 }

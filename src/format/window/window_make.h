@@ -56,7 +56,7 @@ static inline bool tbd_message_is_event(uint32_t kind)
            kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
            kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED || kind == TBD_MSG_RSEQ ||
            kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED || kind == TBD_MSG_READ ||
-           kind == TBD_MSG_STOPS;
+           kind == TBD_MSG_STOPS || kind == TBD_MSG_CALLING;
 }
 
 /* Does the thread in control do something with it?  Not with what the kernel does for it in between:
@@ -64,7 +64,7 @@ static inline bool tbd_message_is_event(uint32_t kind)
 static inline bool tbd_message_is_done_by_thread(uint32_t kind)
 {
     return kind != TBD_MSG_RSEQ && kind != TBD_MSG_CUT && kind != TBD_MSG_TRANSLATED &&
-           kind != TBD_MSG_STOPS;
+           kind != TBD_MSG_STOPS && kind != TBD_MSG_CALLING;
 }
 
 /* Are fixed part and writes of such a message inside its payload? */

@@ -312,6 +312,28 @@ static void send_threads(struct tbd_thread *thread)
     }
 }
 
+static void send_calling(struct tbd_thread *thread, const struct tbd_saved_context *saved)
+{
+    struct tbd_msg_calling message = { .value = tbd_free_block_of(saved)->calling_value,
+                                       .thread = saved->tid,
+                                       .scheme = (uint32_t)tbd_runtime.options.scheme };
+    struct tbd_part part = { &message, sizeof(message) };
+
+    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_CALLING, &part, 1);
+}
+
+static void send_callings(struct tbd_thread *thread)
+{
+    const struct tbd_saved_context *own = tbd_context_now();
+
+    for (uint32_t i = 0; tbd_runtime.options.contexts && i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_saved_context *saved = tbd_saved_context_at(i);
+
+        if (saved->tid && (saved == own || saved->turn))
+            send_calling(thread, saved);
+    }
+}
+
 struct cutting {
     struct tbd_cut *cut;
     struct tbd_codegen_config config;
@@ -360,6 +382,7 @@ static void send_state(struct tbd_thread *thread)
     send_memory(thread);
     tbd_registers_send(&tbd_recording.ring, thread, &tbd_processor.vector);
     send_threads(thread);
+    send_callings(thread);
     enter_block(thread);
 }
 

@@ -3,6 +3,7 @@
  * selected */
 #include "query/commands/commands.h"
 #include "query/output/output.h"
+#include "query/session/dump_state.h"
 #include "query/session/source/source_place.h"
 #include "query/session/thread_names.h"
 
@@ -87,6 +88,15 @@ static enum tbd_status find_places(struct tbd_session *session, struct tbd_posit
 
 /* ---- output ---- */
 
+/* In a dump of a program that ran with calling contexts. */
+static void set_context(struct tbd_session *session, uint32_t tid, uint32_t window, json_t *object)
+{
+    struct tbd_msg_calling calling;
+
+    if (session->info->is_dump && tbd_dump_calling(session, window, tid, &calling) == TBD_OK)
+        json_object_set_new(object, "context", tbd_output_hex(calling.value));
+}
+
 /* `order`: the how many-th thread it is. */
 static json_t *thread_object(struct tbd_session *session, uint32_t order, uint64_t pc,
                              uint32_t control, uint32_t window)
@@ -113,6 +123,7 @@ static json_t *thread_object(struct tbd_session *session, uint32_t order, uint64
         return object;
     json_object_set_new(object, "pc", tbd_output_hex(pc));
     tbd_output_symbol(session, window, pc, object);
+    set_context(session, thread->tid, window, object);
     return object;
 }
 
@@ -147,6 +158,8 @@ static void print_thread(const json_t *object, FILE *out)
     if (json_object_get(object, "pc") != NULL)
         fprintf(out, "  at %s %s%s%s", get(object, "pc"), get(object, "module"),
                 *get(object, "function") == '\0' ? "" : "!", get(object, "function"));
+    if (json_object_get(object, "context") != NULL)
+        fprintf(out, ", context %s", get(object, "context"));
     fputc('\n', out);
 }
 

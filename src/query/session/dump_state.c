@@ -77,3 +77,27 @@ enum tbd_status tbd_dump_regs(struct tbd_session *session, uint32_t index,
     tbd_window_free(window);
     return found ? TBD_OK : refuse(session, "the crash dump has no registers of this thread");
 }
+
+static bool take_calling(const struct tbd_message *message, uint32_t tid,
+                         struct tbd_msg_calling *out)
+{
+    if (tbd_message_kind(message) != TBD_MSG_CALLING)
+        return false;
+    memcpy(out, (const uint8_t *)(const void *)message + sizeof(*message), sizeof(*out));
+    return out->thread == tid;
+}
+
+enum tbd_status tbd_dump_calling(struct tbd_session *session, uint32_t index, uint32_t tid,
+                                 struct tbd_msg_calling *out)
+{
+    struct tbd_window *window;
+    enum tbd_status status = tbd_window_load(session->trace, index, false, &window, &session->why);
+    bool found = false;
+
+    if (status != TBD_OK)
+        return status;
+    for (size_t i = 0; i < window->log_count && !found; i++)
+        found = take_calling(window->log[i].message, tid, out);
+    tbd_window_free(window);
+    return found ? TBD_OK : TBD_NOTFOUND;
+}
