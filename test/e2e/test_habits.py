@@ -300,10 +300,13 @@ def test_what_is_not_there_is_told_where_it_is_not(folder):
 
 def test_values_one_behind_the_other(folder):
     trace = recorded(folder)
-    assert said(trace, "print settings.name[0]@3").out == b"{115 's', 105 'i', 120 'x'}\n", said(trace, "print settings.name[0]@3")
+    assert said(trace, "print settings.name[0]@3").out == b'"six"\n', said(trace, "print settings.name[0]@3")
     assert said(trace, "print /x *(char *)&settings@1 + 1").out == b"{0x73, 0x69}\n"
     row = trace.one("print", "*(&settings.limit)@1")
     assert row["value"] == "{%s}" % trace.one("print", "settings.limit")["value"], row
+    assert trace.one("print", "settings.name[0]@3")["ctype"] == "char [3]"
+    kept = tbdtest.run([tbdtest.TBDQ, "-t", trace.path], stdin=b"print settings.name[0]@3\nprint $1\nprint $1[2]\n")
+    assert kept.out.splitlines() == [b'"six"', b'"six"', b"120 'x'"], kept
     for wrong in ("settings@0", "settings@9999999", "settings@", "5@2", "settings@nothing"):
         result = said(trace, "print " + wrong)
         assert result.code in (1, 2) and result.err and not result.out, (wrong, result)

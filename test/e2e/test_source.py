@@ -127,7 +127,9 @@ GLOBALS = ["counter", "hidden", "ratio", "third", "ready", "byte", "letter", "ti
            "head", "chosen", "per_thread", "nothing", "points[1].y * 3 - counter", "&points[2]", "&points[2] - points",
            "table[counter % 4] << 2", "(char)table[1]", "*&counter + 1", "sizeof(struct node) / sizeof(table[0])", "packed.five > -8",
            "(unsigned char)packed.five", "number.bytes[7]", "*title", "title[2] == 't'", "head != 0 && head->key > 10",
-           "counter / -2", "-7 % 3", "(double)counter / 2", "~(unsigned)packed.one", "!head", "1u - 2", "(long)1 << 40", "grid[1][2]", "*grid[1]"]
+           "counter / -2", "-7 % 3", "(double)counter / 2", "~(unsigned)packed.one", "!head", "1u - 2", "(long)1 << 40", "grid[1][2]", "*grid[1]",
+           "table[1]@3", "*title@4", "pairs[0]@14", "large[0]@300", "*(int (*)[2])table", "(*(unsigned char (*)[3])&byte)[0]", "sizeof(int[10])",
+           "sizeof(char *[3])"]
 
 
 def known(text):

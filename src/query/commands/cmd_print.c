@@ -185,50 +185,6 @@ static enum tbd_exit take_count(struct tbd_command_run *run, struct print_reques
     return result;
 }
 
-/* The text of `count` consecutive values; the caller frees it. */
-static char *values_text(struct tbd_source_place *place, const struct print_request *request,
-                         const struct tbd_data *first, uint32_t *out_unknown)
-{
-    uint32_t unknown;
-    uint64_t bytes = tbd_type_look(&first->type).bytes;
-    struct tbd_data data;
-    char *text = NULL, *value;
-    size_t length;
-    FILE *out;
-
-    if (request->count == 0)
-        return value_text(place, request->format, first, out_unknown);
-    *out_unknown = 0;
-    out = open_memstream(&text, &length);
-    if (out == NULL)
-        return NULL;
-    for (uint64_t i = 0; i < request->count; i++) {
-        tbd_data_at(first->address + i * bytes, &first->type, &data);
-        value = value_text(place, request->format, &data, &unknown);
-        *out_unknown += unknown;
-        fprintf(out, "%s%s", i == 0 ? "{" : ", ", value == NULL ? "" : value);
-        free(value);
-    }
-    fputc('}', out);
-    fclose(out);
-    return text;
-}
-
-static json_t *values_json(struct tbd_source_place *place, const struct print_request *request,
-                           const struct tbd_data *first)
-{
-    struct tbd_printer printer = tbd_source_printer(place, 0);
-    uint64_t bytes = tbd_type_look(&first->type).bytes;
-    json_t *all = json_array();
-    struct tbd_data data;
-
-    for (uint64_t i = 0; i < request->count; i++) {
-        tbd_data_at(first->address + i * bytes, &first->type, &data);
-        json_array_append_new(all, tbd_value_json(&printer, &data));
-    }
-    return all;
-}
-
 /* A name that is only in the symbol table has no type to print it by. */
 static bool has_no_type(const struct tbd_data *data)
 {
@@ -238,7 +194,7 @@ static bool has_no_type(const struct tbd_data *data)
 }
 
 static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_place *place,
-                                 const struct print_request *request, const struct tbd_data *data)
+                                 const struct print_request *request, struct tbd_data *data)
 {
     json_t *object;
     size_t kept;
@@ -256,22 +212,17 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
         fprintf(stderr, "tbdq: what stands before @ must lie in memory\n");
         return TBD_EXIT_NOT_FOUND;
     }
+    if (request->count != 0)
+        data->type = tbd_type_array_of(&data->type, (uint32_t)request->count);
     if (run->session->json) {
         object = json_object();
         json_object_set_new(object, "expression",
                             json_stringn(run->text + request->from, request->to - request->from));
         put_value(place, request->format, data, object);
-        if (request->count != 0) {
-            text = values_text(place, request, data, &unknown);
-            put_text(object, "value", text);
-            put_unknown(object, unknown);
-            free(text);
-            json_object_set_new(object, "data", values_json(place, request, data));
-        }
         tbd_output_line(object, run->out);
         return TBD_EXIT_FOUND;
     }
-    text = values_text(place, request, data, &unknown);
+    text = value_text(place, request->format, data, &unknown);
     kept = tbd_user_values_print(&run->session->values, &place->places[0], data);
     if (run->numbers && kept != 0)
         fprintf(run->out, "$%zu = ", kept);

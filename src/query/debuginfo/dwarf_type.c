@@ -37,9 +37,19 @@ struct tbd_type tbd_type_pointer_to(const struct tbd_type *type)
 {
     struct tbd_type pointer = *type;
 
-    if (pointer.pointers < UINT8_MAX)
+    if (pointer.made_count != 0 && pointer.made_pointers < UINT8_MAX)
+        pointer.made_pointers++;
+    else if (pointer.made_count == 0 && pointer.pointers < UINT8_MAX)
         pointer.pointers++;
     return pointer;
+}
+
+struct tbd_type tbd_type_array_of(const struct tbd_type *type, uint32_t count)
+{
+    struct tbd_type array = *type;
+
+    array.made_count = count;
+    return array;
 }
 
 static bool is_transparent(int tag)
@@ -212,11 +222,33 @@ static void take_computed(const struct tbd_type *type, struct tbd_type_view *vie
         view->count = view->bytes = 0;
 }
 
+static struct tbd_type without_made_array(const struct tbd_type *type)
+{
+    struct tbd_type element = *type;
+
+    element.made_count = 0;
+    return element;
+}
+
+static struct tbd_type_view made_array_view(const struct tbd_type *type)
+{
+    struct tbd_type element = without_made_array(type);
+    struct tbd_type_view view = { .kind = TBD_TYPE_ARRAY, .count = type->made_count };
+
+    if (__builtin_mul_overflow(tbd_type_look(&element).bytes, view.count, &view.bytes))
+        view.count = view.bytes = 0;
+    return view;
+}
+
 struct tbd_type_view tbd_type_look(const struct tbd_type *type)
 {
     struct tbd_type_view view = { .kind = TBD_TYPE_POINTER, .bytes = 8 };
     uint64_t encoding = 0, all = 0;
 
+    if (type->made_pointers != 0)
+        return view;
+    if (type->made_count != 0)
+        return made_array_view(type);
     if (type->pointers != 0)
         return view;
     if (type->die.addr == NULL)
@@ -260,6 +292,14 @@ bool tbd_type_target(const struct tbd_type *type, struct tbd_type *out)
     struct tbd_type_view view;
 
     *out = *type;
+    if (type->made_pointers != 0) {
+        out->made_pointers--;
+        return true;
+    }
+    if (type->made_count != 0) {
+        *out = without_made_array(type);
+        return true;
+    }
     if (type->pointers != 0) {
         out->pointers--;
         return true;

@@ -13,12 +13,14 @@
 #include <stdio.h>
 
 struct tbd_type {
-    Dwarf_Die die;      /* die.addr NULL: made here, see `encoding` */
-    uint8_t encoding;   /* DW_ATE_*, 0: void */
-    uint8_t bytes;      /* of a type made here */
-    uint8_t pointers;   /* levels of pointers to it, made here */
-    uint8_t dimensions; /* of an array, indexed already */
-    uint64_t count;     /* elements of an array whose function computed its length; 0: see `die` */
+    Dwarf_Die die;       /* die.addr NULL: made here, see `encoding` */
+    uint8_t encoding;    /* DW_ATE_*, 0: void */
+    uint8_t bytes;       /* of a type made here */
+    uint8_t pointers;    /* levels of pointers to it, made here */
+    uint8_t dimensions;  /* of an array, indexed already */
+    uint64_t count;      /* elements of an array whose function computed its length; 0: see `die` */
+    uint32_t made_count; /* an array made here: its elements, of the type that all above says */
+    uint8_t made_pointers; /* levels of pointers to that array */
 };
 
 enum tbd_type_kind {
@@ -55,6 +57,8 @@ bool tbd_type_target(const struct tbd_type *type, struct tbd_type *out);
 /* The number of bytes that adding 1 to a pointer of this type moves it; at least 1. */
 uint64_t tbd_type_step(const struct tbd_type *pointer);
 struct tbd_type tbd_type_pointer_to(const struct tbd_type *type);
+/* `count` of them in a row; *type is no such array itself. */
+struct tbd_type tbd_type_array_of(const struct tbd_type *type, uint32_t count);
 /* As C writes it: "struct node *", "char [16]"; returns `out`. */
 char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes);
 /* "int, const char *, ...": the parameters of a function's entry, without those that the compiler adds.  False: there are none. */

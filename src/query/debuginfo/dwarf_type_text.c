@@ -228,12 +228,29 @@ static const char *leading_qualifier(Dwarf_Die die)
     return found;
 }
 
+/* "int [3]", "int (*)[3]" */
+static void put_made_array(struct type_text *text, const struct tbd_type *type)
+{
+    char count[32];
+
+    for (unsigned i = 0; i < type->made_pointers; i++)
+        put_before(text, "*");
+    if (type->made_pointers != 0) {
+        put_before(text, "(");
+        put_after(text, ")");
+    }
+    snprintf(count, sizeof(count), "[%u]", (unsigned)type->made_count);
+    put_after(text, count);
+}
+
 char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes)
 {
     struct type_text text = { .before = "" };
     Dwarf_Die die = type->die;
     const char *qualifier = "";
 
+    if (type->made_count != 0)
+        put_made_array(&text, type);
     for (unsigned i = 0; i < type->pointers; i++)
         put_before(&text, "*");
     if (type->pointers != 0 && die.addr != NULL && dwarf_tag(&die) == DW_TAG_array_type) {

@@ -178,6 +178,44 @@ static bool read_named(struct tbd_c_reader *r, struct tbd_type *out)
     return find_type(r, name, out);
 }
 
+/* "[3]" after a type; nothing is read if it is not there. */
+static bool read_length(struct tbd_c_reader *r, struct tbd_type *out)
+{
+    size_t start = r->at;
+    uint64_t count = 0;
+
+    if (out->made_count == 0 && tbd_c_accept(r, "[")) {
+        for (; isdigit((unsigned char)tbd_c_peek(r)) && count < UINT32_MAX / 16; r->at++)
+            count = count * 10 + (uint64_t)(r->text[r->at] - '0');
+        if (count != 0 && tbd_c_accept(r, "]")) {
+            *out = tbd_type_array_of(out, (uint32_t)count);
+            return true;
+        }
+    }
+    r->at = start;
+    return false;
+}
+
+/* "(*)[3]" after a type: a pointer to an array. */
+static void read_array_pointer(struct tbd_c_reader *r, struct tbd_type *out)
+{
+    struct tbd_type array = *out;
+    size_t start = r->at;
+    unsigned pointers = 0;
+
+    if (tbd_c_accept(r, "(")) {
+        while (tbd_c_accept(r, "*"))
+            pointers++;
+        if (pointers != 0 && tbd_c_accept(r, ")") && read_length(r, &array)) {
+            for (; pointers > 0; pointers--)
+                array = tbd_type_pointer_to(&array);
+            *out = array;
+            return;
+        }
+    }
+    r->at = start;
+}
+
 bool tbd_c_read_type(struct tbd_c_reader *r, struct tbd_type *out)
 {
     size_t start = r->at;
@@ -193,6 +231,10 @@ bool tbd_c_read_type(struct tbd_c_reader *r, struct tbd_type *out)
         if (r->text[r->at - 1] == '*')
             *out = tbd_type_pointer_to(out);
     }
+    read_array_pointer(r, out);
+    if (out->die.addr ==
+        NULL) /* the name of another type may be a variable's, too: an element of it */
+        (void)read_length(r, out);
     return true;
 }
 
