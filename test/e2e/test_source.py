@@ -129,7 +129,7 @@ GLOBALS = ["counter", "hidden", "ratio", "third", "ready", "byte", "letter", "ti
            "(unsigned char)packed.five", "number.bytes[7]", "*title", "title[2] == 't'", "head != 0 && head->key > 10",
            "counter / -2", "-7 % 3", "(double)counter / 2", "~(unsigned)packed.one", "!head", "1u - 2", "(long)1 << 40", "grid[1][2]", "*grid[1]",
            "table[1]@3", "*title@4", "pairs[0]@14", "large[0]@300", "*(int (*)[2])table", "(*(unsigned char (*)[3])&byte)[0]", "sizeof(int[10])",
-           "sizeof(char *[3])"]
+           "sizeof(char *[3])", "wide", "wide_pointer", "symbols", "symbols[1]", "sixteen[0]@2", "sixteen[0]", "thirty_two", "long_third"]
 
 
 def known(text):

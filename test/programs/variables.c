@@ -2,6 +2,9 @@
 /* Variables of all kinds in scopes of all kinds: what debug information describes. */
 #include "check.h"
 
+#include <uchar.h>
+#include <wchar.h>
+
 enum color { RED, GREEN = 5, BLUE = 6 };
 
 struct point {
@@ -180,3 +183,11 @@ long many[300];
 long steps[] = { MANY(0), MANY(36), MANY(72), MANY(108), MANY(144), MANY(180), MANY(216) };
 struct point pairs[14] = { { 1, 2 } };
 char *spaced = "pointer to aaaaaaaaaaaaaaaaaaaaaaa";
+
+/* Wide characters, which are typedefs of integers in C. */
+typedef wchar_t symbol;
+wchar_t wide[8] = L"wide", *wide_pointer = wide;
+const symbol symbols[3] = L"sy";
+char16_t sixteen[9] = u"six";
+char32_t thirty_two[3] = U"ab";
+long double long_third = 1.0L / 3;

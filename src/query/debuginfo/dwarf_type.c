@@ -86,6 +86,42 @@ static bool peel(Dwarf_Die *die)
     return false;
 }
 
+/* What stands before literals of a type of characters called `name`. */
+static char wide_sign(const char *name)
+{
+    static const struct {
+        const char *name;
+        char sign;
+    } kinds[] = { { "wchar_t", 'L' }, { "char16_t", 'u' }, { "char32_t", 'U' } };
+
+    for (size_t i = 0; name != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(name, kinds[i].name) == 0)
+            return kinds[i].sign;
+    }
+    return 0;
+}
+
+/* C has typedefs of integers for wide characters, C++ types of their own. */
+static char wide_of(const Dwarf_Die *of, const struct tbd_type_view *view)
+{
+    Dwarf_Die die = *of;
+    char sign = 0;
+
+    if (view->bytes != 2 && view->bytes != 4)
+        return 0;
+    for (int i = 0; i < TBD_TYPE_CHAIN_MAX && sign == 0; i++) {
+        Dwarf_Die next;
+
+        sign = wide_sign(tbd_die_name(&die));
+        if (!is_transparent(dwarf_tag(&die)) || !tbd_die_reference(&die, DW_AT_type, &next))
+            break;
+        die = next;
+    }
+    if (sign == 0 && view->encoding == DW_ATE_UTF)
+        sign = view->bytes == 2 ? 'u' : 'U';
+    return sign;
+}
+
 /* ---- arrays ---- */
 
 static uint64_t subrange_count(const Dwarf_Die *die)
@@ -271,6 +307,8 @@ struct tbd_type_view tbd_type_look(const struct tbd_type *type)
     }
     view.encoding = (uint8_t)encoding;
     view.is_signed = is_signed_encoding(encoding);
+    if (view.kind == TBD_TYPE_INTEGER)
+        view.wide = wide_of(&type->die, &view);
     return view;
 }
 

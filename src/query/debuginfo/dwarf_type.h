@@ -42,6 +42,7 @@ struct tbd_type_view {
     uint64_t count;   /* ARRAY: elements of the outermost dimension left; 0: not known */
     uint8_t encoding; /* INTEGER, FLOAT, ENUM: DW_ATE_* */
     bool is_signed;
+    char wide; /* INTEGER: 'L', 'u' or 'U' before literals of such characters; 0: no wide ones */
     Dwarf_Die die; /* without typedefs and qualifiers; addr NULL for types made here */
 };
 

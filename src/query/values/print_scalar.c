@@ -241,14 +241,14 @@ static void print_pointer(struct tbd_print *p, const struct tbd_type *type, uint
     view = tbd_type_look(&target);
     if (tbd_print_is_char(&view))
         print_string(p, value);
-    else if (tbd_print_is_wide(&view))
-        tbd_print_wide_pointer(p, value, &target);
     else if (view.kind == TBD_TYPE_FUNCTION
                  ? printer->function != NULL &&
                        printer->function(printer->context, value, name, sizeof(name))
                  : printer->symbol != NULL &&
                        printer->symbol(printer->context, value, name, sizeof(name)))
         fprintf(p->out, " <%s>", name);
+    if (tbd_print_is_wide(&view))
+        tbd_print_wide_pointer(p, value, &target);
 }
 
 void tbd_print_scalar(struct tbd_print *p, const struct tbd_data *data,
@@ -301,7 +301,7 @@ void tbd_print_float(struct tbd_print *p, const struct tbd_data *data,
     else if (view->bytes == 8)
         fprintf(p->out, "%.17g", (double)value);
     else
-        fprintf(p->out, "%.18Lg", value);
+        fprintf(p->out, "%.21Lg", value);
 }
 
 /* Two numbers, as gdb writes them: 1.5 + -2i */

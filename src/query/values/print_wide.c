@@ -8,25 +8,11 @@
 
 #include "query/text/print_text.h"
 
-#include <dwarf.h>
 #include <inttypes.h>
-#include <string.h>
-
-/* What stands before a literal of these characters; NULL: they are none. */
-static const char *prefix_of(const struct tbd_type_view *view)
-{
-    const char *name = view->die.addr == NULL ? NULL : tbd_die_name(&view->die);
-
-    if (view->kind != TBD_TYPE_INTEGER || (view->bytes != 2 && view->bytes != 4) || name == NULL)
-        return NULL;
-    if (strcmp(name, "wchar_t") == 0)
-        return "L";
-    return view->encoding != DW_ATE_UTF ? NULL : view->bytes == 2 ? "u" : "U";
-}
 
 bool tbd_print_is_wide(const struct tbd_type_view *view)
 {
-    return prefix_of(view) != NULL;
+    return view->wide != 0;
 }
 
 /* One character, or the first half of one, of a string; returns how many units it takes. */
@@ -56,7 +42,7 @@ static void print_char(FILE *out, uint32_t c, char quote)
 
 void tbd_print_wide_char(struct tbd_print *p, const struct tbd_type_view *view, uint64_t value)
 {
-    fprintf(p->out, "%" PRIu64 " %s'", value, prefix_of(view));
+    fprintf(p->out, "%" PRIu64 " %c'", value, view->wide);
     print_char(p->out, (uint32_t)value, '\'');
     fputc('\'', p->out);
 }
@@ -72,8 +58,7 @@ static size_t run_of(const uint32_t *units, size_t at, size_t count)
 }
 
 /* Long runs stand between the quoted parts: L"ab", L'\000' <repeats 20 times>. */
-static void print_units(FILE *out, const char *prefix, const uint32_t *units, size_t count,
-                        uint64_t width)
+static void print_units(FILE *out, char prefix, const uint32_t *units, size_t count, uint64_t width)
 {
     bool quoted = false;
     uint32_t c;
@@ -81,7 +66,7 @@ static void print_units(FILE *out, const char *prefix, const uint32_t *units, si
     for (size_t at = 0, run; at < count;) {
         run = run_of(units, at, count);
         if (run > TBD_TEXT_REPEATS) {
-            fprintf(out, "%s%s%s'", quoted ? "\"" : "", at != 0 ? ", " : "", prefix);
+            fprintf(out, "%s%s%c'", quoted ? "\"" : "", at != 0 ? ", " : "", prefix);
             print_char(out, units[at], '\'');
             fprintf(out, "' <repeats %zu times>", run);
             quoted = false;
@@ -89,20 +74,19 @@ static void print_units(FILE *out, const char *prefix, const uint32_t *units, si
             continue;
         }
         if (!quoted)
-            fprintf(out, "%s%s\"", at != 0 ? ", " : "", prefix);
+            fprintf(out, "%s%c\"", at != 0 ? ", " : "", prefix);
         quoted = true;
         at += decode(units + at, count - at, width, &c);
         print_char(out, c, '"');
     }
     if (count == 0)
-        fprintf(out, "%s\"", prefix);
+        fprintf(out, "%c\"", prefix);
     fputs(quoted || count == 0 ? "\"" : "", out);
 }
 
 void tbd_print_wide(struct tbd_print *p, const struct tbd_data *first, uint64_t count)
 {
     struct tbd_type_view view = tbd_type_look(&first->type);
-    const char *prefix = prefix_of(&view);
     uint32_t units[TBD_TEXT_SHOWN] = { 0 };
     size_t known = 0;
 
@@ -112,7 +96,7 @@ void tbd_print_wide(struct tbd_print *p, const struct tbd_data *first, uint64_t 
            tbd_data_read(p->printer->place, first, known * view.bytes, &units[known],
                          (size_t)view.bytes))
         known++;
-    print_units(p->out, prefix == NULL ? "L" : prefix, units, known, view.bytes);
+    print_units(p->out, view.wide == 0 ? 'L' : view.wide, units, known, view.bytes);
     if (known < count && known < TBD_TEXT_SHOWN)
         tbd_print_unknown_rest(p);
     else if (known < count)
