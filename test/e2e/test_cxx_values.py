@@ -153,8 +153,17 @@ def printed(folder, pretty):
     return trace, found
 
 
+def check_types(trace):
+    """Members that are not in the object, or that each object has elsewhere, have no offset; an enumeration has its values."""
+    for name, rows in (("shop::Point", [["0", "int", "x"], ["4", "int", "y"], ["-", "static", "int", "made"]]),
+                       ("shop::Color", [["0", "red"], ["7", "green"], ["8", "blue"]]), ("shop::Left", [["-", "virtual", "shop::Base"], ["8", "int", "l"]])):
+        shown = [line.split() for line in trace.tbdq("ptype", name, json_output=False, at="last").out.decode().splitlines()[1:]]
+        assert [row for row in rows if row not in shown] == [], (name, shown)
+
+
 def test_a_hundred_types_are_printed_as_by_gdb(folder):
     trace, found = printed(folder, "off")
+    check_types(trace)
     assert len(found) >= 150, len(found)
     wrong, equal = [], set()
     for name, (here, gdb, _, kind) in found.items():

@@ -367,11 +367,32 @@ static void print_members(const struct tbd_command_run *run, const struct tbd_pl
 
     for (bool first = true; tbd_type_next_member(&whole, first, &at, &member); first = false) {
         tbd_type_text(&member.type, text, sizeof(text));
-        fprintf(run->out, "%6" PRIu64 "  %s  %s", member.offset, tbd_shown(text),
+        if (member.is_static || member.is_virtual)
+            fprintf(run->out, "%6s  %s ", "-", member.is_static ? "static" : "virtual");
+        else
+            fprintf(run->out, "%6" PRIu64 "  ", member.offset);
+        fprintf(run->out, "%s  %s", tbd_shown(text),
                 tbd_shown(member.name == NULL ? "" : member.name));
         if (member.bits != 0)
             fprintf(run->out, " : %" PRIu32, member.bits);
         fputc('\n', run->out);
+    }
+}
+
+/* The values of an enumeration, and what they are called. */
+static void print_enumerators(const struct tbd_command_run *run, const struct tbd_type_view *view)
+{
+    uint64_t value;
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(&view->die, &die); more; more = tbd_die_next(&die, &die)) {
+        const char *name = tbd_die_name(&die);
+
+        if (dwarf_tag(&die) != DW_TAG_enumerator || name == NULL ||
+            !tbd_die_number(&die, DW_AT_const_value, &value))
+            continue;
+        fprintf(run->out, view->is_signed ? "%6" PRId64 "  %s\n" : "%6" PRIu64 "  %s\n", value,
+                tbd_shown(name));
     }
 }
 
@@ -413,6 +434,8 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
     fprintf(run->out, "%s, %" PRIu64 " bytes\n", tbd_shown(text), view.bytes);
     if (view.kind == TBD_TYPE_STRUCT)
         print_members(run, place, &view.die);
+    else if (view.kind == TBD_TYPE_ENUM)
+        print_enumerators(run, &view);
     else if (points_to_struct(type, &target))
         print_type(run, place, &target);
 }

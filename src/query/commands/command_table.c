@@ -396,7 +396,7 @@ const struct tbd_command tbd_commands[] = {
       "tbdq locals", true, false, false },
     { "ptype", tbd_command_ptype, "TYPE | EXPRESSION",
       "a type, its size, and where its members are",
-      "Of a pointer also what it leads to.",
+      "Of a pointer also what it leads to, of an enumeration its values.",
       "tbdq ptype struct node", true, false, false },
     { "symbol", tbd_command_symbol, "ADDRESS",
       "the function or variable that an address lies in",
