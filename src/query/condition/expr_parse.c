@@ -20,6 +20,7 @@
 #include "query/condition/expr_needs.h"
 
 #include "query/condition/field_names.h"
+#include "query/values/c_parse.h"
 #include "hooks/table/syscalls.h"
 
 #include <signal.h>
@@ -363,12 +364,22 @@ static bool keep_word(struct tbd_parser *p)
            tbd_parser_out_of_memory(p) != NONE;
 }
 
+static int32_t parse_constant(struct tbd_parser *p, uint64_t value)
+{
+    struct tbd_token word = p->lexer.token;
+
+    tbd_parser_next(p);
+    return tbd_parser_number(p, &word, value);
+}
+
 static int32_t parse_word(struct tbd_parser *p)
 {
     const struct tbd_token *token = &p->lexer.token;
     const struct tbd_field_name *field = tbd_field_find(token->text, token->length);
     struct tbd_expr_stand_in value;
     struct tbd_register_name reg;
+    struct tbd_type type;
+    uint64_t constant;
 
     if (is_stand_in(p, &value))
         return tbd_parser_postfix(p, tbd_parser_stand_in(p, &value));
@@ -389,6 +400,8 @@ static int32_t parse_word(struct tbd_parser *p)
     if (token->length > 1 && token->text[0] == '$' &&
         tbd_register_find(token->text + 1, token->length - 1, &reg))
         return parse_register(p, &reg);
+    if (tbd_c_constant(token->text, token->length, &type, &constant))
+        return keep_word(p) ? parse_constant(p, constant) : NONE;
     return parse_other_word(p);
 }
 

@@ -258,6 +258,14 @@ static void take_computed(const struct tbd_type *type, struct tbd_type_view *vie
         view->count = view->bytes = 0;
 }
 
+/* std::nullptr_t: "decltype(nullptr)", a type of which nothing more is said. */
+static bool is_nullptr(Dwarf_Die *die)
+{
+    const char *name = dwarf_tag(die) == DW_TAG_unspecified_type ? tbd_die_name(die) : NULL;
+
+    return name != NULL && strstr(name, "nullptr") != NULL;
+}
+
 static struct tbd_type without_made_array(const struct tbd_type *type)
 {
     struct tbd_type element = *type;
@@ -292,6 +300,8 @@ struct tbd_type_view tbd_type_look(const struct tbd_type *type)
     view.die = type->die;
     if (!peel(&view.die))
         return (struct tbd_type_view){ .kind = TBD_TYPE_VOID };
+    if (is_nullptr(&view.die))
+        return view;
     view.kind = kind_of_tag(dwarf_tag(&view.die));
     view.bytes = size_of(&view.die, 0);
     if (view.kind == TBD_TYPE_INTEGER) {

@@ -119,7 +119,7 @@ static const char escapes_from[] = "ntr0\\'\"abfv", escapes_to[] = "\n\t\r\0\\'\
 
 static bool read_character(struct tbd_c_reader *r, int32_t *out)
 {
-    struct tbd_type type = tbd_type_made(DW_ATE_signed, 4);
+    struct tbd_type type = tbd_type_made(DW_ATE_signed_char, 1);
     const char *s = r->text + r->at;
     size_t start = r->at, left = r->end - r->at;
     const char *found;

@@ -91,6 +91,8 @@ void tbd_c_tree_free(struct tbd_c_tree *tree);
 /* `text` must be a type: "struct node *". */
 TBD_MUST_CHECK enum tbd_status tbd_c_parse_type(const struct tbd_c_types *types, const char *text,
                                                 struct tbd_type *out);
+/* `true`, `false` and `nullptr`, which no debug information names. */
+bool tbd_c_constant(const char *word, size_t length, struct tbd_type *type, uint64_t *out);
 /* The characters of a string between quotes, without escapes; how many (at most `bytes`). */
 size_t tbd_c_unescape(const char *text, size_t length, char *out, size_t bytes);
 

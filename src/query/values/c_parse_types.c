@@ -6,6 +6,7 @@
 #include "query/values/c_parse_private.h"
 
 #include <ctype.h>
+#include <dwarf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,26 @@ bool tbd_c_accept_word(struct tbd_c_reader *r, const char *word)
         return false;
     r->at += length;
     return true;
+}
+
+bool tbd_c_constant(const char *word, size_t length, struct tbd_type *type, uint64_t *out)
+{
+    static const struct {
+        const char *word;
+        uint64_t value;
+        bool is_pointer;
+    } constants[] = { { "true", 1, false }, { "false", 0, false }, { "nullptr", 0, true } };
+    struct tbd_type nothing = tbd_type_made(0, 0);
+
+    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
+        if (strlen(constants[i].word) != length || memcmp(constants[i].word, word, length) != 0)
+            continue;
+        *out = constants[i].value;
+        *type = constants[i].is_pointer ? tbd_type_pointer_to(&nothing)
+                                        : tbd_type_made(DW_ATE_boolean, 1);
+        return true;
+    }
+    return false;
 }
 
 /* ---- types ---- */

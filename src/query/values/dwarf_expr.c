@@ -279,12 +279,20 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
     char name[TBD_C_NAME_BYTES];
     const struct tbd_place_of *place = r->scope->place;
     const char *missing;
+    struct tbd_place_of where;
+    struct tbd_type type;
+    uint64_t value;
     Dwarf_Die self;
 
     tbd_c_name_of(r, node, name);
     if (tbd_c_find_this(r->scope->place, name, &self)) {
         tbd_c_take(r->scope->place, &self, out);
         return tbd_c_dereference(r, node->at, out) && tbd_c_member(r, node, out);
+    }
+    if (!tbd_c_find_entry(place, name, &where, &self) &&
+        tbd_c_constant(name, node->length, &type, &value)) {
+        tbd_data_number(value, &type, out);
+        return true;
     }
     if (tbd_c_find(r->scope, name, out))
         return true;
