@@ -115,7 +115,7 @@ DIFFERENT = {
     "in_map": (r"non-dereferenceable iterator for associative container", "gdb shows the tree's header as if it were a value"),
     "in_hash": (r"\{first = 1, second = 0.5\}", "gdb's library has no printer for iterators of unordered containers"),
     "function_none": (r"std::function \[no contained value\]", FUNCTION),
-    "function_plain": (r"std::function containing int \(\*\)\(\) = \{\[contained value\] = 0x\w+ <twice>\}", FUNCTION),
+    "function_plain": (r"std::function containing int \(\*\)\(int\) = \{\[contained value\] = 0x\w+ <twice>\}", FUNCTION),
     "function_functor": (r"std::function containing Functor = \{\[contained value\] = \{base = 40\}\}", FUNCTION),
     "function_lambda": (r"std::function containing .* = \{\[contained value\] = \{\}\}", FUNCTION),
     "tuple_reference": (r"std::tuple containing = \{\[1\] = @0x\w+: 5, \[2\] = 0x\w+ \"c\"\}", CAPTURED),

@@ -277,6 +277,12 @@ def test_places_to_list_and_memory_by_expression(folder):
     for place in ("overflow.c:99999", "overflow.c:0", "nothing.c:3", "nothing"):
         result = said(trace, "list " + place)
         assert result.code == 1 and result.err and not result.out, (place, result)
+    for words in ("18,20", "overflow.c:18,20"):
+        assert [row["line"] for row in trace.ask("list", words)] == [18, 19, 20], words
+    here = trace.one("where")["line"]
+    assert [row["line"] for row in trace.ask("list", "%d,%d" % (here - 1, here + 1)) if row["current"]] == [here]
+    assert trace.ask("list", "set_name,%d" % (lines[0]["line"]))[-1]["line"] == lines[0]["line"]
+    assert said(trace, "list 20,18").code == 2 and said(trace, "list nothing.c:1,2").code == 1
     memory = said(trace, "mem &settings sizeof(settings)").out
     assert memory == said(trace, "mem settings.name 20").out and said(trace, "mem (long)&settings.limit 4").out, memory
     assert said(trace, "mem nothing 4").code == 2

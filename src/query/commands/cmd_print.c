@@ -15,7 +15,8 @@
 
 #define FORMATS      "xduotc"
 #define VALUES_MAX   4096u
-#define POINTERS_MAX 8u /* of a pointer to a pointer to ... */
+#define TYPE_BYTES   1024u /* of the name of a type */
+#define POINTERS_MAX 8u    /* of a pointer to a pointer to ... */
 
 /* The value as text; the caller frees it. */
 static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data,
@@ -53,7 +54,7 @@ static void put_value(struct tbd_source_place *place, char format, const struct 
     struct tbd_printer printer = tbd_source_printer(place, format);
     uint32_t unknown;
     char *text = value_text(place, format, data, &unknown);
-    char type[256];
+    char type[TYPE_BYTES];
 
     put_text(object, "ctype", tbd_type_text(&data->type, type, sizeof(type)));
     put_text(object, "value", text);
@@ -363,7 +364,7 @@ static void print_members(const struct tbd_command_run *run, const struct tbd_pl
 {
     struct tbd_member member;
     Dwarf_Die whole = tbd_type_complete(place->dwarf, of), at;
-    char text[256];
+    char text[TYPE_BYTES];
 
     for (bool first = true; tbd_type_next_member(&whole, first, &at, &member); first = false) {
         tbd_type_text(&member.type, text, sizeof(text));
@@ -420,7 +421,7 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
 {
     struct tbd_type_view view = tbd_type_look(type);
     struct tbd_type target;
-    char text[256];
+    char text[TYPE_BYTES];
     json_t *object;
 
     tbd_type_text(type, text, sizeof(text));
@@ -431,7 +432,10 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
         tbd_output_line(object, run->out);
         return;
     }
-    fprintf(run->out, "%s, %" PRIu64 " bytes\n", tbd_shown(text), view.bytes);
+    if (view.kind == TBD_TYPE_FUNCTION)
+        fprintf(run->out, "%s\n", tbd_shown(text));
+    else
+        fprintf(run->out, "%s, %" PRIu64 " bytes\n", tbd_shown(text), view.bytes);
     if (view.kind == TBD_TYPE_STRUCT)
         print_members(run, place, &view.die);
     else if (view.kind == TBD_TYPE_ENUM)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define LIST_MAX 100000u
+#define DIGITS   "0123456789"
 
 /* ---- frames ---- */
 
@@ -92,12 +93,11 @@ static void print_line(const struct tbd_command_run *run, const char *file, uint
     tbd_output_line(object, run->out);
 }
 
-/* The lines around `at`; `current` is the one that is marked, 0 for none. */
-static enum tbd_exit print_lines(const struct tbd_command_run *run,
-                                 const struct tbd_source_line *at, uint32_t current, uint32_t count)
+/* `count` lines of the file from `first` on; `current` is the one that is marked, 0 for none. */
+static enum tbd_exit print_from(const struct tbd_command_run *run, const struct tbd_source_line *at,
+                                uint32_t first, uint32_t count, uint32_t current)
 {
     struct tbd_source_text text;
-    uint32_t first = at->line > count / 2 ? at->line - count / 2 : 1;
 
     if (!tbd_source_load(at->file, &text)) {
         fprintf(
@@ -117,6 +117,15 @@ static enum tbd_exit print_lines(const struct tbd_command_run *run,
         print_line(run, at->file, line, current, text.lines[line]);
     tbd_source_unload(&text);
     return TBD_EXIT_FOUND;
+}
+
+/* The lines around `at`. */
+static enum tbd_exit print_lines(const struct tbd_command_run *run,
+                                 const struct tbd_source_line *at, uint32_t current, uint32_t count)
+{
+    uint32_t first = at->line > count / 2 ? at->line - count / 2 : 1;
+
+    return print_from(run, at, first, count, current);
 }
 
 /* Finds the code of FILE or FILE:LINE in a module: the file's full name, and the line. */
@@ -230,36 +239,84 @@ static enum tbd_exit list_location(struct tbd_command_run *run, uint32_t count)
     return print_lines(run, &at, 0, count);
 }
 
-static enum tbd_exit list_here(struct tbd_command_run *run, uint32_t count)
+/* The line of the selected frame; line 0: not known. */
+static enum tbd_exit find_here(struct tbd_command_run *run, struct tbd_source_line *out)
 {
     struct tbd_source_stack stack;
-    const struct tbd_source_line *at;
-    enum tbd_exit result = TBD_EXIT_NOT_FOUND;
     enum tbd_status status =
         tbd_source_stack(run->session, tbd_session_current(run->session), &stack);
 
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    at = &stack.calls[stack.selected].source;
-    if (at->line == 0)
-        fprintf(stderr, "tbdq: no source line is known for this place\n%s",
-                stack.count > stack.selected + 1
-                    ? "hint: `up` selects the caller's frame; `bt` shows all\n"
-                    : "");
-    else
-        result = print_lines(run, at, at->line, count);
+    *out = stack.calls[stack.selected].source;
     tbd_source_stack_free(&stack);
-    return result;
+    return TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit list_here(struct tbd_command_run *run, uint32_t count)
+{
+    struct tbd_source_line at;
+    enum tbd_exit result = find_here(run, &at);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (at.line != 0)
+        return print_lines(run, &at, at.line, count);
+    fprintf(stderr, "tbdq: no source line is known for this place\n"
+                    "hint: `up` selects the caller's frame; `bt` shows all\n");
+    return TBD_EXIT_NOT_FOUND;
+}
+
+/* gdb's "list 10,20", "list file.c:10,20" and "list main,20"; *end is what stands after the comma. */
+static enum tbd_exit list_range(struct tbd_command_run *run, const char *end)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    unsigned long last = strtoul(end + 1, NULL, 10);
+    struct tbd_source_line here = { 0 }, at = { 0 };
+    enum tbd_exit result = find_here(run, &here);
+    char first[512];
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    snprintf(first, sizeof(first), "%.*s", (int)(end - run->argv[0]), run->argv[0]);
+    if (strspn(first, DIGITS) == strlen(first)) {
+        at = here;
+        at.line = here.line == 0 ? 0 : (uint32_t)strtoul(first, NULL, 10);
+    } else if (!find_location(run->session, position, first, &at)) {
+        at.line = 0;
+    }
+    if (at.line == 0) {
+        fprintf(stderr, "tbdq: no line with a known source is called '%s'\n", tbd_shown(first));
+        return TBD_EXIT_NOT_FOUND;
+    }
+    if (last < at.line || last - at.line >= LIST_MAX)
+        return tbd_command_usage(run, "the last line is before the first, or too far from it");
+    return print_from(run, &at, at.line, (uint32_t)last - at.line + 1,
+                      here.line != 0 && strcmp(at.file, here.file) == 0 ? here.line : 0);
+}
+
+/* The comma of "A,B"; NULL: it is no range of lines. */
+static const char *comma_of(const struct tbd_command_run *run)
+{
+    const char *comma = run->argc == 1 ? strrchr(run->argv[0], ',') : NULL;
+
+    return comma != NULL && comma != run->argv[0] && comma[1] != '\0' &&
+                   strspn(comma + 1, DIGITS) == strlen(comma + 1)
+               ? comma
+               : NULL;
 }
 
 enum tbd_exit tbd_command_list(struct tbd_command_run *run)
 {
+    const char *comma = comma_of(run);
     bool is_location = run->argc != 0 && !isdigit((unsigned char)run->argv[0][0]);
     unsigned number = is_location ? 1 : 0;
     struct tbd_position position = tbd_session_current(run->session);
     enum tbd_exit result = TBD_EXIT_FOUND;
     uint64_t count = 10;
 
+    if (comma != NULL)
+        return list_range(run, comma);
     if (run->argc > number + 1)
         return tbd_command_usage(run, "list takes at most a place and a number of lines");
     if (run->argc == number + 1)

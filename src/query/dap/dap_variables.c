@@ -79,7 +79,7 @@ json_t *tbd_dap_value(struct tbd_dap *dap, struct tbd_source_place *place,
     struct tbd_parts_count parts = { 0 };
     struct tbd_type_view view = tbd_type_look(&data->type);
     uint64_t address = data->address;
-    char type[256];
+    char type[1024];
     json_t *object = json_pack(
         "{s:o, s:o, s:i}", "value", value_text(place, data, is_hexadecimal), "type",
         tbd_output_text(tbd_type_text(&data->type, type, sizeof(type))), "variablesReference", 0);

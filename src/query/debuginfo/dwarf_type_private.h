@@ -7,7 +7,7 @@
 #include "query/debuginfo/dwarf_type.h"
 
 #define TBD_TYPE_CHAIN_MAX  32 /* steps through typedefs, pointers, anonymous members */
-#define TBD_TYPE_TEXT_BYTES 256
+#define TBD_TYPE_TEXT_BYTES 1024
 
 /* Follows a reference to a type unit, which holds the full type (-fdebug-types-section). */
 void tbd_type_take_signed(Dwarf_Die *die);

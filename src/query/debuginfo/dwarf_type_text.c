@@ -60,16 +60,25 @@ static const char *made_text(const struct tbd_type *type)
     return "?";
 }
 
+#define NESTING_MAX 4u        /* of functions in parameters of functions */
+#define CUT         "..."     /* after a name that is too long */
+#define NAME_FORMAT "%.1000s" /* of one scope, or the type itself, within TBD_TYPE_TEXT_BYTES */
+
 struct type_text {
     char before[TBD_TYPE_TEXT_BYTES]; /* in reverse order of nesting: kept as text to the left */
     char after[TBD_TYPE_TEXT_BYTES];
+    unsigned nesting; /* of parameters of functions in others */
+    bool is_cut;
 };
+
+static void make_text(struct type_text *text, const struct tbd_type *type, char *out, size_t bytes);
 
 static void put_before(struct type_text *text, const char *what)
 {
     const size_t capacity = sizeof(text->before) - 1;
     size_t added = strlen(what), kept = strlen(text->before);
 
+    text->is_cut |= added > capacity || kept > capacity - added;
     if (added > capacity)
         added = capacity;
     if (kept > capacity - added)
@@ -83,7 +92,9 @@ static void put_after(struct type_text *text, const char *what)
 {
     size_t used = strlen(text->after);
 
-    snprintf(text->after + used, sizeof(text->after) - used, "%s", what);
+    if ((size_t)snprintf(text->after + used, sizeof(text->after) - used, "%s", what) >=
+        sizeof(text->after) - used)
+        text->is_cut = true;
 }
 
 /* NULL: it is no pointer and no reference. */
@@ -121,8 +132,7 @@ static void put_dimensions(struct type_text *text, const Dwarf_Die *die, unsigne
     }
 }
 
-/* C++ names its structs without the keyword. */
-static const char *keyword_in(Dwarf_Die *die)
+static bool is_cxx(Dwarf_Die *die)
 {
     Dwarf_Die unit;
     int language = dwarf_diecu(die, &unit, NULL, NULL) == NULL ? 0 : dwarf_srclang(&unit);
@@ -133,9 +143,15 @@ static const char *keyword_in(Dwarf_Die *die)
     case DW_LANG_C_plus_plus_11:
     case DW_LANG_C_plus_plus_14:
     case 0x2a: /* of 2017 */
-    case 0x2b: /* of 2020 */ return "";
-    default: return tbd_type_keyword(dwarf_tag(die));
+    case 0x2b: /* of 2020 */ return true;
+    default: return false;
     }
+}
+
+/* C++ names its structs without the keyword. */
+static const char *keyword_in(Dwarf_Die *die)
+{
+    return is_cxx(die) ? "" : tbd_type_keyword(dwarf_tag(die));
 }
 
 /* "shop::" before Item: namespaces, and structs whose members are types. */
@@ -151,7 +167,7 @@ static void put_scopes(struct type_text *text, const Dwarf_Die *die)
 
         if (!is_namespace && *tbd_type_keyword(dwarf_tag(&around[i])) == '\0')
             break; /* a function */
-        snprintf(all, sizeof(all), "%.200s::",
+        snprintf(all, sizeof(all), NAME_FORMAT "::",
                  name != NULL   ? name
                  : is_namespace ? TBD_DIE_NAMELESS
                                 : "{...}");
@@ -166,11 +182,43 @@ static void put_name(struct type_text *text, Dwarf_Die *die)
 
     tbd_type_take_signed(die);
     name = tbd_die_name(die);
-    snprintf(all, sizeof(all), "%s%.200s%s", keyword, name == NULL ? "{...}" : name,
+    snprintf(all, sizeof(all), "%s" NAME_FORMAT "%s", keyword, name == NULL ? "{...}" : name,
              *text->before == '\0' ? "" : " ");
     put_before(text, all);
     if (*keyword == '\0' && dwarf_tag(die) != DW_TAG_base_type)
         put_scopes(text, die);
+}
+
+/* "(int, char *)"; "(void)" as gdb writes it. */
+static void put_parameters(struct type_text *text, Dwarf_Die *function)
+{
+    bool is_first = true, is_rest;
+    char part[TBD_TYPE_TEXT_BYTES];
+    Dwarf_Die die;
+
+    put_after(text, "(");
+    for (bool more = tbd_die_child(function, &die); more && !text->is_cut;
+         more = tbd_die_next(&die, &die)) {
+        struct type_text own = { .nesting = text->nesting + 1 };
+        struct tbd_type type;
+
+        is_rest = dwarf_tag(&die) == DW_TAG_unspecified_parameters;
+        if ((dwarf_tag(&die) != DW_TAG_formal_parameter && !is_rest) ||
+            tbd_die_flag(&die, DW_AT_artificial))
+            continue;
+        put_after(text, is_first ? "" : ", ");
+        is_first = false;
+        if (is_rest || own.nesting > NESTING_MAX) {
+            put_after(text, "...");
+            continue;
+        }
+        type = tbd_type_of(&die);
+        make_text(&own, &type, part, sizeof(part));
+        put_after(text, part);
+    }
+    if (is_first && (tbd_die_flag(function, DW_AT_prototyped) || is_cxx(function)))
+        put_after(text, "void");
+    put_after(text, ")");
 }
 
 /* One level; false at the end. */
@@ -194,7 +242,7 @@ static bool put_level(struct type_text *text, Dwarf_Die *die, unsigned dimension
     } else if (tag == DW_TAG_array_type) {
         put_dimensions(text, die, dimension);
     } else if (tag == DW_TAG_subroutine_type || tag == DW_TAG_subprogram) {
-        put_after(text, "()");
+        put_parameters(text, die);
     } else {
         put_name(text, die);
         return false;
@@ -243,31 +291,46 @@ static void put_made_array(struct type_text *text, const struct tbd_type *type)
     put_after(text, count);
 }
 
-char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes)
+static void make_text(struct type_text *text, const struct tbd_type *type, char *out, size_t bytes)
 {
-    struct type_text text = { .before = "" };
     Dwarf_Die die = type->die;
     const char *qualifier = "";
 
     if (type->made_count != 0)
-        put_made_array(&text, type);
+        put_made_array(text, type);
     for (unsigned i = 0; i < type->pointers; i++)
-        put_before(&text, "*");
+        put_before(text, "*");
     if (type->pointers != 0 && die.addr != NULL && dwarf_tag(&die) == DW_TAG_array_type) {
-        put_before(&text, "(");
-        put_after(&text, ")");
+        put_before(text, "(");
+        put_after(text, ")");
     }
     if (die.addr == NULL) {
-        if (*text.before != '\0')
-            put_before(&text, " ");
-        put_before(&text, made_text(type));
+        if (*text->before != '\0')
+            put_before(text, " ");
+        put_before(text, made_text(type));
     } else {
         qualifier = leading_qualifier(die);
-        for (int i = 0; i < TBD_TYPE_CHAIN_MAX && put_level(&text, &die, type->dimensions); i++)
+        for (int i = 0; i < TBD_TYPE_CHAIN_MAX && put_level(text, &die, type->dimensions); i++)
             ;
     }
-    snprintf(out, bytes, "%s%s%s%s", qualifier, text.before,
-             *text.after == '[' && *text.before != '\0' ? " " : "", text.after);
+    if ((size_t)snprintf(out, bytes, "%s%s%s%s", qualifier, text->before,
+                         (*text->after == '[' || *text->after == '(') && *text->before != '\0' ? " "
+                                                                                               : "",
+                         text->after) >= bytes)
+        text->is_cut = true;
+    if (text->is_cut && bytes > sizeof(CUT)) {
+        size_t length = strlen(out);
+
+        memcpy(out + (length > bytes - sizeof(CUT) ? bytes - sizeof(CUT) : length), CUT,
+               sizeof(CUT));
+    }
+}
+
+char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes)
+{
+    struct type_text text = { .before = "" };
+
+    make_text(&text, type, out, bytes);
     return out;
 }
 
