@@ -38,6 +38,12 @@ def test_words_of_gdb_mean_commands(folder):
                          ("when", "where")):
         assert (one := said(trace, ours)).code == 0 and one.out, (ours, one)
         assert (other := said(trace, theirs)).out == one.out and other.code == 0, (theirs, other)
+    regs = trace.one("regs")
+    for ours, theirs in (("rflags", "$eflags"), ("rflags", "$rflags"), ("fs_base", "$fs_base"), ("gs_base", "$gs_base")):
+        assert tbdtest.number(trace.one("print", "/x", theirs)["value"]) == tbdtest.number(regs[ours]), (theirs, regs)
+    said(trace, "up")
+    assert b"may have changed eflags" in said(trace, "print $eflags").out and said(trace, "print /x $fs_base").code == 0
+    said(trace, "down")
     words = ["x/2gx", "&settings"]
     assert said(trace, "x/2gx &settings").out
     assert trace.tbdq(*words, json_output=False).out == said(trace, " ".join(words)).out

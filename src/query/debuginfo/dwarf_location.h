@@ -19,6 +19,7 @@ struct tbd_place_of {
     uint64_t address;              /* in the file: inside the instruction that is executed */
     const struct tbd_frame *frame; /* NULL: no frame, only globals */
     const uint8_t *xsave;          /* of the innermost frame; NULL: not known */
+    const struct tbd_regs *regs;   /* of the thread; NULL: not known */
     uint64_t fs_base;              /* 0: not known */
     bool is_main_program;          /* the module's thread-local storage is the first block */
     const struct tbd_stack_memory *memory;

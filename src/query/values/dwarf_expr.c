@@ -241,11 +241,24 @@ static bool negate(struct tbd_c_run *r, const struct tbd_c_node *node, struct tb
 
 /* ---- primary ---- */
 
+/* Does the place's frame still have this register?  The flags are those of the innermost one, segment bases the thread's. */
+static bool is_register_known(const struct tbd_place_of *place, uint32_t which)
+{
+    const struct tbd_frame *frame = place->frame;
+
+    if (frame == NULL || which == TBD_REGISTER_RIP)
+        return frame != NULL;
+    if (which < TBD_REG_COUNT)
+        return (frame->known >> which & 1) != 0;
+    return place->regs != NULL && (which != TBD_REGISTER_RFLAGS || frame->how == TBD_FRAME_REGS);
+}
+
 static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
     char name[TBD_C_NAME_BYTES];
     size_t length = node->length;
-    const struct tbd_frame *frame = r->scope->place->frame;
+    const struct tbd_place_of *place = r->scope->place;
+    const struct tbd_frame *frame = place->frame;
     struct tbd_type type = tbd_type_made(DW_ATE_unsigned, 8);
     struct tbd_register_name reg;
     uint64_t value;
@@ -255,11 +268,13 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
         reg = (struct tbd_register_name){ TBD_REGISTER_RIP, 0, 64 };
     else if (strcmp(name, "$sp") == 0)
         reg = (struct tbd_register_name){ TBD_RSP, 0, 64 };
-    else if (!tbd_register_find(name + 1, length - 1, &reg) || reg.which > TBD_REGISTER_RIP)
+    else if (strcmp(name, "$eflags") == 0)
+        reg = (struct tbd_register_name){ TBD_REGISTER_RFLAGS, 0, 32 };
+    else if (!tbd_register_find(name + 1, length - 1, &reg))
         return (r->scope->kept != NULL && r->scope->kept(r->scope->context, name, out)) ||
                tbd_query_wrong(r->error, TBD_NAME, node->at, length,
                                "there is no register '%s', and no `set %s = ...`", name, name);
-    if (frame == NULL || (reg.which < TBD_REG_COUNT && (frame->known >> reg.which & 1) == 0)) {
+    if (!is_register_known(place, reg.which)) {
         *out = (struct tbd_data){ .type = type };
         tbd_data_unknown(out,
                          frame != NULL && frame->how == TBD_FRAME_REGS
@@ -268,7 +283,9 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
                          name + 1);
         return true;
     }
-    value = reg.which == TBD_REGISTER_RIP ? frame->pc : frame->gpr[reg.which];
+    value = reg.which == TBD_REGISTER_RIP ? frame->pc
+            : reg.which < TBD_REG_COUNT   ? frame->gpr[reg.which]
+                                          : tbd_register_value(place->regs, reg.which);
     value >>= reg.shift;
     tbd_data_number(reg.width == 64 ? value : value & ((1ull << reg.width) - 1), &type, out);
     return true;

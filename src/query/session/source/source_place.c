@@ -30,6 +30,7 @@ static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_
         tbd_symbols_module_at(of->session->symbols, of->stack.window, at->call_pc);
 
     *place = (struct tbd_place_of){ .frame = at,
+                                    .regs = &of->state->regs,
                                     .fs_base = of->state->regs.fs_base,
                                     .memory = &of->memory };
     if (frame == 0 && of->state->regs.xsave_bytes >= 512)
