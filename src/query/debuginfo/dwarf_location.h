@@ -44,12 +44,12 @@ struct tbd_data {
     uint32_t bit_offset; /* bit-field: of its first bit, in its first byte */
     uint32_t bits;       /* 0: no bit-field */
     uint32_t byte_count; /* not in_memory: of `bytes` */
-    bool of_frame; /* not in_memory: a variable whose place changes with the code: registers, a
-                            result, a constant, or nowhere */
-    uint8_t in_register;   /* 1 + the number (TBD_RAX, ...) of the general register it is in, or
-                            1 + TBD_DATA_XMM0 + that of a vector register; 0: none */
-    uint8_t from_register; /* 1 + the number of the general register that it is a result of, and of
-                              nothing else; 0: none */
+    /* not in_memory: it is a variable whose place changes with the code: registers, a result, a constant, or nowhere */
+    bool of_frame;
+    /* 1 + the number (TBD_RAX, ...) of the general register it is in, or 1 + TBD_DATA_XMM0 + that of a vector register; 0: none */
+    uint8_t in_register;
+    /* 1 + the number of the general register that it is a result of, and of nothing else; 0: none */
+    uint8_t from_register;
     uint64_t soon_at; /* not in_memory: where unoptimized code is about to store it; 0: nowhere */
     uint8_t bytes[TBD_DATA_BYTES];
     uint8_t lost[TBD_DATA_BYTES]; /* not in_memory: 1 where a byte was optimized out */
