@@ -60,9 +60,8 @@ static const char *made_text(const struct tbd_type *type)
     return "?";
 }
 
-#define NESTING_MAX 4u        /* of functions in parameters of functions */
-#define CUT         "..."     /* after a name that is too long */
-#define NAME_FORMAT "%.1000s" /* of one scope, or the type itself, within TBD_TYPE_TEXT_BYTES */
+#define NESTING_MAX 4u    /* of functions in parameters of functions */
+#define CUT         "..." /* after a name that is too long */
 
 struct type_text {
     char before[TBD_TYPE_TEXT_BYTES]; /* in reverse order of nesting: kept as text to the left */
@@ -163,56 +162,64 @@ static void put_scopes(struct type_text *text, const Dwarf_Die *die)
     for (size_t i = count; i-- > 0;) {
         const char *name = tbd_die_name(&around[i]);
         bool is_namespace = dwarf_tag(&around[i]) == DW_TAG_namespace;
-        char all[TBD_TYPE_TEXT_BYTES];
 
         if (!is_namespace && *tbd_type_keyword(dwarf_tag(&around[i])) == '\0')
             break; /* a function */
-        snprintf(all, sizeof(all), NAME_FORMAT "::",
-                 name != NULL   ? name
-                 : is_namespace ? TBD_DIE_NAMELESS
-                                : "{...}");
-        put_before(text, all);
+        put_before(text, "::");
+        put_before(text, name != NULL ? name : is_namespace ? TBD_DIE_NAMELESS : "{...}");
     }
 }
 
 static void put_name(struct type_text *text, Dwarf_Die *die)
 {
     const char *name, *keyword = keyword_in(die);
-    char all[TBD_TYPE_TEXT_BYTES];
 
     tbd_type_take_signed(die);
     name = tbd_die_name(die);
-    snprintf(all, sizeof(all), "%s" NAME_FORMAT "%s", keyword, name == NULL ? "{...}" : name,
-             *text->before == '\0' ? "" : " ");
-    put_before(text, all);
+    if (*text->before != '\0')
+        put_before(text, " ");
+    put_before(text, name == NULL ? "{...}" : name);
+    put_before(text, keyword);
     if (*keyword == '\0' && dwarf_tag(die) != DW_TAG_base_type)
         put_scopes(text, die);
+}
+
+/* A parameter in the source, also "...", which is unspecified. */
+static bool is_parameter(Dwarf_Die *die)
+{
+    int tag = dwarf_tag(die);
+
+    return tag == DW_TAG_unspecified_parameters ||
+           (tag == DW_TAG_formal_parameter && !tbd_die_flag(die, DW_AT_artificial));
+}
+
+/* The function's next parameter, or its first one. */
+static bool next_parameter(const Dwarf_Die *function, bool is_first, Dwarf_Die *at)
+{
+    bool more = is_first ? tbd_die_child(function, at) : tbd_die_next(at, at);
+
+    while (more && !is_parameter(at))
+        more = tbd_die_next(at, at);
+    return more;
 }
 
 /* "(int, char *)"; "(void)" as gdb writes it. */
 static void put_parameters(struct type_text *text, Dwarf_Die *function)
 {
-    bool is_first = true, is_rest;
+    bool is_first = true;
     char part[TBD_TYPE_TEXT_BYTES];
     Dwarf_Die die;
 
     put_after(text, "(");
-    for (bool more = tbd_die_child(function, &die); more && !text->is_cut;
-         more = tbd_die_next(&die, &die)) {
+    for (; !text->is_cut && next_parameter(function, is_first, &die); is_first = false) {
         struct type_text own = { .nesting = text->nesting + 1 };
-        struct tbd_type type;
+        struct tbd_type type = tbd_type_of(&die);
 
-        is_rest = dwarf_tag(&die) == DW_TAG_unspecified_parameters;
-        if ((dwarf_tag(&die) != DW_TAG_formal_parameter && !is_rest) ||
-            tbd_die_flag(&die, DW_AT_artificial))
-            continue;
         put_after(text, is_first ? "" : ", ");
-        is_first = false;
-        if (is_rest || own.nesting > NESTING_MAX) {
+        if (dwarf_tag(&die) == DW_TAG_unspecified_parameters || own.nesting > NESTING_MAX) {
             put_after(text, "...");
             continue;
         }
-        type = tbd_type_of(&die);
         make_text(&own, &type, part, sizeof(part));
         put_after(text, part);
     }
@@ -341,16 +348,12 @@ bool tbd_type_print_parameters(const Dwarf_Die *function, FILE *out)
     struct tbd_type type;
     Dwarf_Die die;
 
-    for (bool more = tbd_die_child(function, &die); more; more = tbd_die_next(&die, &die)) {
-        bool is_rest = dwarf_tag(&die) == DW_TAG_unspecified_parameters;
-
-        if ((dwarf_tag(&die) != DW_TAG_formal_parameter && !is_rest) ||
-            tbd_die_flag(&die, DW_AT_artificial))
-            continue;
+    for (; next_parameter(function, is_first, &die); is_first = false) {
         type = tbd_type_of(&die);
         fprintf(out, "%s%s", is_first ? "" : ", ",
-                is_rest ? "..." : tbd_type_text(&type, text, sizeof(text)));
-        is_first = false;
+                dwarf_tag(&die) == DW_TAG_unspecified_parameters
+                    ? "..."
+                    : tbd_type_text(&type, text, sizeof(text)));
     }
     return !is_first;
 }

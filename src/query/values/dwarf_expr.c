@@ -306,8 +306,8 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
         tbd_c_take(r->scope->place, &self, out);
         return tbd_c_dereference(r, node->at, out) && tbd_c_member(r, node, out);
     }
-    if (!tbd_c_find_entry(place, name, &where, &self) &&
-        tbd_c_constant(name, node->length, &type, &value)) {
+    if (tbd_c_constant(name, node->length, &type, &value) &&
+        !tbd_c_find_entry(place, name, &where, &self)) {
         tbd_data_number(value, &type, out);
         return true;
     }
