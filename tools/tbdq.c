@@ -540,6 +540,7 @@ int main(int argc, char **argv)
 {
     struct options options = { 0 };
     char start[FIRST_BYTES] = "", *words[3] = { NULL };
+    const char *second;
     size_t count;
     int result;
 
@@ -561,9 +562,12 @@ int main(int argc, char **argv)
         snprintf(start, sizeof(start), "%s", argv[optind]);
     if (count > 0 && tbd_line_split(start, words, 2) == 0)
         return (int)tbd_line_unknown("");
+    second = count > 1 ? argv[optind + 1] : words[1];
     /* `help` needs no trace; an unknown command is refused before a trace is opened. */
     if (count > 0 && strcmp(words[0], "help") == 0)
-        result = (int)tbd_line_help(count > 1 ? argv[optind + 1] : words[1], stdout);
+        result = (int)tbd_line_help(second, stdout);
+    else if (count > 0 && second != NULL && strcmp(second, "--help") == 0)
+        result = (int)tbd_line_help(words[0], stdout);
     else if (count > 0 && !tbd_line_is_known(words[0]))
         result = (int)tbd_line_unknown(words[0]);
     else

@@ -443,8 +443,8 @@ def test_a_killed_program_has_what_ran_last_only(folder):
     env = tbdtest.clean_env({"TBD_DIR": folder})
     name, = set(os.listdir(folder)) - {"latest"}
     for words in (["-t", name], []):  # `latest` leads there
-        result = tbdtest.run([tbdtest.TBDQ, *words, "regs"], env=env)
-        assert result.code == 3 and b"the program was killed: its dump has only what ran last: see `path`" in result.err.splitlines()[0], result
+        result = tbdtest.run([tbdtest.TBDQ, *words, "thread"], env=env)
+        assert result.code == 3 and b"the program was killed: its dump has what ran last, and what follows from that: see `path`" in result.err.splitlines()[0], result
         assert b"no such trace" not in result.err and b"hint" not in result.err, result
     dump = tbdtest.Trace(os.path.join(folder, name))
     info, path = dump.info(), dump.ask("path", "100000", "blocks")
@@ -457,18 +457,20 @@ def test_a_killed_program_has_what_ran_last_only(folder):
     assert all(threads[thread]["lost_older"] for thread in spinning), threads
     text = dump.tbdq("info", json_output=False).out.decode()
     assert all("thread %d: %d blocks; what ran before is lost" % (thread, ran[thread]) in text for thread in spinning), text
-    assert "missing    registers, memory" in text and "process %d  no signal of its own" % process.pid in text, text
+    assert "missing    registers, memory" in text and "values     recorded beside the rings" in text and "process %d  no signal of its own" % process.pid in text, text
     last = {row["thread"]: row for row in path if row.get("thread")}
     lines = ["bt thread %d" % spinning[0], "where", "goto -5 thread %d" % spinning[1], "where", "bt", "bt thread %d" % spinning[2],
-             "count block_entry by thread", "windows", "processes", "modules"]
+             "count block_entry by thread", "modules", "threads", "windows", "processes"]
     answers = dump.script(lines, begin=None)
     assert [row["function"] for row in answers[0]] == ["spin"] and answers[0][0]["pc"] == last[spinning[0]]["pc"], answers[0]
     assert answers[1][0]["thread"] == process.pid and answers[1][0]["pc"] == last[process.pid]["pc"], answers[1]
     assert (answers[3][0]["position"], answers[3][0]["thread"]) == ("-5", spinning[1]) and answers[4][0]["function"] == "spin", answers[2:5]
     assert answers[5][0]["pc"] == last[spinning[2]]["pc"], answers[5]
     assert {int(row["by"]): row["count"] for row in answers[6]} == dict(ran), (answers[6], ran)
-    assert not any(answers[7:]), answers[7:]
-    assert [dump.tbdq(word).code for word in ("step", "stores", "verify", "locals")] == [3] * 4
+    assert {"thread_spins_forever", "libc.so.6"} <= {row["module"] for row in answers[7]}, answers[7]
+    assert {row["thread"]: (row["blocks"], row["pc"]) for row in answers[8]} == {thread: (ran[thread], last[thread]["pc"]) for thread in ran}, answers[8]
+    assert not any(answers[9:]), answers[9:]
+    assert [dump.tbdq(word).code for word in ("step", "stores", "verify", "thread")] == [3] * 4
     with Page(dump) as page:
         begun = page.ask(begin=True)
         assert begun["dump"], begun

@@ -210,6 +210,10 @@ def test_help(folder):
         assert result.code == 0 and result.out and not result.err, (words, result)
     for command in ("info", "windows", "modules", "goto", "regs", "mem", "bt", "disas", "where", "verify"):
         assert command.encode() in tbdtest.run([tbdtest.TBDQ, "help"], stdin=None).out, command
+    for command in ("goto", "bt", "context", "ls"):  # of which one word would be an argument
+        asked, wanted = (tbdtest.run([tbdtest.TBDQ, *words], stdin=None) for words in ([command, "--help"], ["help", command]))
+        assert asked.code == 0 and asked.out == wanted.out and not asked.err, (command, asked)
+    assert tbdtest.run([tbdtest.TBDQ, "goot", "--help"], stdin=None).code == 2
 
 
 if __name__ == "__main__":

@@ -302,6 +302,7 @@ void tbd_trace_close(struct tbd_trace *trace)
     if (trace->dir.fd >= 0)
         close(trace->dir.fd);
     pthread_mutex_destroy(&trace->lock);
+    free(trace->crash_modules);
     free(trace->argv);
     free(trace->path);
     free(trace);
@@ -435,6 +436,8 @@ uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time)
     size_t i = TBD_COUNT_BEFORE(k, trace->index.window_count,
                                 ends_by(&trace->index.windows[k].summary, time));
 
+    if (trace->info.has_rings_only)
+        return 0;
     return i < trace->index.window_count && trace->index.windows[i].summary.first_time <= time
                ? (uint32_t)i
                : UINT32_MAX;

@@ -21,7 +21,8 @@
 
 struct tbd_trace;
 
-#define TBD_RINGS_ONLY_TEXT "the program was killed: its dump has only what ran last: see `path`"
+#define TBD_RINGS_ONLY_TEXT                                                                        \
+    "the program was killed: its dump has what ran last, and what follows from that: see `path`"
 
 struct tbd_trace_info {
     const char *path;    /* of the trace directory */
@@ -81,6 +82,11 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct t
  * all others refuse by TBD_NOTKEPT: it has no windows.  Other traces are opened as ever. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_rings(const char *path, struct tbd_trace **out,
                                                     struct tbd_error *why);
+/* From then on such a trace has the files that were mapped executable, and code, as its file `crash` has them, which `dump` is; others are
+ * left alone.  TBD_NOMEM.  (trace_crash.c) */
+struct tbd_crash_dump;
+TBD_MUST_CHECK enum tbd_status tbd_trace_take_crash(struct tbd_trace *trace,
+                                                    const struct tbd_crash_dump *dump);
 void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
 /* The trace root: where new traces go and `latest` is. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);

@@ -5,6 +5,7 @@
 #ifndef TBD_FORMAT_TRACE_PRIVATE_H
 #define TBD_FORMAT_TRACE_PRIVATE_H
 
+#include "format/files/crash_file.h"
 #include "format/files/file.h"
 #include "format/trace/damage.h"
 #include "format/trace/mappings.h"
@@ -68,6 +69,7 @@ struct tbd_trace {
     struct tbd_thread_table threads;
     struct tbd_damage damage;
     struct tbd_block_table *blocks;
+    struct tbd_crash_module *crash_modules; /* owned; trace_crash.c */
 
     pthread_mutex_t lock; /* guards the fields below */
     struct tbd_mappings mappings;

@@ -269,6 +269,18 @@ static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_posit
     return TBD_OK;
 }
 
+/* The dump of a program that was killed has no memory: its code is the file's. */
+static enum tbd_status read_code(struct tbd_command_run *run, struct tbd_position position,
+                                 uint64_t address, uint8_t *out, size_t bytes)
+{
+    struct tbd_session *session = run->session;
+
+    if (session->info->has_rings_only &&
+        tbd_symbols_read_file(session->symbols, 0, address, out, bytes) == bytes)
+        return TBD_OK;
+    return tbd_session_read(session, position, address, out, bytes);
+}
+
 /* All of a function, from memory as it is at the position. */
 static enum tbd_exit disassemble_function(struct tbd_command_run *run, struct tbd_position position,
                                           const struct tbd_symbol *symbol)
@@ -277,8 +289,7 @@ static enum tbd_exit disassemble_function(struct tbd_command_run *run, struct tb
     size_t bytes = symbol->end - symbol->start, length;
     uint8_t *code = malloc(bytes);
     enum tbd_status status =
-        code == NULL ? TBD_NOMEM
-                     : tbd_session_read(run->session, position, symbol->start, code, bytes);
+        code == NULL ? TBD_NOMEM : read_code(run, position, symbol->start, code, bytes);
 
     for (size_t at = 0; status == TBD_OK && at < bytes; at += length) {
         struct tbd_block_insn insn = { .pc = symbol->start + at,

@@ -152,8 +152,8 @@ void tbd_info_killed_print(struct tbd_session *session, FILE *out)
         out,
         "time       to %s\n"
         "events     none: a crash dump of a program that could not say anything before its end\n"
-        "missing    registers, memory, stacks, arguments, facts of the system: what ran last is "
-        "all: `path`, `bt`, `calls`, `lines`, `count`, `goto -N`\n",
+        "missing    registers, memory, stacks, arguments and facts of the system at its end: what ran last "
+        "is there, and values as far as they follow from what was recorded beside the rings\n",
         tbd_wall_time_text(&written, true, text));
     tbd_info_rings_print(session, out);
 }

@@ -567,6 +567,7 @@ static void open_session(struct tbd_path_values *values)
     }
     values->session = &values->other;
     values->is_open = true;
+    values->other.takes_rings = true;
     values->opened = tbd_session_open(values->session, values->ring->path);
 }
 

@@ -390,6 +390,15 @@ bool tbd_elf_is_code(const struct tbd_elf_file *file, uint64_t address)
     return segment && (segment->p_flags & PF_X);
 }
 
+bool tbd_elf_is_constant(const struct tbd_elf_file *file, uint64_t address, size_t bytes)
+{
+    const GElf_Phdr *segment = segment_of(file, address);
+
+    return segment && (segment->p_flags & (PF_R | PF_W)) == PF_R &&
+           address - segment->p_vaddr <= segment->p_filesz &&
+           bytes <= segment->p_filesz - (address - segment->p_vaddr);
+}
+
 /* Bytes [offset, offset + bytes) of the file itself; how many are there. */
 static size_t read_raw(struct tbd_elf_file *file, uint64_t offset, void *out, size_t bytes)
 {

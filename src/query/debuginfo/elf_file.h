@@ -123,6 +123,8 @@ size_t tbd_elf_read(struct tbd_elf_file *file, uint64_t address, void *out, size
 
 /* True if `address` lies in an executable segment. */
 bool tbd_elf_is_code(const struct tbd_elf_file *file, uint64_t address);
+/* True if all of it lies in one segment that may be read and not written, and in the file. */
+bool tbd_elf_is_constant(const struct tbd_elf_file *file, uint64_t address, size_t bytes);
 
 /* The separate debug file, NULL if there is none; opened at the first call. */
 Elf *tbd_elf_debug(struct tbd_elf_file *file);

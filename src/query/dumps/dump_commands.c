@@ -364,44 +364,82 @@ static enum tbd_exit dump_disas(struct tbd_command_run *run)
     return TBD_EXIT_TRACE;
 }
 
-/* `is_before`: only where questions are about a moment before the dump's end; there they are about its state as a trace. */
-static const struct {
-    struct tbd_dump_command command;
-    bool is_before;
-} commands[] = {
-    { { "goto", tbd_dump_run_goto }, false },
-    { { "calls", dump_calls }, false },
-    { { "lines", dump_lines }, false },
-    { { "count", tbd_dump_run_count }, false },
-    { { "bt", dump_bt }, true },
-    { { "where", dump_where }, true },
-    { { "regs", tbd_dump_run_regs }, true },
-    { { "mem", tbd_dump_run_mem }, true },
-    { { "print", tbd_dump_run_print }, true },
-    { { "locals", tbd_dump_run_locals }, true },
-    { { "x", tbd_dump_run_examine }, true },
-    { { "list", tbd_dump_run_list }, true },
-    { { "frame", tbd_dump_run_frame }, true },
-    { { "up", tbd_dump_run_up }, true },
-    { { "down", tbd_dump_run_down }, true },
-    { { "ptype", tbd_dump_run_ptype }, true },
-    { { "symbol", tbd_dump_run_symbol }, true },
-    { { "line", tbd_dump_run_line }, true },
-    { { "printf", tbd_dump_run_printf }, true },
-    { { "assert", tbd_dump_run_assert }, true },
-    { { "disas", dump_disas }, true },
-    { { "history", tbd_dump_run_history }, false },
-    { { "why", tbd_dump_run_why }, false },
-    { { "advise", tbd_dump_run_advise }, false },
+/* The threads of a program that was killed: only their rings tell of them. */
+static enum tbd_exit dump_threads(struct tbd_command_run *run)
+{
+    static const char *const columns[] = { "thread",   "blocks", "position", "pc",
+                                           "function", "source", NULL };
+    struct tbd_dump_run dump;
+    struct tbd_rows rows;
+    enum tbd_exit result = tbd_dump_open(run, &dump);
+
+    if (result == TBD_EXIT_FOUND && run->argc != 0)
+        result = tbd_command_usage(run, "threads takes no arguments");
+    if (result != TBD_EXIT_FOUND) {
+        tbd_dump_close(&dump);
+        return result;
+    }
+    tbd_rows_start(&rows, run, columns);
+    for (uint32_t i = 0; i < dump.ring->dump.head->thread_count; i++) {
+        struct tbd_dump_place last = { .thread = &dump.ring->threads[i] };
+        json_t *row;
+
+        if (last.thread->newest.count == 0 || !tbd_dump_reach(&dump, last.thread, 1))
+            continue;
+        last.step = tbd_rings_step_at(last.thread, 1);
+        row = tbd_dump_row(&dump, &last);
+        json_object_set_new(row, "blocks",
+                            json_integer((json_int_t)(last.thread->older + last.thread->count)));
+        tbd_rows_add(&rows, row);
+    }
+    tbd_dump_close(&dump);
+    return tbd_rows_end(&rows);
+}
+
+/* Which dumps have a command of their own. */
+enum when {
+    ALWAYS,
+    BEFORE, /* where questions are about a moment before the dump's end; there they are about its state as a trace */
+    KILLED, /* those that have no state at the end */
 };
 
-static bool is_before(const struct tbd_command_run *run, const char *name)
-{
-    bool is_bt = strcmp(name, "bt") == 0;
+static const struct {
+    struct tbd_dump_command command;
+    enum when when;
+} commands[] = {
+    { { "goto", tbd_dump_run_goto }, ALWAYS },
+    { { "calls", dump_calls }, ALWAYS },
+    { { "lines", dump_lines }, ALWAYS },
+    { { "count", tbd_dump_run_count }, ALWAYS },
+    { { "threads", dump_threads }, KILLED },
+    { { "bt", dump_bt }, BEFORE },
+    { { "where", dump_where }, BEFORE },
+    { { "regs", tbd_dump_run_regs }, BEFORE },
+    { { "mem", tbd_dump_run_mem }, BEFORE },
+    { { "print", tbd_dump_run_print }, BEFORE },
+    { { "locals", tbd_dump_run_locals }, BEFORE },
+    { { "x", tbd_dump_run_examine }, BEFORE },
+    { { "list", tbd_dump_run_list }, BEFORE },
+    { { "frame", tbd_dump_run_frame }, BEFORE },
+    { { "up", tbd_dump_run_up }, BEFORE },
+    { { "down", tbd_dump_run_down }, BEFORE },
+    { { "ptype", tbd_dump_run_ptype }, BEFORE },
+    { { "symbol", tbd_dump_run_symbol }, BEFORE },
+    { { "line", tbd_dump_run_line }, BEFORE },
+    { { "printf", tbd_dump_run_printf }, BEFORE },
+    { { "assert", tbd_dump_run_assert }, BEFORE },
+    { { "disas", dump_disas }, BEFORE },
+    { { "history", tbd_dump_run_history }, ALWAYS },
+    { { "why", tbd_dump_run_why }, ALWAYS },
+    { { "advise", tbd_dump_run_advise }, ALWAYS },
+};
 
+static bool applies(enum when when, const struct tbd_command_run *run, const char *name)
+{
+    if (when != BEFORE)
+        return when == ALWAYS || run->session->info->has_rings_only;
     return tbd_session_before(run->session).back != 0 ||
-           (is_bt && run->argc != 0 && run->argv[0][0] == '-') ||
-           (run->session->info->has_rings_only && (is_bt || strcmp(name, "where") == 0));
+           (strcmp(name, "bt") == 0 && run->argc != 0 && run->argv[0][0] == '-');
 }
 
 const struct tbd_dump_command *tbd_dump_command_find(const struct tbd_command_run *run,
@@ -409,6 +447,13 @@ const struct tbd_dump_command *tbd_dump_command_find(const struct tbd_command_ru
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].command.name, name) == 0)
-            return !commands[i].is_before || is_before(run, name) ? &commands[i].command : NULL;
+            return applies(commands[i].when, run, name) ? &commands[i].command : NULL;
     return NULL;
+}
+
+enum tbd_status tbd_dump_begin(struct tbd_session *session)
+{
+    struct tbd_rings *rings;
+
+    return session->info->has_rings_only ? tbd_past_rings(session, &rings) : TBD_OK;
 }

@@ -13,6 +13,8 @@ struct tbd_dump_command {
     enum tbd_exit (*run)(struct tbd_command_run *run);
 };
 
+/* Before any command on a dump: one that has rings only takes from them which files were mapped. */
+TBD_MUST_CHECK enum tbd_status tbd_dump_begin(struct tbd_session *session);
 /* The version for dumps of this command with these arguments; NULL: there is none. */
 const struct tbd_dump_command *tbd_dump_command_find(const struct tbd_command_run *run,
                                                      const char *name);

@@ -20,14 +20,21 @@ enum { LEGACY_XMM = 160, XSTATE_BV = 512, XCOMP_BV = 520, YMM_HIGH = 576, XSAVE_
 
 /* ---- the end ---- */
 
-static enum tbd_status final_registers(struct tbd_past *past, struct tbd_reg_state *out)
+/* NULL in *out: nothing said at its end what the thread held. */
+static enum tbd_status final_registers(struct tbd_past *past, struct tbd_reg_state **out)
 {
     struct tbd_session *session = past->session;
     uint32_t before = session->thread;
     enum tbd_status status;
 
+    *out = NULL;
+    if (session->info->has_rings_only)
+        return TBD_OK;
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL)
+        return TBD_NOMEM;
     session->thread = past->thread->tid;
-    status = tbd_session_regs(session, (struct tbd_position){ 0 }, out);
+    status = tbd_session_regs(session, (struct tbd_position){ 0 }, *out);
     session->thread = before;
     return status;
 }
@@ -154,6 +161,24 @@ static bool repeats(const struct tbd_past *past, uint32_t block, uint32_t insn)
     return result;
 }
 
+static enum tbd_status add_insns(struct tbd_past *past, uint32_t block, uint32_t count)
+{
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = 0; status == TBD_OK && i < count; i++)
+        status = add_insn(past, block, i);
+    return status;
+}
+
+/* The last block of a thread of which nothing says where in it it was at its end: what it held before each instruction that it got to. */
+static enum tbd_status add_unended(struct tbd_past *past, uint64_t step)
+{
+    const struct tbd_rings_step *at = &past->thread->walked.steps[step];
+
+    past->ends_inside = true;
+    return add_insns(past, at->block, at->insns);
+}
+
 /* The last block of the thread, which ends at `rip`. */
 static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t rip)
 {
@@ -161,15 +186,14 @@ static enum tbd_status add_last(struct tbd_past *past, uint64_t step, uint64_t r
     const struct tbd_rings_block *code = &past->ring->blocks[block];
     uint32_t count = code->end == TBD_RINGS_FAULTS ? 0 : count_last(past, code, rip);
     size_t first = tbd_simulation_counts(past->sim).steps;
-    enum tbd_status status = TBD_OK;
+    enum tbd_status status;
 
     past->ends_inside = count == UINT32_MAX;
     if (past->ends_inside)
         count = past->thread->walked.steps[step].insns;
     else if (count < code->insn_count && repeats(past, block, count))
         count++;
-    for (uint32_t i = 0; status == TBD_OK && i < count; i++)
-        status = add_insn(past, block, i);
+    status = add_insns(past, block, count);
     if (status == TBD_OK && past->ends_inside)
         status = tbd_simulation_break(past->sim, first);
     else if (status == TBD_OK && rip == code->after)
@@ -257,6 +281,7 @@ static void note_depth(struct tbd_past *past)
         past->depth--;
 }
 
+/* `end`: NULL if it is not known. */
 static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state *end)
 {
     uint64_t count = past->thread->count;
@@ -274,7 +299,9 @@ static enum tbd_status add_all(struct tbd_past *past, const struct tbd_reg_state
             status = suppose(past, start_of(past, step));
         if (status != TBD_OK)
             break;
-        status = step + 1 < count ? add_step(past, step) : add_last(past, step, end->regs.rip);
+        status = step + 1 < count ? add_step(past, step)
+                 : end == NULL    ? add_unended(past, step)
+                                  : add_last(past, step, end->regs.rip);
         note_depth(past);
     }
     past->first_insn[count - past->first_step] = (uint32_t)tbd_simulation_counts(past->sim).steps;
@@ -341,18 +368,19 @@ static enum tbd_status simulate(struct tbd_past *past)
                                             .fixed_since = tbd_past_pages_fixed_since,
                                             .call_writes = call_writes,
                                             .others = past->ring->dump.head->thread_count > 1 };
-    struct tbd_reg_state *end = calloc(1, sizeof(*end));
+    struct tbd_reg_state *end = NULL;
     enum tbd_status status;
 
     past->pages = tbd_past_pages_new(past->session, past->ring);
     source.arg = past->pages;
-    status = end == NULL || past->pages == NULL ? TBD_NOMEM : final_registers(past, end);
+    status = past->pages == NULL ? TBD_NOMEM : final_registers(past, &end);
     if (status == TBD_OK)
         status = tbd_simulation_new(&source, &past->sim);
     if (status == TBD_OK)
         status = add_all(past, end);
     if (status == TBD_OK) {
-        know_registers(past, end);
+        if (end != NULL)
+            know_registers(past, end);
         status = tbd_simulation_run(past->sim, true);
     }
     free(end);

@@ -2,7 +2,8 @@
 /* past.h - what a thread of a dump held before the dump's end, as far as it follows (mode=crash)
  *
  * The rings say which instructions ran, the dump what registers and memory hold at its end; the simulation (replay/simulate)
- * finds from that what they held before:
+ * finds from that what they held before, and for a program that was killed, whose dump has no end, from what was recorded beside
+ * the rings:
  *
  *     tbd_past_new()       simulates a stretch of a thread's instructions, up to its end (past.c)
  *     tbd_past_go()        to a position: registers and memory there (past_moment.c)

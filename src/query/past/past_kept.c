@@ -52,6 +52,8 @@ enum tbd_status tbd_past_rings(struct tbd_session *session, struct tbd_rings **o
         if (kept == NULL)
             return TBD_NOMEM;
         status = tbd_rings_open(session->info->path, &kept->rings, &session->why);
+        if (status == TBD_OK)
+            status = tbd_trace_take_crash(session->trace, &kept->rings.dump);
         if (status != TBD_OK) {
             free_kept(kept);
             return status;

@@ -158,7 +158,9 @@ static struct kept_page *page_at(struct tbd_past_pages *pages, uint64_t address)
     page->is_shared = is_shared(pages, page->address);
     page->bytes = read_page(pages, page->address);
     page->is_fixed = page->bytes != NULL && is_fixed(pages, page->address);
-    page->may_be_constant = page->bytes != NULL && may_be_constant(pages, page->address);
+    page->may_be_constant = pages->session->info->has_rings_only
+                                ? !was_another(pages, page->address)
+                                : page->bytes != NULL && may_be_constant(pages, page->address);
     pages->count++;
     TBD_INVARIANT("PAST_PAGES-1", 2 * pages->count <= pages->size);
     return page;
@@ -267,6 +269,15 @@ size_t tbd_past_pages_fixed_since(void *arg, uint64_t address)
     return page->since;
 }
 
+/* Is it in a segment of its file that nobody may write?  A dump without memory has no more to compare. */
+static bool is_of_constants(const struct tbd_past_pages *pages, uint64_t address)
+{
+    const struct tbd_module *module = tbd_symbols_module_at(pages->session->symbols, 0, address);
+
+    return module != NULL &&
+           tbd_elf_is_constant(module->file, address - module->bias, sizeof(uint64_t));
+}
+
 /* Words, not pages: the linker writes some of a page's before nobody may write it any more. */
 struct tbd_bits tbd_past_pages_constant(void *arg, uint64_t address)
 {
@@ -281,7 +292,9 @@ struct tbd_bits tbd_past_pages_constant(void *arg, uint64_t address)
             tbd_symbols_read_file(pages->session->symbols, 0, page->address, page->file, PAGE);
     if (page->file == NULL || address % PAGE + 8 > page->file_bytes)
         return (struct tbd_bits){ 0, 0 };
-    is = word_of(page->bytes, address);
     was = word_of(page->file, address);
+    if (page->bytes == NULL)
+        return is_of_constants(pages, address) ? was : (struct tbd_bits){ 0, 0 };
+    is = word_of(page->bytes, address);
     return is.value == was.value ? is : (struct tbd_bits){ 0, 0 };
 }

@@ -53,7 +53,7 @@ void tbd_line_list(FILE *out)
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
         fprintf(out, "  %-*s  %s\n", (int)width, command->name, command->summary);
     fprintf(out, "  %-*s  %s\n", (int)width, "help",
-            "help COMMAND, help context for conditions, help scripts, help gdb");
+            "help COMMAND or COMMAND --help, help context for conditions, help scripts, help gdb");
 }
 
 enum tbd_exit tbd_line_help(const char *name, FILE *out)
@@ -195,6 +195,8 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
 
     if (strcmp(words[0], "help") == 0)
         return tbd_line_help(count > 1 ? words[1] : NULL, options->out);
+    if (count == 2 && strcmp(words[1], "--help") == 0)
+        return tbd_line_help(words[0], options->out);
     if (command == NULL)
         return tbd_line_unknown(words[0]);
     if (command->run == NULL)
@@ -207,7 +209,10 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
                                  "count, calls, log, history and heap");
     if (session->trace != NULL && session->info->is_dump) {
         const struct tbd_dump_command *of_ring = tbd_dump_command_find(&run, words[0]);
+        enum tbd_status status = tbd_dump_begin(session);
 
+        if (status != TBD_OK)
+            return tbd_command_fail(&run, status);
         if (of_ring != NULL)
             return of_ring->run(&run);
         if (!tbd_command_is_of_dumps(command))

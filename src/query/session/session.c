@@ -220,6 +220,10 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     const struct tbd_window_summary *first;
 
     *out = tbd_trace_window_of(session->trace, position.time);
+    if (session->info->has_rings_only && session->past == NULL)
+        *out = UINT32_MAX; /* its only moments are those before its end */
+    else if (session->info->has_rings_only)
+        return TBD_OK;
     if (*out != UINT32_MAX)
         return tbd_part_has(session->part, *out) ? TBD_OK : TBD_INTERRUPTED;
     if (session->info->is_dump && session->info->blocks == 0)
@@ -423,7 +427,7 @@ bool tbd_session_keep(struct tbd_session *session)
     return good;
 }
 
-struct tbd_session_before tbd_session_before(const struct tbd_session *session)
+static struct tbd_session_before chosen_before(const struct tbd_session *session)
 {
     struct tbd_session_before before = { 0 };
     char text[64] = "";
@@ -440,6 +444,16 @@ struct tbd_session_before tbd_session_before(const struct tbd_session *session)
         before.back = 0;
     if (file != NULL)
         fclose(file);
+    return before;
+}
+
+struct tbd_session_before tbd_session_before(const struct tbd_session *session)
+{
+    struct tbd_session_before before = chosen_before(session);
+
+    /* where a program that was killed stood in the last block is not known: it entered it */
+    if (before.back == 0 && session->info->has_rings_only)
+        before.back = 1;
     return before;
 }
 

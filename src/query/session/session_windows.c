@@ -5,6 +5,7 @@
  * Slices are not kept on disk: the slices of one window would take more than the folder's limit. */
 #include "query/session/session.h"
 #include "query/session/part_trace.h"
+#include "format/files/file.h"
 #include "format/reading/window_read.h"
 
 #include <inttypes.h>
@@ -48,6 +49,8 @@ static enum tbd_status load_window(struct tbd_session *session, uint32_t index, 
     struct tbd_error why;
     enum tbd_status status;
 
+    if (session->info->has_rings_only)
+        return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0, "%s", TBD_RINGS_ONLY_TEXT);
     if (with_loads)
         return raise_window(session, index, TBD_HOOKS_FULL | TBD_HOOK_LOADS, out);
     if (!tbd_trace_window(session->trace, index)->complete &&
