@@ -67,6 +67,7 @@ def check_against_gdb(how, folder):
     dump = crash(tbdtest.fixed(argv), os.path.join(folder, "root" + how))
     threads, variables, registers = othertools.gdb_script(argv, GDB % VARIABLES)
     rows = dump.ask("threads")
+    assert not any(key in row for row in rows for key in ("creator", "start", "blocks", "switches")), rows
     assert len(rows) == len(threads), (rows, threads)
     for row, frames in zip(rows, threads):
         stack = dump.ask("bt", "thread", row["thread"])

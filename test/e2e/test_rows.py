@@ -183,7 +183,7 @@ def test_answers_are_as_documented(folder):
                  "stores": [["stores", "of", "hidden"]], "calls": [["calls", "push"], ["calls", "printf"]], "lines": [["lines", "variables.c:%d" % line_of("counter++;")]],
                  "syscalls": [["syscalls"]], "count": [["count", "store", "of", "counter", "by", "line"]], "history": [["history", "counter"]],
                  "trace": [["trace", "first", "365"], ["trace", "first", "400"]], "why": [["why", "hidden"]], "marks": [["marks"]],
-                 "mem": [["mem", "&counter", "16"]], "print": [["print", "counter"], ["print", "points"]], "x": [["x/2gx", "&counter"]], "bt": [["bt"]], "not found": []}
+                 "mem": [["mem", "&counter", "16"]], "print": [["print", "counter"], ["print", "points"]], "x": [["x/2gx", "&counter"]], "bt": [["bt"]], "threads": [["threads"]], "not found": []}
     trace.ask("mark", "here", at="last")
     for name, asked in questions.items():
         for words in asked:

@@ -97,6 +97,20 @@ static void set_context(struct tbd_session *session, uint32_t tid, uint32_t wind
         json_object_set_new(object, "context", tbd_output_hex(calling.value));
 }
 
+/* Since when it lives, and how much it has run: a dump does not know. */
+static void set_life(const struct tbd_thread_info *thread, json_t *object)
+{
+    json_object_set_new(object, "start", json_integer((json_int_t)thread->start_time));
+    if (thread->creator != 0)
+        json_object_set_new(object, "creator", json_integer((json_int_t)thread->creator));
+    if (thread->has_ended) {
+        json_object_set_new(object, "end", json_integer((json_int_t)thread->end_time));
+        json_object_set_new(object, "status", json_integer((json_int_t)thread->status));
+    }
+    json_object_set_new(object, "blocks", json_integer((json_int_t)thread->blocks));
+    json_object_set_new(object, "switches", json_integer((json_int_t)thread->switches));
+}
+
 /* `order`: the how many-th thread it is. */
 static json_t *thread_object(struct tbd_session *session, uint32_t order, uint64_t pc,
                              uint32_t control, uint32_t window)
@@ -109,15 +123,8 @@ static json_t *thread_object(struct tbd_session *session, uint32_t order, uint64
     json_object_set_new(object, "thread", json_integer((json_int_t)thread->tid));
     json_object_set_new(object, "number", json_integer((json_int_t)order));
     json_object_set_new(object, "name", tbd_output_text(name));
-    json_object_set_new(object, "start", json_integer((json_int_t)thread->start_time));
-    if (thread->creator != 0)
-        json_object_set_new(object, "creator", json_integer((json_int_t)thread->creator));
-    if (thread->has_ended) {
-        json_object_set_new(object, "end", json_integer((json_int_t)thread->end_time));
-        json_object_set_new(object, "status", json_integer((json_int_t)thread->status));
-    }
-    json_object_set_new(object, "blocks", json_integer((json_int_t)thread->blocks));
-    json_object_set_new(object, "switches", json_integer((json_int_t)thread->switches));
+    if (!session->info->is_dump)
+        set_life(thread, object);
     json_object_set_new(object, "control", json_boolean(pc != 0 && thread->tid == control));
     if (pc == 0)
         return object;
@@ -139,15 +146,9 @@ static json_int_t number(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-static void print_thread(const json_t *object, FILE *out)
+static void print_life(const json_t *object, FILE *out)
 {
-    bool has_control = json_is_true(json_object_get(object, "control"));
-
-    fprintf(out,
-            "%c %-3" JSON_INTEGER_FORMAT " %-7" JSON_INTEGER_FORMAT
-            " %-15s from %" JSON_INTEGER_FORMAT,
-            has_control ? '*' : ' ', number(object, "number"), number(object, "thread"),
-            get(object, "name"), number(object, "start"));
+    fprintf(out, " from %" JSON_INTEGER_FORMAT, number(object, "start"));
     if (json_object_get(object, "creator") != NULL)
         fprintf(out, " by %" JSON_INTEGER_FORMAT, number(object, "creator"));
     if (json_object_get(object, "end") != NULL)
@@ -155,6 +156,17 @@ static void print_thread(const json_t *object, FILE *out)
                 number(object, "end"), number(object, "status"));
     fprintf(out, ", %" JSON_INTEGER_FORMAT " blocks, %" JSON_INTEGER_FORMAT " turns",
             number(object, "blocks"), number(object, "switches"));
+}
+
+static void print_thread(const json_t *object, FILE *out)
+{
+    bool has_control = json_is_true(json_object_get(object, "control"));
+
+    fprintf(out, "%c %-3" JSON_INTEGER_FORMAT " %-7" JSON_INTEGER_FORMAT " %-15s",
+            has_control ? '*' : ' ', number(object, "number"), number(object, "thread"),
+            get(object, "name"));
+    if (json_object_get(object, "start") != NULL)
+        print_life(object, out);
     if (json_object_get(object, "pc") != NULL)
         fprintf(out, "  at %s %s%s%s", get(object, "pc"), get(object, "module"),
                 *get(object, "function") == '\0' ? "" : "!", get(object, "function"));
