@@ -400,6 +400,10 @@ def test_what_is_known_of_an_array_is_shown(folder):
     assert dump.ask("--at", row["back"], "print", "text")[0]["certainty"] == "exact"
     many = dump.ask("--at", row["back"], "print", "table[0]@3")[0]
     assert many["unknown_parts"] == 1 and many["certainty"] == "unknown", many
+    few = dump.ask("--at", row["back"], "print", "table[3]@3")[0]
+    assert few["certainty"] == "exact" and few["value"] == "{13, 14, 15}", few
+    count = dump.ask("--at", row["back"], "print", "table[0]@table[2]")[0]
+    assert count["certainty"] == "unknown" and count["value"].endswith("is not known>"), count
 
 
 def test_what_ran_long_ago_is_looked_at_if_a_value_is_unknown(folder):

@@ -163,26 +163,38 @@ static void take_joined_format(struct tbd_command_run *run, struct print_request
     out->to -= 2;
 }
 
-/* EXPR@COUNT, as in gdb: cuts the count off. */
-static enum tbd_exit take_count(struct tbd_command_run *run, struct print_request *request)
+/* What a print is about. */
+struct printed {
+    struct tbd_source_place place;
+    struct tbd_data data;
+};
+
+/* EXPR@COUNT, as in gdb: cuts the count off.  If the count is not known, that is what is printed: *out, and *is_unknown says so. */
+static enum tbd_exit take_count(struct tbd_command_run *run, struct print_request *request,
+                                struct printed *out, bool *is_unknown)
 {
     const char *text = run->text + request->from;
     const char *at = memrchr(text, '@', request->to - request->from);
-    struct tbd_source_place place;
-    struct tbd_data data;
     enum tbd_exit result;
+    uint32_t unknown;
 
+    *is_unknown = false;
     if (at == NULL || memchr(at, '"', (size_t)(run->text + request->to - at)) != NULL)
         return TBD_EXIT_FOUND;
-    result = tbd_command_value_of(run, tbd_session_current(run->session),
-                                  (size_t)(at + 1 - run->text), request->to, &place, &data);
+    result =
+        tbd_command_value_of(run, tbd_session_current(run->session), (size_t)(at + 1 - run->text),
+                             request->to, &out->place, &out->data);
     if (result != TBD_EXIT_FOUND)
         return result;
-    if (!tbd_data_scalar(&place.places[0], &data, &request->count) || request->count == 0 ||
-        request->count > VALUES_MAX)
-        result = tbd_command_usage(run, "EXPRESSION@COUNT takes a count from 1 to 4096");
     request->to = (size_t)(at - run->text);
-    tbd_source_place_close(&place);
+    free(value_text(&out->place, 0, &out->data, &unknown));
+    *is_unknown = !out->data.is_known || unknown != 0;
+    if (*is_unknown)
+        return result;
+    if (!tbd_data_scalar(&out->place.places[0], &out->data, &request->count) ||
+        request->count == 0 || request->count > VALUES_MAX)
+        result = tbd_command_usage(run, "EXPRESSION@COUNT takes a count from 1 to 4096");
+    tbd_source_place_close(&out->place);
     return result;
 }
 
@@ -209,11 +221,11 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
                 data->address);
         return TBD_EXIT_NOT_FOUND;
     }
-    if (request->count != 0 && !(data->is_known && data->in_memory)) {
+    if (request->count != 0 && data->is_known && !data->in_memory) {
         fprintf(stderr, "tbdq: what stands before @ must lie in memory\n");
         return TBD_EXIT_NOT_FOUND;
     }
-    if (request->count != 0)
+    if (request->count != 0 && data->is_known)
         data->type = tbd_type_array_of(&data->type, (uint32_t)request->count);
     if (run->session->json) {
         object = json_object();
@@ -252,22 +264,22 @@ static void take_pointer_register(const struct tbd_command_run *run,
 
 static enum tbd_exit print_expression(struct tbd_command_run *run)
 {
-    struct tbd_source_place place;
-    struct tbd_data data;
     struct print_request request;
+    struct printed what;
     enum tbd_exit result;
+    bool is_unknown;
 
     take_format(run, &request);
     take_joined_format(run, &request);
-    result = take_count(run, &request);
-    if (result == TBD_EXIT_FOUND)
+    result = take_count(run, &request, &what, &is_unknown);
+    if (result == TBD_EXIT_FOUND && !is_unknown)
         result = tbd_command_value_of(run, tbd_session_current(run->session), request.from,
-                                      request.to, &place, &data);
+                                      request.to, &what.place, &what.data);
     if (result != TBD_EXIT_FOUND)
         return result;
-    take_pointer_register(run, &request, &data);
-    result = print_value(run, &place, &request, &data);
-    tbd_source_place_close(&place);
+    take_pointer_register(run, &request, &what.data);
+    result = print_value(run, &what.place, &request, &what.data);
+    tbd_source_place_close(&what.place);
     return result;
 }
 

@@ -476,12 +476,11 @@ static enum tbd_exit ask_twice(struct tbd_command_run *run, command_function *co
 
     if (result == TBD_EXIT_FOUND)
         all = answers_of(&values, command, false, &result);
-    if (result == TBD_EXIT_FOUND && any_unknown(all) && strchr(run->text, '@') == NULL &&
-        look_farther(&values)) {
+    if (result == TBD_EXIT_FOUND && any_unknown(all) && look_farther(&values)) {
         json_decref(all);
         all = answers_of(&values, command, false, &result);
     }
-    if (result == TBD_EXIT_FOUND && strchr(run->text, '@') == NULL)
+    if (result == TBD_EXIT_FOUND)
         exact = answers_of(&values, command, true, &again);
     if (result == TBD_EXIT_FOUND)
         print_answers(&values, all, exact);
