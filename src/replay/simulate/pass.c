@@ -13,7 +13,10 @@
 
 enum {
     PASSES_MAX = 64,
+    IDLE_MOST = 2, /* passes that found next to nothing: one each way */
     ROUNDS_MAX = 6,
+    LEAST_SHARE =
+        1 << 13, /* a pass that finds something of fewer than one of as many variables is idle */
     LEDGER_SHARE =
         64, /* if more than one of as many steps is settled and not entered, the ledger is made anew */
     SHORT_RANGE = 4096, /* of a system call: its words are looked at one by one */
@@ -506,16 +509,21 @@ void tbd_sim_pass_on(struct tbd_simulation *sim, size_t from, size_t to, bool fo
     go_over(sim, from, to, forward, tbd_sim_first_fact(sim, forward ? from + 1 : to));
 }
 
+/* Changes that come one by one, as round after round of a loop, would take most of the time: each takes a pass over everything.  What
+ * is known without them is no less right. */
 static void passes(struct tbd_simulation *sim)
 {
+    size_t few = sim->variable_count / LEAST_SHARE;
     unsigned idle = 0;
 
-    for (unsigned n = 0; n < PASSES_MAX && idle < 2; n++) {
+    for (unsigned n = 0; n < PASSES_MAX && idle < IDLE_MOST; n++) {
+        uint32_t before = sim->changes;
+
         sim->changed = false;
         if (sim->infers && sim->doubt_most >= TBD_SIM_DOUBT_OTHER)
             tbd_sim_take_suppositions(sim);
         tbd_sim_pass(sim, 0, sim->step_count, (n & 1) != 0);
-        idle = sim->changed ? 0 : idle + 1;
+        idle = sim->changed && sim->changes - before > few ? 0 : idle + 1;
         sim->passes++;
         if (sim->settled_visits > sim->step_count / LEDGER_SHARE)
             tbd_sim_make_ledger(sim, !sim->infers);
