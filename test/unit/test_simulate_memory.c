@@ -383,6 +383,53 @@ static void test_a_long_assumption_that_is_withdrawn_again_is_withdrawn_by_half(
     tbd_simulation_free(sim);
 }
 
+static struct tbd_bits nothing_at_end(void *arg, uint64_t address)
+{
+    (void)arg;
+    (void)address;
+    return (struct tbd_bits){ 0, 0 };
+}
+
+static void add_at(struct tbd_simulation *sim, uint64_t address, struct code code)
+{
+    assert_int_equal(tbd_simulation_add(sim, address, (const uint8_t *)code.bytes, code.length),
+                     TBD_OK);
+}
+
+/* A store to the word, many to unknown addresses by the instruction at `storer`, and a load of the word. */
+static struct tbd_simulated loaded_over_many_stores(uint64_t storer)
+{
+    enum { MANY = 1100, RCX = 1, RDI = 7 };
+    struct tbd_simulation *sim = begin_with(NULL, 0, nothing_at_end);
+    struct tbd_simulated out;
+
+    tbd_simulation_know(sim, RCX, tbd_bits_of(42));
+    tbd_simulation_know(sim, RDI, tbd_bits_of(WORD));
+    add_at(sim, CODE, store);
+    add_at(sim, CODE + 16, load_address);
+    for (unsigned i = 0; i < MANY; i++)
+        add_at(sim, storer, store);
+    add_at(sim, CODE + 48, load);
+    tbd_simulation_know(sim, RSI, tbd_bits_of(WORD));
+    assert_int_equal(tbd_simulation_run(sim, true), TBD_OK);
+    out = tbd_simulation_data(sim, 2 + MANY, 0);
+    tbd_simulation_free(sim);
+    return out;
+}
+
+static void test_over_many_stores_one_that_has_hit_is_not_assumed_to_miss(void **state)
+{
+    struct tbd_simulated out;
+
+    (void)state;
+    out = loaded_over_many_stores(CODE + 32);
+    assert_int_equal(out.bits.known, UINT64_MAX);
+    assert_int_equal(out.bits.value, 42);
+    assert_int_equal(out.exact, 0);
+    out = loaded_over_many_stores(CODE);
+    assert_int_equal(out.bits.known, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_what_was_popped_is_not_assumed_to_be_there_later),
         cmocka_unit_test(test_across_a_signal_only_what_was_saved_is_assumed_to_be_there),
         cmocka_unit_test(test_what_a_store_may_change_is_what_each_of_its_places_may),
+        cmocka_unit_test(test_over_many_stores_one_that_has_hit_is_not_assumed_to_miss),
         cmocka_unit_test(test_a_long_assumption_that_is_withdrawn_again_is_withdrawn_by_half),
     };
 

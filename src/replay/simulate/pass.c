@@ -592,6 +592,7 @@ static const uint32_t doubts[] = { TBD_SIM_DOUBT_OTHER - 1, (1u << 31) - 1, UINT
 static void phase_two(struct tbd_simulation *sim)
 {
     sim->infers = true;
+    tbd_sim_note_storers(sim);
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         size_t bars = sim->bar_count;
 
@@ -600,6 +601,7 @@ static void phase_two(struct tbd_simulation *sim)
             passes(sim);
         }
         tbd_sim_refute(sim);
+        tbd_sim_note_storers(sim);
         if (sim->bar_count == bars)
             break;
         if (round + 1 < ROUNDS_MAX)

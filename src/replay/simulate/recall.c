@@ -10,6 +10,7 @@
 
 enum {
     STORES_MOST = 1024,  /* a word is compared with as many; after more, all of it is in doubt */
+    MANY_STORES = 1000,  /* an instruction among more that is known to store to the word hit it */
     FAR_STEPS = 1 << 18, /* an assumption over more is withdrawn by half, if a longer one was */
 };
 
@@ -276,7 +277,8 @@ static bool reads_vector(const struct tbd_simulation *sim, size_t step)
 
 /* A store by the same displacement probably hit it: both are for the same field of a structure.  A store of a byte probably hit what is
  * text: it ends a word there.  After an interruption registers are unknown, and so is where the code that was interrupted stores; only
- * what it saved is still there.  Unless registers were recorded on the way. */
+ * what it saved is still there.  Unless registers were recorded on the way.  Over many stores one of an instruction that is known to store
+ * to the word probably hit it (storers.c). */
 static bool may_assume(const struct tbd_simulation *sim, size_t step,
                        const struct tbd_image_word *word)
 {
@@ -286,8 +288,11 @@ static bool may_assume(const struct tbd_simulation *sim, size_t step,
         return false;
     if (word->crossed && !is_recorded(sim) && !is_saving(sim, step))
         return false;
-    return (field == 0 || (word->fields >> field & 1) == 0) &&
-           doubt_of(sim, step, word) <= sim->doubt_most;
+    if (field != 0 && (word->fields >> field & 1) != 0)
+        return false;
+    return doubt_of(sim, step, word) <= sim->doubt_most &&
+           (word->stores <= MANY_STORES || is_saving(sim, step) ||
+            !tbd_sim_storer_between(sim, word->address, word->step, (uint32_t)step));
 }
 
 struct tbd_bits tbd_sim_recall(struct tbd_simulation *sim, size_t step, uint64_t address,

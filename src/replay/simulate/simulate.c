@@ -84,6 +84,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->stack.at);
     free(sim->stack.most);
     free(sim->stack.variable);
+    tbd_sim_free_storers(&sim->storers);
     tbd_image_free(&sim->image);
     tbd_sim_ledger_free(&sim->ledgers[0]);
     tbd_sim_ledger_free(&sim->ledgers[1]);

@@ -108,6 +108,25 @@ struct tbd_sim_ledger {
     uint64_t *conflict_facts[2]; /* owned */
 };
 
+/* An instruction that is known to have stored to a word. */
+struct tbd_sim_storer_of {
+    uint64_t address;
+    const struct tbd_sim_insn *insn; /* borrowed */
+};
+
+struct tbd_sim_execution {
+    const struct tbd_sim_insn *insn; /* borrowed */
+    uint32_t step;
+};
+
+/* storers.c */
+struct tbd_sim_storers {
+    struct tbd_sim_storer_of *words; /* owned; by word */
+    size_t word_count, word_capacity;
+    struct tbd_sim_execution *executions; /* owned; of stores, by instruction and step */
+    size_t execution_count, execution_capacity;
+};
+
 enum { TBD_SIM_CALL_RANGES = 6 };
 
 /* All that a system call wrote. */
@@ -182,6 +201,7 @@ struct tbd_simulation {
     size_t bar_count, bar_capacity;
     uint32_t bar_lists[TBD_BAR_LISTS];
     struct tbd_sim_stack stack;
+    struct tbd_sim_storers storers;
     struct tbd_sim_ledger ledgers[2]; /* by whether only what is settled exactly is entered */
     struct tbd_sim_ledger *ledger;    /* one of these, that passes use; NULL: none */
     bool without_ledger;              /* for tests: every step is visited */
@@ -232,6 +252,13 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
 
 /* refute.c: withdraws what stores deny whose addresses became known after it was assumed. */
 void tbd_sim_refute(struct tbd_simulation *sim);
+
+/* storers.c: notes which words are known to be stored to now, and by which instructions. */
+void tbd_sim_note_storers(struct tbd_simulation *sim);
+void tbd_sim_free_storers(struct tbd_sim_storers *storers);
+/* Does an instruction that is known to have stored to the word run between the two steps, where its address is not known? */
+bool tbd_sim_storer_between(const struct tbd_simulation *sim, uint64_t address, uint32_t one,
+                            uint32_t other);
 
 /* Why the inferred bits among the step's variables are known. */
 uint32_t tbd_sim_why_of(const struct tbd_simulation *sim, const struct tbd_sim_step *step);
