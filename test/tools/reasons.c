@@ -9,7 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LINES_MOST = 40 };
+enum {
+    LINES_MOST = 40,
+    NEIGHBOURS_MOST = 10, /* of the first roots it is said which stores are in the way */
+    STORERS = 64,         /* instructions that are told apart */
+};
 
 /* Why nobody knows what the step loads or computes. */
 static const char *reason(const struct tbd_simulation *sim, size_t step)
@@ -33,6 +37,89 @@ static const char *reason(const struct tbd_simulation *sim, size_t step)
     return loads ? "load of what was changed since" : "not solved";
 }
 
+/* ---- what is in the way of a load whose address is known ---- */
+
+/* Stores to unknown addresses between the load and what is known of its word, by their instructions. */
+struct way {
+    uint64_t at[STORERS];
+    size_t times[STORERS];
+    size_t count, stores, same_field;
+};
+
+static void enter_store(struct way *way, const struct tbd_sim_insn *insn, uint8_t field)
+{
+    size_t i = 0;
+
+    way->stores++;
+    way->same_field += field != 0 && insn->field == field;
+    while (i < way->count && way->at[i] != insn->address)
+        i++;
+    if (i == STORERS)
+        return;
+    if (i == way->count)
+        way->at[way->count++] = insn->address;
+    way->times[i]++;
+}
+
+/* Does the step say what the word has?  Else it may be in the way. */
+static bool says(const struct tbd_simulation *sim, size_t step, uint64_t word, uint8_t field,
+                 struct way *way)
+{
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
+    bool is_in_the_way = insn->barrier || !tbd_simulation_ran(sim, step);
+
+    for (size_t k = 0; k < insn->memory_count; k++) {
+        struct tbd_bits at = tbd_simulation_address(sim, step, k).bits;
+
+        if (tbd_bits_full(at) && at.value + insn->memory[k].bytes > word && at.value < word + 8 &&
+            tbd_bits_full(tbd_simulation_data(sim, step, k).bits))
+            return true;
+        is_in_the_way |= insn->memory[k].write && !tbd_bits_full(at);
+    }
+    if (is_in_the_way)
+        enter_store(way, insn, field);
+    return false;
+}
+
+static void print_way(const struct tbd_simulation *sim, size_t step, uint64_t word, uint8_t field,
+                      bool forward)
+{
+    size_t count = tbd_simulation_counts(sim).steps, at = step, most = 0;
+    struct way way = { .count = 0 };
+
+    do
+        at += forward ? 1 : (size_t)-1;
+    while (at < count && !says(sim, at, word, field, &way));
+    for (size_t i = 1; i < way.count; i++)
+        most = way.times[i] > way.times[most] ? i : most;
+    fprintf(stderr, "  %#" PRIx64 " is %sknown %s", word, at < count || forward ? "" : "not ",
+            forward ? "later" : "earlier");
+    if (at < count)
+        fprintf(stderr, ", at step %zu", at);
+    else if (forward)
+        fputs(", at the end", stderr);
+    fprintf(stderr, "; over %zu stores, %zu of the same field", way.stores, way.same_field);
+    for (size_t i = 0; i < way.count; i++)
+        if (i == most || way.count <= 4)
+            fprintf(stderr, ", %zu by %#" PRIx64, way.times[i], way.at[i]);
+    fputc('\n', stderr);
+}
+
+static void print_ways(const struct tbd_simulation *sim, size_t step)
+{
+    const struct tbd_sim_insn *insn = tbd_simulation_insn(sim, step);
+
+    for (size_t k = 0; k < insn->memory_count; k++) {
+        struct tbd_bits at = tbd_simulation_address(sim, step, k).bits;
+
+        if (insn->memory[k].write || !tbd_bits_full(at) ||
+            tbd_bits_full(tbd_simulation_data(sim, step, k).bits))
+            continue;
+        print_way(sim, step, at.value & ~7ull, insn->field, true);
+        print_way(sim, step, at.value & ~7ull, insn->field, false);
+    }
+}
+
 void reasons_of_unknown(const struct tbd_simulation *sim, size_t from)
 {
     struct tbd_sim_root *roots;
@@ -50,6 +137,8 @@ void reasons_of_unknown(const struct tbd_simulation *sim, size_t from)
                     roots[i].step, roots[i].address,
                     ZydisMnemonicGetString((ZydisMnemonic)insn->mnemonic),
                     reason(sim, roots[i].step));
+        if (insn != NULL && roots[i].address != 0 && i < NEIGHBOURS_MOST)
+            print_ways(sim, roots[i].step);
     }
     free(roots);
 }

@@ -8,7 +8,9 @@
 
 #include "replay/simulate/simulate.h"
 
-/* One line on stderr for each instruction in which unknown values used from step `from` on begin, most uses first. */
+/* One line on stderr for each instruction in which unknown values used from step `from` on begin, most uses first.  Below the first ones,
+ * if they load what is not known from an address that is: what is known of it, at which step, and the stores in between whose
+ * addresses are not known. */
 void reasons_of_unknown(const struct tbd_simulation *sim, size_t from);
 /* One line on stderr for a wrong value: of a place, or TBD_PLACE_COUNT plus the number of the step's memory. */
 void reasons_of_wrong(const struct tbd_simulation *sim, size_t step, size_t place,
