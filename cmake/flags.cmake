@@ -27,5 +27,8 @@ target_compile_options(tbd_engine INTERFACE
   -ffreestanding -fno-stack-protector -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-builtin-memcpy
   -U_FORTIFY_SOURCE -O2 -g
   $<$<COMPILE_LANGUAGE:C>:-mgeneral-regs-only -fpie -fno-exceptions>
+  # gcc would begin `rep movsq` and `rep stosq` for structs, which take longer than their moves (base/string.c)
+  $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:GNU>>:-mmemcpy-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>
+  $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:GNU>>:-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>
   # clang would reach variables of other files through a GOT, which code at a fixed address does not need
   $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:Clang>>:-fdirect-access-external-data>)

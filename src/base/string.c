@@ -8,14 +8,21 @@
 
 #undef memcpy
 
-#define SHORT_BYTES 64u /* `rep movsb` takes some 20 ns to begin */
+#define SHORT_BYTES 512u /* `rep movsb` and `rep stosb` take some 15 ns to begin */
 
 /* Forward, as memmove() needs it. */
 static void copy_short(uint8_t *to, const uint8_t *from, size_t bytes)
 {
+    uint64_t words[4];
     uint64_t word;
     uint32_t half;
 
+    for (; bytes >= sizeof(words); bytes -= sizeof(words)) {
+        __builtin_memcpy(words, from, sizeof(words));
+        __builtin_memcpy(to, words, sizeof(words));
+        to += sizeof(words), from += sizeof(words);
+        __asm__ volatile("" : : : "memory");
+    }
     for (; bytes >= 8; bytes -= 8, to += 8, from += 8) {
         __builtin_memcpy(&word, from, 8);
         __builtin_memcpy(to, &word, 8);
@@ -44,10 +51,28 @@ void *memcpy(void *restrict dst, const void *restrict src, size_t bytes)
     return dst;
 }
 
+static void set_short(uint8_t *to, uint8_t value, size_t bytes)
+{
+    uint64_t word = value * 0x0101010101010101ull;
+
+    for (; bytes >= 8; bytes -= 8, to += 8) {
+        __builtin_memcpy(to, &word, 8);
+        __asm__ volatile("" : : : "memory");
+    }
+    while (bytes--) {
+        *to++ = value;
+        __asm__ volatile("" : : : "memory");
+    }
+}
+
 void *memset(void *dst, int value, size_t bytes)
 {
     void *at = dst;
 
+    if (bytes <= SHORT_BYTES) {
+        set_short(dst, (uint8_t)value, bytes);
+        return dst;
+    }
     __asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
     return dst;
 }
