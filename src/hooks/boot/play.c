@@ -28,7 +28,8 @@
 #include "hooks/threads/window_end.h"
 #include "patcher/decode.h"
 
-static void settle(struct tbd_thread *thread)
+/* `looks`: whether the thread's restartable sequences show another processor. */
+static void settle(struct tbd_thread *thread, bool looks)
 {
     struct tbd_ring *ring = &tbd_recording.ring;
 
@@ -45,7 +46,7 @@ static void settle(struct tbd_thread *thread)
         if (tbd_leaving_why())
             tbd_detach(thread, tbd_leaving_why(), TBD_END_WHOLE);
         tbd_window_handle_due(thread);
-        if (tbd_rseq_settle(thread))
+        if (tbd_rseq_settle(thread, looks))
             continue;
         if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE) &&
             !tbd_signals_take_held())
@@ -59,7 +60,7 @@ static void settle(struct tbd_thread *thread)
 void tbd_play_settle(struct tbd_thread *thread)
 {
     tbd_context_now()->signal_due = 0; /* only between blocks a signal may wait */
-    settle(thread);
+    settle(thread, true);
 }
 
 /* ---- blocks ---- */
@@ -141,7 +142,7 @@ static void boundary(struct tbd_thread *thread)
     tbd_ring_unprotect_sigsafe(ring);
     tbd_ring_go_on(ring, thread);
     tbd_threads_delay_signal(thread);
-    settle(thread);
+    settle(thread, true);
 }
 
 /* Native play has these registers already before the call, from the processor: all windows of its trace must. */
@@ -166,7 +167,9 @@ static void on_special(struct tbd_thread *thread, enum tbd_special special, uint
 
     if (wait.is_needed)
         tbd_page_wait(thread, &wait);
-    tbd_play_settle(thread);
+    tbd_context_now()->signal_due = 0;
+    /* plain accesses come as often as others that translated code makes without a look */
+    settle(thread, special != TBD_SPECIAL_SHARED && special != TBD_SPECIAL_APART);
 }
 
 /* The byte at `address` cannot be fetched; the instruction at regs.rip begins there or before.

@@ -8,9 +8,8 @@
 
 #include "patcher/decode.h"
 
-/* The program's instruction at `pc`, of at most `limit` bytes, whatever traps are in it.  `bytes` receives them; *out borrows
- * `bytes`.  False: there is none, or it cannot be read. */
-bool tbd_decoded(struct tbd_insn *out, uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES],
-                 size_t limit);
+/* The program's instruction at `pc`, of at most `limit` bytes, whatever traps are in it.  `bytes` receives them.  It is valid
+ * until the next call.  NULL: there is none, or it cannot be read. */
+const struct tbd_insn *tbd_decoded(uint64_t pc, uint8_t bytes[TBD_INSN_MAX_BYTES], size_t limit);
 
 #endif

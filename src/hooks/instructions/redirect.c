@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* redirect.c - see redirect.h
  *
- * Code lies in slots of 64 bytes, found by the instruction's address and bytes.  Buffers are far
+ * Code lies in slots of 64 bytes, found by the instruction's address and bytes among those for this address, which are reused
+ * in turn: to write code that runs at once takes the processor longer than all the rest.  Buffers are far
  * enough from the code that the processor does not take writes to them for changes of code. */
 #include "hooks/instructions/redirect.h"
 
@@ -10,9 +11,10 @@
 
 enum {
     SLOT_BYTES = 64,
-    SLOTS = 512,
+    SLOTS = 2048,
+    WAYS = 4, /* slots in which the copy of an address' instruction may lie */
     INSN_MAX = 15,
-    AREA_BYTES = 65536,
+    AREA_BYTES = 196608,
     BUFFER_AT = AREA_BYTES - 8192
 };
 
@@ -29,6 +31,7 @@ struct redirect_slot {
 static uint64_t area;
 static uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
 static struct redirect_slot slots[SLOTS];
+static uint32_t next_way;
 
 void tbd_redirect_init(uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t bytes))
 {
@@ -84,12 +87,24 @@ static bool holds(const struct redirect_slot *slot, const struct tbd_insn *insn,
            memcmp(slot->bytes, bytes, insn->length) == 0;
 }
 
+/* The slot that has the copy, or is to have it. */
+static struct redirect_slot *slot_of(const struct tbd_insn *insn, const uint8_t *bytes,
+                                     uint8_t shift)
+{
+    uint64_t hash = (insn->pc ^ (uint64_t)shift << 48) * 0x9e3779b97f4a7c15ull;
+    struct redirect_slot *first = &slots[(hash >> 32) % (SLOTS / WAYS) * WAYS];
+
+    for (uint32_t way = 0; way < WAYS; way++)
+        if (holds(&first[way], insn, bytes, shift))
+            return &first[way];
+    return &first[next_way++ % WAYS];
+}
+
 bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t operand,
                   struct tbd_redirected *out)
 {
     uint8_t shift = (uint8_t)(operand % 64);
-    uint32_t place = (uint32_t)((insn->pc * 0x9e3779b1u >> 7) ^ shift) % SLOTS;
-    struct redirect_slot *slot = &slots[place];
+    struct redirect_slot *slot;
 
     if (!insn->modrm_at || bytes[insn->modrm_at] >> 6 == 3 || insn->length > INSN_MAX)
         return false;
@@ -97,7 +112,8 @@ bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t op
         area = reserve_area(0, 0, AREA_BYTES);
     if (!area)
         return false;
-    out->code = area + place * SLOT_BYTES;
+    slot = slot_of(insn, bytes, shift);
+    out->code = area + (uint64_t)(slot - slots) * SLOT_BYTES;
     out->buffer = (uint8_t *)(area + BUFFER_AT + shift);
     if (holds(slot, insn, bytes, shift))
         return true;

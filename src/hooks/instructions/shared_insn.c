@@ -33,7 +33,7 @@ struct access {
 
 struct shared_run {
     struct tbd_special_run *s;
-    struct tbd_insn insn;
+    const struct tbd_insn *insn;
     uint8_t bytes[TBD_INSN_MAX_BYTES];
     struct access access[TBD_INSN_MAX_ACCESSES];
     uint32_t shared_count;
@@ -73,10 +73,10 @@ static void find_accesses(struct shared_run *run)
 
     run->shared_count = 0;
     run->is_userfault = false;
-    for (unsigned i = 0; i < run->insn.access_count; i++) {
+    for (unsigned i = 0; i < run->insn->access_count; i++) {
         struct access *access = &run->access[i];
 
-        access->what = &run->insn.access[i];
+        access->what = &run->insn->access[i];
         access->range.address = address_of(access->what, regs);
         access->range.bytes = access->what->size;
         access->is_shared =
@@ -94,21 +94,21 @@ static bool is_written(const struct access *access)
 
 static void mark_reads(const struct shared_run *run)
 {
-    for (unsigned i = 0; i < run->insn.access_count; i++)
+    for (unsigned i = 0; i < run->insn->access_count; i++)
         tbd_pages_mark_read(&tbd_memory.pages, run->access[i].range.address,
                             run->access[i].range.address + run->access[i].range.bytes);
 }
 
 static void watch_stores(const struct shared_run *run, const struct access *but)
 {
-    for (unsigned i = 0; i < run->insn.access_count; i++)
+    for (unsigned i = 0; i < run->insn->access_count; i++)
         if (is_written(&run->access[i]) && &run->access[i] != but)
             tbd_effects_watch(run->s->effects, &run->access[i].range, 1);
 }
 
 static void add_stores(const struct shared_run *run, const struct access *but)
 {
-    for (unsigned i = 0; i < run->insn.access_count; i++)
+    for (unsigned i = 0; i < run->insn->access_count; i++)
         if (is_written(&run->access[i]) && &run->access[i] != but)
             tbd_effects_written(run->s->effects, &run->access[i].range, 1);
 }
@@ -124,7 +124,7 @@ static void run_plainly(const struct shared_run *run)
 /* Are all operands mapped?  If not, the instruction runs on the memory itself, and faults. */
 static bool is_there(const struct shared_run *run)
 {
-    for (unsigned i = 0; i < run->insn.access_count; i++) {
+    for (unsigned i = 0; i < run->insn->access_count; i++) {
         const struct access *access = &run->access[i];
         uint8_t ends[2];
 
@@ -146,14 +146,14 @@ static void note_not_followed(const struct shared_run *run)
     tbd_recording_note(
         1,
         "the instruction at 0x%lx uses memory that other processes may write in a way that is not followed",
-        run->insn.pc);
+        run->insn->pc);
 }
 
 /* ---- pages that others fill ---- */
 
 static bool misses_page(const struct shared_run *run, uint64_t *address, bool *is_write)
 {
-    for (unsigned i = 0; run->is_userfault && i < run->insn.access_count; i++) {
+    for (unsigned i = 0; run->is_userfault && i < run->insn->access_count; i++) {
         *is_write = is_written(&run->access[i]);
         if (tbd_userfault_misses(&run->access[i].range, *is_write, address))
             return true;
@@ -163,7 +163,7 @@ static bool misses_page(const struct shared_run *run, uint64_t *address, bool *i
 
 static void adopt_pages(const struct shared_run *run)
 {
-    for (unsigned i = 0; run->is_userfault && i < run->insn.access_count; i++)
+    for (unsigned i = 0; run->is_userfault && i < run->insn->access_count; i++)
         tbd_userfault_adopt(run->s->effects, &run->access[i].range, &run->s->others);
 }
 
@@ -183,7 +183,7 @@ static bool leaves_for_page(const struct shared_run *run)
 
 static bool has_prefix(const struct shared_run *run, uint8_t prefix)
 {
-    for (uint32_t i = 0; i < run->insn.length && i < 4; i++)
+    for (uint32_t i = 0; i < run->insn->length && i < 4; i++)
         if (run->bytes[i] == prefix)
             return true;
     return false;
@@ -192,12 +192,12 @@ static bool has_prefix(const struct shared_run *run, uint8_t prefix)
 /* A lock prefix, or xchg with memory. */
 static bool is_atomic(const struct shared_run *run)
 {
-    uint32_t at = run->insn.modrm_at;
+    uint32_t at = run->insn->modrm_at;
     bool is_one_byte = at == 1 || (at > 1 && run->bytes[at - 2] != 0x0f);
     bool is_exchange =
-        at && is_one_byte && run->insn.prefix_bytes <= 1 && (run->bytes[at - 1] & 0xfe) == 0x86;
+        at && is_one_byte && run->insn->prefix_bytes <= 1 && (run->bytes[at - 1] & 0xfe) == 0x86;
 
-    return is_exchange || (run->insn.prefix_bytes <= 1 && has_prefix(run, 0xf0));
+    return is_exchange || (run->insn->prefix_bytes <= 1 && has_prefix(run, 0xf0));
 }
 
 static bool exchange_16(uint64_t address, const uint64_t *old, const uint64_t *now)
@@ -249,7 +249,7 @@ static bool prepare(const struct shared_run *run, struct on_buffer *b)
 
     if (range->bytes > TBD_REDIRECT_MAX_BYTES)
         return false;
-    if (!tbd_redirect(&run->insn, run->bytes, range->address, &b->redirected))
+    if (!tbd_redirect(run->insn, run->bytes, range->address, &b->redirected))
         return false;
     if (is_written(b->access) && !tbd_shared_is_writable(range))
         return false;
@@ -297,9 +297,10 @@ static bool execute(const struct shared_run *run, const struct on_buffer *b, uin
 static bool run_on_buffer(const struct shared_run *run, const struct access *access)
 {
     struct tbd_special_run *s = run->s;
-    struct on_buffer b = { .access = access };
+    struct on_buffer b; /* prepare() and execute() set the rest */
     bool reads = access->what->flags & TBD_ACCESS_READ;
 
+    b.access = access;
     if (!prepare(run, &b))
         return false;
     watch_stores(run, access);
@@ -331,9 +332,9 @@ static bool run_xlat(const struct shared_run *run, const struct access *access)
 
 static bool is_string(const struct shared_run *run)
 {
-    uint8_t opcode = run->insn.opcode;
+    uint8_t opcode = run->insn->opcode;
 
-    return !run->insn.modrm_at && run->insn.prefix_bytes <= 1 && run->insn.access_count &&
+    return !run->insn->modrm_at && run->insn->prefix_bytes <= 1 && run->insn->access_count &&
            ((opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf));
 }
 
@@ -361,7 +362,7 @@ static bool run_element(struct shared_run *run)
     if (s->is_left)
         return false;
     adopt_pages(run);
-    for (unsigned i = 0; i < run->insn.access_count; i++) {
+    for (unsigned i = 0; i < run->insn->access_count; i++) {
         const struct access *access = &run->access[i];
 
         if ((is_written(access) && !tbd_shared_is_writable(&access->range)) ||
@@ -371,13 +372,13 @@ static bool run_element(struct shared_run *run)
         if (access->is_shared)
             tbd_shared_logged(access->range.address, &buffer[i], access->range.bytes);
     }
-    for (unsigned i = 0; i < run->insn.access_count; i++) {
+    for (unsigned i = 0; i < run->insn->access_count; i++) {
         real[i] = regs->gpr[run->access[i].what->ea.base];
         regs->gpr[run->access[i].what->ea.base] = tbd_sys_pointer(&buffer[i]);
     }
-    memcpy(old, &buffer[run->insn.access_count - 1], sizeof(old));
+    memcpy(old, &buffer[run->insn->access_count - 1], sizeof(old));
     tbd_slot_run_element(s->thread, s->slot);
-    for (unsigned i = 0; i < run->insn.access_count; i++) {
+    for (unsigned i = 0; i < run->insn->access_count; i++) {
         const struct access *access = &run->access[i];
 
         regs->gpr[access->what->ea.base] =
@@ -398,7 +399,7 @@ static bool run_string(struct shared_run *run)
 {
     struct tbd_regs *regs = &run->s->thread->regs;
     bool repeats = has_prefix(run, 0xf3) || has_prefix(run, 0xf2);
-    bool compares = (run->insn.opcode & 0xfe) == 0xa6 || (run->insn.opcode & 0xfe) == 0xae;
+    bool compares = (run->insn->opcode & 0xfe) == 0xa6 || (run->insn->opcode & 0xfe) == 0xae;
     uint64_t left = moved(run, regs->gpr[TBD_RCX], 0);
     bool found = true;
 
@@ -426,7 +427,7 @@ static bool run_string(struct shared_run *run)
 static bool is_transfer(const struct shared_run *run)
 {
     /* string loads are also run here */
-    return run->insn.kind != TBD_INSN_PLAIN && run->insn.kind != TBD_INSN_SPECIAL;
+    return run->insn->kind != TBD_INSN_PLAIN && run->insn->kind != TBD_INSN_SPECIAL;
 }
 
 static bool load_target(const struct shared_run *run, const struct tbd_sys_range *range,
@@ -458,7 +459,7 @@ static bool push(const struct shared_run *run, uint64_t value)
  * mapped. */
 static bool run_transfer(const struct shared_run *run)
 {
-    const struct tbd_insn *insn = &run->insn;
+    const struct tbd_insn *insn = run->insn;
     struct tbd_regs *regs = &run->s->thread->regs;
     uint64_t target = insn->target;
 
@@ -482,7 +483,7 @@ static bool run_transfer(const struct shared_run *run)
 
 static void perform_transfer(const struct shared_run *run)
 {
-    struct tbd_forced_special *forced = tbd_forced_specials_find(run->insn.pc);
+    struct tbd_forced_special *forced = tbd_forced_specials_find(run->insn->pc);
 
     if (forced) {
         forced->runs++;
@@ -519,9 +520,9 @@ static void take_bases(struct tbd_thread *thread)
 
 static bool is_x87(const struct shared_run *run)
 {
-    uint32_t at = run->insn.modrm_at;
+    uint32_t at = run->insn->modrm_at;
 
-    return at && run->insn.prefix_bytes <= 1 && (run->bytes[at - 1] & 0xf8) == 0xd8 &&
+    return at && run->insn->prefix_bytes <= 1 && (run->bytes[at - 1] & 0xf8) == 0xd8 &&
            (at < 2 || run->bytes[at - 2] != 0x0f);
 }
 
@@ -532,7 +533,7 @@ static void settle_x87(const struct shared_run *run)
     const struct tbd_regs *regs = &run->s->thread->regs;
     const struct access *operand = &run->access[0];
 
-    if (!run->insn.access_count)
+    if (!run->insn->access_count)
         tbd_x87_settle();
     else
         tbd_x87_settle_operand(operand->range.address - (operand->what->ea.fs   ? regs->fs_base
@@ -562,7 +563,7 @@ static struct tbd_sys_range elements_read(const struct shared_run *run, const st
 /* In a replay, where the instruction has just run from its first element on. */
 static void tell_reads(const struct shared_run *run)
 {
-    for (unsigned i = 0; i < run->insn.access_count; i++) {
+    for (unsigned i = 0; i < run->insn->access_count; i++) {
         const struct access *access = &run->access[i];
         struct tbd_sys_range range = access->range;
 
@@ -580,7 +581,7 @@ static const struct access *operand_in_shared(const struct shared_run *run)
 {
     const struct access *found = NULL;
 
-    for (unsigned i = 0; i < run->insn.access_count; i++)
+    for (unsigned i = 0; i < run->insn->access_count; i++)
         if (run->access[i].is_shared)
             found = &run->access[i];
     return run->shared_count == 1 ? found : NULL;
@@ -588,7 +589,7 @@ static const struct access *operand_in_shared(const struct shared_run *run)
 
 static void run_in_play(struct shared_run *run)
 {
-    struct tbd_forced_special *forced = tbd_forced_specials_find(run->insn.pc);
+    struct tbd_forced_special *forced = tbd_forced_specials_find(run->insn->pc);
     const struct access *operand = operand_in_shared(run);
     bool done;
 
@@ -632,9 +633,11 @@ static void run_as_logged(const struct shared_run *run, const struct tbd_msg_spe
 
 void tbd_shared_perform(struct tbd_special_run *s)
 {
-    struct shared_run run = { .s = s };
+    struct shared_run run; /* find_accesses() sets the rest */
 
-    if (!tbd_decoded(&run.insn, s->thread->regs.rip, run.bytes, s->insn_bytes))
+    run.s = s;
+    run.insn = tbd_decoded(s->thread->regs.rip, run.bytes, s->insn_bytes);
+    if (!run.insn)
         tbd_detach(s->thread, "an instruction cannot be decoded again",
                    tbd_slot_last_insn(s->thread));
     find_accesses(&run);

@@ -215,11 +215,10 @@ static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
                               const struct tbd_sys_range *ranges, size_t count)
 {
     uint8_t bytes[TBD_INSN_MAX_BYTES];
+    const struct tbd_insn *insn = tbd_decoded(s->thread->regs.rip, bytes, s->insn_bytes);
     struct tbd_redirected redirected;
-    struct tbd_insn insn;
 
-    if (!tbd_decoded(&insn, s->thread->regs.rip, bytes, s->insn_bytes) ||
-        !tbd_redirect(&insn, bytes, operand, &redirected))
+    if (!insn || !tbd_redirect(insn, bytes, operand, &redirected))
         return NULL;
     for (size_t i = 0; i < count; i++)
         tbd_copy_prefix_from_program(redirected.buffer + (ranges[i].address - operand),

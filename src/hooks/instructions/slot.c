@@ -2,7 +2,7 @@
 /* slot.c - see slot.h
  *
  * Slots of 64 bytes lie in small areas: the instruction, then a jump to tbd_insn_done.  A slot is
- * found again by the instruction's address and bytes, and reused in turn.  Like patch areas they
+ * found again by the instruction's address and bytes, among those for this address, which are reused in turn.  Like patch areas they
  * are writable and executable.
  *
  * An instruction that uses gs runs with the program's gs base in the processor.  A signal handler
@@ -27,7 +27,13 @@ _Static_assert(TBD_THREAD_GS(scratch) + 4 * 8 == TBD_ASM_GS_SCRATCH, "thread_asm
 _Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, gs_base) == TBD_ASM_GS_GS_BASE,
                "thread_asm.h");
 
-enum { SLOT_BYTES = 64, AREA_BYTES = 65536, MAX_AREAS = 16, SLOTS = AREA_BYTES / SLOT_BYTES };
+enum {
+    SLOT_BYTES = 64,
+    AREA_BYTES = 65536,
+    MAX_AREAS = 16,
+    SLOTS = AREA_BYTES / SLOT_BYTES,
+    WAYS = 4 /* slots in which the instruction of an address may lie */
+};
 
 extern const char tbd_insn_done[], tbd_insn_done_gs[];
 void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
@@ -35,7 +41,7 @@ void tbd_insn_run_gs(struct tbd_thread *thread, uint64_t code);
 
 struct area {
     uint64_t start;
-    uint32_t next;
+    uint32_t next; /* whose turn it is to be reused, among WAYS */
     struct tbd_slot *slots;
 };
 
@@ -149,22 +155,34 @@ static bool holds(const struct tbd_slot *slot, uint64_t pc, const uint8_t *bytes
     return slot->pc == pc && slot->length == length && memcmp(slot->bytes, bytes, length) == 0;
 }
 
+/* The first of the WAYS slots for this address. */
+static struct tbd_slot *places_of(const struct area *area, uint64_t pc)
+{
+    return &area->slots[(uint32_t)(pc * 0x9e3779b1u >> 7) % (SLOTS / WAYS) * WAYS];
+}
+
+static void settle_code(const struct area *area, struct tbd_slot *slot)
+{
+    slot->code = area->start + (uint64_t)(slot - area->slots) * SLOT_BYTES;
+}
+
 const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
 {
     uint64_t pc = thread->regs.rip;
     struct area *area = find_area(pc);
     uint8_t bytes[TBD_SLOT_INSN_MAX];
-    struct tbd_slot *slot;
-    uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
+    struct tbd_slot *first, *slot;
 
     if (!area || length == 0 || length > TBD_SLOT_INSN_MAX ||
         !tbd_copy_from_program(bytes, pc, length))
         return NULL;
     tbd_code_traps_hide(bytes, pc, length);
-    slot = &area->slots[place];
-    if (holds(slot, pc, bytes, length))
-        return slot;
-    slot->code = area->start + place * SLOT_BYTES;
+    first = places_of(area, pc);
+    for (slot = first; slot < first + WAYS; slot++)
+        if (holds(slot, pc, bytes, length))
+            return slot;
+    slot = first + area->next++ % WAYS;
+    settle_code(area, slot);
     if (fill(slot, pc, bytes, length))
         return slot;
     slot->pc = 0;
@@ -201,13 +219,13 @@ static const struct tbd_slot *get_fault(uint64_t pc, enum tbd_slot_fault fault)
         [TBD_SLOT_INVALID] = { 0x0f, 0x0b }, [TBD_SLOT_PROTECTION] = { 0xf4, 0xf4 }
     };
     struct area *area = find_area(pc);
-    uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
     struct tbd_slot *slot;
 
     if (!area)
         return NULL;
-    slot = &area->slots[place];
-    *slot = (struct tbd_slot){ .code = area->start + place * SLOT_BYTES };
+    slot = places_of(area, pc);
+    *slot = (struct tbd_slot){ .length = 0 };
+    settle_code(area, slot);
     memcpy((uint8_t *)slot->code, code[fault], sizeof(code[fault]));
     return slot;
 }

@@ -3,6 +3,7 @@
  * waiting for missing pages */
 #include "hooks/instructions/special.h"
 
+#include "base/string.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/userfault.h"
 #include "hooks/stream/leaving.h"
@@ -22,12 +23,7 @@ void tbd_special_tell_read(struct tbd_special_run *s, const struct tbd_sys_range
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
 {
     const struct tbd_regs *regs = &s->thread->regs;
-    struct tbd_msg_special message = {
-        .special = (uint32_t)s->kind,
-        .rflags = regs->rflags,
-        .flags = flags,
-        .others = s->others,
-    };
+    struct tbd_msg_special message; /* every field is set here, or as it is sent */
     struct tbd_effect_head head = {
         .kind = TBD_MSG_SPECIAL,
         .data = &message,
@@ -37,11 +33,14 @@ void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
         .more = flags & TBD_SPECIAL_F_MORE ? 0 : TBD_SPECIAL_F_MORE,
     };
 
-    for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
-        message.gpr[r] = regs->gpr[r];
-        if (regs->gpr[r] != s->before.gpr[r])
-            message.gpr_mask |= 1ull << r;
-    }
+    message.special = (uint32_t)s->kind;
+    message.rflags = regs->rflags;
+    message.flags = flags;
+    message.others = s->others;
+    message.gpr_mask = 0;
+    memcpy(message.gpr, regs->gpr, sizeof(message.gpr));
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        message.gpr_mask |= (uint64_t)(regs->gpr[r] != s->before.gpr[r]) << r;
     tbd_effects_send(s->effects, &tbd_recording.ring, s->thread, &tbd_memory.pages, &head, NULL, 0);
 }
 

@@ -57,7 +57,40 @@ tbd_move_faultable:
         .type   tbd_copy_faultable, @function
 tbd_copy_faultable:
         mov     %rdx, %rcx
-        rep movsb
+        cmp     $16, %rdx
+        ja      9f
+        /* a few bytes in one page each, where all can be accessed or none, are copied at once */
+        lea     -1(%rsi,%rdx), %rax
+        xor     %rsi, %rax
+        lea     -1(%rdi,%rdx), %r8
+        xor     %rdi, %r8
+        or      %r8, %rax
+        test    $-4096, %rax
+        jnz     9f
+1:      cmp     $8, %ecx
+        jb      4f
+        mov     (%rsi), %rax
+        mov     %rax, (%rdi)
+        add     $8, %rsi
+        add     $8, %rdi
+        sub     $8, %ecx
+        jmp     1b
+4:      cmp     $4, %ecx
+        jb      2f
+        mov     (%rsi), %eax
+        mov     %eax, (%rdi)
+        add     $4, %rsi
+        add     $4, %rdi
+        sub     $4, %ecx
+2:      test    %ecx, %ecx
+        jz      tbd_copy_faultable_end
+        movzbl  (%rsi), %eax
+        mov     %al, (%rdi)
+        inc     %rsi
+        inc     %rdi
+        dec     %ecx
+        jmp     2b
+9:      rep movsb
 tbd_copy_faultable_end:
         mov     %rcx, %rax
         ret

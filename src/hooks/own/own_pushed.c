@@ -30,13 +30,12 @@ void tbd_own_push_of_fault(const struct tbd_regs *regs)
     static const struct tbd_patcher_callbacks callbacks = { .has_long_addresses =
                                                                 tbd_processor_has_long_addresses };
     uint8_t bytes[TBD_INSN_MAX_BYTES];
-    struct tbd_insn insn;
+    const struct tbd_insn *insn = tbd_decoded(regs->rip, bytes, sizeof(bytes));
     uint64_t target, next;
 
-    if (!tbd_decoded(&insn, regs->rip, bytes, sizeof(bytes)) ||
-        insn.kind != TBD_INSN_CALL_INDIRECT || !find_target(&insn, regs, &target) ||
+    if (!insn || insn->kind != TBD_INSN_CALL_INDIRECT || !find_target(insn, regs, &target) ||
         tbd_is_canonical(&callbacks, target))
         return;
-    next = regs->rip + insn.length;
+    next = regs->rip + insn->length;
     (void)tbd_store_to_program(regs->gpr[TBD_RSP] - sizeof(next), &next, sizeof(next));
 }

@@ -357,12 +357,12 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
 enum tbd_special tbd_own_site(uint64_t pc, uint32_t *out_bytes)
 {
     uint8_t bytes[TBD_INSN_MAX_BYTES];
-    struct tbd_insn insn;
+    const struct tbd_insn *insn = tbd_decoded(pc, bytes, sizeof(bytes));
 
-    if (!tbd_decoded(&insn, pc, bytes, sizeof(bytes)) || !tbd_own_must_stop(&insn)) {
+    if (!insn || !tbd_own_must_stop(insn)) {
         *out_bytes = 0;
         return TBD_SPECIAL_OTHER;
     }
-    *out_bytes = insn.length;
-    return (enum tbd_special)insn.special;
+    *out_bytes = insn->length;
+    return (enum tbd_special)insn->special;
 }

@@ -266,14 +266,14 @@ static void send(struct tbd_thread *thread, struct tbd_effects *effects, bool is
     tbd_effects_send(effects, &tbd_recording.ring, thread, &tbd_memory.pages, &head, NULL, 0);
 }
 
-bool tbd_rseq_settle(struct tbd_thread *thread)
+bool tbd_rseq_settle(struct tbd_thread *thread, bool looks)
 {
     struct tbd_rseq *own = &tbd_context_now()->rseq;
     struct tbd_effects *effects;
     uint64_t rip = thread->regs.rip;
     bool is_good;
 
-    if (!own->area || (!own->is_preempted && place_now() == own->place))
+    if (!own->area || (!own->is_preempted && (!looks || place_now() == own->place)))
         return false;
     effects = tbd_effects_get();
     if (!effects)

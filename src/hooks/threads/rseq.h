@@ -59,8 +59,8 @@ bool tbd_rseq_show(struct tbd_rseq *own, struct tbd_effects *effects);
 bool tbd_rseq_forget(struct tbd_rseq *own, struct tbd_effects *effects);
 
 /* Before translated code is entered: does what is due, and sends it.  True: something was; more may
- * be due now. */
-bool tbd_rseq_settle(struct tbd_thread *thread);
+ * be due now.  `looks`: at which processor it runs, too; that can take 0.1 us. */
+bool tbd_rseq_settle(struct tbd_thread *thread, bool looks);
 /* Before a signal's frame is built: a critical section ends; regs.rip is then its abort address.
  * False: the program's description of it is wrong. */
 bool tbd_rseq_leave_section(struct tbd_thread *thread, struct tbd_effects *effects);
