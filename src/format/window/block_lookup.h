@@ -9,6 +9,8 @@
 
 #define TBD_SEGMENT_BITS   10
 #define TBD_SEGMENT_BLOCKS (1u << TBD_SEGMENT_BITS)
+#define TBD_GROUP_SEGMENTS (1u << TBD_SEGMENT_BITS)
+#define TBD_GROUPS         (1u << (30 - 2 * TBD_SEGMENT_BITS))
 
 struct store;
 
@@ -20,7 +22,8 @@ struct tbd_block_key {
 };
 
 struct tbd_block_table {
-    const struct tbd_block **segments[1u << (30 - TBD_SEGMENT_BITS)];
+    /* owned, as are the groups' segments, each made when it is needed: most tables have one group with a few */
+    const struct tbd_block ***groups[TBD_GROUPS];
     struct store *stores;         /* owned: where blocks lie */
     struct tbd_block_key *by_key; /* owned: key_slots */
     uint32_t key_slots;           /* power of two */
@@ -31,7 +34,9 @@ struct tbd_block_table {
 
 static inline const struct tbd_block *tbd_block_at(const struct tbd_block_table *table, uint32_t id)
 {
-    const struct tbd_block **segment = id >> 30 ? NULL : table->segments[id >> TBD_SEGMENT_BITS];
+    const struct tbd_block ***group = id >> 30 ? NULL : table->groups[id >> 2 * TBD_SEGMENT_BITS];
+    const struct tbd_block **segment =
+        group ? group[id >> TBD_SEGMENT_BITS & (TBD_GROUP_SEGMENTS - 1)] : NULL;
 
     return segment ? segment[id & (TBD_SEGMENT_BLOCKS - 1)] : NULL;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* blocks.c - a table of blocks by id
  *
- * Ids are looked up in segments of pointers, so that nothing moves when the table grows.  A second,
+ * Ids are looked up in groups of segments of pointers, so that nothing moves when the table grows.  A second,
  * hashed index (open addressing, ids as values) finds a block by its start and code. */
 #include "format/window/block_lookup.h"
 
@@ -32,12 +32,19 @@ struct tbd_block_table *tbd_block_table_retain(struct tbd_block_table *table)
     return table;
 }
 
+static void free_group(const struct tbd_block ***group)
+{
+    for (uint32_t i = 0; group && i < TBD_GROUP_SEGMENTS; i++)
+        free(group[i]);
+    free(group);
+}
+
 void tbd_block_table_release(struct tbd_block_table *table)
 {
     if (!table || atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i <= table->highest >> TBD_SEGMENT_BITS; i++)
-        free(table->segments[i]);
+    for (uint32_t i = 0; i < TBD_GROUPS; i++)
+        free_group(table->groups[i]);
     while (table->stores) {
         struct store *next = table->stores->next;
 
@@ -131,7 +138,9 @@ static uint32_t key_hash(uint64_t start, uint64_t code_hash)
 /* The block with an id of the hashed index: it exists. */
 static const struct tbd_block *block_of(const struct tbd_block_table *table, uint32_t id)
 {
-    return table->segments[id >> TBD_SEGMENT_BITS][id & (TBD_SEGMENT_BLOCKS - 1)];
+    const struct tbd_block ***group = table->groups[id >> 2 * TBD_SEGMENT_BITS];
+
+    return group[id >> TBD_SEGMENT_BITS & (TBD_GROUP_SEGMENTS - 1)][id & (TBD_SEGMENT_BLOCKS - 1)];
 }
 
 static void place_key(struct tbd_block_key *by_key, uint32_t slots, struct tbd_block_key key)
@@ -169,21 +178,35 @@ static bool key_put(struct tbd_block_table *table, const struct tbd_block_def *d
     return true;
 }
 
+/* Where the pointer to the block lies.  NULL: no memory. */
+static const struct tbd_block **make_place(struct tbd_block_table *table, uint32_t id)
+{
+    const struct tbd_block ****group = &table->groups[id >> 2 * TBD_SEGMENT_BITS];
+    const struct tbd_block ***segment;
+
+    if (!*group)
+        *group = calloc(TBD_GROUP_SEGMENTS, sizeof(**group));
+    if (!*group)
+        return NULL;
+    segment = &(*group)[id >> TBD_SEGMENT_BITS & (TBD_GROUP_SEGMENTS - 1)];
+    if (!*segment)
+        *segment = calloc(TBD_SEGMENT_BLOCKS, sizeof(**segment));
+    return *segment ? &(*segment)[id & (TBD_SEGMENT_BLOCKS - 1)] : NULL;
+}
+
 enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,
                                     const struct tbd_block_def *def, const struct tbd_op *ops,
                                     const uint8_t *code)
 {
     size_t ops_bytes = sizeof(*ops) * def->op_count;
-    const struct tbd_block ***segment;
+    const struct tbd_block **place;
     struct tbd_block *block;
 
     if (!id || id >> 30 || tbd_block_table_get(table, id))
         return TBD_CORRUPT;
-    segment = &table->segments[id >> TBD_SEGMENT_BITS];
-    if (!*segment)
-        *segment = calloc(TBD_SEGMENT_BLOCKS, sizeof(**segment));
+    place = make_place(table, id);
     block = store_take(table, sizeof(*block) + ops_bytes + def->code_bytes);
-    if (!*segment || !block)
+    if (!place || !block)
         return TBD_NOMEM;
     block->def = *def;
     block->ops = (void *)(block + 1);
@@ -192,7 +215,7 @@ enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,
         memcpy(block + 1, ops, ops_bytes);
     if (def->code_bytes)
         memcpy((uint8_t *)(block + 1) + ops_bytes, code, def->code_bytes);
-    (*segment)[id & (TBD_SEGMENT_BLOCKS - 1)] = block;
+    *place = block;
     if (id > table->highest)
         table->highest = id;
     return key_put(table, def, id) ? TBD_OK : TBD_NOMEM;
