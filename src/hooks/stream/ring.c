@@ -108,9 +108,10 @@ uint64_t tbd_ring_bytes(const struct tbd_ring_config *config)
     return head.total_bytes;
 }
 
+/* Where entries are only counted, chunks have messages alone, which look for space before (make_space()). */
 bool tbd_ring_guard(const struct tbd_ring *ring)
 {
-    for (uint32_t i = 0; i < ring->head->chunk_count; i++) {
+    for (uint32_t i = 0; !ring->counting && i < ring->head->chunk_count; i++) {
         uint64_t start = entries_start(ring, i);
 
         if (tbd_sys_failed(tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE, PROT_NONE)) ||

@@ -75,7 +75,7 @@ uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
 TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
                                                const struct tbd_ring_config *config);
 
-/* Protects the guard pages, before tbd_ring_start().  False: there are too many mappings. */
+/* Protects the guard pages, where there are any, before tbd_ring_start().  False: there are too many mappings. */
 TBD_MUST_CHECK bool tbd_ring_guard(const struct tbd_ring *ring);
 
 /* Where an operand area begins; a guard page follows it. */
