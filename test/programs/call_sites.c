@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* System calls from the program's own instructions, often enough that an engine may change what is before them: all
  * registers but rax, rcx and r11 are as before, also where signals come meanwhile; calls that are jumped to;
+ * a load before a call that faults;
  * and, with an argument, a program that steps through them with its own trap flag sees its own instructions. */
 #define _GNU_SOURCE
 #include "check.h"
@@ -14,9 +15,12 @@
 #define TRAP_FLAG 0x100ull
 
 /* Each returns what the call returned; the labels are the instructions' addresses. */
-uint64_t near_call(void), far_call(void), wide_call(void), bare_call(void);
+uint64_t near_call(void), far_call(void), wide_call(void), bare_call(void), stack_call(void);
+/* Comes to the load of stack_call() with a stack that is not there. */
+void fault_call(void);
 int64_t short_call(int file);
 extern const char near_begin[], near_end[], wide_begin[], wide_end[], short_begin[], short_end[];
+extern const char stack_begin[], stack_end[], fault_end[];
 __asm__(".text\n"
         ".balign 64\n"
         ".skip 64, 0x90\n"
@@ -41,6 +45,19 @@ __asm__(".text\n"
         "short_end: ret\n"
         "    .balign 16\n" /* a nop of several bytes */
         "    .skip 64, 0x90\n"
+        "stack_call: push $110; push $0\n"
+        "stack_begin: mov 8(%rsp), %rax\n"
+        "    syscall\n"
+        "stack_end: lea 16(%rsp), %rsp\n"
+        "    ret\n"
+        "fault_call: push %rbx\n"
+        "    mov %rsp, %rbx\n"
+        "    mov $4096, %esp\n"
+        "    jmp stack_begin\n"
+        "fault_end: mov %rbx, %rsp\n"
+        "    pop %rbx\n"
+        "    ret\n"
+        ".skip 64, 0x90\n"
         "bare_call: mov $110, %ecx\n"
         "    mov %ecx, %eax\n"
         "    syscall\n"
@@ -152,7 +169,35 @@ static void step_through_both(uint64_t parent)
         printf("%u steps, %u in the call\n", step_count, steps_in(wide_begin, wide_end));
         CHECK(step_through(call_short) == (uint64_t)-9);
         printf("%u of them\n", steps_in(short_begin, short_end));
+        CHECK(step_through(stack_call) == parent);
+        printf("%u steps, %u in the call\n", step_count, steps_in(stack_begin, stack_end));
     }
+}
+
+/* ---- a load that faults ---- */
+
+static volatile unsigned faults;
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    greg_t *at = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+    (void)signal;
+    CHECK(at[REG_RIP] == (greg_t)(uintptr_t)stack_begin && info->si_addr == (void *)(4096 + 8));
+    at[REG_RSP] = at[REG_RBX];
+    at[REG_RIP] = (greg_t)(uintptr_t)fault_end;
+    faults++;
+}
+
+static void fault_at_load(void)
+{
+    static char stack[65536];
+    stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) };
+    struct sigaction fault = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+    CHECK(sigaltstack(&other, NULL) == 0 && sigaction(SIGSEGV, &fault, NULL) == 0);
+    fault_call();
+    CHECK(faults == 1);
 }
 
 /* ---- */
@@ -176,6 +221,7 @@ int main(int argc, char **argv)
     CHECK(sigaction(SIGTRAP, &trap, NULL) == 0 && sigaction(SIGALRM, &tick, NULL) == 0);
     for (int i = 0; i < 20; i++) {
         CHECK(near_call() == parent && far_call() == parent && wide_call() == parent && bare_call() == parent);
+        CHECK(stack_call() == parent);
         CHECK(short_call(-1) == -9);
         check_registers(&state, i % 2 ? 0xcd5 : 0x202); /* OF, DF, SF, ZF, AF, PF, CF */
     }
@@ -186,8 +232,9 @@ int main(int argc, char **argv)
     CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
     if (argc > 1)
         step_through_both(parent);
+    fault_at_load();
     for (int i = 0; i < 20; i++)
-        CHECK(near_call() == parent && wide_call() == parent && short_call(-1) == -9);
+        CHECK(near_call() == parent && wide_call() == parent && short_call(-1) == -9 && stack_call() == parent);
     puts("done");
     return 0;
 }

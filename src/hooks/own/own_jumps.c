@@ -64,11 +64,23 @@ struct before {
     unsigned votes[MOST_BYTES + 1]; /* by its length */
 };
 
-/* mov of a constant to a register; xor of a register with itself. */
+/* mov 8(%rsp), %r9, as in the C library's syscall(), and the like. */
+static bool loads_from_stack(const uint8_t *code)
+{
+    const uint8_t *mov = code + BEFORE - 5;
+    bool is_to_rsp = mov[0] == 0x48 && (mov[2] & 0x38) == 0x20;
+
+    return (mov[0] & 0xfb) == 0x48 && mov[1] == 0x8b && (mov[2] & 0xc7) == 0x44 && mov[3] == 0x24 &&
+           !is_to_rsp;
+}
+
+/* mov of a constant, or from the stack, to a register; xor of a register with itself. */
 static uint8_t length_of(const uint8_t *code)
 {
     uint8_t modrm = code[BEFORE - 1];
 
+    if (loads_from_stack(code))
+        return 5;
     if (code[BEFORE - 6] == 0x41 && (code[BEFORE - 5] & 0xf8) == 0xb8)
         return 6;
     if ((code[BEFORE - 5] & 0xf8) == 0xb8)

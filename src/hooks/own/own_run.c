@@ -96,10 +96,15 @@ static void take_fault(struct tbd_queued_signal *fault, int signo, const uint8_t
     memcpy(fault->info, info, TBD_SIGINFO_BYTES);
 }
 
-/* The program has its own trap flag set, and meets a jump in place of one of its instructions. */
-static bool steps_through_jump(int signo, const uint8_t *info, uint64_t rip)
+/* The program has its own trap flag set, and meets a jump in place of one of its instructions; or this one cannot load
+ * what it should, and will fault again at its own place. */
+static bool ends_jump(int signo, const uint8_t *info, uint64_t rip)
 {
-    return signo == SIGTRAP && code_of(info) == TRAP_TRACE && tbd_own_jumps_own_sigsafe(rip);
+    int32_t code = code_of(info);
+    bool is_step = signo == SIGTRAP && code == TRAP_TRACE;
+    bool is_fault = (signo == SIGSEGV || signo == SIGBUS) && code > 0;
+
+    return (is_step || is_fault) && tbd_own_jumps_own_sigsafe(rip);
 }
 
 bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *context,
@@ -109,7 +114,7 @@ bool tbd_own_stops_sigsafe(int signo, const uint8_t *info, struct tbd_ucontext *
     enum stop_kind kind =
         tbd_own_has_sigsafe(context->rip) ? kind_of(signo, info, context->rip) : STOP_NONE;
 
-    if (steps_through_jump(signo, info, context->rip))
+    if (ends_jump(signo, info, context->rip))
         kind = STOP_STEP;
     if (kind == STOP_NONE)
         return false;
