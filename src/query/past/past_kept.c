@@ -5,6 +5,8 @@
  * kept, together no more instructions than one simulation may have. */
 #include "query/past/past_kept.h"
 
+#include "query/past/past_values.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +97,19 @@ static struct tbd_past *find_past(struct past_kept *kept, const struct tbd_rings
     return NULL;
 }
 
+/* Without a state at the end, all that is known comes from registers recorded before: as many instructions as reach back to them. */
+static uint64_t reaching_registers(const struct tbd_rings *ring,
+                                   const struct tbd_rings_thread *thread, uint64_t step,
+                                   uint64_t before)
+{
+    uint64_t from = tbd_past_registers_before(ring, (uint32_t)(thread - ring->threads), step);
+    uint64_t insns = 0;
+
+    for (; from < step && insns < TBD_PAST_MOST; from++)
+        insns += thread->walked.steps[from].insns;
+    return insns > before && insns < TBD_PAST_MOST ? insns : before;
+}
+
 enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thread *thread,
                               uint64_t step, uint64_t before, struct tbd_past **out)
 {
@@ -106,6 +121,8 @@ enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thre
         return status;
     if (thread->after != 0)
         return tbd_past_too_far(session);
+    if (session->info->has_rings_only && before >= TBD_PAST_FAR)
+        before = reaching_registers(rings, thread, step, before);
     before = rounded(thread, step, before);
     *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, before));
     return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, step, before, out);

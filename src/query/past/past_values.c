@@ -18,14 +18,29 @@ static uint32_t thread_number(const struct tbd_past *past)
 }
 
 /* The first one of the thread at this entry, or after it. */
-static uint32_t first_at(const struct tbd_past *past, uint64_t entry)
+static uint32_t first_of(const struct tbd_rings *ring, uint32_t thread, uint64_t entry)
 {
-    const struct tbd_crash_file_value *values = past->ring->dump.values;
-    uint32_t thread = thread_number(past);
+    const struct tbd_crash_file_value *values = ring->dump.values;
 
-    return (uint32_t)TBD_COUNT_BEFORE(i, past->ring->dump.head->value_count,
+    return (uint32_t)TBD_COUNT_BEFORE(i, ring->dump.head->value_count,
                                       values[i].thread < thread ||
                                           (values[i].thread == thread && values[i].entry < entry));
+}
+
+static uint32_t first_at(const struct tbd_past *past, uint64_t entry)
+{
+    return first_of(past->ring, thread_number(past), entry);
+}
+
+uint64_t tbd_past_registers_before(const struct tbd_rings *ring, uint32_t thread, uint64_t step)
+{
+    const struct tbd_crash_file_value *values = ring->dump.values;
+
+    for (uint32_t i = first_of(ring, thread, step + 1); i > 0 && values[i - 1].thread == thread;
+         i--)
+        if (values[i - 1].kind == TBD_VALUE_REGISTERS)
+            return values[i - 1].entry;
+    return UINT64_MAX;
 }
 
 /* NULL: there are no more of this entry. */

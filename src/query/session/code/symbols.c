@@ -220,7 +220,8 @@ static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t wind
     enum tbd_status status = TBD_OK;
     uint8_t *image;
 
-    if (!symbols->trace || bytes > VDSO_MAX_BYTES || bytes % TBD_PAGE_SIZE)
+    if (!symbols->trace || tbd_trace_info(symbols->trace)->has_rings_only ||
+        bytes > VDSO_MAX_BYTES || bytes % TBD_PAGE_SIZE)
         return NULL;
     image = calloc(1, bytes);
     if (!image)
