@@ -213,7 +213,7 @@ int main(void)
 def test_log_texts_are_evidence(folder):
     value = values_of_example(folder, "order")[0]
     assert names(decode(value, EXAMPLE, "--log", "not enough in")[1])[0] == "log_line"
-    result, rows = decode(value, EXAMPLE, "--log", "the lock was taken in")  # main's, the fourth
+    result, rows = decode(value, EXAMPLE, "--log", "the lock was taken in", "--seconds", "1")  # main's, the fourth
     assert result.code == 1 and not rows and b"no stack has this value" in result.err, result
 
 
@@ -221,7 +221,7 @@ def test_unknown_values_and_files(folder):
     """One line says it, in bounded time."""
     result, rows = decode("0x123456789abcdef0", EXAMPLE)
     assert result.code == 1 and not rows and result.err.startswith(b"tbdq: no stack has this value") and result.err.count(b"\n") == 1 and b"tbd_context()" not in result.err, result
-    result, rows = decode("0", EXAMPLE)
+    result, rows = decode("0", EXAMPLE, "--seconds", "1")
     assert result.code == 1 and not rows and b"; tbd_context() returns 0 where contexts are not followed\n" in result.err, result
     for words in ([], ["1"], ["x", "--program", EXAMPLE], ["12345678123456789", "--program", EXAMPLE], ["-1", "--program", EXAMPLE],
                   ["1", "2", "--program", EXAMPLE], ["1", "--program"], ["1", "--program", EXAMPLE, "--scheme", "product"],
@@ -464,7 +464,7 @@ int main(void)
     for bad in (good[:-8], good[:60] + bytes(64) + good[124:]):
         with open(path, "wb") as file:
             file.write(bad)
-        result = tbdtest.run([tbdtest.TBDQ, "context", "123456789abcdef0", "--program", binary], env=env)
+        result = tbdtest.run([tbdtest.TBDQ, "context", "123456789abcdef0", "--program", binary, "--seconds", "1"], env=env)
         assert result.code == 1 and result.err.startswith(b"tbdq: no stack has this value"), (bad[:40], result)
     for words, code in ((["--learn", folder], 3), (["--learn"], 2), (["--learn", trace.path, "--many", "1"], 2)):
         assert tbdtest.run([tbdtest.TBDQ, "context", *words], env=env).code == code, words
