@@ -57,6 +57,9 @@ class Browser:
         args = ["--headless=new", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
                 "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1", "--window-size=%d,%d" % self.size,
                 "--user-data-dir=" + self.profile]
+        # Fewer processes: each page that is opened would begin two, of which one waits for a page that never comes.
+        args += ["--in-process-gpu", "--disable-site-isolation-trials",
+                 "--disable-features=SpareRendererForSitePerProcess,ProactivelySwapBrowsingInstance,BackForwardCache,IsolateOrigins,site-per-process"]
         args.append("--no-sandbox")  # it needs namespaces, which a container or root may not have; the pages are ours
         wanted = {"browserName": "chrome", "timeouts": {"script": 120000}, "goog:chromeOptions": {"args": args}, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
         reply = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
