@@ -31,7 +31,7 @@ def strange(folder, mode, rounds, memory=None):
     """The reasons why the windows of a hostile program could not be replayed; without the first and the last window, in which it does
     nothing hostile."""
     _, trace = tbdtest.record([tbdtest.program("stranger"), mode, str(rounds)], folder, "window=200000")
-    env = {"TBD_REPLAY_SECONDS": "1", **({"TBD_REPLAY_MEMORY": str(memory)} if memory else {})}
+    env = {"TBD_REPLAY_SECONDS": "20" if mode == "calls" else "1", **({"TBD_REPLAY_MEMORY": str(memory)} if memory else {})}
     result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--no-cache", "--json", "verify"], stdin=None, env=env)
     assert result.code in (1, 3), result
     assert b"\033" not in result.out + result.err and b"\a" not in result.out + result.err, result
