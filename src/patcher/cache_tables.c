@@ -244,5 +244,7 @@ void tbd_cache_populate(void)
 {
     tbd_sys_populate(tbd_sys_pointer(tbd_cache.map.slot),
                      tbd_sys_pointer(tbd_cache.map.slot + FIRST_SLOTS));
+    tbd_sys_populate(tbd_sys_pointer(tbd_cache.ids.slot),
+                     tbd_sys_pointer(tbd_cache.ids.slot + FIRST_SLOTS));
     tbd_decode_known_populate();
 }

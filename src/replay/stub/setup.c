@@ -125,6 +125,9 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     why = tbd_mode_start_code(&config);
     if (why)
         return why;
+    /* Here, while the kernel may still be asked: nearly all of it is written, even for a short window. */
+    tbd_patcher_populate();
+    tbd_patcher_populate_thread(tbd_thread_now());
     tbd_stub.hook_set = config.hook_set;
     return NULL;
 }
