@@ -461,7 +461,7 @@ def test_a_killed_program_has_what_ran_last_only(folder):
     assert "missing    registers, memory" in text and "values     recorded beside the rings" in text and "process %d  no signal of its own" % process.pid in text, text
     last = {row["thread"]: row for row in path if row.get("thread")}
     lines = ["bt thread %d" % spinning[0], "where", "goto -5 thread %d" % spinning[1], "where", "bt", "bt thread %d" % spinning[2],
-             "count block_entry by thread", "modules", "threads", "windows", "processes"]
+             "count block_entry by thread", "modules", "threads", "bt threads", "windows", "processes"]
     answers = dump.script(lines, begin=None)
     assert [row["function"] for row in answers[0]] == ["spin"] and answers[0][0]["pc"] == last[spinning[0]]["pc"], answers[0]
     assert answers[1][0]["thread"] == process.pid and answers[1][0]["pc"] == last[process.pid]["pc"], answers[1]
@@ -470,7 +470,8 @@ def test_a_killed_program_has_what_ran_last_only(folder):
     assert {int(row["by"]): row["count"] for row in answers[6]} == dict(ran), (answers[6], ran)
     assert {"thread_spins_forever", "libc.so.6"} <= {row["module"] for row in answers[7]}, answers[7]
     assert {row["thread"]: (row["blocks"], row["pc"]) for row in answers[8]} == {thread: (ran[thread], last[thread]["pc"]) for thread in ran}, answers[8]
-    assert not any(answers[9:]), answers[9:]
+    assert {row["thread"]: row["pc"] for row in answers[9] if row["frame"] == 0} == {thread: row["pc"] for thread, row in last.items()}, answers[9]
+    assert not any(answers[10:]), answers[10:]
     assert [dump.tbdq(word).code for word in ("step", "stores", "verify", "thread")] == [3] * 4
     with Page(dump) as page:
         begun = page.ask(begin=True)

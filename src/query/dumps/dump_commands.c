@@ -315,16 +315,38 @@ static bool current_place(struct tbd_dump_run *dump, struct tbd_dump_place *out,
     return tbd_dump_position(dump, text, out, out_lies);
 }
 
+/* Of each thread, where its ring ends. */
+static enum tbd_exit bt_threads(struct tbd_dump_run *dump)
+{
+    enum tbd_exit result = TBD_EXIT_FOUND;
+
+    for (uint32_t i = 0; result == TBD_EXIT_FOUND && i < dump->ring->dump.head->thread_count; i++) {
+        struct tbd_dump_place last = { .thread = &dump->ring->threads[i] };
+
+        if (last.thread->newest.count == 0 || !tbd_dump_reach(dump, last.thread, 1))
+            continue;
+        last.step = tbd_rings_step_at(last.thread, 1);
+        if (!dump->run->session->json)
+            fprintf(dump->run->out, "thread %" PRIu32 "\n", last.thread->tid);
+        result = bt_at(dump, &last);
+    }
+    return result;
+}
+
 static enum tbd_exit dump_bt(struct tbd_command_run *run)
 {
     struct tbd_dump_place place;
     struct tbd_dump_run dump;
-    bool lies = false;
+    bool lies = false, is_of_all = run->session->info->has_rings_only && run->argc == 1 &&
+                                   strcmp(run->argv[0], "threads") == 0;
     enum tbd_exit result = tbd_dump_open(run, &dump);
 
-    if (result == TBD_EXIT_FOUND &&
-        !(run->argc == 0 ? current_place(&dump, &place, &lies)
-                         : run->argc == 1 && tbd_dump_position(&dump, run->argv[0], &place, &lies)))
+    if (result == TBD_EXIT_FOUND && is_of_all)
+        result = bt_threads(&dump);
+    else if (result == TBD_EXIT_FOUND &&
+             !(run->argc == 0
+                   ? current_place(&dump, &place, &lies)
+                   : run->argc == 1 && tbd_dump_position(&dump, run->argv[0], &place, &lies)))
         result = tbd_command_usage(run, "bt takes a position -N or -N+K, and a thread");
     else if (result == TBD_EXIT_FOUND)
         result = lies ? bt_at(&dump, &place)
