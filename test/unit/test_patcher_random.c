@@ -720,7 +720,7 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
 
 static void run_rounds(uint32_t hooks, uint32_t max_insns, uint64_t first)
 {
-    uint64_t rounds = from_environment("PATCHER_ROUNDS", getenv("TBD_LONG") ? 20000 : 1000);
+    uint64_t rounds = from_environment("PATCHER_ROUNDS", getenv("TBD_LONG") ? 20000 : 300);
 
     seed = from_environment("PATCHER_SEED", first) * 0x9e3779b97f4a7c15ull + 1;
     harness_set_sink((hooks & TBD_HOOK_STORES) ? collect : NULL, NULL);
@@ -771,14 +771,13 @@ static void code_that_may_change_agrees(void **state)
 
 static void interrupted_anywhere(uint64_t first)
 {
-    uint64_t rounds = from_environment("PATCHER_ROUNDS", getenv("TBD_LONG") ? 2000 : 1000);
+    uint64_t rounds = from_environment("PATCHER_ROUNDS", getenv("TBD_LONG") ? 2000 : 300);
 
     seed = from_environment("PATCHER_SEED", first) * 0x9e3779b97f4a7c15ull + 1;
     no_pushf = true; /* it would store the trap flag */
     for (uint64_t n = 0; n < rounds; n++) {
-        if (n % 500 == 0)
-            harness_configure(n % 1000 ? TBD_HOOKS_PLAY : TBD_HOOKS_NONE, TBD_BLOCK_MAX_INSNS,
-                              true);
+        if (n % 150 == 0)
+            harness_configure(n % 300 ? TBD_HOOKS_PLAY : TBD_HOOKS_NONE, TBD_BLOCK_MAX_INSNS, true);
         assert_true(try_interruption(n));
     }
     no_pushf = false;
