@@ -315,7 +315,7 @@ static bool current_place(struct tbd_dump_run *dump, struct tbd_dump_place *out,
     return tbd_dump_position(dump, text, out, out_lies);
 }
 
-/* Of each thread, where its ring ends. */
+/* Each thread has its stack where its ring ends. */
 static enum tbd_exit bt_threads(struct tbd_dump_run *dump)
 {
     enum tbd_exit result = TBD_EXIT_FOUND;
