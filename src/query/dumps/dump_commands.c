@@ -404,14 +404,14 @@ static enum tbd_exit dump_threads(struct tbd_command_run *run)
     tbd_rows_start(&rows, run, columns);
     for (uint32_t i = 0; i < dump.ring->dump.head->thread_count; i++) {
         struct tbd_dump_place last = { .thread = &dump.ring->threads[i] };
+        uint64_t blocks = last.thread->older + last.thread->newest.count;
         json_t *row;
 
         if (last.thread->newest.count == 0 || !tbd_dump_reach(&dump, last.thread, 1))
             continue;
         last.step = tbd_rings_step_at(last.thread, 1);
         row = tbd_dump_row(&dump, &last);
-        json_object_set_new(row, "blocks",
-                            json_integer((json_int_t)(last.thread->older + last.thread->count)));
+        json_object_set_new(row, "blocks", json_integer((json_int_t)blocks));
         tbd_rows_add(&rows, row);
     }
     tbd_dump_close(&dump);
