@@ -129,9 +129,12 @@ static void interrupted(void)
 /* The other process stops this one, and lets it go on. */
 static void stopped(void)
 {
-    pid_t self = getpid(), child = fork();
+    pid_t self = getpid(), child;
     int status = 0;
 
+    seen = 0;
+    signal(SIGCONT, on_signal); /* before the fork: the child may have done all before this one goes on */
+    child = fork();
     if (child == 0) {
         for (int i = 0; i < 5; i++) {
             CHECK(kill(self, SIGSTOP) == 0);
@@ -142,8 +145,6 @@ static void stopped(void)
         CHECK(kill(getpid(), SIGSTOP) == 0);
         _exit(5);
     }
-    seen = 0;
-    signal(SIGCONT, on_signal);
     CHECK(waitpid(child, &status, WUNTRACED) == child || errno == EINTR);
     while (!WIFSTOPPED(status) && waitpid(child, &status, WUNTRACED) != child)
         ;
