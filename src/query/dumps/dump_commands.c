@@ -315,17 +315,26 @@ static bool current_place(struct tbd_dump_run *dump, struct tbd_dump_place *out,
     return tbd_dump_position(dump, text, out, out_lies);
 }
 
+/* The last block that thread number `i` entered.  False: none is known. */
+static bool last_place(struct tbd_dump_run *dump, uint32_t i, struct tbd_dump_place *out)
+{
+    *out = (struct tbd_dump_place){ .thread = &dump->ring->threads[i] };
+    if (out->thread->newest.count == 0 || !tbd_dump_reach(dump, out->thread, 1))
+        return false;
+    out->step = tbd_rings_step_at(out->thread, 1);
+    return true;
+}
+
 /* Each thread has its stack where its ring ends. */
 static enum tbd_exit bt_threads(struct tbd_dump_run *dump)
 {
     enum tbd_exit result = TBD_EXIT_FOUND;
 
     for (uint32_t i = 0; result == TBD_EXIT_FOUND && i < dump->ring->dump.head->thread_count; i++) {
-        struct tbd_dump_place last = { .thread = &dump->ring->threads[i] };
+        struct tbd_dump_place last;
 
-        if (last.thread->newest.count == 0 || !tbd_dump_reach(dump, last.thread, 1))
+        if (!last_place(dump, i, &last))
             continue;
-        last.step = tbd_rings_step_at(last.thread, 1);
         if (!dump->run->session->json)
             fprintf(dump->run->out, "thread %" PRIu32 "\n", last.thread->tid);
         result = bt_at(dump, &last);
@@ -403,13 +412,13 @@ static enum tbd_exit dump_threads(struct tbd_command_run *run)
     }
     tbd_rows_start(&rows, run, columns);
     for (uint32_t i = 0; i < dump.ring->dump.head->thread_count; i++) {
-        struct tbd_dump_place last = { .thread = &dump.ring->threads[i] };
-        uint64_t blocks = last.thread->older + last.thread->newest.count;
+        struct tbd_dump_place last;
+        uint64_t blocks;
         json_t *row;
 
-        if (last.thread->newest.count == 0 || !tbd_dump_reach(&dump, last.thread, 1))
+        if (!last_place(&dump, i, &last))
             continue;
-        last.step = tbd_rings_step_at(last.thread, 1);
+        blocks = last.thread->older + last.thread->newest.count;
         row = tbd_dump_row(&dump, &last);
         json_object_set_new(row, "blocks", json_integer((json_int_t)blocks));
         tbd_rows_add(&rows, row);

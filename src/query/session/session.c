@@ -220,11 +220,9 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     const struct tbd_window_summary *first;
 
     *out = tbd_trace_window_of(session->trace, position.time);
-    if (session->info->has_rings_only && session->past == NULL)
-        *out = UINT32_MAX; /* its only moments are those before its end */
-    else if (session->info->has_rings_only)
-        return TBD_OK;
-    if (*out != UINT32_MAX)
+    if (session->info->has_rings_only && session->past != NULL)
+        return TBD_OK; /* its only moments are those before its end */
+    if (*out != UINT32_MAX && !session->info->has_rings_only)
         return tbd_part_has(session->part, *out) ? TBD_OK : TBD_INTERRUPTED;
     if (session->info->is_dump && session->info->blocks == 0)
         return tbd_error_set(&session->why, TBD_NOTKEPT, "", 0, "%s",
