@@ -13,10 +13,11 @@ import tempfile
 
 import tbdtest
 
+GDB_LIBRARY = os.path.join(tbdtest.BUILD, "libgdb_registers.so")  # see test/tools/gdb_registers.c
 _PRELUDE = """
 import gdb, json
 for line in ("set pagination off", "set confirm off", "set startup-with-shell %(shell)s", "set breakpoint pending on",
-             "set print finish off", "unset environment LINES", "unset environment COLUMNS", "set debuginfod enabled off",
+             "set print finish off", "unset environment LINES", "unset environment COLUMNS", "unset environment LD_PRELOAD", "set debuginfod enabled off",
              "set can-use-hw-watchpoints 1", "handle all nostop noprint pass"):
     try:
         gdb.execute(line, to_string=True)
@@ -78,7 +79,7 @@ def gdb_script(argv, script, env=None, cwd=None, stdin_file=None, timeout=200, o
             for name, text in (env or {}).items():
                 f.write("gdb.execute(%r)\n" % ("set environment %s = %s" % (name, text)))
             f.write(script)
-        result = subprocess.run(["gdb", "-nx", "-batch", "-x", path, "--args"] + argv, cwd=cwd, env=tbdtest.clean_env(),
+        result = subprocess.run(["gdb", "-nx", "-batch", "-x", path, "--args"] + argv, cwd=cwd, env=tbdtest.clean_env({"LD_PRELOAD": GDB_LIBRARY}),
                                 stdin=open(stdin_file, "rb") if stdin_file else subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
         if b"hardware" in result.stderr and b"atchpoint" in result.stderr:
