@@ -14,6 +14,7 @@
 #include "base/layout.h"
 #include "base/vector_layout.h"
 
+#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -230,30 +231,38 @@ static void copy_image(uint8_t *to, const struct tbd_vector_layout *to_layout, c
     memcpy(to + IN_USE_AT, &in_use, sizeof(in_use));
 }
 
-/* Both images' layouts; false: one of them is not known. */
-static bool find_layouts(const struct tbd_copy *copy, const uint8_t *image, size_t bytes,
-                         struct tbd_vector_layout *out_live, struct tbd_vector_layout *out_kept)
+/* Of the components that this processor has in the kernel's images, those that we know. */
+static struct tbd_vector_layout live_layout(const uint8_t *image, size_t bytes)
 {
-    const struct tbd_trace_info *info = copy->owner->session->info;
+    struct tbd_vector_layout layout = { .mask = 3, .bytes = (uint32_t)bytes };
+    unsigned size, offset, flags, unused;
     uint64_t mask;
 
-    if (bytes < IN_USE_AT + 64 || info->xsave_bytes > sizeof(copy->state.xsave))
-        return false;
     memcpy(&mask, image + MASK_AT, sizeof(mask));
-    return tbd_vector_layout_find(mask, (uint32_t)bytes, out_live) &&
-           tbd_vector_layout_find(info->xcr0, info->xsave_bytes, out_kept);
+    for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++) {
+        if ((mask >> i & 1) == 0 || __get_cpuid_count(13, i, &size, &offset, &flags, &unused) == 0 ||
+            size != tbd_vector_component_bytes(i) || size == 0 || offset + size > bytes)
+            continue;
+        layout.mask |= 1ull << i;
+        layout.offset[i] = offset;
+    }
+    return layout;
 }
 
+/* A trace without images has zeros there, and the process keeps what it has. */
 static bool move_vectors(struct tbd_copy *copy, bool to_process)
 {
     static uint8_t image[IMAGE_MOST];
     struct tbd_vector_layout live, kept;
     struct iovec state = { image, sizeof(image) };
+    const struct tbd_trace_info *info = copy->owner->session->info;
 
     if (trace(PTRACE_GETREGSET, copy, NT_X86_XSTATE, &state) != 0)
         return false;
-    if (!find_layouts(copy, image, state.iov_len, &live, &kept))
-        return true; /* the registers of AVX keep their values, which are zero */
+    if (state.iov_len < IN_USE_AT + 64 || info->xsave_bytes > sizeof(copy->state.xsave) ||
+        !tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &kept))
+        return true;
+    live = live_layout(image, state.iov_len);
     if (to_process)
         copy_image(image, &live, copy->state.xsave, &kept);
     else
