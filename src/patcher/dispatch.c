@@ -13,6 +13,7 @@
 #include "patcher/fixed.h"
 #include "patcher/interrupted.h"
 #include "patcher/offsets.h"
+#include "patcher/translate.h"
 
 #include <string.h>
 
@@ -70,6 +71,7 @@ bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
 {
     run.callbacks = callbacks;
     run.config = *config;
+    tbd_translate_init();
     callbacks->with_vector_state(init_decoder, NULL);
     if (config->is_free)
         tbd_engine_lock_init();

@@ -94,21 +94,18 @@ struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
 
 void tbd_foretell_code(struct tbd_translation *t)
 {
-    uint8_t loop[] = { 0xe2, 0 };
-    uint8_t *end_of_loop;
+    uint8_t *disp8;
 
     if (!t->foretold)
         return;
     t->compare = tbd_emit_pc(&t->e);
-    tbd_translate_compare(t, t->foretold);
-    tbd_emit_bytes(&t->e, loop, sizeof(loop));
-    end_of_loop = t->e.at;
+    disp8 = tbd_translate_compare(t, t->foretold);
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
     t->exit[t->exit_count++] =
         (struct tbd_direct_exit){ .rel32 = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)),
                                   .target = t->foretold };
     if (!t->e.overflow)
-        end_of_loop[-1] = (uint8_t)(t->e.at - end_of_loop);
+        *disp8 = (uint8_t)(t->e.at - (disp8 + 1));
     t->compare_end = tbd_emit_pc(&t->e);
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
 }

@@ -153,8 +153,14 @@ void tbd_translate(struct tbd_translation *t);
  * place.  The jump that is taken otherwise, with rcx in r10, is just before it. */
 #define TBD_TAG_MISMATCH_BYTES 5u
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
-/* r10 = rcx; rcx = r11 - address + 1: then `loop` jumps unless they are the same. */
-void tbd_translate_compare(struct tbd_translation *t, uint64_t address);
+/* r10 = rcx; then goes on if the target, in r11, is `address`, else jumps by a displacement of one byte, the last that was emitted:
+ * returns where it is, for the caller to set.  Flags stay as they are, so it is `loop`, whose one jump is not taken where the
+ * addresses are the same (rcx = difference + 1), or jrcxz over a jump, which is three times as fast on Intel's processors. */
+uint8_t *tbd_translate_compare(struct tbd_translation *t, uint64_t address);
+/* Before all others: asks which processor this is. */
+void tbd_translate_init(void);
+/* What that has found.  For tests, which set it before a block is translated. */
+extern bool tbd_translate_loop_is_slow;
 
 /* foretell.c: r11 is the target of an indirect jump, and the block is done but for that. */
 void tbd_foretell_code(struct tbd_translation *t);

@@ -23,13 +23,15 @@ static long set_vectors(pid_t pid, void *kind, const struct iovec *given)
         return -1;
     if (given->iov_len < whole.iov_len)
         memcpy(image, given->iov_base, given->iov_len);
-    return syscall(SYS_ptrace, PTRACE_SETREGSET, pid, kind, given->iov_len < whole.iov_len ? &whole : given);
+    return syscall(SYS_ptrace, PTRACE_SETREGSET, pid, kind,
+                   given->iov_len < whole.iov_len ? &whole : given);
 }
 
 /* As in the C library: words that are asked for are the result, and not stored. */
 long ptrace(enum __ptrace_request request, ...)
 {
-    int peeks = request == PTRACE_PEEKTEXT || request == PTRACE_PEEKDATA || request == PTRACE_PEEKUSER;
+    int peeks =
+        request == PTRACE_PEEKTEXT || request == PTRACE_PEEKDATA || request == PTRACE_PEEKUSER;
     long word, result;
     void *address, *data;
     va_list args;

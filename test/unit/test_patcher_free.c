@@ -259,6 +259,7 @@ int main(void)
     memcpy(program, code, sizeof(code));
     memcpy(program + JUMP, jump, sizeof(jump));
     memcpy(program + TARGET, target, sizeof(target));
+    harness_also_as_other_processor();
     harness_init_free();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

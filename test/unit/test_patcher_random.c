@@ -833,6 +833,7 @@ int main(void)
         printf("skipped: %s\n", harness_obstacle());
         return 77;
     }
+    harness_also_as_other_processor();
     harness_init(TBD_HOOKS_NONE, true);
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -231,7 +231,7 @@ static void copy_image(uint8_t *to, const struct tbd_vector_layout *to_layout, c
     memcpy(to + IN_USE_AT, &in_use, sizeof(in_use));
 }
 
-/* Of the components that this processor has in the kernel's images, those that we know. */
+/* The components of this processor's images that we know. */
 static struct tbd_vector_layout live_layout(const uint8_t *image, size_t bytes)
 {
     struct tbd_vector_layout layout = { .mask = 3, .bytes = (uint32_t)bytes };
@@ -240,7 +240,8 @@ static struct tbd_vector_layout live_layout(const uint8_t *image, size_t bytes)
 
     memcpy(&mask, image + MASK_AT, sizeof(mask));
     for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++) {
-        if ((mask >> i & 1) == 0 || __get_cpuid_count(13, i, &size, &offset, &flags, &unused) == 0 ||
+        if ((mask >> i & 1) == 0 ||
+            __get_cpuid_count(13, i, &size, &offset, &flags, &unused) == 0 ||
             size != tbd_vector_component_bytes(i) || size == 0 || offset + size > bytes)
             continue;
         layout.mask |= 1ull << i;
