@@ -33,7 +33,7 @@ uint32_t tbd_cache_index(const struct tbd_block_code *block)
 
 /* ---- making ---- */
 
-/* mov rcx, r10; jmp miss: restores rcx and leaves. */
+/* Where the check of an indirect branch's target leads to if it is another. */
 static void mismatch_emit(struct tbd_patch_area *area, uint64_t rel32)
 {
     struct tbd_emit e;
@@ -42,7 +42,7 @@ static void mismatch_emit(struct tbd_patch_area *area, uint64_t rel32)
     e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold,
                            .end = (uint8_t *)(uintptr_t)area->cold + TBD_CACHE_STUB_BYTES };
     tbd_cache_set_rel32(rel32, area->cold);
-    tbd_emit_mov(&e, TBD_RCX, TBD_R10);
+    tbd_translate_mismatch(&e);
     tbd_emit_jmp(&e, area->miss);
 }
 
@@ -261,18 +261,21 @@ bool tbd_cache_add_tag(struct tbd_block_code *block)
     return true;
 }
 
-uint64_t tbd_cache_added_tag(uint64_t cache_pc)
+const struct tbd_block_code *tbd_cache_added_tag(uint64_t cache_pc)
 {
-    uint64_t found = 0;
+    const struct tbd_block_code *found = NULL;
 
     for (uint32_t n = 0; n < tbd_cache.block_count; n++) {
         const struct tbd_block_code *block = &tbd_cache.block[n];
         bool is_apart = block->tagged < block->cache_start || block->tagged >= block->cache_end;
 
-        if (is_apart && block->tagged > found && block->tagged <= cache_pc + TBD_TAG_MISMATCH_BYTES)
-            found = block->tagged;
+        if (is_apart && (!found || block->tagged > found->tagged) &&
+            block->tagged <= cache_pc + TBD_TAG_MISMATCH_BYTES)
+            found = block;
     }
-    return found && (cache_pc < found || cache_pc - found < TBD_CACHE_TAG_BYTES) ? found : 0;
+    if (!found || (cache_pc >= found->tagged && cache_pc - found->tagged >= TBD_CACHE_TAG_BYTES))
+        return NULL;
+    return found;
 }
 
 /* ---- forgetting ---- */

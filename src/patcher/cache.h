@@ -131,9 +131,9 @@ void tbd_cache_after_fork(void);
 const struct tbd_patch_area *tbd_cache_area_of(uint64_t cache_pc);
 struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc);
 
-/* Where the check for indirect branches begins that contains `cache_pc` and was added apart from its
- * block; 0: there is none. */
-uint64_t tbd_cache_added_tag(uint64_t cache_pc);
+/* The block whose check for indirect branches contains `cache_pc` and was added apart from it; NULL:
+ * there is none. */
+const struct tbd_block_code *tbd_cache_added_tag(uint64_t cache_pc);
 
 /* Application address the exit stub at `cache_pc` goes to; 0 if there is none. */
 uint64_t tbd_cache_stub_target(uint64_t cache_pc);

@@ -13,6 +13,8 @@ static void set(uint64_t *word, uint64_t value)
 
 static void clear_targets(struct tbd_thread *thread)
 {
+    thread->minus_two = 0 - 2ull;
+    thread->one = 1;
     for (uint32_t n = 0; n < TBD_IBL_ENTRIES; n++)
         set(&thread->ibl[n], (uint64_t)(uintptr_t)tbd_fixed_miss);
     for (uint32_t n = 0; n < TBD_SECOND_ENTRIES; n++)

@@ -146,6 +146,8 @@ static void modrm_register(struct tbd_emit *e, const struct form *f, unsigned re
 
 /* ---- thread block ---- */
 
+static const uint8_t adox[] = { 0x0f, 0x38, 0xf6 };
+
 static void gs_memory(struct tbd_emit *e, unsigned opcode, unsigned reg, int32_t disp)
 {
     tbd_emit_u8(e, 0x65);
@@ -164,6 +166,25 @@ void tbd_emit_load_gs(struct tbd_emit *e, unsigned dst, int32_t disp)
 void tbd_emit_store_gs(struct tbd_emit *e, unsigned src, int32_t disp)
 {
     gs_memory(e, 0x89, src, disp);
+}
+
+void tbd_emit_adox_gs(struct tbd_emit *e, unsigned dst, int32_t disp)
+{
+    tbd_emit_u8(e, 0x65);
+    tbd_emit_u8(e, 0xf3);
+    tbd_emit_u8(e, REX_W | (dst >> 3) << 2);
+    tbd_emit_bytes(e, adox, sizeof(adox));
+    tbd_emit_u8(e, (dst & 7) << 3 | 4);
+    tbd_emit_u8(e, 0x25);
+    tbd_emit_u32(e, (uint32_t)disp);
+}
+
+void tbd_emit_adox(struct tbd_emit *e, unsigned dst, unsigned src)
+{
+    tbd_emit_u8(e, 0xf3);
+    tbd_emit_u8(e, REX_W | (dst >> 3) << 2 | src >> 3);
+    tbd_emit_bytes(e, adox, sizeof(adox));
+    tbd_emit_u8(e, 0xc0 | (dst & 7) << 3 | (src & 7));
 }
 
 void tbd_emit_store_gs_imm(struct tbd_emit *e, int32_t disp, uint32_t imm)

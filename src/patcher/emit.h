@@ -5,7 +5,7 @@
  * registers.  Nothing here knows blocks, options or the program.  Overflow is sticky: past the end
  * nothing is written and `overflow` stays true; the caller asks once per block.
  *
- * EMIT-1  No function emits an instruction that changes flags, except the ones that jump away. (not
+ * EMIT-1  No function emits an instruction that changes flags, except the ones that jump away, and adox (target_check.c). (not
  *     checked: test_patcher_random compares registers, flags and records with the processor's)
  * EMIT-2  `at` may be a buffer elsewhere: the code will run at at + delta. (not checked:
  *     test_patcher_emit does)
@@ -42,6 +42,10 @@ bool tbd_emit_reaches_rip(const struct tbd_emit *e, uint64_t address);
 void tbd_emit_load_gs(struct tbd_emit *e, unsigned dst, int32_t disp);
 /* mov gs:[disp], r64      65 REX.W 89 /r sib disp32 */
 void tbd_emit_store_gs(struct tbd_emit *e, unsigned src, int32_t disp);
+/* adox r64, gs:[disp]     65 F3 REX.W 0F 38 F6 /r sib disp32: of the flags it reads and writes OF alone */
+void tbd_emit_adox_gs(struct tbd_emit *e, unsigned dst, int32_t disp);
+/* adox r64, r64           F3 REX.W 0F 38 F6 /r */
+void tbd_emit_adox(struct tbd_emit *e, unsigned dst, unsigned src);
 /* mov dword gs:[disp], imm32 */
 void tbd_emit_store_gs_imm(struct tbd_emit *e, int32_t disp, uint32_t imm);
 

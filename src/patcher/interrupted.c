@@ -157,13 +157,6 @@ static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
            pc < block->entry;
 }
 
-/* After the check's first instruction rcx is in r10. */
-static void leave_tag(const struct tbd_regs *cpu, uint64_t tag, struct tbd_regs *state)
-{
-    state->rip = cpu->gpr[TBD_R11];
-    state->gpr[TBD_RCX] = cpu->gpr[cpu->rip == tag ? TBD_RCX : TBD_R10];
-}
-
 /* In exit stubs and exit jumps, registers are where they are between blocks; the next block is the
  * site's target. */
 static struct tbd_interruption between_blocks(const struct tbd_thread *thread, uint16_t at_home,
@@ -172,12 +165,12 @@ static struct tbd_interruption between_blocks(const struct tbd_thread *thread, u
     struct tbd_reg_places place = { .own = (uint16_t)~at_home,
                                     .slot = at_home,
                                     .sub = { TBD_NO_REG, TBD_NO_REG } };
-    uint64_t tag = tbd_cache_added_tag(cpu->rip);
+    const struct tbd_block_code *tagged = tbd_cache_added_tag(cpu->rip);
 
     fill_registers(state, &place, thread, cpu);
     state->rip = tbd_cache_stub_target(cpu->rip);
-    if (!state->rip && tag)
-        leave_tag(cpu, tag, state);
+    if (!state->rip && tagged)
+        tbd_translate_leave_tag(tagged->start, tagged->tagged, cpu, state);
     return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE,
                                       .calling_value = thread->calling_value };
 }
@@ -236,7 +229,7 @@ static struct tbd_interruption find(const struct tbd_patcher_callbacks *callback
     if (cpu->rip > watch.compare && cpu->rip <= watch.compare_end)
         state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
     if (is_in_tag(block, cpu->rip))
-        leave_tag(cpu, block->tagged, state);
+        tbd_translate_leave_tag(block->start, block->tagged, cpu, state);
     found.calling_value = complete_calling(callbacks, config, thread, &watch, cpu);
     found.branch_mark =
         found.where == TBD_INT_INSIDE ? mark_of(callbacks, &watch, block, state) : 0;

@@ -5,7 +5,7 @@
 
 #define TBD_GS_GPR          (-320)    /* regs.gpr[0] */
 #define TBD_GS_RFLAGS       (-184)    /* regs.rflags */
-#define TBD_GS_SECOND       (-786768) /* second[0] */
+#define TBD_GS_SECOND       (-786784) /* second[0] */
 #define TBD_GS_SCRATCH      (-152)    /* scratch[0] */
 #define TBD_GS_EXIT_KIND    (-104)
 #define TBD_GS_EXIT_ARG     (-96)

@@ -205,8 +205,8 @@ struct tbd_interruption {
     uint32_t misaligned; /* the instruction needs an aligned operand and does not have one: this
                             * fault comes before any fault of the hook */
 };
-/* Converts the registers of a signal frame (cache pc and live registers in *cpu) into the program's
- * registers in *state, for any pc inside a patch area or the fixed entry/exit routines. */
+/* Converts the registers of a signal frame (cache pc, live registers and flags in *cpu) into the program's
+ * registers in *state, flags too, for any pc inside a patch area or the fixed entry/exit routines. */
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
 

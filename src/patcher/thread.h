@@ -44,6 +44,9 @@ struct tbd_thread {
      * address whose first code checks that the target (in r11) is its own. */
     uint64_t ibl[TBD_IBL_ENTRIES];
 
+    /* Constants of the check (tbd_translate_tag()), near `left`, which each indirect branch writes. */
+    uint64_t minus_two;
+    uint64_t one;
     uint64_t record_in; /* 0 - r15 from which on TBD_EXIT_RECORD is due (patcher/record_code.c) */
     uint64_t left; /* index of the block whose indirect branch was executed last; the tables above
                              begin at a multiple of 16 */

@@ -817,50 +817,6 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     }
 }
 
-bool tbd_translate_loop_is_slow;
-
-void tbd_translate_init(void)
-{
-    uint32_t leaf = 0, maker[3];
-
-    __asm__ volatile("cpuid" : "+a"(leaf), "=b"(maker[0]), "=d"(maker[1]), "=c"(maker[2]));
-    tbd_translate_loop_is_slow = __builtin_memcmp(maker, "GenuineIntel", sizeof(maker)) == 0;
-}
-
-uint8_t *tbd_translate_compare(struct tbd_translation *t, uint64_t address)
-{
-    static const uint8_t loop[] = { 0xe2, 0 }, jrcxz_over_jmp8[] = { 0xe3, 2, 0xeb, 0 };
-    struct tbd_ea difference = { .base = TBD_R11, .index = TBD_NO_REG, .scale = 1 };
-    uint64_t counted = tbd_translate_loop_is_slow ? 0 : 1;
-
-    tbd_emit_mov(&t->e, TBD_R10, TBD_RCX);
-    if (address <= INT32_MAX) {
-        difference.disp = (int64_t)(counted - address);
-    } else {
-        tbd_emit_mov_imm(&t->e, TBD_RCX, counted - address);
-        difference.index = TBD_RCX;
-    }
-    tbd_emit_lea(&t->e, TBD_RCX, &difference);
-    if (tbd_translate_loop_is_slow)
-        tbd_emit_bytes(&t->e, jrcxz_over_jmp8, sizeof(jrcxz_over_jmp8));
-    else
-        tbd_emit_bytes(&t->e, loop, sizeof(loop));
-    return t->e.at - 1;
-}
-
-/* mismatch: jmp out ; tag: mov r10, rcx ; compare, or to mismatch ; mov rcx, r10 */
-void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
-{
-    uint8_t *disp8;
-
-    t->mismatch = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e));
-    t->tag = tbd_emit_pc(&t->e);
-    disp8 = tbd_translate_compare(t, start);
-    if (!t->e.overflow)
-        *disp8 = (uint8_t)(t->mismatch - 1 - (disp8 + 1));
-    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
-}
-
 /* ---- code that may change ---- */
 
 /* How many of the `left` bytes are compared at once? */

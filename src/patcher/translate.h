@@ -149,18 +149,24 @@ extern bool tbd_translate_traps_xrstor, tbd_translate_traps_wide;
 
 /* Emits the whole block; afterwards check t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);
-/* The check for indirect branches, at t->tag: is the target, in r11, `start`?  It falls through with rcx in
- * place.  The jump that is taken otherwise, with rcx in r10, is just before it. */
+/* The check for indirect branches, at t->tag: is the target, in r11, `start`?  It has the same low 16 bits.  Where it is, the check
+ * goes on with all as it was but r10.  The jump that is taken otherwise is just before it: it leads to tbd_translate_mismatch(),
+ * which puts in place what the check has changed (OF, or rcx). */
 #define TBD_TAG_MISMATCH_BYTES 5u
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
+void tbd_translate_mismatch(struct tbd_emit *e);
+/* Interrupted in the check or the jump before it: `state`, which is the processor's but for registers that are elsewhere between
+ * blocks, becomes the program's, at the target. */
+void tbd_translate_leave_tag(uint64_t start, uint64_t tag, const struct tbd_regs *cpu,
+                             struct tbd_regs *state);
 /* r10 = rcx; then goes on if the target, in r11, is `address`, else jumps by a displacement of one byte, the last that was emitted:
  * returns where it is, for the caller to set.  Flags stay as they are, so it is `loop`, whose one jump is not taken where the
- * addresses are the same (rcx = difference + 1), or jrcxz over a jump, which is three times as fast on Intel's processors. */
+ * addresses are the same (rcx = difference + 1), or jrcxz over a jump (target_check.c). */
 uint8_t *tbd_translate_compare(struct tbd_translation *t, uint64_t address);
 /* Before all others: asks which processor this is. */
 void tbd_translate_init(void);
-/* What that has found.  For tests, which set it before a block is translated. */
-extern bool tbd_translate_loop_is_slow;
+/* What that has found; tests set it before a block is translated. */
+extern bool tbd_translate_loop_is_slow, tbd_translate_has_adx;
 
 /* foretell.c: r11 is the target of an indirect jump, and the block is done but for that. */
 void tbd_foretell_code(struct tbd_translation *t);

@@ -30,9 +30,9 @@ typedef void (*harness_sink)(const struct harness_event *event, void *arg);
 /* Why translated code cannot run here; NULL if it can. */
 const char *harness_obstacle(void);
 void harness_init(uint32_t hook_set, bool link);
-/* Before that, with no other threads: a child goes on with code as it is made on processors of the other makers.  It has passed when
- * this returns in the process that called it. */
-void harness_also_as_other_processor(void);
+/* Before that, with no other threads: children go on with code as it is made on other processors.  They have passed when this
+ * returns in the process that called it. */
+void harness_also_as_other_processors(void);
 /* As in free run. */
 void harness_init_free(void);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);

@@ -160,7 +160,7 @@ int main(void)
     memcpy(program + FIRST, target, sizeof(target));
     memcpy(program + SECOND, target, sizeof(target));
     program[SECOND + ADDED]++;
-    harness_also_as_other_processor();
+    harness_also_as_other_processors();
     harness_init_free();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -648,13 +648,14 @@ static void on_step(int signo, siginfo_t *info, void *context)
     }
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         cpu.gpr[r] = (uint64_t)uc->uc_mcontext.gregs[order[r]];
+    cpu.rflags = (uint64_t)uc->uc_mcontext.gregs[REG_EFL];
     stopped_at = tbd_patcher_interrupted(harness_thread(), &cpu, &state);
     if (stopped_at.where == TBD_INT_NOT_CACHE)
         return;
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         uc->uc_mcontext.gregs[order[r]] = (long long)state.gpr[r];
     uc->uc_mcontext.gregs[REG_RIP] = (long long)state.rip;
-    uc->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+    uc->uc_mcontext.gregs[REG_EFL] = (long long)state.rflags & ~0x100ll;
     went_native = true;
     catch_native_ends();
 }
@@ -833,7 +834,6 @@ int main(void)
         printf("skipped: %s\n", harness_obstacle());
         return 77;
     }
-    harness_also_as_other_processor();
     harness_init(TBD_HOOKS_NONE, true);
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -408,7 +408,7 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", harness_obstacle());
         return 77;
     }
-    harness_also_as_other_processor();
+    harness_also_as_other_processors();
     harness_init(TBD_HOOKS_NONE, true);
     if (argc >= 3 && !strcmp(argv[1], "--dump"))
         return dump(argv[2], argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : TBD_HOOKS_PLAY);
