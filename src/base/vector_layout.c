@@ -11,19 +11,38 @@ struct maker {
 };
 
 static const uint16_t sizes[TBD_VECTOR_COMPONENTS] = {
-    [2] = 256, [3] = 64, [4] = 64, [5] = 64, [6] = 512, [7] = 1024, [9] = 8, [19] = 128,
+    [2] = 256,  [3] = 64, [4] = 64,  [5] = 64,    [6] = 512,
+    [7] = 1024, [9] = 8,  [17] = 64, [18] = 8192, [19] = 128,
 };
 
-/* Protection keys (9) are last in an image: their offset is found from its length. */
+/* Protection keys (9) are last in an image without tiles: their offset is found from its length. */
 static const struct maker makers[] = {
-    { { [2] = 576, [3] = 960, [4] = 1024, [5] = 1088, [6] = 1152, [7] = 1664, [19] = 960 } },
+    { { [2] = 576,
+        [3] = 960,
+        [4] = 1024,
+        [5] = 1088,
+        [6] = 1152,
+        [7] = 1664,
+        [17] = 2752,
+        [18] = 2816,
+        [19] = 960 } },
     { { [2] = 576, [5] = 832, [6] = 896, [7] = 1408 } },
 };
-#define PROTECTION_KEYS 9u
+#define PROTECTION_KEYS   9u
+#define KEYS_BEFORE_TILES 2688u
 
 uint32_t tbd_vector_component_bytes(unsigned component)
 {
     return component < TBD_VECTOR_COMPONENTS ? sizes[component] : 0;
+}
+
+/* 0: the maker's processors lack it. */
+static uint32_t offset_of(const struct maker *maker, unsigned component, uint64_t mask,
+                          uint32_t bytes)
+{
+    if (component != PROTECTION_KEYS)
+        return maker->offset[component];
+    return mask & TBD_VECTOR_AMX ? KEYS_BEFORE_TILES : bytes - sizes[component];
 }
 
 static bool is_layout(const struct maker *maker, uint64_t mask, uint32_t bytes,
@@ -37,7 +56,7 @@ static bool is_layout(const struct maker *maker, uint64_t mask, uint32_t bytes,
     for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++) {
         if (!(mask >> i & 1))
             continue;
-        out->offset[i] = i == PROTECTION_KEYS ? bytes - sizes[i] : maker->offset[i];
+        out->offset[i] = offset_of(maker, i, mask, bytes);
         if (!out->offset[i] || bytes < sizes[i] || out->offset[i] < TBD_VECTOR_EXTENDED ||
             (i == PROTECTION_KEYS && out->offset[i] < end))
             return false;

@@ -28,9 +28,13 @@ enum tbd_vector_component {
     TBD_VECTOR_MASKS = 5,
     TBD_VECTOR_ZMM = 6,  /* upper halves of zmm0-15 */
     TBD_VECTOR_HIGH = 7, /* zmm16-31 */
+    TBD_VECTOR_TILE_CONFIG = 17,
+    TBD_VECTOR_TILES = 18,
 };
 #define TBD_VECTOR_AVX512                                                                          \
     (1ull << TBD_VECTOR_MASKS | 1ull << TBD_VECTOR_ZMM | 1ull << TBD_VECTOR_HIGH)
+
+#define TBD_VECTOR_AMX (1ull << TBD_VECTOR_TILE_CONFIG | 1ull << TBD_VECTOR_TILES)
 
 struct tbd_vector_layout {
     uint64_t mask;                          /* components in images */

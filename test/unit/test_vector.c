@@ -18,6 +18,7 @@
 #define AMD_BYTES   2432u
 #define AVX512      0xe7ull
 #define PKRU        (1ull << 9)
+#define TILE_CONFIG (1ull << TBD_VECTOR_TILE_CONFIG)
 
 /* x87.c is about translated code. */
 void tbd_x87_settle(void)
@@ -43,6 +44,9 @@ static void layouts_are_known_by_components_and_length(void **state)
         { AVX512 | PKRU, 2440, 832, 896, 1408, 2432 },
         { 7 | PKRU, 2696, 0, 0, 0, 2688 },
         { 7 | PKRU, 840, 0, 0, 0, 832 },
+        { AVX512 | TILE_CONFIG, 2816, 1088, 1152, 1664, 0 },
+        { AVX512 | TBD_VECTOR_AMX, 11008, 1088, 1152, 1664, 0 },
+        { AVX512 | PKRU | TBD_VECTOR_AMX, 11008, 1088, 1152, 1664, 2688 },
     };
     struct tbd_vector_layout found;
 
@@ -68,6 +72,7 @@ static void other_layouts_are_refused(void **state)
         { 7, AMD_BYTES },
         { 7, 0 },
         { AVX512 | 1ull << 18, 12000 },
+        { AVX512 | TILE_CONFIG, AMD_BYTES + 64 },
         { 7 | PKRU, 7 },
         { 7 | PKRU, 836 },
         { 1ull << 62, 576 },

@@ -21,7 +21,7 @@ enum {
     X87_BYTES = 128,
     XMM_BYTES = 256,
 };
-#define XCR0_AMX (3ull << 17)
+#define XCR0_TILES (1ull << TBD_VECTOR_TILES)
 
 /* The part of the program's state that this processor lacks: components that are in the images
  * only. */
@@ -61,7 +61,7 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
     (void)tbd_x87_is_exact(); /* asked here because the test changes the x87 state */
-    ask_layout(read_xcr0() & ~XCR0_AMX & limit, &info->cpu);
+    ask_layout(read_xcr0() & ~XCR0_TILES & limit, &info->cpu);
     info->image = info->cpu;
     info->is_foreign = false;
     info->mxcsr_mask = 0;
