@@ -36,6 +36,16 @@ uint32_t tbd_vector_component_bytes(unsigned component)
     return component < TBD_VECTOR_COMPONENTS ? sizes[component] : 0;
 }
 
+uint32_t tbd_vector_layout_end(const struct tbd_vector_layout *layout)
+{
+    uint32_t end = TBD_VECTOR_EXTENDED;
+
+    for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++)
+        if (layout->mask >> i & 1 && i != TBD_VECTOR_TILES && layout->offset[i] + sizes[i] > end)
+            end = layout->offset[i] + sizes[i];
+    return end;
+}
+
 /* 0: the maker's processors lack it. */
 static uint32_t offset_of(const struct maker *maker, unsigned component, uint64_t mask,
                           uint32_t bytes)
@@ -63,6 +73,7 @@ static bool is_layout(const struct maker *maker, uint64_t mask, uint32_t bytes,
         if (out->offset[i] + sizes[i] > end)
             end = out->offset[i] + sizes[i];
     }
+    out->short_bytes = mask >> TBD_VECTOR_TILES & 1 ? tbd_vector_layout_end(out) : bytes;
     return end == bytes;
 }
 

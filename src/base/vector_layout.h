@@ -39,9 +39,12 @@ enum tbd_vector_component {
 struct tbd_vector_layout {
     uint64_t mask;                          /* components in images */
     uint32_t bytes;                         /* of an image */
+    uint32_t short_bytes;                   /* of an image without tiles, which are last */
     uint32_t offset[TBD_VECTOR_COMPONENTS]; /* of components 2 and up */
 };
 
+/* Where the last component but tiles ends. */
+uint32_t tbd_vector_layout_end(const struct tbd_vector_layout *layout);
 /* Bytes of a component from 2 on; 0: not known. */
 uint32_t tbd_vector_component_bytes(unsigned component);
 /* The layout of images with these components and this length.  False: it is not known. */

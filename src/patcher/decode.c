@@ -468,6 +468,22 @@ bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit)
     }
 }
 
+bool tbd_decode_is_tile(const uint8_t *bytes, size_t limit)
+{
+    size_t at = skip_prefixes(bytes, limit);
+
+    if (at + 4 > limit || bytes[at] != 0xc4 || (bytes[at + 1] & 0x1f) != 2)
+        return false;
+    switch (bytes[at + 3]) {
+    case 0x49: /* configuration, tilerelease, tilezero */
+    case 0x4b: /* loads and stores */
+    case 0x5c: /* products */
+    case 0x5e:
+    case 0x6c: return true;
+    default: return false;
+    }
+}
+
 /* Where the opcode is, after prefixes. */
 static size_t opcode_place(const uint8_t *bytes, size_t limit)
 {

@@ -124,6 +124,8 @@ uint32_t tbd_decode_length(const uint8_t *bytes, size_t limit);
 
 /* By its bytes: does it need registers of AVX-512 (an EVEX prefix, or mask registers)? */
 bool tbd_decode_is_wide(const uint8_t *bytes, size_t limit);
+/* Is it an instruction of AMX, but for those with registers of APX? */
+bool tbd_decode_is_tile(const uint8_t *bytes, size_t limit);
 /* xrstor, xrstor64. */
 bool tbd_decode_is_xrstor(const uint8_t *bytes, size_t limit);
 /* A popf of any size? */

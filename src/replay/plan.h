@@ -181,6 +181,7 @@ struct tbd_plan_head {
     struct tbd_regs regs; /* 64 */
     uint64_t xsave;       /* offset of regs.xsave_bytes */
     uint64_t xcr0;
+    uint64_t xsave_bytes;            /* of an image with all its components */
     uint64_t brk;                    /* page-aligned end of the heap */
     struct tbd_plan_section regions; /* struct tbd_plan_region */
     struct tbd_plan_section pages;   /* struct tbd_plan_page */

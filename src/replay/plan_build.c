@@ -303,6 +303,7 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     plan->regs = window->regs;
     plan->xsave = offset;
     plan->xcr0 = tbd_trace_info(worker->trace)->xcr0;
+    plan->xsave_bytes = tbd_trace_info(worker->trace)->xsave_bytes;
     return TBD_OK;
 }
 
@@ -322,8 +323,7 @@ static enum tbd_status add_thread(struct tbd_process *process, struct tbd_plan_t
 {
     uint64_t xsave;
 
-    if (state && (state->regs.xsave_bytes != process->plan->regs.xsave_bytes ||
-                  state->regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES))
+    if (state && state->regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES)
         return tbd_process_error(why, TBD_CORRUPT, "thread %u has other vector registers",
                                  state->regs.thread);
     xsave = tbd_process_plan_reserve(process, TBD_PLAN_XSAVE_BYTES);

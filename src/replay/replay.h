@@ -68,7 +68,7 @@ struct tbd_reg_state {
     struct tbd_position position;
     uint32_t thread;      /* of this thread; 0: the thread that has control at the position */
     struct tbd_regs regs; /* rip = the instruction about to execute */
-    uint8_t xsave[4096];  /* regs.xsave_bytes of it; longer images are cut */
+    uint8_t xsave[4096];  /* regs.xsave_bytes of it; without tiles (AMX) */
     uint32_t unknown;     /* bit r: regs.gpr[r] is not known; only before the end of a crash dump */
     uint8_t *stack; /* input: buffer of stack_capacity bytes for the stack; NULL: not wanted */
     size_t stack_capacity; /* at most TBD_REPLAY_STACK_BYTES */
@@ -77,6 +77,9 @@ struct tbd_reg_state {
     size_t stack_bytes;
 };
 #define TBD_REPLAY_STACK_BYTES 65536u
+/* Sets registers; `xsave` has regs->xsave_bytes, NULL: none of them. */
+void tbd_reg_state_put(struct tbd_reg_state *state, const struct tbd_regs *regs,
+                       const uint8_t *xsave);
 
 /* Partial replay: registers at each of `count` positions, ascending, all in `window`.  Position and
  * thread of each are the input; the rest is filled, and regs.thread is the thread.  `slice`: a

@@ -211,24 +211,13 @@ static bool are_valid(const struct tbd_window *window, const struct tbd_reg_stat
     return true;
 }
 
-static void put_state(struct tbd_reg_state *state, const struct tbd_regs *regs,
-                      const uint8_t *xsave)
-{
-    size_t bytes = regs->xsave_bytes;
-
-    bytes = bytes < sizeof(state->xsave) ? bytes : sizeof(state->xsave);
-    state->regs = *regs;
-    state->regs.xsave_bytes = (uint32_t)bytes;
-    memcpy(state->xsave, xsave, bytes);
-}
-
 /* Finds the thread among the waiting ones. */
 static bool put_waiting(struct tbd_reg_state *state, const struct tbd_thread_state *threads,
                         size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (threads[i].regs.thread == state->thread) {
-            put_state(state, &threads[i].regs, threads[i].xsave);
+            tbd_reg_state_put(state, &threads[i].regs, threads[i].xsave);
             return true;
         }
     return false;
@@ -250,13 +239,13 @@ static bool is_known(const struct tbd_window *window, struct tbd_reg_state *stat
     if (state->position.time == window->first_time && !begins_with_message(window)) {
         if (state->thread && state->thread != window->regs.thread)
             return put_waiting(state, window->threads, window->thread_count);
-        put_state(state, &window->regs, window->xsave);
+        tbd_reg_state_put(state, &window->regs, window->xsave);
         return true;
     }
     if (window->complete && state->position.time == window->first_time + window->blocks) {
         if (state->thread && state->thread != window->end_regs.thread)
             return put_waiting(state, window->end_threads, window->end_thread_count);
-        put_state(state, &window->end_regs, window->end_xsave);
+        tbd_reg_state_put(state, &window->end_regs, window->end_xsave);
         return true;
     }
     return false;
@@ -281,7 +270,7 @@ static bool put_stop(const struct tbd_worker *worker, struct tbd_reg_state *stat
     if (!stop->done || stop->regs.xsave_bytes > sizeof(image) ||
         !tbd_process_plan_read(&worker->process, made->xsave, image, stop->regs.xsave_bytes))
         return false;
-    put_state(state, &stop->regs, image);
+    tbd_reg_state_put(state, &stop->regs, image);
     put_stack(worker, state, made, stop);
     return true;
 }

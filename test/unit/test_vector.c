@@ -16,6 +16,8 @@
 
 #define INTEL_BYTES 2688u
 #define AMD_BYTES   2432u
+#define TILES_AT    2816u
+#define TILE_BYTES  11008u
 #define AVX512      0xe7ull
 #define PKRU        (1ull << 9)
 #define TILE_CONFIG (1ull << TBD_VECTOR_TILE_CONFIG)
@@ -148,6 +150,32 @@ static void components_that_are_not_marked_are_clear(void **state)
         assert_int_equal(again[i], 0);
 }
 
+/* They are last, and left out as long as all are zeros. */
+static void tiles_are_there_if_they_are_in_use(void **state)
+{
+    uint64_t all = AVX512 | TBD_VECTOR_AMX, marked;
+
+    (void)state;
+    assert_true(tbd_vector_adopt(&info, all, TILE_BYTES));
+    assert_int_equal(info.image.short_bytes, TILES_AT);
+    assert_true(tbd_vector_fits(&info, TILE_BYTES) && tbd_vector_fits(&info, TILES_AT));
+    assert_false(tbd_vector_fits(&info, INTEL_BYTES));
+    fill(TILES_AT - 64, 64, 1); /* the configuration */
+    mark_present(all);
+    tbd_vector_load(&info, image);
+    assert_int_equal(tbd_vector_store(&info, again), TILES_AT);
+    assert_memory_equal(image + INTEL_BYTES, again + INTEL_BYTES, TILES_AT - INTEL_BYTES);
+    memcpy(&marked, again + TBD_VECTOR_LEGACY, sizeof(marked));
+    assert_int_equal(marked, all & ~(1ull << TBD_VECTOR_TILES));
+    image[TILE_BYTES - 1] = 1;
+    tbd_vector_load(&info, image);
+    assert_int_equal(tbd_vector_store(&info, again), TILE_BYTES);
+    assert_memory_equal(image + TILES_AT, again + TILES_AT, TILE_BYTES - TILES_AT);
+    assert_int_equal(tbd_vector_forget_tiles(&info, again), TILES_AT);
+    tbd_vector_load(&info, again); /* as its marks say */
+    assert_int_equal(tbd_vector_store(&info, again), TILES_AT);
+}
+
 static void own_images_need_no_change(void **state)
 {
     (void)state;
@@ -251,6 +279,10 @@ static void cpuid_of_v3_has_none_of_it(void **state)
     after.gpr[TBD_RAX] = 0xe7;
     tbd_cpu_limit(TBD_SPECIAL_XGETBV, &before, &after);
     assert_int_equal(after.gpr[TBD_RAX], 7);
+    before.gpr[TBD_RAX] = 0x1d; /* tiles */
+    after.gpr[TBD_RAX] = 1;
+    tbd_cpu_limit(TBD_SPECIAL_CPUID, &before, &after);
+    assert_int_equal(after.gpr[TBD_RAX], 0);
     before.gpr[TBD_RAX] = 1;
     after.gpr[TBD_RCX] = UINT32_MAX;
     tbd_cpu_limit(TBD_SPECIAL_CPUID, &before, &after);
@@ -264,6 +296,7 @@ int main(void)
         cmocka_unit_test(other_layouts_are_refused),
         cmocka_unit_test_setup(what_is_missing_is_kept, start),
         cmocka_unit_test_setup(components_that_are_not_marked_are_clear, start),
+        cmocka_unit_test_setup(tiles_are_there_if_they_are_in_use, start),
         cmocka_unit_test_setup(own_images_need_no_change, start),
         cmocka_unit_test_setup(the_mask_of_mxcsr_is_the_recordings, start),
         cmocka_unit_test_setup(a_compacted_operand_is_restored, start),

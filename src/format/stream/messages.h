@@ -63,7 +63,7 @@ struct tbd_msg_start {
     uint32_t pid;          /*  0 */
     uint32_t tid;          /*  4 */
     uint32_t parent_pid;   /*  8 */
-    uint32_t xsave_bytes;  /* 12: size of the xsave images in this stream */
+    uint32_t xsave_bytes;  /* 12: size of an xsave image with all components */
     uint64_t xcr0;         /* 16: components in them (non-compacted format) */
     uint64_t hook_set;     /* 24 */
     uint64_t engine_start; /* 32: TBD_ENGINE_BASE */
@@ -159,7 +159,7 @@ struct tbd_regs {
     uint64_t fs_base;            /* 144 */
     uint64_t gs_base;            /* 152: the program's own view, 0 unless it set it */
     uint32_t thread;             /* 160: tid */
-    uint32_t xsave_bytes;        /* 164: length of the image that follows, 0 if none */
+    uint32_t xsave_bytes; /* 164: of the image that follows, 0 if none; shorter without tiles */
 };
 _Static_assert(sizeof(struct tbd_regs) == 168, "tbd_regs is 168 bytes");
 

@@ -302,12 +302,12 @@ static void send_threads(struct tbd_thread *thread)
                                           .block_time = TBD_NO_BLOCK_TIME };
         struct tbd_part parts[3] = { { &message, sizeof(message) },
                                      { &saved->regs, sizeof(saved->regs) },
-                                     { saved->image, tbd_processor.vector.image.bytes } };
+                                     { saved->image, saved->image_bytes } };
 
         if (saved == own || !saved->tid || !saved->turn)
             continue;
         saved->regs.thread = saved->tid;
-        saved->regs.xsave_bytes = tbd_processor.vector.image.bytes;
+        saved->regs.xsave_bytes = saved->image_bytes;
         tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, parts, 3);
     }
 }

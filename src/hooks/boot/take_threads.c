@@ -127,7 +127,6 @@ void tbd_take_threads_in_turn(struct tbd_thread *first, const struct tbd_takeove
         struct tbd_regs regs = given->regs;
         struct tbd_rseq rseq = saved->rseq;
 
-        regs.xsave_bytes = tbd_processor.vector.image.bytes;
         tbd_threads_take_in(first, saved, &regs,
                             takeover->vectors + (uint64_t)i * TBD_TAKEOVER_VECTORS);
         saved->rseq = rseq;

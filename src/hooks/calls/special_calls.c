@@ -139,6 +139,18 @@ void tbd_call_rt_sigreturn(struct tbd_call *call)
 
 #define TASK_BYTES 0x7ffffffff000ull /* with five levels of page tables the kernel allows more */
 
+/* What the kernel says of components that need a permission; the hidden ones are not there. */
+static void answer_components(struct tbd_call *call)
+{
+    uint64_t components = 0;
+    int64_t result = tbd_sys3(__NR_arch_prctl, call->sys.args[0], tbd_sys_pointer(&components), 0);
+
+    components &= TBD_VECTOR_V3;
+    if (!result && !tbd_call_answer(call, call->sys.args[1], &components, sizeof(components)))
+        result = -EFAULT;
+    finish(call, result);
+}
+
 /* The program must not set the processor's gs base: that is the engine's. */
 void tbd_call_arch_prctl(struct tbd_call *call)
 {
@@ -162,6 +174,20 @@ void tbd_call_arch_prctl(struct tbd_call *call)
         break;
     case ARCH_GET_FS:
         finish(call, tbd_call_answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : -EFAULT);
+        break;
+    case ARCH_REQ_XCOMP_PERM:
+        if (value != TBD_VECTOR_TILES)
+            tbd_call_plain(call);
+        else
+            finish(call,
+                   tbd_processor.is_hidden ? -EOPNOTSUPP : tbd_signals_request_tiles(call->thread));
+        break;
+    case ARCH_GET_XCOMP_SUPP:
+    case ARCH_GET_XCOMP_PERM:
+        if (tbd_processor.is_hidden)
+            answer_components(call);
+        else
+            tbd_call_plain(call);
         break;
     default: tbd_call_plain(call); break;
     }

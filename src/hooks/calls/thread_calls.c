@@ -38,7 +38,6 @@ static struct tbd_regs first_registers(const struct tbd_call *call,
     if (arguments->flags & CLONE_SETTLS)
         regs.fs_base = arguments->tls;
     regs.thread = (uint32_t)call->result;
-    regs.xsave_bytes = tbd_processor.vector.image.bytes;
     return regs;
 }
 

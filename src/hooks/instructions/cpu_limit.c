@@ -66,6 +66,8 @@ void tbd_cpu_limit(enum tbd_special kind, const struct tbd_regs *before, struct 
         after->gpr[TBD_RDX] = 0;
     } else if (kind == TBD_SPECIAL_CPUID && leaf == 13) {
         limit_components(sub, after);
+    } else if (kind == TBD_SPECIAL_CPUID && (leaf == 0x1d || leaf == 0x1e)) { /* tiles */
+        after->gpr[TBD_RAX] = after->gpr[TBD_RBX] = after->gpr[TBD_RCX] = after->gpr[TBD_RDX] = 0;
     } else if (kind == TBD_SPECIAL_CPUID) {
         limit_features(leaf, sub, after);
     }

@@ -6,12 +6,15 @@
  * vol. 1, 13.4: legacy region, header at 512, then extended components). */
 #include "hooks/instructions/vector.h"
 
+#include "base/linux.h"
 #include "base/string.h"
+#include "base/sys.h"
 
 enum {
     XMM_AT = 160,
     XCR0_X87 = 1,
-    MXCSR_MASK = 28, /* Intel SDM volume 1, 10.5.1.2 */
+    MXCSR_MASK = 28,        /* Intel SDM volume 1, 10.5.1.2 */
+    FRAME_COMPONENTS = 472, /* in a signal frame (struct _fpx_sw_bytes) */
     XSTATE_BV = 512,
     XCOMP_BV = 520,
     FCW_INITIAL = 0x37f,
@@ -21,7 +24,7 @@ enum {
     X87_BYTES = 128,
     XMM_BYTES = 256,
 };
-#define XCR0_TILES (1ull << TBD_VECTOR_TILES)
+#define TILES (1ull << TBD_VECTOR_TILES)
 
 /* The part of the program's state that this processor lacks: components that are in the images
  * only. */
@@ -34,6 +37,11 @@ static uint64_t read_xcr0(void)
 
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return (uint64_t)high << 32 | low;
+}
+
+static bool has(const struct tbd_vector_layout *layout, unsigned component)
+{
+    return layout->mask >> component & 1;
 }
 
 static void ask_layout(uint64_t mask, struct tbd_vector_layout *out)
@@ -50,6 +58,7 @@ static void ask_layout(uint64_t mask, struct tbd_vector_layout *out)
         if (i < TBD_VECTOR_COMPONENTS)
             out->offset[i] = r[1];
     }
+    out->short_bytes = has(out, TBD_VECTOR_TILES) ? tbd_vector_layout_end(out) : out->bytes;
 }
 
 bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
@@ -61,7 +70,7 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
     (void)tbd_x87_is_exact(); /* asked here because the test changes the x87 state */
-    ask_layout(read_xcr0() & ~XCR0_TILES & limit, &info->cpu);
+    ask_layout(read_xcr0() & limit, &info->cpu);
     info->image = info->cpu;
     info->is_foreign = false;
     info->mxcsr_mask = 0;
@@ -104,22 +113,41 @@ void tbd_vector_adopt_mxcsr_mask(struct tbd_vector_info *info, const void *image
     memcpy(&info->mxcsr_mask, (const uint8_t *)image + MXCSR_MASK, sizeof(info->mxcsr_mask));
 }
 
-/* Stores the live state in the processor's own format, in canonical form. */
-static void store_own(const struct tbd_vector_info *info, uint8_t *image)
+static bool is_zero(const uint8_t *bytes, size_t count)
+{
+    uint64_t any = 0;
+
+    for (size_t i = 0; i < count; i += 8)
+        any |= get(bytes, i);
+    return !any;
+}
+
+/* Are there tiles in the image, of this layout, that are not all zeros?  Those that are not marked are not stored. */
+static bool has_tiles(const struct tbd_vector_layout *layout, const uint8_t *image)
+{
+    return has(layout, TBD_VECTOR_TILES) && get(image, XSTATE_BV) & TILES &&
+           !is_zero(image + layout->offset[TBD_VECTOR_TILES],
+                    tbd_vector_component_bytes(TBD_VECTOR_TILES));
+}
+
+/* Marks what an image has, and returns its length. */
+static uint32_t finish(const struct tbd_vector_layout *layout, uint8_t *image, bool has_tiles)
+{
+    put(image, XSTATE_BV, has_tiles ? layout->mask : layout->mask & ~TILES, 8);
+    return has_tiles ? layout->bytes : layout->short_bytes;
+}
+
+/* Stores the live state in the processor's own format, in canonical form, and returns its length. */
+static uint32_t store_own(const struct tbd_vector_info *info, uint8_t *image)
 {
     tbd_x87_settle();
-    memset(image, 0, info->cpu.bytes);
+    memset(image, 0, info->cpu.short_bytes);
     tbd_xsave(image, info->cpu.mask);
     if (!(get(image, XSTATE_BV) & XCR0_X87))
         put(image, 0, FCW_INITIAL, 2);
     if (info->mxcsr_mask)
         put(image, MXCSR_MASK, info->mxcsr_mask, sizeof(info->mxcsr_mask));
-    put(image, XSTATE_BV, info->cpu.mask, 8);
-}
-
-static bool has(const struct tbd_vector_layout *layout, unsigned component)
-{
-    return layout->mask >> component & 1;
+    return finish(&info->cpu, image, has_tiles(&info->cpu, image));
 }
 
 /* Copies the components `which`, which both layouts have, from one image to another. */
@@ -131,22 +159,104 @@ static void copy_components(const struct tbd_vector_layout *to, uint8_t *out,
             memcpy(out + to->offset[i], in + from->offset[i], tbd_vector_component_bytes(i));
 }
 
-void tbd_vector_store(const struct tbd_vector_info *info, void *image)
+uint32_t tbd_vector_store(const struct tbd_vector_info *info, void *image)
 {
     _Alignas(64) uint8_t own[TBD_VECTOR_MAX_BYTES];
     uint8_t *bytes = image;
 
-    if (!info->is_foreign) {
-        store_own(info, bytes);
-        return;
-    }
+    if (!info->is_foreign)
+        return store_own(info, bytes);
     store_own(info, own);
     memset(bytes, 0, info->image.bytes);
     memcpy(bytes, own, TBD_VECTOR_LEGACY);
-    copy_components(&info->image, bytes, &info->cpu, own, UINT64_MAX);
+    copy_components(&info->image, bytes, &info->cpu, own, get(own, XSTATE_BV));
     copy_components(&info->image, bytes, &info->image, kept, tbd_vector_missing(info));
     put(bytes, XSTATE_BV, info->image.mask, 8);
+    return finish(&info->image, bytes, has_tiles(&info->image, bytes));
 }
+
+/* ---- tiles ---- */
+
+bool tbd_vector_permit_tiles(const struct tbd_vector_info *info)
+{
+    static bool is_permitted;
+
+    if (is_permitted || !has(&info->cpu, TBD_VECTOR_TILES))
+        return false;
+    is_permitted =
+        !tbd_sys_failed(tbd_sys3(__NR_arch_prctl, ARCH_REQ_XCOMP_PERM, TBD_VECTOR_TILES, 0));
+    return is_permitted;
+}
+
+bool tbd_vector_uses_tiles(const struct tbd_vector_info *info)
+{
+    uint32_t low, high;
+
+    if (!has(&info->cpu, TBD_VECTOR_TILES))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+    return low >> TBD_VECTOR_TILES & 1;
+}
+
+uint32_t tbd_vector_forget_tiles(const struct tbd_vector_info *info, void *image)
+{
+    return finish(&info->image, image, false);
+}
+
+/* Loads an image in the processor's own format.  Tiles that are all zeros are loaded as their initial state: that needs
+ * no permission. */
+static void load_own(const struct tbd_vector_info *info, const uint8_t *image)
+{
+    static const _Alignas(64) uint8_t initial[TBD_VECTOR_EXTENDED];
+
+    if (!has(&info->cpu, TBD_VECTOR_TILES)) {
+        tbd_xrstor(image, info->cpu.mask);
+        return;
+    }
+    tbd_xrstor(image, info->cpu.mask & ~TILES);
+    if (!has_tiles(&info->cpu, image)) {
+        tbd_xrstor(initial, TILES);
+        return;
+    }
+    tbd_vector_permit_tiles(info);
+    tbd_xrstor(image, TILES);
+}
+
+/* The components of `which`, into an image that has space for all but tiles; those in their initial state are not
+ * stored. */
+static void store_some(const struct tbd_vector_info *info, uint8_t *image, uint64_t which)
+{
+    memset(image, 0, info->cpu.short_bytes);
+    tbd_xsave(image, which & ~TILES);
+}
+
+void tbd_vector_read_tile_config(const struct tbd_vector_info *info,
+                                 uint8_t out[TBD_VECTOR_TILE_CONFIG_BYTES])
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    memset(out, 0, TBD_VECTOR_TILE_CONFIG_BYTES);
+    if (!has(&info->cpu, TBD_VECTOR_TILE_CONFIG))
+        return;
+    store_some(info, image, 1ull << TBD_VECTOR_TILE_CONFIG);
+    memcpy(out, image + info->cpu.offset[TBD_VECTOR_TILE_CONFIG], TBD_VECTOR_TILE_CONFIG_BYTES);
+}
+
+void tbd_vector_read_tile(const struct tbd_vector_info *info, uint8_t number,
+                          uint8_t out[TBD_VECTOR_TILE_BYTES])
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    memset(out, 0, TBD_VECTOR_TILE_BYTES);
+    if (!has(&info->cpu, TBD_VECTOR_TILES))
+        return;
+    memset(image, 0, info->cpu.bytes);
+    tbd_xsave(image, TILES);
+    memcpy(out, image + info->cpu.offset[TBD_VECTOR_TILES] + number * TBD_VECTOR_TILE_BYTES,
+           TBD_VECTOR_TILE_BYTES);
+}
+
+/* ---- loading ---- */
 
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image)
 {
@@ -154,7 +264,7 @@ void tbd_vector_load(const struct tbd_vector_info *info, const void *image)
     uint64_t present;
 
     if (!info->is_foreign) {
-        tbd_xrstor(image, info->cpu.mask);
+        load_own(info, image);
         return;
     }
     present = get(image, XSTATE_BV);
@@ -164,7 +274,7 @@ void tbd_vector_load(const struct tbd_vector_info *info, const void *image)
     copy_components(&info->cpu, own, &info->image, image, present);
     copy_components(&info->image, kept, &info->image, image, present & tbd_vector_missing(info));
     put(own, XSTATE_BV, present & info->image.mask & info->cpu.mask, 8);
-    tbd_xrstor(own, info->cpu.mask);
+    load_own(info, own);
 }
 
 bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info)
@@ -232,6 +342,8 @@ void tbd_vector_restore_in_frame(const struct tbd_vector_info *info, const uint8
                              .compacted = compacted & TBD_VECTOR_COMPACTED ? compacted : 0 };
 
     asked &= info->image.mask;
+    if (has(&info->cpu, TBD_VECTOR_TILES) && !(get(frame, FRAME_COMPONENTS) & TILES))
+        asked &= ~TILES; /* no instruction has used tiles: the frame has no space for them */
     restore_legacy(&from, asked, frame);
     for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++)
         if (asked >> i & 1)
@@ -260,7 +372,7 @@ void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t
     const struct tbd_vector_layout *own = &info->cpu;
 
     memset(out, 0, TBD_VECTOR_REGISTER_BYTES);
-    store_own(info, image);
+    store_some(info, image, own->mask & ~(uint64_t)XCR0_X87);
     if (number >= 16) {
         if (has(own, TBD_VECTOR_HIGH))
             memcpy(out, image + own->offset[TBD_VECTOR_HIGH] + (number - 16u) * 64u, 64);
@@ -277,10 +389,9 @@ void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const 
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     const struct tbd_vector_layout *own = &info->cpu;
-    uint64_t mask = own->mask & ~(uint64_t)XCR0_X87;
+    uint64_t mask = own->mask & ~(XCR0_X87 | TBD_VECTOR_AMX);
 
-    memset(image, 0, own->bytes); /* components in their initial state are not stored */
-    tbd_xsave(image, mask);
+    store_some(info, image, mask);
     put(image, XSTATE_BV, mask, 8);
     if (number >= 16) {
         if (has(own, TBD_VECTOR_HIGH))

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBD_VECTOR_MAX_BYTES 4096u
+#define TBD_VECTOR_MAX_BYTES 11264u
 
 struct tbd_vector_info {
     struct tbd_vector_layout image;
@@ -41,11 +41,16 @@ static inline uint64_t tbd_vector_missing(const struct tbd_vector_info *info)
  * processor has would clear it. */
 bool tbd_vector_lacks_upper_halves(const struct tbd_vector_info *info);
 
-/* Stores the live state into `image` (64-byte aligned, info->bytes).  Canonical: every
- * component is marked as present, and the x87 instruction pointer is the program's; so equal
- * states give equal bytes. */
-void tbd_vector_store(const struct tbd_vector_info *info, void *image);
-/* Loads an image.  Unlike images of tbd_vector_store(), it may have components that are not marked
+/* Stores the live state into `image` (64-byte aligned, space for TBD_VECTOR_MAX_BYTES), and returns its length:
+ * image.bytes, or image.short_bytes if all tiles are zeros.  Canonical: every component that it has is marked as present,
+ * and the x87 instruction pointer is the program's; so equal states give equal bytes. */
+uint32_t tbd_vector_store(const struct tbd_vector_info *info, void *image);
+/* Can an image have this length? */
+static inline bool tbd_vector_fits(const struct tbd_vector_info *info, uint32_t bytes)
+{
+    return bytes == info->image.bytes || bytes == info->image.short_bytes;
+}
+/* Loads an image, whose marks say whether it has tiles; if so, they are permitted first.  Unlike images of tbd_vector_store(), it may have components that are not marked
  * as present. */
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
 /* Carries out xrstor of the components `asked` from `image`, an operand in the recording's format:
@@ -61,6 +66,26 @@ void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const 
 /* Mask register k `number`. */
 uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number);
 void tbd_vector_write_mask(const struct tbd_vector_info *info, uint8_t number, uint64_t value);
+
+/* ---- tiles (AMX) ----
+ *
+ * They are last in images, which have them only if they are not all zeros.  The kernel raises SIGILL at their first use in a process that has not got its permission for them (arch_prctl). */
+#define TBD_VECTOR_TILE_CONFIG_BYTES 64u
+#define TBD_VECTOR_TILE_BYTES        1024u /* at most 16 rows of 64 bytes, one each 64 bytes */
+/* The configuration of tiles, as sttilecfg stores it. */
+void tbd_vector_read_tile_config(const struct tbd_vector_info *info,
+                                 uint8_t out[TBD_VECTOR_TILE_CONFIG_BYTES]);
+void tbd_vector_read_tile(const struct tbd_vector_info *info, uint8_t number,
+                          uint8_t out[TBD_VECTOR_TILE_BYTES]);
+/* Are tiles in use in this thread, now? */
+bool tbd_vector_uses_tiles(const struct tbd_vector_info *info);
+/* Makes all tiles of an image zeros, as a new thread has them; returns its length. */
+uint32_t tbd_vector_forget_tiles(const struct tbd_vector_info *info, void *image);
+/* Replay: has the kernel permit tiles.  False: it had before, or there are none. */
+bool tbd_vector_permit_tiles(const struct tbd_vector_info *info);
+
+/* ---- others ---- */
+
 /* Initial state, as the kernel gives it to a signal handler. */
 void tbd_vector_clear(const struct tbd_vector_info *info);
 

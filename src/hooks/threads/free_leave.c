@@ -93,7 +93,7 @@ static void arrive(struct tbd_thread *thread, struct tbd_saved_context *own)
 {
     tbd_x87_settle();
     own->regs = thread->regs;
-    tbd_vector_store(&tbd_processor.vector, own->image);
+    own->image_bytes = tbd_vector_store(&tbd_processor.vector, own->image);
     tbd_signals_block_all();
     __atomic_store_n(&own->turn, ARRIVED, __ATOMIC_RELEASE);
 }

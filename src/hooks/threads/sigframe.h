@@ -48,6 +48,9 @@ uint64_t tbd_ucontext_merge_flags(uint64_t now, uint64_t wanted);
 #define TBD_FPSTATE_MAGIC2_BYTES 4u
 void tbd_fpstate_mark(uint8_t *image, uint32_t bytes, uint64_t mask);
 
+/* Does the kernel's frame have tiles? */
+bool tbd_frame_has_tiles(const struct tbd_ucontext *context);
+
 /* The place below `sp` of a frame with `fpstate_bytes` (marks included). */
 struct tbd_frame_place {
     uint64_t frame;

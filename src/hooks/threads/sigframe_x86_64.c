@@ -5,6 +5,7 @@
 
 #include "base/linux_abi.h"
 #include "base/string.h"
+#include "base/vector_layout.h"
 
 #define FIXED_FLAGS 0x50dd5ull /* AC OF DF TF SF ZF AF PF CF RF: what a frame may change */
 #define SW_BYTES_AT offsetof(struct _fpstate_64, sw_reserved)
@@ -80,6 +81,15 @@ void tbd_fpstate_mark(uint8_t *image, uint32_t bytes, uint64_t mask)
     memcpy(image + SW_BYTES_AT + 8, &mask, 8);
     memcpy(image + SW_BYTES_AT + 16, &bytes, 4);
     memcpy(image + bytes, &magic2, 4);
+}
+
+bool tbd_frame_has_tiles(const struct tbd_ucontext *context)
+{
+    uint64_t mask = 0;
+
+    if (context->fpstate)
+        memcpy(&mask, (const uint8_t *)(uintptr_t)context->fpstate + SW_BYTES_AT + 8, sizeof(mask));
+    return mask >> TBD_VECTOR_TILES & 1;
 }
 
 struct tbd_frame_place tbd_sigframe_place(uint64_t sp, uint64_t fpstate_bytes)

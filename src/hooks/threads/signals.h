@@ -99,6 +99,7 @@ struct tbd_signals {
     uint64_t asked;               /* the kernel has nudges of these for the thread */
     bool has_dropped;             /* one came that the program does not notice */
     bool directs;                 /* it is in a call that sends a signal to one thread */
+    bool has_tiles; /* the kernel's frames for this thread have tiles, since it used them first */
 };
 _Static_assert(offsetof(struct tbd_signals, pending) == 0 &&
                    offsetof(struct tbd_signals, called_in) == 4,
@@ -218,6 +219,8 @@ bool tbd_signals_has_handler(uint32_t signo);
 /* The system calls; results as the kernel's.  The caller records the memory that they write. */
 int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old);
 int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old);
+/* Has the kernel permit tiles, which it does if the program's signal stacks are long enough; its result. */
+int64_t tbd_signals_request_tiles(const struct tbd_thread *thread);
 int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
                              struct tbd_altstack *old);
 /* rt_sigreturn: registers from the frame at rsp.  False: the frame is bad, as the kernel finds

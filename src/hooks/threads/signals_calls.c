@@ -7,6 +7,7 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/stream/leaving.h"
 #include "hooks/stream/recording.h"
@@ -258,6 +259,45 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
     return 0;
 }
 
+/* What the kernel says to a signal stack of this length, and then to a request for tiles: how long stacks must be
+ * depends on it.  Meanwhile the engine's own is that long. */
+static int64_t try_stack(const struct tbd_thread *thread, uint64_t bytes, bool requests_tiles)
+{
+    struct tbd_altstack tried = { .sp = thread->engine_stack, .bytes = bytes }, ignored;
+    uint64_t all = UINT64_MAX, mask;
+    int64_t result;
+
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&mask), 8);
+    result = tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(&tried), 0, 0);
+    if (!result && requests_tiles)
+        result = tbd_sys3(__NR_arch_prctl, ARCH_REQ_XCOMP_PERM, TBD_VECTOR_TILES, 0);
+    tbd_signals_set_stack(thread->engine_stack, &ignored);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
+    return result;
+}
+
+/* With tiles permitted, frames need more than 2048 bytes. */
+static bool is_long_enough(const struct tbd_thread *thread, uint64_t bytes)
+{
+    const struct tbd_vector_layout *image = &tbd_processor.vector.image;
+
+    return bytes >= 2048 && (image->bytes == image->short_bytes || bytes >= 2ull * image->bytes ||
+                             !try_stack(thread, bytes, false));
+}
+
+int64_t tbd_signals_request_tiles(const struct tbd_thread *thread)
+{
+    uint64_t least = TBD_STACK_SLOT_BYTES / 2;
+
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_saved_context *saved = tbd_saved_context_at(i);
+
+        if (saved->tid && saved->signals.altstack.bytes && saved->signals.altstack.bytes < least)
+            least = saved->signals.altstack.bytes;
+    }
+    return try_stack(thread, least, true);
+}
+
 int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
                              struct tbd_altstack *old)
 {
@@ -279,7 +319,7 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
         return -EINVAL;
     if (set->sp == stack->sp && set->bytes == stack->bytes && set->flags == stack->flags)
         return 0; /* even if it is none */
-    if (mode != SS_DISABLE && set->bytes < 2048)
+    if (mode != SS_DISABLE && !is_long_enough(thread, set->bytes))
         return -ENOMEM;
     *stack = *set;
     stack->pad = 0;

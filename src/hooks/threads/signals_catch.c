@@ -555,6 +555,7 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
     uint64_t gs_base = tbd_gs_base_take_sigsafe(engine);
 
     saved->can_resume = false;
+    saved->signals.has_tiles = saved->signals.has_tiles || tbd_frame_has_tiles(context);
 
     handle(signo, info, context, gs_base);
     settle_nested(context);

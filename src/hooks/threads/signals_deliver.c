@@ -29,6 +29,16 @@ static void apply_mask(uint64_t mask)
     tbd_signals_set_kernel_mask(tbd_signals_kernel_mask(mask));
 }
 
+/* The kernel's frames have tiles from a thread's first use of them on. */
+static uint32_t frame_image_bytes(void)
+{
+    const struct tbd_vector_info *vector = &tbd_processor.vector;
+    struct tbd_signals *signals = tbd_signals_now();
+
+    signals->has_tiles = signals->has_tiles || tbd_vector_uses_tiles(vector);
+    return signals->has_tiles ? vector->image.bytes : vector->image.short_bytes;
+}
+
 /* False where the frame would begin below the signal stack that it is for (get_sigframe() of the
  * kernel). */
 static bool place_frame(const struct tbd_thread *thread, const struct tbd_action *action,
@@ -45,7 +55,7 @@ static bool place_frame(const struct tbd_thread *thread, const struct tbd_action
         sp = stack->sp + stack->bytes;
         is_within = true;
     }
-    *out = tbd_sigframe_place(sp, tbd_processor.vector.image.bytes + TBD_FPSTATE_MAGIC2_BYTES);
+    *out = tbd_sigframe_place(sp, frame_image_bytes() + TBD_FPSTATE_MAGIC2_BYTES);
     return !is_within || tbd_altstack_holds(stack, out->frame);
 }
 
@@ -79,6 +89,8 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     const struct tbd_vector_info *vector = &tbd_processor.vector;
     struct tbd_sigframe frame;
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES + 64];
+    uint32_t bytes = frame_image_bytes(), stored;
+    uint64_t mask = vector->image.mask;
 
     memset(&frame, 0, sizeof(frame));
     frame.restorer = action->restorer;
@@ -98,10 +110,15 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     memcpy(frame.info, queued->info, sizeof(frame.info));
     memset(built->bytes, 0, (size_t)(built->place.end - built->place.frame));
     memcpy(built->bytes, &frame, sizeof(frame));
-    tbd_vector_store(vector, image);
-    tbd_fpstate_mark(image, vector->image.bytes, vector->image.mask);
+    stored = tbd_vector_store(vector, image);
+    if (stored < bytes) /* tiles that are zeros */
+        memset(image + stored, 0, bytes - stored);
+    if (bytes < vector->image.bytes)
+        mask &= ~(1ull << TBD_VECTOR_TILES);
+    memcpy(image + TBD_VECTOR_LEGACY, &mask, sizeof(mask));
+    tbd_fpstate_mark(image, bytes, mask);
     memcpy(built->bytes + (built->place.fpstate - built->place.frame), image,
-           vector->image.bytes + TBD_FPSTATE_MAGIC2_BYTES);
+           bytes + TBD_FPSTATE_MAGIC2_BYTES);
 }
 
 static void enter_handler(struct tbd_thread *thread, const struct tbd_queued_signal *queued,
@@ -137,12 +154,10 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
         .flags = &ignored_flags,
     };
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
-    struct tbd_part tail[2] = { { &thread->regs, sizeof(thread->regs) },
-                                { image, tbd_processor.vector.image.bytes } };
+    struct tbd_part tail[2] = { { &thread->regs, sizeof(thread->regs) }, { image, 0 } };
 
     memcpy(message.siginfo, queued->info, sizeof(message.siginfo));
-    thread->regs.xsave_bytes = tbd_processor.vector.image.bytes;
-    tbd_vector_store(&tbd_processor.vector, image);
+    tail[1].bytes = thread->regs.xsave_bytes = tbd_vector_store(&tbd_processor.vector, image);
     tbd_effects_send(effects, &tbd_recording.ring, thread, &tbd_memory.pages, &head, tail, 2);
     tbd_wall_clock_note(thread);
 }

@@ -156,6 +156,7 @@ void tbd_threads_after_fork(struct tbd_thread *thread)
     sit_alone(own, thread->tid);
     tbd_arrivals_forget();
     own->user_dispatch = (struct tbd_user_dispatch){ 0 };
+    own->signals.has_tiles = false;
 }
 
 static bool map_context(uint32_t index)
@@ -199,7 +200,7 @@ bool tbd_threads_are_many(void)
 static void save(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
     saved->regs = thread->regs;
-    tbd_vector_store(&tbd_processor.vector, saved->image);
+    saved->image_bytes = tbd_vector_store(&tbd_processor.vector, saved->image);
 }
 
 static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *message)
@@ -750,8 +751,9 @@ int64_t tbd_threads_clone(struct tbd_saved_context *saved, uint64_t flags, uint6
     return result;
 }
 
-void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *saved,
-                         const struct tbd_regs *regs)
+/* The vector state is in its context. */
+static void start(struct tbd_thread *thread, struct tbd_saved_context *saved,
+                  const struct tbd_regs *regs)
 {
     struct tbd_threads *threads = &tbd_threads;
     struct tbd_msg_thread message = { .event = TBD_THREAD_START,
@@ -759,14 +761,15 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
                                       .from = thread->tid,
                                       .block_time = TBD_NO_BLOCK_TIME };
     struct tbd_part parts[3] = { { &message, sizeof(message) },
-                                 { regs, sizeof(*regs) },
-                                 { saved->image, tbd_processor.vector.image.bytes } };
+                                 { &saved->regs, sizeof(saved->regs) },
+                                 { saved->image, saved->image_bytes } };
 
     if (threads->count == 1)
         watch_first(thread);
     threads->count++;
     saved->tid = regs->thread;
     saved->regs = *regs;
+    saved->regs.xsave_bytes = saved->image_bytes;
     saved->block_time = TBD_NO_BLOCK_TIME;
     saved->seccomp = threads->holder->seccomp;
     saved->user_dispatch = (struct tbd_user_dispatch){ 0 };
@@ -776,12 +779,20 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *sa
     saved->arrival = (struct tbd_arrival){ 0 };
     saved->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
                                            .altstack = { .flags = SS_DISABLE } };
-    tbd_vector_store(&tbd_processor.vector, saved->image);
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, parts, 3);
     lock();
     append(saved);
     unlock();
     TBD_LOG(TBD_LOG_DEBUG, "thread", "%u started by %u", regs->thread, thread->tid);
+}
+
+/* It has the caller's vector state, but for the contents of tiles (fpu_clone() of the kernel). */
+void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *saved,
+                         const struct tbd_regs *regs)
+{
+    tbd_vector_store(&tbd_processor.vector, saved->image);
+    saved->image_bytes = tbd_vector_forget_tiles(&tbd_processor.vector, saved->image);
+    start(thread, saved, regs);
 }
 
 /* ---- a thread that was there before the engine ---- */
@@ -793,7 +804,8 @@ void tbd_threads_take_in(struct tbd_thread *thread, struct tbd_saved_context *sa
     saved->turn = 0;
     saved->outside = 0;
     tbd_vector_load(&tbd_processor.vector, vectors);
-    tbd_threads_started(thread, saved, regs);
+    saved->image_bytes = tbd_vector_store(&tbd_processor.vector, saved->image);
+    start(thread, saved, regs);
 }
 
 /* The kernel clears the program's own word, unless it says which one that is. */
@@ -846,11 +858,11 @@ void tbd_threads_send_regs(struct tbd_thread *thread)
     for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_threads.saved_contexts; i++) {
         struct tbd_saved_context *saved = tbd_saved_context_at(i);
         struct tbd_part parts[2] = { { &saved->regs, sizeof(saved->regs) },
-                                     { saved->image, tbd_processor.vector.image.bytes } };
+                                     { saved->image, saved->image_bytes } };
 
         if (!saved->tid || saved == tbd_threads.holder)
             continue;
-        saved->regs.xsave_bytes = tbd_processor.vector.image.bytes;
+        saved->regs.xsave_bytes = saved->image_bytes;
         saved->regs.thread = saved->tid;
         tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);
     }

@@ -82,7 +82,8 @@ struct tbd_saved_context {
     uint32_t turn;       /* futex: 1 = it has got the turn lock, or must leave */
     /* number of the call for which it has stepped out; 0: it has not; TBD_STOLEN */
     uint32_t outside;
-    struct tbd_outside_call outside_call;             /* the call that `outside` counts */
+    struct tbd_outside_call outside_call; /* the call that `outside` counts */
+    uint32_t image_bytes;
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES]; /* vector state, for window ends */
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
+#include "base/vector_layout.h"
 #include "query/exports/auxiliary_vector.h"
 
 #include <elf.h>
@@ -109,6 +110,30 @@ static void fill_registers(const struct tbd_regs *regs, struct user_regs_struct 
         memcpy((uint8_t *)out + places[i], &regs->gpr[i], sizeof(regs->gpr[i]));
 }
 
+/* Debuggers know images by their components and length, and none with tiles (AMX), which are last. */
+static void put_vectors(struct core_file *core, const struct tbd_reg_state *state)
+{
+    const struct tbd_trace_info *info = core->run->session->info;
+    uint64_t components = info->xcr0 & ~TBD_VECTOR_AMX, in_use;
+    uint32_t bytes = state->regs.xsave_bytes;
+    struct tbd_vector_layout layout;
+    uint8_t image[sizeof(state->xsave)];
+
+    if (bytes <= TBD_VECTOR_EXTENDED || bytes > sizeof(image))
+        return;
+    memcpy(image, state->xsave, bytes);
+    if (components != info->xcr0 &&
+        tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &layout)) {
+        layout.mask = components;
+        bytes = tbd_vector_layout_end(&layout);
+    }
+    memcpy(&in_use, image + TBD_VECTOR_LEGACY, sizeof(in_use));
+    in_use &= components;
+    memcpy(image + TBD_VECTOR_LEGACY, &in_use, sizeof(in_use));
+    memcpy(image + 464, &components, sizeof(components)); /* as the kernel does */
+    put_note(core, NT_X86_XSTATE, image, bytes);
+}
+
 static void put_thread(struct core_file *core, uint32_t thread, const struct tbd_reg_state *state)
 {
     const struct tbd_trace_info *info = core->run->session->info;
@@ -124,13 +149,7 @@ static void put_thread(struct core_file *core, uint32_t thread, const struct tbd
     put_note(core, NT_PRSTATUS, &status, sizeof(status));
     if (state->regs.xsave_bytes >= 512)
         put_note(core, NT_FPREGSET, state->xsave, 512);
-    if (state->regs.xsave_bytes > 576 && state->regs.xsave_bytes <= sizeof(state->xsave)) {
-        uint8_t image[sizeof(state->xsave)];
-
-        memcpy(image, state->xsave, state->regs.xsave_bytes);
-        memcpy(image + 464, &info->xcr0, sizeof(info->xcr0)); /* as the kernel does */
-        put_note(core, NT_X86_XSTATE, image, state->regs.xsave_bytes);
-    }
+    put_vectors(core, state);
 }
 
 /* The thread's registers, as a note; `thread` 0: that which has control. */

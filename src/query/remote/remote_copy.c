@@ -218,7 +218,8 @@ struct tbd_reg_state *tbd_copy_state(struct tbd_copy *copy)
 static void copy_image(uint8_t *to, const struct tbd_vector_layout *to_layout, const uint8_t *from,
                        const struct tbd_vector_layout *from_layout)
 {
-    uint64_t both = to_layout->mask & from_layout->mask, in_use, kept;
+    /* states have no tiles, and the copy begins without any */
+    uint64_t both = to_layout->mask & from_layout->mask & ~(1ull << TBD_VECTOR_TILES), in_use, kept;
 
     memcpy(to, from, MASK_AT);
     for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++)
@@ -260,8 +261,9 @@ static bool move_vectors(struct tbd_copy *copy, bool to_process)
 
     if (trace(PTRACE_GETREGSET, copy, NT_X86_XSTATE, &state) != 0)
         return false;
-    if (state.iov_len < IN_USE_AT + 64 || info->xsave_bytes > sizeof(copy->state.xsave) ||
-        !tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &kept))
+    if (state.iov_len < IN_USE_AT + 64 ||
+        !tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &kept) ||
+        kept.short_bytes > sizeof(copy->state.xsave))
         return true;
     live = live_layout(image, state.iov_len);
     if (to_process)

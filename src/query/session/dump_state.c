@@ -18,14 +18,6 @@ static enum tbd_status refuse(struct tbd_session *session, const char *why)
     return TBD_NOREPLAY;
 }
 
-static void put(struct tbd_reg_state *out, const struct tbd_regs *regs, const uint8_t *xsave,
-                size_t bytes)
-{
-    out->regs = *regs;
-    if (xsave != NULL)
-        memcpy(out->xsave, xsave, bytes < sizeof(out->xsave) ? bytes : sizeof(out->xsave));
-}
-
 /* A THREAD message with registers: its fixed part, struct tbd_regs, the image. */
 static bool take_thread(const struct tbd_message *message, uint32_t tid, struct tbd_reg_state *out)
 {
@@ -43,14 +35,14 @@ static bool take_thread(const struct tbd_message *message, uint32_t tid, struct 
     used += sizeof(regs);
     if (regs.xsave_bytes > bytes - used)
         return false;
-    put(out, &regs, payload + used, regs.xsave_bytes);
+    tbd_reg_state_put(out, &regs, payload + used);
     return true;
 }
 
 static bool find(const struct tbd_window *window, uint32_t tid, struct tbd_reg_state *out)
 {
     if (tid == 0 || tid == window->regs.thread) {
-        put(out, &window->regs, window->xsave, window->regs.xsave_bytes);
+        tbd_reg_state_put(out, &window->regs, window->xsave);
         return true;
     }
     for (size_t i = 0; i < window->log_count; i++)

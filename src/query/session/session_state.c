@@ -31,11 +31,7 @@ static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tb
     }
     memset(out, 0, sizeof(*out));
     out->position = position;
-    out->regs = window->regs;
-    if (window->xsave != NULL)
-        memcpy(out->xsave, window->xsave,
-               window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes
-                                                             : sizeof(out->xsave));
+    tbd_reg_state_put(out, &window->regs, window->xsave);
     tbd_window_free(window);
     return true;
 }

@@ -78,10 +78,11 @@ static bool same_vectors(void)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     const uint8_t *then = in_plan(plan->cut_xsave);
-    uint32_t at = 0;
+    uint32_t at = 0, bytes = tbd_vector_store(&tbd_processor.vector, image);
 
-    tbd_vector_store(&tbd_processor.vector, image);
-    if (memcmp(image, then, tbd_processor.vector.image.bytes) == 0)
+    if (bytes != plan->cut_regs.xsave_bytes)
+        return miss("the vector state has another length", bytes);
+    if (memcmp(image, then, bytes) == 0)
         return true;
     while (image[at] == then[at])
         at++;

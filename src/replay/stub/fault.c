@@ -163,6 +163,35 @@ static bool step(struct tbd_ucontext *frame)
     return true;
 }
 
+/* Has play logged a fault at this place? */
+static bool is_logged(const struct tbd_ucontext *frame)
+{
+    struct tbd_thread *thread = tbd_thread_now();
+    struct tbd_regs cpu, state = thread->regs;
+    uint64_t entry_next = thread->entry_next, time;
+    bool is_logged;
+
+    regs_from_frame(frame, &cpu);
+    if (!tbd_slot_owns(cpu.rip)) {
+        struct tbd_interruption where = tbd_patcher_interrupted(thread, &cpu, &state);
+
+        if (where.where != TBD_INT_NOT_CACHE)
+            thread->entry_next = where.entry_next;
+    }
+    time = tbd_stub_log_time() + (tbd_stub.plan->counts_stops && !tbd_stub.is_in_special);
+    is_logged = tbd_log_is_next(TBD_MSG_INTERRUPTED, time);
+    thread->entry_next = entry_next;
+    return is_logged;
+}
+
+/* The kernel raises SIGILL for instructions with tiles until it is asked to permit them, which cannot be taken back.  In
+ * play the process has asked, perhaps long before this window: if it did not have the fault. */
+static bool permits_tiles(int signo, const struct tbd_ucontext *frame)
+{
+    return signo == SIGILL && (tbd_patcher_owns(frame->rip) || tbd_slot_owns(frame->rip)) &&
+           !is_logged(frame) && tbd_vector_permit_tiles(&tbd_processor.vector);
+}
+
 static void handle(int signo, const siginfo_t *info, struct tbd_ucontext *frame)
 {
     uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
@@ -183,7 +212,7 @@ static void handle(int signo, const siginfo_t *info, struct tbd_ucontext *frame)
     }
     if ((signo == SIGBUS || signo == SIGTRAP) && step(frame))
         return;
-    if (tbd_vectors_xrstor_sigsafe(signo, frame))
+    if (tbd_vectors_xrstor_sigsafe(signo, frame) || permits_tiles(signo, frame))
         return;
     leave_to_engine(frame, signo, address);
 }
@@ -255,8 +284,9 @@ static bool load_frame_vectors(uint64_t fpstate)
     if (!tbd_memory_read(fpstate, image, software.xstate_size))
         return false;
     memcpy(&present, image + 512, sizeof(present));
-    present =
-        software.magic1 == FP_XSTATE_MAGIC1 ? present & tbd_processor.vector.image.mask : legacy;
+    present = software.magic1 == FP_XSTATE_MAGIC1
+                  ? present & software.xfeatures & tbd_processor.vector.image.mask
+                  : legacy;
     memset(image + 512, 0, 64);
     memcpy(image + 512, &present, sizeof(present));
     tbd_vector_load(&tbd_processor.vector, image);

@@ -20,11 +20,12 @@ enum check_kind {
     IN_4GIB, /* is an address: its upper half lies between the two values, without the second */
 };
 
+#define MOST_VALUES 5
 struct check {
     enum check_kind kind;
     uint8_t argument;
     uint8_t count;
-    uint32_t values[4];
+    uint32_t values[MOST_VALUES];
 };
 
 #define MOST_CHECKS 2
@@ -51,7 +52,10 @@ static const struct call_rule rules[] = {
     { __NR_restart_syscall,
       { { .kind = NO_CHECK } } }, /* the kernel restarts a wait with it after SIGSTOP and SIGCONT */
     { __NR_arch_prctl,
-      { { ONE_OF, 0, 4, { ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS, ARCH_GET_GS } } } },
+      { { ONE_OF,
+          0,
+          5,
+          { ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS, ARCH_GET_GS, ARCH_REQ_XCOMP_PERM } } } },
     { __NR_exit_group, { { .kind = NO_CHECK } } },
 };
 

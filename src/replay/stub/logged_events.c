@@ -408,8 +408,10 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
         memcpy(&logged, message + 1, sizeof(logged));
         check_special(&logged, special);
     }
-    if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
-        tbd_stub_finish(); /* the program was killed before the instruction was logged */
+    /* the program was killed before the instruction was logged, or let go */
+    if (!message && !(tbd_stub.plan->complete && tbd_stub.plan->counts_stops) &&
+        tbd_stub_is_where_play_stopped())
+        tbd_stub_finish();
     if (!message && is_forbidden(thread, special))
         tbd_slot_run(thread, tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION));
     if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED)) {
@@ -498,7 +500,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     memcpy(&signal, message + 1, sizeof(signal));
     at = tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(signal), signal.write_count);
     memcpy(&thread->regs, at, sizeof(thread->regs));
-    if (thread->regs.xsave_bytes == tbd_processor.vector.image.bytes) {
+    if (tbd_vector_fits(&tbd_processor.vector, thread->regs.xsave_bytes)) {
         memcpy(image, at + sizeof(thread->regs), thread->regs.xsave_bytes);
         tbd_vector_load(&tbd_processor.vector, image);
     }

@@ -96,13 +96,14 @@ void tbd_stub_need_upper_halves(void)
 
 void tbd_stub_need_registers(const struct tbd_thread *thread)
 {
+    const char *lacking = tbd_vectors_lacking(thread->regs.rip);
     uint64_t next = tbd_stub_time();
 
-    if (tbd_vectors_lack_registers(thread->regs.rip))
+    if (lacking)
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED,
-                      "it needs AVX-512, which this processor does not have: the instruction at "
+                      "it needs %s, which this processor does not have: the instruction at "
                       "0x%lx, in the block of time %lu",
-                      thread->regs.rip, tbd_stub.plan->first_time + (next ? next - 1 : 0));
+                      lacking, thread->regs.rip, tbd_stub.plan->first_time + (next ? next - 1 : 0));
 }
 
 void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
@@ -294,11 +295,10 @@ static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *threa
     if (!stop->thread || stop->thread == thread->tid) {
         stop->regs = thread->regs;
         stop->regs.thread = thread->tid;
-        tbd_vector_store(&tbd_processor.vector, image);
+        stop->regs.xsave_bytes = tbd_vector_store(&tbd_processor.vector, image);
     } else if (!tbd_stub_thread_state(stop->thread, &stop->regs, image)) {
         stop->done = TBD_STOP_NO_THREAD;
     }
-    stop->regs.xsave_bytes = tbd_processor.vector.image.bytes;
     if (stop->stack_bytes && stop->done == TBD_STOP_FILLED)
         copy_stack(stop);
     tbd_stub.stop_next++;
@@ -415,6 +415,8 @@ static void load_registers(struct tbd_thread *thread)
     thread->regs = plan->regs;
     thread->tid = plan->regs.thread;
     thread->kick = 0;
+    if (!tbd_vector_fits(&tbd_processor.vector, plan->regs.xsave_bytes))
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "its vector registers are not all there");
     memcpy(image, (const char *)plan + plan->xsave, plan->regs.xsave_bytes);
     tbd_vector_adopt_mxcsr_mask(&tbd_processor.vector, image);
     tbd_vector_load(&tbd_processor.vector, image);
@@ -464,7 +466,7 @@ void tbd_stub_run(void)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
     struct tbd_thread *thread = tbd_thread_now();
-    const char *why = tbd_vectors_adopt(plan->xcr0, plan->regs.xsave_bytes);
+    const char *why = tbd_vectors_adopt(plan->xcr0, (uint32_t)plan->xsave_bytes);
 
     if (why)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);

@@ -42,7 +42,6 @@ static struct tbd_plan_thread *take_slot(uint32_t tid, const struct tbd_regs *re
     slot->tid = tid;
     slot->regs = *regs;
     slot->regs.thread = tid;
-    slot->regs.xsave_bytes = tbd_processor.vector.image.bytes;
     return slot;
 }
 
@@ -57,7 +56,7 @@ static void start_thread(const struct tbd_message *message, const struct tbd_msg
     memcpy(&regs, at, sizeof(regs));
     if (!event->thread || find_slot(event->thread) || event->thread == tbd_thread_now()->tid)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u begins, but it lives", event->thread);
-    if (regs.xsave_bytes != tbd_processor.vector.image.bytes)
+    if (!tbd_vector_fits(&tbd_processor.vector, regs.xsave_bytes))
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "thread %u has other vector registers",
                       event->thread);
     slot = take_slot(event->thread, &regs);
@@ -66,8 +65,11 @@ static void start_thread(const struct tbd_message *message, const struct tbd_msg
 
 static void leave(const struct tbd_thread *thread)
 {
-    if (!tbd_stub.has_ended)
-        tbd_vector_store(&tbd_processor.vector, image_of(take_slot(thread->tid, &thread->regs)));
+    if (!tbd_stub.has_ended) {
+        struct tbd_plan_thread *slot = take_slot(thread->tid, &thread->regs);
+
+        slot->regs.xsave_bytes = tbd_vector_store(&tbd_processor.vector, image_of(slot));
+    }
     tbd_stub.has_ended = false;
 }
 
@@ -75,9 +77,12 @@ static void enter(struct tbd_thread *thread, struct tbd_plan_thread *slot)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
 
+    if (!tbd_vector_fits(&tbd_processor.vector, slot->regs.xsave_bytes))
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "thread %u has other vector registers",
+                      slot->tid);
     thread->regs = slot->regs;
     thread->tid = slot->tid;
-    memcpy(image, image_of(slot), tbd_processor.vector.image.bytes);
+    memcpy(image, image_of(slot), slot->regs.xsave_bytes);
     tbd_vector_load(&tbd_processor.vector, image);
     tbd_stub_need_upper_halves();
     tbd_set_fs_base(thread->regs.fs_base);
@@ -149,7 +154,7 @@ bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image)
     if (!slot)
         return false;
     *regs = slot->regs;
-    memcpy(image, image_of(slot), tbd_processor.vector.image.bytes);
+    memcpy(image, image_of(slot), slot->regs.xsave_bytes);
     return true;
 }
 
@@ -158,7 +163,7 @@ void tbd_stub_send_threads(struct tbd_thread *thread)
     for (uint64_t i = 0; i < tbd_stub.plan->threads.count; i++) {
         struct tbd_plan_thread *slot = &slots()[i];
         struct tbd_part parts[2] = { { &slot->regs, sizeof(slot->regs) },
-                                     { image_of(slot), tbd_processor.vector.image.bytes } };
+                                     { image_of(slot), slot->regs.xsave_bytes } };
 
         if (slot->tid)
             tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);

@@ -34,16 +34,19 @@ const char *tbd_vectors_adopt(uint64_t components, uint32_t bytes)
     return NULL;
 }
 
-bool tbd_vectors_lack_registers(uint64_t pc)
+const char *tbd_vectors_lacking(uint64_t pc)
 {
+    uint64_t missing = tbd_vector_missing(&tbd_processor.vector);
     uint8_t bytes[TBD_INSN_MAX_BYTES];
     size_t have = 0;
 
-    if (!(tbd_vector_missing(&tbd_processor.vector) & TBD_VECTOR_AVX512))
-        return false;
+    if (!(missing & (TBD_VECTOR_AVX512 | TBD_VECTOR_AMX)))
+        return NULL;
     while (have < sizeof(bytes) && tbd_memory_read(pc + have, &bytes[have], 1))
         have++;
-    return tbd_decode_is_wide(bytes, have);
+    if (missing & TBD_VECTOR_AMX && tbd_decode_is_tile(bytes, have))
+        return "AMX";
+    return missing & TBD_VECTOR_AVX512 && tbd_decode_is_wide(bytes, have) ? "AVX-512" : NULL;
 }
 
 /* ---- xrstor ---- */

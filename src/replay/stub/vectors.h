@@ -13,8 +13,9 @@ struct tbd_ucontext;
 /* Adopts the image format of a recording with these components (XCR0) and this length; called
  * before any code is translated.  NULL, or why it fails. */
 const char *tbd_vectors_adopt(uint64_t components, uint32_t bytes);
-/* Does the program's instruction at `pc` name registers that this processor lacks? */
-bool tbd_vectors_lack_registers(uint64_t pc);
+/* If the program's instruction at `pc` names registers that this processor lacks: what they belong to.  NULL: it does
+ * not. */
+const char *tbd_vectors_lacking(uint64_t pc);
 /* If an xrstor has raised the signal, carries it out; false: the signal has another cause. */
 bool tbd_vectors_xrstor_sigsafe(int signo, struct tbd_ucontext *frame);
 
