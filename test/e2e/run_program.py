@@ -29,7 +29,7 @@ def missing_feature(wanted):
     with open("/proc/cpuinfo") as f:
         have = next((line for line in f if line.startswith("flags")), "").split()
     if "--v3" in sys.argv:
-        have = [flag for flag in have if not flag.startswith("avx512")]
+        have = [flag for flag in have if not flag.startswith(("avx512", "amx"))]
     return [w for w in wanted if w not in have]
 
 

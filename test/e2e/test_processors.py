@@ -56,6 +56,20 @@ def test_a_window_that_needs_more_says_what(folder):
     assert result.code == 3 and b"it needs AVX-512" in result.err, result
 
 
+def test_tiles_are_needed_only_where_they_are_used(folder):
+    """Registers of AMX are kept beside the processor's; instructions that name them say so."""
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        if " amx_tile " not in f.read():
+            raise tbdtest.Skip("a processor without AMX")
+    trace = tbdtest.record([tbdtest.program("amx_tiles")], folder, "cpu=own,window=4000")[1]
+    trace.verify()
+    said = trace.tbdq("verify", env=tbdtest.REPLAY_V3, json_output=False)
+    text = (said.out + said.err).decode()
+    missed = len(re.findall(r"window \d+ was not replayed: .*needs (?:AMX|AVX-512), which", text))
+    assert "it needs AMX, which this processor does not have: the instruction at 0x" in text, text
+    assert " 0 divergences" in text and missed < trace.info()["windows"], text
+
+
 def test_only_windows_that_use_it_need_it(folder):
     """main() uses it at its end only."""
     need_avx512()

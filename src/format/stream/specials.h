@@ -17,9 +17,10 @@ enum tbd_special {
     TBD_SPECIAL_RDPID,
     TBD_SPECIAL_XGETBV,
     TBD_SPECIAL_XSAVE,
-    TBD_SPECIAL_REP_STORE,    /* rep movs/stos/ins: one event with a range, one or more messages */
-    TBD_SPECIAL_MASKED_STORE, /* AVX masked moves, scatters, maskmovdqu: the bytes really written */
-    TBD_SPECIAL_OTHER_STORE,  /* long stores: fxsave, ... */
+    TBD_SPECIAL_REP_STORE, /* rep movs/stos/ins: one event with a range, one or more messages */
+    /* AVX masked moves, scatters, maskmovdqu, rows of tiles: the bytes really written */
+    TBD_SPECIAL_MASKED_STORE,
+    TBD_SPECIAL_OTHER_STORE, /* long stores: fxsave, ... */
     TBD_SPECIAL_RDFSBASE,
     TBD_SPECIAL_WRFSBASE,
     TBD_SPECIAL_RDGSBASE,
@@ -27,7 +28,7 @@ enum tbd_special {
     TBD_SPECIAL_OTHER,
     TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
     TBD_SPECIAL_LOADS,  /* loads whose address or length is not known when code is translated:
-                         * repeated lods, scas, cmps; gathers */
+                         * repeated lods, scas, cmps; gathers; rows of tiles */
     TBD_SPECIAL_APART,  /* plain accesses that translated code cannot make: relative to gs without a
                            register for the address; as SHARED otherwise */
     TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of

@@ -63,6 +63,15 @@ struct tbd_slot_elements {
 /* The number of elements; also 0 for another instruction. */
 size_t tbd_slot_elements(const struct tbd_thread *thread, const struct tbd_slot *slot,
                          struct tbd_slot_elements *out);
+#define TBD_SLOT_NO_TILE        255u
+#define TBD_SLOT_TILE_ROWS      16u
+#define TBD_SLOT_TILE_ROW_BYTES 64u
+/* The number of the tile that the instruction loads or stores; TBD_SLOT_NO_TILE: another instruction. */
+uint8_t tbd_slot_tile(const struct tbd_slot *slot);
+/* The rows of it in memory, in order, from row *out_first on: a fault may have ended the instruction before it.  0: it has
+ * none, the instruction will raise SIGILL. */
+size_t tbd_slot_tile_rows(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                          struct tbd_sys_range out[TBD_SLOT_TILE_ROWS], uint8_t *out_first);
 /* Bytes of a string instruction's element; 0: another instruction, or an unknown one. */
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
 bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */

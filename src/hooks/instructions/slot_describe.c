@@ -107,6 +107,19 @@ static bool is_compress(ZydisMnemonic mnemonic)
     }
 }
 
+/* tmm0 to tmm7, of an instruction that loads or stores it. */
+static uint8_t find_tile(const struct tbd_slot_decoded *d)
+{
+    switch (d->insn.mnemonic) {
+    case ZYDIS_MNEMONIC_TILELOADD:
+    case ZYDIS_MNEMONIC_TILELOADDT1:
+        return (uint8_t)(d->operands[0].reg.value - ZYDIS_REGISTER_TMM0);
+    case ZYDIS_MNEMONIC_TILESTORED:
+        return (uint8_t)(d->operands[1].reg.value - ZYDIS_REGISTER_TMM0);
+    default: return NONE;
+    }
+}
+
 /* As in patcher/decode.c: the library reports a wrong base with an address-size prefix. */
 static bool has_no_base(const ZydisDecodedInstruction *insn)
 {
@@ -220,6 +233,7 @@ void tbd_slot_describe(struct tbd_slot *slot, const struct tbd_slot_decoded *d)
     slot->uses_gs = uses_gs(d);
     slot->segment = SEGMENT_NONE;
     slot->base = slot->index = slot->vector_index = slot->vector_mask = slot->vector_data = NONE;
+    slot->tile = find_tile(d);
     slot->has_store = false;
     slot->mask = 0;
     slot->is_compress = false;
@@ -234,7 +248,7 @@ void tbd_slot_describe(struct tbd_slot *slot, const struct tbd_slot_decoded *d)
 
         if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
             (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ||
-             op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)) {
+             op->mem.type == ZYDIS_MEMOP_TYPE_VSIB || slot->tile != NONE)) {
             describe_store(slot, d, op);
             return;
         }

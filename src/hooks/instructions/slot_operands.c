@@ -164,6 +164,34 @@ uint64_t tbd_slot_operand(const struct tbd_thread *thread, const struct tbd_slot
     return operand_address(thread, slot, 0);
 }
 
+/* ---- rows of tiles ---- */
+
+enum { CONFIG_START_ROW = 1, CONFIG_ROW_BYTES = 16, CONFIG_ROWS = 48 }; /* Intel SDM, ldtilecfg */
+
+uint8_t tbd_slot_tile(const struct tbd_slot *slot)
+{
+    return slot->has_store && slot->tile != NONE ? slot->tile : TBD_SLOT_NO_TILE;
+}
+
+size_t tbd_slot_tile_rows(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                          struct tbd_sys_range out[TBD_SLOT_TILE_ROWS], uint8_t *out_first)
+{
+    uint64_t stride = slot->index == NONE ? 0 : thread->regs.gpr[slot->index] * slot->scale;
+    uint8_t config[TBD_VECTOR_TILE_CONFIG_BYTES];
+    size_t count = 0;
+    uint16_t bytes;
+
+    tbd_vector_read_tile_config(&tbd_processor.vector, config);
+    memcpy(&bytes, config + CONFIG_ROW_BYTES + 2 * slot->tile, sizeof(bytes));
+    *out_first = config[CONFIG_START_ROW];
+    for (uint64_t row = *out_first;
+         row < config[CONFIG_ROWS + slot->tile] && row < TBD_SLOT_TILE_ROWS; row++)
+        out[count++] =
+            (struct tbd_sys_range){ operand_address(thread, slot, (int64_t)((row - 1) * stride)),
+                                    bytes };
+    return bytes <= TBD_SLOT_TILE_ROW_BYTES ? count : 0;
+}
+
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot)
 {
     return slot->string_bytes;

@@ -30,6 +30,7 @@ struct tbd_slot {
     uint8_t mask;         /* number of the mask register; 0 = none */
     uint8_t vector_mask;  /* number of the vector register whose sign bits are the mask; NONE */
     uint8_t vector_data;  /* number of a gather's target or a scatter's source; NONE */
+    uint8_t tile;         /* number of the tile that is loaded or stored; NONE */
     bool is_compress;     /* the chosen elements are stored side by side */
     uint16_t element_bytes;
     uint16_t element_count;

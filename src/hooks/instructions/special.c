@@ -180,6 +180,10 @@ static void run_elements(struct tbd_special_run *s)
                      : can_be_replayed(s, ranges, count) ? TBD_SPECIAL_F_REPLAYED
                                                          : 0;
 
+    if (tbd_slot_tile(s->slot) != TBD_SLOT_NO_TILE) {
+        tbd_tile_store(s, tbd_special_logs_stores ? TBD_SPECIAL_F_STOP : TBD_SPECIAL_F_REPLAYED);
+        return;
+    }
     if (tbd_special_leaves(s, ranges, count, true))
         return;
     switch (known) {
@@ -242,6 +246,8 @@ static void run_loads(struct tbd_special_run *s)
 {
     if (tbd_slot_string_loads(s->slot).bytes) {
         tbd_special_string_loads(s);
+    } else if (tbd_slot_tile(s->slot) != TBD_SLOT_NO_TILE) {
+        tbd_tile_load(s);
     } else if (!gather_leaves(s)) {
         tbd_shared_gather(s);
         tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);

@@ -69,6 +69,10 @@ bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ran
                       bool exactly);
 bool tbd_shared_is_writable(const struct tbd_sys_range *range);
 
+/* tiles.c: loads or stores a tile. */
+void tbd_tile_load(struct tbd_special_run *s);
+void tbd_tile_store(struct tbd_special_run *s, uint32_t flags);
+
 /* A piece of a repeated string store: movs or stos. */
 struct tbd_string_piece {
     struct tbd_sys_range to;
