@@ -19,7 +19,7 @@
 
 #define TBD_TAKEOVER_TEXT_BYTES 1024u
 #define TBD_TAKEOVER_THREADS    4000u /* at most */
-#define TBD_TAKEOVER_VECTORS    4096u /* bytes of a thread's vector state: XSAVE's standard format */
+#define TBD_TAKEOVER_VECTORS    12288u /* bytes of a thread's vector state: XSAVE's standard format */
 
 enum tbd_takeover_phase { TBD_TAKEOVER_PREPARE, TBD_TAKEOVER_TAKE, TBD_TAKEOVER_GIVE_UP };
 

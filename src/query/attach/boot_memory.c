@@ -22,13 +22,13 @@
 #define WORDS_AT   (BASE + (128u << 10))
 #define THREADS_AT (BASE + (4u << 20))
 #define VECTORS_AT (BASE + (16u << 20))
-#define BYTES      (32ull << 20)
+#define BYTES      (64ull << 20)
 #define MOST_TEXT  (1u << 20) /* of arguments, and of the environment */
 #define AUXV_BYTES 1024u
 
 _Static_assert(TBD_TAKEOVER_THREADS * sizeof(struct tbd_takeover_thread) <=
                        VECTORS_AT - THREADS_AT &&
-                   TBD_TAKEOVER_THREADS * TBD_TAKEOVER_VECTORS <= BYTES - (16u << 20),
+                   TBD_TAKEOVER_THREADS * TBD_TAKEOVER_VECTORS <= BYTES - (VECTORS_AT - BASE),
                "all threads have space");
 
 /* ---- texts of the process ---- */
