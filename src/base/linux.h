@@ -32,6 +32,12 @@
 #define __NR_mseal 462
 #endif
 
+/* madvise */
+#ifndef MADV_GUARD_INSTALL /* 6.13 */
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
+
 /* arch_prctl */
 #ifndef ARCH_GET_UNTAG_MASK /* 6.4 */
 #define ARCH_GET_UNTAG_MASK   0x4001

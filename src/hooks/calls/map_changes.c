@@ -44,6 +44,18 @@ void tbd_map_check(struct tbd_call *call, uint64_t start, uint64_t bytes)
         tbd_call_detach(call, "it changes mappings where the engine is");
 }
 
+/* Guards are pages that fault though their mapping says otherwise, and that outlive mprotect.  A trace has no word for
+ * them, so a recording refuses them as kernels before 6.13 do: who asks for them then uses mprotect. */
+bool tbd_map_refuses_advice(struct tbd_call *call, uint64_t advice)
+{
+    if (!tbd_recording_has_pages() || (advice != MADV_GUARD_INSTALL && advice != MADV_GUARD_REMOVE))
+        return false;
+    call->flags |= TBD_SYSCALL_REFUSED;
+    call->result = -EINVAL;
+    tbd_call_finish(call);
+    return true;
+}
+
 /* ---- telling the trace ---- */
 
 void tbd_map_send_unmap(struct tbd_thread *thread, uint64_t start, uint64_t end)

@@ -18,6 +18,8 @@ bool tbd_map_overlaps(uint64_t start, uint64_t end, uint64_t other_start, uint64
 bool tbd_map_is_engine(uint64_t start, uint64_t end);
 /* Lets the program go before a call that would change such a range. */
 void tbd_map_check(struct tbd_call *call, uint64_t start, uint64_t bytes);
+/* Refuses advice that a recording cannot follow, and finishes the call. */
+bool tbd_map_refuses_advice(struct tbd_call *call, uint64_t advice);
 
 /* Sends contents and marks of touched pages in the range, before they are lost. */
 void tbd_map_capture(struct tbd_thread *thread, uint64_t start, uint64_t end);

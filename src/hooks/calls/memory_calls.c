@@ -558,6 +558,8 @@ void tbd_call_madvise(struct tbd_call *call)
     uint64_t limit = end;
     struct tbd_sys_call sys = call->sys;
 
+    if (tbd_map_refuses_advice(call, advice))
+        return;
     if (!drops) {
         perform(call);
         if (advice == MADV_WIPEONFORK && !failed(call))

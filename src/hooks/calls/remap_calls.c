@@ -142,6 +142,8 @@ void tbd_call_process_madvise(struct tbd_call *call)
     struct ranges ranges;
     struct tbd_sys_call sys = call->sys;
 
+    if (tbd_map_refuses_advice(call, sys.args[3]))
+        return;
     if (!drops(sys.args[3]) || !is_own(sys.args[0]) || !read_ranges(call, &ranges)) {
         tbd_call_plain(call);
         return;
