@@ -185,6 +185,15 @@ static void join_note(struct tbd_join *join, const struct tbd_disk_when *when, c
                      sizeof(severity) + strlen(note + sizeof(severity)) + 1);
 }
 
+/* The program's pages of such a file are in the stream (hooks/memory/unlinked_files.h). */
+static bool is_deleted(const char *path)
+{
+    static const char end[] = " (deleted)";
+    size_t length = strlen(path);
+
+    return length >= sizeof(end) && !strcmp(path + length - (sizeof(end) - 1), end);
+}
+
 /* Replays of native play need the file: the stream has only pages that are not the file's. */
 static enum tbd_status keep_file(struct tbd_join *join, const struct tbd_disk_when *when,
                                  const struct tbd_msg_region *region, const char *path)
@@ -192,7 +201,7 @@ static enum tbd_status keep_file(struct tbd_join *join, const struct tbd_disk_wh
     enum tbd_status status = tbd_writer_module(join->writer, path, region->inode, region->device);
     char text[500];
 
-    if (!status || !(join->head->flags & TBD_STREAM_OWN_CODE))
+    if (!status || !(join->head->flags & TBD_STREAM_OWN_CODE) || is_deleted(path))
         return TBD_OK;
     if (status != TBD_NOTFOUND)
         return status;

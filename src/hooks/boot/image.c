@@ -161,6 +161,7 @@ static void send_memory(void)
     }
     tbd_pagemap_close(&map);
     tbd_written_files_send(tbd_thread_now(), 0, TBD_USER_END);
+    tbd_unlinked_files_send_mapped(tbd_thread_now());
     tbd_registers_send(&tbd_recording.ring, tbd_thread_now(), &tbd_processor.vector);
 }
 

@@ -2,17 +2,19 @@
 /* unlinked_files.c - see unlinked_files.h
  *
  * Only the beginning of a large file is sent: this matters only for the last window of a killed
- * program, which is not worth a gigabyte. */
+ * program, which is not worth a gigabyte.  Of deleted files native play needs more, because nobody can copy them: its
+ * replays execute what is there. */
 #include "hooks/memory/unlinked_files.h"
 
 #include "base/layout.h"
 #include "base/linux_abi.h"
+#include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/recording.h"
 
-#define MOST_BYTES   (4ull << 20)
-#define MOST_WRITTEN (256ull << 20)
+#define MOST_BYTES (4ull << 20)
+#define MOST_MUCH  (256ull << 20)
 /* File times may be some milliseconds late. */
 #define SECOND 1000000000ull
 
@@ -42,18 +44,25 @@ static void send_up_to(struct tbd_thread *thread, uint64_t start, uint64_t bytes
             return;
 }
 
+static void send_much(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
+{
+    send_up_to(thread, start, bytes < MOST_MUCH ? bytes : MOST_MUCH);
+    if (bytes > MOST_MUCH)
+        tbd_recording_note(1, "of %lu MB of a mapped file that changes, the first %lu are recorded",
+                           bytes >> 20, (unsigned long)(MOST_MUCH >> 20));
+}
+
 static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
 {
     send_up_to(thread, start, bytes < MOST_BYTES ? bytes : MOST_BYTES);
 }
 
-static void send_written(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
+static void send_unlinked(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
 {
-    send_up_to(thread, start, bytes < MOST_WRITTEN ? bytes : MOST_WRITTEN);
-    if (bytes > MOST_WRITTEN)
-        tbd_recording_note(1,
-                           "of %lu MB of a file mapped to be written, the first %lu are recorded",
-                           bytes >> 20, (unsigned long)(MOST_WRITTEN >> 20));
+    if (tbd_memory.pages.omits_stores)
+        send_much(thread, start, bytes);
+    else
+        send(thread, start, bytes);
 }
 
 static bool has_copy(const struct tbd_msg_region *map)
@@ -87,7 +96,7 @@ static void send_range(struct tbd_thread *thread, uint64_t start, uint64_t end, 
         uint64_t bytes = (map->end < end ? map->end : end) - from;
 
         if (may_be_written(map))
-            send_written(thread, from, bytes);
+            send_much(thread, from, bytes);
         else if (all && map->inode && is_wanted(map))
             send(thread, from, bytes);
     }
@@ -96,6 +105,28 @@ static void send_range(struct tbd_thread *thread, uint64_t start, uint64_t end, 
 void tbd_written_files_send(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
     send_range(thread, start, end, false);
+}
+
+/* As /proc/self/maps says it; a file that is there may have such a name as well. */
+static bool is_unlinked(const struct tbd_mapped_region *region)
+{
+    static const char end[] = " (deleted)";
+    size_t length = strlen(region->path), end_length = sizeof(end) - 1;
+
+    return region->map.inode && !(region->map.map_flags & MAP_SHARED) && length > end_length &&
+           memcmp(region->path + length - end_length, end, end_length) == 0;
+}
+
+void tbd_unlinked_files_send_mapped(struct tbd_thread *thread)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (is_unlinked(&regions->table[i]) && is_wanted(map))
+            send_unlinked(thread, map->start, map->end - map->start);
+    }
 }
 
 void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
@@ -108,7 +139,11 @@ void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_reg
         !is_recent(stat) || stat[STAT_SIZE] <= map->file_offset)
         return;
     bytes = stat[STAT_SIZE] - map->file_offset;
-    send(thread, map->start, bytes < map->end - map->start ? bytes : map->end - map->start);
+    bytes = bytes < map->end - map->start ? bytes : map->end - map->start;
+    if (stat[STAT_LINKS])
+        send(thread, map->start, bytes);
+    else
+        send_unlinked(thread, map->start, bytes);
 }
 
 void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
