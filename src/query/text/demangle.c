@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* demangle.c - see demangle.h; the demangler itself is the C++ runtime's */
+/* demangle.c - see demangle.h; the demangler itself is the C++ runtime's
+ *
+ * Rust's names are those of C++ with a hash as the last part and, for characters that C++ names do not have, escapes:
+ * "_ZN43_$LT$shop..Item$u20$as$u20$shop..Priced$GT$4cost17h0123456789abcdefE" is
+ * "<shop::Item as shop::Priced>::cost". */
 #include "query/text/demangle.h"
 
 #include <ctype.h>
@@ -10,6 +14,95 @@
 
 /* From <cxxabi.h>, which only C++ can include. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *bytes, int *status);
+
+/* ---- Rust ---- */
+
+#define RUST_HASH_DIGITS 16u
+
+/* "::h0123456789abcdef" at the end of a readable name; NULL if it is not Rust's. */
+static char *rust_hash(char *text)
+{
+    static const char mark[] = "::h";
+    size_t length = strlen(text), hash = sizeof(mark) - 1 + RUST_HASH_DIGITS;
+    char *at = text + length - (length < hash ? length : hash);
+
+    if (length <= hash || strncmp(at, mark, sizeof(mark) - 1) != 0 ||
+        strspn(at + sizeof(mark) - 1, "0123456789abcdef") != RUST_HASH_DIGITS)
+        return NULL;
+    return at;
+}
+
+/* "$u7b$" is a character by its number. */
+static char character_by_number(const char *escape, size_t *length)
+{
+    char *end;
+    unsigned long number;
+
+    if (escape[1] != 'u')
+        return '\0';
+    number = strtoul(escape + 2, &end, 16);
+    if (*end != '$' || number < ' ' || number > '~')
+        return '\0';
+    *length = (size_t)(end + 1 - escape);
+    return (char)number;
+}
+
+/* The character that an escape stands for, and the escape's length; '\0': it is none. */
+static char unescaped(const char *escape, size_t *length)
+{
+    static const struct {
+        const char *escape;
+        char is;
+    } escapes[] = { { "$LT$", '<' }, { "$GT$", '>' }, { "$RF$", '&' }, { "$BP$", '*' },
+                    { "$C$", ',' },  { "$SP$", '@' }, { "$LP$", '(' }, { "$RP$", ')' } };
+
+    for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
+        *length = strlen(escapes[i].escape);
+        if (strncmp(escape, escapes[i].escape, *length) == 0)
+            return escapes[i].is;
+    }
+    return character_by_number(escape, length);
+}
+
+/* In place: what an escape stands for is shorter than it is.  A part that would begin with '$' has '_' before it. */
+static void unescape_rust(char *text)
+{
+    char *to = text;
+
+    for (const char *at = text; *at != '\0';) {
+        bool begins = at == text || at[-1] == ':';
+        size_t length;
+        char is = *at == '$' ? unescaped(at, &length) : '\0';
+
+        if (begins && at[0] == '_' && at[1] == '$') {
+            at++;
+        } else if (at[0] == '.' && at[1] == '.') {
+            *to++ = ':';
+            *to++ = ':';
+            at += 2;
+        } else if (is != '\0') {
+            *to++ = is;
+            at += length;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = '\0';
+}
+
+/* Makes it a name of Rust, if it is one. */
+static bool take_rust(char *text)
+{
+    char *hash = rust_hash(text);
+
+    if (hash == NULL)
+        return false;
+    *hash = '\0';
+    unescape_rust(text);
+    return true;
+}
+
+/* ---- C++ ---- */
 
 /* The opening bracket of the closing one at `end`. */
 static char *opening(char *text, char *end)
@@ -60,15 +153,28 @@ bool tbd_is_thunk(const char *readable)
     return strstr(readable, " thunk to ") != NULL;
 }
 
-char *tbd_demangle_whole(const char *name)
+static char *demangle(const char *name)
 {
     int status = 0;
-    char *text;
+    char *text = __cxa_demangle(name, NULL, NULL, &status);
+
+    return status == 0 ? text : NULL;
+}
+
+char *tbd_demangle_whole(const char *name)
+{
+    const char *end = strstr(name, ".llvm."); /* a number that LLVM adds; the demangler knows it only after parameters */
+    char *text = NULL, *without;
 
     if (!tbd_is_mangled(name) || strlen(name) > NAME_MAX_BYTES)
         return NULL;
-    text = __cxa_demangle(name, NULL, NULL, &status);
-    return status == 0 ? text : NULL;
+    if (end == NULL)
+        return demangle(name);
+    without = strndup(name, (size_t)(end - name));
+    if (without != NULL)
+        text = demangle(without);
+    free(without);
+    return text;
 }
 
 char *tbd_demangle(const char *name)
@@ -77,6 +183,8 @@ char *tbd_demangle(const char *name)
 
     if (text == NULL)
         return NULL;
+    if (take_rust(text))
+        return text;
     /* False for "vtable for X", which is no function. */
     if (strstr(text, " for ") != NULL)
         return text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* demangle.h - C++ names of functions and variables as people write them */
+/* demangle.h - names of functions and variables in C++ and Rust as people write them */
 #ifndef TBD_QUERY_DEMANGLE_H
 #define TBD_QUERY_DEMANGLE_H
 
@@ -12,7 +12,7 @@ static inline bool tbd_is_mangled(const char *name)
 }
 
 /* "_ZN4shop4Item4costEi" -> "shop::Item::cost": with namespaces and template arguments, without
- * parameters and result type; the caller frees it. NULL if it is no C++ name. */
+ * parameters and result type; the caller frees it. NULL if it is no such name. Rust's have no hash. */
 char *tbd_demangle(const char *name);
 /* "non-virtual thunk to Circle::area": no function of the source, it goes on to that one with another `this`. */
 bool tbd_is_thunk(const char *readable);
