@@ -534,3 +534,36 @@ bool tbd_decode_stores_x87(const uint8_t *bytes, size_t limit)
     default: return false;
     }
 }
+
+/* hlt and int3, ud2 and ud1 stand after what does not return; instructions of shadow stacks, 0f 01, 0f ae, and 0f 38, in
+ * C libraries, which ask first whether there are any. */
+static bool may_raise_signal(const uint8_t *opcode)
+{
+    if (opcode[0] != 0x0f)
+        return opcode[0] == 0xf4 || opcode[0] == 0xcc;
+    switch (opcode[1]) {
+    case 0x01:
+    case 0x0b:
+    case 0x38:
+    case 0xae:
+    case 0xb9: return true;
+    default: return false;
+    }
+}
+
+bool tbd_decode_is_odd(const uint8_t *bytes, size_t limit, uint32_t *out_length)
+{
+    struct tbd_insn insn;
+    size_t opcode;
+
+    *out_length = 1;
+    if (!tbd_decode(&insn, 0, bytes, limit))
+        return true;
+    *out_length = insn.length;
+    if (bytes[0] == 0 && bytes[1] == 0)
+        return true;
+    opcode = opcode_place(bytes, insn.length);
+    if (insn.kind == TBD_INSN_BAD)
+        return opcode >= insn.length || !may_raise_signal(bytes + opcode);
+    return insn.kind == TBD_INSN_SPECIAL && insn.special == TBD_SPECIAL_OTHER;
+}

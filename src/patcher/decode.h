@@ -134,6 +134,9 @@ bool tbd_decode_is_popf(const uint8_t *bytes, size_t limit);
 bool tbd_decode_stores_x87(const uint8_t *bytes, size_t limit);
 /* lsl, rdpru: a descriptor's limit may be the number of the processor, a counter differs in each run.  `limit` likewise. */
 bool tbd_decode_reads_processor(const uint8_t *bytes, size_t limit);
+/* Does no program have such an instruction?  It is invalid, not for user mode, a far transfer, or two zeros.  Random bytes
+ * have many. */
+bool tbd_decode_is_odd(const uint8_t *bytes, size_t limit, uint32_t *out_length);
 
 /* Length of SIB and displacement after a ModRM byte of a memory operand. */
 uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);

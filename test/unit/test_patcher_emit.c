@@ -425,10 +425,42 @@ static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t len
     return ZydisDecoderDecodeFull(decoder, bytes, length, instruction, operands);
 }
 
+/* Random bytes have many instructions that no program has. */
+static void what_no_program_has_is_odd(void **state)
+{
+    static const struct {
+        uint8_t bytes[15];
+        bool is_odd;
+    } cases[] = {
+        { { 0x06 }, true },        /* invalid */
+        { { 0xec }, true },        /* in al, dx */
+        { { 0x0f, 0x30 }, true },  /* wrmsr */
+        { { 0xcf }, true },        /* iret */
+        { { 0xcd, 0x21 }, true },  /* int 0x21 */
+        { { 0x00, 0x00 }, true },  /* add [rax], al: zeros */
+        { { 0x00, 0xc8 }, false }, /* add al, cl */
+        { { 0x0f, 0xa2 }, false }, /* cpuid */
+        { { 0xf4 }, false },       /* hlt, ud2, ud1, int3: what does not return ends with them */
+        { { 0x0f, 0x0b }, false }, { { 0x67, 0x0f, 0xb9, 0x40, 0x02 }, false },
+        { { 0xcc }, false },       { { 0xf3, 0x48, 0x0f, 0xae, 0xe8 }, false }, /* incsspq rax */
+        { { 0x8e, 0xc0 }, false },                                              /* mov es, eax */
+        { { 0xc3 }, false },
+    };
+
+    (void)state;
+    for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+        uint32_t length = 0;
+
+        assert_int_equal(tbd_decode_is_odd(cases[n].bytes, 15, &length), cases[n].is_odd);
+        assert_true(length != 0);
+    }
+}
+
 int main(void)
 {
     static const struct tbd_decoder_api api = { decoder_init, decode_full, NULL };
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_no_program_has_is_odd),
         cmocka_unit_test(moves_between_registers_and_the_thread_block),
         cmocka_unit_test(immediates_take_the_shortest_form_that_holds_them),
         cmocka_unit_test(addresses_get_the_bytes_their_base_demands),

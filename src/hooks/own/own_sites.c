@@ -6,6 +6,11 @@
  * instructions, whether it begins in the middle of one or not.  If nearly all of these agree, the find is an instruction,
  * or part of another one; else it is not decided, and the program's code is translated.
  *
+ * Places agree about data, too: libraries have tables among their code (libcrypto 150 KB), and a trap in one changes what the
+ * program computes.  Of random bytes every sixth instruction or so is one that no program has.  So a find with such
+ * instructions both before and after it is data.  With them on one side it is code beside data; if it is of a kind that data
+ * have more often, and they are close, it is not decided.
+ *
  * One that is part of another instruction, into whose midst the jump before it leads, is no place for a trap: the code is translated, too.
  *
  * A replay is translated, and so meets each such instruction: one that was overlooked here is found there
@@ -30,10 +35,13 @@
 #define NEARLY 58u /* votes that decide */
 #define NEAR   64u /* where the first few begin: mostly all of them say that it is none */
 #define FEW    8u
+#define AFTER  192u /* bytes after a find that are decoded, too */
 #define CHUNK  4096u
 
 #define SHORT_JUMP 2u   /* bytes */
 #define MOST_FOUND 512u /* traps that are written at once */
+#define MUCH_DATA                                                                                  \
+    200u /* finds in data: all that a file has may be mapped with its code, and some of it looks like code */
 
 bool tbd_own_must_stop(const struct tbd_insn *insn)
 {
@@ -99,6 +107,8 @@ static bool is_find(const uint8_t *at)
 
 /* ---- deciding ---- */
 
+enum surroundings { CODE, MAYBE_DATA, DATA };
+
 struct decision {
     const uint8_t *code; /* a copy */
     size_t bytes;
@@ -108,6 +118,7 @@ struct decision {
     unsigned sure, unlikely; /* and how many say so, or that it is part of another one */
     uint64_t holder;         /* out: that one's, */
     bool is_hidden;          /* into whose midst a jump leads */
+    enum surroundings is_in; /* out: of a find that is sure */
 };
 
 enum find_verdict { NOT_YET, SURE, UNLIKELY };
@@ -205,9 +216,89 @@ static bool is_jumped_to(struct decision *d)
            begins_hidden(d, d->holder + (uint64_t)(int64_t)(int8_t)jump[1]);
 }
 
+/* ---- data ---- */
+
+#define CLEAN 0xffffu /* a count: none of them is near */
+
+/* Does nothing run after it?  ret, jmp. */
+static bool ends_code(uint8_t opcode)
+{
+    return opcode == 0xc3 || opcode == 0xc2 || opcode == 0xe9 || opcode == 0xeb;
+}
+
+/* Where the next instruction is.  *out_odd: no program has this one.  Zeros follow the last function of
+ * a file, and with some compilers every function. */
+static uint64_t after_insn(const struct decision *d, uint64_t at, bool *out_odd)
+{
+    const uint8_t *bytes = d->code + (at - d->start);
+    uint64_t end = d->start + d->bytes - TBD_INSN_MAX_BYTES;
+    uint32_t length;
+
+    *out_odd = tbd_decode_is_odd(bytes, TBD_INSN_MAX_BYTES, &length);
+    at += length;
+    if (!*out_odd && ends_code(bytes[0]))
+        while (at < end && !d->code[at - d->start])
+            at++;
+    return at;
+}
+
+/* How many instructions that programs have come before the site, after the last that no program has?  Decoding falls into
+ * step first. */
+static unsigned clean_before(const struct decision *d)
+{
+    bool is_near = d->find - d->start <= BEFORE;
+    uint64_t at = is_near ? d->start : d->find - BEFORE, first = is_near ? at : d->find - FROM;
+    unsigned count = CLEAN;
+
+    while (at < d->site) {
+        bool is_odd, is_far = at < first;
+
+        at = after_insn(d, at, &is_odd);
+        if (is_odd && !is_far)
+            count = 0;
+        else if (count != CLEAN)
+            count++;
+    }
+    return count;
+}
+
+/* How many from the site on? */
+static unsigned clean_after(const struct decision *d)
+{
+    uint64_t at = d->site, end = d->start + d->bytes - TBD_INSN_MAX_BYTES;
+
+    for (unsigned count = 0; at < d->site + AFTER && at <= end; count++) {
+        bool is_odd;
+
+        at = after_insn(d, at, &is_odd);
+        if (is_odd)
+            return count;
+    }
+    return CLEAN;
+}
+
+/* fnstenv, fnsave, lsl: what code hardly has, and data often. */
+static bool is_rare(const struct decision *d)
+{
+    const uint8_t *find = d->code + (d->find - d->start);
+
+    return find[0] == 0xd9 || find[0] == 0xdd || (find[0] == 0x0f && find[1] == 0x03);
+}
+
+static enum surroundings look_around(const struct decision *d)
+{
+    unsigned before = clean_before(d), after = clean_after(d);
+    unsigned fewer = before < after ? before : after;
+
+    if (before != CLEAN && after != CLEAN)
+        return DATA;
+    return fewer < FEW && is_rare(d) ? MAYBE_DATA : CODE;
+}
+
 static void decide(struct decision *d)
 {
     take_votes(d);
+    d->is_in = d->sure >= NEARLY ? look_around(d) : CODE;
     d->is_hidden = d->unlikely >= NEARLY && is_jumped_to(d);
 }
 
@@ -238,6 +329,7 @@ static bool is_vsyscall(const uint8_t *at)
 /* Instructions of one mapping, by address, that get a trap: for each change of its protection the kernel goes through its pages. */
 static uint64_t found[MOST_FOUND];
 static size_t found_count;
+static size_t data_count; /* finds in data */
 
 static void write_found(void)
 {
@@ -264,8 +356,13 @@ static void undecided(uint64_t find, const char *what)
 static void decide_find(struct decision *d)
 {
     decide(d);
-    TBD_LOG(TBD_LOG_DEBUG, "own", "%p: %u for, %u against", (void *)d->find, d->sure, d->unlikely);
-    if (d->sure >= NEARLY) {
+    TBD_LOG(TBD_LOG_DEBUG, "own", "%p: %u for, %u against, data %d", (void *)d->find, d->sure,
+            d->unlikely, (int)d->is_in);
+    if (d->sure >= NEARLY && d->is_in == DATA) {
+        data_count++;
+    } else if (d->sure >= NEARLY && d->is_in == MAYBE_DATA) {
+        undecided(d->find, "may be data");
+    } else if (d->sure >= NEARLY) {
         add_found(d->site);
     } else if (d->unlikely < NEARLY) {
         undecided(d->find, "cannot be told from data");
@@ -299,13 +396,13 @@ static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t
 /* All of it in one call with the decoder's registers. */
 static void look_at_region(void *region)
 {
-    static uint8_t copy[BEFORE + CHUNK + TBD_INSN_MAX_BYTES];
+    static uint8_t copy[BEFORE + CHUNK + AFTER + TBD_INSN_MAX_BYTES];
     const struct tbd_msg_region *map = region;
 
     for (uint64_t at = map->start; at < map->end; at += CHUNK) {
         size_t before = at - map->start < BEFORE ? at - map->start : BEFORE;
-        size_t after =
-            map->end - at - CHUNK < TBD_INSN_MAX_BYTES ? map->end - at - CHUNK : TBD_INSN_MAX_BYTES;
+        size_t most = AFTER + TBD_INSN_MAX_BYTES;
+        size_t after = map->end - at - CHUNK < most ? map->end - at - CHUNK : most;
 
         if (tbd_copy_prefix_from_program(copy, at - before, before + CHUNK + after) <
             before + CHUNK)
@@ -321,8 +418,11 @@ static void set_traps(const struct tbd_msg_region *map)
 
     if (!pairs[0x310f / 64])
         make_pairs();
+    data_count = 0;
     tbd_processor_decode(look_at_region, &region);
     write_found();
+    if (data_count > MUCH_DATA)
+        tbd_own_translate_soon("it maps data with its code, which cannot be told from it");
 }
 
 void tbd_own_leave_changing_file(void)

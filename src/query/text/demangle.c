@@ -163,7 +163,8 @@ static char *demangle(const char *name)
 
 char *tbd_demangle_whole(const char *name)
 {
-    const char *end = strstr(name, ".llvm."); /* a number that LLVM adds; the demangler knows it only after parameters */
+    const char *end = strstr(
+        name, ".llvm."); /* a number that LLVM adds; the demangler knows it only after parameters */
     char *text = NULL, *without;
 
     if (!tbd_is_mangled(name) || strlen(name) > NAME_MAX_BYTES)
