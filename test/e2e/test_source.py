@@ -350,5 +350,35 @@ while alive():
     assert [e["function"] for e in entered] == ["other", "change"], entered
 
 
+FORTRAN = """program bounds
+ type pt
+  integer :: x
+  real(8) :: y(3)
+  integer :: z(-1:1)
+ end type
+ type(pt) :: p
+ integer :: square(2,2)
+ p%x = 1
+ p%y = (/1d0,2d0,3d0/)
+ p%z = (/4,5,6/)
+ square = 7
+ print *, p%x
+end program
+"""
+
+
+def test_arrays_that_do_not_begin_with_0_have_their_elements(folder):
+    """Fortran's begin with 1, or as declared."""
+    compiler = tbdtest.need("gfortran")
+    with open(folder + "/bounds.f90", "w", encoding="utf-8") as f:
+        f.write(FORTRAN)
+    subprocess.run([compiler, "-g", "-O0", "-o", "bounds", "bounds.f90"], cwd=folder, check=True)
+    trace = tbdtest.record([folder + "/bounds"], folder + "/traces")[1]
+    trace.one("goto", "first", "forward", "line", 1, "where", "src=<bounds.f90,13>")
+    value = trace.one("print", "p")["value"]
+    assert value == "{x = 1, y = {1, 2, 3}, z = {4, 5, 6}}", value
+    assert trace.one("print", "sizeof(square)")["value"] == "16", trace.one("print", "sizeof(square)")
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

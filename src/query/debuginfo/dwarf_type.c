@@ -124,15 +124,41 @@ static char wide_of(const Dwarf_Die *of, const struct tbd_type_view *view)
 
 /* ---- arrays ---- */
 
+/* What a lower bound is that is not said. */
+static uint64_t default_lower_bound(const Dwarf_Die *of)
+{
+    Dwarf_Die die = *of, unit;
+
+    if (dwarf_diecu(&die, &unit, NULL, NULL) == NULL)
+        return 0;
+    switch (dwarf_srclang(&unit)) {
+    case DW_LANG_Ada83:
+    case DW_LANG_Ada95:
+    case DW_LANG_Cobol74:
+    case DW_LANG_Cobol85:
+    case DW_LANG_Fortran77:
+    case DW_LANG_Fortran90:
+    case DW_LANG_Fortran95:
+    case DW_LANG_Fortran03:
+    case DW_LANG_Fortran08:
+    case DW_LANG_Pascal83:
+    case DW_LANG_Modula2:
+    case DW_LANG_PLI: return 1;
+    default: return 0;
+    }
+}
+
 static uint64_t subrange_count(const Dwarf_Die *die)
 {
-    uint64_t count, upper;
+    uint64_t count, upper, lower;
 
     if (tbd_die_number(die, DW_AT_count, &count))
         return count;
-    if (!tbd_die_number(die, DW_AT_upper_bound, &upper) || upper == UINT64_MAX)
+    if (!tbd_die_number(die, DW_AT_upper_bound, &upper))
         return 0;
-    return upper + 1;
+    if (!tbd_die_number(die, DW_AT_lower_bound, &lower))
+        lower = default_lower_bound(die);
+    return (int64_t)upper < (int64_t)lower ? 0 : upper - lower + 1; /* bounds may be negative */
 }
 
 /* Elements of dimension `index` and all after it; false if there is no such dimension. */
@@ -303,6 +329,9 @@ struct tbd_type_view tbd_type_look(const struct tbd_type *type)
     if (is_nullptr(&view.die))
         return view;
     view.kind = kind_of_tag(dwarf_tag(&view.die));
+    if (view.kind == TBD_TYPE_ARRAY && dwarf_hasattr(&view.die, DW_AT_data_location))
+        view.kind =
+            TBD_TYPE_UNKNOWN; /* the variable is a descriptor, as Fortran's arrays whose shape is not declared */
     view.bytes = size_of(&view.die, 0);
     if (view.kind == TBD_TYPE_INTEGER) {
         (void)tbd_die_number(&view.die, DW_AT_encoding, &encoding);
