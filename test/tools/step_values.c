@@ -9,7 +9,8 @@
  * many register uses and memory operands read are exact and right, inferred and right, wrong, unknown.  Status 1: an exact
  * value is wrong.  STEP_PRELOAD: a library for the program alone.  STEP_FROM_TRAP: the program runs at
  * full speed up to a trap instruction in it; what it does after is what is stepped.  STEP_WHY=N: also says where what is unknown in the last N
- * instructions begins, and what wrong values rest on.  Repeated string instructions count as one.  One thread. */
+ * instructions begins, and what wrong values rest on.  STEP_FAR=N: prints the same of the 1,000 instructions from N before the end on, once with
+ * everything wanted, once with these alone (tbd_simulation_focus()).  Repeated string instructions count as one.  One thread. */
 #include "reasons.h"
 #include "recorded.h"
 
@@ -575,17 +576,69 @@ static size_t compare(const struct tbd_simulation *sim, size_t steps)
     return tally.exact_wrong;
 }
 
-int main(int argc, char **argv)
+/* ---- a stretch far from the end ---- */
+
+enum { FAR_STEPS = 1000, FOCUS_GRID = 16384, FOCUS_AROUND = 10000 };
+
+static struct tbd_simulation *simulate(const struct user_regs_struct *end, size_t steps,
+                                       size_t focus)
 {
     struct tbd_simulation_source source = { .final = final_memory,
                                             .constant = constant_memory,
                                             .fixed_since = fixed_since,
                                             .call_writes = call_writes };
+    struct tbd_simulation *sim;
+
+    if (tbd_simulation_new(&source, &sim) != TBD_OK)
+        give_up("memory");
+    add_steps(sim, steps);
+    know_all(sim, end);
+    know_vectors(sim);
+    tbd_simulation_ends_at(sim, end->rip);
+    if (focus != 0) {
+        size_t from = (focus + FOCUS_AROUND + FOCUS_GRID - 1) / FOCUS_GRID * FOCUS_GRID;
+        size_t to = (focus - FAR_STEPS - FOCUS_AROUND) / FOCUS_GRID * FOCUS_GRID;
+
+        tbd_simulation_focus(sim, steps > from ? steps - from : 0, steps - to);
+    }
+    if (tbd_simulation_run(sim, true) != TBD_OK)
+        give_up("simulation");
+    return sim;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* What is known of steps that far from the end, if all are wanted, and if they alone are. */
+static void compare_far(const struct tbd_simulation *all, const struct user_regs_struct *end,
+                        size_t steps, size_t distance)
+{
+    struct tally of_all = { 0 }, of_focus = { 0 };
+    double before = seconds();
+    struct tbd_simulation *sim = simulate(end, steps, distance);
+
+    fprintf(stderr, "focus: %.2f s\n", seconds() - before);
+    for (size_t n = 0; n < FAR_STEPS; n++) {
+        judge_step(all, steps - distance + n, &of_all);
+        judge_step(sim, steps - distance + n, &of_focus);
+    }
+    print(distance - 1, &of_all); /* as rows of bench/values, which must differ */
+    print(distance, &of_focus);
+    tbd_simulation_free(sim);
+}
+
+int main(int argc, char **argv)
+{
     struct tbd_simulation_counts counts;
     struct user_regs_struct end;
-    struct timespec from, to;
     struct tbd_simulation *sim;
-    size_t steps, wrong;
+    size_t steps, wrong, far;
+    double before;
     int signo;
 
     if (argc < 4)
@@ -595,7 +648,7 @@ int main(int argc, char **argv)
     run.why = getenv("STEP_WHY") ? strtoul(getenv("STEP_WHY"), NULL, 10) : 0;
     run.ring = calloc(run.last, sizeof(*run.ring));
     run.cache = calloc(CACHE, sizeof(*run.cache));
-    if (run.ring == NULL || run.cache == NULL || tbd_simulation_new(&source, &sim) != TBD_OK)
+    if (run.ring == NULL || run.cache == NULL)
         give_up("memory");
     start(argv + 3);
     recorded_begin(&run.recorded, (unsigned)strtoul(argv[2], NULL, 10), run.mem,
@@ -606,14 +659,9 @@ int main(int argc, char **argv)
     }
     read_mappings();
     steps = (run.count < run.last ? run.count : run.last) - 1;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
-    add_steps(sim, steps);
-    know_all(sim, &end);
-    know_vectors(sim);
-    tbd_simulation_ends_at(sim, end.rip);
-    if (tbd_simulation_run(sim, true) != TBD_OK)
-        give_up("simulation");
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    before = seconds();
+    sim = simulate(&end, steps, 0);
+    before = seconds() - before;
     counts = tbd_simulation_counts(sim);
     wrong = compare(sim, steps);
     if (run.why != 0)
@@ -624,8 +672,10 @@ int main(int argc, char **argv)
         stderr,
         "signal %d after %zu steps; %zu passes, %zu assumptions, %zu withdrawn, %zu contradictions, %.2f s\n",
         signo, run.count, counts.passes, counts.assumptions, counts.withdrawn,
-        counts.contradictions,
-        (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
+        counts.contradictions, before);
+    far = getenv("STEP_FAR") ? strtoul(getenv("STEP_FAR"), NULL, 10) : 0;
+    if (far > 3 * FOCUS_GRID && far < steps)
+        compare_far(sim, &end, steps, far);
     kill(run.pid, SIGKILL);
     tbd_simulation_free(sim);
     return wrong != 0;

@@ -20,6 +20,8 @@ enum {
     CODE = 0x400000,
     STEPS = 3000,
     SEEDS = 40,
+    FOCUS_FROM = STEPS / 3,
+    FOCUS_TO = STEPS / 2,
     RAX = 0,
     RSP = 4,
     RSI = 6,
@@ -154,7 +156,9 @@ static void add_fact(struct tbd_simulation *sim)
         assert_int_equal(tbd_simulation_know_memory(sim, address, 8, *at(address)), TBD_OK);
 }
 
-static struct tbd_simulation *simulated(uint64_t from, bool without_ledger)
+enum focus { NO_FOCUS, WITH_FOCUS };
+
+static struct tbd_simulation *simulated(uint64_t from, bool without_ledger, enum focus focus)
 {
     const struct tbd_simulation_source source = { .final = at_end };
     struct tbd_simulation *sim;
@@ -174,6 +178,8 @@ static struct tbd_simulation *simulated(uint64_t from, bool without_ledger)
     for (unsigned i = 0; i < 16; i++)
         tbd_simulation_know(sim, i, tbd_bits_of(registers[i]));
     sim->without_ledger = without_ledger;
+    if (focus == WITH_FOCUS)
+        tbd_simulation_focus(sim, FOCUS_FROM, FOCUS_TO);
     assert_int_equal(tbd_simulation_run(sim, true), TBD_OK);
     return sim;
 }
@@ -220,14 +226,13 @@ static void assert_same_memory(struct tbd_simulation *one, struct tbd_simulation
     tbd_sim_moment_free(b);
 }
 
-static void test_passes_with_a_ledger_find_what_passes_without_one_do(void **state)
+static void compare_ledgers(enum focus focus)
 {
     size_t known = 0, assumed = 0;
 
-    (void)state;
     for (uint64_t from = 1; from <= SEEDS; from++) {
-        struct tbd_simulation *one = simulated(from * 0x9e3779b97f4a7c15ull, false);
-        struct tbd_simulation *other = simulated(from * 0x9e3779b97f4a7c15ull, true);
+        struct tbd_simulation *one = simulated(from * 0x9e3779b97f4a7c15ull, false, focus);
+        struct tbd_simulation *other = simulated(from * 0x9e3779b97f4a7c15ull, true, focus);
 
         assert_int_equal(one->contradictions, 0);
         assert_int_equal(one->variable_count, other->variable_count);
@@ -248,10 +253,59 @@ static void test_passes_with_a_ledger_find_what_passes_without_one_do(void **sta
     assert_true(known > SEEDS * STEPS / 2 && assumed > SEEDS);
 }
 
+static void test_passes_with_a_ledger_find_what_passes_without_one_do(void **state)
+{
+    (void)state;
+    compare_ledgers(NO_FOCUS);
+}
+
+static void test_passes_over_a_focus_do_too(void **state)
+{
+    (void)state;
+    compare_ledgers(WITH_FOCUS);
+}
+
+/* How many registers that steps of the focus write are known. */
+static size_t known_in_focus(const struct tbd_simulation *sim)
+{
+    size_t known = 0;
+
+    for (size_t i = FOCUS_FROM; i < FOCUS_TO; i++)
+        for (size_t k = 0; k < sim->steps[i].insn->write_count; k++)
+            known += sim->variables[tbd_sim_write_variable(&sim->steps[i], k)].known == UINT64_MAX;
+    return known;
+}
+
+static void test_in_a_focus_as_much_is_known_and_what_is_exact_is_the_same_everywhere(void **state)
+{
+    size_t of_focus = 0, of_all = 0, assumed = 0, assumed_of_all = 0;
+
+    (void)state;
+    for (uint64_t from = 1; from <= SEEDS; from++) {
+        struct tbd_simulation *focus = simulated(from * 0x9e3779b97f4a7c15ull, false, WITH_FOCUS);
+        struct tbd_simulation *all = simulated(from * 0x9e3779b97f4a7c15ull, false, NO_FOCUS);
+
+        for (size_t i = 0; i < all->variable_count; i++)
+            assert_int_equal(focus->exact[i], all->exact[i]);
+        of_focus += known_in_focus(focus);
+        of_all += known_in_focus(all);
+        assumed += focus->assumption_count;
+        assumed_of_all += all->assumption_count;
+        tbd_simulation_free(focus);
+        tbd_simulation_free(all);
+    }
+    print_message("known in the focus: %zu, without one %zu; assumptions: %zu, without one %zu\n",
+                  of_focus, of_all, assumed, assumed_of_all);
+    assert_true(100 * of_focus >= 95 * of_all);
+    assert_true(assumed < assumed_of_all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes_with_a_ledger_find_what_passes_without_one_do),
+        cmocka_unit_test(test_passes_over_a_focus_do_too),
+        cmocka_unit_test(test_in_a_focus_as_much_is_known_and_what_is_exact_is_the_same_everywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

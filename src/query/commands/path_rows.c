@@ -19,7 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-#define LONGEST_LOOP 32u /* rows */
+#define LONGEST_LOOP 32u    /* rows */
+#define FAR_INSNS    65536u /* between two rows whose values come from simulations of their own */
 
 /* A stretch that ran. */
 struct path_row {
@@ -406,28 +407,82 @@ static struct tbd_path_span span_of(const struct row_finding *f, size_t i)
     return span;
 }
 
-/* Where values are needed first. */
-static uint64_t first_step(const struct row_finding *f)
+/* ---- rows that one simulation serves ---- */
+
+/* Row `i`, in the order in which rows ran. */
+static const struct path_row *row_at(const struct row_finding *f, size_t i)
 {
-    return f->count == 0 ? 0 : f->rows[f->path->forward ? 0 : f->count - 1].step;
+    return &f->rows[f->path->forward ? i : f->count - 1 - i];
+}
+
+/* Rows that were folded have none. */
+static bool has_values(const struct path_row *row)
+{
+    return row->times == 1;
+}
+
+/* Would one simulation for both be about much that nobody asked for? */
+static bool is_far(const struct row_finding *f, uint64_t from, uint64_t to)
+{
+    uint64_t insns = 0;
+
+    for (uint64_t step = from; step < to && insns <= FAR_INSNS; step++)
+        insns += f->steps[step].insns;
+    return insns > FAR_INSNS;
+}
+
+/* From row `i` on: the first row whose values do not come together with its own; *out_last: the last step where these are wanted. */
+static size_t rows_together(const struct row_finding *f, size_t i, uint64_t *out_last)
+{
+    uint64_t last = row_at(f, i)->step;
+
+    for (; i < f->count; i++) {
+        const struct path_row *row = row_at(f, i);
+
+        if (!has_values(row))
+            continue;
+        if (is_far(f, last, row->step))
+            break;
+        last = row->step;
+    }
+    *out_last = last;
+    return i;
+}
+
+/* Values of the rows from `i` on come next, up to the row that it returns. */
+static size_t begin_values(const struct row_finding *f, size_t i, bool *out_have)
+{
+    uint64_t first, last;
+    size_t end;
+
+    while (i < f->count && !has_values(row_at(f, i)))
+        i++;
+    if (i == f->count)
+        return i;
+    first = row_at(f, i)->step;
+    end = rows_together(f, i, &last);
+    *out_have = tbd_path_values_begin(f->path->values, f->thread, first, last) == TBD_OK;
+    return *out_have ? end : f->count;
 }
 
 static void put_rows(const struct row_finding *f, struct tbd_rows *rows)
 {
-    bool with_values = f->path->values != NULL && f->count != 0 &&
-                       tbd_path_values_begin(f->path->values, f->thread, first_step(f)) == TBD_OK;
+    bool with_values = false;
+    size_t begin = f->path->values != NULL ? 0 : f->count;
 
     for (size_t i = 0; i < f->count; i++) {
-        const struct path_row *row = &f->rows[f->path->forward ? i : f->count - 1 - i];
+        const struct path_row *row = row_at(f, i);
         struct tbd_path_span span = { .step = 0 };
         json_t *object;
 
+        if (i == begin)
+            begin = begin_values(f, i, &with_values);
         if (with_values)
             span = span_of(f, i);
         if (f->path->values != NULL && !tbd_path_values_match(f->path->values, &span))
             continue;
         object = object_of(f, row);
-        if (with_values && row->times == 1)
+        if (with_values && has_values(row))
             tbd_path_values_put(f->path->values, &span, object);
         tbd_rows_add(rows, object);
     }

@@ -140,7 +140,8 @@ static void open_session(struct tbd_path_values *values)
 
 /* The session has the dump's threads for itself: in the same order. */
 static enum tbd_status take_past(struct tbd_path_values *values,
-                                 const struct tbd_rings_thread *thread, uint64_t first)
+                                 const struct tbd_rings_thread *thread, uint64_t first,
+                                 uint64_t last)
 {
     struct tbd_rings *rings;
     enum tbd_status status = tbd_past_rings(values->session, &rings);
@@ -153,12 +154,13 @@ static enum tbd_status take_past(struct tbd_path_values *values,
     if (number >= rings->dump.head->thread_count ||
         tbd_rings_steps(rings, &rings->threads[number]) == NULL)
         return TBD_NOMEM;
-    return tbd_past_take(values->session, &rings->threads[number], first, TBD_PAST_BEFORE,
+    return tbd_past_take(values->session, &rings->threads[number], first, TBD_PAST_BEFORE, last,
                          &values->past);
 }
 
 enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
-                                      struct tbd_rings_thread *thread, uint64_t first)
+                                      struct tbd_rings_thread *thread, uint64_t first,
+                                      uint64_t last)
 {
     enum tbd_status status;
 
@@ -168,7 +170,7 @@ enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
         open_session(values);
     status = values->opened;
     if (status == TBD_OK)
-        status = take_past(values, thread, first);
+        status = take_past(values, thread, first, last);
     if (status != TBD_OK && values->failed == TBD_OK) {
         values->failed = status;
         values->why = values->session->why;

@@ -27,10 +27,11 @@ enum tbd_exit tbd_path_values_new(struct tbd_command_run *run, struct tbd_rings 
                                   struct tbd_path_values **out);
 void tbd_path_values_free(struct tbd_path_values *values);
 
-/* Rows of the thread follow, from ring step `first` on.  TBD_NOTKEPT: the dump does not have what the thread held at its end, or is of a
+/* Rows of the thread follow, from ring step `first` on up to step `last`.  TBD_NOTKEPT: the dump does not have what the thread held at its end, or is of a
  * process that was killed; the rows have no values then. */
 enum tbd_status tbd_path_values_begin(struct tbd_path_values *values,
-                                      struct tbd_rings_thread *thread, uint64_t first);
+                                      struct tbd_rings_thread *thread, uint64_t first,
+                                      uint64_t last);
 
 /* Says if a thread's rows had none, and where the condition was not decided. */
 enum tbd_exit tbd_path_values_tell(const struct tbd_path_values *values);

@@ -231,7 +231,7 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
     }
     status = tbd_past_new(run->session, advice->dump.ring, thread,
                           tbd_past_step_before(thread, thread->count - 1, insns), TBD_PAST_BEFORE,
-                          &advice->past);
+                          TBD_PAST_NO_FOCUS, &advice->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     steps = tbd_simulation_counts(advice->past->sim).steps;

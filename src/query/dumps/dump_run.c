@@ -95,7 +95,7 @@ enum tbd_exit tbd_dump_open_past(struct tbd_command_run *run, struct tbd_dump_ru
         return TBD_EXIT_NOT_FOUND;
     }
     step = tbd_rings_step_at(thread, before.back != 0 ? before.back : 1);
-    status = tbd_past_take(run->session, thread, step, insns, past);
+    status = tbd_past_take(run->session, thread, step, insns, step, past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     return tbd_past_go(*past, step,

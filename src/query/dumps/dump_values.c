@@ -43,7 +43,7 @@ enum tbd_exit tbd_dump_values_open(struct tbd_command_run *run, struct tbd_dump_
         before.insn >= thread->walked.steps[tbd_rings_step_at(thread, before.back)].insns)
         return not_there(run, &before);
     step = tbd_rings_step_at(thread, before.back);
-    status = tbd_past_take(run->session, thread, step, TBD_PAST_BEFORE, &out->past);
+    status = tbd_past_take(run->session, thread, step, TBD_PAST_BEFORE, step, &out->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     return tbd_past_go(out->past, step, before.insn) ? TBD_EXIT_FOUND : not_there(run, &before);
@@ -61,7 +61,8 @@ bool tbd_dump_values_look_farther(struct tbd_dump_values *values)
     uint64_t after = tbd_past_insns_from(near->thread, near->step);
 
     if (near->first_step == 0 || after + TBD_PAST_FAR >= TBD_PAST_MOST ||
-        tbd_past_take(near->session, near->thread, near->step, TBD_PAST_FAR, &far) != TBD_OK)
+        tbd_past_take(near->session, near->thread, near->step, TBD_PAST_FAR, near->step, &far) !=
+            TBD_OK)
         return false;
     if (!tbd_past_go(far, near->step, near->insn)) {
         tbd_past_give_back(far);

@@ -24,10 +24,10 @@ bool tbd_dump_where_holds(struct tbd_dump_run *dump, struct tbd_dump_where *wher
         where->past = NULL;
         where->status = tbd_past_take(dump->run->session, place->thread, place->step,
                                       so_far * 3 > TBD_PAST_BEFORE ? so_far * 3 : TBD_PAST_BEFORE,
-                                      &where->past);
+                                      place->thread->count, &where->past);
         if (where->status == TBD_NOTKEPT) /* not as far, then */
             where->status = tbd_past_take(dump->run->session, place->thread, place->step,
-                                          TBD_PAST_BEFORE, &where->past);
+                                          TBD_PAST_BEFORE, place->thread->count, &where->past);
     }
     return where->status == TBD_OK && tbd_past_go(where->past, place->step, place->insn) &&
            tbd_past_decide(where->past, &where->condition, &certainty) == TBD_PAST_TRUE;

@@ -361,6 +361,16 @@ static bool is_too_far(const struct tbd_rings_thread *thread, uint64_t first)
     return insns > TBD_PAST_MOST;
 }
 
+static void set_focus(struct tbd_past *past)
+{
+    size_t steps = tbd_simulation_counts(past->sim).steps;
+    struct tbd_past_focus focus = past->focus;
+
+    if (focus.to < focus.from && focus.to < steps)
+        tbd_simulation_focus(past->sim, focus.from < steps ? steps - focus.from : 0,
+                             steps - focus.to);
+}
+
 static enum tbd_status simulate(struct tbd_past *past)
 {
     struct tbd_simulation_source source = { .final = tbd_past_pages_final,
@@ -381,6 +391,7 @@ static enum tbd_status simulate(struct tbd_past *past)
     if (status == TBD_OK) {
         if (end != NULL)
             know_registers(past, end);
+        set_focus(past);
         status = tbd_simulation_run(past->sim, true);
     }
     free(end);
@@ -395,7 +406,7 @@ enum tbd_status tbd_past_too_far(struct tbd_session *session)
 
 enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
                              struct tbd_rings_thread *thread, uint64_t step, uint64_t before,
-                             struct tbd_past **out)
+                             struct tbd_past_focus focus, struct tbd_past **out)
 {
     struct tbd_past *past = calloc(1, sizeof(*past));
     enum tbd_status status;
@@ -408,6 +419,7 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->session = session;
     past->ring = ring;
     past->thread = thread;
+    past->focus = focus;
     past->first_step = tbd_past_step_before(thread, step, margin_of(thread, step, before));
     status = thread->after != 0 || is_too_far(thread, past->first_step) ? tbd_past_too_far(session)
                                                                         : simulate(past);

@@ -24,6 +24,11 @@
 #define TBD_PAST_MOST                                                                              \
     2000000u /* a position farther from the thread's end has no values: it takes too much memory */
 
+/* Values are wanted in this stretch before the thread's end, as distances in instructions.  to >= from: anywhere. */
+struct tbd_past_focus {
+    uint64_t from, to;
+};
+
 enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
 
 struct tbd_past_pages;
@@ -43,7 +48,8 @@ struct tbd_past {
     struct tbd_rings_thread *thread;
     struct tbd_simulation *sim;   /* owned */
     struct tbd_past_pages *pages; /* owned: memory at the end */
-    uint64_t first_step;          /* of the ring, that is simulated; all after it are too */
+    struct tbd_past_focus focus;
+    uint64_t first_step; /* of the ring, that is simulated; all after it are too */
     uint32_t
         *first_insn; /* owned; of each of these, and of the end: its first step in the simulation */
     struct tbd_past_resumed resumed[TBD_PAST_RESUMED]; /* the first ones */
@@ -65,13 +71,16 @@ struct tbd_past {
 };
 
 /* Simulates the thread's last instructions: from at least `before` instructions before ring step `step` on, if the ring has as
- * many.  TBD_NOTKEPT, and session->why says so, if the dump lacks the thread's registers. */
+ * many.  Outside of the focus less becomes known.  TBD_NOTKEPT, and session->why says so, if the dump lacks the thread's registers. */
 TBD_MUST_CHECK enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
                                             struct tbd_rings_thread *thread, uint64_t step,
-                                            uint64_t before, struct tbd_past **out);
+                                            uint64_t before, struct tbd_past_focus focus,
+                                            struct tbd_past **out);
 /* That TBD_NOTKEPT, for what lies before all that may be simulated. */
 enum tbd_status tbd_past_too_far(struct tbd_session *session);
 void tbd_past_free(struct tbd_past *past);
+/* Anywhere. */
+#define TBD_PAST_NO_FOCUS ((struct tbd_past_focus){ 0, 0 })
 /* How many instructions ran from the step on, or TBD_PAST_MOST if there are as many. */
 uint64_t tbd_past_insns_from(const struct tbd_rings_thread *thread, uint64_t step);
 /* The last step from which to before `step` at least `insns` instructions ran; else the first one. */

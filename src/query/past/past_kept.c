@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PASTS = 4, LEAST = 16384 };
+enum {
+    PASTS = 4,
+    LEAST = 16384,
+    FOCUS_SHARE = 2, /* a stretch of more than one of as many instructions is no focus */
+};
 
 struct past_kept {
     struct tbd_rings rings;
@@ -81,14 +85,30 @@ static uint64_t rounded(const struct tbd_rings_thread *thread, uint64_t step, ui
     return least - after;
 }
 
+/* From `before` instructions before the step up to a little after step `until`, so that places near each other have the same.  Not if that
+ * is most of all. */
+static struct tbd_past_focus focus_on(const struct tbd_rings_thread *thread, uint64_t step,
+                                      uint64_t before, uint64_t until, uint64_t all)
+{
+    uint64_t last = tbd_past_insns_from(thread, until);
+    uint64_t from = tbd_past_insns_from(thread, step) + before;
+    uint64_t to = last > TBD_PAST_BEFORE ? last - TBD_PAST_BEFORE : 0;
+
+    from = (from + LEAST - 1) / LEAST * LEAST;
+    to = to / LEAST * LEAST;
+    return to > 0 && from - to <= all / FOCUS_SHARE ? (struct tbd_past_focus){ from, to }
+                                                    : TBD_PAST_NO_FOCUS;
+}
+
 /* Takes the first one that fits out of the list. */
 static struct tbd_past *find_past(struct past_kept *kept, const struct tbd_rings_thread *thread,
-                                  uint64_t first_step)
+                                  uint64_t first_step, struct tbd_past_focus focus)
 {
     for (size_t i = 0; i < PASTS && kept->pasts[i] != NULL; i++) {
         struct tbd_past *past = kept->pasts[i];
 
-        if (past->thread != thread || past->first_step != first_step)
+        if (past->thread != thread || past->first_step != first_step ||
+            past->focus.from != focus.from || past->focus.to != focus.to)
             continue;
         memmove(&kept->pasts[i], &kept->pasts[i + 1], (PASTS - 1 - i) * sizeof(past));
         kept->pasts[PASTS - 1] = NULL;
@@ -111,9 +131,11 @@ static uint64_t reaching_registers(const struct tbd_rings *ring,
 }
 
 enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thread *thread,
-                              uint64_t step, uint64_t before, struct tbd_past **out)
+                              uint64_t step, uint64_t before, uint64_t until, struct tbd_past **out)
 {
+    struct tbd_past_focus focus;
     struct tbd_rings *rings;
+    uint64_t margin;
     enum tbd_status status = tbd_past_rings(session, &rings);
 
     *out = NULL;
@@ -123,9 +145,10 @@ enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thre
         return tbd_past_too_far(session);
     if (session->info->has_rings_only && before >= TBD_PAST_FAR)
         before = reaching_registers(rings, thread, step, before);
-    before = rounded(thread, step, before);
-    *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, before));
-    return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, step, before, out);
+    margin = rounded(thread, step, before);
+    focus = focus_on(thread, step, before, until, tbd_past_insns_from(thread, step) + margin);
+    *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, margin), focus);
+    return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, step, margin, focus, out);
 }
 
 /* As many of those kept as have no more instructions together than one may have. */

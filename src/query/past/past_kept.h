@@ -10,11 +10,12 @@
 /* The rings of the session's dump; borrowed until the session is closed. */
 TBD_MUST_CHECK enum tbd_status tbd_past_rings(struct tbd_session *session, struct tbd_rings **out);
 
-/* Like tbd_past_new() with these rings, but perhaps more is simulated: how much depends on `step` and `before` alone, not on what was
- * asked before.  *out is the caller's until tbd_past_give_back(). */
+/* Like tbd_past_new() with these rings, for values from `before` instructions before ring step `step` up to step `until`, but perhaps more is
+ * simulated: how much depends on these alone, not on what was asked before.  *out is the caller's until tbd_past_give_back(). */
 TBD_MUST_CHECK enum tbd_status tbd_past_take(struct tbd_session *session,
                                              struct tbd_rings_thread *thread, uint64_t step,
-                                             uint64_t before, struct tbd_past **out);
+                                             uint64_t before, uint64_t until,
+                                             struct tbd_past **out);
 /* NULL: nothing. */
 void tbd_past_give_back(struct tbd_past *past);
 

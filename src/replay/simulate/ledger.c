@@ -111,8 +111,7 @@ static bool may_enter(const struct tbd_simulation *sim, size_t index, bool exact
 {
     const struct tbd_sim_step *step = &sim->steps[index];
 
-    return (step->settled == TBD_SETTLED_EXACT ||
-            (!exact && step->settled == TBD_SETTLED_INFERRED)) &&
+    return (step->settled == TBD_SETTLED_EXACT || (!exact && step->settled > TBD_SETTLED_EXACT)) &&
            !step->unsure && !step->is_interrupted && !tbd_sim_is_part(sim, index);
 }
 

@@ -106,8 +106,7 @@ static void apply(struct tbd_simulation *sim, struct tbd_image_word *word,
                   const struct tbd_ledger_access *a)
 {
     const struct tbd_sim_step *step = &sim->steps[a->step];
-    uint32_t why =
-        !a->is_fact && step->settled == TBD_SETTLED_INFERRED ? tbd_sim_why_of(sim, step) : 0;
+    uint32_t why = !a->is_fact && step->settled > TBD_SETTLED_EXACT ? tbd_sim_why_of(sim, step) : 0;
     struct tbd_bits bits = tbd_ledger_in_word(a, word->address);
 
     if (a->write && !sim->goes_back)

@@ -27,28 +27,40 @@ void tbd_image_free(struct tbd_image *image)
     memset(image, 0, sizeof(*image));
 }
 
-static bool copy_array(void **out, const void *from, size_t bytes)
+/* An array of `capacity` bytes takes those of another one, and is made larger for that. */
+static bool copy_array(void **to, size_t capacity, const void *from, size_t bytes)
 {
-    *out = bytes == 0 ? NULL : malloc(bytes);
-    if (*out != NULL)
-        memcpy(*out, from, bytes);
-    return *out != NULL || bytes == 0;
+    if (capacity < bytes) {
+        free(*to);
+        *to = malloc(bytes);
+    }
+    if (bytes != 0 && *to != NULL)
+        memcpy(*to, from, bytes);
+    return bytes == 0 || *to != NULL;
+}
+
+static size_t larger(size_t one, size_t other)
+{
+    return one > other ? one : other;
 }
 
 bool tbd_image_copy(struct tbd_image *to, const struct tbd_image *from)
 {
-    void *words, *stores, *replaced;
-    bool done = copy_array(&words, from->words, from->size * sizeof(*from->words));
+    struct tbd_image old = *to;
+    void *words = old.words, *stores = old.stores, *replaced = old.replaced;
+    bool done = copy_array(&words, old.size * sizeof(*old.words), from->words,
+                           from->size * sizeof(*from->words));
 
-    done &= copy_array(&stores, from->stores, from->store_count * sizeof(*from->stores));
-    done &= copy_array(&replaced, from->replaced, from->replaced_count * sizeof(*from->replaced));
-    tbd_image_free(to);
+    done &= copy_array(&stores, old.store_capacity * sizeof(*old.stores), from->stores,
+                       from->store_count * sizeof(*from->stores));
+    done &= copy_array(&replaced, old.replaced_capacity * sizeof(*old.replaced), from->replaced,
+                       from->replaced_count * sizeof(*from->replaced));
     *to = *from;
     to->words = words;
     to->stores = stores;
     to->replaced = replaced;
-    to->store_capacity = from->store_count;
-    to->replaced_capacity = from->replaced_count;
+    to->store_capacity = larger(old.store_capacity, from->store_count);
+    to->replaced_capacity = larger(old.replaced_capacity, from->replaced_count);
     if (!done)
         tbd_image_free(to);
     return done;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pass.c - passing over the steps until nothing more becomes known (simulate.h)
+/* pass.c - passing over the steps (simulate.h)
  *
  * A step does the same in both directions: its equations are solved, and memory is compared with the image.  Forward the
  * image holds memory as it was before the step, so reads come first, and then what was written is put there.  Back it
@@ -12,13 +12,6 @@
 #include <string.h>
 
 enum {
-    PASSES_MAX = 64,
-    IDLE_MOST = 2, /* passes that found next to nothing: one each way */
-    ROUNDS_MAX = 6,
-    LEAST_SHARE =
-        1 << 13, /* a pass that finds something of fewer than one of as many variables is idle */
-    LEDGER_SHARE =
-        64, /* if more than one of as many steps is settled and not entered, the ledger is made anew */
     SHORT_RANGE = 4096, /* of a system call: its words are looked at one by one */
     STACK_POINTER = 4,
     RANGE_BYTES_MAX = 1 << 24, /* a longer range counts as a store to anywhere */
@@ -507,128 +500,4 @@ void tbd_sim_pass_on(struct tbd_simulation *sim, size_t from, size_t to, bool fo
 {
     sim->goes_back = !forward;
     go_over(sim, from, to, forward, tbd_sim_first_fact(sim, forward ? from + 1 : to));
-}
-
-/* Changes that come one by one, as round after round of a loop, would take most of the time: each takes a pass over everything.  What
- * is known without them is no less right. */
-static void passes(struct tbd_simulation *sim)
-{
-    size_t few = sim->variable_count / LEAST_SHARE;
-    unsigned idle = 0;
-
-    for (unsigned n = 0; n < PASSES_MAX && idle < IDLE_MOST; n++) {
-        uint32_t before = sim->changes;
-
-        sim->changed = false;
-        if (sim->infers && sim->doubt_most >= TBD_SIM_DOUBT_OTHER)
-            tbd_sim_take_suppositions(sim);
-        tbd_sim_pass(sim, 0, sim->step_count, (n & 1) != 0);
-        idle = sim->changed && sim->changes - before > few ? 0 : idle + 1;
-        sim->passes++;
-        if (sim->settled_visits > sim->step_count / LEDGER_SHARE)
-            tbd_sim_make_ledger(sim, !sim->infers);
-        sim->settled_visits = 0;
-    }
-}
-
-static bool reserve(struct tbd_simulation *sim)
-{
-    return tbd_sim_begin_stack(sim) && tbd_sim_begin_dirty(sim) &&
-           tbd_array_reserve(&sim->exact, sim->variable_count, &sim->exact_capacity,
-                             sizeof(*sim->exact)) &&
-           tbd_array_reserve(&sim->addresses, sim->variable_count, &sim->address_capacity,
-                             sizeof(*sim->addresses)) &&
-           tbd_array_reserve(&sim->changed_at, sim->variable_count, &sim->changed_capacity,
-                             sizeof(*sim->changed_at)) &&
-           tbd_array_reserve(&sim->why, sim->variable_count, &sim->why_capacity, sizeof(*sim->why));
-}
-
-/* What is known now is exact. */
-static void note_exact(struct tbd_simulation *sim)
-{
-    for (size_t i = 0; i < sim->variable_count; i++)
-        sim->exact[i] = sim->variables[i].known;
-}
-
-/* Only what is exact is known now. */
-static void forget_inferred(struct tbd_simulation *sim)
-{
-    for (size_t i = 0; i < sim->variable_count; i++) {
-        if ((sim->variables[i].known & ~sim->exact[i]) == 0)
-            continue;
-        sim->variables[i] = tbd_bits_only(sim->variables[i], sim->exact[i]);
-        tbd_sim_note_change(sim, (uint32_t)i);
-    }
-    tbd_sim_unsettle(sim, TBD_SETTLED_INFERRED);
-    memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
-    sim->assumption_count = 0;
-    tbd_sim_use_ledger(sim, true);
-}
-
-/* If exact values contradict each other, then memory changes in ways that the steps do not show: it is not taken from
- * one step to another any more.  If that does not help, only what the caller said is exact. */
-static void phase_one(struct tbd_simulation *sim)
-{
-    size_t given = sim->contradictions;
-
-    note_exact(sim);
-    passes(sim);
-    if (sim->contradictions != given) {
-        forget_inferred(sim);
-        tbd_sim_unsettle(sim, TBD_SETTLED_EXACT);
-        given = sim->contradictions;
-        sim->source.others = true;
-        sim->ledger = NULL;
-        passes(sim);
-    }
-    if (sim->contradictions == given)
-        note_exact(sim);
-    tbd_sim_make_ledger(sim, true);
-}
-
-/* What is less doubtful is assumed first: it says where some of the stores went. */
-static const uint32_t doubts[] = { TBD_SIM_DOUBT_OTHER - 1, (1u << 31) - 1, UINT32_MAX - 1 };
-
-static void phase_two(struct tbd_simulation *sim)
-{
-    sim->infers = true;
-    tbd_sim_note_storers(sim);
-    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        size_t bars = sim->bar_count;
-
-        for (size_t i = 0; i < sizeof(doubts) / sizeof(*doubts); i++) {
-            sim->doubt_most = doubts[i];
-            passes(sim);
-        }
-        tbd_sim_refute(sim);
-        tbd_sim_note_storers(sim);
-        if (sim->bar_count == bars)
-            break;
-        if (round + 1 < ROUNDS_MAX)
-            forget_inferred(sim);
-    }
-}
-
-/* Steps do not change any more.  Without memory for it questions take longer. */
-static void begin_walk(struct tbd_simulation *sim)
-{
-    sim->walk = sim->step_count == 0 ? NULL : malloc(sizeof(*sim->walk));
-    if (sim->walk != NULL)
-        *sim->walk = (struct tbd_sim_walk){ .map = sim->checkpoints[0] };
-}
-
-enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred)
-{
-    if (!reserve(sim))
-        return TBD_NOMEM;
-    memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
-    memset(sim->changed_at, 0, sim->variable_count * sizeof(*sim->changed_at));
-    phase_one(sim);
-    if (inferred)
-        phase_two(sim);
-    else
-        forget_inferred(sim);
-    sim->ledger = NULL;
-    begin_walk(sim);
-    return sim->no_memory ? TBD_NOMEM : TBD_OK;
 }

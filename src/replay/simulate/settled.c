@@ -60,7 +60,7 @@ void tbd_sim_settle(struct tbd_simulation *sim, size_t index, const struct tbd_s
 bool tbd_sim_is_settled(const struct tbd_simulation *sim, const struct tbd_sim_step *step)
 {
     return step->settled == TBD_SETTLED_EXACT ||
-           (step->settled == TBD_SETTLED_INFERRED && !sim->exact_only);
+           (step->settled > TBD_SETTLED_EXACT && !sim->exact_only);
 }
 
 void tbd_sim_unsettle(struct tbd_simulation *sim, enum tbd_sim_settled from)
@@ -109,7 +109,7 @@ static void write_all(struct tbd_simulation *sim, size_t index, bool forward, ui
 void tbd_sim_visit_settled(struct tbd_simulation *sim, size_t index, bool forward)
 {
     const struct tbd_sim_step *step = &sim->steps[index];
-    uint32_t why = step->settled == TBD_SETTLED_INFERRED ? tbd_sim_why_of(sim, step) : 0;
+    uint32_t why = step->settled > TBD_SETTLED_EXACT ? tbd_sim_why_of(sim, step) : 0;
 
     if (step->insn->memory_count == 0)
         return;

@@ -85,6 +85,8 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->stack.most);
     free(sim->stack.variable);
     tbd_sim_free_storers(&sim->storers);
+    tbd_sim_free_saved(&sim->saved);
+    tbd_sim_forget_borders(sim);
     tbd_image_free(&sim->image);
     tbd_sim_ledger_free(&sim->ledgers[0]);
     tbd_sim_ledger_free(&sim->ledgers[1]);

@@ -103,6 +103,8 @@ enum tbd_status tbd_simulation_know_call(struct tbd_simulation *sim,
 /* Where the thread was after the last step. */
 void tbd_simulation_ends_at(struct tbd_simulation *sim, uint64_t address);
 
+/* What rests on more than saved registers is wanted in the steps from `from` to before `to` alone: the others take part in it little. */
+void tbd_simulation_focus(struct tbd_simulation *sim, size_t from, size_t to);
 /* Computes; `inferred`: also what rests on assumptions.  May be called once. */
 enum tbd_status tbd_simulation_run(struct tbd_simulation *sim, bool inferred);
 struct tbd_simulation_counts tbd_simulation_counts(const struct tbd_simulation *sim);

@@ -19,7 +19,12 @@ enum {
 /* Assumptions about words are that doubtful unless a register is saved there. */
 #define TBD_SIM_DOUBT_OTHER (1u << 30)
 
-enum tbd_sim_settled { TBD_NOT_SETTLED = 0, TBD_SETTLED_EXACT, TBD_SETTLED_INFERRED };
+enum tbd_sim_settled {
+    TBD_NOT_SETTLED = 0,
+    TBD_SETTLED_EXACT,
+    TBD_SETTLED_SAVED, /* with what rests on saved registers (saved.c) */
+    TBD_SETTLED_INFERRED
+};
 
 struct tbd_sim_step {
     const struct tbd_sim_insn *insn; /* borrowed from the simulation's table */
@@ -119,6 +124,28 @@ struct tbd_sim_execution {
     uint32_t step;
 };
 
+/* saved.c: what is known with the least doubtful assumptions alone */
+struct tbd_sim_saved {
+    uint64_t *known; /* owned; of each variable */
+    uint32_t *why;   /* owned */
+    size_t known_capacity, why_capacity;
+    size_t assumption_count;
+    bool is_there;
+};
+
+/* focus.c: memory where passes over the steps that are wanted begin. */
+struct tbd_sim_border {
+    struct tbd_image image;
+    uint64_t *due, *due_facts; /* owned; of the ledger; NULL: there was none */
+    bool is_there;
+};
+
+struct tbd_sim_focus {
+    size_t from, to;                  /* to 0: all steps are wanted */
+    bool is_on;                       /* the pass is over these alone */
+    struct tbd_sim_border borders[2]; /* by `goes_back` */
+};
+
 /* storers.c */
 struct tbd_sim_storers {
     struct tbd_sim_storer_of *words; /* owned; by word */
@@ -202,6 +229,8 @@ struct tbd_simulation {
     uint32_t bar_lists[TBD_BAR_LISTS];
     struct tbd_sim_stack stack;
     struct tbd_sim_storers storers;
+    struct tbd_sim_saved saved;
+    struct tbd_sim_focus focus;
     struct tbd_sim_ledger ledgers[2]; /* by whether only what is settled exactly is entered */
     struct tbd_sim_ledger *ledger;    /* one of these, that passes use; NULL: none */
     bool without_ledger;              /* for tests: every step is visited */
@@ -253,6 +282,14 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
 /* refute.c: withdraws what stores deny whose addresses became known after it was assumed. */
 void tbd_sim_refute(struct tbd_simulation *sim);
 
+/* saved.c: what is known now rests on saved registers alone.  False: no memory. */
+bool tbd_sim_note_saved(struct tbd_simulation *sim);
+/* Nothing else is known any more. */
+void tbd_sim_forget_to_saved(struct tbd_simulation *sim);
+/* Has none of what it rests on been withdrawn? */
+bool tbd_sim_saved_holds(struct tbd_simulation *sim);
+void tbd_sim_free_saved(struct tbd_sim_saved *saved);
+
 /* storers.c: notes which words are known to be stored to now, and by which instructions. */
 void tbd_sim_note_storers(struct tbd_simulation *sim);
 void tbd_sim_free_storers(struct tbd_sim_storers *storers);
@@ -299,6 +336,11 @@ void tbd_sim_note_change(struct tbd_simulation *sim, uint32_t variable);
 void tbd_sim_note_visit(struct tbd_simulation *sim, size_t step);
 /* Does a pass visit it only if it is dirty? */
 bool tbd_sim_is_quiet(const struct tbd_simulation *sim, size_t step);
+
+/* focus.c: a pass over the steps that are wanted. */
+void tbd_sim_pass_focus(struct tbd_simulation *sim, bool forward);
+/* Memory where these begin is found anew. */
+void tbd_sim_forget_borders(struct tbd_simulation *sim);
 
 /* Passes over the steps [from, to), forward or back. */
 void tbd_sim_pass(struct tbd_simulation *sim, size_t from, size_t to, bool forward);
