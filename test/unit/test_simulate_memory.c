@@ -148,6 +148,24 @@ static void test_a_store_that_did_hit_takes_the_assumption_back(void **state)
     tbd_simulation_free(sim);
 }
 
+static void test_nothing_is_assumed_across_a_store_that_did_hit(void **state)
+{
+    const struct code codes[] = { save_address, store_first, load_address,
+                                  load,         leave_frame, store_zero };
+    struct tbd_simulation *sim = begin_with(codes, 6, one_word_at_end);
+
+    (void)state;
+    word_at_end = 0x1111111111111100;
+    tbd_simulation_know(sim, RSI, tbd_bits_of(WORD));
+    tbd_simulation_know(sim, R8, tbd_bits_of(OTHER_WORD));
+    assert_int_equal(tbd_simulation_run(sim, true), TBD_OK);
+    assert_true(tbd_sim_is_barred(sim, WORD, 3, 6));
+    assert_true(tbd_sim_is_barred(sim, WORD, 4, 6));
+    assert_false(tbd_sim_is_barred(sim, WORD, 5, 6)); /* it begins with what was stored */
+    assert_false(tbd_sim_is_barred(sim, WORD, 3, 5));
+    tbd_simulation_free(sim);
+}
+
 /* Asked for at a moment, too. */
 static void test_a_moment_before_a_store_is_not_certain_of_what_it_stored(void **state)
 {
@@ -436,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_a_word_is_assumed_to_be_as_at_the_end_from_there_on),
         cmocka_unit_test(test_a_store_did_not_hit_where_something_else_is),
         cmocka_unit_test(test_a_store_that_did_hit_takes_the_assumption_back),
+        cmocka_unit_test(test_nothing_is_assumed_across_a_store_that_did_hit),
         cmocka_unit_test(test_a_moment_before_a_store_is_not_certain_of_what_it_stored),
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),

@@ -148,7 +148,8 @@ static const struct hit *hit_between(const struct refuting *r, const struct tbd_
     return NULL;
 }
 
-/* What the store's address rests on may be more doubtful than that it did not hit. */
+/* What the store's address rests on may be more doubtful than that it did not hit.  Else the word changed at the store: no assumption that
+ * crosses it is made any more, while one may begin with what it stored. */
 static void refute(const struct refuting *r, const struct tbd_assumption *a, const struct hit *hit)
 {
     struct tbd_simulation *sim = r->sim;
@@ -157,7 +158,7 @@ static void refute(const struct refuting *r, const struct tbd_assumption *a, con
     if (why != 0 && why <= sim->assumption_count && sim->assumptions[why - 1].doubt > a->doubt)
         tbd_sim_withdraw(sim, why);
     else
-        tbd_sim_bar(sim, a->address, a->from, a->to);
+        tbd_sim_bar(sim, a->address, hit->step - 1, hit->step + 1); /* from < step < to */
 }
 
 void tbd_sim_refute(struct tbd_simulation *sim)
