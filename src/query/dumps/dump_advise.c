@@ -217,6 +217,7 @@ static enum tbd_status try_probes(struct advice *advice)
 static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advice)
 {
     unsigned long insns = run->argc == 0 ? INSNS_DEFAULT : strtoul(run->argv[0], NULL, 10);
+    struct tbd_past_reach reach = { .before = TBD_PAST_BEFORE };
     struct tbd_rings_thread *thread;
     enum tbd_exit result = tbd_dump_open(run, &advice->dump);
     enum tbd_status status;
@@ -229,9 +230,8 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
         fprintf(stderr, "tbdq: advise: the thread has no ring\n");
         return TBD_EXIT_NOT_FOUND;
     }
-    status = tbd_past_new(run->session, advice->dump.ring, thread,
-                          tbd_past_step_before(thread, thread->count - 1, insns), TBD_PAST_BEFORE,
-                          TBD_PAST_NO_FOCUS, &advice->past);
+    reach.step = tbd_past_step_before(thread, thread->count - 1, insns);
+    status = tbd_past_new(run->session, advice->dump.ring, thread, &reach, &advice->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     steps = tbd_simulation_counts(advice->past->sim).steps;

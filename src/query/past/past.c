@@ -405,8 +405,8 @@ enum tbd_status tbd_past_too_far(struct tbd_session *session)
 }
 
 enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
-                             struct tbd_rings_thread *thread, uint64_t step, uint64_t before,
-                             struct tbd_past_focus focus, struct tbd_past **out)
+                             struct tbd_rings_thread *thread, const struct tbd_past_reach *reach,
+                             struct tbd_past **out)
 {
     struct tbd_past *past = calloc(1, sizeof(*past));
     enum tbd_status status;
@@ -419,8 +419,9 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->session = session;
     past->ring = ring;
     past->thread = thread;
-    past->focus = focus;
-    past->first_step = tbd_past_step_before(thread, step, margin_of(thread, step, before));
+    past->focus = reach->focus;
+    past->first_step =
+        tbd_past_step_before(thread, reach->step, margin_of(thread, reach->step, reach->before));
     status = thread->after != 0 || is_too_far(thread, past->first_step) ? tbd_past_too_far(session)
                                                                         : simulate(past);
     if (status == TBD_OK)

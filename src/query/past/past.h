@@ -29,6 +29,12 @@ struct tbd_past_focus {
     uint64_t from, to;
 };
 
+/* From at least `before` instructions before ring step `step` on, if the ring has as many; outside of the focus less becomes known. */
+struct tbd_past_reach {
+    uint64_t step, before;
+    struct tbd_past_focus focus;
+};
+
 enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
 
 struct tbd_past_pages;
@@ -70,17 +76,14 @@ struct tbd_past {
     struct tbd_session_past hook;
 };
 
-/* Simulates the thread's last instructions: from at least `before` instructions before ring step `step` on, if the ring has as
- * many.  Outside of the focus less becomes known.  TBD_NOTKEPT, and session->why says so, if the dump lacks the thread's registers. */
+/* Simulates the thread's last instructions.  TBD_NOTKEPT, and session->why says so, if the dump lacks the thread's registers. */
 TBD_MUST_CHECK enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring,
-                                            struct tbd_rings_thread *thread, uint64_t step,
-                                            uint64_t before, struct tbd_past_focus focus,
+                                            struct tbd_rings_thread *thread,
+                                            const struct tbd_past_reach *reach,
                                             struct tbd_past **out);
 /* That TBD_NOTKEPT, for what lies before all that may be simulated. */
 enum tbd_status tbd_past_too_far(struct tbd_session *session);
 void tbd_past_free(struct tbd_past *past);
-/* Anywhere. */
-#define TBD_PAST_NO_FOCUS ((struct tbd_past_focus){ 0, 0 })
 /* How many instructions ran from the step on, or TBD_PAST_MOST if there are as many. */
 uint64_t tbd_past_insns_from(const struct tbd_rings_thread *thread, uint64_t step);
 /* The last step from which to before `step` at least `insns` instructions ran; else the first one. */

@@ -97,7 +97,7 @@ static struct tbd_past_focus focus_on(const struct tbd_rings_thread *thread, uin
     from = (from + LEAST - 1) / LEAST * LEAST;
     to = to / LEAST * LEAST;
     return to > 0 && from - to <= all / FOCUS_SHARE ? (struct tbd_past_focus){ from, to }
-                                                    : TBD_PAST_NO_FOCUS;
+                                                    : (struct tbd_past_focus){ 0, 0 };
 }
 
 /* Takes the first one that fits out of the list. */
@@ -133,9 +133,8 @@ static uint64_t reaching_registers(const struct tbd_rings *ring,
 enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thread *thread,
                               uint64_t step, uint64_t before, uint64_t until, struct tbd_past **out)
 {
-    struct tbd_past_focus focus;
+    struct tbd_past_reach reach = { .step = step };
     struct tbd_rings *rings;
-    uint64_t margin;
     enum tbd_status status = tbd_past_rings(session, &rings);
 
     *out = NULL;
@@ -145,10 +144,12 @@ enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thre
         return tbd_past_too_far(session);
     if (session->info->has_rings_only && before >= TBD_PAST_FAR)
         before = reaching_registers(rings, thread, step, before);
-    margin = rounded(thread, step, before);
-    focus = focus_on(thread, step, before, until, tbd_past_insns_from(thread, step) + margin);
-    *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, margin), focus);
-    return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, step, margin, focus, out);
+    reach.before = rounded(thread, step, before);
+    reach.focus =
+        focus_on(thread, step, before, until, tbd_past_insns_from(thread, step) + reach.before);
+    *out = find_past(kept_of(session), thread, tbd_past_step_before(thread, step, reach.before),
+                     reach.focus);
+    return *out != NULL ? TBD_OK : tbd_past_new(session, rings, thread, &reach, out);
 }
 
 /* As many of those kept as have no more instructions together than one may have. */
