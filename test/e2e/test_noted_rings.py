@@ -172,7 +172,7 @@ def test_stacks_under_handlers_that_come_anywhere(folder):
     _, *rows = trace.ask("path", 1 << 24, "blocks")
     places = [n for n, row in enumerate(rows) if row["function"] == "sig_often!main"]
     begun = handlers_in(rows[places[0]:places[-1]], "sig_often!on_signal")
-    assert len(begun) > 50, len(begun)
+    assert len(begun) > 10, len(begun)  # a fast processor fills the ring between few
     for (row, resumed), frames in zip(begun, trace.at([row["back"] for row, _ in begun], ["bt"])):
         assert frames[0]["pc"] == row["pc"] and frames[1]["pc"] == resumed, (row, resumed, frames)
         assert [frame.get("function") for frame in frames].count("main") == 1, (row, frames)
