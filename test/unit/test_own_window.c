@@ -60,19 +60,31 @@ static void costs_decide_the_length(void **state)
     (void)state;
     tbd_own_window_begin(0, 1000);
     assert_int_equal(tbd_own_window_tick_ns(), 10 * MS);
-    assert_about(length_ms(), 10); /* before costs are known */
+    assert_about(length_ms(), 20); /* before costs are known */
     tbd_own_window_cost(0, 0);
-    assert_about(length_ms(), 10); /* free: the least */
+    assert_about(length_ms(), 20); /* free: the least */
     tbd_own_window_cost(MS, 0);
     assert_about(length_ms(), 33);
-    tbd_own_window_cost(0, 1000); /* pages of 1 us each */
-    assert_about(length_ms(), 33);
+    tbd_own_window_cost(0, 1000); /* pages of 1 us each, which the organizer keeps in 5 */
+    assert_about(length_ms(), 50);
     tbd_own_window_cost(MS, 1000);
     assert_about(length_ms(), 66);
     tbd_own_window_cost(4 * MS, 0);
     assert_about(length_ms(), 100); /* the most */
     tbd_own_window_cost(0, 0);
-    assert_about(length_ms(), 10); /* and it shrinks again */
+    assert_about(length_ms(), 20); /* and it shrinks again */
+}
+
+static void what_the_organizer_does_decides_up_to_a_limit(void **state)
+{
+    (void)state;
+    tbd_own_window_begin(0, 1);
+    tbd_own_window_cost(0, 100);
+    assert_about(length_ms(), 20);
+    tbd_own_window_cost(0, 600);
+    assert_about(length_ms(), 30);
+    tbd_own_window_cost(0, 100000);
+    assert_about(length_ms(), 60);
 }
 
 static void another_threads_turn_is_worth_an_end_early(void **state)
@@ -130,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_clock_agrees),
         cmocka_unit_test(costs_decide_the_length),
+        cmocka_unit_test(what_the_organizer_does_decides_up_to_a_limit),
         cmocka_unit_test(another_threads_turn_is_worth_an_end_early),
         cmocka_unit_test(an_end_that_took_long_does_not_overflow),
         cmocka_unit_test(a_fixed_length_stays),

@@ -6,11 +6,15 @@
 #include "base/sys.h"
 #include "hooks/stream/cycles.h"
 
-#define LEAST_NS    10000000u
-#define MOST_NS     100000000u
-#define COSTS_ARE   33u /* one part in this many of a window's time */
-#define TURN_PART   4u  /* of a window, after which a thread that waits for its turn may get it */
-#define MOST_END_NS 5000000u /* beyond, it was other threads' time */
+#define LEAST_NS        20000000u
+#define MOST_NS         100000000u
+#define TICK_NS         10000000u /* when other threads may get their turn, too */
+#define COSTS_ARE       33u       /* one part in this many of a window's time */
+#define KEEPING_NS      5000u     /* of a page, for the organizer: to compress and write it */
+#define KEEPING_IS      10u       /* one part in this many of a window's time, */
+#define KEEPING_MOST_NS 60000000u /* but no longer: what has many pages is replayed slowly, too */
+#define TURN_PART       4u /* of a window, after which a thread that waits for its turn may get it */
+#define MOST_END_NS     5000000u /* beyond, it was other threads' time */
 /* Cycles of the time-stamp counter after which the processor time is asked at a stop: about 10 ms.  While others have the
  * processor, the window does not grow. */
 #define LOOK_CYCLES (1ull << 25)
@@ -32,7 +36,7 @@ void tbd_own_window_begin(uint64_t fixed_ns, uint64_t page_ns)
 {
     is_fixed = fixed_ns;
     length_ns = is_fixed ? fixed_ns : LEAST_NS;
-    tick_ns = length_ns;
+    tick_ns = is_fixed ? fixed_ns : TICK_NS;
     look_cycles = is_fixed && fixed_ns < LEAST_NS ? fixed_ns : LOOK_CYCLES; /* of 1 GHz at least */
     first_write_ns = page_ns;
     tbd_own_window_next();
@@ -77,7 +81,12 @@ void tbd_own_window_cost(uint64_t end_ns, uint64_t pages)
 {
     uint64_t end = end_ns < MOST_END_NS ? end_ns : MOST_END_NS;
     uint64_t wanted = (end + pages * first_write_ns) * COSTS_ARE;
+    uint64_t keeping = pages * KEEPING_NS * KEEPING_IS;
 
+    if (keeping > KEEPING_MOST_NS)
+        keeping = KEEPING_MOST_NS;
+    if (wanted < keeping)
+        wanted = keeping;
     if (!is_fixed)
         length_ns = wanted < LEAST_NS ? LEAST_NS : wanted > MOST_NS ? MOST_NS : wanted;
 }

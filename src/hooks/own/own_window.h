@@ -2,8 +2,9 @@
 /* own_window.h - native play: how long a window lasts
  *
  * What a window costs is known when it ends: the engine's time there, and a page fault for each page written. The next one
- * is so long that this is 3 % of its time, but at least 10 ms and at most 100 ms of the process' processor time: a
- * replay takes about five times as long, and half a second is what a question may wait for it.
+ * is so long that this is 3 % of its time, and, up to 60 ms, that what the organizer has to do with the pages is a tenth of it;
+ * but at least 20 ms and at most 100 ms of the process' processor time: a replay takes about five times as long, and half a
+ * second is what a question may wait for it.
  *
  * Context: BOOT, FORK_CHILD for begin(), else APP. */
 #ifndef TBD_HOOKS_OWN_WINDOW_H
