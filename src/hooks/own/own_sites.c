@@ -287,9 +287,12 @@ static bool is_rare(const struct decision *d)
 
 static enum surroundings look_around(const struct decision *d)
 {
-    unsigned before = clean_before(d), after = clean_after(d);
-    unsigned fewer = before < after ? before : after;
+    unsigned after = clean_after(d), before, fewer;
 
+    if (after == CLEAN && !is_rare(d))
+        return CODE; /* most finds */
+    before = clean_before(d);
+    fewer = before < after ? before : after;
     if (before != CLEAN && after != CLEAN)
         return DATA;
     return fewer < FEW && is_rare(d) ? MAYBE_DATA : CODE;
