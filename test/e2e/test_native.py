@@ -94,14 +94,14 @@ def test_a_program_that_makes_code_goes_on_translated(folder):
         assert here == there, (question, here, there)
 
 
-def drop_old_windows(folder, argv, limit="budget", rounds=500):
+def drop_old_windows(folder, argv, limit="budget", rounds=1500):
     """A trace of which most must go, still uncounted, whatever its number of windows; and how many bytes it may have."""
     argv = tbdtest.fixed([tbdtest.program(argv), str(rounds)])
     options = NATIVE + ",cut=4000,aftercount=no,%s=%09d"  # of the same length, as above
     with tbdtest.one_processor():
         record(argv, os.path.join(folder, "all"), options % (limit, 0))
         whole = tbdtest.find_trace(os.path.join(folder, "all"), argv[-2])
-        bytes_most = (4 << 20) + tbdtest.disk_use(whole.path) - tbdtest.disk_use(os.path.join(whole.path, "windows"))
+        bytes_most = (6 << 20) + tbdtest.disk_use(whole.path) - tbdtest.disk_use(os.path.join(whole.path, "windows"))
         record(argv, os.path.join(folder, "few"), options % (limit, bytes_most))
     return whole, tbdtest.find_trace(os.path.join(folder, "few"), argv[-2]), bytes_most
 
