@@ -76,22 +76,26 @@ static bool reserve(struct tbd_simulation *sim)
            tbd_array_reserve(&sim->why, sim->variable_count, &sim->why_capacity, sizeof(*sim->why));
 }
 
-/* What is known now is exact. */
-static void note_exact(struct tbd_simulation *sim)
+void tbd_sim_note_known(const struct tbd_simulation *sim, uint64_t *out)
 {
     for (size_t i = 0; i < sim->variable_count; i++)
-        sim->exact[i] = sim->variables[i].known;
+        out[i] = sim->variables[i].known;
+}
+
+void tbd_sim_keep_known(struct tbd_simulation *sim, const uint64_t *known)
+{
+    for (size_t i = 0; i < sim->variable_count; i++) {
+        if ((sim->variables[i].known & ~known[i]) == 0)
+            continue;
+        sim->variables[i] = tbd_bits_only(sim->variables[i], known[i]);
+        tbd_sim_note_change(sim, (uint32_t)i);
+    }
 }
 
 /* Only what is exact is known now. */
 static void forget_inferred(struct tbd_simulation *sim)
 {
-    for (size_t i = 0; i < sim->variable_count; i++) {
-        if ((sim->variables[i].known & ~sim->exact[i]) == 0)
-            continue;
-        sim->variables[i] = tbd_bits_only(sim->variables[i], sim->exact[i]);
-        tbd_sim_note_change(sim, (uint32_t)i);
-    }
+    tbd_sim_keep_known(sim, sim->exact);
     tbd_sim_unsettle(sim, TBD_SETTLED_SAVED);
     memset(sim->why, 0, sim->variable_count * sizeof(*sim->why));
     sim->assumption_count = 0;
@@ -104,7 +108,7 @@ static void phase_one(struct tbd_simulation *sim)
 {
     size_t given = sim->contradictions;
 
-    note_exact(sim);
+    tbd_sim_note_known(sim, sim->exact);
     passes(sim);
     if (sim->contradictions != given) {
         forget_inferred(sim);
@@ -115,7 +119,7 @@ static void phase_one(struct tbd_simulation *sim)
         passes(sim);
     }
     if (sim->contradictions == given)
-        note_exact(sim);
+        tbd_sim_note_known(sim, sim->exact);
     tbd_sim_make_ledger(sim, true);
 }
 

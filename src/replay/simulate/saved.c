@@ -22,8 +22,7 @@ bool tbd_sim_note_saved(struct tbd_simulation *sim)
         !tbd_array_reserve(&saved->why, sim->variable_count, &saved->why_capacity,
                            sizeof(*saved->why)))
         return false;
-    for (size_t i = 0; i < sim->variable_count; i++)
-        saved->known[i] = sim->variables[i].known;
+    tbd_sim_note_known(sim, saved->known);
     memcpy(saved->why, sim->why, sim->variable_count * sizeof(*saved->why));
     saved->assumption_count = sim->assumption_count;
     for (size_t i = 0; i < sim->step_count; i++)
@@ -37,12 +36,7 @@ void tbd_sim_forget_to_saved(struct tbd_simulation *sim)
 {
     const struct tbd_sim_saved *saved = &sim->saved;
 
-    for (size_t i = 0; i < sim->variable_count; i++) {
-        if ((sim->variables[i].known & ~saved->known[i]) == 0)
-            continue;
-        sim->variables[i] = tbd_bits_only(sim->variables[i], saved->known[i]);
-        tbd_sim_note_change(sim, (uint32_t)i);
-    }
+    tbd_sim_keep_known(sim, saved->known);
     tbd_sim_unsettle(sim, TBD_SETTLED_INFERRED);
     memcpy(sim->why, saved->why, sim->variable_count * sizeof(*sim->why));
     sim->assumption_count = saved->assumption_count;

@@ -282,6 +282,11 @@ void tbd_sim_load(const struct tbd_simulation *sim, size_t step, bool exact,
 /* refute.c: withdraws what stores deny whose addresses became known after it was assumed. */
 void tbd_sim_refute(struct tbd_simulation *sim);
 
+/* phases.c: the bits that are known now, of each variable. */
+void tbd_sim_note_known(const struct tbd_simulation *sim, uint64_t *out);
+/* No other bits are known any more than those of `known`. */
+void tbd_sim_keep_known(struct tbd_simulation *sim, const uint64_t *known);
+
 /* saved.c: what is known now rests on saved registers alone.  False: no memory. */
 bool tbd_sim_note_saved(struct tbd_simulation *sim);
 /* Nothing else is known any more. */
