@@ -3,6 +3,7 @@
  * AMD's processors */
 #include "base/vector_layout.h"
 
+#include "base/cpuid.h"
 #include "base/string.h"
 
 /* The offsets of a maker's standard format; 0: its processors lack the component. */
@@ -44,6 +45,23 @@ uint32_t tbd_vector_layout_end(const struct tbd_vector_layout *layout)
         if (layout->mask >> i & 1 && i != TBD_VECTOR_TILES && layout->offset[i] + sizes[i] > end)
             end = layout->offset[i] + sizes[i];
     return end;
+}
+
+void tbd_vector_layout_of_processor(uint64_t mask, struct tbd_vector_layout *out)
+{
+    *out = (struct tbd_vector_layout){ .mask = mask, .bytes = TBD_VECTOR_EXTENDED };
+    for (uint32_t i = 2; i < 63; i++) {
+        uint32_t r[4];
+
+        if (!(mask >> i & 1))
+            continue;
+        tbd_cpuid(13, i, r);
+        if (r[1] + r[0] > out->bytes)
+            out->bytes = r[1] + r[0];
+        if (i < TBD_VECTOR_COMPONENTS)
+            out->offset[i] = r[1];
+    }
+    out->short_bytes = mask >> TBD_VECTOR_TILES & 1 ? tbd_vector_layout_end(out) : out->bytes;
 }
 
 /* 0: the maker's processors lack it. */

@@ -47,6 +47,8 @@ struct tbd_vector_layout {
 uint32_t tbd_vector_layout_end(const struct tbd_vector_layout *layout);
 /* Bytes of a component from 2 on; 0: not known. */
 uint32_t tbd_vector_component_bytes(unsigned component);
+/* The layout of this processor's images with these components. */
+void tbd_vector_layout_of_processor(uint64_t mask, struct tbd_vector_layout *out);
 /* The layout of images with these components and this length.  False: it is not known. */
 bool tbd_vector_layout_find(uint64_t mask, uint32_t bytes, struct tbd_vector_layout *out);
 /* The offset of a component in a compacted image with the components of `mask`. */

@@ -10,8 +10,11 @@
  * docs/adr/039-what-patching-alone-costs.md has what each costs.  Context: any. */
 #include "patcher/translate.h"
 
+#include "base/cpuid.h"
+
 enum {
-    ADX_BIT = 19, /* cpuid leaf 7, ebx */
+    FEATURES = 7, /* leaf of cpuid */
+    ADX_BIT = 19, /* in ebx */
     JUMP_BYTES = 2,
     MOST_CHECK_BYTES = 64,
 };
@@ -21,14 +24,18 @@ bool tbd_translate_loop_is_slow, tbd_translate_has_adx;
 
 void tbd_translate_init(void)
 {
-    uint32_t most, maker[3], leaf = 7, subleaf = 0, features, unused;
+    static const char intel[] = "GenuineIntel";
+    uint32_t r[4], maker[3];
 
-    __asm__ volatile("cpuid" : "=a"(most), "=b"(maker[0]), "=d"(maker[1]), "=c"(maker[2]) : "a"(0));
-    tbd_translate_loop_is_slow = __builtin_memcmp(maker, "GenuineIntel", sizeof(maker)) == 0;
-    if (most < leaf)
+    tbd_cpuid(0, 0, r);
+    maker[0] = r[1];
+    maker[1] = r[3];
+    maker[2] = r[2];
+    tbd_translate_loop_is_slow = __builtin_memcmp(maker, intel, sizeof(maker)) == 0;
+    if (r[0] < FEATURES)
         return;
-    __asm__ volatile("cpuid" : "+a"(leaf), "=b"(features), "+c"(subleaf), "=d"(unused));
-    tbd_translate_has_adx = features >> ADX_BIT & 1;
+    tbd_cpuid(FEATURES, 0, r);
+    tbd_translate_has_adx = r[1] >> ADX_BIT & 1;
 }
 
 /* out = r11 - address + add */

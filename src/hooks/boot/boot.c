@@ -7,6 +7,7 @@
  * every failure before that simply returns.  Runs on a stack of its own (entry_x86_64.S).  Context:
  * BOOT. */
 
+#include "base/cpuid.h"
 #include "base/layout.h"
 #include "base/linux_abi.h"
 #include "base/log.h"

@@ -9,6 +9,7 @@
  * Context: APP. */
 #include "hooks/instructions/special.h"
 
+#include "base/cpuid.h"
 #include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"

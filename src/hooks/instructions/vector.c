@@ -6,6 +6,7 @@
  * vol. 1, 13.4: legacy region, header at 512, then extended components). */
 #include "hooks/instructions/vector.h"
 
+#include "base/cpuid.h"
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -44,23 +45,6 @@ static bool has(const struct tbd_vector_layout *layout, unsigned component)
     return layout->mask >> component & 1;
 }
 
-static void ask_layout(uint64_t mask, struct tbd_vector_layout *out)
-{
-    *out = (struct tbd_vector_layout){ .mask = mask, .bytes = TBD_VECTOR_EXTENDED };
-    for (uint32_t i = 2; i < 63; i++) {
-        uint32_t r[4];
-
-        if (!(mask >> i & 1))
-            continue;
-        tbd_cpuid(13, i, r);
-        if (r[1] + r[0] > out->bytes)
-            out->bytes = r[1] + r[0];
-        if (i < TBD_VECTOR_COMPONENTS)
-            out->offset[i] = r[1];
-    }
-    out->short_bytes = has(out, TBD_VECTOR_TILES) ? tbd_vector_layout_end(out) : out->bytes;
-}
-
 bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
 {
     uint32_t r[4];
@@ -70,7 +54,7 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
     (void)tbd_x87_is_exact(); /* asked here because the test changes the x87 state */
-    ask_layout(read_xcr0() & limit, &info->cpu);
+    tbd_vector_layout_of_processor(read_xcr0() & limit, &info->cpu);
     info->image = info->cpu;
     info->is_foreign = false;
     info->mxcsr_mask = 0;

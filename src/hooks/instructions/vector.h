@@ -112,11 +112,4 @@ void tbd_x87_environment_stored(uint64_t pc, uint32_t length);
 void tbd_xsave(void *image, uint64_t mask);
 void tbd_xrstor(const void *image, uint64_t mask);
 
-static inline void tbd_cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4])
-{
-    __asm__ volatile("cpuid"
-                     : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3])
-                     : "a"(leaf), "c"(sub));
-}
-
 #endif

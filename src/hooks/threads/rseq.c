@@ -2,6 +2,7 @@
 /* rseq.c - see rseq.h; after kernel/rseq.c of the kernel */
 #include "hooks/threads/rseq.h"
 
+#include "base/cpuid.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/effects.h"

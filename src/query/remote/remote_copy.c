@@ -14,7 +14,6 @@
 #include "base/layout.h"
 #include "base/vector_layout.h"
 
-#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -232,25 +231,6 @@ static void copy_image(uint8_t *to, const struct tbd_vector_layout *to_layout, c
     memcpy(to + IN_USE_AT, &in_use, sizeof(in_use));
 }
 
-/* The components of this processor's images that we know. */
-static struct tbd_vector_layout live_layout(const uint8_t *image, size_t bytes)
-{
-    struct tbd_vector_layout layout = { .mask = 3, .bytes = (uint32_t)bytes };
-    unsigned size, offset, flags, unused;
-    uint64_t mask;
-
-    memcpy(&mask, image + MASK_AT, sizeof(mask));
-    for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++) {
-        if ((mask >> i & 1) == 0 ||
-            __get_cpuid_count(13, i, &size, &offset, &flags, &unused) == 0 ||
-            size != tbd_vector_component_bytes(i) || size == 0 || offset + size > bytes)
-            continue;
-        layout.mask |= 1ull << i;
-        layout.offset[i] = offset;
-    }
-    return layout;
-}
-
 /* A trace without images has zeros there, and the process keeps what it has. */
 static bool move_vectors(struct tbd_copy *copy, bool to_process)
 {
@@ -258,6 +238,7 @@ static bool move_vectors(struct tbd_copy *copy, bool to_process)
     struct tbd_vector_layout live, kept;
     struct iovec state = { image, sizeof(image) };
     const struct tbd_trace_info *info = copy->owner->session->info;
+    uint64_t mask;
 
     if (trace(PTRACE_GETREGSET, copy, NT_X86_XSTATE, &state) != 0)
         return false;
@@ -265,7 +246,10 @@ static bool move_vectors(struct tbd_copy *copy, bool to_process)
         !tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &kept) ||
         kept.short_bytes > sizeof(copy->state.xsave))
         return true;
-    live = live_layout(image, state.iov_len);
+    memcpy(&mask, image + MASK_AT, sizeof(mask));
+    tbd_vector_layout_of_processor(mask, &live);
+    if (live.bytes > state.iov_len)
+        return true;
     if (to_process)
         copy_image(image, &live, copy->state.xsave, &kept);
     else
