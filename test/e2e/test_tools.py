@@ -59,6 +59,18 @@ def test_gdb_long(folder):
         trace.verify()
 
 
+def test_valgrind(folder):
+    """Its program is translated already, by a tool that knows no clone() of the engine's kind: it runs natively."""
+    program, argv = compiled(folder, LOOP), [tbdtest.need("valgrind"), "-q", "--tool=none"]
+    native = tbdtest.run([*argv, program])
+    if native.code != 2:
+        raise tbdtest.Skip("valgrind does not run the program: %s" % native)
+    for options in ("", "mode=traced", "mode=crash"):
+        traced, _ = tbdtest.record([*argv, program], "%s/traces-%s" % (folder, options), options)
+        tbdtest.same(native, traced, tool_lines=True)
+        assert b"runs under valgrind" in traced.err, traced
+
+
 # ---- what the compiler adds ----
 
 def test_sanitizers(folder):
@@ -72,7 +84,6 @@ def test_sanitizers(folder):
         traced, trace = tbdtest.record([program], "%s-traces" % program)
         tbdtest.same(native, traced, tool_lines=True)
         assert trace is None and b"sanitizer" in traced.err, traced
-
 
 
 OPENMP = """
