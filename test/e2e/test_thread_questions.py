@@ -165,6 +165,15 @@ def test_calls_that_windows_cut_from_their_targets_are_found(folder):
     assert len(work) == 3 and len({e["thread"] for e in work}) == 3
 
 
+def test_a_window_may_begin_where_a_jump_enters_a_function(folder):
+    """With a parameter just above its return address, as a handler has its signal's context."""
+    trace = recorded(folder, "thread_jumps", "window=17")
+    events = trace.events("func_enter", "func==taken")
+    assert [tbdtest.number(e["args"][0]) for e in events] == list(range(100)), events
+    starts = {w["time"] for w in trace.ask("windows")}
+    assert any(e["time"] in starts for e in events)
+
+
 def test_a_call_that_waited_shows_its_own_instruction(folder):
     trace = recorded(folder, "thread_pipes", "quantum=500,window=20000")
     waited = [e for e in trace.events("syscall", "syscall==read") if "began" in e]

@@ -93,10 +93,15 @@ static void deliver(struct tbd_scan *scan, struct tbd_event *event)
     tbd_scan_deliver(scan, event);
 }
 
-/* A handler gets its signal's context in rdx, which lies above the return address. */
+/* A handler gets its signal's number, information and context, of which the latter two lie above the return address at the same
+ * distances (struct rt_sigframe of the kernel, arch/x86/include/asm/sigframe.h).  Functions that get a buffer which their caller
+ * has there, as fstat() does, have one of them by chance. */
 static bool is_handler(const struct tbd_regs *regs)
 {
-    return regs->gpr[TBD_RDX] == regs->gpr[TBD_RSP] + 8;
+    enum { CONTEXT_AT = 8, INFO_AT = 312, SIGNALS = 64 };
+
+    return regs->gpr[TBD_RDX] == regs->gpr[TBD_RSP] + CONTEXT_AT &&
+           regs->gpr[TBD_RSI] == regs->gpr[TBD_RSP] + INFO_AT && regs->gpr[TBD_RDI] - 1 < SIGNALS;
 }
 
 /* Does code of the function jump to its own start? */
