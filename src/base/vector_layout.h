@@ -20,6 +20,9 @@
 #define TBD_VECTOR_X87_RIP     8u
 #define TBD_VECTOR_X87_OPERAND 16u
 #define TBD_VECTOR_XMM         160u /* xmm0 to xmm15 */
+/* There too: 48 bytes that the processor leaves alone (Intel SDM, volume 1, 13.4.1).  In a signal frame they are struct _fpx_sw_bytes (asm/sigcontext.h); an image
+ * of ptrace() or a core file begins them with the components that the kernel has enabled. */
+#define TBD_VECTOR_SOFTWARE 464u
 
 enum tbd_vector_component {
     TBD_VECTOR_X87 = 0,

@@ -8,14 +8,15 @@
 
 #include "base/cpuid.h"
 #include "base/linux.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 
 enum {
     XMM_AT = 160,
     XCR0_X87 = 1,
-    MXCSR_MASK = 28,        /* Intel SDM volume 1, 10.5.1.2 */
-    FRAME_COMPONENTS = 472, /* in a signal frame (struct _fpx_sw_bytes) */
+    MXCSR_MASK = 28, /* Intel SDM volume 1, 10.5.1.2 */
+    FRAME_COMPONENTS = TBD_VECTOR_SOFTWARE + offsetof(struct _fpx_sw_bytes, xfeatures),
     XSTATE_BV = 512,
     XCOMP_BV = 520,
     FCW_INITIAL = 0x37f,

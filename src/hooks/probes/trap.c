@@ -13,6 +13,7 @@
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "base/vector_layout.h"
 #include "hooks/probes/guard.h"
 #include "hooks/probes/jump_settle.h"
 #include "hooks/probes/probe_code.h"
@@ -21,11 +22,10 @@
 #include "hooks/threads/sigframe.h"
 #include "patcher/native_patch.h"
 
-#define FLAGS       (SA_SIGINFO | SA_ONSTACK | SA_RESTORER)
-#define PAGE        4096ull
-#define NEAR_STACK  16384u
-#define INFO_BYTES  128u
-#define SW_RESERVED 464u /* struct _fpx_sw_bytes in an fxsave image */
+#define FLAGS      (SA_SIGINFO | SA_ONSTACK | SA_RESTORER)
+#define PAGE       4096ull
+#define NEAR_STACK 16384u
+#define INFO_BYTES 128u
 
 #pragma GCC visibility push(hidden) /* addresses without a table: mode.h */
 void tbd_probe_trap_entry(int signal, uint8_t *info, struct tbd_ucontext *context);
@@ -162,7 +162,7 @@ static uint64_t saved_components(const uint8_t *image)
 {
     struct _fpx_sw_bytes software;
 
-    memcpy(&software, image + SW_RESERVED, sizeof(software));
+    memcpy(&software, image + TBD_VECTOR_SOFTWARE, sizeof(software));
     return software.magic1 == FP_XSTATE_MAGIC1 ? software.xfeatures : 0;
 }
 

@@ -130,7 +130,7 @@ static void put_vectors(struct core_file *core, const struct tbd_reg_state *stat
     memcpy(&in_use, image + TBD_VECTOR_LEGACY, sizeof(in_use));
     in_use &= components;
     memcpy(image + TBD_VECTOR_LEGACY, &in_use, sizeof(in_use));
-    memcpy(image + 464, &components, sizeof(components)); /* as the kernel does */
+    memcpy(image + TBD_VECTOR_SOFTWARE, &components, sizeof(components)); /* as the kernel does */
     put_note(core, NT_X86_XSTATE, image, bytes);
 }
 

@@ -41,9 +41,7 @@ enum {
     CODE_SEGMENT = 0x33,
     STACK_SEGMENT = 0x2b,
     SYSCALL_STOP = SIGTRAP | 0x80,
-    IMAGE_MOST = 16384,
-    MASK_AT = 464,  /* the components of the kernel's images (struct _fpx_sw_bytes) */
-    IN_USE_AT = 512 /* those that are not as after a reset */
+    IMAGE_MOST = 16384
 };
 
 /* Where the engine is in a traced program. */
@@ -220,15 +218,15 @@ static void copy_image(uint8_t *to, const struct tbd_vector_layout *to_layout, c
     /* states have no tiles, and the copy begins without any */
     uint64_t both = to_layout->mask & from_layout->mask & ~(1ull << TBD_VECTOR_TILES), in_use, kept;
 
-    memcpy(to, from, MASK_AT);
+    memcpy(to, from, TBD_VECTOR_SOFTWARE);
     for (unsigned i = 2; i < TBD_VECTOR_COMPONENTS; i++)
         if ((both >> i & 1) != 0)
             memcpy(to + to_layout->offset[i], from + from_layout->offset[i],
                    tbd_vector_component_bytes(i));
-    memcpy(&in_use, from + IN_USE_AT, sizeof(in_use));
-    memcpy(&kept, to + IN_USE_AT, sizeof(kept));
+    memcpy(&in_use, from + TBD_VECTOR_LEGACY, sizeof(in_use));
+    memcpy(&kept, to + TBD_VECTOR_LEGACY, sizeof(kept));
     in_use = (in_use & both) | (kept & ~both);
-    memcpy(to + IN_USE_AT, &in_use, sizeof(in_use));
+    memcpy(to + TBD_VECTOR_LEGACY, &in_use, sizeof(in_use));
 }
 
 /* A trace without images has zeros there, and the process keeps what it has. */
@@ -242,11 +240,11 @@ static bool move_vectors(struct tbd_copy *copy, bool to_process)
 
     if (trace(PTRACE_GETREGSET, copy, NT_X86_XSTATE, &state) != 0)
         return false;
-    if (state.iov_len < IN_USE_AT + 64 ||
+    if (state.iov_len < TBD_VECTOR_EXTENDED ||
         !tbd_vector_layout_find(info->xcr0, info->xsave_bytes, &kept) ||
         kept.short_bytes > sizeof(copy->state.xsave))
         return true;
-    memcpy(&mask, image + MASK_AT, sizeof(mask));
+    memcpy(&mask, image + TBD_VECTOR_SOFTWARE, sizeof(mask));
     tbd_vector_layout_of_processor(mask, &live);
     if (live.bytes > state.iov_len)
         return true;

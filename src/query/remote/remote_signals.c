@@ -2,13 +2,11 @@
 /* remote_signals.c - registers where a debugger stands, also at a signal whose handler has not begun (remote_motion.h) */
 #include "query/remote/remote_motion.h"
 
+#include "base/vector_layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
-
-/* The legacy area of an XSAVE image, and the bytes at its end that are for software (Intel SDM, volume 1, 13.4.1). */
-#define XSAVE_LEGACY   512u
-#define XSAVE_SOFTWARE 48u
 
 /* A handler's first instruction: the kernel has put the interrupted registers and what it says of the signal onto the stack. */
 static bool read_frame(struct tbd_remote_motion *motion, uint64_t sp, ucontext_t *out)
@@ -28,8 +26,8 @@ static void take_vectors(struct tbd_remote_motion *motion, uint64_t image,
         tbd_session_read(motion->session, motion->at, image, state->xsave, bytes) != TBD_OK)
         return;
     /* Bytes that are the kernel's and nobody else's (struct _fpx_sw_bytes). */
-    if (bytes >= XSAVE_LEGACY)
-        memset(state->xsave + XSAVE_LEGACY - XSAVE_SOFTWARE, 0, XSAVE_SOFTWARE);
+    if (bytes >= TBD_VECTOR_LEGACY)
+        memset(state->xsave + TBD_VECTOR_SOFTWARE, 0, TBD_VECTOR_LEGACY - TBD_VECTOR_SOFTWARE);
 }
 
 enum tbd_status tbd_remote_state_at(struct tbd_remote_motion *motion, uint32_t thread,
