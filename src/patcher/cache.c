@@ -26,6 +26,15 @@ struct tbd_exit_site *tbd_cache_site(uint32_t index)
     return &tbd_cache.site[index];
 }
 
+const struct tbd_block_code *tbd_cache_with_id(uint32_t id)
+{
+    uint32_t n = tbd_cache.block_count - 1;
+
+    while (n != 0 && (tbd_cache.block[n].id != id || tbd_cache.block[n].is_stop))
+        n--;
+    return &tbd_cache.block[n];
+}
+
 uint32_t tbd_cache_index(const struct tbd_block_code *block)
 {
     return (uint32_t)(block - tbd_cache.block);
@@ -116,7 +125,9 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .head = area->head,
                                    .at_home = tbd_at_home(config),
                                    .hook_set = config->hook_set,
-                                   .in_ring = config->is_free,
+                                   .in_ring = tbd_codegen_has_ring(config),
+                                   .says_left =
+                                       !tbd_codegen_has_ring(config) || block->foretells_later,
                                    .records = config->records,
                                    .calling = (enum tbd_calling_scheme)config->calling,
                                    .call_number = how->callbacks->call_number,

@@ -92,6 +92,8 @@ void tbd_cache_populate(void);
 void tbd_cache_count(uint32_t *out_blocks, uint32_t *out_areas);
 struct tbd_block_code *tbd_cache_block(uint32_t index);
 struct tbd_exit_site *tbd_cache_site(uint32_t index);
+/* The whole block with this id that was made last; there is one.  Looks at all of them. */
+const struct tbd_block_code *tbd_cache_with_id(uint32_t id);
 /* The live block that starts at `pc`, NULL if none. */
 struct tbd_block_code *tbd_cache_find(uint64_t pc);
 uint32_t tbd_cache_index(const struct tbd_block_code *block);

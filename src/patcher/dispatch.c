@@ -270,12 +270,13 @@ static uint64_t enter_direct(struct tbd_thread *thread, const struct left *left)
     return block->entry;
 }
 
-/* The block that jumped has led to where an import is bound: it will be made again. */
+/* The block that jumped has led to where an import is bound: it will be made again.  With a ring it may have jumped earlier. */
 static void foretell_next_time(const struct tbd_thread *thread, const struct left *left)
 {
-    if (left->forgotten == tbd_engine_forgotten() &&
-        tbd_cache_block((uint32_t)thread->left)->foretells_later)
-        tbd_cache_kill(tbd_cache_block((uint32_t)thread->left));
+    struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->left);
+
+    if (left->forgotten == tbd_engine_forgotten() && block->foretells_later && block->live)
+        tbd_cache_kill(block);
 }
 
 static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc, const struct left *left)
@@ -312,6 +313,17 @@ static bool leads_nowhere(const struct tbd_thread *thread)
            !tbd_is_canonical(run.callbacks, thread->exit_arg);
 }
 
+/* The block whose indirect branch was executed last.  Blocks that are made again have the same id, and the same branch. */
+static const struct tbd_block_code *block_that_jumped(const struct tbd_thread *thread)
+{
+    uint32_t id;
+
+    if (!tbd_codegen_has_ring(&run.config))
+        return tbd_cache_block((uint32_t)thread->left);
+    memcpy(&id, (const void *)(uintptr_t)(thread->entry_next - sizeof(id)), sizeof(id));
+    return tbd_cache_with_id(id);
+}
+
 /* The branch has not been executed. */
 static struct left take_back_branch(struct tbd_thread *thread)
 {
@@ -319,9 +331,8 @@ static struct left take_back_branch(struct tbd_thread *thread)
     struct tbd_regs before;
 
     tbd_engine_lock_sigsafe(thread);
-    found =
-        tbd_interrupt_branch(run.callbacks, &run.config, thread,
-                             tbd_cache_block((uint32_t)thread->left), thread->exit_arg, &before);
+    found = tbd_interrupt_branch(run.callbacks, &run.config, thread, block_that_jumped(thread),
+                                 thread->exit_arg, &before);
     tbd_engine_unlock(thread);
     memcpy(thread->regs.gpr, before.gpr, sizeof(before.gpr));
     return (struct left){ .kind = TBD_EXIT_NOWHERE,

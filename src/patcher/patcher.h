@@ -109,6 +109,12 @@ struct tbd_codegen_config {
         is_free; /* threads run at the same time, and nothing is recorded or supplied: set at init */
 };
 
+/* Does each block note its id in a ring (format/stream/crash.h)? */
+static inline bool tbd_codegen_has_ring(const struct tbd_codegen_config *config)
+{
+    return config->is_free && (config->hook_set & TBD_HOOK_BLOCKS);
+}
+
 /* The decoder library's functions that the patcher needs: in the engine those of the private
  * copy, in unit tests the ordinary library's.  Types as in Zydis/Decoder.h (4.0).  Only called
  * inside with_vector_state.  Set before tbd_patcher_init(). */

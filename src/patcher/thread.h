@@ -48,8 +48,9 @@ struct tbd_thread {
     uint64_t minus_two;
     uint64_t one;
     uint64_t record_in; /* 0 - r15 from which on TBD_EXIT_RECORD is due (patcher/record_code.c) */
-    uint64_t left; /* index of the block whose indirect branch was executed last; the tables above
-                             begin at a multiple of 16 */
+    uint64_t
+        left; /* index of the block whose indirect branch was executed last, of those that say so
+                             (struct tbd_translation); the tables above begin at a multiple of 16 */
     struct tbd_regs regs;      /* the program's registers when they are not in the processor */
     uint64_t scratch[6];       /* for hand-written entry and exit code */
     uint64_t exit_kind;        /* why translated code left: enum tbd_exit (patcher.h) */

@@ -310,7 +310,7 @@ void tbd_translate(struct tbd_translation *t)
         tbd_translate_record(t, due);
     if (t->cut->check_bytes)
         check_code(t, changed);
-    if (t->in_ring && t->hook_set & TBD_HOOK_BLOCKS)
+    if (t->in_ring)
         tbd_hook_ring_block(&t->e, t->id);
     else if (t->hook_set & TBD_HOOK_BLOCKS)
         tbd_hook_block(&t->e, t->id);

@@ -120,7 +120,8 @@ struct tbd_translation {
     enum tbd_branch_due branch_due;
     bool branch_begun;
     bool branches_are_chosen; /* of some function */
-    bool in_ring;             /* entries go to a ring (format/stream/crash.h) */
+    bool in_ring;             /* the entry goes to a ring (format/stream/crash.h) */
+    bool says_left;           /* its indirect jump notes the block in thread->left */
     bool records;             /* registers are recorded at intervals */
     uint32_t id;              /* the block's id in the stream */
     uint32_t block;           /* index, for exits */

@@ -249,6 +249,14 @@ def test_a_store_into_the_page_after_a_ring_is_the_program_s_fault(folder):
     assert [row for row in path(dumps(root)[0], "20") if row.get("function", "").endswith("main")]
 
 
+def test_branches_to_no_address_are_found_by_the_ring(folder):
+    """The block that jumped is the ring's last entry, also where the ring has just come round, as it has by chance at some of 140,000."""
+    for options in ("mode=crash", "mode=crash,condensed=1M,record=5"):
+        root = os.path.join(folder, options)
+        os.makedirs(root)
+        same_as_native([tbdtest.program("bad_targets"), "20000"], root, options)
+
+
 def test_what_is_no_dump(folder):
     for words, why in ((["-t", folder, "path"], b"not a crash dump"), (["path"], b"no crash dump")):
         result = tbdtest.run([tbdtest.TBDQ, *words], env=tbdtest.clean_env({"TBD_DIR": folder}))

@@ -5,6 +5,7 @@
 #include "check.h"
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <ucontext.h>
 
 #define REPEATS 20
@@ -76,12 +77,14 @@ static void test_returns(void)
     is_return = false;
 }
 
-int main(void)
+/* bad_targets [REPEATS] */
+int main(int argc, char **argv)
 {
+    unsigned repeats = argc > 1 ? (unsigned)atoi(argv[1]) : REPEATS;
     struct sigaction action = { .sa_sigaction = mend, .sa_flags = SA_SIGINFO };
 
     CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
-    for (unsigned i = 0; i < REPEATS; i++) {
+    for (unsigned i = 0; i < repeats; i++) {
         test_jumps();
         test_calls();
         test_returns();
