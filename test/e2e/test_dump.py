@@ -362,6 +362,14 @@ def test_no_request_is_lost_behind_another(folder):
     assert sorted(name for name in os.listdir(folder) if name.startswith("cat-")) == sorted("cat-%d" % n for n in range(1, 13)), os.listdir(folder)
 
 
+WAITING_CALLS = ("426", "271")  # io_uring_enter, ppoll
+
+
+def call_of(pid):
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+        return file.read().split()[0]
+
+
 def test_a_thread_that_waits_with_all_signals_blocked(folder):
     """By a mask of io_uring_enter's own (of ppoll's, where io_uring is refused): it is reached all the same, and a limited wait goes on."""
     for how in ("1", "0"):
@@ -369,6 +377,8 @@ def test_a_thread_that_waits_with_all_signals_blocked(folder):
         process = tbdtest.start([tbdtest.program("uring_waits"), how], root, "mode=crash,memory=stacks")
         assert process.stdout.readline() == b"waiting\n"
         if how == "1":
+            while call_of(process.pid) not in WAITING_CALLS:
+                time.sleep(0.01)
             result = tbdtest.run([tbdtest.TBD, "dump", str(process.pid)], timeout=60)
             assert result.code == 0 and not result.err, result
             process.kill()
