@@ -91,21 +91,3 @@ struct tbd_foretold tbd_foretell(const struct tbd_patcher_callbacks *callbacks,
     is_constant = is_constant && add_read(last->target);
     return (struct tbd_foretold){ .target = target, .read = is_constant ? last->target : 0 };
 }
-
-void tbd_foretell_code(struct tbd_translation *t)
-{
-    uint8_t *disp8;
-
-    if (!t->foretold)
-        return;
-    t->compare = tbd_emit_pc(&t->e);
-    disp8 = tbd_translate_compare(t, t->foretold);
-    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
-    t->exit[t->exit_count++] =
-        (struct tbd_direct_exit){ .rel32 = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)),
-                                  .target = t->foretold };
-    if (!t->e.overflow)
-        *disp8 = (uint8_t)(t->e.at - (disp8 + 1));
-    t->compare_end = tbd_emit_pc(&t->e);
-    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
-}

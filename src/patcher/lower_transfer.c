@@ -211,7 +211,7 @@ static void jump_by_table(struct tbd_translation *t)
     tbd_lower_phase(t, TBD_PHASE_TAIL);
     tbd_place_finish(t);
     end_record(t);
-    tbd_foretell_code(t);
+    tbd_translate_foretold(t);
     say_left(t);
     tbd_emit_bytes(&t->e, movzx_r10_r11, sizeof(movzx_r10_r11));
     tbd_emit_bytes(&t->e, jmp_gs_r10_8, sizeof(jmp_gs_r10_8));

@@ -123,3 +123,21 @@ void tbd_translate_leave_tag(uint64_t start, uint64_t tag, const struct tbd_regs
         state->rflags =
             (state->rflags & ~OVERFLOW_FLAG) | (cpu->gpr[TBD_R10] & 1 ? OVERFLOW_FLAG : 0);
 }
+
+void tbd_translate_foretold(struct tbd_translation *t)
+{
+    uint8_t *disp8;
+
+    if (!t->foretold)
+        return;
+    t->compare = tbd_emit_pc(&t->e);
+    disp8 = tbd_translate_compare(t, t->foretold);
+    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
+    t->exit[t->exit_count++] =
+        (struct tbd_direct_exit){ .rel32 = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)),
+                                  .target = t->foretold };
+    if (!t->e.overflow)
+        *disp8 = (uint8_t)(t->e.at - (disp8 + 1));
+    t->compare_end = tbd_emit_pc(&t->e);
+    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
+}

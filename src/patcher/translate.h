@@ -164,13 +164,12 @@ void tbd_translate_leave_tag(uint64_t start, uint64_t tag, const struct tbd_regs
  * returns where it is, for the caller to set.  Flags stay as they are, so it is `loop`, whose one jump is not taken where the
  * addresses are the same (rcx = difference + 1), or jrcxz over a jump (target_check.c). */
 uint8_t *tbd_translate_compare(struct tbd_translation *t, uint64_t address);
+/* With a foretold target (foretell.c): r11 is the target of the indirect jump, and the block is done but for that. */
+void tbd_translate_foretold(struct tbd_translation *t);
 /* Before all others: asks which processor this is. */
 void tbd_translate_init(void);
 /* What that has found; tests set it before a block is translated. */
 extern bool tbd_translate_loop_is_slow, tbd_translate_has_adx;
-
-/* foretell.c: r11 is the target of an indirect jump, and the block is done but for that. */
-void tbd_foretell_code(struct tbd_translation *t);
 
 /* asked_code.c: jumps to `asks`, with rcx in its slot, if the state is that of tbd_asked_places_state(); else goes on. */
 void tbd_translate_question(struct tbd_translation *t, uint64_t asks);

@@ -25,25 +25,9 @@ _Static_assert(TBD_STACKS_BASE + (TBD_MAX_FREE_THREADS + 1) * TBD_STACK_SLOT_BYT
 int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls,
                          void (*begin)(void *), struct tbd_saved_context *saved);
 
-struct tbd_threads tbd_threads;
 static void (*begin_in_turn)(struct tbd_thread *thread);
 
 /* ---- saved contexts ---- */
-
-struct tbd_saved_context *tbd_saved_context_of_sigsafe(const void *stack)
-{
-    return (struct tbd_saved_context *)(tbd_sys_pointer(stack) & ~(TBD_STACK_SLOT_BYTES - 1));
-}
-
-bool tbd_saved_context_is_holder_sigsafe(const struct tbd_saved_context *saved)
-{
-    return tbd_threads.is_free || __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED) == saved;
-}
-
-static uint64_t stack_top(const struct tbd_saved_context *saved)
-{
-    return tbd_sys_pointer(saved) + TBD_STACK_SLOT_BYTES / 2;
-}
 
 static void sit_alone(struct tbd_saved_context *saved, uint32_t tid)
 {
@@ -68,12 +52,6 @@ static void sit_alone(struct tbd_saved_context *saved, uint32_t tid)
     saved->block_time = TBD_NO_BLOCK_TIME;
 }
 
-static void use(struct tbd_thread *thread, struct tbd_saved_context *saved)
-{
-    tbd_threads.runner = saved;
-    thread->context = tbd_sys_pointer(saved);
-}
-
 void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum, uint64_t chaos,
                       void (*given)(struct tbd_thread *thread))
 {
@@ -83,7 +61,7 @@ void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum, uint64_t chao
     tbd_threads.saved_contexts = 1;
     sit_alone(tbd_saved_context_at(0), thread->tid);
     tbd_saved_context_at(0)->gs_base = tbd_processor.gs_base;
-    use(thread, tbd_saved_context_at(0));
+    tbd_threads_use(thread, tbd_saved_context_at(0));
 }
 
 void tbd_threads_after_fork(struct tbd_thread *thread)
@@ -133,46 +111,6 @@ struct tbd_saved_context *tbd_threads_new_context(void)
     return tbd_saved_context_at(threads->saved_contexts++);
 }
 
-bool tbd_threads_are_many(void)
-{
-    return tbd_threads.count > 1;
-}
-
-/* ---- registers ---- */
-
-void tbd_threads_save(struct tbd_thread *thread, struct tbd_saved_context *saved)
-{
-    saved->regs = thread->regs;
-    saved->image_bytes = tbd_vector_store(&tbd_processor.vector, saved->image);
-}
-
-static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *message)
-{
-    struct tbd_part part = { message, sizeof(*message) };
-
-    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, &part, 1);
-}
-
-/* The saved context has the turn lock, so it gets the processor. */
-void tbd_threads_load(struct tbd_thread *thread, struct tbd_saved_context *saved)
-{
-    struct tbd_threads *threads = &tbd_threads;
-    struct tbd_msg_thread message = { .event = TBD_THREAD_SWITCH,
-                                      .thread = saved->tid,
-                                      .from = thread->tid,
-                                      .reason = threads->reason,
-                                      .block_time = saved->block_time };
-
-    if (threads->runner == saved)
-        return;
-    use(thread, saved);
-    saved->rseq.is_preempted = true;
-    thread->regs = saved->regs;
-    thread->tid = saved->tid;
-    thread->engine_stack = stack_top(saved);
-    send_thread(thread, &message);
-}
-
 /* ---- a thread begins ---- */
 
 /* While there is only one thread, the kernel clears the program's own word. */
@@ -200,7 +138,7 @@ static void begin(void *context)
     struct tbd_saved_context *saved = context;
     struct tbd_altstack none;
 
-    tbd_signals_set_stack(stack_top(saved), &none);
+    tbd_signals_set_stack(tbd_threads_stack_top(saved), &none);
     tbd_turns_await(tbd_thread_now(), saved);
     tbd_threads_begin(tbd_thread_now());
 }
@@ -213,7 +151,8 @@ int64_t tbd_threads_clone(struct tbd_saved_context *saved, uint64_t flags, uint6
     saved->turn = 0;
     saved->outside = 0;
     saved->is_watched = true;
-    result = tbd_thread_clone(flags, stack_top(saved), &saved->alive, tls, begin, saved);
+    result =
+        tbd_thread_clone(flags, tbd_threads_stack_top(saved), &saved->alive, tls, begin, saved);
     if (result < 0)
         saved->alive = 0;
     return result;
@@ -287,7 +226,7 @@ static void watch(struct tbd_saved_context *saved)
 
 _Noreturn void tbd_threads_come_in(struct tbd_saved_context *saved)
 {
-    tbd_signals_take_stack(&saved->signals, stack_top(saved));
+    tbd_signals_take_stack(&saved->signals, tbd_threads_stack_top(saved));
     watch(saved);
     tbd_turns_await(tbd_thread_now(), saved);
     tbd_threads_begin(tbd_thread_now());
@@ -305,7 +244,7 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
                                       .reason = (uint32_t)status,
                                       .block_time = TBD_NO_BLOCK_TIME };
 
-    send_thread(thread, &message);
+    tbd_threads_send(thread, &message);
     TBD_LOG(TBD_LOG_DEBUG, "thread", "%u ended", thread->tid);
     if (thread->tid == tbd_recording.pid)
         threads->leader_status = (uint32_t)status & 0xff;
@@ -316,23 +255,6 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
     tbd_turns_pass();
     for (;;)
         tbd_sys3(__NR_exit, status, 0, 0);
-}
-
-/* ---- windows ---- */
-
-void tbd_threads_send_regs(struct tbd_thread *thread)
-{
-    for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_threads.saved_contexts; i++) {
-        struct tbd_saved_context *saved = tbd_saved_context_at(i);
-        struct tbd_part parts[2] = { { &saved->regs, sizeof(saved->regs) },
-                                     { saved->image, saved->image_bytes } };
-
-        if (!saved->tid || saved == tbd_threads.holder)
-            continue;
-        saved->regs.xsave_bytes = saved->image_bytes;
-        saved->regs.thread = saved->tid;
-        tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);
-    }
 }
 
 /* ---- letting go ---- */

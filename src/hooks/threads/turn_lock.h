@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* turn_lock.h - what threads.c and turn_lock.c need of each other (threads.h)
+/* turn_lock.h - what the files of threads.h need of each other
  *
  * The lock is that of the queue of ready threads and of the holder: it is held for a few instructions only.
  *
@@ -23,11 +23,16 @@ void tbd_turns_pass(void);
 /* A turn begins at the time `now`. */
 void tbd_turns_set_tick(uint64_t now);
 
-/* ---- threads.c ---- */
+/* ---- thread_registers.c ---- */
 
+/* Top of the thread's engine stack. */
+uint64_t tbd_threads_stack_top(const struct tbd_saved_context *saved);
+/* The thread block is this thread's from now on. */
+void tbd_threads_use(struct tbd_thread *thread, struct tbd_saved_context *saved);
 /* The registers of the thread that has run, into its saved context. */
 void tbd_threads_save(struct tbd_thread *thread, struct tbd_saved_context *saved);
 /* The saved context has the turn lock, so it gets the processor. */
 void tbd_threads_load(struct tbd_thread *thread, struct tbd_saved_context *saved);
+void tbd_threads_send(struct tbd_thread *thread, const struct tbd_msg_thread *message);
 
 #endif
