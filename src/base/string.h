@@ -33,6 +33,23 @@ static inline const char *tbd_base_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* Is the file of `path` called so?  Versions may be left out: "libz.so.1" is libz.so.1.2.13, to which the link of that name leads
+ * and whose name the kernel shows for its mappings; "libz" is not. */
+static inline bool tbd_is_file_called(const char *path, const char *name, size_t length)
+{
+    const char *base = tbd_base_name(path);
+    bool is_library = false;
+
+    for (size_t i = 0; i < length; i++) {
+        if (base[i] != name[i])
+            return false;
+        is_library =
+            is_library || (i >= 2 && name[i - 2] == '.' && name[i - 1] == 's' && name[i] == 'o');
+    }
+    return base[length] == '\0' || (is_library && base[length] == '.' && base[length + 1] >= '0' &&
+                                    base[length + 1] <= '9');
+}
+
 static inline bool tbd_starts_with(const char *text, const char *start)
 {
     while (*start)

@@ -253,6 +253,18 @@ def test_a_dump_answers_as_a_recording_does(folder):
         assert sum(row["count"] for row in dump.ask("count", "line", "by", "line") if row["by"].startswith(file + ":")) == begun
 
 
+def test_stacks_before_the_end_have_as_many_frames_as_asked(folder):
+    tbdtest.record([tbdtest.program("die_deep")], folder, "mode=crash")
+    tbdtest.wait_organizers(folder)
+    dump = tbdtest.Trace(os.path.join(folder, "latest"))
+    whole, some = dump.script(["goto -20", "bt", "bt 3", "bt 99999999"])[1:3]
+    assert len(whole) > 100 and some == whole[:3], (len(whole), some)
+    result = dump.tbdq("bt", "-20", json_output=False)
+    assert result.code == 0
+    for words in (["bt", "0"], ["bt", "x"], ["bt", "3", "4"]):
+        assert dump.tbdq("--at", "-20", *words).code == 2, words
+
+
 ENTERED = ["tail_calls"]
 ENTERED_LONG = ["long_jumps", "thrown"]
 KEYS = {"thrown": ("pc", "nesting", "caller")}  # unwinding takes some blocks more or less, as files lie
@@ -415,6 +427,34 @@ def test_source_files_are_parts(folder):
     rows = parts.ask("path", 1 << 24, "parts")
     assert not [row for row in rows if row["part"] == "librare.so" and row["function"].endswith("!rare")]
     assert {row["part"] for row in rows} <= {"rare.c", "librare.so"}, {row["part"] for row in rows}
+
+
+def test_libraries_are_parts_by_the_names_of_their_links(folder):
+    """A program loads librare.so.1; the kernel knows the file that the link leads to: librare.so.1.2."""
+    build_often(folder)
+    whole, link, program = (os.path.join(folder, name) for name in ("librare.so.1.2", "librare.so.1", "often"))
+    made = tbdtest.run(["cc", "-g", "-O1", "-shared", "-fPIC", "-Wl,-soname,librare.so.1", "-o", whole, os.path.join(folder, "rare.c")])
+    assert made.code == 0, made
+    os.symlink("librare.so.1.2", link)
+    made = tbdtest.run(["cc", "-g", "-O1", "-pthread", "-o", program, os.path.join(folder, "often.c"), link, "-Wl,-rpath," + folder])
+    assert made.code == 0, made
+    for part, is_one in (("librare.so.1", True), ("librare.so", True), ("librare.so.1.2", True), ("librare.so.2", False), ("librare.so.1.", False),
+                         ("librare", False)):
+        root = os.path.join(folder, "of " + part)
+        result = tbdtest.run(tbdtest.fixed([program]), env=tbdtest.trace_env(root, "mode=crash,parts=" + part))
+        assert result.code == -11 and not result.err, result
+        tbdtest.wait_organizers(root)
+        dump = tbdtest.Trace(os.path.join(root, "latest"))
+        if not is_one:
+            assert dump.tbdq("path", "part", part).code == 1, part
+            continue
+        rows = dump.ask("path", 1 << 24, "blocks", "part", part)
+        assert rows and {row["function"].partition("!")[0] for row in rows} == {"librare.so.1.2"}, (part, rows[:3])
+        if part == "librare.so.1":  # elsewhere, too
+            root += "trigger"
+            result = tbdtest.run([program], env=tbdtest.trace_env(root, "mode=crash,trigger=librare.so.1!rare"))
+            tbdtest.wait_organizers(root)
+            assert not result.err and [t.info()["end"].startswith("detached") for t in tbdtest.traces(root)] == [True, False], result
 
 
 AT_ONCE = """

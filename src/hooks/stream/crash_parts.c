@@ -138,13 +138,29 @@ size_t tbd_crash_parts_missing(char *out, size_t bytes)
     return used;
 }
 
+/* One that is called exactly so comes first; 0: there is none. */
+static uint32_t part_with_file(const char *path)
+{
+    uint32_t found = part_called(tbd_base_name(path));
+
+    for (uint32_t part = 1; !found && part < TBD_CRASH_PARTS; part++) {
+        struct tbd_crash_part copy = crash->parts[part];
+
+        copy.name[TBD_CRASH_PART_NAME - 1] = '\0';
+        if (capacities[part] && copy.name[0] &&
+            tbd_is_file_called(path, copy.name, strlen(copy.name)))
+            found = part;
+    }
+    return found;
+}
+
 /* A function is more than its module. */
 static uint32_t part_of(uint64_t start, const char *path)
 {
     for (uint32_t i = 0; i < range_count; i++)
         if (start >= ranges[i].start && start < ranges[i].end)
             return ranges[i].part;
-    return part_called(tbd_base_name(path));
+    return part_with_file(path);
 }
 
 void tbd_crash_parts_note(uint32_t id, uint64_t start, uint32_t module, const char *path)

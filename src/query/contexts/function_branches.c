@@ -20,14 +20,6 @@ struct code_reading {
 
 /* ---- the function ---- */
 
-/* "libz.so.1" also names libz.so.1.3.1. */
-static bool is_file(const char *path, const char *name, size_t length)
-{
-    const char *base = tbd_base_name(path);
-
-    return strncmp(base, name, length) == 0 && (base[length] == '\0' || base[length] == '.');
-}
-
 static bool is_named(struct tbd_elf_file *elf, const struct tbd_elf_symbol *symbol,
                      const char *name)
 {
@@ -62,7 +54,7 @@ static const struct tbd_elf_symbol *find_function(struct tbd_branch_code *code, 
         const struct tbd_graph_file *file = &code->files->files[i];
         const struct tbd_elf_symbol *symbol;
 
-        if (colon && !is_file(file->path, name, (size_t)(colon - name)))
+        if (colon && !tbd_is_file_called(file->path, name, (size_t)(colon - name)))
             continue;
         symbol = find_in(file->elf, colon ? colon + 1 : name);
         if (!symbol)

@@ -214,7 +214,7 @@ bool tbd_process_is_called(const struct tbd_probe_process *process,
 
     if (strchr(name, '/'))
         return fnmatch(name, module->path, 0) == 0;
-    if (fnmatch(name, base, 0) == 0 ||
+    if (fnmatch(name, base, 0) == 0 || tbd_is_file_called(module->path, name, length) ||
         (strcmp(module->path, process->program) == 0 && is_program(process, name)))
         return true;
     return strncmp(base, name, length) == 0 &&
