@@ -319,6 +319,19 @@ def test_what_runs_can_be_changed(folder):
     assert min(sizes[1:3]) > 900 << 10 > 600 << 10 > sizes[3], sizes  # with what is recorded beside rings
 
 
+def test_wrong_triggers_leave_the_parts(folder):
+    """One mistake takes all triggers, which is said, but not what else was asked for, which nobody can set later."""
+    argv, env = [tbdtest.program("die_segv")], tbdtest.clean_env({"TBD_DIR": folder})
+    result = tbdtest.run([tbdtest.TBD, "crash", "--parts=damage()", "--trigger=main;main if no_such_variable == 1", "--", *argv], env=env)
+    assert result.code == -11 and result.err.count(b"\n") == 2, result
+    assert b"no_such_variable" in result.err and result.err.endswith(b"hint: there are no triggers now\n"), result
+    tbdtest.wait_organizers(folder)
+    [dump] = tbdtest.traces(folder)
+    assert {row["part"] for row in dump.ask("path", "parts")} == {"damage()"}
+    result = tbdtest.run([tbdtest.TBD, "crash", "--trigger=main if no_such_variable == 1", "--", *argv], env=env)
+    assert result.code == -11 and result.err.endswith(b"hint: there are no triggers now\n"), result
+
+
 def test_what_the_engine_refuses_is_said(folder):
     """The collector has posted it before the program runs; nobody waits for the answer."""
     argv, env = [tbdtest.program("recursion")], tbdtest.clean_env({"TBD_DIR": folder})

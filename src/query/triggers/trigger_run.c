@@ -175,6 +175,28 @@ static bool read_process(const struct setting *setting, struct tbd_probe_process
     return true;
 }
 
+/* At the start the program runs all the same. */
+static int fail_triggers(const struct setting *setting, const struct tbd_query_error *error)
+{
+    int status = fail(error, setting->trigger);
+
+    if (setting->stream_fd >= 0 && setting->trigger)
+        fprintf(stderr, "tbd set: hint: there are no triggers now\n");
+    return status;
+}
+
+/* What is wrong with triggers does not concern the parts, which only the start can set. */
+static bool parts_alone(const struct setting *setting, struct tbd_crash_request *request,
+                        struct tbd_query_error *error)
+{
+    fail_triggers(setting, error);
+    *error = (struct tbd_query_error){ 0 };
+    request->what &= ~TBD_REQUEST_TRIGGERS;
+    request->trigger_count = request->place_count = request->code_count = 0;
+    request->wishes[0] = '\0';
+    return true;
+}
+
 /* What is wrong with parts does not concern the triggers. */
 static bool fill_places(const struct setting *setting, const char *triggers,
                         const struct tbd_crash *crash, struct tbd_probe_process *process,
@@ -197,7 +219,7 @@ static bool fill_places(const struct setting *setting, const char *triggers,
     if (error->status == TBD_NOTFOUND && setting->absent == TBD_ABSENT_FAILS && request->loader &&
         !error->hint[0])
         strcpy(error->hint, "--pending waits until it is loaded");
-    return done;
+    return done || (setting->parts && !setting->is_again && parts_alone(setting, request, error));
 }
 
 /* Those that the engine has; the program may scribble over them. */
@@ -297,7 +319,7 @@ int tbd_set_run(int argc, char **argv)
     if (setting.is_again)
         look_when_asked(&setting, &process);
     else if (!set(&setting, &process, &error))
-        status = fail(&error, setting.trigger);
+        status = fail_triggers(&setting, &error);
     tbd_process_free(&process);
     return status;
 }
