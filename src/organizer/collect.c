@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -234,6 +235,16 @@ static enum tbd_status take_state(const struct tbd_organize_options *options,
     return state.has_folder ? status : dump(options, memory, root, program, why);
 }
 
+static void say_unknown_fact(const char *wanted)
+{
+    size_t length;
+    const char *name = tbd_facts_unknown(wanted, &length);
+
+    if (name != NULL)
+        fprintf(stderr, "tbd: there is no fact of the system called '%.*s': man tbd, --facts\n",
+                (int)length, name);
+}
+
 enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct tbd_error *why)
 {
     char root[4096], program[4096];
@@ -248,6 +259,8 @@ enum tbd_status tbd_collect(const struct tbd_organize_options *options, struct t
         return status;
     }
     pidfd = (int)syscall(SYS_pidfd_open, options->pid, 0);
+    if (!options->is_placed && options->facts)
+        say_unknown_fact(options->facts);
     if (!options->is_placed && (options->triggers || options->parts))
         tbd_place_triggers(options->stream_fd, options->pid, options->triggers, options->parts);
     if (options->ready)

@@ -398,19 +398,27 @@ def test_facts_of_the_system(folder):
     tbdtest.wait_organizers(root)
     dump = tbdtest.Trace(os.path.join(root, "latest"))
     facts = {fact["name"]: fact["text"] for fact in dump.ask("facts")}
-    assert list(facts) == ["command", "environment", "limits", "memory", "maps", "files", "load", "mounts"], list(facts)
+    assert list(facts) == ["command", "environment", "limits", "memory", "maps", "files", "load", "mounts", "processes"], list(facts)
     assert facts["command"].splitlines()[:2] == argv[:2], facts["command"]
     assert "MARK_OF_THE_TEST=a" in facts["environment"] and "LD_PRELOAD" in facts["environment"]
     assert re.search(r"Max core file size +0 ", facts["limits"]) and "VmRSS:" in facts["memory"] and "MemTotal:" in facts["memory"]
     file = next(line for line in facts["files"].splitlines() if os.path.basename(__file__) in line)
     assert int(re.search(r"offset (\d+)", file).group(1)) > 0, file
     assert re.fullmatch(r"[0-9.]+ .*", facts["load"].splitlines()[0]) and " / " in facts["mounts"] and "libc" in facts["maps"]
+    own = [line for line in facts["processes"].splitlines() if line.startswith("%d " % os.getpid())]
+    assert re.fullmatch(r"%d  parent %d  user %d  [A-Z]  cpu \d+\.\d\d s  memory [1-9]\d* kB  \S.*" % (os.getpid(), os.getppid(), os.geteuid()), own[0]), own
+    assert "parent %d " % os.getpid() in facts["processes"] and len(own) == 1, facts["processes"]
     text = dump.tbdq("facts", "environment", json_output=False).out
     assert b"\033" not in text and b"MARK_OF_THE_TEST" in text, text
     assert dump.tbdq("facts", "weather").code == 1
     for options, wanted in (("none", []), ("limits+load", ["limits", "load"])):
         dump = crash([tbdtest.program("die_segv")], os.path.join(folder, options), ",facts=" + options)
         assert [fact["name"] for fact in dump.ask("facts")] == wanted, options
+    root = os.path.join(folder, "unknown")
+    result = tbdtest.run([tbdtest.program("die_segv")], env=tbdtest.trace_env(root, "mode=crash,facts=load+weather+limits"))
+    assert result.err == b"tbd: there is no fact of the system called 'weather': man tbd, --facts\n", result
+    tbdtest.wait_organizers(root)
+    assert [fact["name"] for fact in tbdtest.Trace(os.path.join(root, "latest")).ask("facts")] == ["limits", "load"]
 
 
 def test_damaged_facts(folder):

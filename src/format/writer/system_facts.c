@@ -14,45 +14,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct fact {
     char name[12];
-    char what[64];
     const char *files[3]; /* "%u" is the process */
     bool has_nuls;        /* they stand between lines */
     bool is_files;        /* its open files */
+    bool is_processes;    /* all that /proc shows */
 };
 
 static const struct fact facts[] = {
-    { .name = "command",
-      .what = "the command line",
-      .files = { "/proc/%u/cmdline" },
-      .has_nuls = true },
-    { .name = "environment",
-      .what = "the environment as it began",
-      .files = { "/proc/%u/environ" },
-      .has_nuls = true },
-    { .name = "limits", .what = "resource limits", .files = { "/proc/%u/limits" } },
-    { .name = "memory",
-      .what = "memory of the process and of the system",
-      .files = { "/proc/%u/status", "/proc/meminfo" } },
-    { .name = "maps", .what = "its mappings", .files = { "/proc/%u/maps" } },
-    { .name = "files", .what = "open files with offset and flags", .is_files = true },
-    { .name = "load",
-      .what = "load of the system, and how long it has been up",
-      .files = { "/proc/loadavg", "/proc/uptime" } },
-    { .name = "mounts", .what = "mounted file systems", .files = { "/proc/%u/mounts" } },
+    { .name = "command", .files = { "/proc/%u/cmdline" }, .has_nuls = true },
+    { .name = "environment", .files = { "/proc/%u/environ" }, .has_nuls = true },
+    { .name = "limits", .files = { "/proc/%u/limits" } },
+    { .name = "memory", .files = { "/proc/%u/status", "/proc/meminfo" } },
+    { .name = "maps", .files = { "/proc/%u/maps" } },
+    { .name = "files", .is_files = true },
+    { .name = "load", .files = { "/proc/loadavg", "/proc/uptime" } },
+    { .name = "mounts", .files = { "/proc/%u/mounts" } },
+    { .name = "processes", .is_processes = true },
 };
 #define FACTS (sizeof(facts) / sizeof(facts[0]))
-
-const char *tbd_fact_name(unsigned index, const char **what)
-{
-    if (index >= FACTS)
-        return NULL;
-    *what = facts[index].what;
-    return facts[index].name;
-}
 
 struct fact_text {
     char bytes[TBD_FACT_MAX_BYTES];
@@ -133,6 +117,56 @@ static void add_open_files(struct fact_text *text, uint32_t pid)
         closedir(folder);
 }
 
+/* "12 (any) name) S 1 ...": what follows the last parenthesis are numbers, the first of them field 3. */
+static void add_process(struct fact_text *text, const char *number)
+{
+    char path[300], line[1024], shown[1200];
+    unsigned long long user = 0, system = 0;
+    char *name, *end, state = '?';
+    long parent = 0, pages = 0;
+    struct stat status;
+    FILE *file;
+    size_t count;
+
+    snprintf(path, sizeof(path), "/proc/%s/stat", number);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    count = fstat(fileno(file), &status) == 0 ? fread(line, 1, sizeof(line) - 1, file) : 0;
+    fclose(file);
+    line[count] = '\0';
+    name = memchr(line, '(', count);
+    end = strrchr(line, ')');
+    if (name == NULL || end == NULL || end < name ||
+        sscanf(
+            end + 1,
+            " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %ld",
+            &state, &parent, &user, &system, &pages) != 5)
+        return; /* it has ended meanwhile */
+    for (char *at = name; at < end; at++)
+        *at = *at == '\n' ? ' ' : *at;
+    count = (size_t)snprintf(
+        shown, sizeof(shown), "%s  parent %ld  user %u  %c  cpu %.2f s  memory %llu kB  %.*s\n",
+        number, parent, status.st_uid, state,
+        (double)(user + system) / (double)sysconf(_SC_CLK_TCK),
+        (unsigned long long)pages * (unsigned long long)sysconf(_SC_PAGESIZE) / 1024,
+        (int)(end - name - 1), name + 1);
+    add_bytes(text, shown, count < sizeof(shown) ? count : sizeof(shown) - 1);
+}
+
+static void add_processes(struct fact_text *text)
+{
+    struct dirent *entry;
+    DIR *folder = opendir("/proc");
+
+    while (folder != NULL && !text->is_cut && (entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            add_process(text, entry->d_name);
+    }
+    if (folder != NULL)
+        closedir(folder);
+}
+
 /* In a pid namespace without a /proc of its own, a number there is that of another process. */
 static bool is_proc_ours(void)
 {
@@ -164,6 +198,8 @@ static void fill(struct fact_text *text, const struct fact *fact, uint32_t pid)
     }
     if (fact->is_files && pid != 0)
         add_open_files(text, pid);
+    if (fact->is_processes)
+        add_processes(text);
     for (size_t i = 0; fact->has_nuls && i < text->used; i++)
         text->bytes[i] = text->bytes[i] == '\0' ? '\n' : text->bytes[i];
 }
@@ -179,6 +215,24 @@ static bool is_wanted(const char *wanted, const char *name)
             return true;
     }
     return false;
+}
+
+const char *tbd_facts_unknown(const char *wanted, size_t *out_length)
+{
+    if (strcmp(wanted, "all") == 0 || strcmp(wanted, "none") == 0)
+        return NULL;
+    for (const char *at = wanted; *at != '\0'; at += *at == '+') {
+        size_t length = strcspn(at, "+");
+        bool is_known = length == 0;
+
+        for (unsigned i = 0; i < FACTS && !is_known; i++)
+            is_known = strlen(facts[i].name) == length && strncmp(at, facts[i].name, length) == 0;
+        *out_length = length;
+        if (!is_known)
+            return at;
+        at += length;
+    }
+    return NULL;
 }
 
 enum tbd_status tbd_facts_write(int dir, uint32_t pid, const char *wanted)

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define TBD_FACTS_FILE     "facts"
@@ -15,7 +16,7 @@
 /* `wanted`: "all", "none", or names joined by '+'; NULL: all.  What cannot be read is left out. */
 TBD_MUST_CHECK enum tbd_status tbd_facts_write(int dir, uint32_t pid, const char *wanted);
 
-/* The name of fact `index`, and what it is; NULL after the last. */
-const char *tbd_fact_name(unsigned index, const char **what);
+/* The first name in `wanted` that no fact has; NULL: there is none. */
+const char *tbd_facts_unknown(const char *wanted, size_t *out_length);
 
 #endif
