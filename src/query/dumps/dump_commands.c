@@ -265,8 +265,9 @@ static json_t *frame_row(struct tbd_dump_run *dump, size_t number, uint32_t tid,
     return row;
 }
 
+/* The innermost `most` frames; as elsewhere, text says how many there are besides. */
 static enum tbd_exit print_stack(struct tbd_dump_run *dump, const struct tbd_dump_place *place,
-                                 const struct tbd_rings_stack *stack)
+                                 const struct tbd_rings_stack *stack, size_t most)
 {
     static const char *const columns[] = {
         "frame", "pc", "module", "function", "file", "line", NULL
@@ -276,23 +277,27 @@ static enum tbd_exit print_stack(struct tbd_dump_run *dump, const struct tbd_dum
 
     stack->frames[0].pc = dump->ring->blocks[block].insns[place->insn].pc;
     tbd_rows_start(&rows, dump->run, columns);
-    for (size_t i = 0; i < stack->count && i < MAX_FRAMES; i++)
+    for (size_t i = 0; i < stack->count && i < most; i++)
         tbd_rows_add(&rows, frame_row(dump, i, place->thread->tid, &stack->frames[i]));
+    if (stack->count > most && most < MAX_FRAMES)
+        fprintf(stderr, "tbdq: note: %zu more frame%s\n", stack->count - most,
+                stack->count - most == 1 ? " follows" : "s follow");
     if (!stack->is_whole)
         fprintf(stderr, "tbdq: note: what called the last of these is not known: the ring does not "
                         "reach back to it, and the stack at the end does not show it\n");
     return tbd_rows_end(&rows);
 }
 
-static enum tbd_exit bt_at(struct tbd_dump_run *dump, const struct tbd_dump_place *place)
+static enum tbd_exit bt_at(struct tbd_dump_run *dump, const struct tbd_dump_place *place,
+                           size_t most)
 {
     size_t last_count;
     struct tbd_rings_frame *last = last_stack(dump, place->thread, &last_count);
     struct tbd_rings_stack stack;
     enum tbd_status status =
         tbd_rings_stack(dump->ring, place->thread, place->step, last, last_count, &stack);
-    enum tbd_exit result =
-        status == TBD_OK ? print_stack(dump, place, &stack) : tbd_command_fail(dump->run, status);
+    enum tbd_exit result = status == TBD_OK ? print_stack(dump, place, &stack, most)
+                                            : tbd_command_fail(dump->run, status);
 
     free(stack.frames);
     free(last);
@@ -337,29 +342,41 @@ static enum tbd_exit bt_threads(struct tbd_dump_run *dump)
             continue;
         if (!dump->run->session->json)
             fprintf(dump->run->out, "thread %" PRIu32 "\n", last.thread->tid);
-        result = bt_at(dump, &last);
+        result = bt_at(dump, &last, MAX_FRAMES);
     }
     return result;
+}
+
+/* "20": the innermost frames of the current position. */
+static bool take_frame_count(const char *text, size_t *out)
+{
+    size_t length = strspn(text, "0123456789");
+
+    *out = length > 0 && length <= 9 && text[length] == '\0' ? strtoul(text, NULL, 10) : 0;
+    return *out != 0;
 }
 
 static enum tbd_exit dump_bt(struct tbd_command_run *run)
 {
     struct tbd_dump_place place;
     struct tbd_dump_run dump;
+    size_t most = MAX_FRAMES;
     bool lies = false, is_of_all = run->session->info->has_rings_only && run->argc == 1 &&
                                    strcmp(run->argv[0], "threads") == 0;
+    bool is_current = run->argc == 0 || (run->argc == 1 && take_frame_count(run->argv[0], &most));
     enum tbd_exit result = tbd_dump_open(run, &dump);
 
     if (result == TBD_EXIT_FOUND && is_of_all)
         result = bt_threads(&dump);
     else if (result == TBD_EXIT_FOUND &&
-             !(run->argc == 0
+             !(is_current
                    ? current_place(&dump, &place, &lies)
                    : run->argc == 1 && tbd_dump_position(&dump, run->argv[0], &place, &lies)))
-        result = tbd_command_usage(run, "bt takes a position -N or -N+K, and a thread");
+        result = tbd_command_usage(
+            run, "bt takes a number of frames, or a position -N or -N+K, and a thread");
     else if (result == TBD_EXIT_FOUND)
-        result = lies ? bt_at(&dump, &place)
-                      : tbd_dump_not_in_ring(&dump, run->argc == 0 ? "the position" : run->argv[0]);
+        result = lies ? bt_at(&dump, &place, is_current && most < MAX_FRAMES ? most : MAX_FRAMES)
+                      : tbd_dump_not_in_ring(&dump, is_current ? "the position" : run->argv[0]);
     tbd_dump_close(&dump);
     return result;
 }
