@@ -40,6 +40,8 @@ struct tbd_join {
     uint64_t realtime_ns; /* at the program's start */
     uint64_t *lost;       /* pages of a dump that the disk has no space for, ascending */
     size_t lost_count;
+    uint32_t lost_blocks; /* of a dump, that are in its rings alone: the disk had no space */
+    uint32_t lost_files;  /* of a dump, that the disk had no space to copy */
     bool is_dump;
     bool started;
     bool has_windows;
@@ -114,6 +116,8 @@ static enum tbd_status put_dump_blocks(struct tbd_join *join, const struct tbd_w
     for (size_t i = 0; i < window->block_summary_count && !status; i++)
         status = tbd_writer_blocks(join->writer, join->table, window->block_summaries[i].id,
                                    window->block_summaries[i].id);
+    if (!status)
+        join->lost_blocks = highest_id - (uint32_t)window->block_summary_count;
     join->blocks_written = highest_id;
     return status;
 }
@@ -201,6 +205,8 @@ static enum tbd_status keep_file(struct tbd_join *join, const struct tbd_disk_wh
     enum tbd_status status = tbd_writer_module(join->writer, path, region->inode, region->device);
     char text[500];
 
+    if (join->is_dump && status == TBD_NOSPACE)
+        join->lost_files++;
     if (!status || !(join->head->flags & TBD_STREAM_OWN_CODE) || is_deleted(path))
         return TBD_OK;
     if (status != TBD_NOTFOUND)
@@ -405,6 +411,16 @@ static void finish_dump(struct tbd_join *join, const struct tbd_product *product
         snprintf(text, sizeof(text),
                  "the disk is full: %zu of %zu pages of memory are not in this dump",
                  join->lost_count, product->image_count);
+        join_note(join, &when, text);
+    }
+    if (join->lost_blocks != 0) {
+        snprintf(text, sizeof(text), "the disk is full: %u blocks are in the rings alone",
+                 join->lost_blocks);
+        join_note(join, &when, text);
+    }
+    if (join->lost_files != 0) {
+        snprintf(text, sizeof(text), "the disk is full: copies of %u files are not in this dump",
+                 join->lost_files);
         join_note(join, &when, text);
     }
     tbd_writer_use_reserve(join->writer);

@@ -572,6 +572,15 @@ def check_part(trace, kilobytes):
     return pages - lost
 
 
+def check_small_disk(folder):
+    """Blocks have no space, and copies of the C library neither: stack, rings and variables do."""
+    dump = crash([tbdtest.program("die_state")], os.path.join(folder, "small"))
+    info = dump.tbdq("info", json_output=False)
+    assert info.code == 0 and re.search(rb"the disk is full: copies of [1-4] files are not in this dump", info.out), info
+    assert dump.ask("bt") and dump.ask("path", "5"), info
+    shutil.rmtree(os.path.join(folder, "small"))
+
+
 def test_more_memory_than_the_disk_has_space_for(folder):
     """Stacks are kept first, then as much of the rest as fits; memory that is not there is unknown, and the program's end stays as it is."""
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, stderr=subprocess.PIPE).returncode != 0:
@@ -581,6 +590,8 @@ def test_more_memory_than_the_disk_has_space_for(folder):
         for kilobytes in (500, 1500, 4096):
             subprocess.run(["mount", "-o", "remount,size=%dk" % kilobytes, folder], check=True)
             root = os.path.join(folder, str(kilobytes))
+            if kilobytes == 500:
+                check_small_disk(folder)
             kept.append(check_part(crash([tbdtest.program("die_large")], root).path, kilobytes))
             shutil.rmtree(root)
     finally:
