@@ -133,10 +133,30 @@ int main(void)
         other, own = result.out.decode().split()
         rows = tbdtest.Trace(os.path.join(root, "latest")).ask("threads")
         assert [row["context"] for row in rows] == [own, other] and other != own, (scheme, rows, result)
+        dump = tbdtest.Trace(os.path.join(root, "latest"))
+        decoded = dump.ask("context")
+        for row in decoded:
+            test_rows.check_object("context", test_rows.documented()["context"], row)
+        for row in rows:  # what is on the stack above the function itself
+            calls = [frame["function"] for frame in dump.ask("bt", "thread", row["thread"]) if not frame["inlined"]][1:]
+            mine = [other for other in decoded if other["thread"] == row["thread"] and other["stack"] == 1]
+            assert names(mine) == calls and {other["value"] for other in mine} == {row["context"]} and mine[0]["threads"] == 1, (row, mine, calls)
+            alone = dump.ask("context", row["context"])
+            assert names([other for other in alone if other["stack"] == 1]) == calls, (alone, calls)
+        if scheme == "order":
+            assert dump.script(["context"]) == [decoded]  # the trace is open
     root = os.path.join(folder, "none")
     tbdtest.run([binary], env=tbdtest.trace_env(root, "mode=crash"))
     tbdtest.wait_organizers(root)
-    assert all("context" not in row for row in tbdtest.Trace(os.path.join(root, "latest")).ask("threads"))
+    dump = tbdtest.Trace(os.path.join(root, "latest"))
+    assert all("context" not in row for row in dump.ask("threads"))
+    result = dump.tbdq("context")
+    assert result.code == 1 and b"the dump has no calling contexts" in result.err, result
+    root = os.path.join(folder, "recorded")
+    result = tbdtest.record([tbdtest.program("recursion")], root)[1].tbdq("context", "0x1")
+    assert result.code == 2 and b"this trace is no crash dump that names it" in result.err, result
+    result = tbdtest.run([tbdtest.TBDQ, "context", "0x1"], env=tbdtest.clean_env({"TBD_DIR": folder + "/nothing"}))
+    assert result.code == 2 and b"--program is needed" in result.err, result
 
 
 # ---- tbdq context ----
@@ -226,8 +246,8 @@ def test_unknown_values_and_files(folder):
     for words in ([], ["1"], ["x", "--program", EXAMPLE], ["12345678123456789", "--program", EXAMPLE], ["-1", "--program", EXAMPLE],
                   ["1", "2", "--program", EXAMPLE], ["1", "--program"], ["1", "--program", EXAMPLE, "--scheme", "product"],
                   ["1", "--program", EXAMPLE, "--many", "1"], ["1", "--program", EXAMPLE, "--seconds", "0"], ["1", "--program", EXAMPLE, "--values", "-"]):
-        result = tbdtest.run([tbdtest.TBDQ, "context", *words])
-        assert result.code == 2 and not result.out and b"hint: tbdq context VALUE" in result.err, (words, result)
+        result = tbdtest.run([tbdtest.TBDQ, "context", *words], env=tbdtest.clean_env({"TBD_DIR": os.path.join(folder, "nothing")}))
+        assert result.code == 2 and not result.out and b"hint: tbdq context [VALUE]" in result.err, (words, result)
     cut = os.path.join(folder, "cut")
     with open(EXAMPLE, "rb") as file, open(cut, "wb") as part:
         part.write(file.read()[:5000])

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* cmd_context.c - context: the stacks of calls that a value of tbd_context() stands for (mode=context)
  *
- * It needs the program's files, no trace.  Stacks that recordings have had (--learn) are looked up first. */
+ * It needs the program's files, no trace: a crash dump only says which files these are, and which values its threads had.  Stacks that
+ * recordings have had (--learn) are looked up first. */
 #include "query/commands/commands.h"
 #include "query/commands/rows.h"
 #include "query/commands/value_words.h"
 #include "query/contexts/call_edges.h"
 #include "query/contexts/context_learn.h"
 #include "query/output/output.h"
+#include "query/session/dump_state.h"
 
 #include "query/debuginfo/dwarf_file.h"
 #include "query/contexts/call_graph.h"
@@ -28,6 +30,8 @@ struct asked {
     const char *seconds; /* of processor time for each search; NULL: TBD_CALL_GRAPH_SECONDS */
     struct tbd_call_question question;
     const char *values; /* a file of values, "-": standard input; NULL: there is one in `words` */
+    bool is_scheme_given;
+    bool is_of_threads; /* the values are those of a dump's threads */
 };
 
 /* What values are decoded with, one after another. */
@@ -37,7 +41,8 @@ struct decoding {
     struct tbd_context_dictionary dictionary;
     struct tbd_call_graph *graph; /* NULL: no value has needed it yet */
     struct tbd_rows rows;
-    double seconds; /* of processor time that the present value has taken */
+    double seconds;           /* of processor time that the present value has taken */
+    uint32_t thread, threads; /* the first one that has the present value, and how many have */
 };
 
 static bool has_values(const struct asked *asked)
@@ -72,16 +77,19 @@ static const char *take_words(const struct tbd_command_run *run, struct asked *a
     };
     const char *wrong;
 
-    *asked = (struct asked){ .scheme = TBD_CALLING_ORDER };
+    *asked = (struct asked){ .scheme = TBD_CALLING_SCHEMES };
     wrong = tbd_value_words_take(run, options, &asked->words);
     if (wrong != NULL)
         return wrong;
+    asked->is_scheme_given = asked->scheme != TBD_CALLING_SCHEMES;
+    if (!asked->is_scheme_given)
+        asked->scheme = TBD_CALLING_ORDER;
     if (asked->words.has_value && asked->values != NULL)
         return "it is one value, or --values";
     if (asked->learn != NULL && !has_values(asked))
         return NULL;
-    if (!has_values(asked) || asked->program == NULL)
-        return "a value and --program are needed";
+    if (!has_values(asked) && asked->program != NULL)
+        return "a value is needed";
     asked->question =
         (struct tbd_call_question){ asked->scheme, asked->log, TBD_CALL_GRAPH_SECONDS };
     if (asked->seconds != NULL && !take_seconds(asked->seconds, &asked->question.seconds))
@@ -120,11 +128,21 @@ static bool is_same(const struct tbd_call_frame *one, const struct tbd_call_fram
     return one->file == other->file && one->address == other->address && one->signo == other->signo;
 }
 
+static bool has_many(const struct decoding *d)
+{
+    return d->asked->values != NULL || d->asked->is_of_threads;
+}
+
 /* One of many. */
 static void set_value(const struct decoding *d, uint64_t value, json_t *row)
 {
+    if (d->asked->is_of_threads) {
+        json_object_set_new(row, "thread", json_integer(d->thread));
+        json_object_set_new(row, "threads", json_integer(d->threads));
+    }
     json_object_set_new(row, "value", tbd_output_hex(value));
-    json_object_set_new(row, "seconds", json_real(d->seconds));
+    if (!d->asked->is_of_threads)
+        json_object_set_new(row, "seconds", json_real(d->seconds));
 }
 
 /* A call that repeats itself directly is one row, with how often. */
@@ -142,7 +160,7 @@ static void add_stack(struct decoding *d, uint64_t value, const struct tbd_call_
         json_object_set_new(row, "frame", json_integer((json_int_t)i));
         json_object_set_new(row, "times", json_integer((json_int_t)times));
         json_object_set_new(row, "begins", json_string(stack->from_start ? "start" : "elsewhere"));
-        if (d->asked->values != NULL)
+        if (has_many(d))
             set_value(d, value, row);
         if (file != NULL)
             tbd_output_source_cell(file, (uint32_t)json_integer_value(json_object_get(row, "line")),
@@ -175,7 +193,7 @@ static void add_answer(struct decoding *d, uint64_t value, const struct tbd_call
 {
     for (size_t i = 0; i < answer->count; i++)
         add_stack(d, value, &answer->stacks[i], i + 1);
-    if (answer->count == 0 && d->asked->values != NULL)
+    if (answer->count == 0 && has_many(d))
         add_none(d, value, answer);
     else if (answer->count == 0)
         say_none(value, answer);
@@ -376,23 +394,150 @@ static enum tbd_exit find_file(struct decoding *d)
     return result;
 }
 
-static enum tbd_exit decode(struct tbd_command_run *run, const struct asked *asked)
+/* ---- a dump ---- */
+
+/* Each value once, whichever threads have it. */
+static enum tbd_exit find_of_threads(struct decoding *d, struct tbd_session *session)
 {
-    static const char *const columns[] = { "value",    "stack", "frame",  "times",
-                                           "function", "call",  "source", NULL };
+    uint32_t count = tbd_trace_thread_count(session->trace);
+    struct tbd_msg_calling *all = calloc(count + 1, sizeof(*all));
+    enum tbd_exit result = TBD_EXIT_FOUND, found = TBD_EXIT_FOUND;
+
+    if (all == NULL)
+        return tbd_command_no_memory();
+    for (uint32_t i = 0; i < count; i++)
+        if (tbd_dump_calling(session, 0, tbd_trace_thread(session->trace, i)->tid, &all[i]) !=
+            TBD_OK)
+            all[i] = (struct tbd_msg_calling){ .thread = 0 };
+    for (uint32_t i = 0; i < count && is_answer(found); i++) {
+        if (all[i].thread == 0)
+            continue;
+        d->thread = all[i].thread;
+        d->threads = 1;
+        for (uint32_t k = i + 1; k < count; k++) {
+            if (all[k].thread == 0 || all[k].value != all[i].value)
+                continue;
+            all[k].thread = 0;
+            d->threads++;
+        }
+        found = find_value(d, all[i].value);
+        if (found != TBD_EXIT_FOUND)
+            result = found;
+    }
+    free(all);
+    return result;
+}
+
+/* What the values are made by is known, unless it was said.  False: the dump has no values. */
+static bool take_scheme(struct tbd_session *session, struct asked *asked)
+{
+    struct tbd_msg_calling calling;
+
+    for (uint32_t i = 0; i < tbd_trace_thread_count(session->trace); i++) {
+        if (tbd_dump_calling(session, 0, tbd_trace_thread(session->trace, i)->tid, &calling) !=
+            TBD_OK)
+            continue;
+        if (!asked->is_scheme_given && calling.scheme < TBD_CALLING_SCHEMES)
+            asked->scheme = asked->question.scheme = calling.scheme;
+        return true;
+    }
+    return false;
+}
+
+/* The dump's files stand for --program and --library; they are read where the program had them. */
+static void take_files(struct tbd_session *session, struct asked *asked)
+{
+    const struct tbd_module *modules;
+    size_t count;
+
+    asked->program = session->info->program;
+    if (tbd_symbols_modules(session->symbols, 0, &modules, &count) != TBD_OK)
+        return;
+    for (size_t i = 0; i < count && asked->words.more_count < TBD_CALL_GRAPH_FILES; i++) {
+        struct tbd_elf_file *file = NULL;
+
+        if (strcmp(modules[i].path, asked->program) != 0 && modules[i].path[0] == '/')
+            asked->words.more[asked->words.more_count++] = (char *)(uintptr_t)modules[i].path;
+        if (tbd_elf_open(modules[i].path, &file) != TBD_OK)
+            continue;
+        if (strcmp(file->build_id_text, modules[i].build_id) != 0)
+            fprintf(stderr, "tbdq: note: %s is another file than the dump's: stacks may be wrong\n",
+                    tbd_shown(modules[i].path));
+        tbd_elf_close(file);
+    }
+}
+
+static enum tbd_exit decode(struct tbd_command_run *run, const struct asked *asked,
+                            struct tbd_session *dump)
+{
+    static const char *const columns[] = { "thread", "threads",  "value", "stack",  "frame",
+                                           "times",  "function", "call",  "source", NULL };
     struct decoding d = { .run = run, .asked = asked };
     enum tbd_exit result;
 
-    if (open_dictionary(asked, &d.dictionary) != TBD_OK)
+    if (open_dictionary(asked, &d.dictionary) != TBD_OK ||
+        (dump != NULL && tbd_contexts_learn_dump(dump, &d.dictionary) != TBD_OK)) {
+        tbd_contexts_close(&d.dictionary);
         return tbd_command_no_memory();
-    tbd_rows_start(&d.rows, run, columns + (asked->values == NULL));
-    result = asked->values != NULL ? find_file(&d) : find_value(&d, asked->words.value);
+    }
+    tbd_rows_start(&d.rows, run,
+                   columns + (asked->is_of_threads    ? 0
+                              : asked->values != NULL ? 2
+                                                      : 3));
+    if (asked->is_of_threads)
+        result = find_of_threads(&d, dump);
+    else
+        result = asked->values != NULL ? find_file(&d) : find_value(&d, asked->words.value);
     if (d.rows.count != 0)
         tbd_rows_end(&d.rows);
     else
         tbd_rows_drop(&d.rows);
     tbd_call_graph_free(d.graph);
     tbd_contexts_close(&d.dictionary);
+    return result;
+}
+
+static enum tbd_exit decode_dump(struct tbd_command_run *run, struct asked *asked,
+                                 struct tbd_session *session)
+{
+    bool has_contexts;
+
+    if (!session->info->is_dump || session->info->program[0] == '\0')
+        return tbd_command_usage(run,
+                                 "--program is needed: this trace is no crash dump that names it");
+    has_contexts = take_scheme(session, asked);
+    asked->is_of_threads = !has_values(asked);
+    if (asked->is_of_threads && !has_contexts) {
+        fprintf(stderr, "tbdq: the dump has no calling contexts\n"
+                        "hint: tbd crash --mode=crash,context -- PROGRAM\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    take_files(session, asked);
+    return decode(run, asked, session);
+}
+
+/* The trace that is open, or else the one that the command line names. */
+static enum tbd_exit with_dump(struct tbd_command_run *run, struct asked *asked)
+{
+    struct tbd_session session = { .workers = run->session->workers,
+                                   .no_cache = run->session->no_cache,
+                                   .takes_rings = true };
+    enum tbd_exit result;
+    enum tbd_status status;
+
+    if (run->session->trace != NULL)
+        return decode_dump(run, asked, run->session);
+    status = tbd_session_open(&session, run->trace);
+    if (status == TBD_OK) {
+        result = decode_dump(run, asked, &session);
+    } else if (status == TBD_NOTRACE && run->trace == NULL) {
+        result =
+            tbd_command_usage(run, "--program is needed: there is no crash dump that names it");
+    } else {
+        run->session->why = session.why;
+        result = tbd_command_fail(run, status);
+    }
+    tbd_session_close(&session);
     return result;
 }
 
@@ -405,7 +550,7 @@ enum tbd_exit tbd_command_context(struct tbd_command_run *run)
     if (wrong != NULL)
         return tbd_command_usage(run, wrong);
     result = asked.learn != NULL ? learn(run, asked.learn) : TBD_EXIT_FOUND;
-    if (result != TBD_EXIT_FOUND || !has_values(&asked))
+    if (result != TBD_EXIT_FOUND || (asked.learn != NULL && !has_values(&asked)))
         return result;
-    return decode(run, &asked);
+    return asked.program != NULL ? decode(run, &asked, NULL) : with_dump(run, &asked);
 }

@@ -72,7 +72,7 @@ const struct tbd_command tbd_commands[] = {
       "recorded in which most unknown values begin: each with those above it.  `uses` is how many lead back to it.",
       "tbdq advise", false, false, false },
     { "context", tbd_command_context,
-      "VALUE --program FILE [--log TEXT] [--library FILE] [--scheme order|xor|sum] [--seconds N] [--values FILE] | --learn TRACE",
+      "[VALUE] [--program FILE] [--log TEXT] [--library FILE] [--scheme order|xor|sum] [--seconds N] [--values FILE] | --learn TRACE",
       "the stacks that a value of tbd_context() stands for (mode=context)",
       "The stacks of calls that have this value: those that recordings of the program had, if they were learned; or else from the\n"
       "calls that are in the program's and its libraries' code; none of it is run.  All are shown, those that begin at the program's\n"
@@ -80,7 +80,9 @@ const struct tbd_command tbd_commands[] = {
       "TEXT.  --library (up to 60) names a file that the program loads by itself.  It tries 32 million calls, for N (10) seconds, at most.\n"
       "--values FILE instead of VALUE takes many at once, the first word of each line (-: standard input): the program is read once.\n"
       "--learn keeps the stacks that a recording had, in the user's cache, for this program (by its build id): they are\n"
-      "found however the calls were made, also by pointer.",
+      "found however the calls were made, also by pointer.\n"
+      "Without --program the program and its libraries are those of the crash dump, whose threads' stacks are known, too; without\n"
+      "VALUE the values of all its threads are decoded (--mode=crash,context).",
       "tbdq context 0x3630b3fdf0c92bb9 --program examples/context", false, true, false },
     { "info", tbd_command_info, "",
       "what the trace holds",
@@ -506,7 +508,7 @@ static const char *const of_dumps[] = {
     "threads", "thread", "mark",  "marks", "assert",      "where",     "regs",    "mem",
     "bt",      "frame",  "up",    "down",  "list",        "print",     "set",     "x",
     "locals",  "ptype",  "disas", "dump",  "breakpoints", "delete",    "pack",    "du",
-    "printf",  "symbol", "line",  "types", "functions",   "variables",
+    "printf",  "symbol", "line",  "types", "functions",   "variables", "context", "branches",
 };
 
 bool tbd_command_is_of_dumps(const struct tbd_command *command)

@@ -24,7 +24,7 @@
 static uint32_t find_file(const struct tbd_call_graph *graph, const char *name)
 {
     for (uint32_t i = 0; i < graph->file_count; i++) {
-        if (strcmp(tbd_base_name(graph->files[i].path), name) == 0)
+        if (tbd_is_file_called(graph->files[i].path, name, strlen(name)))
             return i;
     }
     return graph->file_count;

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "query/search/search.h"
+#include "query/session/source/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,4 +153,45 @@ enum tbd_status tbd_contexts_learn(struct tbd_session *session,
     if (l.is_short)
         return TBD_NOMEM;
     return status == TBD_NOTFOUND ? TBD_OK : status;
+}
+
+/* ---- a dump ---- */
+
+/* A frame above the innermost one stands at a return address; one that a signal stopped does not. */
+static bool learn_frame(struct tbd_session *session, struct tbd_context_dictionary *dictionary,
+                        const struct tbd_frame *frame, uint32_t *node)
+{
+    const struct tbd_module *module = tbd_symbols_module_at(session->symbols, 0, frame->pc);
+    uint64_t offset = module != NULL && module->file != NULL && frame->call_pc != frame->pc
+                          ? tbd_contexts_offset(module->file, frame->pc - module->bias)
+                          : 0;
+    uint32_t file = offset != 0 ? tbd_contexts_file(dictionary, module->path) : TBD_CONTEXT_FILES;
+
+    *node = file != TBD_CONTEXT_FILES
+                ? tbd_contexts_add(dictionary, (struct tbd_context_node){ *node, file, offset })
+                : 0;
+    return *node != 0;
+}
+
+enum tbd_status tbd_contexts_learn_dump(struct tbd_session *session,
+                                        struct tbd_context_dictionary *dictionary)
+{
+    enum tbd_status status = TBD_OK;
+    uint32_t before = session->thread;
+
+    for (uint32_t i = 0; i < tbd_trace_thread_count(session->trace) && status != TBD_NOMEM; i++) {
+        struct tbd_source_stack stack;
+        uint32_t node = 0;
+
+        session->thread = tbd_trace_thread(session->trace, i)->tid;
+        status = tbd_source_stack(session, (struct tbd_position){ 0 }, &stack);
+        if (status != TBD_OK)
+            continue; /* it has no registers */
+        for (size_t at = stack.frame_count; at-- > 1;)
+            if (!learn_frame(session, dictionary, &stack.frames[at], &node))
+                break;
+        tbd_source_stack_free(&stack);
+    }
+    session->thread = before;
+    return status == TBD_NOMEM ? status : TBD_OK;
 }
