@@ -211,12 +211,14 @@ static void run_elements(struct tbd_special_run *s)
 /* Which components are stored depends on history, so replay takes the bytes from the log. */
 static void run_xsave(struct tbd_special_run *s)
 {
+    const struct tbd_regs *regs = &s->thread->regs;
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     size_t count;
 
     if (tbd_slot_stores(s->thread, s->slot, ranges, &count) == TBD_SLOT_UNKNOWN || !count)
         tbd_special_give_up(s, "it stores its vector state in a way that is not known");
-    ranges[0].bytes = tbd_processor.vector.all_bytes;
+    ranges[0].bytes = tbd_vector_xsave_bytes(
+        &tbd_processor.vector, regs->gpr[TBD_RDX] << 32 | (uint32_t)regs->gpr[TBD_RAX]);
     if (tbd_special_leaves(s, ranges, 1, true))
         return;
     if (tbd_shared_store(s, ranges, 1, false)) {

@@ -65,6 +65,30 @@ bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit)
     return info->cpu.bytes <= TBD_VECTOR_MAX_BYTES;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The end of the last one, in either format. */
+uint32_t tbd_vector_xsave_bytes(const struct tbd_vector_info *info, uint64_t asked)
+{
+    uint64_t mask = asked & read_xcr0();
+    uint32_t end = TBD_VECTOR_LEGACY + TBD_VECTOR_HEADER;
+
+    for (unsigned i = 2; i < 64 && mask >> i; i++) {
+        uint32_t bytes = i < TBD_VECTOR_COMPONENTS ? tbd_vector_component_bytes(i) : 0;
+
+        if (!(mask >> i & 1))
+            continue;
+        if (!bytes || !(info->cpu.mask >> i & 1))
+            return info->all_bytes;
+        end = larger(end, info->cpu.offset[i] + bytes);
+        end = larger(end, tbd_vector_compacted_offset(mask, i) + bytes);
+    }
+    return end;
+}
+
 bool tbd_vector_adopt(struct tbd_vector_info *info, uint64_t mask, uint32_t bytes)
 {
     struct tbd_vector_layout found;

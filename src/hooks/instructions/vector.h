@@ -26,6 +26,8 @@ struct tbd_vector_info {
 /* False if the processor has no XSAVE, or an image is too large.  `limit`: the components that may
  * be used (TBD_VECTOR_V3; UINT64_MAX: all). */
 bool tbd_vector_init(struct tbd_vector_info *info, uint64_t limit);
+/* At most this many bytes are written by any form of xsave that is asked for these components. */
+uint32_t tbd_vector_xsave_bytes(const struct tbd_vector_info *info, uint64_t asked);
 /* From now on images have the format of a processor with these components and this length.  False:
  * their layout is not known. */
 bool tbd_vector_adopt(struct tbd_vector_info *info, uint64_t mask, uint32_t bytes);

@@ -91,6 +91,13 @@ bool tbd_effects_is_short(const struct tbd_effects *effects)
 
 /* ---- before ---- */
 
+static bool is_off;
+
+void tbd_effects_off(void)
+{
+    is_off = true;
+}
+
 /* Saves the readable bytes from the start of the range.  False: there are none. */
 static bool save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
@@ -118,7 +125,7 @@ void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *
 {
     uint64_t unreadable = UINT64_MAX; /* a page; a look at it costs a fault */
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !is_off; i++) {
         uint64_t page = ranges[i].address / TBD_PAGE_SIZE;
 
         if (ranges[i].bytes && page == unreadable)
@@ -177,6 +184,8 @@ static void save_page(void *context, uint64_t address)
  * later. */
 void tbd_effects_watch_all(struct tbd_effects *effects)
 {
+    if (is_off)
+        return;
     for (uint32_t i = 0; i < wiped_count; i++)
         save(effects, wiped[i].start, wiped[i].end - wiped[i].start);
     if (tbd_snapshot_take(&effects->snapshot))

@@ -21,6 +21,9 @@ struct tbd_snapshot;
 /* The only instance; its buffers are reserved at the first call.  NULL: no address space left. */
 struct tbd_effects *tbd_effects_get(void);
 void tbd_effects_clear(struct tbd_effects *effects);
+/* In a free run nobody is told what was written, and a look at memory that is about to be may do what the program does not: have somebody
+ * fill a page (userfaultfd), who may be this thread.  From now on nothing is watched. */
+void tbd_effects_off(void);
 /* Parts that cannot be read are left out: the kernel cannot write them either. */
 void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                        size_t count);

@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/calling_memory.h"
+#include "hooks/memory/effects.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/recording.h"
 #include "patcher/engine_lock.h"
@@ -23,6 +24,7 @@ int64_t tbd_free_clone_call(const struct tbd_sys_call *call, void (*begin)(void 
 void tbd_free_init(void)
 {
     tbd_threads.is_free = true;
+    tbd_effects_off();
 }
 
 /* ---- the lock ---- */
