@@ -327,8 +327,11 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
 
     if (!status)
         status = tbd_writer_new(root, program, &o->writer, why);
-    if (!status)
-        tbd_writer_take_modules(o->writer, o->options->modules);
+    if (status)
+        return status;
+    if (o->options->pid)
+        tbd_one_process_begin(&o->process, root, o->options->pid);
+    tbd_writer_take_modules(o->writer, o->options->modules);
     return status;
 }
 
@@ -378,12 +381,21 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     return TBD_OK;
 }
 
+/* The program ends when it sees that. */
+static void say_done(struct organizer *o)
+{
+    if (!has_executed(o))
+        tbd_one_process_wait(&o->process);
+    say_state(o->head, TBD_ORGANIZER_DONE);
+}
+
 static void tear_down(struct organizer *o, enum tbd_status status)
 {
     tbd_ager_free(o->ager);
     tbd_writer_free(o->writer);
     if (o->head && !o->failed && !status)
-        say_state(o->head, TBD_ORGANIZER_DONE);
+        say_done(o);
+    tbd_one_process_end(&o->process);
     while (o->thread_count)
         pthread_join(o->threads[--o->thread_count], NULL);
     tbd_consumer_free(o->consumer);
@@ -404,6 +416,7 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
 {
     struct organizer o = { .options = options,
                            .pidfd = -1,
+                           .process.fd = -1,
                            .builders = { .lock = PTHREAD_MUTEX_INITIALIZER } };
     enum tbd_status status;
     bool is_put_off;

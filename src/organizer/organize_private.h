@@ -9,6 +9,7 @@
 #include "format/writer/writer.h"
 #include "organizer/builders.h"
 #include "organizer/join.h"
+#include "organizer/one_process.h"
 #include "organizer/organize.h"
 #include "organizer/pipeline.h"
 
@@ -36,6 +37,7 @@ struct organizer {
     struct tbd_block_table *table;
     struct tbd_stream_head *head;
     int pidfd;
+    struct tbd_one_process process;
 
     struct tbd_pipeline *pipeline;
     struct tbd_builders builders;

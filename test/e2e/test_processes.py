@@ -116,7 +116,7 @@ def test_relative_folder(folder):
     result = tbdtest.run([tbdtest.program("processes"), "daemon"], env=env, cwd=here)
     assert result.code == 0 and result.err == b"", result
     end = time.monotonic() + 30
-    while len(os.listdir(os.path.join(here, "traces"))) < 4 and time.monotonic() < end:
+    while len(tbdtest.traces(os.path.join(here, "traces"))) < 3 and time.monotonic() < end:
         time.sleep(0.05)
     assert len(tbdtest.traces(os.path.join(here, "traces"))) == 3, os.listdir(os.path.join(here, "traces"))
 
@@ -177,6 +177,20 @@ def test_process_one_of_a_namespace(folder):
     for trace in traces:
         assert trace.info()["end"].startswith("exit "), trace.info()
         trace.verify()
+
+
+def test_traces_are_whole_when_the_process_has_ended(folder):
+    """Also that of the program which it had been before: its organizer may have much to write when the second program ends."""
+    for options in ("mode=native", "mode=traced"):
+        root = os.path.join(folder, options)
+        os.makedirs(root)
+        env = tbdtest.trace_env(root, options)
+        result = tbdtest.run([tbdtest.program("writes_then_executes"), tbdtest.need("true")], env=env)
+        traces = tbdtest.traces(root)
+        assert result.code == 0 and len(traces) == 2, (result, traces)
+        for trace in traces:
+            info = trace.info()
+            assert info["finished"] and info["end"] in ("exec", "exit 0"), info
 
 
 def test_programs_started_without_the_library(folder):
