@@ -76,6 +76,13 @@ def test_children_have_traces_of_their_own(folder):
     tbdtest.check_traces(folder, 4)
 
 
+def test_code_that_decodes_in_two_ways_is_the_program_s_own(folder):
+    """Where most of its code looks like other instructions if it is read from a byte later; compilers have such lists of jumps."""
+    trace = check([tbdtest.program("jump_lists")], folder)
+    notes = " ".join(trace.info()["notes"])
+    assert "translated" not in notes, notes
+
+
 def test_a_program_that_makes_code_goes_on_translated(folder):
     """The trace says so, and answers as a traced one does; the part before it is native, so its windows are of both kinds."""
     argv = tbdtest.fixed([tbdtest.program("generated")])

@@ -6,6 +6,9 @@
  * instructions, whether it begins in the middle of one or not.  If nearly all of these agree, the find is an instruction,
  * or part of another one; else it is not decided, and the program's code is translated.
  *
+ * Decoding that begins in the midst of instructions may stay there, in a list of jumps for example, where every few bytes are the same. Where
+ * places do not agree, only ways count on which all instructions are such that programs have.
+ *
  * Places agree about data, too: libraries have tables among their code (libcrypto 150 KB), and a trap in one changes what the
  * program computes.  Of random bytes every sixth instruction or so is one that no program has.  So a find with such
  * instructions both before and after it is data.  With them on one side it is code beside data; if it is of a kind that data
@@ -206,6 +209,26 @@ static bool begins_hidden(struct decision *d, uint64_t at)
     return at > d->holder && at <= d->find && follow(d, at, seen) == SURE;
 }
 
+/* Does decoding come to an instruction at `place`? */
+static bool is_instruction(const struct decision *d, uint64_t place)
+{
+    uint64_t low = d->find - d->start < BEFORE ? d->start : d->find - BEFORE;
+
+    for (uint64_t from = low; from < low + VOTES; from++) {
+        uint64_t at = from;
+
+        while (at < place) {
+            uint32_t length =
+                tbd_decode_length(d->code + (at - d->start), d->bytes - (at - d->start));
+
+            at += length ? length : 1;
+        }
+        if (at == place)
+            return true;
+    }
+    return false;
+}
+
 /* The find is part of another instruction: does a jump just before that one lead between its bytes?  So the code of programs that
  * hide instructions begins.  To look at all jumps would find many in data. */
 static bool is_jumped_to(struct decision *d)
@@ -213,7 +236,8 @@ static bool is_jumped_to(struct decision *d)
     const uint8_t *jump = d->code + (d->holder - d->start) - SHORT_JUMP;
 
     return d->holder >= d->start + SHORT_JUMP && is_short_jump(jump[0]) &&
-           begins_hidden(d, d->holder + (uint64_t)(int64_t)(int8_t)jump[1]);
+           begins_hidden(d, d->holder + (uint64_t)(int64_t)(int8_t)jump[1]) &&
+           is_instruction(d, d->holder - SHORT_JUMP);
 }
 
 /* ---- data ---- */
@@ -277,6 +301,35 @@ static unsigned clean_after(const struct decision *d)
     return CLEAN;
 }
 
+/* Do programs have every instruction on the way from `at` to the find, but for the first few? */
+static bool is_clean_way(const struct decision *d, uint64_t at)
+{
+    while (at < d->find) {
+        bool is_odd, is_far = at < d->find - FROM;
+
+        at = after_insn(d, at, &is_odd);
+        if (is_odd && !is_far)
+            return false;
+    }
+    return true;
+}
+
+/* The votes did not agree.  Only what is no place for a trap is decided so. */
+static void take_clean_votes(struct decision *d)
+{
+    uint8_t seen[BEFORE + 1] = { 0 };
+    unsigned unlikely = 0;
+
+    for (unsigned back = BEFORE; back > FROM && d->find - d->start >= BEFORE; back--)
+        if (is_clean_way(d, d->find - back)) {
+            if (follow(d, d->find - back, seen) == SURE)
+                return;
+            unlikely++;
+        }
+    if (unlikely >= FEW)
+        d->unlikely = VOTES;
+}
+
 /* fnstenv, fnsave, lsl: what code hardly has, and data often. */
 static bool is_rare(const struct decision *d)
 {
@@ -301,6 +354,8 @@ static enum surroundings look_around(const struct decision *d)
 static void decide(struct decision *d)
 {
     take_votes(d);
+    if (d->sure < NEARLY && d->unlikely < NEARLY)
+        take_clean_votes(d);
     d->is_in = d->sure >= NEARLY ? look_around(d) : CODE;
     d->is_hidden = d->unlikely >= NEARLY && is_jumped_to(d);
 }
