@@ -30,6 +30,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/written_pages.h"
+#include "hooks/own/own_finds.h"
 #include "patcher/decode.h"
 
 #define BEFORE 192u /* bytes before a find where decoding begins */
@@ -52,40 +53,6 @@ bool tbd_own_must_stop(const struct tbd_insn *insn)
            (tbd_specials_have(TBD_SPECIALS_NATIVE_STOPS, insn->special) ||
             tbd_decode_stores_x87(insn->bytes, insn->length) ||
             tbd_decode_reads_processor(insn->bytes, insn->length));
-}
-
-/* Pairs of bytes, a bit each: those that nearly nothing but a find begins with, and 60 ff, with which the address of a
- * vsyscall function ends.  Most of a program's code is passed by them. */
-static uint64_t pairs[65536 / 64];
-
-static void add_pair(unsigned first, unsigned second)
-{
-    unsigned pair = first | second << 8; /* as it is loaded */
-
-    pairs[pair / 64] |= 1ull << pair % 64;
-}
-
-static bool is_pair(const uint8_t *at)
-{
-    uint16_t pair;
-
-    memcpy(&pair, at, sizeof(pair));
-    return pairs[pair / 64] >> pair % 64 & 1;
-}
-
-static void make_pairs(void)
-{
-    static const uint8_t after_0f[] = { 0x03, 0x31, 0xa2, 0x01, 0xc7, 0xae };
-
-    for (size_t i = 0; i < sizeof(after_0f); i++)
-        add_pair(0x0f, after_0f[i]);
-    for (unsigned modrm = 0; modrm < 0xc0; modrm++)
-        if ((modrm >> 3 & 7) == 6) {
-            add_pair(0xd9, modrm);
-            add_pair(0xdd, modrm);
-        }
-    add_pair(0xc7, 0xf8);
-    add_pair(0x60, 0xff);
 }
 
 /* May an instruction with these opcode bytes be one of them? */
@@ -429,26 +396,30 @@ static void decide_find(struct decision *d)
     }
 }
 
-/* Finds in [at, at + bytes); the copy has `before` bytes more in front, and some after. */
-static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t bytes,
-                         size_t after)
+/* The mark at `i` in the copy. */
+static void look_at_mark(uint64_t start, const uint8_t *copy, size_t i, size_t bytes)
 {
-    for (size_t i = before; i < before + bytes; i++) {
-        if (!is_pair(copy + i)) /* the copy has space for a byte more */
-            continue;
-        if (copy[i] == 0x60 && i >= MOV_MOST + 3 && i + 1 < before + bytes + after &&
-            is_vsyscall(copy + i + 2))
+    if (copy[i] == 0x60) {
+        if (i >= MOV_MOST + 3 && i + 1 < bytes && is_vsyscall(copy + i + 2))
             tbd_own_translate_soon(
                 "it calls the kernel's vsyscall page, which native play cannot follow");
-        if (copy[i] != 0x60 && i + 2 < before + bytes + after && is_find(copy + i)) {
-            struct decision d = { .code = copy,
-                                  .bytes = before + bytes + after,
-                                  .start = at - before,
-                                  .find = at + (i - before) };
+    } else if (i + 2 < bytes && is_find(copy + i)) {
+        struct decision d = { .code = copy, .bytes = bytes, .start = start, .find = start + i };
 
-            decide_find(&d);
-        }
+        decide_find(&d);
     }
+}
+
+/* Finds in the chunk at `at`; the copy has `before` bytes more in front, and some after. */
+static void look_at_copy(uint64_t at, const uint8_t *copy, size_t before, size_t after)
+{
+    static uint64_t marks[CHUNK / 64];
+
+    tbd_own_mark_finds(copy + before, (uint16_t *)marks, CHUNK / 16);
+    for (size_t word = 0; word < CHUNK / 64; word++)
+        for (uint64_t left = marks[word]; left; left &= left - 1)
+            look_at_mark(at - before, copy, before + word * 64 + (size_t)__builtin_ctzll(left),
+                         before + CHUNK + after);
 }
 
 /* All of it in one call with the decoder's registers. */
@@ -466,7 +437,7 @@ static void look_at_region(void *region)
             before + CHUNK)
             return; /* after the file's end */
         tbd_code_traps_hide(copy, at - before, before + CHUNK + after);
-        look_at_copy(at, copy, before, CHUNK, after);
+        look_at_copy(at, copy, before, after);
     }
 }
 
@@ -474,8 +445,6 @@ static void set_traps(const struct tbd_msg_region *map)
 {
     struct tbd_msg_region region = *map;
 
-    if (!pairs[0x310f / 64])
-        make_pairs();
     data_count = 0;
     tbd_processor_decode(look_at_region, &region);
     write_found();
