@@ -332,7 +332,7 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
     if (o->options->pid)
         tbd_one_process_begin(&o->process, root, o->options->pid);
     tbd_writer_take_modules(o->writer, o->options->modules);
-    return status;
+    return TBD_OK;
 }
 
 /* The program waits for READY: clearing one large page takes as long as everything else until

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define TEMPORARY "tbd-counted-XXXXXX"
@@ -39,14 +40,25 @@ static void take_parent(const char *path, char *out, size_t bytes)
         snprintf(out, bytes, "%.*s", length > 0 ? length : 1, path);
 }
 
-/* With a trace root's sticky bit only the owner may replace the trace. */
-bool tbd_counted_aside_is_needed(const struct tbd_trace_info *info)
+/* For a trace that is counted, which is about as large, beside this one.  After a run that has filled its disk there is none. */
+static bool has_space(const struct tbd_trace *trace)
 {
+    int dir = tbd_trace_dir(trace).fd;
+    struct statvfs disk;
+
+    return tbd_trace_window_count(trace) == 0 || fstatvfs(dir, &disk) != 0 ||
+           (uint64_t)disk.f_bavail * disk.f_frsize > tbd_trace_disk_bytes(dir);
+}
+
+/* With a trace root's sticky bit only the owner may replace the trace. */
+bool tbd_counted_aside_is_needed(const struct tbd_trace *trace)
+{
+    const struct tbd_trace_info *info = tbd_trace_info(trace);
     char parent[PATH_MAX];
 
     take_parent(info->path, parent, sizeof(parent));
     return info->is_foreign || access(info->path, W_OK | X_OK) != 0 ||
-           access(parent, W_OK | X_OK) != 0;
+           access(parent, W_OK | X_OK) != 0 || !has_space(trace);
 }
 
 /* ---- counting ---- */
@@ -58,8 +70,8 @@ static enum tbd_status count_in(const struct tbd_count_stops *how, const char *f
     struct tbd_count_stops counting = *how;
 
     counting.part = &all;
-    fprintf(stderr, "tbdq: note: %s cannot be written: it is counted %s\n", tbd_shown(how->path),
-            where);
+    fprintf(stderr, "tbdq: note: %s cannot be written, or has no space: it is counted %s\n",
+            tbd_shown(how->path), where);
     return tbd_count_stops_part(&counting, why);
 }
 

@@ -45,7 +45,7 @@ static enum tbd_status count_stops(struct tbd_trace **trace, struct tbd_error *w
     snprintf(path, sizeof(path), "%s", info->path);
     *trace = NULL;
     tbd_progress_start(&progress, false);
-    if (tbd_counted_aside_is_needed(info)) {
+    if (tbd_counted_aside_is_needed(uncounted)) {
         status = tbd_counted_aside(&how, uncounted, trace, why);
         tbd_trace_close(uncounted);
     } else {
