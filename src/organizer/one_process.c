@@ -5,8 +5,7 @@
  * trace is written.  The kernel gives it back when an organizer dies.  Processes of other machines, and of other
  * namespaces, that have the same number have another byte.
  *
- * ONE_PROCESS-1  An organizer that waits is the last of its process: a program that has executed another one is waited for, and
- *     waits for none.  So none waits for one that waits for it. (not checked: organize.c asks how the program ended) */
+ * ONE_PROCESS-1  Who waits has given its own lock back: so none waits for one that waits for it. (not checked: say_done() in organize.c) */
 #include "organizer/one_process.h"
 
 #include "format/files/trace_dir.h"
@@ -79,7 +78,7 @@ void tbd_one_process_begin(struct tbd_one_process *out, const char *root, pid_t 
     *out = (struct tbd_one_process){ open_locks(root), position_of(pid) };
     lock = lock_of(out, F_RDLCK);
     if (out->fd >= 0 && fcntl(out->fd, F_OFD_SETLK, &lock))
-        tbd_one_process_end(out);
+        tbd_one_process_free(out);
 }
 
 void tbd_one_process_wait(const struct tbd_one_process *process)
@@ -95,7 +94,15 @@ void tbd_one_process_wait(const struct tbd_one_process *process)
     }
 }
 
-void tbd_one_process_end(struct tbd_one_process *process)
+void tbd_one_process_end(const struct tbd_one_process *process)
+{
+    struct flock lock = lock_of(process, F_UNLCK);
+
+    if (process->fd >= 0)
+        (void)fcntl(process->fd, F_OFD_SETLK, &lock);
+}
+
+void tbd_one_process_free(struct tbd_one_process *process)
 {
     if (process->fd >= 0)
         close(process->fd);

@@ -17,9 +17,10 @@ struct tbd_one_process {
 
 /* The recording of process `pid` in the folder of traces `root` begins. */
 void tbd_one_process_begin(struct tbd_one_process *out, const char *root, pid_t pid);
+/* This recording is written. */
+void tbd_one_process_end(const struct tbd_one_process *process);
 /* Waits until no other recording of the process is being written. */
 void tbd_one_process_wait(const struct tbd_one_process *process);
-/* This recording is written. */
-void tbd_one_process_end(struct tbd_one_process *process);
+void tbd_one_process_free(struct tbd_one_process *process);
 
 #endif

@@ -381,10 +381,20 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     return TBD_OK;
 }
 
-/* The program ends when it sees that. */
+/* It waits for DONE then, and no other program follows in its process. */
+static bool has_ended(const struct organizer *o)
+{
+    struct tbd_msg_end end;
+    char text[352];
+
+    return tbd_join_end(o->join, &end, text, sizeof(text)) &&
+           (end.how == TBD_ENDED_EXIT || end.how == TBD_ENDED_SIGNAL);
+}
+
 static void say_done(struct organizer *o)
 {
-    if (!has_executed(o))
+    tbd_one_process_end(&o->process);
+    if (has_ended(o))
         tbd_one_process_wait(&o->process);
     say_state(o->head, TBD_ORGANIZER_DONE);
 }
@@ -395,7 +405,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     tbd_writer_free(o->writer);
     if (o->head && !o->failed && !status)
         say_done(o);
-    tbd_one_process_end(&o->process);
+    tbd_one_process_free(&o->process);
     while (o->thread_count)
         pthread_join(o->threads[--o->thread_count], NULL);
     tbd_consumer_free(o->consumer);
